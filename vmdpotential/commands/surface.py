@@ -13,7 +13,6 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.commands import media
 from vmdpotential.commands.between import label
 from vmdpotential.commands.options import CrystalSource, Force, UnitOfFile, with_unit
 from vmdpotential.commands.slice import _range
@@ -60,10 +59,7 @@ class SurfaceOutput:
 
 def surface(
     source: CrystalSource,
-    map: Annotated[Path | Grid | None, Option(
-        "map file, or map, that is read on the surface; computed unless given", positional=True)] = None,
-    medium: Annotated[str, Option(f"of the potential that is computed where there is no map: {media.HELP}",
-                                  choices=tuple(media.MEDIA), front=True)] = media.DEFAULT,
+    map: Annotated[Path | Grid, Option("map file, or map, that is read on the surface", positional=True)],
     atoms: Annotated[str, Option(
         "around which the surface is: all, solute, protein ..., or a selection", metavar="all|solute|protein|SEL",
         front=True, selection=True)
@@ -80,7 +76,7 @@ def surface(
     unit_of_file: UnitOfFile = None,
     output: SurfaceOutput = SurfaceOutput(),
 ) -> OnSurface:
-    """Put a map, or the potential in water with salt, onto the surface of a molecule.
+    """Put a map onto the surface of a molecule.
 
     The table has the area of each residue, atom or vertex, and the mean by area and the range of the map on it.
 
@@ -113,13 +109,9 @@ def surface(
         check_range(range)
     paths = [*output.output, *([] if figure is None else [figure])]
     files.check(paths, force)
-    name = map_name(map) if isinstance(map, Path) else "map" if map is not None else f"potential, {medium}"
-    if map is None:
-        structure, charge_report = source.charged()
-        prepared, grid = charge_report.prepared, media.picture(structure, medium)
-    else:
-        structure, prepared = source.hydrogenated()
-        grid = map if isinstance(map, Grid) else with_unit(read_map(map), unit_of_file)
+    name = map_name(map) if isinstance(map, Path) else "map"
+    structure, prepared = source.hydrogenated()
+    grid = map if isinstance(map, Grid) else with_unit(read_map(map), unit_of_file)
     start = time.perf_counter()
     made = molecular_surface(structure, atoms=atoms, kind=shape.kind, probe=shape.probe,
                              spacing=shape.spacing)
