@@ -1,7 +1,6 @@
 """The electric field as part of a map: units, files, the command's option."""
 
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io import maps, read_map
 from vmdpotential.io.maps.field import field_paths, write_field
 from vmdpotential.maps import potential_map
-from vmdpotential.methods import Estimate, Method
+from vmdpotential.methods import Estimate, Method, Planned
 from vmdpotential.molecule.cell import Cell
 
 VOLT = constants.e / (4 * np.pi * constants.epsilon_0) * 1e10  # V A / e
@@ -62,6 +61,18 @@ def test_every_method_has_the_field_of_its_potential(method, boundary):
     np.testing.assert_allclose(found, -slopes, rtol=0, atol=2e-3 * np.abs(slopes).max())
 
 
+class PlainPlan(Planned):
+    """A plan whose maps are 1 everywhere."""
+
+    method, estimate, error = "plain", Estimate(0.0, 0), None
+
+    def __init__(self, shape):
+        self.shape = shape
+
+    def run(self, positions, charges):
+        return HostResult(np.ones((1, *self.shape), np.float32))
+
+
 class Plain(Method):
     """A method of another package, which has no field."""
 
@@ -71,7 +82,7 @@ class Plain(Method):
         return Estimate(0.0, 0)
 
     def plan(self, request, engine):
-        return SimpleNamespace(run=lambda *_: HostResult(np.ones((1, *request.lattice.shape), np.float32)), error=None)
+        return PlainPlan(request.lattice.shape)
 
 
 def test_methods_without_a_field_say_so(monkeypatch):

@@ -32,7 +32,7 @@ from vmdpotential.io.trajectories.frames import Frame, Frames, ahead, periodic_c
 from vmdpotential.maps import MapOptions, MapPlan, choose_cell, lay_lattice, plan_map
 from vmdpotential.methods import Method, Planned, Request
 from vmdpotential.methods.slabs import planes_at_once
-from vmdpotential.molecule.cell import Cell, same_cell
+from vmdpotential.molecule.cell import SAME, Cell, same_cell
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
 
@@ -40,9 +40,6 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 log = logging.getLogger(__name__)
-
-#: Differences of cells, as a part of their lengths, that files make by rounding.
-SAME = 1e-5
 
 #: What can be made of the maps of all frames, and what it is called.
 STATISTICS = {"mean": "mean", "std": "standard deviation", "sem": "standard error of the mean"}
