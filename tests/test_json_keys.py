@@ -43,7 +43,8 @@ CASES = {
     "orbital": ["orbital", resources.files("iodata.test.data") / "water_sto3g_hf_g03.fchk", "--orbital", "homo", "-o",
                 "homo.cube", "--spacing", "0.5"],
     "prepare": ["prepare", "small.pdb", "-o", "small.pqr"],
-    "surface": ["surface", *PEPTIDE, "map.npz", "--atoms", "protein", "--spacing", "0.8", "-o", "surface.csv"],
+    "surface": ["surface", FILES[0], "map.npz", "--topology", FILES[1], "--atoms", "protein", "--spacing", "0.8",
+                "-o", "surface.csv"],
     "slice": ["slice", "map.npz", "-o", "slice.png", "--dpi", "50"],
 }
 
