@@ -1,6 +1,6 @@
 """Compiled kernels that are kept between runs: read whole or not at all, written whole, made by one process at a time.
 
-What is kept is code that is run, so a folder counts only when nobody but this user, or root, can write to it.
+What is kept is code that is run, so a folder counts only when no user but this one, or root, can write to it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ROOM = 4_000_000
 #: Seconds to wait for another process that makes the same; after that each makes its own.
 PATIENCE = 600.0
 
-#: Seconds after which a file that was being written is one that nobody finishes.
+#: Seconds after which a file that was being written counts as abandoned.
 ABANDONED = 3600.0
 
 #: Seconds after which an entry that no run used is one of an older version; and how often its use is noted.
@@ -98,7 +98,7 @@ def _temporary(name: str) -> Path:
 def folder(name: str = "") -> Path:
     """Return the folder that new kernels are written to: under VMDPOTENTIAL_CACHE, else in the user's cache folder.
 
-    Where that cannot be written, or must not be trusted, it is a temporary one, and kernels are compiled anew in
+    Where that cannot be written, or must not be trusted, it is a temporary one, and kernels are compiled again in
     every run.
 
     Parameters

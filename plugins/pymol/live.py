@@ -25,9 +25,9 @@ TICK = 15
 
 
 class Live(Following):
-    """A map that is drawn anew when what it was made of has moved.
+    """A map that is redrawn when what it was made of has moved.
 
-    PyMOL tells nobody of frames and moves, so :meth:`look` asks, from a timer of its window or from
+    PyMOL reports no frames or moves, so :meth:`look` asks, from a timer of its window or from
     :meth:`wait`; maps are computed in a thread, for the newest frame alone.
 
     Parameters

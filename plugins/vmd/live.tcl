@@ -48,7 +48,7 @@ proc ::vmdpotential::live::moved {args} {
     }
 }
 
-# Look for atoms that were moved and, once in a while, for another selection: VMD tells nobody of these.
+# Look for atoms that were moved and, once in a while, for another selection: VMD reports none of these.
 proc ::vmdpotential::live::poll {} {
     variable now
     variable timer
@@ -89,7 +89,7 @@ proc ::vmdpotential::live::reselected {} {
     return [expr {[llength $members] && $members ne [dict get $now members]}]
 }
 
-# Start anew with the atoms that are selected now; the next map replaces the last one.
+# Restart with the atoms that are selected now; the next map replaces the last one.
 proc ::vmdpotential::live::again {} {
     variable now
     set job [dict get $now job]

@@ -40,7 +40,7 @@
   }
   page.idle = async () => { while (pending.size) await Promise.allSettled(pending); };
 
-  // a view that nobody has turned stays fitted to what is shown
+  // a view that the user has not turned stays fitted to what is shown
   function refit(change) {
     const fitted = scene.untouched;
     change();

@@ -102,7 +102,7 @@ def benchmark(
     lines = [
         f"{name} sum, {boundary} boundary, {precision} precision, {backend.name} engine ({backend.describe()})",
         f"{len(positions)} atoms, {lattice.size} points" + ("" if terms is None else f", {terms:.3g} pairs"),
-        f"first run {first:.3f} s, then planned anew {statistics.median(planned):.4f} s, and by the plan median "
+        f"first run {first:.3f} s, then planned again {statistics.median(planned):.4f} s, and by the plan median "
         f"{median:.4f} s of {repeats} ({min(seconds):.4f} to {max(seconds):.4f}){rate}",
         str(plan),
     ]

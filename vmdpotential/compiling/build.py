@@ -158,7 +158,7 @@ def _load(template: str | Path, **constants: Hashable) -> ModuleType:
         if hasattr(function, "py_func") and function.__module__ == name:
             function._cache = kept = Kept(function, in_its_place)
             function.compile = kept.compile
-            function.targetoptions["no_cfunc_wrapper"] = True  # nobody calls it from C
+            function.targetoptions["no_cfunc_wrapper"] = True  # it is never called from C
     sys.modules[name] = module  # code from the cache looks for it there
     return module
 

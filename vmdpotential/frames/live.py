@@ -22,7 +22,7 @@ from vmdpotential.prepare.follow import Follower
 
 Made = TypeVar("Made")
 
-#: How far atoms of an open boundary may move out of their first box, A, before the lattice is laid anew; as a part of
+#: How far atoms of an open boundary may move out of their first box, A, before the grid is rebuilt; as a part of
 #: the padding around them, too.
 MARGIN, PART = 5.0, 0.5
 

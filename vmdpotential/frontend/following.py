@@ -18,7 +18,7 @@ MEMBERS = 0.5
 
 
 class Following(abc.ABC):
-    """A map that is drawn anew when what it was made of has moved.
+    """A map that is redrawn when what it was made of has moved.
 
     Viewers call :meth:`look` from time to time; maps are computed in a thread, for the newest frame alone.
 

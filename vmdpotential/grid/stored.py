@@ -76,7 +76,7 @@ class StoredGrid(Grid):
 
     @property
     def values(self) -> NDArray[np.float32]:  # type: ignore[override]
-        """All values, (nx, ny, nz), read anew each time.
+        """All values, (nx, ny, nz), read again each time.
 
         Raises
         ------

@@ -43,7 +43,7 @@ def potential_map(structure: StructureLike, options: MapOptions | None = None, *
     options : MapOptions, optional
     method : str
         ``direct``, ``cutoff``, ``pme`` or another registered method; ``auto`` takes the one that has
-        the full potential within the tolerance soonest.
+        the full potential within the tolerance fastest.
     boundary : {"auto", "open", "periodic"}
         ``auto`` is periodic where the structure has a cell and the method can do it.
     spacing : float

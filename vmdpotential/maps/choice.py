@@ -1,4 +1,4 @@
-"""The method that sums a map: the one that is wanted, or the soonest of all that keep the tolerance."""
+"""The method that sums a map: the one that is wanted, or the fastest of all that keep the tolerance."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SOON = 2.0
 
 def choose_method(options: SumOptions, request: Request, positions: NDArray[np.float64], charges: NDArray[np.float64],
                   engine: Engine, soon: float = SOON) -> tuple[Method, Request, Sample | None]:
-    """Return the method that is wanted, or the one that should be the soonest of all that keep the tolerance.
+    """Return the method that is wanted, or the one that should be the fastest of all that keep the tolerance.
 
     One that does not fit into memory is taken only where none does; one that is exact, without looking further, where
     it takes less than `soon` times the engine's fixed cost.

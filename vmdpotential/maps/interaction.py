@@ -109,7 +109,7 @@ def bind(options: MediumOptions, cell: Cell | None) -> Bound:
     if bound.cutoff is None and summed.cutoff is not None:
         raise UsageError("cutoff", f"the method {summation} has none" if summation != "auto" else
                          f"the full potential of {name} has none", "use {method cutoff}", value=f"{summed.cutoff:g}")
-    if truncated and summed.cutoff is None:  # an end that nobody asked for
+    if truncated and summed.cutoff is None:  # an end that was not requested
         rest = abs(float(bound(np.nextafter(CUTOFF, 0)))) * CUTOFF
         if rest > 0.01:
             log.warning(

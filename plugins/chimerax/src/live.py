@@ -20,7 +20,7 @@ TRIGGER = "new frame"
 
 
 class Live(Following):
-    """A map model that is drawn anew when the atoms that it was made of have moved.
+    """A map model that is redrawn when the atoms that it was made of have moved.
 
     Parameters
     ----------

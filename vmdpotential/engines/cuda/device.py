@@ -102,7 +102,7 @@ def nvcc() -> str:
 
 
 class Block:
-    """Memory on a GPU, which goes back to it for others when nobody holds the block any more.
+    """Memory on a GPU, which goes back to it for others when the block is no longer in use.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ class Gpu:
             return driver().Event(), driver().Event()
 
     def give_back_timers(self, timers: tuple[Any, Any]) -> None:
-        """Keep events that nobody needs any more; from any thread."""
+        """Keep events that are no longer needed; from any thread."""
         self._timers.append(timers)
 
     def lanes(self) -> tuple[Any, list[tuple[Any, Any]]]:
@@ -276,7 +276,7 @@ class Gpu:
         self._spare.setdefault(size, []).append(allocation)
 
     def trim(self, keep: int = 2**30) -> None:
-        """Give memory back when more than `keep` bytes of what nobody uses are held."""
+        """Give memory back when more than `keep` bytes of unused memory are held."""
         if sum(size for _, size in self._buffers.values()) > keep:
             self._buffers.clear()
         if sum(size * len(spare) for size, spare in self._spare.items()) > keep:

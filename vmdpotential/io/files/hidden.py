@@ -2,7 +2,7 @@
 
 A run makes one, ``.vmdpotential-COMPUTER-...``, next to its outputs, and holds a lock on it (flock) that the system
 releases however the run ends. A later run that writes into the same folder removes those whose name has this form and
-this computer's digest, which belong to the same user, and which nobody has locked. It reads nothing in them and
+this computer's digest, which belong to the same user, and which no process has locked. It reads nothing in them and
 moves nothing out of them; where nothing can be locked (Windows), it leaves them.
 """
 

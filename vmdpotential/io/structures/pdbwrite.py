@@ -53,7 +53,7 @@ def write_pdb(structure: Structure, path: Path) -> None:
     """Write a PDB file in VMD's columns: 4-letter residue names reach column 21, segments stand in 73-76.
 
     Serials start again at 0 after 99,999, residue numbers after 9999. The file's residues stay apart on reading:
-    when neighbours would carry the same number, all are numbered anew; where a number comes again in a chain, the
+    when neighbours would carry the same number, all are renumbered; where a number comes again in a chain, the
     segment goes on under another name, since some programs (gemmi) join residues of one number and segment.
 
     Raises
@@ -131,7 +131,7 @@ def written_numbers(structure: Structure) -> Integers:
     first = structure.residue_starts[:-1]
     numbers, changed = residues.distinct_numbers(_keys(structure), structure.residue_ids[first])
     if changed:
-        log.warning("residues that follow each other have the same number; all are numbered anew")
+        log.warning("residues that follow each other have the same number; all are renumbered")
     return np.repeat(numbers, np.diff(structure.residue_starts))
 
 

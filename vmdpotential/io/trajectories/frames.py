@@ -124,7 +124,7 @@ def parse_frames(text: str) -> slice:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """A file of frames; every iteration opens it anew, so that each worker may have its own.
+    """A file of frames; every iteration reopens it, so that each worker may have its own.
 
     Nothing is written beside it.
 

@@ -148,7 +148,7 @@ def solve(kernel: Any, mesh: Mesh, nodes: NDArray[Any], influence: NDArray[np.fl
         kernel.multiply(spectrum, influence, 0, mesh.shape[1])
         whole: NDArray[Any] = fft.irfftn(spectrum, s=mesh.shape, workers=workers, overwrite_x=True, norm="forward")
         return whole
-    # axis by axis, because most lines of the padded mesh hold zeros, or results that nobody needs
+    # axis by axis, because most lines of the padded mesh hold zeros, or results that are not needed
     nx, ny, nz = mesh.shape
     full_x, full_y, full_z = mesh.transform_shape
     spectrum = fft.fft(fft.rfft(nodes, full_z, axis=2, workers=workers), full_y, axis=1, workers=workers)

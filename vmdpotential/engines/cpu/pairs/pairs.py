@@ -34,7 +34,7 @@ AT_ONCE = 2**27
 #: Pairs that take as long as a chunk and an entry of the list take beside their own.
 PAIRS_OF_CHUNK, PAIRS_OF_ENTRY = 45, 250
 
-#: Energies that nobody wants.
+#: Energies that are not requested.
 NONE = np.empty((0, 0))
 
 
