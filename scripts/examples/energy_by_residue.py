@@ -12,7 +12,7 @@ import numpy as np
 
 import vmdpotential as vp
 from vmdpotential.figures.page import save
-from vmdpotential.figures.pairs import residues
+from vmdpotential.figures.pairs import draw_residues, residues
 from vmdpotential.io.topologies.forcefield import nonbonded
 from vmdpotential.molecule.selection import select
 from vmdpotential.pairs.energy import Between, by_residue
@@ -32,4 +32,6 @@ first = structure.residue_starts[rows]
 names = [f"{structure.residue_names[n]} {structure.residue_ids[n]}" for n in first]
 print(f"Coulomb {found.coulomb.sum():.1f}, Lennard-Jones {found.lennard_jones.sum():.1f} kcal/mol; "
       f"most with {names[int(np.argmin(coulomb + lennard_jones))]}")
-save(residues(names, coulomb, lennard_jones, title="protein with water"), out / "residues.png", dpi=200, force=True)
+figure = residues(
+    lambda axes: draw_residues(axes, names, coulomb, lennard_jones, title="protein with water"), len(names))
+save(figure, out / "residues.png", dpi=200, force=True)
