@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -36,6 +37,9 @@ _SHOWS = ("_surface", "_legend")
 
 #: Where the legend stands on the screen, which reaches from -1 to 1: above the molecule.
 LEGEND = (0.0, 0.92, 0.0)
+
+#: Letters of its lines: more do not fit into a small window.
+LETTERS = 60
 
 
 def _choose_contouring(cmd: Any) -> None:
@@ -179,7 +183,7 @@ class Results:
         if level is not None:
             self._show_isosurfaces(grid, level)
         if self.options.get("surface") and atoms is not None:
-            self._show_surface(atoms, ramp)
+            self._show_surface(atoms, ramp, colours.outwards(grid))
         if (plane := self.options.get("cut")) is not None:
             self._show_cut(grid, plane, ramp)
 
@@ -225,14 +229,14 @@ class Results:
         """Write what the ramp means: a label that stays in its place on the screen."""
         cmd, name = self.cmd, self._part("legend")
         centre = cmd.get_position()
-        cmd.pseudoatom(name, pos=list(centre), label=text)
+        cmd.pseudoatom(name, pos=list(centre), label=textwrap.fill(text, LETTERS, break_on_hyphens=False))
         self._made("legend")
         cmd.set("label_relative_mode", 1, name)
         cmd.set("label_screen_point", LEGEND, name)
         cmd.set("float_labels", 1, name)
 
-    def _show_surface(self, atoms: Selected, ramp: str) -> None:
-        """Show the surface of a copy, so that the user's object stays as it is."""
+    def _show_surface(self, atoms: Selected, ramp: str, outwards: float) -> None:
+        """Show the surface of a copy, so that the user's object stays as it is; the map is read outwards (A) of it."""
         cmd, name = self.cmd, self._part("surface")
         shown = " or ".join(f"({part})" for part, _ in atoms.parts())
         solute, states = f"({shown}) and not solvent", set(atoms.states.values())
@@ -242,6 +246,7 @@ class Results:
         cmd.flag("ignore", name, "clear")  # PyMOL leaves ligands and modified residues out of surfaces
         cmd.show_as("surface", name)
         cmd.set("surface_color", ramp, name)
+        cmd.set("surface_ramp_above_mode", int(outwards > 0), name)  # by PyMOL's solvent_radius, 1.4 A unless set
         if self.options.get("hide_water"):
             self._hide_water(atoms)
         self._lines.append(f"object {name}: the surface, coloured by {ramp}")

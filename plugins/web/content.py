@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError
-from vmdpotential.figures.colours import robust_range, sign_colour, standard_limit
+from vmdpotential.figures.colours import outwards, robust_range, sign_colour, standard_limit
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.grid.stored import StoredGrid, thinning
 from vmdpotential.io.files import text as files
@@ -71,7 +71,8 @@ def map_content(grid: Grid, name: str, around: Floats, margin: float, points: in
         "name": name, "unit": grid.unit, "medium": grid.provenance.medium, "label": label(grid),
         "shape": list(lattice.shape), "origin": lattice.origin.tolist(), "spacing": lattice.spacing.tolist(),
         "scale": scale, "minimum": float(kept.values.min()), "maximum": float(kept.values.max()), "quantiles": spread,
-        "limit": standard_limit(grid), "signs": [float(x) != 0 for x in robust_range([kept.values])],
+        "limit": standard_limit(grid), "outwards": outwards(grid),
+        "signs": [float(x) != 0 for x in robust_range([kept.values])],
         "data": packed((kept.values / scale).astype("<f2")), "about": about(grid, kept),
         "thinned": kept.lattice.spacing.tolist() != grid.lattice.spacing.tolist(), "precision": PRECISION,
     }

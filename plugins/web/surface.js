@@ -118,6 +118,7 @@
   };
 
   // A mesh in groups that 16 bits can number, with a map's values at the vertices, and boxes around some triangles each.
+  // The map is read map.outwards (A) along the normals, such as where the centre of a water would be.
   page.groups = function ({ positions, normals, faces }, map = null) {
     const result = [], local = new Int32Array(positions.length / 3).fill(-1);
     let used = [], index = [];
@@ -129,7 +130,7 @@
           group.positions[3 * n + d] = positions[3 * v + d];
           group.normals[3 * n + d] = normals[3 * v + d];
         }
-        if (map) group.values[n] = map.sample(positions[3 * v], positions[3 * v + 1], positions[3 * v + 2]);
+        if (map) group.values[n] = map.sample(...[0, 1, 2].map((d) => positions[3 * v + d] + map.outwards * normals[3 * v + d]));
         local[v] = -1;
       });
       group.boxes = page.boxes(group);

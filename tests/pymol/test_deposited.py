@@ -34,6 +34,10 @@ def test_one_command_draws_the_surface(cmd, do, entry):
     texts = []
     cmd.iterate("potential_legend", "texts.append(label)", space={"texts": texts})
     assert texts[0].startswith("potential: -5 to 5 kT/e")
+    # in a continuum the colours are those of the places of water at the surface
+    assert cmd.get_setting_int("surface_ramp_above_mode", "potential_surface") == 1
+    do("potential_map entry, vacuum, spacing=1, medium=vacuum")
+    assert cmd.get_setting_int("surface_ramp_above_mode", "vacuum_surface") == 0
     do("potential_map entry, refused, prepare=never")
     assert "refused" not in cmd.get_names("objects")
 

@@ -33,6 +33,9 @@ IN_WATER = 5.0
 #: How the medium of such a map begins.
 _WATER = ("screened", "continuum")
 
+#: A, of a water, which is where colours of a continuum's potential are read outside of a molecular surface.
+WATER_RADIUS = 1.4
+
 #: Fraction of the values of other maps that lie within the limits.
 SHOWN = 0.98
 
@@ -73,6 +76,15 @@ def standard_limit(grid: Grid) -> float | None:
     temperature = grid.temperature or DEFAULT_TEMPERATURE
     factor = coulomb_constant(grid.unit, temperature) / coulomb_constant("kT/e", temperature)
     return float(f"{IN_WATER * factor:.1g}")
+
+
+def outwards(grid: Grid) -> float:
+    """Return how far outside of a molecular surface (A) a map is read for its colours.
+
+    In a continuum at the centre of a water that touches the surface, as is usual there: on the surface itself the
+    potential follows the nearest atom's charge, and its slope breaks. 0 in other media.
+    """
+    return WATER_RADIUS if grid.provenance.medium.startswith("continuum") else 0.0
 
 
 def colour_range(grids: Iterable[Grid], shown: Iterable[ArrayLike]) -> Range:

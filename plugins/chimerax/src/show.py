@@ -165,7 +165,7 @@ def _show_surface(session: Any, grid: Grid, name: str, selected: Selected, span:
     words = adapters.legend(grid, span)
     model = Surface(f"{name} surface, {words}", session)
     model.set_geometry(vertices, normals, triangles)
-    rgb = colours.rgb_of(grid.sample(vertices), span)
+    rgb = colours.rgb_of(grid.sample(vertices + colours.outwards(grid) * normals), span)
     model.vertex_colors = np.column_stack([rgb, np.full(len(rgb), 255, np.uint8)])
     model.position = selected.place
     session.models.add([model])
