@@ -109,7 +109,7 @@ class Option:
 
     def shown(self) -> Sequence[str]:
         """Return the allowed values that are shown."""
-        return (self.listed() if callable(self.listed) else self.listed) or self.allowed()
+        return tuple((self.listed() if callable(self.listed) else self.listed) or self.allowed())
 
 
 @dataclass(frozen=True)

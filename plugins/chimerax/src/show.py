@@ -30,6 +30,9 @@ OPACITY = 0.5
 #: Name of the label that says what the colours of the key mean.
 KEY_LABEL = "potential"
 
+#: Letters of that label that fit into a small window; longer ones are written smaller.
+LETTERS = 55
+
 
 def show(session: Any, report: Report, name: str, selected: Selected | None, surface: bool = False,
          span: Range | None = None, hide_water: bool = False) -> tuple[list[Any], list[str]]:
@@ -187,10 +190,11 @@ def _show_key(session: Any, span: Range, words: str) -> None:
         key.size = key.DEFAULT_SIZE
     key.font_size = 18
     label = session_labels(session, create=True).named_label(KEY_LABEL)
+    size = min(14, LETTERS * 14 // max(1, len(words)))
     if label is None:
-        label_create(session, KEY_LABEL, words, size=14, xpos=0.02, ypos=0.94)
+        label_create(session, KEY_LABEL, words, size=size, xpos=0.02, ypos=0.94)
     else:
-        label_change(session, [label], text=words)
+        label_change(session, [label], text=words, size=size)
 
 
 def _rgba(colour: str) -> tuple[float, ...]:
