@@ -166,3 +166,8 @@ def test_auto_takes_a_method_that_fits(monkeypatch):
         monkeypatch.setenv("VMDPOTENTIAL_MEMORY", room)
         chosen, *_ = maps.choose_method(maps.SumOptions(), request, positions, charges, get_engine("cpu"))
         assert chosen.name == name
+
+
+def test_sizes_beyond_any_number_are_written():
+    assert memory.size(1_500_000_000) == "1.5 GB"
+    assert memory.size(10**400).endswith(" TB")

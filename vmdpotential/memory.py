@@ -207,7 +207,8 @@ def require(needed: int, what: str, cure: str, reserve: int = RESERVE) -> None:
 
 
 def size(count: float) -> str:
-    """Return a number of bytes for people, such as 1.5 GB."""
+    """Return a number of bytes for people, such as 1.5 GB; a damaged file may ask for more than a float holds."""
+    count = min(count, 10**300)
     for unit in ("bytes", "kB", "MB", "GB", "TB"):
         if count < 1000 or unit == "TB":
             return f"{count:.3g} {unit}"
