@@ -1,7 +1,7 @@
 """Kernels of Gaussian charges times Hermite polynomials: their potential on a lattice, and their density on a mesh.
 
 For a Gaussian of exponent p at P, the potential of its derivatives by P is that of R_tuv (L. E. McMurchie, E. R.
-Davidson, J. Comput. Phys. 26 (1978) 218), made of Boys' functions F_n of T = p |P - r|^2 by a recursion in which each
+Davidson, J. Comput. Phys. 26 (1978) 218), made of Boys' functions F_n of T = p (P - r)^2 by a recursion in which each
 step raises t, u or v by one and lowers n.
 
 This file is run once, see :mod:`vmdpotential.compiling.build`.

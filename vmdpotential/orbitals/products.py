@@ -30,7 +30,7 @@ _TOGETHER = 4096
 
 @dataclass(frozen=True, eq=False)
 class Gaussians:
-    """Charges: derivatives of Gaussians exp(-p |r - P|^2).
+    """Charges: derivatives of Gaussians exp(-p (r - P)^2).
 
     Parameters
     ----------
