@@ -37,6 +37,7 @@ from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell
 
 if TYPE_CHECKING:
+    from vmdpotential.engines.bonds import BondSum
     from vmdpotential.engines.costs import Costs, PointCosts
     from vmdpotential.engines.counting import Counter, Counting
     from vmdpotential.engines.orbitals import OrbitalSum
@@ -362,6 +363,9 @@ class Engine(Protocol):
 
     def orbitals(self, work: OrbitalSum) -> NDArray[np.float32]:
         """Return an orbital (nx, ny, nz), or the weighted sum of the squares of several."""
+
+    def bonds(self, work: BondSum) -> Floats:
+        """Return the energies (P, nx, ny, nz), kcal/mol, of hydrogen bonds of probes with a receptor's atoms."""
 
     def counter(self, counting: Counting) -> Counter:
         """Return sums over frames of what atoms add to the nodes of a lattice."""

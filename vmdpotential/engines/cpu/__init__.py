@@ -14,6 +14,7 @@ from vmdpotential.splitting.mesh import Mesh
 
 if TYPE_CHECKING:
     from vmdpotential.engines import ChargePotential, LatticeSum, PointSum, Prepared
+    from vmdpotential.engines.bonds import BondSum
     from vmdpotential.engines.counting import Counting
     from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
     from vmdpotential.engines.cpu.counting import CpuCounter
@@ -95,6 +96,12 @@ class CpuEngine:
         from vmdpotential.engines.cpu.orbitals import orbitals
 
         return orbitals(work)
+
+    def bonds(self, work: BondSum) -> Floats:
+        """Return the energies of hydrogen bonds, see :class:`vmdpotential.engines.Engine`."""
+        from vmdpotential.engines.cpu.bonds import bonds
+
+        return bonds(work)
 
     def counter(self, counting: Counting) -> CpuCounter:
         """Return sums over frames of what atoms add to nodes, see :class:`vmdpotential.engines.Engine`."""

@@ -21,6 +21,7 @@ from vmdpotential.errors import BackendError
 
 if TYPE_CHECKING:
     from vmdpotential.engines import ChargePotential, LatticeSum, Multigrid, PointSum, Prepared, PreparedPoints
+    from vmdpotential.engines.bonds import BondSum
     from vmdpotential.engines.counting import Counting
     from vmdpotential.engines.cuda.counting import CudaCounter
     from vmdpotential.engines.orbitals import OrbitalSum
@@ -156,6 +157,12 @@ class CudaEngine:
         from vmdpotential.engines.cuda.orbitals import orbitals
 
         return orbitals(work)
+
+    def bonds(self, work: BondSum) -> Floats:
+        """Return the energies of hydrogen bonds, see :class:`vmdpotential.engines.Engine`."""
+        from vmdpotential.engines.cuda.bonds import bonds
+
+        return bonds(work)
 
     def counter(self, counting: Counting) -> CudaCounter:
         """Return sums over frames of what atoms add to nodes, see :class:`vmdpotential.engines.Engine`."""
