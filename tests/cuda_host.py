@@ -1,7 +1,7 @@
 """A GPU that is not there: its kernels compiled for the host, where the threads of a block take turns.
 
 It takes the place of :class:`vmdpotential.engines.cuda.device.Gpu` for the smooth part of a sum, for results, pairs,
-points anywhere, multigrid, orbitals, hydrogen bonds and counts of atoms (the files of TASKS);
+points anywhere, multigrid, orbitals, Gaussian charges, hydrogen bonds and counts of atoms (the files of TASKS);
 Fourier transforms are scipy's, and the kernels of other files do nothing.
 """
 
@@ -145,7 +145,7 @@ extern "C" void run(void (*wanted)(const TASK), const TASK *argument, const unsi
 TASKS = {"mesh.cu": "MeshTask", "levels.cu": "LevelTask", "result.cu": "ResultTask", "nbody.cu": "AllPairsTask",
          "clusters.cu": "ClusterTask", "sort.cu": "Task", "near.cu": "Task", "points.cu": "PointTask",
          "multigrid.cu": "MultigridTask", "orbitals.cu": "OrbitalTask", "counting.cu": "CountingTask",
-         "bonds.cu": "BondTask"}
+         "bonds.cu": "BondTask", "charges.cu": "ChargeTask"}
 
 
 class Transform:

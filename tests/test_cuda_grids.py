@@ -1,6 +1,7 @@
-"""Orbitals, hydrogen bonds and counts of atoms for a GPU, their kernels run on the host, against the CPU engine."""
+"""Orbitals, charges, hydrogen bonds and counts of atoms for a GPU, their kernels run on the host, against the CPU's."""
 
 from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,7 +11,9 @@ from cuda_host import HostGpu
 from vmdpotential.densities.quantities import Counted
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.bonds import DONOR, ONE_PAIR, TWO_PAIRS, BondSum
-from vmdpotential.engines.cuda import CudaEngine, device
+from vmdpotential.engines.charges import ChargeSum, Gaussians, hermite
+from vmdpotential.engines.cpu.charges import summed
+from vmdpotential.engines.cuda import CudaEngine, charges, device
 from vmdpotential.engines.orbitals import OrbitalSum
 from vmdpotential.frames.density import Densities
 from vmdpotential.grid.lattice import Lattice
@@ -43,6 +46,24 @@ def test_orbitals_are_those_of_the_cpu(gpu, orbitals):
         rng.uniform(0, 2, orbitals).astype(np.float32))
     found, expected = (engine.orbitals(work) for engine in (CudaEngine(), get_engine("cpu")))
     assert np.abs(found - expected).max() < 1e-5 * np.abs(expected).max()
+
+
+@pytest.mark.slow
+def test_potentials_of_charges_are_those_of_the_cpu(gpu, monkeypatch):
+    rng = np.random.default_rng(6)
+    orders = np.array([0, 3, 1, 4, 2, 6, 0])
+    counts = [len(hermite(order)) for order in orders]
+    exponents = rng.uniform(0.3, 4, 7)
+    electrons = Gaussians(rng.uniform(-1, 1, (7, 3)), exponents, orders, np.cumsum(counts) - counts,
+                          rng.normal(size=sum(counts)) * np.repeat(exponents, counts) ** -2)
+    lattice = Lattice(np.full(3, -6.0), np.array([1.1, 1.3, 0.9]), (9, 7, 13))  # near and far
+    work = ChargeSum(lattice, electrons, lattice.points()[:2] + 0.1, np.array([1.0, 6.0]), 0.02, 0.5)
+    expected = summed(work, None)
+    assert np.abs(CudaEngine().charges(work) - expected).max() < 1e-6 * np.abs(expected).max()
+    monkeypatch.setattr(charges, "TERMS_PER_LAUNCH", 1.0)
+    assert np.abs(CudaEngine().charges(work) - expected).max() < 1e-6 * np.abs(expected).max()
+    nuclei = replace(work, electrons=Gaussians(np.zeros((0, 3)), *np.zeros((2, 0), np.int64), *np.zeros((2, 0), int)))
+    assert np.abs(CudaEngine().charges(nuclei) - get_engine("cpu").charges(nuclei)).max() < 1e-5
 
 
 @pytest.mark.parametrize("donors", [False, True])

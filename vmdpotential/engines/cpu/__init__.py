@@ -15,6 +15,7 @@ from vmdpotential.splitting.mesh import Mesh
 if TYPE_CHECKING:
     from vmdpotential.engines import ChargePotential, LatticeSum, PointSum, Prepared
     from vmdpotential.engines.bonds import BondSum
+    from vmdpotential.engines.charges import ChargeSum
     from vmdpotential.engines.counting import Counting
     from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
     from vmdpotential.engines.cpu.counting import CpuCounter
@@ -96,6 +97,12 @@ class CpuEngine:
         from vmdpotential.engines.cpu.orbitals import orbitals
 
         return orbitals(work)
+
+    def charges(self, work: ChargeSum) -> Values:
+        """Return the potential of Gaussian charges, see :class:`vmdpotential.engines.Engine`."""
+        from vmdpotential.engines.cpu.charges import charges
+
+        return charges(work)
 
     def bonds(self, work: BondSum) -> Floats:
         """Return the energies of hydrogen bonds, see :class:`vmdpotential.engines.Engine`."""

@@ -22,6 +22,7 @@ from vmdpotential.errors import BackendError
 if TYPE_CHECKING:
     from vmdpotential.engines import ChargePotential, LatticeSum, Multigrid, PointSum, Prepared, PreparedPoints
     from vmdpotential.engines.bonds import BondSum
+    from vmdpotential.engines.charges import ChargeSum
     from vmdpotential.engines.counting import Counting
     from vmdpotential.engines.cuda.counting import CudaCounter
     from vmdpotential.engines.orbitals import OrbitalSum
@@ -157,6 +158,12 @@ class CudaEngine:
         from vmdpotential.engines.cuda.orbitals import orbitals
 
         return orbitals(work)
+
+    def charges(self, work: ChargeSum) -> Values:
+        """Return the potential of Gaussian charges, see :class:`vmdpotential.engines.Engine`."""
+        from vmdpotential.engines.cuda.charges import charges
+
+        return charges(work)
 
     def bonds(self, work: BondSum) -> Floats:
         """Return the energies of hydrogen bonds, see :class:`vmdpotential.engines.Engine`."""
