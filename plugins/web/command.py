@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from vmdpotential.commands import media
-from vmdpotential.commands.options import CopyOptions, Index, Ph, Prepare, complete, copies, read
+from vmdpotential.commands.options import CopyOptions, Index, Ph, Prepare, Source, complete
 from vmdpotential.errors import InputError, TaskError, UsageError
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
@@ -81,7 +81,7 @@ def view(
     from .script import find_viewer_script
 
     find_viewer_script(viewer_script)  # before any work
-    whole = copies(read(structure, topology, None, index), structure, symmetry.assembly, symmetry.expand)
+    whole = Source(structure=structure, topology=topology, index=index, **vars(symmetry)).read()
     structure, done = complete(whole, prepare, ph)
     names = [map_name(item) if isinstance(item, Path) else f"map {n}" for n, item in enumerate(maps, 1)]
     grids = [open_map(item) if isinstance(item, Path) else item for item in maps]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 
+from vmdpotential import registry
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import middle
 from vmdpotential.molecule.structure import Structure
@@ -14,6 +16,20 @@ LATTICE = ("unit", "lattice.shape", "lattice.origin", "lattice.spacing")
 SUM = ("dielectric", *(f"provenance.{name}" for name in (
     "medium", "method", "boundary", "interaction", "cutoff", "precision", "tolerance", "error", "error_away",
     "engine")))
+
+
+def stated_error(grid: Grid, where: str = "") -> Iterator[str]:
+    """Yield the error of a map in words, if it states one, and that of a method that makes no sum even if not."""
+    from vmdpotential.methods.accuracy import POINTS, Errors
+
+    made = grid.provenance
+    if not registry.get("method", made.method).superposes:
+        yield "error: not stated by this method" if made.error is None else (
+            f"error, from two grids{where}: {made.error:.1e} of the potential outside of the molecule, "
+            f"{made.error_away:.1e} at its surface")
+    elif made.error is not None and made.error_away is not None:
+        errors = Errors(made.error, made.error_away, made.error_field, made.error_field_away)
+        yield f"relative rms error {errors}, at {POINTS} points{where} (asked {made.tolerance:g})"
 
 
 class GridResult(Result):

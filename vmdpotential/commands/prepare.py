@@ -16,8 +16,8 @@ from vmdpotential.commands.options import (
     Force,
     Ph,
     Pka,
+    Source,
     TemplateOptions,
-    copies,
     read,
     residue_charges,
 )
@@ -75,7 +75,7 @@ def prepare(
             check_formats(read(structure, None), [path])
     files.check(output, force)
     start = time.perf_counter()
-    whole = copies(read(structure, None), structure, symmetry.assembly, symmetry.expand)
+    whole = Source(structure=structure, **vars(symmetry)).read()
     if prepare == "never":
         if structures and all(path.suffix.lower() == ".pdb" for path in structures):
             whole = _with_short_chains(whole)
