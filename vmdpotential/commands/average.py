@@ -16,7 +16,7 @@ from vmdpotential.commands.gridded import LATTICE, SUM, GridResult
 from vmdpotential.commands.map import MapOutput
 from vmdpotential.commands.options import CompleteSource, FramesOption, TrajectoryOptions
 from vmdpotential.errors import UsageError
-from vmdpotential.execution.blocks import Run, run_blocks
+from vmdpotential.execution.blocks import Run
 from vmdpotential.frames.average import STATISTICS, Average, Planning, merge, plan_average
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.statistics import TOO_SHORT
@@ -143,7 +143,6 @@ def average(
         planning = plan_average(structure, all_frames, options, alignment, statistics=wanted,
                                 fixed_cell=source.cell is not None, lattice=lattice,
                                 in_slabs=bool(paths) and MapWriters.can_take(names))
-        folder = execution.beside(path)
         if planning.planes:
             if execution.partial:
                 raise UsageError("partial", "has no mean of some frames where the map is made in slabs, each of all "
@@ -151,8 +150,7 @@ def average(
             found, runs = _in_slabs(planning, execution, dict(zip(wanted, zip(paths, names, strict=True), strict=True)),
                                     force)
         else:
-            runs = [run_blocks(planning.work, planning.numbers, size=planning.size, piece=planning.piece,
-                               **replace(execution, folder=folder).blocks)]
+            runs = [planning.run(execution.keeping(path))]
             found = merge(planning, runs[0], execution.partial)
     seconds = time.perf_counter() - start - clock.compiling
     written = [path for path, word in zip(paths, wanted, strict=False) if word in found.grids]
@@ -186,9 +184,7 @@ def _in_slabs(planning: Planning, execution: PartialExecution, files_of: Mapping
     path, runs = files_of["mean"][0], []
 
     def compute(number: int, part: Planning) -> Run:
-        folder = execution.beside(path.with_name(f"{path.name}.{number}"))
-        runs.append(run_blocks(part.work, part.numbers, size=part.size, piece=part.piece,
-                               **replace(execution, folder=folder).blocks))
+        runs.append(part.run(execution.keeping(path.with_name(f"{path.name}.{number}"))))
         return runs[-1]
 
     with contextlib.ExitStack() as stack:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -131,7 +131,7 @@ def density(
                                 fixed_cell=source.cell is not None, lattice=lattice)
         planning.check_bulk(options.bulk)
         run = run_blocks(planning.work, planning.numbers, size=planning.size,
-                         **replace(execution, folder=execution.beside(output.output)).blocks)
+                         **execution.keeping(output.output).blocks)
         found = merge(planning, run, (*wanted, "sem") if sites is not None else wanted, options.bulk, execution.partial)
     seconds = time.perf_counter() - start - clock.compiling
     maxima = None if sites is None else _sites(planning, found, table.site_radius, table.site_density)

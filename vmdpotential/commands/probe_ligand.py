@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +75,7 @@ def map_ligand(run: Run, over: Over, name: str, terms: Nonbonded) -> FreeEnergyM
         planning = plan_insertions(structure, source, molecule, sums, alignment={"group": group, "name": called},
                                    lattice=lattice, spacing=run.spacing, padding=None, options=over.options)
         blocks = run_blocks(planning.work, planning.numbers, size=planning.size,
-                            **replace(over.execution, folder=over.execution.beside(run.output)).blocks)
+                            **over.execution.keeping(run.output).blocks)
         found = merge(planning, blocks, over.execution.partial)
     seconds = time.perf_counter() - start - clock.compiling
     minima = None if over.table is None else minima_and_barriers(

@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 from vmdpotential import memory, progress
 from vmdpotential.engines import get_engine, stretch
 from vmdpotential.errors import InputError
-from vmdpotential.execution.blocks import LABEL, LEAST, piece_size
-from vmdpotential.execution.work import Arrays, Cost, Needs, Work
+from vmdpotential.execution.blocks import LABEL, LEAST, Run, piece_size, run_blocks
+from vmdpotential.execution.work import Arrays, Cost, MergingWork, Needs
+from vmdpotential.frames.options import Execution
 from vmdpotential.frames.statistics import BLOCKS, TOO_SHORT, BlockMean, Moments
 from vmdpotential.frames.whole import Alignment
 from vmdpotential.grid.lattice import Box, Grid, Lattice, Provenance
@@ -52,7 +53,7 @@ MARGIN, GROWTH = 4.0, 8.0
 
 
 @dataclass(frozen=True, eq=False)
-class MeanMap(Work):
+class MeanMap(MergingWork):
     """What is computed of each block of frames: small, picklable, and the same for all.
 
     Parameters
@@ -124,9 +125,9 @@ class MeanMap(Work):
         memory = 0  # one map is computed at a time
         if self.plan.concurrent:
             memory = self.plan.estimate.bytes + self.request.lattice.size * (24 + 48 * self.spread)
-        return Needs(self.engine, self.frames.portable, memory)
+        return Needs(self.engine, memory, self._cost if self.frames.portable else None)
 
-    def cost(self) -> Cost:
+    def _cost(self) -> Cost:
         """Return what a frame and a block's result take."""
         size = 8 * self.request.lattice.size * (1 + self.spread)
         return Cost(self.plan.estimate.seconds, self.frames.seconds(), size)
@@ -288,6 +289,11 @@ class Planning:
     def lattice(self) -> Lattice:
         """Of the map, in the first frame's cell."""
         return self.map.request.lattice
+
+    def run(self, execution: Execution) -> Run:
+        """Return the results of the blocks."""
+        return run_blocks(self.work, self.numbers, size=self.size, piece=self.piece, merge=self.work.merge,
+                          **execution.blocks)
 
 
 def plan_average(structure: Structure, frames: Frames, options: MapOptions, alignment: Mapping[str, Any], *,
