@@ -163,9 +163,9 @@ def copied(values: dict[str, Any], structure: Structure, file: Path | None = Non
     Raises
     ------
     UsageError, InputError
-        See :func:`vmdpotential.commands.options.copies`.
+        See :func:`vmdpotential.commands.structures.copies`.
     """
-    from vmdpotential.commands.options import copies
+    from vmdpotential.commands.structures import copies
 
     assembly, expand = values.pop("assembly", ""), values.pop("expand", "no")
     if not assembly and expand == "no":
