@@ -30,7 +30,8 @@ from vmdpotential.methods.points import request_at, sum_at
 from vmdpotential.molecule.cell import Cell
 
 if TYPE_CHECKING:
-    from vmdpotential.engines import ChargePotential, Engine, Waiting
+    from vmdpotential.engines import Engine
+    from vmdpotential.engines.charges import ChargePotential, Waiting
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
