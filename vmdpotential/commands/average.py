@@ -9,12 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
-
 from vmdpotential import progress
-from vmdpotential.commands.gridded import LATTICE, SUM, GridResult
+from vmdpotential.commands.gridded import LATTICE, SUM, GridResult, cell_lines, lattice_like
 from vmdpotential.commands.map import MapOutput
-from vmdpotential.commands.options import CompleteSource, FramesOption, TrajectoryOptions
+from vmdpotential.commands.options import CompleteSource, Fit, FramesFile, FramesOption, LikeGrid, TrajectoryOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import Run
 from vmdpotential.frames.average import STATISTICS, Average, Planning, merge, plan_average
@@ -24,7 +22,6 @@ from vmdpotential.frames.whole import reference_group
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
-from vmdpotential.io.trajectories.frames import Frames
 from vmdpotential.maps import MapOptions
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
@@ -65,9 +62,7 @@ class MeanOutput(MapOutput):
 class FitOptions:
     """How frames are moved onto the structure."""
 
-    fit: Annotated[str, Option(
-        "atoms that are moved onto their place in the structure: auto (protein and nucleic acids, else lipids), none, "
-        "or a selection", metavar="auto|none|SEL", selection=True, words=("auto", "none"))] = "auto"
+    fit: Fit = "auto"
     motion: Annotated[str, Option(
         "how they are moved; auto rotates in an open boundary, a periodic cell is translated only",
         choices=("auto", "translation", "rotation"))] = "auto"
@@ -88,16 +83,14 @@ class FitOptions:
 
 def average(
     source: CompleteSource,
-    trajectory: Annotated[Path | Frames, Option(
-        "frames of these atoms: XTC, TRR, DCD, NetCDF, H5MD, PDB of several models ...", positional=True,
-        viewer=False)],
+    trajectory: FramesFile,
     frames: FramesOption = None,
     stat: Annotated[str, Option(
         "what is written: mean, and in further files std (standard deviation over the n frames, divisor n) and "
         "sem (standard error of the mean)", metavar="mean,std,sem", front=True)] = "mean",
     fit: FitOptions = FitOptions(),
     options: MapOptions = MapOptions(),
-    like: Annotated[Path | Grid | None, Option("map whose grid is used instead of spacing and padding")] = None,
+    like: LikeGrid = None,
     execution: PartialExecution = PartialExecution(),
     output: MeanOutput = MeanOutput(),
 ) -> Mean:
@@ -122,7 +115,7 @@ def average(
     StoppedError
         When the run was stopped, and `partial` asks for what is done.
     """
-    from vmdpotential.io.maps import MapWriters, check_map_format, is_map, open_map, put_map, read_map
+    from vmdpotential.io.maps import MapWriters, check_map_format, is_map, open_map, put_map
     from vmdpotential.io.maps.mapformat import check_finite
 
     path, force = output.output, output.force
@@ -136,7 +129,7 @@ def average(
     structure, charge_report, all_frames = source.over(
         TrajectoryOptions(trajectory=trajectory, frames=frames), [options.atoms], single=True)
     alignment = fit.alignment(structure)
-    lattice = like.lattice if isinstance(like, Grid) else None if like is None else read_map(like).lattice
+    lattice = lattice_like(like)
     assert all_frames is not None
     start = time.perf_counter()
     with progress.clock() as clock:
@@ -235,10 +228,7 @@ def _lines(planning: Planning, found: Average, result: Mean) -> list[str]:
         str(planning.work.alignment),
         f"{made.method} sum, {boundary_text(result.cell)}, {made.interaction}, {made.precision} precision",
     ]
-    deviations = np.zeros(3) if found.cell_deviation is None else np.linalg.norm(found.cell_deviation, axis=1)
-    if deviations.max() > 1e-3:
-        lines.append("the cell is the mean of the frames', which deviate by "
-                     f"{', '.join(f'{x:.3g}' for x in deviations)} A along a, b and c")
+    lines += cell_lines(found.cell_deviation)
     lines.append(result.points)
     if made.error is not None and made.error_away is not None:
         lines.append(f"relative rms error {made.error:.1e} of the potential, {made.error_away:.1e} of it away from "

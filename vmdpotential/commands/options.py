@@ -61,6 +61,12 @@ UnitOfFile = Annotated[str | None, Option(
     viewer=False)]
 Like = Annotated[Path | None, Option(
     "map whose grid is used instead of spacing and padding", viewer=False, metavar="MAP")]
+LikeGrid = Annotated[Path | Grid | None, Option("map whose grid is used instead of spacing and padding", metavar="MAP")]
+Fit = Annotated[str, Option(
+    "atoms that are moved onto their place in the structure: auto (protein and nucleic acids, else lipids), none, "
+    "or a selection", metavar="auto|none|SEL", selection=True, words=("auto", "none"))]
+FramesFile = Annotated[Path | Frames, Option(
+    "frames of these atoms: XTC, TRR, DCD, NetCDF, H5MD, PDB of several models ...", positional=True, viewer=False)]
 Format = Annotated[str, Option(
     "format of an output whose name has no suffix (-, a pipe): dx, npz, pdb ...", viewer=False, metavar="SUFFIX")]
 FramesOption = Annotated[slice | None, Option(

@@ -123,9 +123,8 @@ class LatticeSum:
         if along is None:
             raise UsageError("cell", "changes its shape, not its lengths along x, y and z alone: the axes of a map's "
                              "lattice would turn with it", "use the frames' own cells one by one")
-        lattice = Lattice(self.lattice.origin * along, self.lattice.spacing * along, self.lattice.shape)
         smooth = None if self.smooth is None else self.smooth.in_cell(cell)
-        return replace(self, lattice=lattice, cell=cell, smooth=smooth)
+        return replace(self, lattice=self.lattice.stretched(along), cell=cell, smooth=smooth)
 
     @property
     def maps(self) -> int:

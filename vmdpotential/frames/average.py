@@ -25,6 +25,7 @@ from vmdpotential.engines import get_engine, stretch
 from vmdpotential.errors import InputError
 from vmdpotential.execution.blocks import LABEL, LEAST, Run, piece_size, run_blocks
 from vmdpotential.execution.work import Arrays, Cost, MergingWork, Needs
+from vmdpotential.frames.gridded import frames_text, lattice_in
 from vmdpotential.frames.options import Execution
 from vmdpotential.frames.statistics import BLOCKS, TOO_SHORT, BlockMean, Moments
 from vmdpotential.frames.whole import Alignment
@@ -506,11 +507,9 @@ class Common:
         lattice, cell, deviation = planning.lattice, None, None
         if plan.request.cell is not None and cells.count:
             cell, deviation = cells.mean, np.sqrt(cells.variance())
-            lattice = _in_cell(lattice, plan.request.cell.vectors, cell)
-        numbers = planning.numbers[: sampled.count]
-        frames = f"{len(numbers)}: {numbers[0]} to {numbers[-1]}"
+            lattice = lattice_in(lattice, plan.request.cell, Cell(cell))
         provenance = replace(
-            plan.provenance, frames=frames + (f", every {numbers.step}" if numbers.step > 1 else ""),
+            plan.provenance, frames=frames_text(planning.numbers[: sampled.count]),
             zero=_zero(plan.request), inefficiency=inefficiency,
             cell=None if cell is None else tuple(cell.reshape(-1).tolist()))
         return cls(lattice, tuple(sampled.counts), provenance, cell, deviation)
@@ -537,14 +536,6 @@ class Common:
 
 def _rms(values: Floats | None) -> float | None:
     return None if values is None else float(np.sqrt(np.vdot(values, values) / values.size))
-
-
-def _in_cell(lattice: Lattice, planned: Floats, mean: Floats) -> Lattice:
-    """Return a lattice with each node at the same fractions of another cell."""
-    along = np.diagonal(np.linalg.inv(planned) @ mean)
-    if np.abs(along - 1).max() <= SAME:
-        return lattice
-    return Lattice(lattice.origin * along, lattice.spacing * along, lattice.shape)
 
 
 def _zero(request: Request) -> str:
