@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Annotated
 
 from vmdpotential.commands import media
-from vmdpotential.commands.options import CopyOptions, Index, Ph, Prepare
-from vmdpotential.commands.structures import complete, copies, read
+from vmdpotential.commands.options import CopyOptions, Index, Ph, Prepare, Source
+from vmdpotential.commands.structures import complete
 from vmdpotential.errors import InputError, TaskError, UsageError
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
@@ -30,8 +30,9 @@ class ViewSource(CopyOptions):
 
     def read(self) -> tuple[Structure, list[str]]:
         """Return the structure with the atoms that it lacks, and the line that says what was added, if anything."""
-        found = read(self.structure, self.topology, None, self.index)
-        return complete(copies(found, self.structure, self.assembly, self.expand), self.prepare, self.ph)
+        whole = Source(structure=self.structure, topology=self.topology, index=self.index, assembly=self.assembly,
+                       expand=self.expand)
+        return complete(whole.read(), self.prepare, self.ph)
 
 
 @dataclass(frozen=True, kw_only=True)

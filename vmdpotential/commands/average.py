@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from vmdpotential import progress
-from vmdpotential.commands.gridded import LATTICE, SUM, GridResult, cell_lines, lattice_like
+from vmdpotential.commands.gridded import LATTICE, SUM, GridResult, cell_lines, lattice_like, stated_error
 from vmdpotential.commands.map import MapOutput
 from vmdpotential.commands.options import CompleteSource, Fit, FramesFile, FramesOption, LikeGrid, TrajectoryOptions
 from vmdpotential.errors import UsageError
@@ -230,9 +230,7 @@ def _lines(planning: Planning, found: Average, result: Mean) -> list[str]:
     ]
     lines += cell_lines(found.cell_deviation)
     lines.append(result.points)
-    if made.error is not None and made.error_away is not None:
-        lines.append(f"relative rms error {made.error:.1e} of the potential, {made.error_away:.1e} of it away from "
-                     f"charges, on the first frame (asked {made.tolerance:g})")
+    lines += stated_error(grid, " of the first frame")
     lines.append(f"mean {result.minimum:.4g} to {result.maximum:.4g} {unit} at {grid.temperature:g} K, {made.medium}; "
                  f"zero: {found.zero}")
     if plan.request.neutralised and abs(planning.charge) > 5e-4:

@@ -120,12 +120,10 @@ def density(
     tables = [] if sites is None else [sites]
     files.check([*tables, *paths], force)
     over, head, about = TrajectoryOptions(trajectory=trajectory, frames=frames), [], {}
-    structure = source.read(trajectory)
+    structure, all_frames = source.with_frames(over, single=True)
     if of == "charge" or (of == "electrons" and structure.charges is not None):
         structure, charge_report, all_frames = source.over(over, [options.atoms], single=True)
         head, about = [str(charge_report)], charge_report.data
-    else:
-        all_frames = over.opened(structure, single=True)
     counted = count(structure, select(structure, options.atoms), of, options.unit)
     alignment = fit.alignment(structure)
     lattice = lattice_like(like)

@@ -23,7 +23,7 @@ from vmdpotential.commands.between import (
     warn_of_mixture,
 )
 from vmdpotential.commands.continuum import binding_data, binding_line
-from vmdpotential.commands.options import CrystalSource, TableOutput, TrajectoryOptions
+from vmdpotential.commands.options import CompleteSource, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear
 from vmdpotential.execution.work import Arrays
@@ -112,7 +112,7 @@ class EnergyOutput(TableOutput):
 
 
 def energy(
-    source: CrystalSource,
+    source: CompleteSource,
     between: BetweenOption,
     by: Annotated[str, Option(
         "what has a row: the pair of selections, or each residue or atom of the first with all of the second",

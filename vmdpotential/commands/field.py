@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.commands.between import label
-from vmdpotential.commands.options import CrystalSource, TableOutput, TrajectoryOptions
+from vmdpotential.commands.options import CompleteSource, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear
 from vmdpotential.figures import profiles as figures
@@ -94,7 +94,7 @@ class FieldOutput(TableOutput):
 
 
 def field(
-    source: CrystalSource,
+    source: CompleteSource,
     trajectory: TrajectoryOptions = TrajectoryOptions(),
     sites: SiteOptions = SiteOptions(),
     from_: Annotated[tuple[str, ...], Option(

@@ -18,7 +18,7 @@ from vmdpotential.commands.between import (
     selections,
     warn_of_mixture,
 )
-from vmdpotential.commands.options import CrystalSource, Force, TrajectoryOptions
+from vmdpotential.commands.options import CompleteSource, Force, TrajectoryOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear
 from vmdpotential.execution.work import Arrays
@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 
 
 def forces(
-    source: CrystalSource,
+    source: CompleteSource,
     between: BetweenOption,
     trajectory: TrajectoryOptions = TrajectoryOptions(),
     options: PairOptions = PairOptions(),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential import registry
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.grid.planes import middle
 from vmdpotential.molecule.cell import Cell
@@ -39,6 +41,20 @@ def cell_lines(deviation: NDArray[np.float64] | None) -> list[str]:
     sizes = np.zeros(3) if deviation is None else np.linalg.norm(deviation, axis=1)
     return [] if sizes.max() <= 1e-3 else ["the cell is the mean of the frames', which deviate by "
                                            f"{', '.join(f'{x:.3g}' for x in sizes)} A along a, b and c"]
+
+
+def stated_error(grid: Grid, where: str = "") -> Iterator[str]:
+    """Yield the error of a map in words, if it states one, and that of a method that makes no sum even if not."""
+    from vmdpotential.methods.accuracy import POINTS, Errors
+
+    made = grid.provenance
+    if not registry.get("method", made.method).superposes:
+        yield "error: not stated by this method" if made.error is None else (
+            f"error, from two grids{where}: {made.error:.1e} of the potential outside of the molecule, "
+            f"{made.error_away:.1e} at its surface")
+    elif made.error is not None and made.error_away is not None:
+        errors = Errors(made.error, made.error_away, made.error_field, made.error_field_away)
+        yield f"relative rms error {errors}, at {POINTS} points{where} (asked {made.tolerance:g})"
 
 
 class GridResult(Result):

@@ -7,14 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from vmdpotential.commands.structures import charged, copies, read
+from vmdpotential.commands.structures import charged, read
 from vmdpotential.errors import IncompleteError, UsageError, VmdpotentialError
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import parse_cell
-from vmdpotential.io.trajectories.frames import Frames, Loaded, Trajectory, are_models, opened, parse_frames
+from vmdpotential.io.structures import symmetry
+from vmdpotential.io.structures.symmetry import Copies
+from vmdpotential.io.trajectories.frames import Change, Frames, are_models, changed, opened, parse_frames
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.selection import Selection
@@ -76,7 +78,37 @@ Force = Annotated[bool, Option("replace files that exist", viewer=False)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class CopyOptions:
+    """Whether a structure stands for a biological assembly, or for the whole cell of its crystal."""
+
+    assembly: Assembly = ""
+    expand: Expand = "no"
+
+    def copies(self, structure: Structure, source: Path | Structure) -> Copies | None:
+        """Return what makes the copies of a structure that was read from a source, or None where none are asked for.
+
+        Raises
+        ------
+        UsageError
+            For both, or an assembly of a viewer's structure without its file, or one that the file does not have.
+        InputError
+            For a structure without a cell.
+        """
+        if not self.assembly and self.expand == "no":
+            return None
+        if self.assembly and self.expand != "no":
+            raise UsageError("assembly", "cannot be combined with {expand}", value=self.assembly)
+        if not self.assembly:
+            return symmetry.crystal(structure)
+        file, _, name = self.assembly.rpartition(":")
+        if not file and isinstance(source, Structure):
+            raise UsageError("assembly", "needs the file that lists its operators",
+                             "put it before the name: {assembly entry.cif:1}", value=self.assembly)
+        return symmetry.assembly(structure, Path(file) if isinstance(source, Structure) or file else source, name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source(CopyOptions):
     """A structure: its file or a viewer's atoms, with the cell and groups that a user gives."""
 
     structure: Annotated[Path | Structure, Option(
@@ -86,43 +118,34 @@ class Source:
     cell: CellOption = None
     index: Index = None
 
-    def read(self, frames: Path | Frames | None = None) -> Structure:
-        """Return the structure with its cell and groups; of a topology, with the positions of the first of `frames`.
+    def read(self) -> Structure:
+        """Return the structure, its assembly or cell, with its cell and groups; see :meth:`with_frames`."""
+        return self.copied(read(self.structure, self.topology, self.cell, self.index))[0]
+
+    def copied(self, structure: Structure) -> tuple[Structure, tuple[Change, ...]]:
+        """Return the copies of a structure that was read, and what makes frames of them; itself where none are."""
+        made = self.copies(structure, self.structure)
+        return (structure, ()) if made is None else (made.of_structure(structure), (made,))
+
+    def with_frames(self, trajectory: TrajectoryOptions, single: bool = False) -> tuple[Structure, Frames | None]:
+        """Return the structure, its assembly or cell, and the frames of its atoms, if there are any.
+
+        Of a topology without coordinates, the positions are those of the first frame.
 
         Raises
         ------
         UsageError
-            For a topology in addition to a viewer's structure.
+            For a topology in addition to a viewer's structure, or frames without a trajectory.
         InputError
-            When a file cannot be read.
+            When a file cannot be read, or the trajectory is of other atoms.
         """
-        return read(self.structure, self.topology, self.cell, self.index, frames)
-
-
-@dataclass(frozen=True, kw_only=True)
-class CopyOptions:
-    """Whether a structure stands for a biological assembly, or for the whole cell of its crystal."""
-
-    assembly: Assembly = ""
-    expand: Expand = "no"
-
-
-@dataclass(frozen=True, kw_only=True)
-class CopiedSource(CopyOptions, Source):
-    """A structure, its biological assembly or the whole cell of its crystal."""
-
-    def read(self, frames: Path | Frames | None = None) -> Structure:
-        """Return the structure, or its assembly or cell.
-
-        Raises
-        ------
-        UsageError
-            For copies of a structure with frames, which are of its own atoms.
-        """
-        if frames is not None and (self.assembly or self.expand != "no"):
-            raise UsageError("assembly" if self.assembly else "expand", "is for one structure",
-                             "leave it out, or leave out {trajectory}", value=self.assembly or self.expand)
-        return copies(super().read(frames), self.structure, self.assembly, self.expand)
+        trajectory.check()
+        shown = read(self.structure, self.topology, self.cell, self.index, trajectory.trajectory)
+        structure, changes = self.copied(shown)
+        frames = trajectory.opened(shown, single)
+        if changes and self.cell is not None:
+            changes = (partial(_in_cell, self.cell), *changes)
+        return structure, changed(frames, changes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,10 +161,9 @@ class TemplateOptions:
 class ChargedSource(TemplateOptions, Source):
     """A structure with charges, and where they come from."""
 
-    def charged(self, atoms: Sequence[Selection] = (), parameter: str = "atoms",
-                frames: Path | Frames | None = None) -> tuple[Structure, ChargeReport]:
+    def charged(self, atoms: Sequence[Selection] = (), parameter: str = "atoms") -> tuple[Structure, ChargeReport]:
         """Return the structure with charges, and where they come from; see :func:`charged`."""
-        return self.with_charges(self.read(frames), atoms, parameter, whole=frames is None)
+        return self.with_charges(self.read(), atoms, parameter)
 
     def with_charges(self, structure: Structure, atoms: Sequence[Selection] = (), parameter: str = "atoms",
                      whole: bool = True) -> tuple[Structure, ChargeReport]:
@@ -154,15 +176,13 @@ class ChargedSource(TemplateOptions, Source):
 
         Of a structure that was completed, added atoms of a frame are where they are next to those they belong to.
         """
-        trajectory.check()
-        shown = self.read(trajectory.trajectory)
+        shown, frames = self.with_frames(trajectory, single)
         structure, report = self.with_charges(
             shown, atoms, parameter, trajectory.trajectory is None or are_models(trajectory.trajectory))
-        frames = trajectory.opened(shown, single)
-        if report.prepared and isinstance(frames, Trajectory | Loaded):
+        if report.prepared:
             from vmdpotential.prepare.follow import Follower
 
-            frames = replace(frames, change=Follower(shown, structure))
+            frames = changed(frames, (Follower(shown, structure),))
         return structure, report, frames
 
 
@@ -192,10 +212,6 @@ class CompleteSource(ChargedSource):
                               f"which had its own: give its {{topology}}, or {error.cure}")
             raise
 
-
-@dataclass(frozen=True, kw_only=True)
-class CrystalSource(CopiedSource, CompleteSource):
-    """A structure with charges, its biological assembly or the whole cell of its crystal."""
 
     def hydrogenated(self) -> tuple[Structure, str]:
         """Return the structure with the atoms that it lacks, and what was added, for what needs no charges (surfaces).
@@ -288,3 +304,8 @@ def with_unit(grid: Grid, unit: str | None) -> Grid:
         return replace(grid.with_values(grid.values * (coulomb_constant("V") / BOHR)), unit="V")
     temperature = grid.temperature or (DEFAULT_TEMPERATURE if unit.startswith("kT") else None)
     return replace(grid, unit=unit, temperature=temperature)
+
+
+def _in_cell(cell: Cell, positions: Any, _: Cell | None) -> tuple[Any, Cell | None]:
+    """Return the positions of a frame in the cell that a user gave."""
+    return positions, cell

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from vmdpotential.commands.between import ParameterOptions
 from vmdpotential.commands.gridded import lattice_like
-from vmdpotential.commands.options import CrystalSource, LikeGrid, TrajectoryOptions
+from vmdpotential.commands.options import CompleteSource, LikeGrid, TrajectoryOptions
 from vmdpotential.commands.probe_atoms import map_atoms
 from vmdpotential.commands.probe_ligand import Over, map_ligand
 from vmdpotential.commands.probe_options import InsertionOptions, ProbeOptions, ProbeOutput, Run
@@ -21,7 +21,7 @@ _LIGAND_SPACING, _PROBE_SPACING = 1.0, 0.375
 
 
 def probe_(
-    source: CrystalSource,
+    source: CompleteSource,
     trajectory: TrajectoryOptions = TrajectoryOptions(),
     options: ProbeOptions = ProbeOptions(),
     like: LikeGrid = None,
@@ -54,17 +54,17 @@ def probe_(
     if probe and (trajectory.trajectory is not None or trajectory.frames is not None or outputs.paths is not None):
         raise UsageError("trajectory", "probe atoms see one structure",
                          "give {ligand}, or leave out trajectory, frames and paths")
-    found = source.read(trajectory.trajectory)
+    structure, all_frames = source.with_frames(trajectory)
     lattice = lattice_like(like)
-    run = Run(found, options, lattice, options.spacing or (_LIGAND_SPACING if ligand else _PROBE_SPACING), engine,
+    run = Run(structure, options, lattice, options.spacing or (_LIGAND_SPACING if ligand else _PROBE_SPACING), engine,
                output, outputs.force)
     if probe:
         return map_atoms(run, source, force_field)
-    over = Over(trajectory, insertion.fit, insertion.stat, outputs.paths,
+    over = Over(all_frames, insertion.fit, insertion.stat, outputs.paths,
                  {"orientations": insertion.orientations, "parts": insertion.places,
                   "temperature": insertion.temperature, "boundary": insertion.boundary, "engine": engine,
                   "fixed_cell": source.cell is not None}, execution)
-    return map_ligand(run, over, ligand, force_field.terms(found))
+    return map_ligand(run, over, ligand, force_field.terms(structure))
 
 
 command = Command.of(probe_, "probe")

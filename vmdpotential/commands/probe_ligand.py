@@ -13,7 +13,6 @@ import numpy as np
 from vmdpotential import progress
 from vmdpotential.commands.average import statistic_files
 from vmdpotential.commands.gridded import LATTICE, GridResult, wraps
-from vmdpotential.commands.options import TrajectoryOptions
 from vmdpotential.commands.probe_options import Run
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import run_blocks
@@ -24,7 +23,7 @@ from vmdpotential.frames.whole import reference_group
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
-from vmdpotential.io.trajectories.frames import Loaded
+from vmdpotential.io.trajectories.frames import Frames, Loaded
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.selection import select
 from vmdpotential.probes.energies import ProbeSum, probe_sum
@@ -37,7 +36,7 @@ from vmdpotential.results import Columns, complete, hidden, key, part, put_table
 class Over:
     """Frames, and what is computed over them."""
 
-    trajectory: TrajectoryOptions
+    frames: Frames | None
     fit: str
     stat: str
     table: Path | None
@@ -64,7 +63,7 @@ def map_ligand(run: Run, over: Over, name: str, terms: Nonbonded) -> FreeEnergyM
     sums = tuple(_among(probe_sum(felt, sigma, epsilon, run.options.cutoff), rows)
                  for sigma, epsilon in zip(molecule.sigma.tolist(), molecule.epsilon.tolist(), strict=True))
     group, called = reference_group(structure, over.fit)
-    source = over.trajectory.opened(structure) or Loaded(
+    source = over.frames or Loaded(
         structure.where, [(structure.positions, structure.cell)])
     lattice = run.lattice
     if lattice is None and run.options.around:

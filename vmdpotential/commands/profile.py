@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
-from vmdpotential.commands.options import CrystalSource, TableOutput, TrajectoryOptions
+from vmdpotential.commands.options import CompleteSource, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear
 from vmdpotential.figures import profiles as figures
@@ -34,7 +34,7 @@ _ZEROS = ("mean", "left")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProfileSource(CrystalSource):
+class ProfileSource(CompleteSource):
     """A structure with charges, or a map."""
 
     structure: Annotated[Path | Structure, Option(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.commands.between import BetweenOption, selections
-from vmdpotential.commands.options import CopiedSource, TableOutput, TrajectoryOptions
+from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution.blocks import clear
 from vmdpotential.execution.work import Arrays
@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 
 
 def rdf(
-    source: CopiedSource,
+    source: Source,
     between: BetweenOption,
     trajectory: TrajectoryOptions = TrajectoryOptions(),
     range: Annotated[float, Option("longest distance", unit="A", above=0, high=1000, front=True)] = 15.0,
@@ -59,7 +59,7 @@ def rdf(
     from vmdpotential.engines import get_engine
 
     output.check()
-    structure = source.read(trajectory.trajectory)
+    structure, over = source.with_frames(trajectory)
     if trajectory.trajectory is None:
         structure.require_whole_cell("use {expand cell}")
         if structure.cell is None:
@@ -81,7 +81,7 @@ def rdf(
             one.merge(more, found["volumes"])
 
     with progress.clock() as clock:
-        frames = CellFrames.of(structure, trajectory.opened(structure), "periodic", source.cell)
+        frames = CellFrames.of(structure, over, "periodic", source.cell)
         work = PairCounts(frames, tuple(counts))
         whole = over_frames(work, add, execution)
     seconds = time.perf_counter() - start - clock.compiling

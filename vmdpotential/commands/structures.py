@@ -55,31 +55,6 @@ def read(structure: Path | Structure, topology: Path | None, cell: Cell | None =
     return with_cell(structure, cell)
 
 
-def copies(structure: Structure, source: Path | Structure, assembly: str = "", expand: str = "no") -> Structure:
-    """Return the biological assembly, or the whole cell of a crystal, of a structure that was read from a file.
-
-    Raises
-    ------
-    UsageError
-        For both, or an assembly of a viewer's structure without its file, or one that the file does not have.
-    InputError
-        For a structure without a cell and a space group, or with a topology.
-    """
-    if not assembly and expand == "no":
-        return structure
-    from vmdpotential.io.structures.symmetry import assembled, expanded
-
-    if assembly and expand != "no":
-        raise UsageError("assembly", "cannot be combined with {expand}", value=assembly)
-    if not assembly:
-        return expanded(structure)
-    file, _, name = assembly.rpartition(":")
-    if not file and isinstance(source, Structure):
-        raise UsageError("assembly", "needs the file that lists its operators",
-                         "put it before the name: {assembly entry.cif:1}", value=assembly)
-    return assembled(structure, Path(file) if isinstance(source, Structure) or file else source, name)
-
-
 def residue_charges(paths: Sequence[Path]) -> list[ResidueCharges]:
     """Return the charges of residues in files."""
     from vmdpotential.io.topologies.residue_charges import read_residue_charges
