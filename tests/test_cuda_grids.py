@@ -54,8 +54,8 @@ def test_counts_are_those_of_the_cpu(gpu, spreading, periodic):
     radii = np.array(rng.uniform(0.8, 2, 30)) if spreading == "occupancy" else None
     counted = Counted("number", "1/A^3", np.arange(3, 33), rng.normal(size=30), radii, "")
     lattice = Lattice.over_cell(cells[0], 1.0) if periodic else Lattice(np.full(3, -3.0), np.full(3, 1.1), (9, 8, 10))
-    work = Densities(frames, None, counted, lattice, cells[0] if periodic else None, True, None,
-                     1.1 if spreading == "gaussian" else 0.0, np.arange(5))
+    work = Densities(frames, None, lattice, cells[0] if periodic else None, True, None, counted,
+                     1.1 if spreading == "gaussian" else 0.0)
     found = []
     for engine in (get_engine("cpu"), CudaEngine()):
         work._spare[:] = [engine.counter(work.counting)]

@@ -12,7 +12,8 @@ from typing import Annotated, Any
 from vmdpotential import progress
 from vmdpotential.commands.continuum import solvation_data, solvation_lines
 from vmdpotential.commands.gridded import LATTICE, SUM, GridResult, stated_error
-from vmdpotential.commands.options import CompleteSource, Force, Format, Like, at_frame, read
+from vmdpotential.commands.options import CompleteSource, Force, Format, Like
+from vmdpotential.commands.structures import at_frame, read
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.stored import StoredGrid

@@ -13,7 +13,8 @@ from vmdpotential.engines.costs import CPU, CPU_POINTS, Costs, PointCosts
 from vmdpotential.splitting.mesh import Mesh
 
 if TYPE_CHECKING:
-    from vmdpotential.engines import ChargePotential, LatticeSum, PointSum, Prepared
+    from vmdpotential.engines import LatticeSum, PointSum, Prepared
+    from vmdpotential.engines.charges import ChargePotential
     from vmdpotential.engines.counting import Counting
     from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
     from vmdpotential.engines.cpu.counting import CpuCounter

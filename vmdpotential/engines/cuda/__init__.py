@@ -20,7 +20,8 @@ from vmdpotential.engines.costs import CUDA, CUDA_POINTS, Costs, PointCosts
 from vmdpotential.errors import BackendError
 
 if TYPE_CHECKING:
-    from vmdpotential.engines import ChargePotential, LatticeSum, Multigrid, PointSum, Prepared, PreparedPoints
+    from vmdpotential.engines import LatticeSum, Multigrid, PointSum, Prepared, PreparedPoints
+    from vmdpotential.engines.charges import ChargePotential
     from vmdpotential.engines.counting import Counting
     from vmdpotential.engines.cuda.counting import CudaCounter
     from vmdpotential.engines.orbitals import OrbitalSum
