@@ -245,8 +245,7 @@ def _check_densities(backend: Engine, seed: int) -> list[dict[str, Any]]:
     cell = Cell.from_parameters(24, 25, 26, 70, 65, 80)
     lattice = Lattice.over_cell(cell, 1.0)
     counted = Counted("number", "1/A^3", np.arange(len(positions)), np.ones(len(positions)), None, "")
-    frames, sample = Loaded("box", [(positions, cell)]), np.zeros(1, np.int64)
-    work = Densities(frames, None, counted, lattice, cell, True, None, 0.0, sample, backend.name)
+    work = Densities(Loaded("box", [(positions, cell)]), None, lattice, cell, True, None, counted, 0.0, backend.name)
     found = work.block(range(1))
     values = np.zeros(lattice.size)
     values[found["nodes"]] = found["sums"]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
-from vmdpotential.engines.charges import Gaussians, hermite
+from vmdpotential.engines.gaussians import Gaussians, hermite
 from vmdpotential.orbitals.shells import in_monomials, monomials
 from vmdpotential.orbitals.wavefunction import Wavefunction
 

@@ -13,13 +13,14 @@ from vmdpotential.engines.costs import CPU, CPU_POINTS, Costs, PointCosts
 from vmdpotential.splitting.mesh import Mesh
 
 if TYPE_CHECKING:
-    from vmdpotential.engines import ChargePotential, LatticeSum, PointSum, Prepared
+    from vmdpotential.engines import LatticeSum, PointSum, Prepared
     from vmdpotential.engines.bonds import BondSum
-    from vmdpotential.engines.charges import ChargeSum
+    from vmdpotential.engines.charges import ChargePotential
     from vmdpotential.engines.counting import Counting
     from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
     from vmdpotential.engines.cpu.counting import CpuCounter
     from vmdpotential.engines.cpu.points.sums import CpuPoints
+    from vmdpotential.engines.gaussians import GaussianSum
     from vmdpotential.engines.orbitals import OrbitalSum
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.molecule.cell import Cell
@@ -98,11 +99,11 @@ class CpuEngine:
 
         return orbitals(work)
 
-    def charges(self, work: ChargeSum) -> Values:
+    def gaussians(self, work: GaussianSum) -> Values:
         """Return the potential of Gaussian charges, see :class:`vmdpotential.engines.Engine`."""
-        from vmdpotential.engines.cpu.charges import charges
+        from vmdpotential.engines.cpu.gaussians import potential
 
-        return charges(work)
+        return potential(work)
 
     def bonds(self, work: BondSum) -> Floats:
         """Return the energies of hydrogen bonds, see :class:`vmdpotential.engines.Engine`."""

@@ -18,7 +18,7 @@ from numba import njit
 #: Points of a row that are computed together.
 WIDTH = 16
 
-#: Of the table of Boys' functions, as in engines/charges.py.
+#: Of the table of Boys' functions, as in engines/gaussians.py.
 LAST, FINE, TERMS = 40.0, 16, 5
 FAR, FARTHER = 24.0, 1.2
 
