@@ -84,6 +84,7 @@ class LiveMap:
         if self._follow is not None:
             positions = self._follow(positions)
         cell = self._cell or cell or self._plan.structure.cell
+        positions = self._plan.whole(positions, cell)
         if not self._plan.fits(positions, cell):
             self._plan = self._plan.again(positions, cell)
             self.plans += 1
