@@ -152,11 +152,6 @@ def test_psf_index_out_of_range(tmp_path: Path, old: int, new: int) -> None:
         psf.read_psf(path)
 
 
-def test_psf_truncated() -> None:
-    with pytest.raises(InputError, match="line 7 promises 3341 atoms and 3327 lines follow"):
-        psf.read_psf(MDA / "adk_notop_BAD.psf")
-
-
 def test_psf_cut_anywhere_is_an_error_or_complete(tmp_path: Path) -> None:
     data = (MDA / "parmed_ala3.psf").read_bytes()
     whole = psf.read_psf(MDA / "parmed_ala3.psf")

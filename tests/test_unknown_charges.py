@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from structure_files import TOOLS, of_universe, universe
 
-from vmdpotential.errors import ChargeError, IncompleteError, InputError, UsageError
+from vmdpotential.errors import ChargeError, InputError, UsageError
 from vmdpotential.molecule import templates
 from vmdpotential.molecule.charges import assign_charges, charges_and_report
 from vmdpotential.molecule.structure import Structure
@@ -45,12 +45,6 @@ def test_unknown_atoms_are_sorted_by_count() -> None:
     structure = Structure(np.zeros((6, 3)), atoms, names, [1] * 6, range(6), sources=("x.pdb",))
     expected = r"^x.pdb: no charmm36 charge for 6 atoms: TWO B \(3\), SIX C \(2\), ONE A \(1\);"
     with pytest.raises(ChargeError, match=expected):
-        assign_charges(structure)
-
-
-def test_missing_hydrogens_are_named() -> None:
-    structure = of_universe(universe(TOOLS / "dna_dodecamer_explicit" / "4c64_no_mg.pdb"))
-    with pytest.raises(IncompleteError, match="no hydrogens"):
         assign_charges(structure)
 
 
