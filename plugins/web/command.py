@@ -13,6 +13,7 @@ from vmdpotential.errors import InputError, TaskError, UsageError
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.ions import Placement
+from vmdpotential.maps.solute import as_mapped
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
 
@@ -121,6 +122,7 @@ def view(
         word = medium or media.DEFAULT
         try:
             grids.append(media.picture(structure, word, prepare=source.prepare))
+            structure = as_mapped(structure, grids[-1])
             names.append(f"potential, {word}")
         except (InputError, TaskError) as error:
             if medium is not None:

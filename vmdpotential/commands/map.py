@@ -105,7 +105,8 @@ def map_(
         check_map_format(name)
     files.check(paths, force, names)
 
-    from vmdpotential.molecule.selection import select
+    from vmdpotential.maps.interaction import medium_of_sum
+    from vmdpotential.maps.solute import chosen_atoms
 
     atoms = options.atoms
     structure, charge_report = source.charged([atoms, *([] if options.sources is None else [options.sources])])
@@ -131,7 +132,7 @@ def map_(
                 put_map(grid, places[0])
             if grid.field is not None:
                 put_field(grid.field, places[-len(fields) :])
-    chosen = structure.known_charges[select(structure, atoms)]
+    chosen = structure.known_charges[chosen_atoms(structure, atoms, medium_of_sum(options))]
     return Map(
         charges=charge_report, grid=grid, structure=structure, options=options, seconds=seconds, file=path,
         net_charge=charge_report.net_charge if str(atoms) == "all" else float(chosen.sum()), count=len(chosen),

@@ -37,9 +37,11 @@ from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell
 
 if TYPE_CHECKING:
+    from vmdpotential.engines.bonds import BondSum
     from vmdpotential.engines.charges import ChargePotential
     from vmdpotential.engines.costs import Costs, PointCosts
     from vmdpotential.engines.counting import Counter, Counting
+    from vmdpotential.engines.gaussians import ChargeSum
     from vmdpotential.engines.orbitals import OrbitalSum
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.engines.result import Mean, Result
@@ -284,6 +286,12 @@ class Engine(Protocol):
 
     def orbitals(self, work: OrbitalSum) -> NDArray[np.float32]:
         """Return an orbital (nx, ny, nz), or the weighted sum of the squares of several."""
+
+    def charges(self, work: ChargeSum) -> NDArray[np.float32]:
+        """Return the potential (nx, ny, nz) of Gaussian charges and of nuclei, summed in float64."""
+
+    def bonds(self, work: BondSum) -> Floats:
+        """Return the energies (P, nx, ny, nz), kcal/mol, of hydrogen bonds of probes with a receptor's atoms."""
 
     def counter(self, counting: Counting) -> Counter:
         """Return sums over frames of what atoms add to the nodes of a lattice."""

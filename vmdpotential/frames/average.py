@@ -32,10 +32,11 @@ from vmdpotential.frames.whole import Alignment
 from vmdpotential.grid.lattice import Box, Grid, Lattice, Provenance
 from vmdpotential.io.trajectories.frames import Frame, Frames, ahead, periodic_cell
 from vmdpotential.maps import MapOptions, MapPlan, choose_cell, lay_lattice, plan_map
+from vmdpotential.maps.interaction import medium_of_sum
+from vmdpotential.maps.solute import in_continuum
 from vmdpotential.methods import Method, Planned, Request
 from vmdpotential.methods.slabs import planes_at_once
 from vmdpotential.molecule.cell import SAME, Cell, same_cell
-from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
 
 Floats = NDArray[np.float64]
@@ -335,14 +336,16 @@ def plan_average(structure: Structure, frames: Frames, options: MapOptions, alig
     boundary = "open" if cell is None else "periodic"
     if cell is None and not (own_cells or fixed_cell):
         frame_cell = None  # such as a crystal's, whose images frames do not have
+    medium = medium_of_sum(options)
+    structure, chosen, _ = in_continuum(structure, options.atoms, medium)
     moves = Alignment.of(structure, boundary=boundary, **alignment)
-    chosen = select(structure, options.atoms)
     if lattice is None:
         places = structure.positions
         if cell is None:
             places = moves.align(places, structure.cell if frame_cell is not None else None)
         lattice = lay_lattice(structure, places[chosen], cell, options.spacing, options.padding)
-    here = replace(structure, positions=moves.align(first.positions, frame_cell), cell=frame_cell)
+    here = replace(structure, positions=moves.align(first.positions, frame_cell),
+                   cell=None if medium.method else frame_cell)  # of a molecule that may be turned, and is whole
     plan, _ = plan_map(here, replace(options, boundary=boundary), lattice=lattice, margin=MARGIN, soon=0.0,
                        sink=Nowhere() if in_slabs else None)
     other = opening[-1].cell
