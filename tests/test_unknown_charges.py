@@ -26,19 +26,6 @@ def test_charges_of_a_topology_are_kept() -> None:
     assert "no integer" in texts[2]
 
 
-def test_unknown_ligand_is_one_line() -> None:
-    structure = of_universe(universe(TOOLS / "cb7-b2" / "complex-explicit.pdb"))
-    with pytest.raises(ChargeError) as caught:
-        assign_charges(structure)
-    message = str(caught.value)
-    assert "\n" not in message
-    assert "no amber14 charge for 156 atoms: B2 C1 (1)" in message
-    assert message.count("(1)") == 10
-    assert "and 146 more kinds" in message
-    assert "as topology" in message
-    assert caught.value.exit_code == 2
-
-
 def test_unknown_atoms_are_sorted_by_count() -> None:
     names = ["ONE", "TWO", "TWO", "TWO", "SIX", "SIX"]
     atoms = ["A", "B", "B", "B", "C", "C"]
