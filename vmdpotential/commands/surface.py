@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.commands.between import label
-from vmdpotential.commands.options import CrystalSource, Force, UnitOfFile, with_unit
+from vmdpotential.commands.options import CompleteSource, Force, UnitOfFile, with_unit
 from vmdpotential.commands.slice import _range
 from vmdpotential.errors import UsageError
 from vmdpotential.figures.colours import Range, check_range, colour_range
@@ -59,7 +59,7 @@ class SurfaceOutput:
 
 
 def surface(
-    source: CrystalSource,
+    source: CompleteSource,
     map: Annotated[Path | Grid, Option("map file, or map, that is read on the surface", positional=True)],
     atoms: Annotated[str, Option(
         "around which the surface is: all, solute, protein ..., or a selection", metavar="all|solute|protein|SEL",

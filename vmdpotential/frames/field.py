@@ -193,9 +193,9 @@ class Fields(Work):
     def needs(self) -> Needs:
         """Return engine and memory: a frame with images of its atoms or places, and its mesh."""
         memory = 1000 * len(self.charges) + (0 if self.plan is None else 2 * self.plan.estimate.bytes)
-        return Needs(self.engine, self.frames.source.portable, memory)
+        return Needs(self.engine, memory, self._cost if self.frames.source.portable else None)
 
-    def cost(self) -> Cost:
+    def _cost(self) -> Cost:
         """Return what a frame, computed once more, and a block's result take."""
         frame, size = self.frames.first, block_size(len(self.frames.numbers()), len(self.charges))
         self.over([frame])
