@@ -277,7 +277,11 @@ def far_field(continuum: Continuum, engine: Engine, points: Floats) -> Floats:
     if len(charges) > 200:
         positions, charges = _gathered(positions, charges)
     bound = SCREENED.bind(debye_length=1 / continuum.kappa) if continuum.kappa > 0 else COULOMB.bind()
-    values = engine.prepare_points(PointSum(bound)).at(points, positions, charges)[0]
+    if len(points) * len(charges) < PAIRS:
+        values = engine.prepare_points(PointSum(bound)).at(points, positions, charges)[0]
+    else:
+        values = sum_at(request_at(points, positions, charges, None, bound, tolerance=TOLERANCE), points, positions,
+                        charges, engine).potential
     return continuum.constant / continuum.outside * values
 
 
