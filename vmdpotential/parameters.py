@@ -79,6 +79,8 @@ class Option:
         Whether dialogs show it at once, as what everybody sets; the others are folded under "Advanced".
     name : str
         Name of the parameter, where it differs from that of the argument or field.
+    aliases : sequence of str
+        Further names of the parameter, which are listed before its own in the help of the shell.
     suffix : str
         Of the files that the command ``batch`` writes by this parameter unless another is chosen; none where empty.
     """
@@ -101,6 +103,7 @@ class Option:
     words: Sequence[str] = ()
     front: bool = False
     name: str = ""
+    aliases: Sequence[str] = ()
     suffix: str = ""
 
     def allowed(self) -> Sequence[str]:
@@ -312,17 +315,23 @@ class Report:
 
 @dataclass(frozen=True)
 class Command:
-    """A function and its declared parameters; `repeatable` is whether ``batch`` can run it for many inputs."""
+    """A function and its declared parameters; `repeatable` is whether ``batch`` can run it for many inputs.
+
+    The `examples` are lines of a shell without the program's name.
+    """
 
     name: str
     function: Callable[..., Report]
     parameters: tuple[Parameter, ...]
     repeatable: bool = True
+    examples: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, function: Callable[..., Report], name: str = "", repeatable: bool = True) -> Self:
+    def of(cls, function: Callable[..., Report], name: str = "", repeatable: bool = True,
+           examples: Sequence[str] = ()) -> Self:
         """Return the command a function declares; its name is the function's unless given."""
-        return cls(name or function.__name__.strip("_"), function, tuple(parameters_of(function)), repeatable)
+        return cls(name or function.__name__.strip("_"), function, tuple(parameters_of(function)), repeatable,
+                   tuple(examples))
 
     def for_words(self, words: Sequence[str]) -> Command:
         """Return the command with the parameters that it has in a call: those of ``batch`` follow from its first word.
@@ -348,7 +357,8 @@ class Command:
             For an unknown, missing or wrong value.
         """
         known = {parameter.name: parameter for parameter in self.parameters}
-        values = {_name(name): value for name, value in values.items()}
+        own_names = {alias: p.name for p in self.parameters for alias in p.option.aliases}
+        values = {own_names.get(_name(name), _name(name)): value for name, value in values.items()}
         for name in values:
             if name not in known:
                 raise UsageError(name, f"{self.name} has no such parameter{similar(name, known)}; it has "

@@ -263,4 +263,7 @@ class BatchCommand(Command):
         return Command.__call__(self.for_words([str(values.get("task", "-"))]), **values)
 
 
-command = BatchCommand.of(batch, repeatable=False)
+command = BatchCommand.of(batch, repeatable=False, examples=(
+    "batch map structures -o maps --spacing 2 --format npz",
+    "batch energy structures.csv -o energies --workers 4",
+))

@@ -248,4 +248,7 @@ def _lines(planning: Planning, found: Density, result: DensityMap) -> list[str]:
     return lines
 
 
-command = Command.of(density)
+command = Command.of(density, examples=(
+    "density system.prmtop trajectory.xtc --atoms 'name O and water' -o water.dx",
+    "density system.prmtop trajectory.xtc --of electrons --spacing 0.5 --stat mean,sem -o electrons.npz",
+))

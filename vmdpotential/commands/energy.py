@@ -276,4 +276,7 @@ def _coloured(structure: Structure, row: _Rows, atoms: NDArray[np.int64]) -> Str
     return replace(structure, b_factors=values)
 
 
-command = Command.of(energy)
+command = Command.of(energy, examples=(
+    "energy system.prmtop trajectory.xtc --between protein water -o energy.csv",
+    "energy system.prmtop trajectory.xtc --between protein water --by residue --figure residues.png",
+))

@@ -271,4 +271,7 @@ def _curves(found: FieldSeries, unit: str) -> tuple[Any, ...]:
                   None if spread is None else np.moveaxis(spread, 0, -1), labels)
 
 
-command = Command.of(field)
+command = Command.of(field, examples=(
+    "field system.prmtop trajectory.xtc --at 'name O and protein' -o field.csv",
+    "field system.prmtop trajectory.xtc --bonds 'name C and protein' 'name O and protein' --from water -o bonds.csv",
+))

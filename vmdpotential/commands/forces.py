@@ -128,4 +128,7 @@ class Forces(PairResult):
                 **{f"f{axis}": self.values[..., k].ravel() for k, axis in enumerate("xyz")}}
 
 
-command = Command.of(forces)
+command = Command.of(forces, examples=(
+    "forces system.prmtop trajectory.xtc --between protein water -o forces.csv",
+    "forces system.prmtop trajectory.xtc --between protein water --frames 0:2 --electrostatics ewald -o forces.npz",
+))

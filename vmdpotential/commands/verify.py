@@ -325,4 +325,7 @@ def _row(what: str, error: float, limit: float) -> dict[str, Any]:
     return {"what": what, "error": error, "limit": limit, "passed": error <= limit}
 
 
-command = Command.of(verify)
+command = Command.of(verify, examples=(
+    "verify",
+    "verify --engine cpu --method pme",
+))
