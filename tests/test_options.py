@@ -6,6 +6,8 @@ import json
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import MDAnalysis
@@ -16,14 +18,14 @@ from helpers import shell
 from vmdpotential import registry
 from vmdpotential.errors import UsageError
 from vmdpotential.frontend.arguments import FEW, HEADINGS, OTHER, build_parser, headings, join_negative_values
-from vmdpotential.parameters import Command
+from vmdpotential.parameters import Command, Report, Rows
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMANDS = registry.available("command")
 EXAMPLES = [line for name in COMMANDS for line in registry.get("command", name).examples]
 
 #: Examples that are only parsed: they change the user's files, wait for frames, or take longer than a test may.
-PARSED = ("install", "live", "verify", "benchmark", "devices --clear-cache")
+PARSED = ("install", "live", "completion", "verify", "benchmark", "devices --clear-cache")
 
 #: Those that take more than half a second.
 SLOW = ("average", "field", "energy", "probe", "batch", "surface", "view",
@@ -65,7 +67,7 @@ OLD = {
 
 def parsed(line):
     """Return the checked values of the parameters in a line of a shell."""
-    words = shlex.split(line)
+    words = shlex.split(line.partition(" > ")[0])
     command = registry.get("command", words[0]).for_words(words[1:])
     values = vars(build_parser(words).parse_args(join_negative_values(words)))
     known = {parameter.name: parameter for parameter in command.parameters}
@@ -189,3 +191,60 @@ def test_further_names_of_options_are_the_options(capsys, folder, monkeypatch):
         assert code == 0
         values.append([json.loads(out)[key] for key in ("minimum", "maximum", "medium")])
     assert values[0] == values[1]
+
+
+def test_lists_of_reports_are_short_unless_all_is_asked_for(capsys, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    line = ("ionize system.pdb --ions Na+=20,Cl-=20 --site random --seed 3 --from-solute 3 --between 3 --no-refine "
+            "--dry-run")
+    short, full = (shell(capsys, *shlex.split(line), *more)[1].splitlines() for more in ([], ["--verbose"]))
+    ions = [[text for text in lines if re.match(r" *(NA|CL) +-?[\d.]+ ", text)] for lines in (short, full)]
+    assert [len(found) for found in ions] == [3, 40]
+    assert ions[0] == ions[1][:3]
+    assert len(short) == len(full) - 40 + 3 + 1  # how many more there are
+    report = json.loads(shell(capsys, *shlex.split(line), "--json")[1])
+    assert len(report["ions"]) == 40
+    assert len(report["report"]) == len(short)
+
+
+def test_rows_are_the_most_important_ones_in_their_order():
+    rows = Rows(str, [5, 2, 9, 0], shown=2)
+    report = Report(["first", rows], {})
+    assert report.lines[:3] == ["first", "2", "5"]
+    assert len(report.lines) == 4
+    assert report.full == ["first", "0", "2", "5", "9"]
+    assert list(Rows(str, [1, 0]).lines(full=False)) == ["0", "1"]
+
+
+def completed(script, *words):
+    """Return what bash offers for the last word."""
+    text = (f"source {script}; COMP_WORDS=(vmdpotential {' '.join(words)}); COMP_CWORD={len(words)}; "
+            "_shtab_vmdpotential; printf '%s\\n' \"${COMPREPLY[@]}\"")
+    return subprocess.run(["bash", "-c", text], capture_output=True, text=True, check=True).stdout.split()
+
+
+def test_completion_in_bash(tmp_path, capsys, monkeypatch):
+    code, out, _ = shell(capsys, "completion", "bash")
+    assert code == 0
+    script = tmp_path / "completion.sh"
+    script.write_text(out)
+    (tmp_path / "system.psf").touch()
+    monkeypatch.chdir(tmp_path)
+    assert completed(script, "ioni") == ["ionize"]
+    assert completed(script, "map", "--ionic") == ["--ionic-strength"]
+    assert completed(script, "map", "--method", "p") == ["pme", "pb"]
+    assert completed(script, "map", "x.pdb", "--topology", "sys") == ["system.psf"]
+    assert set(completed(script, "")) >= set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", ["zsh", "fish", "tcsh", "powershell"])
+def test_completion_of_other_shells_has_the_options(name, capsys):
+    code, out, _ = shell(capsys, "completion", name)
+    assert code == 0
+    assert "ionize" in out
+    assert name == "tcsh" or "ionic-strength" in out
+
+
+def test_completion_names_the_package_that_it_needs(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    assert shell(capsys, "completion", "bash")[0] == 4

@@ -29,7 +29,7 @@ import inspect
 import math
 import re
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import cached_property
@@ -260,12 +260,46 @@ def _boolean(text: str) -> bool:
     return words[text.lower()]
 
 
+@dataclass(frozen=True)
+class Rows:
+    """Lines of a report for the items of a list, of which a short report has only the first ones.
+
+    Parameters
+    ----------
+    line : function
+        Returns the line of an item by its number.
+    order : sequence of int
+        The numbers of the items, the most important ones first; lines are in the order of the numbers.
+    shown : int
+        How many of them a short report has.
+    rest : str
+        What the others are called there.
+    """
+
+    line: Callable[[int], str]
+    order: Sequence[int]
+    shown: int = 10
+    rest: str = "more"
+
+    def lines(self, full: bool) -> Iterator[str]:
+        """Yield the lines, and in a short report how many more there are."""
+        chosen = self.order if full else self.order[: self.shown]
+        yield from map(self.line, sorted(chosen))
+        if len(chosen) < len(self.order):
+            yield f"  ... and {len(self.order) - len(chosen)} {self.rest}"
+
+
+def written_out(text: Iterable[str | Rows], full: bool = False) -> list[str]:
+    """Return the lines of a report: the short ones, or all."""
+    return [line for item in text for line in ([item] if isinstance(item, str) else item.lines(full))]
+
+
 class Report:
     """What a command gives back; see :mod:`vmdpotential.results` for those that compute something.
 
     Parameters
     ----------
-    lines : sequence of str
+    lines : sequence of str or Rows
         For people, on stdout.
     data : mapping
         The same for programs, ready for JSON.
@@ -273,13 +307,19 @@ class Report:
         Python objects for viewers and notebooks (``grid``, ``structure``, ``placement``, ``figure``).
     """
 
-    def __init__(self, lines: Sequence[str], data: Mapping[str, Any], objects: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, lines: Sequence[str | Rows], data: Mapping[str, Any],
+                 objects: Mapping[str, Any] | None = None) -> None:
         self._parts = lines, data, objects or {}
 
     @cached_property
     def lines(self) -> Sequence[str]:
-        """For people."""
-        return self._parts[0]
+        """For people: lists of many items have only the first ones."""
+        return written_out(self._parts[0])
+
+    @property
+    def full(self) -> Sequence[str]:
+        """For people, with all items of lists."""
+        return written_out(self._parts[0], True)
 
     @cached_property
     def data(self) -> Mapping[str, Any]:

@@ -21,7 +21,7 @@ from vmdpotential.ions.report import least_distances, radial_distributions, repl
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option, items
+from vmdpotential.parameters import Command, Option, Rows, items
 from vmdpotential.results import Columns, Result, key, part, shown
 
 log = logging.getLogger(__name__)
@@ -153,11 +153,11 @@ class Ionized(Result):
         each = [{name: one.data[name] for name in own} for one in self.placements]
         return {**{name: value for name, value in found.items() if name not in own}, "replicas": each}
 
-    def text(self) -> Iterator[str]:
+    def text(self) -> Iterator[str | Rows]:
         """Yield the ions, their energies and distances."""
         yield str(self.charges)
         yield boundary_text(self.cell) + (", Ewald's sum" if self.cell else "")
-        yield from self.placement.lines if self.placements is None else replica_lines(self.placements)
+        yield from self.placement.text if self.placements is None else replica_lines(self.placements)
         yield from summary(self.least_distances, self.distributions)
 
     def table(self) -> Columns:

@@ -64,7 +64,7 @@ def run(arguments: Sequence[str]) -> None:
     del values["command"]
     as_json = values.pop("json")
     for_vmd = values.pop("tcl")
-    del values["verbose"]
+    verbose = values.pop("verbose")
     data_on_stdout = False
     if written := command.writes(values):
         from vmdpotential.io.files.output import is_standard  # which not every command needs
@@ -90,10 +90,8 @@ def run(arguments: Sequence[str]) -> None:
 
             data |= drawn(report)
         _print(json.dumps(data, allow_nan=False))
-    elif data_on_stdout:
-        _tell("\n".join(report.lines))
     else:
-        _print("\n".join(report.lines))
+        (_tell if data_on_stdout else _print)("\n".join(report.full if verbose else report.lines))
     if failure is not None:
         raise failure
 
