@@ -17,6 +17,7 @@ def crystal_file(path: Path, models: int = 1) -> Path:
     Each further model is moved by 1 A along x and 0.5 A along z.
     """
     file = gemmi.read_pdb_string(gzip.decompress(ENTRY.read_bytes()))
+    file.raw_remarks = []  # which list another assembly
     file.remove_ligands_and_waters()
     file[0].remove_chain("B")
     while len(file[0]["A"]) > 12:

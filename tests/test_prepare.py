@@ -16,7 +16,7 @@ from helpers import shell, slow
 from rigid_hydrogens import FAR, by_bonded_terms, compared, keys, of_modeller, of_pdb2pqr, protein
 
 from vmdpotential import registry
-from vmdpotential.commands.options import charged
+from vmdpotential.commands.structures import charged
 from vmdpotential.errors import IncompleteError, InputError, TaskError, UsageError
 from vmdpotential.io import read_structure, write_structure
 from vmdpotential.molecule.gasteiger import gasteiger

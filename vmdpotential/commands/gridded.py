@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from vmdpotential import registry
-from vmdpotential.grid.lattice import Grid
+from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.grid.planes import middle
+from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.results import Axes, Result, hidden, key, part, shown
 
@@ -16,6 +21,26 @@ LATTICE = ("unit", "lattice.shape", "lattice.origin", "lattice.spacing")
 SUM = ("dielectric", *(f"provenance.{name}" for name in (
     "medium", "method", "boundary", "interaction", "cutoff", "precision", "tolerance", "error", "error_away",
     "engine")))
+
+
+def lattice_like(like: Path | Grid | None) -> Lattice | None:
+    """Return the lattice of a map or of its file, None for none."""
+    from vmdpotential.io.maps import read_map
+
+    return like.lattice if isinstance(like, Grid) else None if like is None else read_map(like).lattice
+
+
+def wraps(lattice: Lattice, cell: Cell | None) -> bool:
+    """Return whether a lattice covers a whole rectangular cell, so that its last nodes are next to the first."""
+    return cell is not None and cell.orthogonal and bool(np.allclose(
+        lattice.spacing * lattice.shape, np.abs(np.diagonal(cell.vectors)), rtol=1e-4))
+
+
+def cell_lines(deviation: NDArray[np.float64] | None) -> list[str]:
+    """Return the line on the deviations (3, 3), A, of the frames' cells from the mean one, if there are any."""
+    sizes = np.zeros(3) if deviation is None else np.linalg.norm(deviation, axis=1)
+    return [] if sizes.max() <= 1e-3 else ["the cell is the mean of the frames', which deviate by "
+                                           f"{', '.join(f'{x:.3g}' for x in sizes)} A along a, b and c"]
 
 
 def stated_error(grid: Grid, where: str = "") -> Iterator[str]:

@@ -12,7 +12,8 @@ from typing import IO, Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.commands.options import CompleteSource, read
+from vmdpotential.commands.options import CompleteSource
+from vmdpotential.commands.structures import read
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.figures.colours import colour_range
 from vmdpotential.frames.live import LiveMap

@@ -12,7 +12,8 @@ from typing import Annotated, Any
 from vmdpotential import progress
 from vmdpotential.commands.continuum import solvation_data, solvation_lines
 from vmdpotential.commands.gridded import LATTICE, SUM, GridResult, stated_error
-from vmdpotential.commands.options import CompleteSource, Force, Format, Like, at_frame, read
+from vmdpotential.commands.options import CompleteSource, Force, Format, Like
+from vmdpotential.commands.structures import at_frame, read
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.stored import StoredGrid
@@ -104,7 +105,8 @@ def map_(
         check_map_format(name)
     files.check(paths, force, names)
 
-    from vmdpotential.molecule.selection import select
+    from vmdpotential.maps.interaction import medium_of_sum
+    from vmdpotential.maps.solute import chosen_atoms
 
     atoms = options.atoms
     structure, charge_report = source.charged([atoms, *([] if options.sources is None else [options.sources])])
@@ -130,7 +132,7 @@ def map_(
                 put_map(grid, places[0])
             if grid.field is not None:
                 put_field(grid.field, places[-len(fields) :])
-    chosen = structure.known_charges[select(structure, atoms)]
+    chosen = structure.known_charges[chosen_atoms(structure, atoms, medium_of_sum(options))]
     return Map(
         charges=charge_report, grid=grid, structure=structure, options=options, seconds=seconds, file=path,
         net_charge=charge_report.net_charge if str(atoms) == "all" else float(chosen.sum()), count=len(chosen),

@@ -11,16 +11,8 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from vmdpotential.commands.options import (
-    CopyOptions,
-    Force,
-    Ph,
-    Pka,
-    Source,
-    TemplateOptions,
-    read,
-    residue_charges,
-)
+from vmdpotential.commands.options import CopyOptions, Force, Ph, Pka, Source, TemplateOptions
+from vmdpotential.commands.structures import read, residue_charges
 from vmdpotential.errors import UsageError
 from vmdpotential.io import can_be_written, check_formats, write_structures
 from vmdpotential.io.files import output as files

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 from vmdpotential.commands.between import ParameterOptions
-from vmdpotential.commands.options import CompleteSource, TrajectoryOptions
+from vmdpotential.commands.gridded import lattice_like
+from vmdpotential.commands.options import CompleteSource, LikeGrid, TrajectoryOptions
 from vmdpotential.commands.probe_atoms import map_atoms
 from vmdpotential.commands.probe_ligand import Over, map_ligand
 from vmdpotential.commands.probe_options import InsertionOptions, ProbeOptions, ProbeOutput, Run
 from vmdpotential.errors import UsageError
 from vmdpotential.frames.options import PartialExecution
-from vmdpotential.grid.lattice import Grid
 from vmdpotential.maps.options import Engine
-from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.parameters import Command, Report
 
 #: A, of the grid: of a molecule over frames, and of probe atoms, as AutoGrid's.
 _LIGAND_SPACING, _PROBE_SPACING = 1.0, 0.375
@@ -25,7 +24,7 @@ def probe_(
     source: CompleteSource,
     trajectory: TrajectoryOptions = TrajectoryOptions(),
     options: ProbeOptions = ProbeOptions(),
-    like: Annotated[Path | Grid | None, Option("map whose grid is used", metavar="MAP")] = None,
+    like: LikeGrid = None,
     force_field: ParameterOptions = ParameterOptions(),
     insertion: InsertionOptions = InsertionOptions(),
     engine: Engine = "auto",
@@ -47,8 +46,6 @@ def probe_(
     MemoryPlanError
         When the map does not fit into memory.
     """
-    from vmdpotential.io.maps import read_map
-
     probe, ligand, output = options.probe, options.ligand, outputs.output
     if bool(probe) == bool(ligand):
         raise UsageError("probe", "probe atoms or a molecule are mapped", "give one of {probe}, {ligand}")
@@ -58,7 +55,7 @@ def probe_(
         raise UsageError("trajectory", "probe atoms see one structure",
                          "give {ligand}, or leave out trajectory, frames and paths")
     structure, all_frames = source.with_frames(trajectory)
-    lattice = like.lattice if isinstance(like, Grid) else None if like is None else read_map(like).lattice
+    lattice = lattice_like(like)
     run = Run(structure, options, lattice, options.spacing or (_LIGAND_SPACING if ligand else _PROBE_SPACING), engine,
                output, outputs.force)
     if probe:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Annotated
 
 import numpy as np
@@ -76,7 +75,7 @@ def rdf(
         elif exclude == "bonded":
             left_out = _bonded(structure)
         counts.append(Counts(a, b, range, bins, left_out, engine))
-    start, kept = time.perf_counter(), execution.beside(output.output)
+    start, execution = time.perf_counter(), execution.keeping(output.output)
 
     def add(found: Arrays) -> None:
         for one, more in zip(counts, found["counts"], strict=True):
@@ -85,7 +84,7 @@ def rdf(
     with progress.clock() as clock:
         frames = CellFrames.of(structure, over, "periodic", source.cell)
         work = PairCounts(frames, tuple(counts))
-        whole = over_frames(work, add, execution.partial, **replace(execution, folder=kept).blocks)
+        whole = over_frames(work, add, execution)
     seconds = time.perf_counter() - start - clock.compiling
     curves = [one.result() for one in counts]
     result = Distributions(
@@ -95,7 +94,7 @@ def rdf(
         structure=structure)
     output.write(result, ", ".join(result.names))
     if whole:
-        clear(kept)
+        clear(execution.folder)
     return complete(result, result.frames, len(work.frames.numbers()))
 
 

@@ -20,6 +20,7 @@ from vmdpotential.errors import UsageError
 from vmdpotential.figures.colours import Range, check_range, colour_range
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
+from vmdpotential.maps.solute import as_mapped
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option
 from vmdpotential.results import Columns, Figure, Result, hidden, key, part, put_table
@@ -114,6 +115,7 @@ def surface(
     structure, prepared = source.hydrogenated()
     grid = map if isinstance(map, Grid) else with_unit(read_map(map), unit_of_file)
     start = time.perf_counter()
+    structure = as_mapped(structure, grid)
     made = molecular_surface(structure, atoms=atoms, kind=shape.kind, probe=shape.probe,
                              spacing=shape.spacing)
     values = made.sample(grid, shape.outwards)

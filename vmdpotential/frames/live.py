@@ -83,6 +83,7 @@ class LiveMap:
         cell = self._cell or cell or self._plan.structure.cell
         for change in self._changes:
             positions, cell = change(positions, cell)
+        positions = self._plan.whole(positions, cell)
         if not self._plan.fits(positions, cell):
             self._plan = self._plan.again(positions, cell)
             self.plans += 1

@@ -224,6 +224,18 @@ def with_surface(structure: Structure) -> NDArray[np.bool_]:
     return joined if joined.any() else solute
 
 
+def same_molecules(one: Structure, other: Structure) -> bool:
+    """Return whether two structures have atoms of the same names and charges, wherever these are.
+
+    A mutation or another state of protonation may keep the number of atoms that a viewer shows.
+    """
+    if len(one) != len(other) or (one.charges is None) != (other.charges is None):
+        return False
+    alike = all(np.array_equal(getattr(one, name), getattr(other, name))
+                for name in ("residue_names", "atom_names", "elements"))
+    return alike and (one.charges is None or np.array_equal(one.charges, other.known_charges))
+
+
 def surface_range(grid: Grid, structure: Structure | None) -> Range:
     """Return the range of colours on a molecule's surface, by the one rule of :mod:`vmdpotential.figures.colours`.
 
