@@ -12,7 +12,8 @@ DHFR = TOOLS / "dhfr" / "JAC.inpcrd", "--topology", TOOLS / "dhfr" / "JAC.prmtop
 
 def test_dry_run_says_where_and_writes_nothing(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    code, out, _ = shell(capsys, "ionize", *DHFR, "--dry-run", "-o", "a.pdb", "--table", "a.csv")
+    code, out, _ = shell(capsys, "ionize", *DHFR, "--dry-run", "--verbose", "-o", "a.pdb", "--table",
+                             "a.csv")
     assert code == 0
     assert "neutralising ions: 11 Na+" in out
     assert len([line for line in out.splitlines() if line.split()[:1] == ["Na+"]]) == 11

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from vmdpotential import progress, registry
 from vmdpotential.errors import BackendError, CheckError, UsageError, VmdpotentialError
-from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.parameters import Command, Option, Report, Rows
 
 if TYPE_CHECKING:
     from vmdpotential.engines import Engine, Floats
@@ -76,11 +76,13 @@ def verify(
                 found = [{"what": label, "error": None, "limit": None, "passed": False, "reason": str(error)}]
             rows += [{"engine": name, **row, "seconds": time.perf_counter() - start} for row in found]
     failed = [row for row in rows if not row["passed"]]
-    lines = [
-        f"{'PASS' if row['passed'] else 'FAIL'}  {row['engine']:<5} {row['what']:<58} "
-        + (row.get("reason") or f"{row['error']:.1e} (at most {row['limit']:.0e})") + f" {row['seconds']:7.2f} s"
-        for row in rows
-    ]
+    def line(n: int) -> str:
+        row = rows[n]
+        return (f"{'PASS' if row['passed'] else 'FAIL'}  {row['engine']:<5} {row['what']:<58} " + (
+            row.get("reason") or f"{row['error']:.1e} (at most {row['limit']:.0e})") + f" {row['seconds']:7.2f} s")
+
+    order = sorted(range(len(rows)), key=lambda n: rows[n]["passed"])
+    lines: list[str | Rows] = [Rows(line, order, len(failed))]
     reasons: dict[str, dict[str, None]] = {}
     for label, reason in skipped.items():  # one line for all methods that have the same
         reasons.setdefault(reason, {})[label.partition(",")[0]] = None
@@ -342,4 +344,7 @@ def _row(what: str, error: float, limit: float) -> dict[str, Any]:
     return {"what": what, "error": error, "limit": limit, "passed": error <= limit}
 
 
-command = Command.of(verify)
+command = Command.of(verify, examples=(
+    "verify",
+    "verify --engine cpu --method pme",
+))
