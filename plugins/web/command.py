@@ -19,12 +19,23 @@ from vmdpotential.parameters import Command, Option, Report
 
 
 @dataclass(frozen=True, kw_only=True)
-class ViewSource(CopyOptions):
-    """A structure to look at, which lacks nothing that can be added."""
+class _Files:
+    """What is shown; the first of the parameters."""
 
     structure: Annotated[Path | Structure, Option("structure file", positional=True)]
+    maps: Annotated[tuple[Path | Grid, ...], Option(
+        "map files, or maps", positional=True, metavar="MAP", front=True)] = ()
     topology: Annotated[Path | None, Option(
         "topology that names the structure's atoms, where its own file does not", viewer=False, metavar="FILE")] = None
+    medium: Annotated[str | None, Option(
+        f"potential to compute and to show, by {media.HELP}; no computes none; water unless maps are given",
+        choices=(*media.MEDIA, "no"), front=True)] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViewSource(CopyOptions, _Files):
+    """A structure to look at, which lacks nothing that can be added, and maps."""
+
     index: Index = None
     prepare: Prepare = "auto"
     ph: Ph = 7.0
@@ -78,11 +89,6 @@ class PageOutput:
 
 def view(
     source: ViewSource,
-    maps: Annotated[tuple[Path | Grid, ...], Option("map files, or maps", positional=True, metavar="MAP",
-        front=True)] = (),
-    medium: Annotated[str | None, Option(
-        f"potential to compute and to show, by {media.HELP}; no computes none; water unless maps are given",
-        choices=(*media.MEDIA, "no"), front=True)] = None,
     ions: Annotated[Path | Placement | None, Option(
         "table of ions with their energies, as ionize writes it; ions of the structure are listed in any case",
         metavar="CSV")] = None,
@@ -106,7 +112,7 @@ def view(
     BackendError
         When 3Dmol.js is not found.
     """
-    output = written.output
+    output, maps, medium = written.output, source.maps, source.medium
     if output is None and isinstance(source.structure, Path):
         raise UsageError("output", "a file for the page is needed", "give one, such as page.html")
     from vmdpotential.io.maps import map_name, open_map

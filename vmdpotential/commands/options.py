@@ -108,8 +108,8 @@ class CopyOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source(CopyOptions):
-    """A structure: its file or a viewer's atoms, with the cell and groups that a user gives."""
+class _Files:
+    """What a structure is read from; the first of its parameters."""
 
     structure: Annotated[Path | Structure, Option(
         "structure file, or a topology where a trajectory has the coordinates", positional=True)]
@@ -117,6 +117,11 @@ class Source(CopyOptions):
         "file with bonds, charges and names of the structure's atoms (PSF, prmtop, TPR ...)", viewer=False)] = None
     cell: CellOption = None
     index: Index = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source(CopyOptions, _Files):
+    """A structure: its file or a viewer's atoms, with the cell and groups that a user gives."""
 
     def read(self) -> Structure:
         """Return the structure, its assembly or cell, with its cell and groups; see :meth:`with_frames`."""
