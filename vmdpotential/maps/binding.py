@@ -21,6 +21,7 @@ from vmdpotential.maps.places import lay_lattice
 from vmdpotential.maps.plan import plan_map
 from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.selection import Selection, select
+from vmdpotential.results import Columns, Tabular
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
 
 #: Around both parts, A: what is farther away comes from the coarse lattice.
@@ -28,7 +29,7 @@ PADDING = 6.0
 
 
 @dataclass(frozen=True)
-class Binding:
+class Binding(Tabular):
     """The electrostatic energy between two parts in a continuum, kcal/mol.
 
     Parameters
@@ -47,6 +48,12 @@ class Binding:
     screening: float
     desolvation: tuple[float, float]
     error: float
+
+    def table(self) -> Columns:
+        """Return one row, kcal/mol."""
+        parts = {f"desolvation_{n}": [energy] for n, energy in enumerate(self.desolvation, 1)}
+        return {"coulomb": [self.coulomb], "screening": [self.screening], **parts, "total": [self.total],
+                "error": [self.error]}
 
     @property
     def total(self) -> float:

@@ -30,8 +30,10 @@ from vmdpotential.methods.points import START, exact_values, plan_points, relati
 from vmdpotential.molecule.cell import Cell, same_cell
 from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.nonbonded import Nonbonded
+from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.potentials import ELECTROSTATICS, lennard_jones_energy, lennard_jones_rule, sums
+from vmdpotential.results import Columns, Tabular
 from vmdpotential.units import coulomb_constant
 
 Floats = NDArray[np.float64]
@@ -45,7 +47,7 @@ TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Energies:
+class Energies(Tabular):
     """What the atoms of A have with B.
 
     Parameters
@@ -66,6 +68,10 @@ class Energies:
         sums = f"{self.coulomb.sum():.4f} Coulomb and {self.lennard_jones.sum():.4f} Lennard-Jones kcal/mol"
         return f"Energies({len(self.atoms)} atoms, {sums}{'' if self.forces is None else ', with forces'})"
 
+    def table(self) -> Columns:
+        """Return a row for each atom, kcal/mol."""
+        return {"atom": self.atoms, "coulomb": self.coulomb, "lennard_jones": self.lennard_jones, "total": self.total}
+
     @property
     def total(self) -> Floats:
         """(n,) sum of both, kcal/mol."""
@@ -73,7 +79,7 @@ class Energies:
 
 
 def interaction_energy(
-    structure: StructureLike, nonbonded: Nonbonded, a: ArrayLike, b: ArrayLike, *, electrostatics: str = "pme",
+    structure: StructureLike, nonbonded: Nonbonded, a: Selection, b: Selection, *, electrostatics: str = "pme",
     cutoff: float = 12.0, dielectric: float = 1.0, tolerance: float = TOLERANCE, engine: str = "auto",
 ) -> Energies:
     """Return the energies of the atoms of one selection with another, in the frame of the structure.
@@ -84,8 +90,8 @@ def interaction_energy(
         With charges.
     nonbonded : Nonbonded
         Lennard-Jones parameters, exclusions and 1-4 pairs of its atoms.
-    a, b : (n,) int or (N,) bool
-        Indices or masks.
+    a, b : str or array
+        Atoms, see :func:`vmdpotential.molecule.selection.select`.
     electrostatics : {"pme", "ewald", "rf", "cutoff", "ddd"}
         See :data:`vmdpotential.pairs.potentials.ELECTROSTATICS`.
     cutoff : float, A
@@ -104,8 +110,9 @@ def interaction_energy(
         For an empty selection, or a wrong option.
     """
     structure = as_structure(structure)
-    between = Between(structure, nonbonded, a, b, electrostatics=electrostatics, cutoff=cutoff, dielectric=dielectric,
-                      tolerance=tolerance, engine=engine)
+    first, second = select(structure, a, "a"), select(structure, b, "b")
+    between = Between(structure, nonbonded, first, second, electrostatics=electrostatics, cutoff=cutoff,
+                      dielectric=dielectric, tolerance=tolerance, engine=engine)
     return between.run(structure.positions, structure.cell)
 
 
