@@ -60,15 +60,15 @@ def structures() -> Iterator[tuple[str, Structure, float]]:
     yield "DHFR", protein, 0.6
 
 
-def solve(structure: Structure, radii: str, lattice: Lattice) -> tuple[Result, Solvated]:
+def solve(structure: Structure, radii: str, lattice: Lattice, gaussian: float) -> tuple[Result, Solvated]:
     """Return the solution on a lattice, and its energies."""
-    result = plan_map(structure, MapOptions(method="pb", radii=radii, boundary="open", tolerance=1e-3),
-                      lattice=lattice)[1]
+    result = plan_map(structure, MapOptions(method="pb", radii=radii, boundary="open", tolerance=1e-3,
+                                            parameters={"gaussian": gaussian}), lattice=lattice)[1]
     assert result.solvated is not None
     return result, result.solvated
 
 
-def compare(structure: Structure, spacing: float) -> tuple[list[float], list[float], int]:
+def compare(structure: Structure, spacing: float, gaussian: float) -> tuple[list[float], list[float], int]:
     """Return the stated and the actual errors outside, at the surface and of the energy, and how much finer that is."""
     lattice = Lattice.around(structure.positions, spacing, 6.0)
     ratio = 4 if 64 * lattice.size < MOST else 2
@@ -76,7 +76,8 @@ def compare(structure: Structure, spacing: float) -> tuple[list[float], list[flo
     finer = Lattice(lattice.origin, lattice.spacing / ratio, (shape[0], shape[1], shape[2]))
     radii = "auto" if structure.radii is not None else "bondi"
     values = atomic_radii(structure, np.ones(len(structure), bool), radii)[0]
-    (found, solvated), (exact, solvated_finer) = (solve(structure, radii, each) for each in (lattice, finer))
+    (found, solvated), (exact, solvated_finer) = (
+        solve(structure, radii, each, gaussian) for each in (lattice, finer))
     own = (slice(None, None, ratio),) * 3
     inside = region.signed_distances(structure.positions, values, 1.4, lattice) < 0
     outside = ~(inside | (region.signed_distances(structure.positions, values, 1.4, finer)[own] < 0))
@@ -99,10 +100,12 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="every fifth structure")
-    cases = list(structures())[:: 5 if parser.parse_args().quick else 1]
+    parser.add_argument("--gaussian", type=float, default=0.0, help="width of the densities of a smooth permittivity")
+    arguments = parser.parse_args()
+    cases = list(structures())[:: 5 if arguments.quick else 1]
     ratios = []
     for name, structure, spacing in cases:
-        stated, actual, finer = compare(structure, spacing)
+        stated, actual, finer = compare(structure, spacing, arguments.gaussian)
         ratios.append([true / told for true, told in zip(actual, stated, strict=True)])
         print(f"{name:32} {len(structure):5} atoms, {spacing:g} A against {spacing / finer:g} A, "
               "actual (stated): " + ", ".join(

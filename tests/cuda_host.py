@@ -1,7 +1,7 @@
 """A GPU that is not there: its kernels compiled for the host, where the threads of a block take turns.
 
 It takes the place of :class:`vmdpotential.engines.cuda.device.Gpu` for the smooth part of a sum, for results, pairs,
-points anywhere, multigrid, orbitals and counts of atoms (the files of TASKS);
+points anywhere, multigrid, orbitals, Gaussian charges, hydrogen bonds and counts of atoms (the files of TASKS);
 Fourier transforms are scipy's, and the kernels of other files do nothing.
 """
 
@@ -29,7 +29,7 @@ HEAD = """
 #define __launch_bounds__(...)
 #define __shared__ static
 #define asm(...)
-using std::erf; using std::exp;
+using std::acos; using std::cos; using std::erf; using std::exp;
 using std::fabs; using std::floor; using std::fma; using std::fmax; using std::fmin; using std::llrint; using std::sqrt;
 template <class T> static T min(T a, T b) { return b < a ? b : a; }
 template <class T> static T max(T a, T b) { return a < b ? b : a; }
@@ -144,7 +144,8 @@ extern "C" void run(void (*wanted)(const TASK), const TASK *argument, const unsi
 #: The argument of a file's kernels.
 TASKS = {"mesh.cu": "MeshTask", "levels.cu": "LevelTask", "result.cu": "ResultTask", "nbody.cu": "AllPairsTask",
          "clusters.cu": "ClusterTask", "sort.cu": "Task", "near.cu": "Task", "points.cu": "PointTask",
-         "multigrid.cu": "MultigridTask", "orbitals.cu": "OrbitalTask", "counting.cu": "CountingTask"}
+         "multigrid.cu": "MultigridTask", "orbitals.cu": "OrbitalTask", "counting.cu": "CountingTask",
+         "bonds.cu": "BondTask", "charges.cu": "ChargeTask"}
 
 
 class Transform:

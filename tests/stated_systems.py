@@ -23,7 +23,7 @@ from vmdpotential.frames.field import Places, field_at
 from vmdpotential.methods.points import request_at, sum_at
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.nonbonded import Nonbonded
-from vmdpotential.pairs.energy import Between
+from vmdpotential.pairs.energy import Between, EnergyOptions
 from vmdpotential.units import coulomb_constant
 
 #: How much more than the stated error the actual one may be.
@@ -154,7 +154,8 @@ def compared(positions, charges, vectors, tolerance, seed=0):
     yield "field", fields.relative_errors[1], actual(fields.field[0, 0, rows].T, exact[1:], fields.field)
     others = np.ones(count, bool)
     others[some] = False
-    between = Between(structure, nothing(count), ~others, others, cutoff=9.0, tolerance=tolerance, forces=True)
+    between = Between(structure, nothing(count), ~others, others, EnergyOptions(cutoff=9.0, tolerance=tolerance),
+                      forces=True)
     found = between.run(positions, cell)
     exact = kcal * charges[some[rows]] * written_out(positions[some[rows]], positions[others], charges[others], vectors)
     yield "energy", between.error or 0.0, actual(found.coulomb[rows], exact[0], found.coulomb)

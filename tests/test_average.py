@@ -204,7 +204,8 @@ def test_pieces_of_blocks_merge_to_the_mean_of_all(wanted):
         {"group": None}, statistics=("mean", wanted))
 
     def found(**options):
-        return merge(planning, blocks.run_blocks(planning.work, planning.numbers, size=5, **options))
+        return merge(planning, blocks.run_blocks(planning.work, planning.numbers, size=5,
+                                                 merge=planning.work.merge, **options))
 
     whole, pieces, elsewhere = found(), found(piece=2), found(piece=2, workers=2)
     assert whole.blocks == pieces.blocks == (5, 5, 5)

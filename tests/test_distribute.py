@@ -18,7 +18,7 @@ from vmdpotential.errors import BackendError, InputError, TaskError, UsageError
 from vmdpotential.execution import blocks, cluster, pools
 from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.execution.tree import merged, merged_at_once
-from vmdpotential.execution.work import Needs
+from vmdpotential.execution.work import MergingWork, Needs
 
 WHOLE = total(run_blocks(Draws(7), range(40), size=4)).tobytes()
 
@@ -191,7 +191,7 @@ def test_work_that_other_processes_cannot_have_is_refused():
 
 
 @dataclass(frozen=True)
-class Merges(Draws):
+class Merges(Draws, MergingWork):
     """Sums that are merged; on which process that happened is no part of the work."""
 
     def merge(self, a, b):
@@ -213,7 +213,7 @@ def test_a_tree_has_one_form_however_it_is_merged(count):
 
 @pytest.mark.slow
 def test_pieces_merge_to_the_same_bits_wherever_they_are_computed(address, tmp_path):
-    options = {"size": 17, "piece": 3}
+    options = {"size": 17, "piece": 3, "merge": Merges(7).merge}
     here = list(run_blocks(Merges(7), range(40), **options))
     assert [int(found["count"]) for found in here] == [17, 17, 6]
     ways = {"processes": {"workers": 2, "folder": tmp_path / "here"}, "resumed": {"folder": tmp_path / "here",
@@ -232,7 +232,7 @@ class FailsToMerge(Fails, Merges):
 
 @pytest.mark.slow
 def test_a_worker_that_dies_with_a_piece_changes_nothing(address, tmp_path):
-    options = {"size": 20, "piece": 3}
+    options = {"size": 20, "piece": 3, "merge": Merges(7).merge}
     run = run_blocks(FailsToMerge(7, "21", "once", tmp_path / "flag"), range(40), **options, scheduler=address)
     assert total(run).tobytes() == total(run_blocks(Merges(7), range(40), **options)).tobytes()
     assert (tmp_path / "flag").exists()
@@ -241,7 +241,8 @@ def test_a_worker_that_dies_with_a_piece_changes_nothing(address, tmp_path):
 @pytest.mark.slow
 def test_an_error_in_a_piece_is_that_of_its_block(address):
     with pytest.raises(InputError, match="frame 21 is damaged"):
-        list(run_blocks(FailsToMerge(7, "21", "input"), range(40), size=20, piece=3, scheduler=address))
+        list(run_blocks(FailsToMerge(7, "21", "input"), range(40), size=20, piece=3, merge=Merges(7).merge,
+                        scheduler=address))
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from vmdpotential.methods.reference import full_potential
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.pairs.energy import Between, by_residue, interaction_energy
+from vmdpotential.pairs.energy import Between, EnergyOptions, by_residue, interaction_energy
 from vmdpotential.pairs.potentials import ELECTROSTATICS
 from vmdpotential.units import coulomb_constant
 
@@ -165,8 +165,8 @@ def test_overlapping_selections_count_each_pair_once(peptide, electrostatics):
 def test_forces_are_slopes_of_energies(peptide, electrostatics):
     n = np.arange(len(peptide))
     for b, atom, axis in (((n >= 6) & (n < 100), 0, 0), (n < 100, 7, 2)):  # in A alone, and in both
-        between = Between(peptide, peptide.topology.nonbonded(), n < 10, b, electrostatics=electrostatics, cutoff=8.0,
-                          forces=True)
+        between = Between(peptide, peptide.topology.nonbonded(), n < 10, b,
+                          EnergyOptions(electrostatics=electrostatics, cutoff=8.0), forces=True)
         forces = between.run(peptide.positions, peptide.cell).forces
         energies = []
         for h in (-1e-3, 1e-3):
@@ -193,10 +193,11 @@ def test_ewald_by_waves_is_the_exact_sum(parameters):
     structure, terms = ions(3.0, Cell.from_parameters(*parameters))
     place, other = structure.positions[:1], structure.positions[1:]
     exact = full_potential(place, other, np.array([-1.0]), structure.cell, get_engine("cpu"))
-    between = Between(structure, terms, [0], [1], electrostatics="ewald", cutoff=6.0, forces=True)
+    between = Between(structure, terms, [0], [1], EnergyOptions(electrostatics="ewald", cutoff=6.0), forces=True)
     found = between.run(structure.positions, structure.cell)
     assert found.coulomb[0] == pytest.approx(C * exact[0], rel=1e-8)
-    mesh = Between(structure, terms, [0], [1], cutoff=6.0, forces=True).run(structure.positions, structure.cell)
+    mesh = Between(structure, terms, [0], [1], EnergyOptions(cutoff=6.0), forces=True).run(
+        structure.positions, structure.cell)
     assert mesh.coulomb[0] == pytest.approx(found.coulomb[0], abs=1e-4)
     np.testing.assert_allclose(mesh.forces, found.forces, atol=1e-4)
 
@@ -240,7 +241,7 @@ def test_residues_and_atoms_sum_to_the_total(peptide):
 
 def test_the_same_wherever_atoms_are(peptide):
     a, b = halves(peptide, 22)
-    between = Between(peptide, peptide.topology.nonbonded(), a, b, cutoff=9.0)
+    between = Between(peptide, peptide.topology.nonbonded(), a, b, EnergyOptions(cutoff=9.0))
     first = between.run(peptide.positions, peptide.cell)
     moved = peptide.positions + np.array([3.0, 50.0, -7.0])
     moved[::5] += peptide.cell.vectors[1]

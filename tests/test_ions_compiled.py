@@ -22,8 +22,7 @@ def test_compiled_steps_are_the_plain_ones(species, monkeypatch):
     sizes = np.array([candidates.radii.index(ion.radius) for ion in species])
 
     def run(start):
-        ions = Metropolis(candidates.sites, candidates.fixed, start.copy(), species, candidates.apart, sizes,
-                          candidates.barred, candidates.neighbours, candidates.pair, FACTOR)
+        ions = Metropolis(candidates.free, start.copy(), species, sizes, FACTOR)
         return ions, ions.run(60, np.random.default_rng(3))
 
     start = []

@@ -16,6 +16,7 @@ from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
 from vmdpotential.ions.counts import Species
 from vmdpotential.ions.montecarlo import Metropolis
+from vmdpotential.ions.moves import FreeSites
 from vmdpotential.ions.sites import Candidates, Surroundings
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.units import coulomb_constant
@@ -43,7 +44,8 @@ class Plain:
 def metropolis(sites, fixed, placed, species, apart, barred, plain):
     radii = sorted({ion.radius for ion in species})
     sizes = np.array([radii.index(ion.radius) for ion in species])
-    return Metropolis(sites, fixed, np.array(placed), species, np.asarray(apart), sizes, barred, plain, plain, FACTOR)
+    free = FreeSites(sites, fixed, np.asarray(apart), barred, plain, plain)
+    return Metropolis(free, np.array(placed), species, sizes, FACTOR)
 
 
 @pytest.mark.parametrize("species", [(SOD, CLA), (MG, CLA, CLA), (SOD, BIG, CLA)], ids=["two", "three", "sizes"])
@@ -102,8 +104,7 @@ def test_an_ion_near_a_charged_wall_is_found_by_exp_of_its_energy():
     around = Surroundings(wall, charges, np.zeros((0, 3)), np.zeros(0), cell)
     candidates = Candidates(sites, [(SOD, 1)], around, get_engine("cpu"), 4.0, 5.0)
     assert len(candidates.sites) == len(sites)
-    run = Metropolis(candidates.sites, candidates.fixed, np.array([3]), [SOD], candidates.apart, np.zeros(1, int),
-                     candidates.barred, candidates.neighbours, candidates.pair, FACTOR)
+    run = Metropolis(candidates.free, np.array([3]), [SOD], np.zeros(1, int), FACTOR)
     generator = np.random.default_rng(2)
     found = Counter()
     samples = 4000

@@ -116,7 +116,7 @@ def test_kinds_of_room_that_run_out():
 def test_unsuitable_structures():
     with pytest.raises(InputError, match="no waters"):
         place_ions(drop(-1.0, []))
-    with pytest.raises(InputError, match=r"asymmetric unit of a crystal \(P 2\); expand it to the cell and solvate"):
+    with pytest.raises(InputError, match=r"asymmetric unit of a crystal \(P 2\); use expand=cell"):
         place_ions(drop(-1.0, [(6, 0, 0)], Cell.from_parameters(40, 40, 40, space_group="P 2")))
     with pytest.raises(InputError, match="no charges"):
         place_ions(replace(drop(-1.0, [(6, 0, 0)]), charges=None))

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vmdpotential.commands import options
+from vmdpotential.commands import structures
 from vmdpotential.errors import InputError
 from vmdpotential.io import read_structure
 from vmdpotential.io.trajectories.frames import Trajectory, opened
@@ -109,14 +109,14 @@ def test_files_that_cannot_be_opened_print_nothing(tmp_path, monkeypatch, name):
 
 def test_a_topology_takes_the_first_frame():
     names, frames = FILES / "tip125_tric_C36.psf", FILES / "tip125_tric_C36.dcd"
-    found = options.read(names, None, trajectory=frames)
+    found = structures.read(names, None, trajectory=frames)
     first = next(iter(Trajectory(frames, 375)))
     np.testing.assert_array_equal(found.positions, first.positions)
     assert found.cell.parameters == pytest.approx(first.cell.parameters)
     assert found.charges is not None
     assert found.where == str(frames)
     with pytest.raises(InputError, match="a topology has no coordinates"):
-        options.read(names, None)
+        structures.read(names, None)
 
 
 def test_numbers_that_are_none_are_those_of_a_frame(tmp_path):

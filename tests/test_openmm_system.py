@@ -8,7 +8,7 @@ import openmm
 import pytest
 from openmm import app, unit
 
-from vmdpotential.commands.options import charged
+from vmdpotential.commands.structures import charged
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frontend.cli import main
 from vmdpotential.io import read_structure

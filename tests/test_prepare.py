@@ -16,11 +16,9 @@ from helpers import shell, slow
 from rigid_hydrogens import FAR, by_bonded_terms, compared, keys, of_modeller, of_pdb2pqr, protein
 
 from vmdpotential import registry
-from vmdpotential.commands.options import charged
+from vmdpotential.commands.structures import charged
 from vmdpotential.errors import IncompleteError, InputError, TaskError, UsageError
 from vmdpotential.io import read_structure, write_structure
-from vmdpotential.io.structures.symmetry import assembled, expanded
-from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.gasteiger import gasteiger
 from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.molecule.selection import Picked, select
@@ -462,99 +460,16 @@ def test_a_chain_that_ends_after_a_nitrogen_is_completed(left):
                                                 for name in ("N", "C", "CB")]) > 0
 
 
-# ---- symmetry ------------------------------------------------------------------------------------------
-
-
-def test_the_cell_of_a_crystal():
-    structure = read_structure(ENTRIES["1YJP"])
-    made = expanded(structure)
-    assert made.cell.space_group == "P 1"
-    file = gemmi.read_structure(str(ENTRIES["1YJP"]))
-    operators = list(gemmi.find_spacegroup_by_name(file.spacegroup_hm).operations())
-    assert len(made) == len(operators) * len(structure)
-    fractional = structure.positions @ np.linalg.inv(structure.cell.vectors)
-    for n, operator in enumerate(operators):
-        expected = np.array([operator.apply_to_xyz(place.tolist()) for place in fractional])
-        found = made.positions[n * len(structure) : (n + 1) * len(structure)] @ np.linalg.inv(structure.cell.vectors)
-        shift = found - expected
-        np.testing.assert_allclose(shift, np.round(shift[0])[None].repeat(len(shift), 0), atol=1e-6)
-    with pytest.raises(Exception, match="no cell"):
-        expanded(replace(structure, cell=None))
-
-
-def test_atoms_on_an_axis_are_there_once():
-    positions = np.array([[0.0, 0.0, 3.0], [2.0, 1.0, 4.0]])  # the first on the axis of P 2 along c
-    structure = Structure(positions, ["O", "O"], ["HOH", "HOH"], [1, 2], [0, 1],
-                          cell=Cell.from_parameters(10, 11, 12, space_group="P 1 1 2"))
-    made = expanded(structure)
-    assert len(made) == 3
-
-
-def test_assemblies(tmp_path):
-    path = tmp_path / "two.cif"
-    file = gemmi.read_structure(str(ENTRIES["1YJP"]))
-    file.setup_entities()
-    assembly, generator = gemmi.Assembly("9"), gemmi.Assembly.Gen()
-    generator.subchains = [chain.subchain_id() for chain in file[0].subchains()]
-    for shift in ((0, 0, 0), (0, 30, 0)):
-        operator = gemmi.Assembly.Operator()
-        operator.transform = gemmi.Transform(gemmi.Mat33(), gemmi.Vec3(*shift))
-        generator.operators.append(operator)
-    assembly.generators.append(generator)
-    file.assemblies.append(assembly)
-    file.make_mmcif_document().write_file(str(path))
-    structure = read_structure(path)
-    made = assembled(structure, path, "9")
-    assert made.cell is None
-    np.testing.assert_allclose(made.positions[len(structure):] - structure.positions, [[0, 30, 0]] * len(structure))
-    assert len(set(made.chain_ids.tolist())) == 2 * len(set(structure.chain_ids.tolist()))
-    with pytest.raises(UsageError) as caught:
-        assembled(structure, path, "7")
-    assert caught.value.parameter == "assembly"
-
-
-def test_commands_of_one_structure_take_assemblies_and_cells():
-    without = set()
-    for name in registry.available("command"):
-        parameters = registry.get("command", name).parameters
-        if any(one.name == "structure" and one.required for one in parameters):
-            without |= {name} - ({name} if {"assembly", "expand"} <= {one.name for one in parameters} else set())
-    assert without == {"ionize", "live", "average", "density"}  # solvated systems, what a viewer plays, and frames
-
-
-def test_distances_in_the_cell_of_a_crystal(tmp_path, capsys):
-    words = ["--between", "name CA", "name O", "--range", "8", "--json"]
-    code, _, error = shell(capsys, "rdf", ENTRIES["1YJP"], *words)
-    assert code == 2
-    assert "--expand" in error
-    assert shell(capsys, "prepare", ENTRIES["1YJP"], "--expand", "cell", "--prepare", "never", "-o",
-                 tmp_path / "cell.cif")[0] == 0
-    assert len(read_structure(tmp_path / "cell.cif")) == 2 * len(read_structure(ENTRIES["1YJP"]))
-    found = []
-    for path, more in ((ENTRIES["1YJP"], ["--expand", "cell"]), (tmp_path / "cell.cif", [])):
-        code, out, _ = shell(capsys, "rdf", path, *words, *more, "-o", tmp_path / f"{len(found)}.csv")
-        assert code == 0
-        found.append(json.loads(out)["g"])
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
-
-
-def test_copies_are_not_of_frames(turned_models, tmp_path, capsys):
-    path = turned_models / "models.pdb"
-    for option in (["--expand", "cell"], ["--assembly", "1"]):
-        code, _, error = shell(capsys, "field", path, path, "--at", "name CA", *option, "-o", tmp_path / "field.csv")
-        assert code == 2
-        assert option[0] in error
-
-
 def test_added_atoms_follow_those_they_belong_to():
     from vmdpotential.prepare.follow import Follower
 
     structure = read_structure(ENTRIES["1YJP"])
     made = prepare_structure(structure).structure
     follow = Follower(structure, made)
-    np.testing.assert_allclose(follow(structure.positions), made.positions, atol=1e-9)
+    np.testing.assert_allclose(follow.of_positions(structure.positions), made.positions, atol=1e-9)
     turn = np.array([[0.0, -1, 0], [1, 0, 0], [0, 0, 1]])
-    np.testing.assert_allclose(follow(structure.positions @ turn.T + 3), made.positions @ turn.T + 3, atol=1e-9)
+    turned = follow.of_positions(structure.positions @ turn.T + 3)
+    np.testing.assert_allclose(turned, made.positions @ turn.T + 3, atol=1e-9)
 
 
 def test_a_live_map_of_a_file_without_hydrogens(tmp_path):

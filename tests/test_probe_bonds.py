@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from vmdpotential.engines import get_engine
+from vmdpotential.engines.bonds import DONOR, ONE_PAIR, TWO_PAIRS
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.probes import autodock
-from vmdpotential.probes.bonds import DONOR, ONE_PAIR, TWO_PAIRS, directions
+from vmdpotential.probes.bonds import directions
 
 #: A carbonyl group beside an amide's N-H, a hydroxyl group, a nitrogen of a ring, a thioether and another N-H.
 ATOMS = [

@@ -29,7 +29,7 @@ class Kills(Work):
     seconds: float
 
     def needs(self):
-        return Needs(portable=True)
+        return Needs(cost=self.cost)
 
     def cost(self):
         return Cost(self.seconds, 0.0, 2**23)

@@ -12,7 +12,7 @@ from helpers import water
 
 import vmdpotential
 from vmdpotential import engines, registry
-from vmdpotential.engines import counting, cpu, cuda, get_engine, result
+from vmdpotential.engines import charges, counting, cpu, cuda, get_engine, result, smooth
 from vmdpotential.engines import pairs as pair_sums
 from vmdpotential.engines.cpu import counting as cpu_counting
 from vmdpotential.engines.cpu.continuum import multigrid as cpu_multigrid
@@ -32,16 +32,18 @@ from vmdpotential.methods.slabs import SlabResult
 from vmdpotential.plugins import historical
 from vmdpotential.plugins.apbs import method as apbs
 from vmdpotential.plugins.historical import early, levels, msm_cuda
+from vmdpotential.splitting.mesh import Mesh
 
 IMPLEMENTATIONS = {
     engines.Engine: [cpu.CpuEngine, cuda.CudaEngine],
     engines.Prepared: [cpu_sums.CpuSum, cpu_sums.CpuMeshSum, maps.Sum, mesh.MeshSum, msm_cuda.LevelSum],
-    engines.SmoothPart: [levels.Levels],
+    smooth.Nodes: [levels.Levels, Mesh],
+    smooth.SmoothPart: [levels.Levels],
     engines.PreparedPoints: [cpu_points.CpuPoints, points.PairsAtPoints, anywhere.AtPoints, ewald.EwaldSum,
                              pb.ContinuumPoints],
     engines.Multigrid: [cpu_multigrid.Multigrid, multigrid.CudaMultigrid],
-    engines.ChargePotential: [ewald_pair.EwaldPair],
-    engines.Waiting: [ewald_pair.EwaldSites],
+    charges.ChargePotential: [ewald_pair.EwaldPair],
+    charges.Waiting: [ewald_pair.EwaldSites],
     counting.Counter: [cpu_counting.CpuCounter, cuda_counting.CudaCounter],
     pair_sums.PreparedPairs: [cpu_nbody.AllPairs, cpu_pairs.ClusterPairs, nbody.AllPairs, clusters.PairsInRange],
     pair_sums.PairList: [cpu_pairs.ClusterList, clusters.ClusterList],
@@ -51,6 +53,7 @@ IMPLEMENTATIONS = {
     Frames: [Trajectory, Loaded],
     work.Work: [average.MeanMap, density.Densities, field.Fields, ligand.Insertions, pairs.PairEnergies,
                 pairs.PairCounts, profile.Profiles],
+    work.MergingWork: [average.MeanMap, profile.Profiles],
 }
 
 METHODS = sorted({*registry.available("method"), *itertools.chain(*historical.METHODS.values()), "apbs"})

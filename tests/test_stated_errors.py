@@ -10,7 +10,7 @@ from vmdpotential.frames.field import Places, field_at
 from vmdpotential.methods.points import request_at, sum_at
 from vmdpotential.molecule.cell import Cell, same_cell
 from vmdpotential.molecule.nonbonded import Nonbonded
-from vmdpotential.pairs.energy import Between
+from vmdpotential.pairs.energy import Between, EnergyOptions
 from vmdpotential.units import coulomb_constant
 
 CELLS = [Cell.from_parameters(24, 31, 37), Cell.from_parameters(28, 33, 30, 70, 100, 115)]
@@ -35,9 +35,9 @@ def test_energies_and_forces(cell, tolerance):
     for seed in range(2):
         structure, terms = system(cell, seed)
         a = np.arange(len(structure)) < 150
-        pair = Between(structure, terms, a, ~a, cutoff=9.0, tolerance=tolerance, forces=True)
+        pair = Between(structure, terms, a, ~a, EnergyOptions(cutoff=9.0, tolerance=tolerance), forces=True)
         found = pair.run(structure.positions, cell)
-        exact = Between(structure, terms, a, ~a, electrostatics="ewald", cutoff=9.0, forces=True)
+        exact = Between(structure, terms, a, ~a, EnergyOptions(electrostatics="ewald", cutoff=9.0), forces=True)
         expected = exact.run(structure.positions, cell)
         assert exact.error is None
         assert max(pair.error, pair.error_forces) <= tolerance

@@ -12,6 +12,7 @@ import gemmi
 import golden
 import numpy as np
 import pytest
+from deposited import crystal_file
 
 from vmdpotential.io import read_structure, write_structure
 
@@ -39,11 +40,7 @@ def home(tmp_path_factory):
     entry = gemmi.read_pdb_string(gzip.decompress((ROOT / "data" / "1hvr.pdb.gz").read_bytes()))
     entry.write_pdb(str(folder / "deposited.pdb"))
     write_structure(read_structure(folder / "deposited.pdb"), folder / "deposited.cif")
-    entry.remove_ligands_and_waters()  # of which a few residues in their cell are left
-    entry[0].remove_chain("B")
-    while len(entry[0]["A"]) > 12:
-        del entry[0]["A"][-1]
-    entry.write_pdb(str(folder / "crystal.pdb"))
+    crystal_file(folder / "crystal.pdb")
     system, ions = golden.structure(), golden.ions()
     probe = np.concatenate([np.arange(5), np.arange(5, len(system), 97)])
     values = golden.interpolated(system.positions[probe])

@@ -8,11 +8,12 @@ import pytest
 from helpers import water
 
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.frames.whole import Alignment, Molecules, reference_group
+from vmdpotential.frames.whole import Alignment, reference_group
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.maps import potential_map
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure, Topology
+from vmdpotential.molecule.whole import Molecules
 
 TRICLINIC = Cell.from_parameters(30, 32, 28, 75, 65, 80)
 

@@ -15,9 +15,10 @@ from vmdpotential.maps import bind, check_tolerance, choose_cell
 from vmdpotential.maps.interaction import medium_of_sum
 from vmdpotential.maps.options import TOLERANCE, MethodOptions
 from vmdpotential.maps.refine import refined
+from vmdpotential.maps.solute import in_continuum
 from vmdpotential.maps.solution import solution_of
 from vmdpotential.molecule.conversions import StructureLike, as_structure
-from vmdpotential.molecule.selection import Selection, select
+from vmdpotential.molecule.selection import Selection
 from vmdpotential.parameters import changed, takes_fields
 
 
@@ -96,8 +97,8 @@ def potential_at(structure: StructureLike, points: ArrayLike, options: PointOpti
     if places.ndim != 2 or places.shape[1] != 3 or not np.isfinite(places).all():
         raise UsageError("points", f"an array of finite numbers (P, 3) is needed, not {places.shape}")
     cell = choose_cell(structure, chosen.summation if chosen.own else "auto", chosen.boundary)
+    structure, sources, _ = in_continuum(structure, chosen.atoms, medium)
     charges = structure.known_charges
-    sources = select(structure, chosen.atoms)
     positions, charges = structure.positions[sources], charges[sources]
     if not len(places):
         return np.zeros(0)

@@ -21,6 +21,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from operator import attrgetter
@@ -81,7 +82,7 @@ def plain(value: Any) -> Any:
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(part, shown, hidden))
-class _Declared(Report):
+class _Declared(Report, ABC):
     def __init_subclass__(cls) -> None:
         dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)(cls)
 
@@ -122,9 +123,9 @@ class Result(_Declared, Tabular):
     files: Sequence[Path] = ()
     draws: bool = hidden(default=False)
 
+    @abstractmethod
     def text(self) -> Iterator[str]:
         """Yield the lines of the report, without the files."""
-        raise NotImplementedError
 
     def table(self) -> Columns:
         """Return the columns of the table: one row of figures unless a result has more."""

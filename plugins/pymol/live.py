@@ -20,6 +20,9 @@ from .made import Session
 if TYPE_CHECKING:
     from .task import Task
 
+#: What an atom is, by PyMOL's names.
+_IDENTITY = ("model", "index", "resn", "name", "elem", "partial_charge", "formal_charge")
+
 #: Milliseconds between two looks at the window.
 TICK = 15
 
@@ -68,7 +71,11 @@ class Live(Following):
         return f"{self.latest.rate:.1f} maps a second" if self.latest.rate else "follows what is shown"
 
     def _indices(self) -> Any:
-        return self.cmd.index(f"({self.atoms.selection})")
+        """Return the atoms, and what their charges follow from: another state of protonation has other names."""
+        found: list[tuple[Any, ...]] = []
+        self.cmd.iterate(f"({self.atoms.selection})", f"add_row(({','.join(_IDENTITY)}))",
+                         space={"add_row": found.append})
+        return found
 
     def _ask(self) -> None:
         if self._due() and (members := self._indices()) != self._members:

@@ -13,6 +13,7 @@ from vmdpotential.commands import media
 from vmdpotential.errors import UsageError, VmdpotentialError
 from vmdpotential.frontend import adapters, dialog, messages
 from vmdpotential.frontend.declarations import as_text, kind
+from vmdpotential.io.trajectories.frames import Change
 from vmdpotential.parameters import Command, Report
 
 from . import arguments
@@ -46,7 +47,10 @@ class Task(dialog.Task):
                  warn: Callable[[str], None]) -> None:
         self.cmd, self.command, self.given, self.warn = cmd, command, given, warn
         self.values: dict[str, Any] = {}
+        #: The atoms that are computed; those whose states are the frames, and what makes frames of the former of them.
         self.atoms: Selected | None = None
+        self.source: Selected | None = None
+        self.changes: tuple[Change, ...] = ()
         with self.one_line():
             for argument, value in given.items():
                 if arguments.is_empty(value):
@@ -58,8 +62,8 @@ class Task(dialog.Task):
             for parameter in adapters.offered(command):
                 if not adapters.is_topology(command, parameter):
                     self._read(parameter)
-            if (atoms := self.atoms) is not None:
-                adapters.with_frames(command, self.values, lambda: read_frames(cmd, atoms))
+            if (source := self.source) is not None:
+                adapters.with_frames(command, self.values, lambda: read_frames(cmd, source), self.changes)
 
     def show(self, report: Report) -> list[str]:
         """Make objects of what came out, all or none; return what to tell the user, line by line.
@@ -113,6 +117,7 @@ class Task(dialog.Task):
             topology = self.cmd.exp_path(arguments.unquoted(self.given.get("topology")))
             self.atoms = read_selection(self.cmd, text or "all", Path(topology) if topology else None,
                                         self.results.shows())
+            self.source = self.atoms
             self._copy()
             self.values[parameter.name] = self.atoms.structure
         elif role == "map" and isinstance(text, str):
@@ -141,9 +146,10 @@ class Task(dialog.Task):
         file, colon, name = asked.get("assembly", "").rpartition(":")
         if colon:
             asked["assembly"] = f"{self.cmd.exp_path(file)}:{name}"
-        copies = adapters.copied(asked, self.atoms.structure)
+        copies = adapters.copies(asked, self.atoms.structure)
         if copies is not None:
-            self.atoms = read_selection(self.cmd, f"%{self.results.load_copies(copies)}")
+            shown = self.results.load_copies(copies.of_structure(self.atoms.structure))
+            self.atoms, self.changes = read_selection(self.cmd, f"%{shown}"), (copies,)
 
     @contextlib.contextmanager
     def one_line(self) -> Iterator[None]:

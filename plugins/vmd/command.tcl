@@ -75,6 +75,16 @@ proc ::vmdpotential::parse_words {command all words} {
     return $given
 }
 
+# Tell whether a command computes over the frames of its molecule.
+proc ::vmdpotential::takes_frames {all given} {
+    dict for {name option} $all {
+        if {[dict get $option kind] eq "trajectory"} {
+            return [expr {[dict get $option required] || [dict exists $given frames]}]
+        }
+    }
+    return 0
+}
+
 # Return the options on a new molecule of the assembly or the cell, where one is asked for: the program makes it of the
 # molecule's file, which lists the operators. VMD does not know them, and shows what is computed.
 proc ::vmdpotential::copies {all given} {
@@ -101,6 +111,14 @@ proc ::vmdpotential::copies {all given} {
     }
     if {![info exists source]} {
         error "molecule $molecule was read from no PDB or mmCIF file, which lists the operators; load that"
+    }
+    if {[takes_frames $all $given]} {  # the new molecule would have one frame; the program copies every one
+        if {[lsearch -glob $words --expand=*] >= 0} {
+            error "-expand: VMD does not keep the space group of frames; use the shell, or leave out -frames"
+        }
+        set name [string range [lindex $words 0] 11 end]
+        dict set given assembly [expr {[string match *:* $name] ? $name : "$source:$name"}]
+        return $given
     }
     set output [file join [job::make_folder] copies.pdb]
     set failed [catch {

@@ -115,7 +115,7 @@ proc ::vmdpotential::show::show_map {job data} {
         set limits [span [expr {[dict exists $given range] ? [dict get $given range]
             : [dict exists $data range] ? [join [dict get $data range] ,] : $limit}] [expr {[dict exists $given range]}]]
         draw_surface $job $molecule $volume $limits
-        draw_legend $limits [expr {[dict exists $data title] ? [dict get $data title] : $meaning}]
+        draw_legend $limits [dict get $data unit]  ;# there is no room for the medium, which the line below names
         if {![dict exists $given hide_water] || [dict get $given hide_water]} {
             hide_water $molecule
         }

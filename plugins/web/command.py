@@ -2,54 +2,91 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from vmdpotential.commands import media
-from vmdpotential.commands.options import CopyOptions, Index, Ph, Prepare, complete, copies, read
+from vmdpotential.commands.options import CopyOptions, Index, Ph, Prepare, Source
+from vmdpotential.commands.structures import complete
 from vmdpotential.errors import InputError, TaskError, UsageError
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.ions import Placement
+from vmdpotential.maps.solute import as_mapped
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
 
-_SYMMETRY = CopyOptions()
+
+@dataclass(frozen=True, kw_only=True)
+class ViewSource(CopyOptions):
+    """A structure to look at, which lacks nothing that can be added."""
+
+    structure: Annotated[Path | Structure, Option("structure file", positional=True)]
+    topology: Annotated[Path | None, Option(
+        "topology that names the structure's atoms, where its own file does not", viewer=False, metavar="FILE")] = None
+    index: Index = None
+    prepare: Prepare = "auto"
+    ph: Ph = 7.0
+
+    def read(self) -> tuple[Structure, list[str]]:
+        """Return the structure with the atoms that it lacks, and the line that says what was added, if anything."""
+        whole = Source(structure=self.structure, topology=self.topology, index=self.index, assembly=self.assembly,
+                       expand=self.expand)
+        return complete(whole.read(), self.prepare, self.ph)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownOptions:
+    """What of the structure and the maps is shown."""
+
+    atoms: Annotated[str, Option(
+        "what is shown: solute (everything but water), all, protein ..., or a selection", metavar="SEL",
+        selection=True)] = "solute"
+    level: Annotated[float | None, Option(
+        "of the positive and the negative isosurface at first, in the map's unit; for a tenth of the map unless given",
+        above=0, front=True)] = None
+    title: Annotated[str | None, Option("of the page; the structure's own unless given")] = None
+    margin: Annotated[float, Option("that a map is kept around the atoms shown", unit="A", low=0, high=1e4)] = 10.0
+    points: Annotated[int, Option(
+        "most lattice points of a map that the page keeps; one with more is thinned", low=1000, high=100_000_000,
+    )] = 2_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageOutput:
+    """The page, and what draws in it."""
+
+    viewer_script: Annotated[Path | None, Option(
+        "3Dmol.js, or the folder of its npm package, where it is not found by itself", viewer=False)] = None
+    output: Annotated[Path | None, Option(
+        "page to write, .html; - is standard output", short="o", metavar="FILE", written=True, suffix=".html",
+        front=True)] = None
+    force: Annotated[bool, Option("replace a file that exists", viewer=False)] = False
+
+    def check(self) -> None:
+        """Refuse a page of another format, one that exists or cannot be written, and a missing script."""
+        from .script import find_viewer_script
+
+        if self.output is not None:
+            if self.output.suffix.lower() not in (".html", ".htm") and not files.is_standard(self.output):
+                raise UsageError("output", "a page is written as .html", value=str(self.output))
+            files.check([self.output], self.force)
+        find_viewer_script(self.viewer_script)
 
 
 def view(
-    structure: Annotated[Path | Structure, Option("structure file", positional=True)],
+    source: ViewSource,
     maps: Annotated[tuple[Path | Grid, ...], Option("map files, or maps", positional=True, metavar="MAP",
         front=True)] = (),
-    topology: Annotated[Path | None, Option(
-        "topology that names the structure's atoms, where its own file does not", viewer=False, metavar="FILE")] = None,
     medium: Annotated[str | None, Option(
         f"potential to compute and to show, by {media.HELP}; no computes none; water unless maps are given",
         choices=(*media.MEDIA, "no"), front=True)] = None,
-    prepare: Prepare = "auto",
-    ph: Ph = 7.0,
-    symmetry: CopyOptions = _SYMMETRY,
     ions: Annotated[Path | Placement | None, Option(
         "table of ions with their energies, as ionize writes it; ions of the structure are listed in any case",
         metavar="CSV")] = None,
-    atoms: Annotated[str, Option(
-        "what is shown: solute (everything but water), all, protein ..., or a selection", metavar="SEL",
-        selection=True)] = "solute",
-    index: Index = None,
-    level: Annotated[float | None, Option(
-        "of the positive and the negative isosurface at first, in the map's unit; for a tenth of the map unless given",
-        above=0, front=True)] = None,
-    title: Annotated[str | None, Option("of the page; the structure's own unless given")] = None,
-    margin: Annotated[float, Option("that a map is kept around the atoms shown", unit="A", low=0, high=1e4)] = 10.0,
-    points: Annotated[int, Option(
-        "most lattice points of a map that the page keeps; one with more is thinned", low=1000, high=100_000_000,
-    )] = 2_000_000,
-    viewer_script: Annotated[Path | None, Option(
-        "3Dmol.js, or the folder of its npm package, where it is not found by itself", viewer=False)] = None,
-    output: Annotated[Path | None, Option(
-        "page to write, .html; - is standard output", short="o", metavar="FILE", written=True, suffix=".html",
-        front=True)] = None,
-    force: Annotated[bool, Option("replace a file that exists", viewer=False)] = False,
+    shown: ShownOptions = ShownOptions(),
+    written: PageOutput = PageOutput(),
 ) -> Report:
     """Make a web page of a structure, isosurfaces and slices of maps, and ions.
 
@@ -68,39 +105,35 @@ def view(
     BackendError
         When 3Dmol.js is not found.
     """
-    if output is None and isinstance(structure, Path):
+    output = written.output
+    if output is None and isinstance(source.structure, Path):
         raise UsageError("output", "a file for the page is needed", "give one, such as page.html")
-    if output is not None:
-        if output.suffix.lower() not in (".html", ".htm") and not files.is_standard(output):
-            raise UsageError("output", "a page is written as .html", value=str(output))
-        files.check([output], force)
     from vmdpotential.io.maps import map_name, open_map
 
     from .content import distances
     from .page import view_page
-    from .script import find_viewer_script
 
-    find_viewer_script(viewer_script)  # before any work
-    whole = copies(read(structure, topology, None, index), structure, symmetry.assembly, symmetry.expand)
-    structure, done = complete(whole, prepare, ph)
+    written.check()  # before any work
+    structure, done = source.read()
     names = [map_name(item) if isinstance(item, Path) else f"map {n}" for n, item in enumerate(maps, 1)]
     grids = [open_map(item) if isinstance(item, Path) else item for item in maps]
     warnings = []
     if medium not in (None, "no") or (medium is None and not maps):
         word = medium or media.DEFAULT
         try:
-            grids.append(media.picture(structure, word, prepare=prepare))
+            grids.append(media.picture(structure, word, prepare=source.prepare))
+            structure = as_mapped(structure, grids[-1])
             names.append(f"potential, {word}")
         except (InputError, TaskError) as error:
             if medium is not None:
                 raise
             warnings.append(f"no potential is shown: {error}")
     page = view_page(
-        structure, grids, ions, atoms=atoms, level=level, title=title or "", names=names, margin=margin, points=points,
-        viewer_script=viewer_script,
+        structure, grids, ions, atoms=shown.atoms, level=shown.level, title=shown.title or "", names=names,
+        margin=shown.margin, points=shown.points, viewer_script=written.viewer_script,
     )
     if output is not None:
-        page.save(output, force)
+        page.save(output, written.force)
     size = len(page.html.encode("utf-8"))
     summary = page.summary
     lines = [*done, f"{page.title}: {summary['atoms']} atoms, {summary['ions']} ions; drawn by {summary['viewer']}"]

@@ -4,7 +4,9 @@ import gzip
 from pathlib import Path
 
 import gemmi
+import numpy as np
 import pytest
+from deposited import crystal_file
 
 ENTRY = Path(__file__).resolve().parents[2] / "data" / "1hvr.pdb.gz"
 
@@ -48,24 +50,7 @@ def test_hydrogens_that_chimerax_adds_are_understood(session, opened, do, log, t
 
 
 def test_the_cell_and_an_assembly_are_models_that_are_computed(session, opened, do, log, tmp_path):
-    file = gemmi.read_pdb_string(gzip.decompress(ENTRY.read_bytes()))
-    file.remove_ligands_and_waters()
-    file[0].remove_chain("B")
-    while len(file[0]["A"]) > 12:
-        del file[0]["A"][-1]
-    file.setup_entities()
-    assembly, generator = gemmi.Assembly("9"), gemmi.Assembly.Gen()
-    generator.chains = ["A"]
-    for shift in ((0, 0, 0), (0, 30, 0)):
-        operator = gemmi.Assembly.Operator()
-        operator.transform = gemmi.Transform(gemmi.Mat33(), gemmi.Vec3(*shift))
-        generator.operators.append(operator)
-    assembly.generators.append(generator)
-    del file.assemblies[:]
-    file.assemblies.append(assembly)
-    path = tmp_path / "crystal.cif"
-    file.make_mmcif_document().write_file(str(path))
-    crystal = opened(path)
+    crystal = opened(crystal_file(tmp_path / "crystal.cif"))
     count = crystal.num_atoms
     do("potential map #1 spacing 2 expand cell boundary periodic name inside")
     made = next(model for model in session.models.list() if model.name == "inside copies")
@@ -78,3 +63,10 @@ def test_the_cell_and_an_assembly_are_models_that_are_computed(session, opened, 
     coordinates = pair.atoms.coords
     assert coordinates[count:].mean(0)[1] - coordinates[:count].mean(0)[1] == pytest.approx(30, abs=1e-3)
     assert pair.num_bonds == 2 * crystal.num_bonds
+    # of a model with two coordinate sets, both are of the assembly
+    crystal.add_coordset(2, crystal.atoms.coords + np.array([1, 0, 0.5]))
+    do("potential average #1 fit none spacing 2 assembly 9 name mean")
+    assert "2 frames" in " ".join(text for _, text in log.entries)
+    grid = next(model for model in session.models.list() if model.name == "mean")
+    high = grid.data.ijk_to_xyz([size - 1 for size in grid.data.size])
+    assert high[1] > coordinates[:, 1].max()

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from vmdpotential import cache
-from vmdpotential.commands.options import charged
+from vmdpotential.commands.structures import charged
 from vmdpotential.execution import batch, blocks
 from vmdpotential.execution.work import Work
 from vmdpotential.grid.lattice import Lattice

@@ -8,7 +8,7 @@ from helpers import charges_at, relative_rms
 from vmdpotential.frames.field import Places, field_at
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.samples import water_box
-from vmdpotential.pairs.energy import Between
+from vmdpotential.pairs.energy import Between, EnergyOptions
 
 pytestmark = pytest.mark.gpu
 
@@ -43,8 +43,9 @@ def test_energies_and_forces_are_those_of_the_cpu(engine, boundary):
                       none, none, empty, empty, empty)
     a = np.arange(count) < 300
     for b in (~a, np.arange(count) >= 200):  # apart, and with some in both
-        found, expected = (Between(charges_at(positions, charges, cell), terms, a, b, cutoff=9.0, engine=name,
-                                   forces=True).run(positions, cell) for name in (engine.name, "cpu"))
+        found, expected = (
+            Between(charges_at(positions, charges, cell), terms, a, b, EnergyOptions(cutoff=9.0, engine=name),
+                    forces=True).run(positions, cell) for name in (engine.name, "cpu"))
         assert relative_rms(found.coulomb, expected.coulomb) < 1e-6
         assert relative_rms(found.lennard_jones, expected.lennard_jones) < 1e-6
         assert relative_rms(found.forces, expected.forces) < 1e-6

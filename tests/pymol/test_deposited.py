@@ -6,6 +6,11 @@ from pathlib import Path
 import gemmi
 import numpy as np
 import pytest
+from deposited import ASSEMBLY, crystal_file
+
+from vmdpotential import registry
+from vmdpotential.io import read_structure
+from vmdpotential.io.trajectories.frames import Loaded
 
 ENTRY = Path(__file__).resolve().parents[2] / "data" / "1hvr.pdb.gz"
 
@@ -54,25 +59,7 @@ def test_hydrogens_that_pymol_adds_are_understood(cmd, do):
 
 @pytest.fixture
 def crystal(tmp_path):
-    """The first residues of an entry in its cell (P 61), in a file that lists an assembly of two along y."""
-    file = gemmi.read_pdb_string(gzip.decompress(ENTRY.read_bytes()))
-    file.remove_ligands_and_waters()
-    file[0].remove_chain("B")
-    while len(file[0]["A"]) > 12:
-        del file[0]["A"][-1]
-    file.setup_entities()
-    assembly, generator = gemmi.Assembly("9"), gemmi.Assembly.Gen()
-    generator.subchains = [chain.subchain_id() for chain in file[0].subchains()]
-    for shift in ((0, 0, 0), (0, 30, 0)):
-        operator = gemmi.Assembly.Operator()
-        operator.transform = gemmi.Transform(gemmi.Mat33(), gemmi.Vec3(*shift))
-        generator.operators.append(operator)
-    assembly.generators.append(generator)
-    del file.assemblies[:]
-    file.assemblies.append(assembly)
-    path = tmp_path / "crystal.cif"
-    file.make_mmcif_document().write_file(str(path))
-    return path
+    return crystal_file(tmp_path / "crystal.cif")
 
 
 def test_the_cell_and_an_assembly_are_objects_that_are_computed(cmd, do, crystal):
@@ -93,3 +80,21 @@ def test_the_cell_and_an_assembly_are_objects_that_are_computed(cmd, do, crystal
     assert cmd.count_atoms("inside_copies") == 6 * count
     assert "assembly" in do("potential_map crystal, other, spacing=2, assembly=9")  # the file is not known
     assert not [name for name in cmd.get_names("objects") if name.startswith("other")]
+
+
+def test_every_state_of_an_assembly_is_averaged(cmd, do, tmp_path):
+    """As the command does it with the positions of the file."""
+    path = crystal_file(tmp_path / "models.cif", models=2)
+    cmd.load(str(path), "models")
+    assert cmd.count_states("models") == 2
+    output = do(f"potential_average models, mean, fit=none, spacing=2, medium=vacuum, assembly={path}:{ASSEMBLY}")
+    assert "2 frames" in output
+    structure = read_structure(path)
+    frames = Loaded("models", [(structure.positions + shift, None) for shift in ([0, 0, 0], [1, 0, 0.5])])
+    expected = registry.get("command", "average")(
+        structure=structure, trajectory=frames, assembly=f"{path}:{ASSEMBLY}", fit="none",
+        spacing=2).objects["grid"].values
+    found = cmd.get_volume_field("mean")
+    assert found.shape == expected.shape
+    # of a file without charges PyMOL keeps no more than single precision
+    np.testing.assert_allclose(found, expected, atol=1e-3 * np.abs(expected).max())

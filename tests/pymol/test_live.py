@@ -70,9 +70,8 @@ def test_default_follows_in_water(cmd, do):
         cmd.frame(state)
         do("potential_live wait")
         check_born(cmd, state, 1.0)
-    do("potential_live off")
     cmd.alter("ion", "partial_charge=-2")
-    do("potential_live ion, padding=8")
+    do("potential_live wait")
     check_born(cmd, 2, -2.0)
     assert "continuum" in Session.of(cmd).live.made.first.provenance.medium
     do("potential_live off")

@@ -9,14 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
-
 from vmdpotential import progress
-from vmdpotential.commands.gridded import LATTICE, SUM, GridResult
+from vmdpotential.commands.gridded import LATTICE, SUM, GridResult, cell_lines, lattice_like, stated_error
 from vmdpotential.commands.map import MapOutput
-from vmdpotential.commands.options import CompleteSource, FramesOption, TrajectoryOptions
+from vmdpotential.commands.options import CompleteSource, Fit, FramesFile, FramesOption, LikeGrid, TrajectoryOptions
 from vmdpotential.errors import UsageError
-from vmdpotential.execution.blocks import Run, run_blocks
+from vmdpotential.execution.blocks import Run
 from vmdpotential.frames.average import STATISTICS, Average, Planning, merge, plan_average
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.statistics import TOO_SHORT
@@ -24,7 +22,6 @@ from vmdpotential.frames.whole import reference_group
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
-from vmdpotential.io.trajectories.frames import Frames
 from vmdpotential.maps import MapOptions
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
@@ -65,9 +62,7 @@ class MeanOutput(MapOutput):
 class FitOptions:
     """How frames are moved onto the structure."""
 
-    fit: Annotated[str, Option(
-        "atoms that are moved onto their place in the structure: auto (protein and nucleic acids, else lipids), none, "
-        "or a selection", metavar="auto|none|SEL", selection=True, words=("auto", "none"))] = "auto"
+    fit: Fit = "auto"
     motion: Annotated[str, Option(
         "how they are moved; auto rotates in an open boundary, a periodic cell is translated only",
         choices=("auto", "translation", "rotation"))] = "auto"
@@ -88,16 +83,14 @@ class FitOptions:
 
 def average(
     source: CompleteSource,
-    trajectory: Annotated[Path | Frames, Option(
-        "frames of these atoms: XTC, TRR, DCD, NetCDF, H5MD, PDB of several models ...", positional=True,
-        viewer=False)],
+    trajectory: FramesFile,
     frames: FramesOption = None,
     stat: Annotated[str, Option(
         "what is written: mean, and in further files std (standard deviation over the n frames, divisor n) and "
         "sem (standard error of the mean)", metavar="mean,std,sem", front=True)] = "mean",
     fit: FitOptions = FitOptions(),
     options: MapOptions = MapOptions(),
-    like: Annotated[Path | Grid | None, Option("map whose grid is used instead of spacing and padding")] = None,
+    like: LikeGrid = None,
     execution: PartialExecution = PartialExecution(),
     output: MeanOutput = MeanOutput(),
 ) -> Mean:
@@ -122,7 +115,7 @@ def average(
     StoppedError
         When the run was stopped, and `partial` asks for what is done.
     """
-    from vmdpotential.io.maps import MapWriters, check_map_format, is_map, open_map, put_map, read_map
+    from vmdpotential.io.maps import MapWriters, check_map_format, is_map, open_map, put_map
     from vmdpotential.io.maps.mapformat import check_finite
 
     path, force = output.output, output.force
@@ -136,14 +129,13 @@ def average(
     structure, charge_report, all_frames = source.over(
         TrajectoryOptions(trajectory=trajectory, frames=frames), [options.atoms], single=True)
     alignment = fit.alignment(structure)
-    lattice = like.lattice if isinstance(like, Grid) else None if like is None else read_map(like).lattice
+    lattice = lattice_like(like)
     assert all_frames is not None
     start = time.perf_counter()
     with progress.clock() as clock:
         planning = plan_average(structure, all_frames, options, alignment, statistics=wanted,
                                 fixed_cell=source.cell is not None, lattice=lattice,
                                 in_slabs=bool(paths) and MapWriters.can_take(names))
-        folder = execution.beside(path)
         if planning.planes:
             if execution.partial:
                 raise UsageError("partial", "has no mean of some frames where the map is made in slabs, each of all "
@@ -151,8 +143,7 @@ def average(
             found, runs = _in_slabs(planning, execution, dict(zip(wanted, zip(paths, names, strict=True), strict=True)),
                                     force)
         else:
-            runs = [run_blocks(planning.work, planning.numbers, size=planning.size, piece=planning.piece,
-                               **replace(execution, folder=folder).blocks)]
+            runs = [planning.run(execution.keeping(path))]
             found = merge(planning, runs[0], execution.partial)
     seconds = time.perf_counter() - start - clock.compiling
     written = [path for path, word in zip(paths, wanted, strict=False) if word in found.grids]
@@ -186,9 +177,7 @@ def _in_slabs(planning: Planning, execution: PartialExecution, files_of: Mapping
     path, runs = files_of["mean"][0], []
 
     def compute(number: int, part: Planning) -> Run:
-        folder = execution.beside(path.with_name(f"{path.name}.{number}"))
-        runs.append(run_blocks(part.work, part.numbers, size=part.size, piece=part.piece,
-                               **replace(execution, folder=folder).blocks))
+        runs.append(part.run(execution.keeping(path.with_name(f"{path.name}.{number}"))))
         return runs[-1]
 
     with contextlib.ExitStack() as stack:
@@ -239,14 +228,9 @@ def _lines(planning: Planning, found: Average, result: Mean) -> list[str]:
         str(planning.work.alignment),
         f"{made.method} sum, {boundary_text(result.cell)}, {made.interaction}, {made.precision} precision",
     ]
-    deviations = np.zeros(3) if found.cell_deviation is None else np.linalg.norm(found.cell_deviation, axis=1)
-    if deviations.max() > 1e-3:
-        lines.append("the cell is the mean of the frames', which deviate by "
-                     f"{', '.join(f'{x:.3g}' for x in deviations)} A along a, b and c")
+    lines += cell_lines(found.cell_deviation)
     lines.append(result.points)
-    if made.error is not None and made.error_away is not None:
-        lines.append(f"relative rms error {made.error:.1e} of the potential, {made.error_away:.1e} of it away from "
-                     f"charges, on the first frame (asked {made.tolerance:g})")
+    lines += stated_error(grid, " of the first frame")
     lines.append(f"mean {result.minimum:.4g} to {result.maximum:.4g} {unit} at {grid.temperature:g} K, {made.medium}; "
                  f"zero: {found.zero}")
     if plan.request.neutralised and abs(planning.charge) > 5e-4:

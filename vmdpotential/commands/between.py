@@ -11,16 +11,14 @@ from typing import Annotated
 
 from vmdpotential.errors import UsageError, Words
 from vmdpotential.io.files.cellfile import boundary_text
-from vmdpotential.maps import LEAST_TOLERANCE
-from vmdpotential.maps.options import Boundary, Engine
+from vmdpotential.maps.options import Boundary
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.names import IONS
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.selection import Mask, select
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.pairs.energy import TOLERANCE, Between
-from vmdpotential.pairs.potentials import ELECTROSTATICS
+from vmdpotential.pairs.energy import Between, EnergyOptions
 from vmdpotential.parameters import Option
 from vmdpotential.results import Result, hidden, key, part, shown
 
@@ -51,26 +49,14 @@ class ParameterOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairOptions(ParameterOptions):
+class PairOptions(EnergyOptions, ParameterOptions):
     """Force field, boundary and accuracy of energies and forces between selections."""
 
     boundary: Boundary = "auto"
-    electrostatics: Annotated[str, Option(
-        "Coulomb energies: with all images by a mesh (pme) or by waves (ewald: to 1e-9, slow), with a reaction field, "
-        "shifted to zero at the cutoff, or with a permittivity of 4 r", choices=ELECTROSTATICS)] = "pme"
-    cutoff: Annotated[float, Option(
-        "of Lennard-Jones, and of electrostatics but for pme and ewald", unit="A", low=1, high=1000)] = 12.0
-    dielectric: Annotated[float, Option(
-        "relative permittivity that divides Coulomb energies", above=0, high=1e6)] = 1.0
-    tolerance: Annotated[float, Option(
-        "largest relative rms error of the Coulomb energies of atoms, and of forces on them, by pme; measured in the "
-        "first frame", low=LEAST_TOLERANCE, high=0.1)] = TOLERANCE
-    engine: Engine = "auto"
 
     def between(self, structure: Structure, terms: Nonbonded, a: Mask, b: Mask, forces: bool = False) -> Between:
         """Return the sum over the pairs of two selections."""
-        return Between(structure, terms, a, b, electrostatics=self.electrostatics, cutoff=self.cutoff,
-                       dielectric=self.dielectric, tolerance=self.tolerance, engine=self.engine, forces=forces)
+        return Between(structure, terms, a, b, self, forces=forces)
 
 
 def selections(structure: Structure, between: Sequence[str]) -> list[tuple[str, str, Mask, Mask]]:

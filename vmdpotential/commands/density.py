@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,8 +12,16 @@ import numpy as np
 
 from vmdpotential import progress
 from vmdpotential.commands.average import FitOptions, statistic_files
-from vmdpotential.commands.gridded import LATTICE, GridResult
-from vmdpotential.commands.options import CompleteSource, Force, Format, FramesOption, TrajectoryOptions
+from vmdpotential.commands.gridded import LATTICE, GridResult, cell_lines, lattice_like, wraps
+from vmdpotential.commands.options import (
+    CompleteSource,
+    Force,
+    Format,
+    FramesFile,
+    FramesOption,
+    LikeGrid,
+    TrajectoryOptions,
+)
 from vmdpotential.densities.quantities import UNITS, count
 from vmdpotential.densities.sites import Site, find_sites
 from vmdpotential.errors import UsageError
@@ -24,7 +32,6 @@ from vmdpotential.frames.statistics import TOO_SHORT
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
-from vmdpotential.io.trajectories.frames import Frames
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import select
 from vmdpotential.parameters import Command, Option
@@ -70,11 +77,9 @@ class DensityOutput:
 
 def density(
     source: CompleteSource,
-    trajectory: Annotated[Path | Frames, Option(
-        "frames of these atoms: XTC, TRR, DCD, NetCDF, H5MD, PDB of several models ...", positional=True,
-        viewer=False)],
+    trajectory: FramesFile,
     options: DensityOptions = DensityOptions(),
-    like: Annotated[Path | Grid | None, Option("map whose grid is used", metavar="MAP")] = None,
+    like: LikeGrid = None,
     frames: FramesOption = None,
     fit: DensityFit = DensityFit(),
     table: SiteOptions = SiteOptions(),
@@ -98,7 +103,7 @@ def density(
     StoppedError
         When the run was stopped, and `partial` asks for what is done.
     """
-    from vmdpotential.io.maps import check_map_format, is_map, put_map, read_map
+    from vmdpotential.io.maps import check_map_format, is_map, put_map
     from vmdpotential.io.maps.mapformat import check_finite
 
     of, smear, sites, force = options.of, options.smear, table.sites, output.force
@@ -115,15 +120,13 @@ def density(
     tables = [] if sites is None else [sites]
     files.check([*tables, *paths], force)
     over, head, about = TrajectoryOptions(trajectory=trajectory, frames=frames), [], {}
-    structure = source.read(trajectory)
+    structure, all_frames = source.with_frames(over, single=True)
     if of == "charge" or (of == "electrons" and structure.charges is not None):
         structure, charge_report, all_frames = source.over(over, [options.atoms], single=True)
         head, about = [str(charge_report)], charge_report.data
-    else:
-        all_frames = over.opened(structure, single=True)
     counted = count(structure, select(structure, options.atoms), of, options.unit)
     alignment = fit.alignment(structure)
-    lattice = like.lattice if isinstance(like, Grid) else None if like is None else read_map(like).lattice
+    lattice = lattice_like(like)
     assert all_frames is not None
     start = time.perf_counter()
     with progress.clock() as clock:
@@ -131,7 +134,7 @@ def density(
                                 fixed_cell=source.cell is not None, lattice=lattice)
         planning.check_bulk(options.bulk)
         run = run_blocks(planning.work, planning.numbers, size=planning.size,
-                         **replace(execution, folder=execution.beside(output.output)).blocks)
+                         **execution.keeping(output.output).blocks)
         found = merge(planning, run, (*wanted, "sem") if sites is not None else wanted, options.bulk, execution.partial)
     seconds = time.perf_counter() - start - clock.compiling
     maxima = None if sites is None else _sites(planning, found, table.site_radius, table.site_density)
@@ -196,11 +199,9 @@ def _sites(planning: Planning, found: Density, radius: float, least: float | Non
     # by what a sum of values is a number of atoms; of occupancies, of places that are occupied
     volume = found.total / values.sum(dtype=np.float64) if values.any() else 0.0
     cell = None if found.cell is None else Cell(found.cell)
-    wraps = cell is not None and cell.orthogonal and bool(np.allclose(
-        grid.lattice.spacing * grid.lattice.shape, np.abs(np.diagonal(cell.vectors)), rtol=1e-4))
     return find_sites(values, None if sem is None else sem.values.astype(np.float64), grid.lattice, volume=volume,
                       radius=radius, threshold=2 * float(values.mean()) if least is None else least,
-                      cell=cell if work.cell is not None else None, wraps=wraps)
+                      cell=cell if work.cell is not None else None, wraps=wraps(grid.lattice, cell))
 
 
 def _row(site: Site) -> dict[str, Any]:
@@ -239,9 +240,7 @@ def _lines(planning: Planning, found: Density, result: DensityMap) -> list[str]:
         unit = {"number": "atoms", "mass": "u", "charge": "e", "electrons": "electrons"}[counted.quantity]
         images = "" if work.cell is None else " (with periodic images)"
         lines.append(f"{found.total:.6g} {unit} on the grid on average{images}, of {counted.weights.sum():.6g}")
-    if found.cell_deviation is not None and np.linalg.norm(found.cell_deviation, axis=1).max() > 1e-3:
-        lines.append("the cell is the mean of the frames', which deviate by " + ", ".join(
-            f"{x:.3g}" for x in np.linalg.norm(found.cell_deviation, axis=1)) + " A along a, b and c")
+    lines += cell_lines(found.cell_deviation)
     lines.append(TOO_SHORT if found.error is None else
                  f"standard error of the mean {found.error:.3g} {grid.unit} rms, by {len(found.blocks)} blocks of "
                  f"{found.blocks[0]} frames")

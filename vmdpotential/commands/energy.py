@@ -23,7 +23,7 @@ from vmdpotential.commands.between import (
     warn_of_mixture,
 )
 from vmdpotential.commands.continuum import binding_data, binding_line
-from vmdpotential.commands.options import CrystalSource, TableOutput, TrajectoryOptions
+from vmdpotential.commands.options import CompleteSource, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear
 from vmdpotential.execution.work import Arrays
@@ -112,7 +112,7 @@ class EnergyOutput(TableOutput):
 
 
 def energy(
-    source: CrystalSource,
+    source: CompleteSource,
     between: BetweenOption,
     by: Annotated[str, Option(
         "what has a row: the pair of selections, or each residue or atom of the first with all of the second",
@@ -152,7 +152,7 @@ def energy(
     warn_of_mixture(structure, report, terms)
     sums = [options.between(structure, terms, a, b) for _, _, a, b in chosen]
     rows = [_Rows(structure, a, b, by, one.atoms) for (a, b, _, _), one in zip(chosen, sums, strict=True)]
-    start, kept = time.perf_counter(), execution.beside(output.output)
+    start, execution = time.perf_counter(), execution.keeping(output.output)
     last: Cell | None = None
 
     def add(found: Arrays) -> None:
@@ -163,7 +163,7 @@ def energy(
 
     with progress.clock() as clock:
         work = PairEnergies(CellFrames.of(structure, frames, options.boundary, source.cell), tuple(sums), structure, by)
-        whole = over_frames(work, add, execution.partial, **replace(execution, folder=kept).blocks)
+        whole = over_frames(work, add, execution)
     seconds = time.perf_counter() - start - clock.compiling
     bound = [] if solvent.solvent == "none" else [
         binding_energy(structure, a, b, spacing=solvent.spacing, radii=solvent.radii, engine=options.engine)
@@ -177,7 +177,7 @@ def energy(
         files=output.paths, draws=by == "residue" and output.draws)
     output.write(result, f"{rows[0].a} with {rows[0].b}")
     if whole:
-        clear(kept)
+        clear(execution.folder)
     return complete(result, result.frames, len(work.frames.numbers()))
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.commands.between import label
-from vmdpotential.commands.options import CrystalSource, TableOutput, TrajectoryOptions
+from vmdpotential.commands.options import CompleteSource, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear
 from vmdpotential.figures import profiles as figures
@@ -94,7 +94,7 @@ class FieldOutput(TableOutput):
 
 
 def field(
-    source: CrystalSource,
+    source: CompleteSource,
     trajectory: TrajectoryOptions = TrajectoryOptions(),
     sites: SiteOptions = SiteOptions(),
     from_: Annotated[tuple[str, ...], Option(
@@ -128,12 +128,12 @@ def field(
     places = sites.places(atoms)
     left_out = options.left_out(places)
     tolerance = options.tolerance or (None if options.own else TOLERANCE)
-    start, kept = time.perf_counter(), execution.beside(path)
+    start, execution = time.perf_counter(), execution.keeping(path)
     with progress.clock() as clock:
         found = field_at(
             atoms, places, frames,
             replace(options, sources={name: select(atoms, name, "from") for name in from_}, cell=source.cell),
-            replace(execution, folder=kept))
+            execution)
     seconds = time.perf_counter() - start - clock.compiling
     scale = 1 / FIELD_UNITS[field_unit]
     summary, series = _summary(found, scale)
@@ -145,7 +145,7 @@ def field(
         words=sites.words(places.kind), seconds=seconds, structure=atoms, files=output.paths, draws=output.draws)
     arrays = path is not None and path.suffix.lower() == ".npz"
     output.write(result, "electric field", partial(_write_arrays, found, scale, field_unit) if arrays else None)
-    clear(kept)
+    clear(execution.folder)
     return result
 
 

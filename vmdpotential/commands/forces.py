@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +18,7 @@ from vmdpotential.commands.between import (
     selections,
     warn_of_mixture,
 )
-from vmdpotential.commands.options import CrystalSource, Force, TrajectoryOptions
+from vmdpotential.commands.options import CompleteSource, Force, TrajectoryOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear
 from vmdpotential.execution.work import Arrays
@@ -36,7 +35,7 @@ Floats = NDArray[np.float64]
 
 
 def forces(
-    source: CrystalSource,
+    source: CompleteSource,
     between: BetweenOption,
     trajectory: TrajectoryOptions = TrajectoryOptions(),
     options: PairOptions = PairOptions(),
@@ -72,9 +71,9 @@ def forces(
     warn_of_mixture(structure, report, terms)
     pair = options.between(structure, terms, first, second, forces=True)
     blocks: list[Arrays] = []
-    kept = execution.beside(output)
+    execution = execution.keeping(output)
     work = PairEnergies(CellFrames.of(structure, frames, options.boundary, source.cell), (pair,), structure, "forces")
-    whole = over_frames(work, blocks.append, execution.partial, **replace(execution, folder=kept).blocks)
+    whole = over_frames(work, blocks.append, execution)
     last = Cell(blocks[-1]["cell"]) if "cell" in blocks[-1] else None
     numbers = np.concatenate([found["frames"] for found in blocks])
     values = np.concatenate([found["rows 0"] for found in blocks])
@@ -92,7 +91,7 @@ def forces(
             else:
                 put_table(result.table(), place)
     if whole:
-        clear(kept)
+        clear(execution.folder)
     return complete(result, len(numbers), len(work.frames.numbers()))
 
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
+from pathlib import Path
 
-from vmdpotential.grid.lattice import Grid
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import registry
+from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.grid.planes import middle
+from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.results import Axes, Result, hidden, key, part, shown
 
@@ -14,6 +21,40 @@ LATTICE = ("unit", "lattice.shape", "lattice.origin", "lattice.spacing")
 SUM = ("dielectric", *(f"provenance.{name}" for name in (
     "medium", "method", "boundary", "interaction", "cutoff", "precision", "tolerance", "error", "error_away",
     "engine")))
+
+
+def lattice_like(like: Path | Grid | None) -> Lattice | None:
+    """Return the lattice of a map or of its file, None for none."""
+    from vmdpotential.io.maps import read_map
+
+    return like.lattice if isinstance(like, Grid) else None if like is None else read_map(like).lattice
+
+
+def wraps(lattice: Lattice, cell: Cell | None) -> bool:
+    """Return whether a lattice covers a whole rectangular cell, so that its last nodes are next to the first."""
+    return cell is not None and cell.orthogonal and bool(np.allclose(
+        lattice.spacing * lattice.shape, np.abs(np.diagonal(cell.vectors)), rtol=1e-4))
+
+
+def cell_lines(deviation: NDArray[np.float64] | None) -> list[str]:
+    """Return the line on the deviations (3, 3), A, of the frames' cells from the mean one, if there are any."""
+    sizes = np.zeros(3) if deviation is None else np.linalg.norm(deviation, axis=1)
+    return [] if sizes.max() <= 1e-3 else ["the cell is the mean of the frames', which deviate by "
+                                           f"{', '.join(f'{x:.3g}' for x in sizes)} A along a, b and c"]
+
+
+def stated_error(grid: Grid, where: str = "") -> Iterator[str]:
+    """Yield the error of a map in words, if it states one, and that of a method that makes no sum even if not."""
+    from vmdpotential.methods.accuracy import POINTS, Errors
+
+    made = grid.provenance
+    if not registry.get("method", made.method).superposes:
+        yield "error: not stated by this method" if made.error is None else (
+            f"error, from two grids{where}: {made.error:.1e} of the potential outside of the molecule, "
+            f"{made.error_away:.1e} at its surface")
+    elif made.error is not None and made.error_away is not None:
+        errors = Errors(made.error, made.error_away, made.error_field, made.error_field_away)
+        yield f"relative rms error {errors}, at {POINTS} points{where} (asked {made.tolerance:g})"
 
 
 class GridResult(Result):

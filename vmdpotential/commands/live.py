@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.commands.options import CompleteSource
+from vmdpotential.commands.structures import read
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.figures.colours import colour_range
 from vmdpotential.frames.live import LiveMap
@@ -58,11 +59,14 @@ def live(
     if output is not None:
         check_map_format(output)
         files.check([output], False)
-    shown = source.read()
-    structure, charge_report = source.with_charges(shown, [options.atoms])
-    follow = Follower(shown, structure) if charge_report.prepared else None
+    shown = read(source.structure, source.topology, source.cell, source.index)
+    copies, changes = source.copied(shown)
+    structure, charge_report = source.with_charges(copies, [options.atoms])
+    if charge_report.prepared:
+        changes = (*changes, Follower(copies, structure))
     start = time.perf_counter()
-    made = LiveMap(structure, options, fixed_cell=source.cell is not None, follow=follow)
+    made = LiveMap(structure, options, fixed_cell=source.cell is not None, changes=changes,
+                   atoms=len(shown))
     grid = made.first
     provenance = grid.provenance
     about = {**charge_report.data, "unit": grid.unit, "dielectric": grid.dielectric, "medium": provenance.medium}

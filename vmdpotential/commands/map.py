@@ -9,16 +9,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
-from vmdpotential import progress, registry
+from vmdpotential import progress
 from vmdpotential.commands.continuum import solvation_data, solvation_lines
-from vmdpotential.commands.gridded import LATTICE, SUM, GridResult
-from vmdpotential.commands.options import CrystalSource, Force, Format, Like, at_frame, copies, read
+from vmdpotential.commands.gridded import LATTICE, SUM, GridResult, stated_error
+from vmdpotential.commands.options import CompleteSource, Force, Format, Like
+from vmdpotential.commands.structures import at_frame, read
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
-from vmdpotential.io.trajectories.frames import Frames, are_models
+from vmdpotential.io.trajectories.frames import are_models
 from vmdpotential.maps import MapOptions, potential_map
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
@@ -29,7 +30,7 @@ from vmdpotential.results import hidden, key, part
 
 
 @dataclass(frozen=True, kw_only=True)
-class FrameSource(CrystalSource):
+class FrameSource(CompleteSource):
     """A structure with charges, at a frame of a trajectory or of its own file."""
 
     trajectory: Annotated[Path | None, Option("file of frames of these atoms", viewer=False, shell=True)] = None
@@ -37,11 +38,11 @@ class FrameSource(CrystalSource):
         "which frame of the trajectory, or of the structure file where there is none, counted from 0",
         viewer=False)] = None
 
-    def read(self, frames: Path | Frames | None = None) -> Structure:
+    def read(self) -> Structure:
         """Return the structure at its frame, or its assembly or cell."""
         structure = read(self.structure, self.topology, self.cell, self.index, self.trajectory, self.frame)
         structure = at_frame(structure, self.structure, self.trajectory, self.frame, self.cell)
-        return copies(structure, self.structure, self.assembly, self.expand)
+        return self.copied(structure)[0]
 
     def with_charges(self, structure: Structure, atoms: Sequence[Selection] = (), parameter: str = "atoms",
                      whole: bool = True) -> tuple[Structure, ChargeReport]:
@@ -104,7 +105,8 @@ def map_(
         check_map_format(name)
     files.check(paths, force, names)
 
-    from vmdpotential.molecule.selection import select
+    from vmdpotential.maps.interaction import medium_of_sum
+    from vmdpotential.maps.solute import chosen_atoms
 
     atoms = options.atoms
     structure, charge_report = source.charged([atoms, *([] if options.sources is None else [options.sources])])
@@ -130,7 +132,7 @@ def map_(
                 put_map(grid, places[0])
             if grid.field is not None:
                 put_field(grid.field, places[-len(fields) :])
-    chosen = structure.known_charges[select(structure, atoms)]
+    chosen = structure.known_charges[chosen_atoms(structure, atoms, medium_of_sum(options))]
     return Map(
         charges=charge_report, grid=grid, structure=structure, options=options, seconds=seconds, file=path,
         net_charge=charge_report.net_charge if str(atoms) == "all" else float(chosen.sum()), count=len(chosen),
@@ -158,10 +160,8 @@ class Map(GridResult):
         """Yield how the map was computed, its errors and its range."""
         from vmdpotential.engines import get_engine, reason
         from vmdpotential.interactions.gaussian import ewald_factor
-        from vmdpotential.methods.accuracy import POINTS, Errors
 
         made, lattice, options = self.grid.provenance, self.grid.lattice, self.options
-        superposes = registry.get("method", made.method).superposes
         yield str(self.charges)
         if str(options.atoms) != "all":
             yield f"potential of {options.atoms}: {self.count} atoms, net charge {round(self.net_charge, 3) + 0.0:g} e"
@@ -172,13 +172,7 @@ class Map(GridResult):
                    f"{ewald_factor(options.smear):.4g}/A")
         yield (f"{self.points}, from ({', '.join(f'{x:.3f}' for x in lattice.origin)}) to "
                f"({', '.join(f'{x:.3f}' for x in lattice.last)}) A")
-        if not superposes:
-            yield "error: not stated by this method" if made.error is None else (
-                f"error, from two grids: {made.error:.1e} of the potential outside of the molecule, "
-                f"{made.error_away:.1e} at its surface")
-        elif made.error is not None and made.error_away is not None:
-            errors = Errors(made.error, made.error_away, made.error_field, made.error_field_away)
-            yield f"relative rms error {errors}, at {POINTS} points (asked {made.tolerance:g})"
+        yield from stated_error(self.grid)
         if self.grid.solvation is not None:
             yield from solvation_lines(self.grid.solvation, self.structure)
         low, high = self.extremes

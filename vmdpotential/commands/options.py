@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -10,17 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
-
-from vmdpotential.errors import BackendError, ChargeError, IncompleteError, UsageError, VmdpotentialError
+from vmdpotential.commands.structures import charged, read
+from vmdpotential.errors import IncompleteError, UsageError, VmdpotentialError
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
-from vmdpotential.io.files.cellfile import parse_cell, with_cell
-from vmdpotential.io.files.several import frame_chosen
-from vmdpotential.io.trajectories.frames import Frames, Loaded, Trajectory, are_models, opened, parse_frames
+from vmdpotential.io.files.cellfile import parse_cell
+from vmdpotential.io.structures import symmetry
+from vmdpotential.io.structures.symmetry import Copies
+from vmdpotential.io.trajectories.frames import Change, Frames, are_models, changed, opened, parse_frames
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
-from vmdpotential.molecule.given import ResidueCharges
 from vmdpotential.molecule.selection import Selection
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.templates import FORCE_FIELDS
@@ -65,6 +63,12 @@ UnitOfFile = Annotated[str | None, Option(
     viewer=False)]
 Like = Annotated[Path | None, Option(
     "map whose grid is used instead of spacing and padding", viewer=False, metavar="MAP")]
+LikeGrid = Annotated[Path | Grid | None, Option("map whose grid is used instead of spacing and padding", metavar="MAP")]
+Fit = Annotated[str, Option(
+    "atoms that are moved onto their place in the structure: auto (protein and nucleic acids, else lipids), none, "
+    "or a selection", metavar="auto|none|SEL", selection=True, words=("auto", "none"))]
+FramesFile = Annotated[Path | Frames, Option(
+    "frames of these atoms: XTC, TRR, DCD, NetCDF, H5MD, PDB of several models ...", positional=True, viewer=False)]
 Format = Annotated[str, Option(
     "format of an output whose name has no suffix (-, a pipe): dx, npz, pdb ...", viewer=False, metavar="SUFFIX")]
 FramesOption = Annotated[slice | None, Option(
@@ -74,7 +78,37 @@ Force = Annotated[bool, Option("replace files that exist", viewer=False)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class CopyOptions:
+    """Whether a structure stands for a biological assembly, or for the whole cell of its crystal."""
+
+    assembly: Assembly = ""
+    expand: Expand = "no"
+
+    def copies(self, structure: Structure, source: Path | Structure) -> Copies | None:
+        """Return what makes the copies of a structure that was read from a source, or None where none are asked for.
+
+        Raises
+        ------
+        UsageError
+            For both, or an assembly of a viewer's structure without its file, or one that the file does not have.
+        InputError
+            For a structure without a cell.
+        """
+        if not self.assembly and self.expand == "no":
+            return None
+        if self.assembly and self.expand != "no":
+            raise UsageError("assembly", "cannot be combined with {expand}", value=self.assembly)
+        if not self.assembly:
+            return symmetry.crystal(structure)
+        file, _, name = self.assembly.rpartition(":")
+        if not file and isinstance(source, Structure):
+            raise UsageError("assembly", "needs the file that lists its operators",
+                             "put it before the name: {assembly entry.cif:1}", value=self.assembly)
+        return symmetry.assembly(structure, Path(file) if isinstance(source, Structure) or file else source, name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source(CopyOptions):
     """A structure: its file or a viewer's atoms, with the cell and groups that a user gives."""
 
     structure: Annotated[Path | Structure, Option(
@@ -84,43 +118,34 @@ class Source:
     cell: CellOption = None
     index: Index = None
 
-    def read(self, frames: Path | Frames | None = None) -> Structure:
-        """Return the structure with its cell and groups; of a topology, with the positions of the first of `frames`.
+    def read(self) -> Structure:
+        """Return the structure, its assembly or cell, with its cell and groups; see :meth:`with_frames`."""
+        return self.copied(read(self.structure, self.topology, self.cell, self.index))[0]
+
+    def copied(self, structure: Structure) -> tuple[Structure, tuple[Change, ...]]:
+        """Return the copies of a structure that was read, and what makes frames of them; itself where none are."""
+        made = self.copies(structure, self.structure)
+        return (structure, ()) if made is None else (made.of_structure(structure), (made,))
+
+    def with_frames(self, trajectory: TrajectoryOptions, single: bool = False) -> tuple[Structure, Frames | None]:
+        """Return the structure, its assembly or cell, and the frames of its atoms, if there are any.
+
+        Of a topology without coordinates, the positions are those of the first frame.
 
         Raises
         ------
         UsageError
-            For a topology in addition to a viewer's structure.
+            For a topology in addition to a viewer's structure, or frames without a trajectory.
         InputError
-            When a file cannot be read.
+            When a file cannot be read, or the trajectory is of other atoms.
         """
-        return read(self.structure, self.topology, self.cell, self.index, frames)
-
-
-@dataclass(frozen=True, kw_only=True)
-class CopyOptions:
-    """Whether a structure stands for a biological assembly, or for the whole cell of its crystal."""
-
-    assembly: Assembly = ""
-    expand: Expand = "no"
-
-
-@dataclass(frozen=True, kw_only=True)
-class CopiedSource(CopyOptions, Source):
-    """A structure, its biological assembly or the whole cell of its crystal."""
-
-    def read(self, frames: Path | Frames | None = None) -> Structure:
-        """Return the structure, or its assembly or cell.
-
-        Raises
-        ------
-        UsageError
-            For copies of a structure with frames, which are of its own atoms.
-        """
-        if frames is not None and (self.assembly or self.expand != "no"):
-            raise UsageError("assembly" if self.assembly else "expand", "is for one structure",
-                             "leave it out, or leave out {trajectory}", value=self.assembly or self.expand)
-        return copies(super().read(frames), self.structure, self.assembly, self.expand)
+        trajectory.check()
+        shown = read(self.structure, self.topology, self.cell, self.index, trajectory.trajectory)
+        structure, changes = self.copied(shown)
+        frames = trajectory.opened(shown, single)
+        if changes and self.cell is not None:
+            changes = (partial(_in_cell, self.cell), *changes)
+        return structure, changed(frames, changes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,10 +161,9 @@ class TemplateOptions:
 class ChargedSource(TemplateOptions, Source):
     """A structure with charges, and where they come from."""
 
-    def charged(self, atoms: Sequence[Selection] = (), parameter: str = "atoms",
-                frames: Path | Frames | None = None) -> tuple[Structure, ChargeReport]:
+    def charged(self, atoms: Sequence[Selection] = (), parameter: str = "atoms") -> tuple[Structure, ChargeReport]:
         """Return the structure with charges, and where they come from; see :func:`charged`."""
-        return self.with_charges(self.read(frames), atoms, parameter, whole=frames is None)
+        return self.with_charges(self.read(), atoms, parameter)
 
     def with_charges(self, structure: Structure, atoms: Sequence[Selection] = (), parameter: str = "atoms",
                      whole: bool = True) -> tuple[Structure, ChargeReport]:
@@ -152,15 +176,13 @@ class ChargedSource(TemplateOptions, Source):
 
         Of a structure that was completed, added atoms of a frame are where they are next to those they belong to.
         """
-        trajectory.check()
-        shown = self.read(trajectory.trajectory)
+        shown, frames = self.with_frames(trajectory, single)
         structure, report = self.with_charges(
             shown, atoms, parameter, trajectory.trajectory is None or are_models(trajectory.trajectory))
-        frames = trajectory.opened(shown, single)
-        if report.prepared and isinstance(frames, Trajectory | Loaded):
+        if report.prepared:
             from vmdpotential.prepare.follow import Follower
 
-            frames = replace(frames, change=Follower(shown, structure))
+            frames = changed(frames, (Follower(shown, structure),))
         return structure, report, frames
 
 
@@ -190,10 +212,6 @@ class CompleteSource(ChargedSource):
                               f"which had its own: give its {{topology}}, or {error.cure}")
             raise
 
-
-@dataclass(frozen=True, kw_only=True)
-class CrystalSource(CopiedSource, CompleteSource):
-    """A structure with charges, its biological assembly or the whole cell of its crystal."""
 
     def hydrogenated(self) -> tuple[Structure, str]:
         """Return the structure with the atoms that it lacks, and what was added, for what needs no charges (surfaces).
@@ -288,194 +306,6 @@ def with_unit(grid: Grid, unit: str | None) -> Grid:
     return replace(grid, unit=unit, temperature=temperature)
 
 
-def read(structure: Path | Structure, topology: Path | None, cell: Cell | None = None,
-         index: Path | None = None, trajectory: Path | Frames | None = None, frame: int | None = None) -> Structure:
-    """Return the structure of a file, or one that a viewer gave, with the cell and the groups that a user gave.
-
-    Of a topology without coordinates, those of the first frame of a trajectory are taken. Where a `frame` is chosen,
-    :func:`at_frame` follows, and no warning says that the first one is used.
-
-    Raises
-    ------
-    UsageError
-        For a topology beside a viewer's structure.
-    InputError
-        When a file cannot be read.
-    """
-    from vmdpotential.io import read_first_frame, read_structure
-
-    if not isinstance(structure, Structure):
-        first = None
-        if topology is None and isinstance(trajectory, Path):
-            first = read_first_frame(structure, trajectory)
-        with contextlib.nullcontext() if frame is None else frame_chosen():
-            structure = first or read_structure(structure, topology=topology)
-    elif topology is not None:
-        raise UsageError("topology", "is for structures read from a file")
-    if index is not None:
-        from vmdpotential.io.files.ndx import read_groups
-
-        structure = replace(structure, groups=read_groups(index, len(structure)))
-    return with_cell(structure, cell)
-
-
-def copies(structure: Structure, source: Path | Structure, assembly: str = "", expand: str = "no") -> Structure:
-    """Return the biological assembly, or the whole cell of a crystal, of a structure that was read from a file.
-
-    Raises
-    ------
-    UsageError
-        For both, or an assembly of a viewer's structure without its file, or one that the file does not have.
-    InputError
-        For a structure without a cell and a space group, or with a topology.
-    """
-    if not assembly and expand == "no":
-        return structure
-    from vmdpotential.io.structures.symmetry import assembled, expanded
-
-    if assembly and expand != "no":
-        raise UsageError("assembly", "cannot be combined with {expand}", value=assembly)
-    if not assembly:
-        return expanded(structure)
-    file, _, name = assembly.rpartition(":")
-    if not file and isinstance(source, Structure):
-        raise UsageError("assembly", "needs the file that lists its operators",
-                         "put it before the name: {assembly entry.cif:1}", value=assembly)
-    return assembled(structure, Path(file) if isinstance(source, Structure) or file else source, name)
-
-
-def residue_charges(paths: Sequence[Path]) -> list[ResidueCharges]:
-    """Return the charges of residues in files."""
-    from vmdpotential.io.topologies.residue_charges import read_residue_charges
-
-    return [residue for path in paths for residue in read_residue_charges(path)]
-
-
-def charged(structure: Structure, force_field: str, water: str, charges: Sequence[Path] = (),
-            atoms: Sequence[Selection] = (), parameter: str = "atoms", prepare: str = "never",
-            ph: float = 7.0, pka: str = "model") -> tuple[Structure, ChargeReport]:
-    """Return a structure with charges, and where they are from; completed where atoms are missing.
-
-    Parameters
-    ----------
-    structure, force_field, water
-    charges : sequence of Path
-        Files of charges of some residues, or one with OpenMM's System, for all atoms.
-    atoms : sequence of str
-        Selections of the atoms that count; the others may be without charges. All count unless given.
-    parameter : str
-        What these were given as.
-    prepare : str
-        ``auto`` to add missing atoms, ``never`` to refuse such a structure.
-    ph, pka
-        Of the protonation states, see :func:`~vmdpotential.prepare.preparation.prepare_structure`.
-
-    Raises
-    ------
-    ChargeError
-        When an atom that counts has no charge.
-    InputError
-        When the periodic cell is too small for the atoms.
-    TaskError
-        When atoms are missing and cannot be added.
-    UsageError
-        For a System beside other files, or charges of atoms that have some.
-    """
-    from vmdpotential.io.topologies import openmm_system
-    from vmdpotential.molecule.charges import charges_and_report
-    from vmdpotential.molecule.overlaps import check_overlaps
-    from vmdpotential.molecule.selection import select
-
-    check_overlaps(structure)
-    system = next((path for path in charges if openmm_system.is_system(path)), None)
-    if system is not None:
-        if len(charges) > 1:
-            raise UsageError("charges", "are of all atoms, and other files go with none", "give this one alone",
-                             value=str(system))
-        structure, charges = openmm_system.with_charges(structure, system), ()
-    given = residue_charges(charges)
-    try:
-        return charges_and_report(structure, force_field, water, given)
-    except ChargeError as error:
-        first = error
-    try:
-        needed = np.zeros(len(structure), bool)
-        for text in atoms:
-            needed |= select(structure, text, parameter)
-        if not atoms or needed.all():
-            raise first
-        return charges_and_report(structure, force_field, water, given, needed)
-    except IncompleteError as error:
-        if prepare == "never" or structure.topology is not None:
-            raise
-        return completed(structure, error, force_field=force_field, water=water, charges=given, ph=ph, pka=pka)
-
-
-def complete(structure: Structure, prepare: str, ph: float) -> tuple[Structure, list[str]]:
-    """Return a structure with the atoms that it lacks, to be shown, and the line that says what was added, if anything.
-
-    One that only has no charges is returned as it is, and so is one that cannot be completed, with a warning.
-    """
-    from vmdpotential.molecule.charges import charges_and_report
-
-    if prepare == "never" or structure.charges is not None or structure.topology is not None:
-        return structure, []
-    try:
-        charges_and_report(structure, "auto", "auto", [])
-    except IncompleteError as error:
-        try:
-            made, report = completed(structure, error, force_field="auto", water="auto", charges=[], ph=ph)
-        except VmdpotentialError as reason:
-            log.warning("%s: is shown without the atoms that it lacks (%s)", structure.where, reason.text[:200])
-        else:
-            return made, [report.prepared]
-    except ChargeError:
-        pass
-    return structure, []
-
-
-def completed(structure: Structure, error: IncompleteError, **options: Any) -> tuple[Structure, ChargeReport]:
-    """Return a structure with the atoms that it lacks, or that part of it which was selected, and its charges.
-
-    Raises
-    ------
-    TaskError
-        When that cannot be done.
-    ChargeError
-        When the packages for it are not installed: the error that there was, which then names them.
-    """
-    from vmdpotential.prepare.preparation import prepare_structure
-
-    whole = structure.whole or structure
-    try:
-        made = prepare_structure(whole, **options)
-    except BackendError as missing:
-        error.cure = f"{missing.cure} to have them added; or {error.cure}"
-        raise error from None
-    result, report = made.structure, replace(made.charges, prepared=made.summary())
-    if structure.whole_rows is not None and result.origins is not None:
-        result = result.part(np.isin(result.origins, structure.whole_rows))
-        report = replace(report, net_charge=result.net_charge)
-    return result, report
-
-
-def at_frame(structure: Structure, source: Path | Structure, trajectory: Path | None, frame: int | None,
-             cell: Cell | None) -> Structure:
-    """Return a structure at a frame of a trajectory, or of its own file, with the frame's cell unless a user gave one.
-
-    Raises
-    ------
-    UsageError
-        For a frame of a viewer's structure.
-    InputError
-        When the frames cannot be read or are of other atoms, or there is none of this number.
-    """
-    if trajectory is None and frame is None:
-        return structure
-    path = trajectory or source
-    if isinstance(path, Structure):
-        raise UsageError("frame", "is of a file", "give {trajectory}")
-    number = frame or 0
-    found = next(iter(Trajectory(path, len(structure), slice(number, number + 1 or None))))
-    return replace(structure, positions=found.positions, cell=cell or found.cell or structure.cell,
-                   sources=(*structure.sources, f"{path} frame {found.number}"))
+def _in_cell(cell: Cell, positions: Any, _: Cell | None) -> tuple[Any, Cell | None]:
+    """Return the positions of a frame in the cell that a user gave."""
+    return positions, cell

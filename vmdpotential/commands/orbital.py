@@ -51,7 +51,7 @@ class OrbitalPotential:
 
 @dataclass(frozen=True, kw_only=True)
 class OrbitalValues:
-    """What computes orbitals and densities, and their unit."""
+    """What computes, and the unit of orbitals and densities."""
 
     engine: Engine = "auto"
     unit: Annotated[str, Option(
@@ -103,9 +103,6 @@ def orbital_(
     if bool(orbital) + density + spin + potential != 1:
         raise UsageError("orbital", "one quantity is computed at a time",
                          "give one of {orbital}, {density}, {spin}, {potential}")
-    if potential and engine not in ("auto", "cpu"):
-        raise UsageError("engine", "potentials of wave functions are computed on the CPU", "leave it out",
-                         value=engine)
     if path is not None:
         check_map_format(path)
     written = [name for name in (atoms, path) if name is not None]
@@ -121,7 +118,8 @@ def orbital_(
     start = time.perf_counter()
     with progress.clock() as clock:
         if potential:
-            made = potential_map(wavefunction, lattice, of_potential.potential_unit, of_potential.temperature)
+            made = potential_map(wavefunction, lattice, of_potential.potential_unit, of_potential.temperature,
+                                 engine)
         else:
             made = (orbital_map(wavefunction, lattice, index, channel, unit, engine) if orbital else
                     density_map(wavefunction, lattice, spin, unit, engine))

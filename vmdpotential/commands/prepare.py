@@ -11,16 +11,8 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from vmdpotential.commands.options import (
-    CopyOptions,
-    Force,
-    Ph,
-    Pka,
-    TemplateOptions,
-    copies,
-    read,
-    residue_charges,
-)
+from vmdpotential.commands.options import CopyOptions, Force, Ph, Pka, Source, TemplateOptions
+from vmdpotential.commands.structures import read, residue_charges
 from vmdpotential.errors import UsageError
 from vmdpotential.io import can_be_written, check_formats, write_structures
 from vmdpotential.io.files import output as files
@@ -75,7 +67,7 @@ def prepare(
             check_formats(read(structure, None), [path])
     files.check(output, force)
     start = time.perf_counter()
-    whole = copies(read(structure, None), structure, symmetry.assembly, symmetry.expand)
+    whole = Source(structure=structure, **vars(symmetry)).read()
     if prepare == "never":
         if structures and all(path.suffix.lower() == ".pdb" for path in structures):
             whole = _with_short_chains(whole)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 from vmdpotential.commands.between import ParameterOptions
-from vmdpotential.commands.options import CrystalSource, TrajectoryOptions
+from vmdpotential.commands.gridded import lattice_like
+from vmdpotential.commands.options import CompleteSource, LikeGrid, TrajectoryOptions
 from vmdpotential.commands.probe_atoms import map_atoms
 from vmdpotential.commands.probe_ligand import Over, map_ligand
 from vmdpotential.commands.probe_options import InsertionOptions, ProbeOptions, ProbeOutput, Run
 from vmdpotential.errors import UsageError
 from vmdpotential.frames.options import PartialExecution
-from vmdpotential.grid.lattice import Grid
 from vmdpotential.maps.options import Engine
-from vmdpotential.parameters import Command, Option
+from vmdpotential.parameters import Command
 from vmdpotential.results import Result
 
 #: A, of the grid: of a molecule over frames, and of probe atoms, as AutoGrid's.
@@ -23,10 +22,10 @@ _LIGAND_SPACING, _PROBE_SPACING = 1.0, 0.375
 
 
 def probe_(
-    source: CrystalSource,
+    source: CompleteSource,
     trajectory: TrajectoryOptions = TrajectoryOptions(),
     options: ProbeOptions = ProbeOptions(),
-    like: Annotated[Path | Grid | None, Option("map whose grid is used", metavar="MAP")] = None,
+    like: LikeGrid = None,
     force_field: ParameterOptions = ParameterOptions(),
     insertion: InsertionOptions = InsertionOptions(),
     engine: Engine = "auto",
@@ -48,8 +47,6 @@ def probe_(
     MemoryPlanError
         When the map does not fit into memory.
     """
-    from vmdpotential.io.maps import read_map
-
     probe, ligand, output = options.probe, options.ligand, outputs.output
     if bool(probe) == bool(ligand):
         raise UsageError("probe", "probe atoms or a molecule are mapped", "give one of {probe}, {ligand}")
@@ -58,17 +55,17 @@ def probe_(
     if probe and (trajectory.trajectory is not None or trajectory.frames is not None or outputs.paths is not None):
         raise UsageError("trajectory", "probe atoms see one structure",
                          "give {ligand}, or leave out trajectory, frames and paths")
-    found = source.read(trajectory.trajectory)
-    lattice = like.lattice if isinstance(like, Grid) else None if like is None else read_map(like).lattice
-    run = Run(found, options, lattice, options.spacing or (_LIGAND_SPACING if ligand else _PROBE_SPACING), engine,
+    structure, all_frames = source.with_frames(trajectory)
+    lattice = lattice_like(like)
+    run = Run(structure, options, lattice, options.spacing or (_LIGAND_SPACING if ligand else _PROBE_SPACING), engine,
                output, outputs.force)
     if probe:
         return map_atoms(run, source, force_field)
-    over = Over(trajectory, insertion.fit, insertion.stat, outputs.paths,
+    over = Over(all_frames, insertion.fit, insertion.stat, outputs.paths,
                  {"orientations": insertion.orientations, "parts": insertion.places,
                   "temperature": insertion.temperature, "boundary": insertion.boundary, "engine": engine,
                   "fixed_cell": source.cell is not None}, execution)
-    return map_ligand(run, over, ligand, force_field.terms(found))
+    return map_ligand(run, over, ligand, force_field.terms(structure))
 
 
 command = Command.of(probe_, "probe")

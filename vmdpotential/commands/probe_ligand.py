@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,7 @@ import numpy as np
 
 from vmdpotential import progress
 from vmdpotential.commands.average import statistic_files
-from vmdpotential.commands.gridded import LATTICE, GridResult
-from vmdpotential.commands.options import TrajectoryOptions
+from vmdpotential.commands.gridded import LATTICE, GridResult, wraps
 from vmdpotential.commands.probe_options import Run
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import run_blocks
@@ -24,7 +23,7 @@ from vmdpotential.frames.whole import reference_group
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
-from vmdpotential.io.trajectories.frames import Loaded
+from vmdpotential.io.trajectories.frames import Frames, Loaded
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.selection import select
 from vmdpotential.probes.energies import ProbeSum, probe_sum
@@ -37,7 +36,7 @@ from vmdpotential.results import Columns, complete, hidden, key, part, put_table
 class Over:
     """Frames, and what is computed over them."""
 
-    trajectory: TrajectoryOptions
+    frames: Frames | None
     fit: str
     stat: str
     table: Path | None
@@ -64,7 +63,7 @@ def map_ligand(run: Run, over: Over, name: str, terms: Nonbonded) -> FreeEnergyM
     sums = tuple(_among(probe_sum(felt, sigma, epsilon, run.options.cutoff), rows)
                  for sigma, epsilon in zip(molecule.sigma.tolist(), molecule.epsilon.tolist(), strict=True))
     group, called = reference_group(structure, over.fit)
-    source = over.trajectory.opened(structure) or Loaded(
+    source = over.frames or Loaded(
         structure.where, [(structure.positions, structure.cell)])
     lattice = run.lattice
     if lattice is None and run.options.around:
@@ -75,11 +74,11 @@ def map_ligand(run: Run, over: Over, name: str, terms: Nonbonded) -> FreeEnergyM
         planning = plan_insertions(structure, source, molecule, sums, alignment={"group": group, "name": called},
                                    lattice=lattice, spacing=run.spacing, padding=None, options=over.options)
         blocks = run_blocks(planning.work, planning.numbers, size=planning.size,
-                            **replace(over.execution, folder=over.execution.beside(run.output)).blocks)
+                            **over.execution.keeping(run.output).blocks)
         found = merge(planning, blocks, over.execution.partial)
     seconds = time.perf_counter() - start - clock.compiling
     minima = None if over.table is None else minima_and_barriers(
-        found.grids["mean"], below=HIGHEST / 2, least=0.3, wraps=_wraps(found))
+        found.grids["mean"], below=HIGHEST / 2, least=0.3, wraps=wraps(found.grids["mean"].lattice, found.cell))
     maps = [path for path, word in zip(maps, wanted, strict=False) if word in found.grids]
     made = [found.grids[word] for word in wanted if word in found.grids]
     with files.writing([*tables, *maps], run.force) as temporary:
@@ -137,12 +136,6 @@ class FreeEnergyMap(GridResult):
 def _among(one: ProbeSum, rows: Any) -> ProbeSum:
     """Return a sum over a selection's atoms as one over those of the whole structure."""
     return ProbeSum(one.rmin, tuple(rows[group] for group in one.groups), one.depths, one.cutoff)
-
-
-def _wraps(found: FreeEnergy) -> bool:
-    grid, cell = found.grids["mean"], found.cell
-    return cell is not None and cell.orthogonal and bool(np.allclose(
-        grid.lattice.spacing * grid.lattice.shape, np.abs(np.diagonal(cell.vectors)), rtol=1e-4))
 
 
 def _row(one: Minimum) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from vmdpotential.commands.options import Force
+from vmdpotential.commands.options import Fit, Force
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Option
@@ -41,9 +41,7 @@ class ProbeOptions:
 class InsertionOptions:
     """How a molecule is inserted into frames."""
 
-    fit: Annotated[str, Option(
-        "atoms that are moved onto their place in the structure: auto (protein and nucleic acids, else lipids), none, "
-        "or a selection", metavar="auto|none|SEL", selection=True, words=("auto", "none"))] = "auto"
+    fit: Fit = "auto"
     boundary: Annotated[str, Option(
         "of a molecule over frames: open, or periodic with all images; auto is periodic where the atoms fill the cell",
         choices=("auto", "open", "periodic"))] = "auto"

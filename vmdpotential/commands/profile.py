@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
-from vmdpotential.commands.options import CrystalSource, TableOutput, TrajectoryOptions
+from vmdpotential.commands.options import CompleteSource, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear
 from vmdpotential.figures import profiles as figures
@@ -34,7 +34,7 @@ _ZEROS = ("mean", "left")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProfileSource(CrystalSource):
+class ProfileSource(CompleteSource):
     """A structure with charges, or a map."""
 
     structure: Annotated[Path | Structure, Option(
@@ -79,7 +79,7 @@ def profile(
     output.check()
     if options.slab_correction and integral:
         raise UsageError("slab_correction", "has no double integral", "leave out {integral}")
-    start, kept = time.perf_counter(), execution.beside(output.output)
+    start, execution = time.perf_counter(), execution.keeping(output.output)
     with progress.clock() as clock:
         if isinstance(source.structure, Path) and is_map(source.structure):
             given = {"trajectory": trajectory.trajectory, "from": from_, "center": center, "topology": source.topology,
@@ -93,7 +93,7 @@ def profile(
                 options, axis="xyz".index(axis), center=None if center is None else select(atoms, center, "center"),
                 zero=zero if zero in _ZEROS else select(atoms, zero, "zero"),
                 sources={name: select(atoms, name, "from") for name in from_}, cell=source.cell),
-                replace(execution, folder=kept))
+                execution)
             data = {**report.data, "temperature": options.temperature, "spacing": options.spacing,
                     "smear": options.smear, "center": center}
             head, objects = [str(report)], {"structure": atoms}
@@ -108,7 +108,7 @@ def profile(
                 "errors": per_quantity(found.errors), "intervals": per_quantity(found.intervals)},
         integral=found.integral if integral else None, files=output.paths, draws=output.draws)
     output.write(result, f"profile along {axis}")
-    clear(kept)
+    clear(execution.folder)
     return result
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Annotated
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.commands.between import BetweenOption, selections
-from vmdpotential.commands.options import CopiedSource, TableOutput, TrajectoryOptions
+from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution.blocks import clear
 from vmdpotential.execution.work import Arrays
@@ -31,7 +30,7 @@ Floats = NDArray[np.float64]
 
 
 def rdf(
-    source: CopiedSource,
+    source: Source,
     between: BetweenOption,
     trajectory: TrajectoryOptions = TrajectoryOptions(),
     range: Annotated[float, Option("longest distance", unit="A", above=0, high=1000, front=True)] = 15.0,
@@ -60,7 +59,7 @@ def rdf(
     from vmdpotential.engines import get_engine
 
     output.check()
-    structure = source.read(trajectory.trajectory)
+    structure, over = source.with_frames(trajectory)
     if trajectory.trajectory is None:
         structure.require_whole_cell("use {expand cell}")
         if structure.cell is None:
@@ -75,16 +74,16 @@ def rdf(
         elif exclude == "bonded":
             left_out = _bonded(structure)
         counts.append(Counts(a, b, range, bins, left_out, engine))
-    start, kept = time.perf_counter(), execution.beside(output.output)
+    start, execution = time.perf_counter(), execution.keeping(output.output)
 
     def add(found: Arrays) -> None:
         for one, more in zip(counts, found["counts"], strict=True):
             one.merge(more, found["volumes"])
 
     with progress.clock() as clock:
-        frames = CellFrames.of(structure, trajectory.opened(structure), "periodic", source.cell)
+        frames = CellFrames.of(structure, over, "periodic", source.cell)
         work = PairCounts(frames, tuple(counts))
-        whole = over_frames(work, add, execution.partial, **replace(execution, folder=kept).blocks)
+        whole = over_frames(work, add, execution)
     seconds = time.perf_counter() - start - clock.compiling
     curves = [one.result() for one in counts]
     result = Distributions(
@@ -94,7 +93,7 @@ def rdf(
         structure=structure)
     output.write(result, ", ".join(result.names))
     if whole:
-        clear(kept)
+        clear(execution.folder)
     return complete(result, result.frames, len(work.frames.numbers()))
 
 

@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.commands.between import label
-from vmdpotential.commands.options import CrystalSource, Force, UnitOfFile, with_unit
+from vmdpotential.commands.options import CompleteSource, Force, UnitOfFile, with_unit
 from vmdpotential.commands.slice import _range
 from vmdpotential.errors import UsageError
 from vmdpotential.figures.colours import Range, check_range, colour_range
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
+from vmdpotential.maps.solute import as_mapped
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option
 from vmdpotential.results import Columns, Figure, Result, hidden, key, part, put_table
@@ -58,7 +59,7 @@ class SurfaceOutput:
 
 
 def surface(
-    source: CrystalSource,
+    source: CompleteSource,
     map: Annotated[Path | Grid, Option("map file, or map, that is read on the surface", positional=True)],
     atoms: Annotated[str, Option(
         "around which the surface is: all, solute, protein ..., or a selection", metavar="all|solute|protein|SEL",
@@ -113,6 +114,7 @@ def surface(
     structure, prepared = source.hydrogenated()
     grid = map if isinstance(map, Grid) else with_unit(read_map(map), unit_of_file)
     start = time.perf_counter()
+    structure = as_mapped(structure, grid)
     made = molecular_surface(structure, atoms=atoms, kind=shape.kind, probe=shape.probe,
                              spacing=shape.spacing)
     values = made.sample(grid, shape.outwards)

@@ -182,7 +182,7 @@ def _check_forces(backend: Engine, name: str) -> list[dict[str, Any]]:
 
 
 def _check_orbitals(backend: Engine) -> list[dict[str, Any]]:
-    """Compare an orbital, a density and on the CPU a potential of a Gaussian at a proton with their closed forms."""
+    """Compare an orbital, a density and the potential of a Gaussian at a proton with their closed forms."""
     import numpy as np
     from scipy.special import erf
 
@@ -203,9 +203,8 @@ def _check_orbitals(backend: Engine) -> list[dict[str, Any]]:
     field = coulomb_constant("V") / BOHR * (1 - erf(np.sqrt(2 * exponent) * r)) / r
     rows, name = [], backend.name
     found = [("orbital", orbital_map(atom, lattice, 0, length="bohr", engine=name), value),
-             ("electron density", density_map(atom, lattice, length="bohr", engine=name), value**2)]
-    if name == "cpu":
-        found.append(("potential", potential_map(atom, lattice, "V"), field))
+             ("electron density", density_map(atom, lattice, length="bohr", engine=name), value**2),
+             ("potential", potential_map(atom, lattice, "V", engine=name), field)]
     for what, grid, exact in found:
         error = float(np.abs(grid.values.ravel() - exact).max() / np.abs(exact).max())
         rows.append(_row(f"{what} of a Gaussian, closed form", error, 1e-5))
@@ -246,8 +245,7 @@ def _check_densities(backend: Engine, seed: int) -> list[dict[str, Any]]:
     cell = Cell.from_parameters(24, 25, 26, 70, 65, 80)
     lattice = Lattice.over_cell(cell, 1.0)
     counted = Counted("number", "1/A^3", np.arange(len(positions)), np.ones(len(positions)), None, "")
-    frames, sample = Loaded("box", [(positions, cell)]), np.zeros(1, np.int64)
-    work = Densities(frames, None, counted, lattice, cell, True, None, 0.0, sample, backend.name)
+    work = Densities(Loaded("box", [(positions, cell)]), None, lattice, cell, True, None, counted, 0.0, backend.name)
     found = work.block(range(1))
     values = np.zeros(lattice.size)
     values[found["nodes"]] = found["sums"]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.continuum import region
+from vmdpotential.continuum import region, smooth
 from vmdpotential.continuum.jump import sources_of_jump
 from vmdpotential.continuum.molecule import Continuum, Floats, Sum
 from vmdpotential.engines import Engine
@@ -98,10 +98,13 @@ class Problem:
         distances = self.distances()
         self.within = distances < 0
         water = self._water()
-        outside = c.outside * water + (0 if c.membrane is None else c.membrane.permittivity * (1 - water))
-        self.edges = region.conductances(distances, c.inside, outside, lattice)
-        self._layer()
-        self.nodes, self.sources = sources_of_jump(c, lattice, distances, self.edges, total)
+        if c.gaussian:
+            self.edges, self.nodes, self.sources = smooth.discretised(c, lattice, distances, total)
+        else:
+            outside = c.outside * water + (0 if c.membrane is None else c.membrane.permittivity * (1 - water))
+            self.edges = region.conductances(distances, c.inside, outside, lattice)
+            self._layer()
+            self.nodes, self.sources = sources_of_jump(c, lattice, distances, self.edges, total)
         del distances
         self.k2 = np.zeros(lattice.shape, np.float32)
         if c.kappa > 0:
@@ -116,9 +119,12 @@ class Problem:
         self._solver = engine.multigrid(*self.edges, self.k2, self.ions, depth)
 
     def distances(self) -> Values:
-        """Return the distances (nx, ny, nz) of nodes to the surface, A, negative inside; exact next to it."""
+        """Return the distances (nx, ny, nz) of nodes to the surface, A, negative inside; exact next to it.
+
+        Without a sharp surface that is van der Waals', where the unknown changes.
+        """
         c = self.continuum
-        return region.signed_distances(c.positions, c.radii, c.probe, self.lattice)
+        return region.signed_distances(c.positions, c.radii, 0.0 if c.gaussian else c.probe, self.lattice)
 
     def _water(self) -> Floats:
         """Return which part of the cells of nodes (nz,) at each height is outside of the membrane."""
@@ -252,6 +258,9 @@ class Problem:
         out = ~self.within[at]  # of a charge near the surface
         values[out] -= self._of_charges(self.lattice.origin + self.lattice.spacing * nodes[out],
                                         np.ones(int(out.sum()), bool))
+        if self.continuum.gaussian:
+            r = np.sqrt((((corners - t) * self.lattice.spacing) ** 2).sum(-1))
+            values -= smooth.Kinks(self.continuum).at(np.arange(len(r)), r)
         result: Floats = (weights * values).sum(1)
         return result
 

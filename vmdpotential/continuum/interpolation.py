@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.continuum.equation import Problem
+from vmdpotential.continuum.smooth import Kinks
 from vmdpotential.engines import SOFT_CORE
 
 Floats = NDArray[np.float64]
@@ -38,6 +39,7 @@ class Smooth:
 
     def __init__(self, problem: Problem) -> None:
         self._problem, self._distances = problem, problem.distances()
+        self._kinks = Kinks(problem.continuum) if problem.continuum.gaussian else None
         lattice, membrane = problem.lattice, problem.continuum.membrane
         self._sides: Sides = problem.within.astype(np.int8)
         if membrane is not None:
@@ -107,6 +109,8 @@ class Smooth:
             near = [np.take(sides, np.clip(at + step, 0, sides.shape[axis] - 1), axis)[_across(part, axis)]
                     for step in (-2, -1, 1, 2)]
             alike = np.logical_and.reduce([each == sides[part] for each in near])
+            if self._kinks is not None:
+                alike &= sides[part] == 0
             fitted |= ~(alike & central.reshape([-1 if d == axis else 1 for d in range(3)]))
             for step, weight in ((1, 8.0), (2, -1.0)):
                 up, down = (np.take(unknown, np.clip(at + s, 0, sides.shape[axis] - 1), axis)[_across(part, axis)]
@@ -146,13 +150,29 @@ class Smooth:
         own[lone] = True
         weights = np.where(own, 1 / (squares + NEAR_NODE**2) ** 2, 0.0)
         data = unknown[at].astype(np.float64)
+        kink, slope = self._kinked(points, lattice.origin + lattice.spacing * nodes, sides, data)
         middle = (weights * data).sum(1) / weights.sum(1)
         basis = harmonics(away, squares)
         weighted = basis * weights[..., None]
         matrix = np.matmul(weighted.transpose(0, 2, 1), basis) + np.diag(STIFFNESS)
         right = np.matmul(weighted.transpose(0, 2, 1), (data - middle[:, None])[..., None])
         coefficients = np.linalg.solve(matrix, right)[..., 0]
-        return coefficients[:, 0] + middle, coefficients[:, 1:4] / unit
+        return coefficients[:, 0] + middle + kink, coefficients[:, 1:4] / unit + slope
+
+    def _kinked(self, points: Floats, nodes: Floats, sides: Sides, data: Floats) -> tuple[Floats, Floats]:
+        """Take the kinks of near charges from data (P, 64) at nodes; return them (P,), and their gradients (P, 3)."""
+        value, slope = np.zeros(len(points)), np.zeros((len(points), 3))
+        rows = np.flatnonzero(sides == 1)
+        if self._kinks is None or not len(rows):
+            return value, slope
+        point, atom = self._kinks.near(points[rows])
+        point, places = rows[point], self._problem.continuum.positions[atom]
+        away = points[point] - places
+        r = np.linalg.norm(away, axis=1)
+        np.subtract.at(data, point, self._kinks.at(atom, np.linalg.norm(nodes[point] - places[:, None], axis=2)))
+        np.add.at(value, point, self._kinks.at(atom, r))
+        np.add.at(slope, point, (self._kinks.slope(atom, r) / np.maximum(r, SOFT_CORE))[:, None] * away)
+        return value, slope
 
 
 def harmonics(away: Floats, squares: Floats) -> Floats:

@@ -10,6 +10,8 @@ changes between the surface and the face of the cell, and the sum of all these i
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,31 +25,49 @@ NEAR = 3.0
 
 
 def sources_of_jump(c: Continuum, lattice: Lattice, distances: Values, edges: tuple[Values, Values, Values],
-             total: Sum) -> tuple[NDArray[np.int64], Floats]:
+                    total: Sum) -> tuple[NDArray[np.int64], Floats]:
     """Return the nodes that cut edges end at, as places in a flat array, and what flows into them by the jump.
 
     Where the surface cuts an edge, the flow of the reaction potential is continuous on the inner node's side; what the
     charges add to it through the face between both nodes is their own flow, so that none of it is lost.
     """
     line, t, e, eps = _cut_edges(c, lattice, distances, edges)
-    around = np.array(lattice.shape) + 2
-    places, which = np.unique(line, return_inverse=True)
-    points = np.stack(np.unravel_index(places, tuple(around)), 1) - 1
-    phi = c.constant / c.inside * total(lattice.origin + lattice.spacing * points, c.positions, c.charges)
-    known = np.stack(_along(phi[which].reshape(line.shape), t))
-    value, slope, bend, through = known + c.constant / c.inside * _of_near_charges(c, lattice, line, t)
+    value, slope, bend, through = _known(c, lattice, line, t, total)
     # e times this is what flows less where the potential is a straight line on both sides of the surface, but for the
     # charges' own; outside that bends by the ratio of the permittivities
     jump = e * (value - t * slope + 0.5 * (eps / e - t) * (1 - t) * bend) + eps * slope
-    astray, flows = _outside(c, lattice, distances)
+    astray, flows = sources_of_outer_charges(c, lattice, distances)
     ends, which = np.unique(np.concatenate([line[:, 1], line[:, 2], astray]), return_inverse=True)
     sums = np.bincount(which, np.concatenate([-jump, jump - eps * through, flows]), len(ends))
-    nodes = np.stack(np.unravel_index(ends, tuple(around)), 1) - 1
+    return at_free_nodes(lattice, ends, sums)
+
+
+def flow_through_cuts(c: Continuum, lattice: Lattice, distances: Values, edges: tuple[Values, Values, Values],
+                      total: Sum) -> tuple[NDArray[np.int64], Floats]:
+    """Return the outer nodes (E,) of cut edges, as places in a larger lattice, and phi_c's flow from them (E,)."""
+    line, t, _, eps = _cut_edges(c, lattice, distances, edges)
+    return line[:, 2], eps * _known(c, lattice, line, t, total)[3]
+
+
+def at_free_nodes(lattice: Lattice, ends: NDArray[np.int64], sums: NDArray[Any]) -> tuple[NDArray[np.int64], Floats]:
+    """Return places in a larger lattice as those in the lattice, with what flows there; none of its faces."""
+    nodes = np.stack(np.unravel_index(ends, tuple(np.array(lattice.shape) + 2)), 1) - 1
     free = ((nodes > 0) & (nodes < np.array(lattice.shape) - 1)).all(1)  # those on the faces have their potential
     return np.ravel_multi_index(tuple(nodes[free].T), lattice.shape), np.asarray(sums[free], np.float64)
 
 
-def _outside(c: Continuum, lattice: Lattice, distances: Values) -> tuple[NDArray[np.int64], Floats]:
+def _known(c: Continuum, lattice: Lattice, line: NDArray[np.int64], t: Floats, total: Sum) -> Floats:
+    """Return what :func:`along` has of phi_c, (4, E), also next to charges."""
+    places, which = np.unique(line, return_inverse=True)
+    points = np.stack(np.unravel_index(places, tuple(np.array(lattice.shape) + 2)), 1) - 1
+    phi = c.constant / c.inside * total(lattice.origin + lattice.spacing * points, c.positions, c.charges)
+    known: Floats = (np.stack(along(phi[which].reshape(line.shape), t))
+                     + c.constant / c.inside * _of_near_charges(c, lattice, line, t))
+    return known
+
+
+def sources_of_outer_charges(c: Continuum, lattice: Lattice,
+                             distances: Values) -> tuple[NDArray[np.int64], Floats]:
     """Return the outer nodes in whose cells charges are, as places in a larger lattice, and what flows from these."""
     cell = np.rint((c.positions - lattice.origin) / lattice.spacing).astype(np.int64)
     chosen = (c.charges != 0) & ((cell >= 0) & (cell < lattice.shape)).all(1)
@@ -89,7 +109,7 @@ def _cut_edges(c: Continuum, lattice: Lattice, distances: Values,
 
 
 def _of_near_charges(c: Continuum, lattice: Lattice, line: NDArray[np.int64], t: Floats) -> Floats:
-    """Return by how much what :func:`_along` has is wrong, (4, E), by charges too near for a polynomial."""
+    """Return by how much what :func:`along` has is wrong, (4, E), by charges too near for a polynomial."""
     from scipy.spatial import cKDTree
 
     nodes = np.stack(np.unravel_index(line[:, 1:3], tuple(np.array(lattice.shape) + 2)), -1) - 1
@@ -105,14 +125,14 @@ def _of_near_charges(c: Continuum, lattice: Lattice, line: NDArray[np.int64], t:
     axis, h, part = axis[edge], step[edge], t[edge]
     away = inner[edge] - c.positions[atom]
     rows = np.arange(len(edge))
-    along = sign[edge] * away[rows, axis]
+    shift = sign[edge] * away[rows, axis]
     y, z = away[rows, (axis + 1) % 3], away[rows, (axis + 2) % 3]
     sides = lattice.spacing[(axis + 1) % 3], lattice.spacing[(axis + 2) % 3]
     off = np.maximum(y * y + z * z, 1e-4)  # of the soft core
-    fitted = _along(1 / np.sqrt((along[:, None] + h[:, None] * np.arange(-1, 3)) ** 2 + off[:, None]), part)
-    x = along + part * h
+    fitted = along(1 / np.sqrt((shift[:, None] + h[:, None] * np.arange(-1, 3)) ** 2 + off[:, None]), part)
+    x = shift + part * h
     inverse = 1 / np.sqrt(x * x + off)
-    middle, angle = along + h / 2, np.zeros(len(edge))
+    middle, angle = shift + h / 2, np.zeros(len(edge))
     middle[middle == 0] = 1e-9  # a charge in the face itself is on its inner side
     for a, b in ((-1, -1), (-1, 1), (1, -1), (1, 1)):  # corners of the face between both nodes' cells
         p, q = y + a * sides[0] / 2, z + b * sides[1] / 2
@@ -123,7 +143,7 @@ def _of_near_charges(c: Continuum, lattice: Lattice, line: NDArray[np.int64], t:
                      for right, wrong in zip(exact, fitted, strict=True)])
 
 
-def _along(phi: Floats, t: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+def along(phi: Floats, t: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     """Return what is known of a potential at t (E,) between the middle two of four nodes (E, 4) in line.
 
     Its value, its first and second derivatives per edge by a cubic polynomial; and the mean of its derivative over the

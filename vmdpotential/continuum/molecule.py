@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Scalars = TypeVar("Scalars", NDArray[np.float32], NDArray[np.float64])
 
 #: Gives the sum of q / r, e/A, at points (P, 3) of charges (N,) at positions (N, 3).
 Sum = Callable[[Floats, Floats, Floats], Floats]
@@ -51,6 +53,9 @@ class Continuum:
         Valence and share of the ionic strength of each kind, for the full equation; none for the linear one.
     membrane : Membrane or None
         A slab across z in the place of the solution.
+    gaussian : float
+        Width of the Gaussian densities of atoms, in their radii, of a permittivity without a sharp surface
+        (:mod:`vmdpotential.continuum.smooth`); 0 for a surface.
     """
 
     positions: Floats
@@ -64,3 +69,8 @@ class Continuum:
     kappa: float
     ions: Floats
     membrane: Membrane | None = None
+    gaussian: float = 0.0
+
+    def mixed(self, free: Scalars) -> Scalars:
+        """Return the permittivity where the molecule leaves a part of the space to the solvent."""
+        return self.inside + (self.outside - self.inside) * free

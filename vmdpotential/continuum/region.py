@@ -43,13 +43,14 @@ def signed_distances(positions: Floats, radii: Floats, probe: float, lattice: La
         return -depth
     first, others = _neighbours(kernel, centres, accessible)
     place = (lattice.origin, lattice.spacing)
-    _planes(partial(kernel.project, centres, accessible, first, others, *place, probe, reach, depth, deepest), lattice)
+    by_planes(partial(kernel.project, centres, accessible, first, others, *place, probe, reach, depth, deepest),
+              lattice)
     arcs = np.empty((8 * len(centres) + 100, 12))
     count = kernel.arcs(centres, accessible, first, others, arcs)
     if count > len(arcs):
         arcs = np.empty((count, 12))
         kernel.arcs(centres, accessible, first, others, arcs)
-    _planes(partial(kernel.roll, arcs[:count], probe, reach, *place, depth), lattice)
+    by_planes(partial(kernel.roll, arcs[:count], probe, reach, *place, depth), lattice)
     return depth
 
 
@@ -58,7 +59,7 @@ def depths(centres: Floats, radii: Floats, lattice: Lattice, reach: float) -> tu
     depth = np.full(lattice.shape, -reach, np.float32)
     deepest = np.zeros(lattice.shape, np.int32)
     stamp = build.load("region_kernel").stamp
-    _planes(partial(stamp, centres, radii, reach, lattice.origin, lattice.spacing, depth, deepest), lattice)
+    by_planes(partial(stamp, centres, radii, reach, lattice.origin, lattice.spacing, depth, deepest), lattice)
     return depth, deepest
 
 
@@ -85,11 +86,12 @@ def conductances(distances: Values, inside: float, outside: Floats, lattice: Lat
     """
     weights = np.prod(lattice.spacing) / lattice.spacing**2 / lattice.spacing.mean()
     x, y, z = (np.empty(lattice.shape, np.float32) for _ in range(3))
-    _planes(partial(build.load("region_kernel").edges, distances, inside, outside, weights, x, y, z), lattice)
+    by_planes(partial(build.load("region_kernel").edges, distances, inside, outside, weights, x, y, z), lattice)
     return x, y, z
 
 
-def _planes(kernel: Any, lattice: Lattice) -> None:
+def by_planes(kernel: Any, lattice: Lattice) -> None:
+    """Run a kernel for all planes of a lattice, on all threads."""
     planes = lattice.shape[0]
     threads.run(kernel, planes, "surface", max(8, -(-planes // threads.count())))
 

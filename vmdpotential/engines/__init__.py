@@ -32,16 +32,20 @@ from numpy.typing import NDArray
 
 from vmdpotential import registry
 from vmdpotential.errors import BackendError, InputError, UsageError, in_words
-from vmdpotential.grid.lattice import Box, Lattice
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell
 
 if TYPE_CHECKING:
+    from vmdpotential.engines.bonds import BondSum
+    from vmdpotential.engines.charges import ChargePotential
     from vmdpotential.engines.costs import Costs, PointCosts
     from vmdpotential.engines.counting import Counter, Counting
+    from vmdpotential.engines.gaussians import ChargeSum
     from vmdpotential.engines.orbitals import OrbitalSum
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.engines.result import Mean, Result
+    from vmdpotential.engines.smooth import SmoothPart
     from vmdpotential.splitting.mesh import Mesh
 
 Floats = NDArray[np.float64]
@@ -121,9 +125,8 @@ class LatticeSum:
         if along is None:
             raise UsageError("cell", "changes its shape, not its lengths along x, y and z alone: the axes of a map's "
                              "lattice would turn with it", "use the frames' own cells one by one")
-        lattice = Lattice(self.lattice.origin * along, self.lattice.spacing * along, self.lattice.shape)
         smooth = None if self.smooth is None else self.smooth.in_cell(cell)
-        return replace(self, lattice=lattice, cell=cell, smooth=smooth)
+        return replace(self, lattice=self.lattice.stretched(along), cell=cell, smooth=smooth)
 
     @property
     def maps(self) -> int:
@@ -173,52 +176,6 @@ class PointSum:
         return bool(2 * self.pairs.cutoff <= np.linalg.norm(self.cell.reduced, axis=1).min())
 
 
-class SmoothPart(Protocol):
-    """A smooth part that is not on one mesh: nodes that charges are spread to, with a sum of its own on each engine."""
-
-    @property
-    def origin(self) -> Floats:
-        """(3,) first node, A."""
-
-    @property
-    def steps(self) -> Floats:
-        """(3, 3) vectors between neighbouring nodes, as rows, A."""
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """Nodes along each axis."""
-
-    @property
-    def order(self) -> int:
-        """Nodes along each axis that a charge goes to."""
-
-    @property
-    def periodic(self) -> tuple[bool, bool, bool]:
-        """Which axes are."""
-
-    @property
-    def cell(self) -> Cell | None:
-        """Whose images the pairs have."""
-
-    @property
-    def box(self) -> Box | None:
-        """In an open boundary, the box that charges must be in."""
-
-    @property
-    def end(self) -> float:
-        """Where it ends, A; infinite where it does nowhere."""
-
-    @property
-    def short(self) -> Bound:
-        """The pair interaction that it leaves."""
-
-    def in_cell(self, cell: Cell) -> SmoothPart:
-        """Return the same in another periodic cell, or raise TaskError."""
-
-    def prepare(self, engine: str, work: LatticeSum) -> Prepared:
-        """Return a sum of which this is the smooth part, ready to run, on an engine by its name."""
-
-
 class Prepared(Protocol):
     """A lattice sum on an engine, with what does not depend on the charges made once."""
 
@@ -247,39 +204,6 @@ class PreparedPoints(Protocol):
         points and charges within the box that it was planned around. `nearest` (P,) is filled with the distances to
         the nearest charge, A, where there are pairs.
         """
-
-
-class Waiting(Protocol):
-    """Sums the potential of charges at sites in an order of its own; a part that is small and smooth waits."""
-
-    order: NDArray[np.int64]
-    slack: float
-
-    def add(self, position: Floats, charge: float, potential: Floats) -> None:
-        """Add the potential (e/A) of a charge to that at the sites, but for what waits."""
-
-    def at(self, rows: NDArray[np.int64]) -> Floats:
-        """Return what waits, at most `slack` e/A, at some of the sites."""
-
-    def settle(self, potential: Floats) -> None:
-        """Add what waits to the potential at the sites."""
-
-
-class ChargePotential(Protocol):
-    """The potential of one charge, in a periodic cell with all its images."""
-
-    @property
-    def steps(self) -> Callable[..., float] | None:
-        """Compiled steps of :class:`~vmdpotential.ions.montecarlo.Metropolis`; None where there are none."""
-
-    def add(self, points: Floats, position: Floats, charge: float, potential: Floats) -> None:
-        """Add the potential (e/A) of a charge, in a periodic cell of all its images, to that at points."""
-
-    def waiting(self, sites: Floats) -> Waiting | None:
-        """Return what does the same at many sites in less time, if there is such."""
-
-    def most(self, distance: float) -> float:
-        """Return what the potential (1/A) of a unit charge never exceeds at a distance (A) or farther."""
 
 
 class Multigrid(Protocol):
@@ -362,6 +286,12 @@ class Engine(Protocol):
 
     def orbitals(self, work: OrbitalSum) -> NDArray[np.float32]:
         """Return an orbital (nx, ny, nz), or the weighted sum of the squares of several."""
+
+    def charges(self, work: ChargeSum) -> NDArray[np.float32]:
+        """Return the potential (nx, ny, nz) of Gaussian charges and of nuclei, summed in float64."""
+
+    def bonds(self, work: BondSum) -> Floats:
+        """Return the energies (P, nx, ny, nz), kcal/mol, of hydrogen bonds of probes with a receptor's atoms."""
 
     def counter(self, counting: Counting) -> Counter:
         """Return sums over frames of what atoms add to the nodes of a lattice."""

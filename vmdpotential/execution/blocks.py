@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -111,9 +111,11 @@ class Run:
     size : int
         Frames in a block; :func:`block_size` of unknown atoms unless given. It must not depend on what computes.
     piece : int
-        Frames that are computed at once, where a block has more and the work merges: pieces of a block are
+        Frames that are computed at once, where a block has more and there is a `merge`: pieces of a block are
         merged in a tree (:mod:`vmdpotential.execution.tree`), by a scheduler's workers where there is one, else in this
         process. 0 computes whole blocks.
+    merge : callable, optional
+        That of a :class:`.MergingWork`.
     folder : Path, optional
         Where finished blocks, or their pieces unless a scheduler's workers merge these, are kept, such as
         :func:`folder_of` the output; nowhere unless given.
@@ -132,9 +134,11 @@ class Run:
         When the scheduler, or a worker for each try, was lost.
     """
 
-    def __init__(self, work: Work, numbers: range, *, size: int = 0, piece: int = 0, folder: Path | None = None,
+    def __init__(self, work: Work, numbers: range, *, size: int = 0, piece: int = 0,
+                 merge: Callable[[Arrays, Arrays], Arrays] | None = None, folder: Path | None = None,
                  resume: bool = False, workers: int = 0, scheduler: str = "") -> None:
-        self.work, self.piece, self.folder = work, piece, folder
+        piece = piece if merge is not None else 0
+        self.work, self.piece, self.merge, self.folder = work, piece, merge, folder
         self.workers, self.scheduler = workers, scheduler
         # the workers of a scheduler merge pieces, so that blocks come from them
         pieces = [split(block, piece) if piece and not scheduler else [block]
@@ -157,7 +161,7 @@ class Run:
         with contextlib.closing(self._computed()) as results:
             for count in self._pieces:
                 some = itertools.islice(results, count)
-                yield next(some) if count == 1 else merged(some, self.work.merge)
+                yield next(some) if count == 1 or self.merge is None else merged(some, self.merge)
 
     def _computed(self) -> Generator[Arrays, None, None]:
         """Yield the results of what is computed, in its order."""
@@ -192,13 +196,14 @@ class Run:
                 yield workers
             return
         pool: Pool
+        needs = self.work.needs()
         if not missing:
             pool = Here(self.work)
         elif self.workers:
             pool = Processes(self.work, self.workers)
-        elif (needs := self.work.needs()).portable and get_engine(needs.engine).bindings() and picklable(self.work):
+        elif (cost := needs.cost) is not None and get_engine(needs.engine).bindings() and picklable(self.work):
             with progress.listening(heard):
-                pool, first = on_gpus(self.work, missing)
+                pool, first = on_gpus(self.work, cost(), missing)
             self._first = {missing[0]: first} if first else {}
         else:
             pool = on_threads(self.work, len(missing))

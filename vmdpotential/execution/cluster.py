@@ -20,7 +20,7 @@ from vmdpotential.engines import get_engine
 from vmdpotential.errors import BackendError, TaskError
 from vmdpotential.execution.pools import LostError, Pool, Result, WorkerError, timed
 from vmdpotential.execution.tree import merged_at_once
-from vmdpotential.execution.work import Work
+from vmdpotential.execution.work import MergingWork, Work
 
 #: Seconds in which a scheduler must answer, or come back, and in which it must have workers.
 PATIENCE, WORKERS = 15.0, 60.0
@@ -142,7 +142,7 @@ def _same(work: Work) -> Work:
     return work
 
 
-def _merged(work: Work, a: Result, b: Result) -> Result:
+def _merged(work: MergingWork, a: Result, b: Result) -> Result:
     return work.merge(a[0], b[0]), a[1] + b[1]
 
 

@@ -110,7 +110,7 @@ class Processes(Slots):
         self._folder.cleanup()
 
 
-def on_gpus(work: Work, blocks: Sequence[range]) -> tuple[Pool, Future[Result] | None]:
+def on_gpus(work: Work, cost: Cost, blocks: Sequence[range]) -> tuple[Pool, Future[Result] | None]:
     """Return processes that share GPUs, where the work's cost or its first block says that this pays; else threads.
 
     Returns
@@ -119,7 +119,7 @@ def on_gpus(work: Work, blocks: Sequence[range]) -> tuple[Pool, Future[Result] |
     first : Future or None
         The result of the first block, where it was computed here.
     """
-    engine, cost, first = work.needs().engine, work.cost(), None
+    engine, first = work.needs().engine, None
     left, bindings = max(cost.seconds, cost.reading) * sum(map(len, blocks)), get_engine(engine).bindings()
     if left < START:  # Python takes its time too
         with bindings[0]() if len(bindings) > 1 else contextlib.nullcontext():

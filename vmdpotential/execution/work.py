@@ -7,7 +7,7 @@ import hashlib
 import os
 import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 from types import FunctionType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -19,6 +19,14 @@ from vmdpotential.errors import InputError
 Arrays = Mapping[str, Any]
 
 
+class Cost(NamedTuple):
+    """Seconds that a frame takes without its reading; those of its reading; and bytes of a block's result."""
+
+    seconds: float
+    reading: float
+    size: int
+
+
 class Needs(NamedTuple):
     """What a work needs of whatever computes it.
 
@@ -26,23 +34,15 @@ class Needs(NamedTuple):
     ----------
     engine : str
         Name of the engine; each of its GPUs has a thread, or several processes.
-    portable : bool
-        Whether processes that share GPUs may compute it: they read the frames by themselves.
     memory : int, bytes
         Of a block, while other threads compute others; 0 where this is unknown, and one block is computed at a time.
+    cost : callable or None
+        Estimates what a frame costs, where processes that share GPUs may compute it, which read the frames themselves.
     """
 
     engine: str = "cpu"
-    portable: bool = False
     memory: int = 0
-
-
-class Cost(NamedTuple):
-    """Seconds that a frame takes without its reading; those of its reading; and bytes of a block's result."""
-
-    seconds: float
-    reading: float
-    size: int
+    cost: Callable[[], Cost] | None = None
 
 
 class Work(ABC):
@@ -55,17 +55,17 @@ class Work(ABC):
     def block(self, numbers: range) -> Arrays:
         """Return arrays made of the frames of these numbers; from any thread and process."""
 
-    def merge(self, a: Arrays, b: Arrays) -> Arrays:
-        """Return the result of the frames of both, `a` before `b`, and change neither; of works that come in pieces."""
-        raise NotImplementedError
-
     def needs(self) -> Needs:
         """Return what it needs of whatever computes it."""
         return Needs()
 
-    def cost(self) -> Cost:
-        """Return what a frame costs; of portable works."""
-        raise NotImplementedError
+
+class MergingWork(Work):
+    """A work whose blocks can be computed in pieces."""
+
+    @abstractmethod
+    def merge(self, a: Arrays, b: Arrays) -> Arrays:
+        """Return the result of the frames of both, `a` before `b`, and change neither."""
 
 
 @runtime_checkable

@@ -23,17 +23,20 @@ from numpy.typing import NDArray
 from vmdpotential import memory, progress
 from vmdpotential.engines import get_engine, stretch
 from vmdpotential.errors import InputError
-from vmdpotential.execution.blocks import LABEL, LEAST, piece_size
-from vmdpotential.execution.work import Arrays, Cost, Needs, Work
+from vmdpotential.execution.blocks import LABEL, LEAST, Run, piece_size, run_blocks
+from vmdpotential.execution.work import Arrays, Cost, MergingWork, Needs
+from vmdpotential.frames.gridded import frames_text, lattice_in
+from vmdpotential.frames.options import Execution
 from vmdpotential.frames.statistics import BLOCKS, TOO_SHORT, BlockMean, Moments
 from vmdpotential.frames.whole import Alignment
 from vmdpotential.grid.lattice import Box, Grid, Lattice, Provenance
 from vmdpotential.io.trajectories.frames import Frame, Frames, ahead, periodic_cell
 from vmdpotential.maps import MapOptions, MapPlan, choose_cell, lay_lattice, plan_map
+from vmdpotential.maps.interaction import medium_of_sum
+from vmdpotential.maps.solute import in_continuum
 from vmdpotential.methods import Method, Planned, Request
 from vmdpotential.methods.slabs import planes_at_once
 from vmdpotential.molecule.cell import SAME, Cell, same_cell
-from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
 
 Floats = NDArray[np.float64]
@@ -52,7 +55,7 @@ MARGIN, GROWTH = 4.0, 8.0
 
 
 @dataclass(frozen=True, eq=False)
-class MeanMap(Work):
+class MeanMap(MergingWork):
     """What is computed of each block of frames: small, picklable, and the same for all.
 
     Parameters
@@ -124,9 +127,9 @@ class MeanMap(Work):
         memory = 0  # one map is computed at a time
         if self.plan.concurrent:
             memory = self.plan.estimate.bytes + self.request.lattice.size * (24 + 48 * self.spread)
-        return Needs(self.engine, self.frames.portable, memory)
+        return Needs(self.engine, memory, self._cost if self.frames.portable else None)
 
-    def cost(self) -> Cost:
+    def _cost(self) -> Cost:
         """Return what a frame and a block's result take."""
         size = 8 * self.request.lattice.size * (1 + self.spread)
         return Cost(self.plan.estimate.seconds, self.frames.seconds(), size)
@@ -289,6 +292,11 @@ class Planning:
         """Of the map, in the first frame's cell."""
         return self.map.request.lattice
 
+    def run(self, execution: Execution) -> Run:
+        """Return the results of the blocks."""
+        return run_blocks(self.work, self.numbers, size=self.size, piece=self.piece, merge=self.work.merge,
+                          **execution.blocks)
+
 
 def plan_average(structure: Structure, frames: Frames, options: MapOptions, alignment: Mapping[str, Any], *,
                  statistics: Sequence[str] = ("mean",), fixed_cell: bool = False, lattice: Lattice | None = None,
@@ -328,14 +336,16 @@ def plan_average(structure: Structure, frames: Frames, options: MapOptions, alig
     boundary = "open" if cell is None else "periodic"
     if cell is None and not (own_cells or fixed_cell):
         frame_cell = None  # such as a crystal's, whose images frames do not have
+    medium = medium_of_sum(options)
+    structure, chosen, _ = in_continuum(structure, options.atoms, medium)
     moves = Alignment.of(structure, boundary=boundary, **alignment)
-    chosen = select(structure, options.atoms)
     if lattice is None:
         places = structure.positions
         if cell is None:
             places = moves.align(places, structure.cell if frame_cell is not None else None)
         lattice = lay_lattice(structure, places[chosen], cell, options.spacing, options.padding)
-    here = replace(structure, positions=moves.align(first.positions, frame_cell), cell=frame_cell)
+    here = replace(structure, positions=moves.align(first.positions, frame_cell),
+                   cell=None if medium.method else frame_cell)  # of a molecule that may be turned, and is whole
     plan, _ = plan_map(here, replace(options, boundary=boundary), lattice=lattice, margin=MARGIN, soon=0.0,
                        sink=Nowhere() if in_slabs else None)
     other = opening[-1].cell
@@ -500,11 +510,9 @@ class Common:
         lattice, cell, deviation = planning.lattice, None, None
         if plan.request.cell is not None and cells.count:
             cell, deviation = cells.mean, np.sqrt(cells.variance())
-            lattice = _in_cell(lattice, plan.request.cell.vectors, cell)
-        numbers = planning.numbers[: sampled.count]
-        frames = f"{len(numbers)}: {numbers[0]} to {numbers[-1]}"
+            lattice = lattice_in(lattice, plan.request.cell, Cell(cell))
         provenance = replace(
-            plan.provenance, frames=frames + (f", every {numbers.step}" if numbers.step > 1 else ""),
+            plan.provenance, frames=frames_text(planning.numbers[: sampled.count]),
             zero=_zero(plan.request), inefficiency=inefficiency,
             cell=None if cell is None else tuple(cell.reshape(-1).tolist()))
         return cls(lattice, tuple(sampled.counts), provenance, cell, deviation)
@@ -531,14 +539,6 @@ class Common:
 
 def _rms(values: Floats | None) -> float | None:
     return None if values is None else float(np.sqrt(np.vdot(values, values) / values.size))
-
-
-def _in_cell(lattice: Lattice, planned: Floats, mean: Floats) -> Lattice:
-    """Return a lattice with each node at the same fractions of another cell."""
-    along = np.diagonal(np.linalg.inv(planned) @ mean)
-    if np.abs(along - 1).max() <= SAME:
-        return lattice
-    return Lattice(lattice.origin * along, lattice.spacing * along, lattice.shape)
 
 
 def _zero(request: Request) -> str:

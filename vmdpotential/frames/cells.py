@@ -11,6 +11,7 @@ from vmdpotential.io.trajectories.frames import Frame, Frames, Loaded, cell_of
 from vmdpotential.maps import choose_cell
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.molecule.whole import Complex
 
 
 @dataclass(frozen=True)
@@ -24,12 +25,15 @@ class CellFrames:
     cell : Cell or None
         Of all frames, where they have none of their own or the user gave one.
     periodic : bool
+    together : Complex or None
+        What makes the molecules of frames whole, in an open boundary.
     """
 
     source: Frames
     first: Frame
     cell: Cell | None
     periodic: bool = True
+    together: Complex | None = None
 
     @classmethod
     def with_cells(cls, structure: Structure, source: Frames | None, cell: Cell | None = None) -> CellFrames:
@@ -46,8 +50,9 @@ class CellFrames:
         return cls(source, first._replace(cell=usual or first.cell), usual)
 
     @classmethod
-    def of(cls, structure: Structure, source: Frames | None, boundary: str, cell: Cell | None = None) -> CellFrames:
-        """Return the same frames, without cells where the boundary is open.
+    def of(cls, structure: Structure, source: Frames | None, boundary: str, cell: Cell | None = None,
+           together: Complex | None = None) -> CellFrames:
+        """Return the same frames, without cells where the boundary is open, and there with molecules whole.
 
         Raises
         ------
@@ -60,12 +65,14 @@ class CellFrames:
             cell_of(source.name, found.first)
         here = replace(structure, positions=found.first.positions, cell=found.first.cell)
         if choose_cell(here, "auto", boundary) is None:
-            return replace(found, first=found.first._replace(cell=None), periodic=False)
+            found = replace(found, periodic=False, together=together)
+            return replace(found, first=found._open(found.first))
         return found
 
     def identity(self) -> tuple[object, ...]:
         """Return what determines the frames."""
-        return (self.source, None if self.cell is None else self.cell.vectors, self.periodic)
+        return (self.source, None if self.cell is None else self.cell.vectors, self.periodic,
+                self.together is not None)
 
     def numbers(self) -> range:
         """Return the numbers of the frames."""
@@ -80,6 +87,12 @@ class CellFrames:
             When a frame cannot be read, or has no cell where the others have one.
         """
         for done, frame in enumerate(self.source.part(numbers), 1):
-            cell = (self.cell or cell_of(self.source.name, frame)) if self.periodic else None
-            yield frame._replace(cell=cell)
+            yield (frame._replace(cell=self.cell or cell_of(self.source.name, frame)) if self.periodic
+                   else self._open(frame))
             progress.report(LABEL, done / len(numbers))
+
+    def _open(self, frame: Frame) -> Frame:
+        """Return a frame without its cell, whose molecules are whole."""
+        cell, positions = self.cell or frame.cell, frame.positions
+        return frame._replace(positions=positions if self.together is None else self.together(positions, cell),
+                              cell=None)

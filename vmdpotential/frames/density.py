@@ -17,20 +17,19 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import memory, progress
+from vmdpotential import memory
 from vmdpotential.densities.quantities import UNITS, Counted
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.counting import Counter, Counting
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.execution.blocks import LABEL, Run
-from vmdpotential.execution.work import Arrays, Needs, Work
+from vmdpotential.execution.blocks import Run
+from vmdpotential.execution.work import Arrays, Needs
+from vmdpotential.frames.gridded import GridWork, frames_text, lattice_in
 from vmdpotential.frames.statistics import BLOCKS, TOO_SHORT, BlockMean, Moments
-from vmdpotential.frames.whole import Alignment
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
-from vmdpotential.io.trajectories.frames import Frame, Frames, periodic_cell
-from vmdpotential.maps import choose_cell, lay_lattice
+from vmdpotential.io.trajectories.frames import Frames
 from vmdpotential.maps.options import Boundary, Engine
-from vmdpotential.molecule.cell import SAME, Cell, same_cell
+from vmdpotential.molecule.cell import Cell, same_cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Option
 
@@ -41,42 +40,21 @@ log = logging.getLogger(__name__)
 #: Standard deviations within which a Gaussian counts; the rest of it, 3e-4 along an axis, is spread over these nodes.
 REACH = 3.5
 
-#: Nodes, at random, at which blocks are looked at for their correlation.
-POINTS = 1024
-
 
 @dataclass(frozen=True, eq=False)
-class Densities(Work):
-    """What is computed of each block of frames: small, picklable, and the same for all.
+class Densities(GridWork):
+    """Densities of atoms.
 
     Parameters
     ----------
-    frames : Frames
-    alignment : Alignment or None
-        None moves nothing.
     counted : Counted
-    lattice : Lattice
-    cell : Cell or None
-        The periodic cell of the lattice; None where the boundary is open.
-    own_cells : bool
-        Whether each frame has its own cell, else `fixed` is that of all.
-    fixed : Cell or None
     width : float
         A, standard deviation of the Gaussian that an atom is; 0 counts it at the nearest node.
-    sample : (P,) int64
-        Places in the flattened map at which blocks are looked at.
     engine : str
     """
 
-    frames: Frames
-    alignment: Alignment | None
     counted: Counted
-    lattice: Lattice
-    cell: Cell | None
-    own_cells: bool
-    fixed: Cell | None
     width: float
-    sample: NDArray[np.int64]
     engine: str = "cpu"
 
     def needs(self) -> Needs:
@@ -111,27 +89,14 @@ class Densities(Work):
         except IndexError:
             counter = get_engine(self.engine).counter(self.counting)
         cells = Moments.none((3, 3))
-        for done, frame in enumerate(self.frames.part(numbers), 1):
-            cell = self.cell_of(frame)
-            if cell is not None:
-                cells.add(cell.vectors)
-            positions = frame.positions if self.alignment is None else self.alignment.align(frame.positions, cell)
+        for positions, cell in self.moved(numbers, cells):
             counter.add(positions, self._change(cell))
-            progress.report(LABEL, done / len(numbers))
         nodes, sums, squares = counter.take()
         self._spare.append(counter)
         of_node = np.zeros(self.lattice.size)
         of_node[nodes] = sums
         return {"count": np.array(len(numbers)), "nodes": nodes, "sums": sums, "squares": squares,
                 "sample": of_node[self.sample], "cells": np.concatenate([cells.mean, cells.m2])}
-
-    def cell_of(self, frame: Frame) -> Cell | None:
-        """Return the cell in which a frame is."""
-        if not self.own_cells:
-            return self.fixed
-        if self.cell is None:
-            return frame.cell
-        return periodic_cell(self.frames.name, frame, self.cell)
 
     def _change(self, cell: Cell | None) -> Floats:
         """Return what brings positions in a frame's cell to the same fractions of the lattice's; none for the same."""
@@ -260,32 +225,19 @@ def plan_density(structure: Structure, frames: Frames, counted: Counted, options
         When the map does not fit into memory.
     """
     options = options or DensityOptions()
-    boundary, spacing, padding = options.boundary, options.spacing, options.padding
-    numbers = frames.numbers()
-    first = next(iter(frames.part(numbers[:1])))
-    own_cells = not fixed_cell and first.cell is not None
-    here = replace(structure, positions=np.asarray(first.positions, np.float64),
-                   cell=first.cell if own_cells else structure.cell)
     rotate = bool(alignment.get("rotate"))
-    if rotate and boundary == "periodic":
+    if rotate and options.boundary == "periodic":
         raise UsageError("motion", "a periodic cell is not rotated: its images would stay where they are while its "
                          "atoms turn", "translate only, or leave out {boundary}", value="rotation")
-    cell = None if rotate else choose_cell(here, "auto", boundary)
-    group = alignment.get("group")
-    moves = None if group is None else Alignment.of(
-        structure, boundary="open" if cell is None else "periodic", **{**alignment, "rotate": rotate})
-    if lattice is None and cell is not None and padding is None:
-        lattice = lay_lattice(structure, structure.positions, cell, spacing, 0.0)
-    if lattice is None:
-        around = structure.positions[counted.rows] if moves is None else moves.reference
-        lattice = Lattice.around(around, spacing, 5.0 if padding is None else padding)
-    if cell is None and here.cell is not None and moves is not None:
-        _warn_of_corners(lattice, here.cell)
+    work = Densities.of(
+        structure, frames, {**alignment, "rotate": rotate}, lattice, spacing=options.spacing, padding=options.padding,
+        around=structure.positions[counted.rows], boundary=options.boundary, fixed_cell=fixed_cell, counted=counted,
+        width=options.smear, engine=get_engine(options.engine).name)
+    lattice, numbers = work.lattice, frames.numbers()
+    if work.cell is None and work.fixed is not None and work.alignment is not None:
+        _warn_of_corners(lattice, work.fixed)
     memory.require((72 + 40) * lattice.size, f"a density on {' x '.join(map(str, lattice.shape))} points",
                    "use a larger {spacing}")
-    sample = np.unique(np.random.default_rng(2010).integers(0, lattice.size, POINTS))
-    work = Densities(frames, moves, counted, lattice, cell, own_cells, here.cell, options.smear, sample,
-                     get_engine(options.engine).name)
     return Planning(work, numbers, max(1, len(numbers) // BLOCKS), options.atoms,
                     (*structure.sources, frames.name))
 
@@ -381,7 +333,8 @@ def _density(planning: Planning, blocks: BlockMean, cells: Moments, wanted: Sequ
     lattice, cell, deviation, stretched = work.lattice, None, None, 1.0
     if work.cell is not None and cells.count:
         cell, deviation = cells.mean, np.sqrt(cells.variance())
-        lattice, stretched = _in_cell(lattice, work.cell.vectors, cell)
+        lattice = lattice_in(lattice, work.cell, Cell(cell))
+        stretched = float(abs(np.linalg.det(np.linalg.inv(work.cell.vectors) @ cell)))
     voxel = float(np.prod(work.lattice.spacing)) * stretched
     factor = counted.factor / (1.0 if counted.radii is not None else voxel)
     if counted.unit == "relative":
@@ -391,15 +344,12 @@ def _density(planning: Planning, blocks: BlockMean, cells: Moments, wanted: Sequ
         factor /= bulk
     error = blocks.uncertainty()
     maps = {"mean": blocks.mean, "std": blocks.deviation(), "sem": None if error is None else error.error}
-    numbers = planning.numbers[: blocks.count]
-    step = f", every {numbers.step}" if numbers.step > 1 else ""
     called = {"number": "number density", "mass": "mass density", "charge": "charge density",
               "electrons": "electron density", "occupancy": "occupancy"}[counted.quantity]
     made = Provenance(
         method=f"Gaussians of {work.width:g} A" if work.width else "nearest node" if counted.radii is None else "radii",
         boundary="open" if work.cell is None else "periodic", atoms=planning.name, precision="double",
-        engine=work.engine,
-        frames=f"{len(numbers)}: {numbers[0]} to {numbers[-1]}{step}", inputs=planning.inputs,
+        engine=work.engine, frames=frames_text(planning.numbers[: blocks.count]), inputs=planning.inputs,
         cell=None if cell is None else tuple(cell.reshape(-1).tolist()))
     grids = {}
     for name in wanted:
@@ -416,16 +366,3 @@ def _density(planning: Planning, blocks: BlockMean, cells: Moments, wanted: Sequ
     rms = None if values is None else float(np.sqrt(np.vdot(values, values) / values.size) * abs(factor))
     return Density(grids, blocks.count, tuple(blocks.counts), float(blocks.mean.sum()), bulk, cell, deviation, rms,
                    voxel)
-
-
-def _in_cell(lattice: Lattice, planned: Floats, mean: Floats) -> tuple[Lattice, float]:
-    """Return the lattice with each node at the same fractions of another cell, and by how much its volume is larger.
-
-    Where the cell shears, axes along x, y and z cannot follow it: the lattice stays.
-    """
-    change = np.linalg.inv(planned) @ mean
-    along = np.diagonal(change)
-    volume = float(abs(np.linalg.det(change)))
-    if abs(change - np.diag(along)).max() > SAME or np.abs(along - 1).max() <= SAME:
-        return lattice, volume
-    return Lattice(lattice.origin * along, lattice.spacing * along, lattice.shape), volume

@@ -26,20 +26,21 @@ from vmdpotential.execution.work import Cost, Needs, Work
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import Execution
 from vmdpotential.frames.profile import Mask, parts_of
-from vmdpotential.frames.whole import Molecules, rotation
+from vmdpotential.frames.whole import rotation
 from vmdpotential.io.trajectories.frames import Frame, Frames
 from vmdpotential.maps import LEAST_TOLERANCE, Medium, bind, check_tolerance, choose_cell, stated_medium
 from vmdpotential.maps.interaction import medium_of_sum
 from vmdpotential.maps.options import Boundary, MethodOptions, Unit
 from vmdpotential.maps.options import Engine as EngineName
 from vmdpotential.maps.refine import refined
+from vmdpotential.maps.solute import in_continuum
 from vmdpotential.maps.solution import solution_of
 from vmdpotential.methods import PointPlan, Points, Solution
 from vmdpotential.methods.accuracy import Attempt, until_within
 from vmdpotential.methods.points import MEASURING, START, exact_plan, plan_points, relative, request_at, sample
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.molecule.whole import Molecules
 from vmdpotential.parameters import Option, changed, takes_fields
 from vmdpotential.units import coulomb_constant
 
@@ -192,9 +193,9 @@ class Fields(Work):
     def needs(self) -> Needs:
         """Return engine and memory: a frame with images of its atoms or places, and its mesh."""
         memory = 1000 * len(self.charges) + (0 if self.plan is None else 2 * self.plan.estimate.bytes)
-        return Needs(self.engine, self.frames.source.portable, memory)
+        return Needs(self.engine, memory, self._cost if self.frames.source.portable else None)
 
-    def cost(self) -> Cost:
+    def _cost(self) -> Cost:
         """Return what a frame, computed once more, and a block's result take."""
         frame, size = self.frames.first, block_size(len(self.frames.numbers()), len(self.charges))
         self.over([frame])
@@ -380,12 +381,14 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
     if medium.method:
         choose_cell(structure, asked.summation, boundary)  # which refuses images
         boundary = "open"
-    frames = CellFrames.of(structure, trajectory, boundary, asked.cell)
+    structure, solute, together = in_continuum(structure, "solute" if medium.method else "all", medium,
+                                               trajectory is not None)
+    frames = CellFrames.of(structure, trajectory, boundary, asked.cell, together)
     begin, numbers = frames.first, frames.numbers()
     names, parts, rows = parts_of(len(structure), asked.sources)
     charges = structure.known_charges
     if medium.method:
-        charges = np.where(select(structure, "solute"), charges, 0.0)
+        charges = np.where(solute, charges, 0.0)
     total = len(numbers) * len(names) * len(places)
     memory.require(80 * total, f"the field at {len(places)} places in {len(numbers)} frames",
                    "choose fewer places, or fewer {frames}")
@@ -401,7 +404,7 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
 
     text = bound.medium(medium.dielectric, medium.temperature)
     if asked.own is not None:
-        request = replace(request, solution=_solute(structure, asked.radii, medium))
+        request = replace(request, solution=_solute(structure, solute, asked.radii, medium))
         text = asked.own.medium(request, medium.dielectric, medium.temperature)
         if len(names) > 1 and medium.parameters.get("nonlinear"):
             raise UsageError("set", "contributions add up by the linear equation alone", "leave out nonlinear")
@@ -466,9 +469,8 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
         stated_medium(text, structure), work.engine)
 
 
-def _solute(structure: Structure, radii: str, medium: Medium) -> Solution:
-    """Return the solution around the solute; other atoms have no radii in it."""
-    chosen = select(structure, "solute")
+def _solute(structure: Structure, chosen: Mask, radii: str, medium: Medium) -> Solution:
+    """Return the solution around the chosen atoms; others have no radii in it."""
     solution = solution_of(structure, chosen, radii, medium, "kT/e")
     assert solution is not None
     values = np.zeros(len(structure))

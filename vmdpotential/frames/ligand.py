@@ -15,22 +15,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import memory, progress
+from vmdpotential import memory
 from vmdpotential.engines import get_engine, stretch
 from vmdpotential.errors import InputError
-from vmdpotential.execution.blocks import LABEL, Run, block_size
-from vmdpotential.execution.work import Arrays, Needs, Work
+from vmdpotential.execution.blocks import Run, block_size
+from vmdpotential.execution.work import Arrays, Needs
+from vmdpotential.frames.gridded import GridWork, frames_text
 from vmdpotential.frames.statistics import TOO_SHORT, BlockMean, Moments
-from vmdpotential.frames.whole import Alignment
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
-from vmdpotential.io.trajectories.frames import Frame, Frames, periodic_cell
-from vmdpotential.maps import choose_cell, lay_lattice
+from vmdpotential.io.trajectories.frames import Frames
 from vmdpotential.molecule.cell import SAME, Cell, same_cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.probes.energies import ProbeSum
@@ -43,45 +41,27 @@ log = logging.getLogger(__name__)
 #: kcal/mol, the highest free energy that a map states: no insertion of a run finds one that is higher.
 HIGHEST = 20.0
 
-#: Nodes, at random, at which blocks are looked at for their correlation.
-POINTS = 1024
-
 
 @dataclass(frozen=True, eq=False)
-class Insertions(Work):
-    """What is computed of each block of frames: small, picklable, and the same for all.
+class Insertions(GridWork):
+    """Insertions of a ligand.
 
     Parameters
     ----------
-    frames : Frames
-    alignment : Alignment or None
-        None moves nothing.
     sums : tuple of ProbeSum
         Of each atom of the ligand.
     orientations : sequence of (S, 3) float64
         Places of its atoms, A.
-    lattice : Lattice
     parts : int
         Places along each edge of a node's box.
-    cell : Cell or None
-        In which the lattice is laid; None where the boundary is open.
-    own_cells : bool
-        Whether each frame has its own cell, else `fixed` is that of all.
-    fixed : Cell or None
     kt : float
         kcal/mol.
     engine : str
     """
 
-    frames: Frames
-    alignment: Alignment | None
     sums: tuple[ProbeSum, ...]
     orientations: tuple[Floats, ...]
-    lattice: Lattice
     parts: int
-    cell: Cell | None
-    own_cells: bool
-    fixed: Cell | None
     kt: float
     engine: str
 
@@ -92,13 +72,8 @@ class Insertions(Work):
     def block(self, numbers: range) -> Arrays:
         """Return ``count``, the ``mean`` Boltzmann factors (nx, ny, nz), and ``cells`` (6, 3) as in `average`."""
         total, cells = np.zeros(self.lattice.shape), Moments.none((3, 3))
-        for done, frame in enumerate(self.frames.part(numbers), 1):
-            cell = self.cell_of(frame)
-            if cell is not None:
-                cells.add(cell.vectors)
-            positions = np.asarray(frame.positions, np.float64)
-            total += self.factors(positions if self.alignment is None else self.alignment.align(positions, cell), cell)
-            progress.report(LABEL, done / len(numbers))
+        for positions, cell in self.moved(numbers, cells):
+            total += self.factors(positions, cell)
         return {"count": np.array(len(numbers)), "mean": total / max(1, len(numbers)),
                 "cells": np.concatenate([cells.mean, cells.m2])}
 
@@ -120,12 +95,6 @@ class Insertions(Work):
             total += energy.reshape(nx, parts, ny, parts, nz, parts).sum((1, 3, 5), dtype=np.float64)
         return total / (parts**3 * len(self.orientations))
 
-    def cell_of(self, frame: Frame) -> Cell | None:
-        """Return the cell in which a frame is."""
-        if not self.own_cells:
-            return self.fixed
-        return frame.cell if self.cell is None else periodic_cell(self.frames.name, frame, self.cell)
-
     def in_cell(self, cell: Cell | None) -> Lattice:
         """Return the lattice with its nodes at the same fractions of a frame's cell.
 
@@ -141,15 +110,7 @@ class Insertions(Work):
             raise InputError(f"the cell of a frame ({cell}) has another shape than that of the first one, not other "
                              "lengths along x, y and z alone: the axes of the map would turn with it",
                              "choose other {frames}, or use {boundary open}")
-        return Lattice(self.lattice.origin * along, self.lattice.spacing * along, self.lattice.shape)
-
-    @cached_property
-    def sample(self) -> NDArray[np.int64]:
-        """(P,) places in the flattened map at which blocks are looked at."""
-        return np.unique(np.random.default_rng(2010).integers(0, self.lattice.size, POINTS))
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "sample"}
+        return self.lattice.stretched(along)
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,25 +153,14 @@ def plan_insertions(structure: Structure, frames: Frames, ligand: Ligand, sums: 
     InputError
         For frames of other atoms, or without a cell where one is needed.
     """
-    numbers = frames.numbers()
-    first = next(iter(frames.part(numbers[:1])))
-    own_cells = not options["fixed_cell"] and first.cell is not None
-    here = replace(structure, positions=np.asarray(first.positions, np.float64),
-                   cell=first.cell if own_cells else structure.cell)
-    cell = choose_cell(here, "cutoff", options["boundary"])
-    group = alignment.get("group")
-    moves = None if group is None else Alignment.of(structure, boundary="open" if cell is None else "periodic",
-                                                    **alignment)
-    if lattice is None and cell is not None and padding is None:
-        lattice = lay_lattice(structure, structure.positions, cell, spacing, 0.0)
-    if lattice is None:
-        around = structure.positions if moves is None else moves.reference
-        lattice = Lattice.around(around, spacing, 5.0 if padding is None else padding)
+    work = Insertions.of(
+        structure, frames, alignment, lattice, spacing=spacing, padding=padding, around=structure.positions,
+        boundary=options["boundary"], fixed_cell=options["fixed_cell"], sums=sums,
+        orientations=tuple(ligand.orientations(options["orientations"])), parts=options["parts"],
+        kt=KELVIN * options["temperature"], engine=get_engine(options["engine"]).name)
+    lattice, numbers = work.lattice, frames.numbers()
     memory.require((72 + 12 * options["parts"] ** 3) * lattice.size,
                    f"a map of {' x '.join(map(str, lattice.shape))} points", "use a larger {spacing}")
-    work = Insertions(frames, moves, sums, tuple(ligand.orientations(options["orientations"])), lattice,
-                      options["parts"], cell, own_cells, here.cell, KELVIN * options["temperature"],
-                      get_engine(options["engine"]).name)
     inputs = (*structure.sources, frames.name)
     return Planning(work, numbers, min(8, block_size(len(numbers))), ligand, options["temperature"], inputs)
 
@@ -264,13 +214,11 @@ def merge(planning: Planning, results: Iterable[Arrays] | Run, partial: bool = F
     if work.cell is not None:
         cell = Cell(cells.mean)
         lattice = work.in_cell(cell)
-    numbers = planning.numbers[: blocks.count]
-    step = f", every {numbers.step}" if numbers.step > 1 else ""
     made = Provenance(
         quantity=f"free energy of {planning.ligand.name}", method="implicit ligand sampling",
         interaction=f"Lennard-Jones to {work.sums[0].cutoff:g} A", boundary="open" if cell is None else "periodic",
         cutoff=work.sums[0].cutoff, precision="single", engine=work.engine, inputs=planning.inputs,
-        frames=f"{len(numbers)}: {numbers[0]} to {numbers[-1]}{step}", zero="the molecule in vacuum",
+        frames=frames_text(planning.numbers[: blocks.count]), zero="the molecule in vacuum",
         cell=None if cell is None else tuple(cell.vectors.reshape(-1).tolist()))
     grids = {"mean": Grid(lattice, free.astype(np.float32), "kcal/mol", planning.temperature, provenance=made)}
     error = None

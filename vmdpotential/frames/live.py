@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from vmdpotential import progress
 from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Grid
+from vmdpotential.io.trajectories.frames import Change
 from vmdpotential.maps import MapOptions, plan_map
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.prepare.follow import Follower
 
 Made = TypeVar("Made")
 
@@ -42,8 +42,10 @@ class LiveMap:
     options : MapOptions
     fixed_cell : bool
         Whether frames keep the structure's cell, instead of having their own.
-    follow : Follower, optional
-        Of a completed structure, what makes its positions from those of the atoms that frames have.
+    changes : sequence of function
+        What makes positions and cell of the structure from those of the atoms that frames have, one after another.
+    atoms : int, optional
+        How many atoms frames have; as the structure unless given.
 
     Raises
     ------
@@ -52,8 +54,10 @@ class LiveMap:
     """
 
     def __init__(self, structure: Structure, options: MapOptions, *, fixed_cell: bool = False,
-                 follow: Follower | None = None) -> None:
-        self._follow = follow
+                 changes: Sequence[Change] = (), atoms: int | None = None) -> None:
+        self._changes = changes
+        #: How many atoms a frame has.
+        self.atoms = len(structure) if atoms is None else atoms
         plan, result = plan_map(structure, options, margin=min(MARGIN, PART * options.padding), soon=0.0)
         #: The map of the structure as it was given.
         self.first = plan.grid(result)
@@ -64,11 +68,6 @@ class LiveMap:
         #: How often it was planned.
         self.plans = 1
 
-    @property
-    def atoms(self) -> int:
-        """How many atoms a frame has."""
-        return len(self._plan.structure) if self._follow is None else self._follow.atoms
-
     def update(self, positions: NDArray[np.float64], cell: Cell | None = None) -> Grid:
         """Return the map of all atoms at other positions (N, 3), A, in a cell: the structure's unless given.
 
@@ -78,12 +77,13 @@ class LiveMap:
             For other atoms than the structure's, or a position that is no number.
         """
         if np.shape(positions) != (self.atoms, 3):
-            raise InputError(f"a frame of {len(positions)} atoms for a map of {self.atoms}", "start it anew")
+            raise InputError(f"a frame of {len(positions)} atoms for a map of {self.atoms}", "start a map of these")
         if not np.isfinite(positions).all():
             raise InputError("a coordinate is not a number")
-        if self._follow is not None:
-            positions = self._follow(positions)
         cell = self._cell or cell or self._plan.structure.cell
+        for change in self._changes:
+            positions, cell = change(positions, cell)
+        positions = self._plan.whole(positions, cell)
         if not self._plan.fits(positions, cell):
             self._plan = self._plan.again(positions, cell)
             self.plans += 1

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from vmdpotential.execution.blocks import folder_of
 from vmdpotential.parameters import Option
@@ -23,15 +23,15 @@ class Execution:
         "a Dask cluster can run code on it as you", viewer=False, metavar="ADDRESS")] = ""
     folder: Path | None = None
 
-    def beside(self, output: Path | None) -> Path | None:
-        """Return the folder for the blocks of an output.
+    def keeping(self, output: Path | None) -> Self:
+        """Return the same with a folder for the blocks of an output.
 
         Raises
         ------
         UsageError
             When blocks are to be used again, and there is no such folder.
         """
-        return folder_of(output, self.resume)
+        return replace(self, folder=folder_of(output, self.resume))
 
     @property
     def blocks(self) -> dict[str, Any]:

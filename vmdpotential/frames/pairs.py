@@ -18,6 +18,7 @@ from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import block_size, run_blocks
 from vmdpotential.execution.work import Arrays, Needs, Work
 from vmdpotential.frames.cells import CellFrames
+from vmdpotential.frames.options import PartialExecution
 from vmdpotential.io.trajectories.frames import Frame
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.energy import Between, by_residue
@@ -132,18 +133,15 @@ class PairCounts(Work):
                 "counts": np.array([one.counts for one in counts])}
 
 
-def over_frames(work: PairEnergies | PairCounts, add: Callable[[Arrays], None], partial: bool = False,
-                **blocks: Any) -> bool:
+def over_frames(work: PairEnergies | PairCounts, add: Callable[[Arrays], None], execution: PartialExecution) -> bool:
     """Compute all frames, and give the results of blocks to `add`, in the order of the frames.
 
     Parameters
     ----------
     work : Work
     add : callable
-    partial : bool
-        Whether a KeyboardInterrupt after the first block ends the frames there.
-    **blocks
-        Where blocks of frames are computed and kept, see :func:`vmdpotential.execution.blocks.run_blocks`.
+    execution : PartialExecution
+        With `partial`, a KeyboardInterrupt after the first block ends the frames there.
 
     Returns
     -------
@@ -156,19 +154,19 @@ def over_frames(work: PairEnergies | PairCounts, add: Callable[[Arrays], None], 
         When a structure alone is to be resumed.
     """
     numbers = work.frames.numbers()
-    if blocks.get("resume") and not work.frames.source.portable:
+    if execution.resume and not work.frames.source.portable:
         raise UsageError("resume", "goes on over the frames of a trajectory", "give its file after the structure's")
     if len(numbers) == 1:  # planned and computed at once
         add(work.over(work.frames.part(numbers)))
         return True
     work.plan()
     size = block_size(len(numbers), len(work.frames.first.positions))
-    results, first = iter(run_blocks(work, numbers, size=size, **blocks)), True
+    results, first = iter(run_blocks(work, numbers, size=size, **execution.blocks)), True
     while True:
         try:
             found = next(results, None)
         except KeyboardInterrupt:
-            if partial and not first:
+            if execution.partial and not first:
                 return False
             raise
         if found is None:

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution.blocks import piece_size, run_blocks
-from vmdpotential.execution.work import Needs, Work
+from vmdpotential.execution.work import MergingWork, Needs
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import Execution
 from vmdpotential.frames.statistics import BLOCKS, as_equal, uncertainty
@@ -189,7 +189,7 @@ def period_of(cell: Cell, axis: int, where: str = "") -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Profiles(Work):
+class Profiles(MergingWork):
     """What is computed of each frame, and of blocks of frames; small, and pickled to where it is computed.
 
     Parameters
@@ -449,7 +449,7 @@ def profile(structure: Structure, trajectory: Frames | None = None, options: Pro
         start, coulomb_constant(asked.unit, asked.temperature), asked.slab_correction)
     numbers = frames.numbers()
     found = [work.block(numbers)] if trajectory is None else list(run_blocks(
-        work, numbers, size=max(1, len(numbers) // BLOCKS), piece=piece_size(len(structure)),
+        work, numbers, size=max(1, len(numbers) // BLOCKS), piece=piece_size(len(structure)), merge=work.merge,
         **(execution or Execution()).blocks))
     result = _result(work, found, names, zero if isinstance(zero, str) else "region", asked.unit)
     return replace(result, medium=stated_medium(result.medium, structure))

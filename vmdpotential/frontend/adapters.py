@@ -26,7 +26,8 @@ from vmdpotential.parameters import Command, Parameter, Report
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from vmdpotential.io.trajectories.frames import Loaded
+    from vmdpotential.io.structures.symmetry import Copies
+    from vmdpotential.io.trajectories.frames import Change, Loaded
     from vmdpotential.molecule.structure import Structure
     from vmdpotential.orbitals.wavefunction import Wavefunction
 
@@ -84,7 +85,8 @@ def trajectory_of(command: Command) -> Parameter | None:
     return next((p for p in command.parameters if kind(p) == "trajectory"), None)
 
 
-def with_frames(command: Command, values: dict[str, Any], read: Callable[[], Loaded]) -> None:
+def with_frames(command: Command, values: dict[str, Any], read: Callable[[], Loaded],
+                changes: Sequence[Change] = ()) -> None:
     """Put the frames that a viewer holds into a command's values, where some were asked for or are needed.
 
     Parameters
@@ -94,13 +96,15 @@ def with_frames(command: Command, values: dict[str, Any], read: Callable[[], Loa
         By the names of parameters; `frames` among them, as it was typed, says which.
     read : function
         Reads all frames.
+    changes : sequence of function
+        What makes frames of the structure from these, where it is of copies.
     """
     trajectory = trajectory_of(command)
     if trajectory is None or not (trajectory.required or "frames" in values):
         return
     (frames,) = [p for p in command.parameters if p.name == "frames"]
     chosen = frames.convert(values.pop("frames")) if "frames" in values else slice(None)
-    values[trajectory.name] = replace(read(), frames=chosen)
+    values[trajectory.name] = replace(read(), frames=chosen, changes=tuple(changes))
 
 
 @lru_cache(maxsize=1)
@@ -147,10 +151,11 @@ def describe(parameter: Parameter) -> str:
     return parameter.option.help + (f", {parameter.option.unit}" if parameter.option.unit else "")
 
 
-def copied(values: dict[str, Any], structure: Structure, file: Path | None = None) -> Structure | None:
-    """Return the assembly or the cell that is asked for in values, which are then without it; None unless it is.
+def copies(values: dict[str, Any], structure: Structure, file: Path | None = None) -> Copies | None:
+    """Return what makes the assembly or the cell that is asked for in values, which are then without it.
 
-    A viewer makes an object of it and runs the command on that, so that what is computed is shown.
+    A viewer makes an object of the copies and runs the command on that, so that what is computed is shown. None where
+    neither is asked for.
 
     Parameters
     ----------
@@ -163,14 +168,12 @@ def copied(values: dict[str, Any], structure: Structure, file: Path | None = Non
     Raises
     ------
     UsageError, InputError
-        See :func:`vmdpotential.commands.options.copies`.
+        See :meth:`vmdpotential.commands.options.CopyOptions.copies`.
     """
-    from vmdpotential.commands.options import copies
+    from vmdpotential.commands.options import CopyOptions
 
-    assembly, expand = values.pop("assembly", ""), values.pop("expand", "no")
-    if not assembly and expand == "no":
-        return None
-    return copies(structure, structure if file is None else file, assembly, expand)
+    symmetry = CopyOptions(assembly=values.pop("assembly", ""), expand=values.pop("expand", "no"))
+    return symmetry.copies(structure, structure if file is None else file)
 
 
 def results(report: Report) -> list[tuple[str, Any]]:
@@ -219,6 +222,18 @@ def with_surface(structure: Structure) -> NDArray[np.bool_]:
         return np.ones(len(structure), bool)
     joined = solute & (np.bincount(structure.residue_index)[structure.residue_index] > 1)
     return joined if joined.any() else solute
+
+
+def same_molecules(one: Structure, other: Structure) -> bool:
+    """Return whether two structures have atoms of the same names and charges, wherever these are.
+
+    A mutation or another state of protonation may keep the number of atoms that a viewer shows.
+    """
+    if len(one) != len(other) or (one.charges is None) != (other.charges is None):
+        return False
+    alike = all(np.array_equal(getattr(one, name), getattr(other, name))
+                for name in ("residue_names", "atom_names", "elements"))
+    return alike and (one.charges is None or np.array_equal(one.charges, other.known_charges))
 
 
 def surface_range(grid: Grid, structure: Structure | None) -> Range:

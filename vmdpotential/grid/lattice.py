@@ -185,6 +185,10 @@ class Lattice:
         nx, ny, nz = (int(n) for n in high - low)
         return Lattice(self.origin + self.spacing * low, self.spacing, (nx, ny, nz))
 
+    def stretched(self, along: Floats) -> Lattice:
+        """Return the lattice with all coordinates longer by factors along x, y and z (3,)."""
+        return Lattice(self.origin * along, self.spacing * along, self.shape)
+
     def every(self, step: int) -> Lattice:
         """Return one node of every `step` along each axis, beginning with the first."""
         nx, ny, nz = (-(-n // step) for n in self.shape)

@@ -21,18 +21,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from vmdpotential import memory, progress
 from vmdpotential.interactions.screened_coulomb import WATER
 from vmdpotential.ions.counts import Species
-from vmdpotential.ions.moves import Floats, Integers, Neighbours, around
+from vmdpotential.ions.moves import Floats, FreeSites, Integers, around
 from vmdpotential.ions.potential import quiet
-
-if TYPE_CHECKING:
-    from vmdpotential.engines import ChargePotential
 
 #: Dielectric constant of the medium unless one is given.
 DIELECTRIC = WATER
@@ -92,28 +89,21 @@ class Metropolis:
 
     Parameters
     ----------
-    sites : (W, 3) float64, A
-    fixed : (W,) float64, e/A
-        Potential at the sites of all but the ions.
+    free : FreeSites
+        Where they may go.
     placed : (K,) int64
         A site for each ion that all distances allow; changed in place.
     species : sequence of K Species
-    apart : (S, S) float64, A
-        Least distance of two ions' centres, by their sizes.
     sizes : (K,) int64
-    barred : (S, W) bool
-        Sites that ions of a size never take.
-    neighbours : Neighbours
-    pair : ChargePotential
     factor : float
         C/kT, A/e^2.
     """
 
-    def __init__(self, sites: Floats, fixed: Floats, placed: Integers, species: Sequence[Species], apart: Floats,
-                 sizes: Integers, barred: np.ndarray[Any, np.dtype[np.bool_]], neighbours: Neighbours,
-                 pair: ChargePotential, factor: float) -> None:
+    def __init__(self, free: FreeSites, placed: Integers, species: Sequence[Species], sizes: Integers,
+                 factor: float) -> None:
+        sites, fixed, pair, barred = free.sites, free.fixed, free.pair, free.barred
         self.sites, self.fixed, self.placed, self.factor = sites, fixed, placed, factor
-        self._pair, self._neighbours, self._apart = pair, neighbours, apart
+        self._pair, self._neighbours, self._apart = pair, free.neighbours, free.apart
         self._sizes, self._barred = np.asarray(sizes, np.int64), barred
         self._charges = np.array([float(ion.charge) for ion in species])
         kinds = {ion: row for row, ion in enumerate(dict.fromkeys(species))}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -12,7 +13,7 @@ from vmdpotential import progress
 from vmdpotential.ions.potential import SitePotential, quiet
 
 if TYPE_CHECKING:
-    from vmdpotential.engines import ChargePotential
+    from vmdpotential.engines.charges import ChargePotential
     from vmdpotential.ions.counts import Species
 
 Floats = NDArray[np.float64]
@@ -32,6 +33,31 @@ class Neighbours(Protocol):
         """Return the sites closer than a distance (A) to any image of a site, with itself."""
 
 
+@dataclass(frozen=True, eq=False)
+class FreeSites:
+    """Where ions may go.
+
+    Parameters
+    ----------
+    sites : (W, 3) float64, A
+    fixed : (W,) float64, e/A
+        Potential at the sites of all but the ions.
+    apart : (S, S) float64, A
+        Least distance of two ions' centres, by their sizes.
+    barred : (S, W) bool
+        Sites that ions of a size never take.
+    neighbours : Neighbours
+    pair : ChargePotential
+    """
+
+    sites: Floats
+    fixed: Floats
+    apart: Floats
+    barred: NDArray[np.bool_]
+    neighbours: Neighbours
+    pair: ChargePotential
+
+
 def around(site: int, size: int, apart: Floats, neighbours: Neighbours) -> list[Integers]:
     """Return, for ions of each size, the sites that are too close to an ion of some size at a site."""
     distances = apart[size].tolist()
@@ -39,8 +65,8 @@ def around(site: int, size: int, apart: Floats, neighbours: Neighbours) -> list[
     return [found[distance] for distance in distances]
 
 
-def improve(phi: SitePotential, placed: Integers, species: Sequence[Species], apart: Floats, sizes: Integers,
-            neighbours: Neighbours, pair: ChargePotential) -> tuple[int, float]:
+def improve(phi: SitePotential, placed: Integers, species: Sequence[Species], sizes: Integers,
+            free: FreeSites) -> tuple[int, float]:
     """Move ions to free sites where their energy is lower, until none gains; return how many moves, and the gain.
 
     In the order they were placed, again and again, each ion goes to the site where its energy with all that is
@@ -54,12 +80,9 @@ def improve(phi: SitePotential, placed: Integers, species: Sequence[Species], ap
     placed : (K,) int64
         The site of each ion; changed in place.
     species : sequence of K Species
-    apart : (S, S) float64, A
-        Least distance of the centres of two ions, by their sizes.
     sizes : (K,) int64
-        The size of each ion, as a row of `apart`.
-    neighbours : Neighbours
-    pair : ChargePotential
+        The size of each ion, as a row of `free.apart`.
+    free : FreeSites
 
     Returns
     -------
@@ -67,6 +90,7 @@ def improve(phi: SitePotential, placed: Integers, species: Sequence[Species], ap
     gain : float, e^2/A
         By how much the energy of all fell.
     """
+    apart, neighbours, pair = free.apart, free.neighbours, free.pair
     charge = np.array([float(ion.charge) for ion in species])
     size, sign = abs(charge), np.sign(charge)
     reach = np.maximum(REACH * size, apart[sizes].max(1))

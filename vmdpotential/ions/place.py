@@ -154,7 +154,7 @@ class _Placer:
         kinds = Kinds(structure, options.naming, options.templates or {}, options.cation, options.anion, options.salt,
                       options.ions)
         self.written, self.templates = kinds.written, kinds.templates
-        structure.require_whole_cell("expand it to the cell and solvate it first")
+        structure.require_whole_cell("use {expand cell}")
         self.residues, self.oxygens = water_sites(structure)
         check_neutral(structure, self.residues)
         water, there = is_water(structure), is_ion(structure)

@@ -24,13 +24,14 @@ from vmdpotential.errors import NoRoomError, UsageError
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.ions.counts import Species
 from vmdpotential.ions.montecarlo import Metropolis, Sampling
-from vmdpotential.ions.moves import EQUAL, REACH, around, improve
+from vmdpotential.ions.moves import EQUAL, REACH, FreeSites, around, improve
 from vmdpotential.ions.potential import SitePotential
 from vmdpotential.methods.points import request_at, sum_at
 from vmdpotential.molecule.cell import Cell
 
 if TYPE_CHECKING:
-    from vmdpotential.engines import ChargePotential, Engine, Waiting
+    from vmdpotential.engines import Engine
+    from vmdpotential.engines.charges import ChargePotential, Waiting
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -246,6 +247,11 @@ class Candidates:
         """Potential at the sites of the solute and the ions that are there, e/A."""
         return self.potential_at(self.sites)
 
+    @cached_property
+    def free(self) -> FreeSites:
+        """Where ions may go, and what acts on them there."""
+        return FreeSites(self.sites, self.fixed, self.apart, self.barred, self.neighbours, self.pair)
+
     def potential_at(self, points: Floats) -> Floats:
         """Return the potential at points of the solute and the ions that are there, e/A."""
         around = self.around
@@ -347,10 +353,9 @@ def choose_sites(
     chosen = np.array(placed, np.int64)
     moves, gain, sampling = 0, 0.0, None
     if phi is not None and refine:
-        moves, gain = improve(phi, chosen, species, apart, sizes, neighbours, pair)
+        moves, gain = improve(phi, chosen, species, sizes, candidates.free)
     if method == "monte-carlo":
-        sampling = Metropolis(sites, candidates.fixed, chosen, species, apart, sizes, candidates.barred, neighbours,
-                              pair, factor).run(sweeps, generator)
+        sampling = Metropolis(candidates.free, chosen, species, sizes, factor).run(sweeps, generator)
     fixed = candidates.potential_at(sites[chosen]) if method == "random" else candidates.fixed[chosen]
     return Sites(candidates.rows[chosen], tuple(species), sites[chosen], fixed, moves, gain, sampling)
 

@@ -16,9 +16,11 @@ from vmdpotential.engines import PointSum, get_engine
 from vmdpotential.engines.result import Solvated
 from vmdpotential.errors import UsageError
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
+from vmdpotential.maps.medium import Medium
 from vmdpotential.maps.options import MapOptions, SumOptions
 from vmdpotential.maps.places import lay_lattice
 from vmdpotential.maps.plan import plan_map
+from vmdpotential.maps.solute import in_continuum
 from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.results import Columns, Tabular
@@ -96,6 +98,7 @@ def binding_energy(structure: StructureLike, first: Selection, second: Selection
     if (parameters or {}).get("nonlinear"):
         raise UsageError("set", "the energies of parts add up by the linear equation alone", "leave out nonlinear")
     both = a | b
+    structure = in_continuum(structure, both, Medium.continuum())[0]
     lattice = lay_lattice(structure, structure.positions[both], None, spacing, PADDING)
 
     def solved(atoms: NDArray[np.bool_], sources: NDArray[np.bool_]) -> tuple[NDArray[np.float64], Solvated]:

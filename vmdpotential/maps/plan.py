@@ -22,12 +22,14 @@ from vmdpotential.maps.interaction import bind, check_tolerance, medium_of_sum
 from vmdpotential.maps.medium import Medium, stated_medium
 from vmdpotential.maps.options import TOLERANCE, MapOptions
 from vmdpotential.maps.places import choose_cell, lay_lattice
+from vmdpotential.maps.solute import in_continuum
 from vmdpotential.maps.solution import solution_of
 from vmdpotential.methods import Charges, Method, Planned, Request, accuracy
 from vmdpotential.methods.slabs import Sink, by_slabs
 from vmdpotential.molecule.cell import SAME, Cell, same_cell
 from vmdpotential.molecule.selection import is_solvated, is_water, named_selection, select
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.molecule.whole import Complex
 from vmdpotential.units import coulomb_constant
 
 log = logging.getLogger(__name__)
@@ -55,6 +57,8 @@ class MapPlan:
         Of the maps.
     margin : float, A
         Of the box around the atoms of an open boundary.
+    together : Complex or None
+        Of a continuum, what makes molecules whole that a periodic cell splits.
     """
 
     structure: Structure
@@ -68,6 +72,11 @@ class MapPlan:
     medium: Medium
     provenance: Provenance
     margin: float
+    together: Complex | None = None
+
+    def whole(self, positions: NDArray[np.float64], cell: Cell | None) -> NDArray[np.float64]:
+        """Return positions (N, 3), A, as the medium has them: in a continuum molecules are whole."""
+        return positions if self.together is None else self.together(positions, cell)
 
     def fits(self, positions: NDArray[np.float64], cell: Cell | None) -> bool:
         """Tell whether the plan is for atoms at these positions (N, 3), A, and for their cell."""
@@ -132,7 +141,7 @@ def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | No
     in_water_twice = medium.replaces_water and not medium.method and is_solvated(structure)
     constant = medium.constant(unit)
     cell = choose_cell(structure, options.summation, options.boundary)
-    chosen = select(structure, options.atoms)
+    structure, chosen, together = in_continuum(structure, options.atoms, medium)
     if in_water_twice and is_water(structure)[chosen].any():
         log.warning(Words("%s: water is among the charges and around them, and screens twice; {atoms solute} leaves "
                           "it to the medium"), structure.where)
@@ -193,7 +202,8 @@ def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | No
     if errors is not None:
         provenance = replace(provenance, error=errors.everywhere, error_away=errors.away, error_field=errors.field,
                              error_field_away=errors.field_away)
-    return MapPlan(structure, chosen, own, summing, request, plan, backend, options, medium, provenance, margin), result
+    return MapPlan(structure, chosen, own, summing, request, plan, backend, options, medium, provenance, margin,
+                   together), result
 
 
 def _counted(request: Request, positions: NDArray[np.float64],

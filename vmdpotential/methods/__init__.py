@@ -243,6 +243,10 @@ class Refusal:
         return self.error(f"the method {method}: {self.reason}", self.cure)
 
 
+_NO_MAPS = Refusal("makes no maps", "use another {method}")
+_NO_POINTS = Refusal("makes maps alone, no sums at points", "use another {method}")
+
+
 class Planned(abc.ABC):
     """What a method's plan of a map offers; :class:`Plan` is that of an engine's sum.
 
@@ -469,11 +473,11 @@ class Method(abc.ABC):
 
     def plan(self, request: Request, engine: Engine) -> Planned:
         """Return the plan of a map; raises where the sum cannot be done."""
-        raise NotImplementedError
+        raise _NO_MAPS.as_error(self.name)
 
     def plan_points(self, request: Request, engine: Engine) -> PointPlan:
         """Return the plan of a sum at points; raises where the sum cannot be done."""
-        raise NotImplementedError
+        raise _NO_POINTS.as_error(self.name)
 
     def closed_form(self, engine: Engine) -> tuple[float, float] | None:
         """Return the relative error of a case with a closed form, and its limit, where a method does not superpose."""
@@ -509,8 +513,7 @@ class Method(abc.ABC):
         name = request.interaction.interaction.name
         target = "points" if request.at_points else "grid"
         if target not in self.targets:
-            return Refusal("makes no maps" if target == "grid" else "makes maps alone, no sums at points",
-                           "use another {method}")
+            return _NO_POINTS if request.at_points else _NO_MAPS
         if request.boundary not in self.boundaries:
             return Refusal(f"cannot do a boundary that is {request.boundary}{self.boundary_reason}",
                            f"use {' or '.join(f'{{boundary {b}}}' for b in self.boundaries)}, or another {{method}}")

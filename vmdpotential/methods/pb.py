@@ -35,6 +35,9 @@ Floats = NDArray[np.float64]
 #: Seconds that a node and an atom take (measured).
 SECONDS, ATOM = 6e-7, 5e-5
 
+#: Parameters of a membrane.
+SLAB = ("membrane", "membrane_centre", "membrane_inside")
+
 #: Around the molecule where values at points are needed, A: farther points have those of a coarser lattice.
 PADDING = 6.0
 
@@ -246,6 +249,8 @@ class ContinuumMethod(Method):
         if request.solution.values["nonlinear"] not in (0, 1):
             return Refusal("solves the linear equation (nonlinear=0) or the full one (nonlinear=1)",
                            "choose one by {set}")
+        if request.solution.values.get("gaussian", 0.0) and request.solution.values.get("membrane", 0.0):
+            return Refusal("has no smooth permittivity in a membrane", "leave out gaussian or membrane in {set}")
         return None
 
     def medium(self, request: Request, dielectric: float, temperature: float) -> str:
@@ -256,16 +261,19 @@ class ContinuumMethod(Method):
         if values.get("membrane", 0.0):
             salts.append(f"a membrane of {values['membrane']:g} A")
         salts += [f"{molar:.3g} M {name}" for name, molar in named(values).items() if molar > 0]
+        smooth = [f"Gaussian densities of {values['gaussian']:g} radii"] if values.get("gaussian", 0.0) else []
         return ", ".join(["continuum (Poisson-Boltzmann)", *(salts or ["no salt"]), f"dielectric {dielectric:g}",
-                          f"{values.get('inside', 0.0):g} inside"])
+                          f"{values.get('inside', 0.0):g} inside", *smooth])
 
     def sums(self, request: Request, summed: Bound) -> str:
         """Return the equation with its parameters."""
         solution = request.solution
         assert solution is not None
-        kind, values_of_slab = "full" if solution.values["nonlinear"] else "linear", solution.values.get("membrane", 0)
+        kind, smooth = "full" if solution.values["nonlinear"] else "linear", solution.values.get("gaussian", 0.0)
+        hidden = ("nonlinear", "probe" if smooth else "gaussian",
+                  *([] if solution.values.get("membrane", 0.0) else SLAB))
         values = ", ".join(f"{q.name} {solution.values[q.name]:g} {q.unit}".strip() for q in self.quantities
-                           if q.name != "nonlinear" and (values_of_slab or not q.name.startswith("membrane")))
+                           if q.name not in hidden)
         values += "".join(f", {name} {molar:g} M" for name, molar in named(solution.values).items())
         return f"poisson_boltzmann ({kind}, radii {solution.source}, {values})"
 
@@ -278,6 +286,8 @@ class PoissonBoltzmann(ContinuumMethod):
     targets = ("grid", "points")
     quantities = (
         *ContinuumMethod.quantities,
+        Quantity("gaussian", "", 0.0, 0.0, 2.0, "width of each atom's Gaussian density over its radius, such as 0.93, "
+                 "for a smooth permittivity; 0: a sharp surface"),
         Quantity("membrane", "A", 0.0, 0.0, 1000.0, "thickness of a slab across z in the place of the water; 0: none"),
         Quantity("membrane_centre", "A", 0.0, -1e5, 1e5, "z of the slab's centre"),
         Quantity("membrane_inside", "", 2.0, 1.0, 200.0, "relative permittivity of the slab"),

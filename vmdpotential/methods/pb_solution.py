@@ -18,6 +18,7 @@ from vmdpotential.continuum.interpolation import Smooth
 from vmdpotential.continuum.ions import ions_of, strength
 from vmdpotential.continuum.molecule import Continuum, Floats, Membrane, Sum
 from vmdpotential.engines import Engine, PointSum
+from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Lattice, bounds
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.interactions.screened_coulomb import INTERACTION as SCREENED
@@ -39,6 +40,9 @@ START = 1e-5
 #: What extrapolated errors of potentials and energies are multiplied by: so that at most one in twenty of 50 structures
 #: has a larger error (scripts/pb_errors.py).
 SAFETY, ENERGY_SAFETY = 0.8, 1.5
+
+#: Times larger is the error of the energy of a smooth permittivity, whose rise next to charges coarse lattices miss.
+SMOOTH = 2.0
 
 #: Of the sum of charges at nodes; far from the molecule their potential is summed from nodes of this spacing, A.
 TOLERANCE, CLUSTERS = 1e-5, 5.0
@@ -167,8 +171,9 @@ class TwoLattices:
 
     def energy_error(self) -> float:
         """Return the error of the sum of the energies of solvation, kT."""
-        return _energy_error(0.5 * self.continuum.charges * (self.reaction - self.far.reaction(self._coarse)),
-                             self.ratio)
+        found = _energy_error(0.5 * self.continuum.charges * (self.reaction - self.far.reaction(self._coarse)),
+                              self.ratio)
+        return SMOOTH * found if self.continuum.gaussian else found
 
     @property
     def _part(self) -> tuple[slice, slice, slice]:
@@ -196,15 +201,26 @@ class TwoLattices:
 
 
 def described(told: Solution, positions: Floats, charges: Floats) -> Continuum:
-    """Return the continuum of a request, for charges in e."""
+    """Return the continuum of a request, for charges in e.
+
+    Raises
+    ------
+    InputError
+        For charged atoms without a density, which a permittivity without a sharp surface needs.
+    """
     values, ions = told.values, ions_of(told.values)
+    bare = int(((charges != 0) & (told.radii <= 0)).sum()) if values.get("gaussian", 0.0) else 0
+    if bare:
+        raise InputError(f"{bare} charged atoms have no radius, and no density with {{set gaussian}}",
+                         "choose other {radii}, or leave out gaussian")
     half, centre = 0.5 * values.get("membrane", 0.0), values.get("membrane_centre", 0.0)
     full = np.array([(z, c * z * z) for z, c in ions] if values["nonlinear"] else []).reshape(-1, 2)
     full[:, 1] /= max(1e-30, full[:, 1].sum())
     return Continuum(positions, charges, told.radii, coulomb_constant("kT/e", told.temperature), values["inside"],
                      told.dielectric, values["probe"], values["ion_radius"],
                      1 / debye_length(strength(ions), told.temperature, told.dielectric), full,
-                     Membrane(centre - half, centre + half, values["membrane_inside"]) if half else None)
+                     Membrane(centre - half, centre + half, values["membrane_inside"]) if half else None,
+                     values.get("gaussian", 0.0))
 
 
 def around(fine: Lattice, continuum: Continuum) -> tuple[Lattice, int, int]:

@@ -40,6 +40,10 @@ class Picked(str):
         return Picked, (str(self), self.rows)
 
 
+#: Residue names of the ions of which salts in water mostly are.
+_SALT = frozenset(name for name, ion in IONS.items()
+                  if ion.element in ("Li", "Na", "K", "Rb", "Cs", "F", "Cl", "Br", "I"))
+
 #: What is taken wherever atoms are selected: text, or indices or a mask (N,) of the structure's atoms.
 Selection = str | NDArray[Any]
 
@@ -98,6 +102,11 @@ def is_ion(structure: Structure) -> Mask:
     """Return which atoms, (N,) bool, are monatomic ions: alone in a residue of an ion's name."""
     single = np.diff(structure.residue_starts) == 1
     return _spread(structure, single & _per_residue(structure, IONS))
+
+
+def is_salt(structure: Structure) -> Mask:
+    """Return which atoms, (N,) bool, are ions of the alkali metals and the halogens, which a molecule rarely binds."""
+    return is_ion(structure) & named(structure.residue_names, _SALT)
 
 
 def is_protein(structure: Structure) -> Mask:

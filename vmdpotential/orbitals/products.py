@@ -8,13 +8,11 @@ left out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cache
-
 import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
+from vmdpotential.engines.gaussians import Gaussians, hermite
 from vmdpotential.orbitals.shells import in_monomials, monomials
 from vmdpotential.orbitals.wavefunction import Wavefunction
 
@@ -26,48 +24,6 @@ NEGLIGIBLE = 1e-8
 
 #: Pairs of primitives whose products are made at once.
 _TOGETHER = 4096
-
-
-@dataclass(frozen=True, eq=False)
-class Gaussians:
-    """Charges: derivatives of Gaussians exp(-p (r - P)^2).
-
-    Parameters
-    ----------
-    centres, exponents : (G, 3) and (G,) float64, bohr and bohr^-2
-    orders : (G,) int64
-        Largest number of derivatives of each.
-    starts : (G,) int64
-        Where the coefficients of each begin.
-    coefficients : (C,) float64
-        Of each, by t + u + v (:func:`hermite`).
-    """
-
-    centres: Floats
-    exponents: Floats
-    orders: Integers
-    starts: Integers
-    coefficients: Floats
-
-    def sizes(self, largest: float) -> Floats:
-        """Return the largest coefficient of each, (G,), as that of a derivative by r times the root of its exponent,
-        or of the `largest` exponent.
-        """
-        totals = np.array([sum(tuv) for tuv in hermite(int(self.orders.max(initial=0)))], np.int64)
-        counts = np.diff(np.append(self.starts, len(self.coefficients)))
-        owner = np.repeat(np.arange(len(counts)), counts)
-        of_each = totals[np.arange(len(owner)) - self.starts[owner]]
-        found = np.zeros(len(counts))
-        np.maximum.at(found, owner, np.abs(self.coefficients) * np.minimum(self.exponents, largest)[owner]
-                      ** (of_each / 2))
-        return found
-
-
-@cache
-def hermite(order: int) -> tuple[tuple[int, int, int], ...]:
-    """Return all (t, u, v) with a sum of at most `order`, by their sum."""
-    return tuple((t, u, total - t - u) for total in range(order + 1) for t in range(total + 1)
-                 for u in range(total - t + 1))
 
 
 def gaussians(wavefunction: Wavefunction) -> Gaussians:

@@ -13,7 +13,7 @@ for each of them. They sum to the total.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +23,8 @@ from vmdpotential.engines import PreparedPoints, get_engine
 from vmdpotential.engines.pairs import Atoms, PairSum, PreparedPairs
 from vmdpotential.errors import InputError, TaskError, UsageError
 from vmdpotential.interactions.pairs import PairPotential
-from vmdpotential.maps import check_tolerance
+from vmdpotential.maps import LEAST_TOLERANCE, check_tolerance
+from vmdpotential.maps.options import Engine
 from vmdpotential.methods import Method, PointPlan, Request
 from vmdpotential.methods.accuracy import Attempt, until_within
 from vmdpotential.methods.points import START, exact_values, plan_points, relative, request_at, sample
@@ -33,6 +34,7 @@ from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.potentials import ELECTROSTATICS, lennard_jones_energy, lennard_jones_rule, sums
+from vmdpotential.parameters import Option, changed, takes_fields
 from vmdpotential.results import Columns, Tabular
 from vmdpotential.units import coulomb_constant
 
@@ -78,10 +80,26 @@ class Energies(Tabular):
         return self.coulomb + self.lennard_jones
 
 
-def interaction_energy(
-    structure: StructureLike, nonbonded: Nonbonded, a: Selection, b: Selection, *, electrostatics: str = "pme",
-    cutoff: float = 12.0, dielectric: float = 1.0, tolerance: float = TOLERANCE, engine: str = "auto",
-) -> Energies:
+@dataclass(frozen=True, kw_only=True)
+class EnergyOptions:
+    """How pairs are summed."""
+
+    electrostatics: Annotated[str, Option(
+        "Coulomb energies: with all images by a mesh (pme) or by waves (ewald: to 1e-9, slow), with a reaction field, "
+        "shifted to zero at the cutoff, or with a permittivity of 4 r", choices=ELECTROSTATICS)] = "pme"
+    cutoff: Annotated[float, Option(
+        "of Lennard-Jones, and of electrostatics but for pme and ewald", unit="A", low=1, high=1000)] = 12.0
+    dielectric: Annotated[float, Option(
+        "relative permittivity that divides Coulomb energies", above=0, high=1e6)] = 1.0
+    tolerance: Annotated[float, Option(
+        "largest relative rms error of the Coulomb energies of atoms, and of forces on them, by pme; measured in the "
+        "first frame", low=LEAST_TOLERANCE, high=0.1)] = TOLERANCE
+    engine: Engine = "auto"
+
+
+@takes_fields(EnergyOptions)
+def interaction_energy(structure: StructureLike, nonbonded: Nonbonded, a: Selection, b: Selection,
+                       options: EnergyOptions | None = None, **keywords: Any) -> Energies:
     """Return the energies of the atoms of one selection with another, in the frame of the structure.
 
     Parameters
@@ -92,15 +110,9 @@ def interaction_energy(
         Lennard-Jones parameters, exclusions and 1-4 pairs of its atoms.
     a, b : str or array
         Atoms, see :func:`vmdpotential.molecule.selection.select`.
-    electrostatics : {"pme", "ewald", "rf", "cutoff", "ddd"}
-        See :data:`vmdpotential.pairs.potentials.ELECTROSTATICS`.
-    cutoff : float, A
-        Of Lennard-Jones, and of electrostatics but for ``pme`` and ``ewald``.
-    dielectric : float
-        Relative permittivity by which Coulomb energies are divided.
-    tolerance : float
-        Of ``pme``: rms error of the Coulomb energies of atoms over their rms.
-    engine : str
+    options : EnergyOptions, optional
+    **keywords
+        Fields of :class:`EnergyOptions`.
 
     Raises
     ------
@@ -111,8 +123,7 @@ def interaction_energy(
     """
     structure = as_structure(structure)
     first, second = select(structure, a, "a"), select(structure, b, "b")
-    between = Between(structure, nonbonded, first, second, electrostatics=electrostatics, cutoff=cutoff,
-                      dielectric=dielectric, tolerance=tolerance, engine=engine)
+    between = Between(structure, nonbonded, first, second, changed(EnergyOptions, options, keywords))
     return between.run(structure.positions, structure.cell)
 
 
@@ -138,9 +149,10 @@ class Between:
     error: float | None = None
     error_forces: float | None = None
 
-    def __init__(self, structure: Structure, nonbonded: Nonbonded, a: ArrayLike, b: ArrayLike, *,
-                 electrostatics: str = "pme", cutoff: float = 12.0, dielectric: float = 1.0,
-                 tolerance: float = TOLERANCE, engine: str = "auto", forces: bool = False) -> None:
+    def __init__(self, structure: Structure, nonbonded: Nonbonded, a: ArrayLike, b: ArrayLike,
+                 options: EnergyOptions | None = None, *, forces: bool = False) -> None:
+        options = options or EnergyOptions()
+        electrostatics, cutoff = options.electrostatics, options.cutoff
         if electrostatics not in ELECTROSTATICS:
             raise UsageError("electrostatics", f"choose one of {', '.join(ELECTROSTATICS)}", value=electrostatics)
         if not 0 < cutoff < np.inf:
@@ -148,11 +160,11 @@ class Between:
         if len(nonbonded) != len(structure):
             raise InputError(f"parameters of {len(nonbonded)} atoms do not fit the structure, which has "
                              f"{len(structure)}")
-        self.engine = get_engine(engine)
+        self.engine = get_engine(options.engine)
         self.electrostatics, self.cutoff, self.forces = electrostatics, cutoff, forces
-        self.tolerance = check_tolerance(tolerance)
+        self.tolerance = check_tolerance(options.tolerance)
         self.known = structure.known_charges
-        self.charges = self.known * np.sqrt(coulomb_constant("kcal/mol/e", dielectric=dielectric))
+        self.charges = self.known * np.sqrt(coulomb_constant("kcal/mol/e", dielectric=options.dielectric))
         self.nonbonded = nonbonded
         count = len(structure)
         self.in_a, self.in_b = _mask(a, count), _mask(b, count)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Floats, Integers, Structure
 
 #: Sine of the least angle between the two arms of a frame.
@@ -41,7 +42,11 @@ class Follower:
         """Return what determines the positions."""
         return self.atoms, self._origins, self._added, self._frames, self._local
 
-    def __call__(self, positions: Floats) -> Floats:
+    def __call__(self, positions: Floats, cell: Cell | None = None) -> tuple[Floats, Cell | None]:
+        """Return positions (M, 3), A, of the completed structure's atoms for those (N, 3) of a frame, and its cell."""
+        return self.of_positions(positions), cell
+
+    def of_positions(self, positions: Floats) -> Floats:
         """Return positions (M, 3) of the completed structure's atoms for those (N, 3) of the atoms before, A."""
         result = np.asarray(positions, np.float64)[self._origins]
         if len(self._added):

@@ -5,8 +5,8 @@ a probe of that type at each node, dispersion and repulsion of the powers 12 and
 10, and what desolvation by the receptor's atoms costs; the maps ``e`` and ``d`` have the Coulomb energy of a unit
 charge and the desolvation of a unit charge. All pairs within :data:`CUTOFF` count but for ``e``, which has all.
 
-Hydrogen bonds are weaker away from the directions of the receptor's atoms (:mod:`vmdpotential.probes.bonds`); they are
-computed on the CPU. All maps are AutoGrid's to the rounding of its tables.
+Hydrogen bonds are weaker away from the directions of the receptor's atoms (:mod:`vmdpotential.probes.bonds`). All maps
+are AutoGrid's to the rounding of its tables.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.engines import Engine, LatticeSum
+from vmdpotential.engines.bonds import DONOR, ONE_PAIR, TWO_PAIRS, BondSum
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.interactions import Bound
 from vmdpotential.interactions.probe import DISPERSION, GAUSSIAN, SCREENED
 from vmdpotential.molecule.elements import fill
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.probes.bonds import DONOR, ONE_PAIR, TWO_PAIRS, Wells, bond_energies, directions
+from vmdpotential.probes.bonds import directions
 from vmdpotential.units import coulomb_constant
 
 Floats = NDArray[np.float64]
@@ -165,9 +166,8 @@ def autodock_maps(atoms: Receptor, lattice: Lattice, probes: Sequence[str], engi
     for probe in probes:
         if probe not in KINDS and probe not in (ELECTROSTATIC, DESOLVATION):
             raise UsageError("probe", f"AutoDock has the types {', '.join(KINDS)}, and the maps e and d", value=probe)
-    types = [(str(kind), np.flatnonzero(atoms.kinds == kind)) for kind in np.unique(atoms.kinds)]
     sums = _Sums(atoms, lattice, engine)
-    found, bonds = {}, _bonds(atoms, lattice, probes)
+    found, bonds = {}, _bonds(atoms, lattice, probes, engine)
     for number, probe in enumerate(probes):
         progress.report("probe maps", number / len(probes))
         if probe == ELECTROSTATIC:
@@ -177,9 +177,9 @@ def autodock_maps(atoms: Receptor, lattice: Lattice, probes: Sequence[str], engi
         else:
             kind = KINDS[probe]
             values = kind.solvation * sums.volumes() + kind.volume * sums.solvations() + bonds.get(probe, 0.0)
-            for name, rows in types:
-                if not _bonding(kind, KINDS[name]):
-                    values += sums.of(*_well(kind, KINDS[name], len(rows)), rows)
+            for other in sums.wells():
+                if not _bonding(kind, other):
+                    values += sums.well(kind, other)
         named = {ELECTROSTATIC: "Coulomb energy of a unit charge", DESOLVATION: "desolvation of a unit charge"}
         made = Provenance(quantity=named.get(probe, f"energy of a probe {probe}"), method="AutoDock 4 maps",
                           boundary="open", cutoff=None if probe == ELECTROSTATIC else CUTOFF, precision="single",
@@ -188,19 +188,12 @@ def autodock_maps(atoms: Receptor, lattice: Lattice, probes: Sequence[str], engi
     return found
 
 
-def _well(probe: Kind, atom: Kind, count: int) -> tuple[Bound, Floats]:
-    """Return the dispersion of a probe with a type of atoms, and the depth of each, (n,) kcal/mol."""
-    depth = DISPERSION_WEIGHT * float(np.sqrt(probe.depth * atom.depth))
-    rmin = (probe.rmin + atom.rmin) / 2
-    return DISPERSION.bind(rmin=rmin, smooth=SMOOTH, cap=CLAMP / depth, cutoff=CUTOFF), np.full(count, depth)
-
-
 def _bonding(probe: Kind, atom: Kind) -> bool:
     """Return whether a probe and an atom form a hydrogen bond."""
     return {probe.role, atom.role} == {"donor", "acceptor"}
 
 
-def _bonds(atoms: Receptor, lattice: Lattice, probes: Sequence[str]) -> dict[str, Floats]:
+def _bonds(atoms: Receptor, lattice: Lattice, probes: Sequence[str], engine: Engine) -> dict[str, Floats]:
     """Return the energies of hydrogen bonds (nx, ny, nz) of the probes that form some."""
     found: dict[str, Floats] = {}
     types = sorted(set(atoms.kinds.tolist()))
@@ -212,13 +205,19 @@ def _bonds(atoms: Receptor, lattice: Lattice, probes: Sequence[str]) -> dict[str
         if not chosen or kinds.max(initial=-1) < 0:
             continue
         acceptors = [[KINDS[name] if role == "acceptor" else KINDS[probe] for name in types] for probe in chosen]
-        wells = Wells(np.array([[kind.bond for kind in row] for row in acceptors]),
-                      BOND_WEIGHT * np.array([[kind.strength for kind in row] for row in acceptors]),
-                      np.array([KINDS[probe].pairs < 2 for probe in chosen]), SMOOTH, CLAMP, CUTOFF)
         bonding = directions(atoms.positions, atoms.kinds.tolist(), kinds)
-        energies = bond_energies(bonding, atoms.positions[bonding.rows], types_of_atoms[bonding.rows], wells, lattice)
+        energies = engine.bonds(BondSum(
+            lattice, atoms.positions[bonding.rows], bonding.kinds, bonding.directions, bonding.normals, bonding.powers,
+            types_of_atoms[bonding.rows], np.array([[kind.bond for kind in row] for row in acceptors]),
+            BOND_WEIGHT * np.array([[kind.strength for kind in row] for row in acceptors]),
+            np.array([KINDS[probe].pairs < 2 for probe in chosen]), SMOOTH, CLAMP, CUTOFF))
         found.update(zip(chosen, energies, strict=True))
     return found
+
+
+def _alike(kind: Kind) -> Kind:
+    """Return a kind of which others differ in nothing that dispersion depends on, nor in whether they form bonds."""
+    return Kind(kind.rmin, kind.depth, 0.0, 0.0, kind.role)
 
 
 class _Sums:
@@ -226,13 +225,30 @@ class _Sums:
 
     def __init__(self, atoms: Receptor, lattice: Lattice, engine: Engine) -> None:
         self.atoms, self.lattice, self.engine = atoms, lattice, engine
-        self._kept: dict[str, Floats] = {}
+        self._kept: dict[Any, Floats] = {}
+        self._rows: dict[Any, NDArray[np.int64]] = {}
+        for name in np.unique(atoms.kinds).tolist():
+            kind, rows = _alike(KINDS[name]), np.flatnonzero(atoms.kinds == name)
+            self._rows[kind] = np.concatenate([self._rows[kind], rows]) if kind in self._rows else rows
 
     def of(self, bound: Bound, weights: Floats, rows: Any = slice(None)) -> Floats:
         """Return the sum of an interaction over some atoms by their weights, (nx, ny, nz) float64."""
         work = LatticeSum(self.lattice, bound)
         values = self.engine.prepare(work).run(self.atoms.positions[rows], weights).values()
         return np.asarray(values, np.float64).reshape(self.lattice.shape)
+
+    def wells(self) -> list[Kind]:
+        """Return the kinds of atoms that differ in their dispersion, or in the bonds that they form."""
+        return list(self._rows)
+
+    def well(self, probe: Kind, atom: Kind) -> Floats:
+        """Return the dispersion of a probe with all atoms of a kind; once for probes alike, such as C and A."""
+        rmin, depth = (probe.rmin + atom.rmin) / 2, DISPERSION_WEIGHT * float(np.sqrt(probe.depth * atom.depth))
+        name, rows = (probe.rmin, probe.depth, atom), self._rows[atom]
+        if name not in self._kept:
+            bound = DISPERSION.bind(rmin=rmin, smooth=SMOOTH, cap=CLAMP / depth, cutoff=CUTOFF)
+            self._kept[name] = self.of(bound, np.full(len(rows), depth), rows)
+        return self._kept[name]
 
     def volumes(self) -> Floats:
         """Return the sum of the atoms' volumes by their Gaussians."""

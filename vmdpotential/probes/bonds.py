@@ -1,4 +1,4 @@
-"""Hydrogen bonds of AutoGrid's maps: directions at the receptor's atoms, and energies by the angles with them.
+"""Directions at the receptor's atoms, with which the hydrogen bonds of AutoGrid's maps have their angles.
 
 A hydrogen points away from the atom that bears it, a lone pair of nitrogen away from its neighbours, and those of
 oxygen and sulfur lie in a plane: that of a carbonyl group, or between the two neighbours (D. N. A. Boobbyer,
@@ -10,18 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.compiling import build, threads
-from vmdpotential.grid.lattice import Lattice
+from vmdpotential.engines.bonds import DONOR, ONE_PAIR, TWO_PAIRS
 
 Floats = NDArray[np.float64]
-
-#: Kinds of atoms, as in bond_kernel.py.
-DONOR, ONE_PAIR, TWO_PAIRS = range(3)
 
 #: A: a hydrogen is within the first of the atom that bears it (S-H too) and of others' neighbours within the second;
 #: a neighbour of an oxygen or sulfur, of a nitrogen, and of the carbon of a carbonyl group is within the last two.
@@ -98,26 +93,3 @@ def directions(positions: Floats, types: Sequence[str], kinds: NDArray[np.int64]
 def _unit(vector: Floats) -> Floats:
     length = float(np.linalg.norm(vector))
     return vector / length if length > 0 else vector
-
-
-@dataclass(frozen=True, eq=False)
-class Wells:
-    """What probes have with types of atoms: distances and depths (P, T), and of which probes extremes count."""
-
-    distances: Floats
-    depths: Floats
-    extremes: NDArray[np.bool_]
-    smooth: float
-    cap: float
-    cutoff: float
-
-
-def bond_energies(atoms: Directions, positions: Floats, types: NDArray[np.int64], wells: Wells,
-                  lattice: Lattice) -> Floats:
-    """Return the energies (P, nx, ny, nz), kcal/mol, of probes with atoms (n,) of some types."""
-    values = np.empty((len(wells.distances), *lattice.shape))
-    kernel = build.load("bond_kernel").run
-    threads.run(partial(kernel, np.ascontiguousarray(positions), atoms.kinds, atoms.directions, atoms.normals,
-                        atoms.powers, types, wells.distances, wells.depths, wells.extremes, wells.smooth, wells.cap,
-                        wells.cutoff, lattice.origin, lattice.spacing, values), lattice.shape[0], "hydrogen bonds", 1)
-    return values

@@ -8,6 +8,7 @@ import numpy as np
 from chimerax.core.errors import UserError
 
 from vmdpotential.frames.live import LiveMap
+from vmdpotential.frontend.adapters import same_molecules
 from vmdpotential.frontend.following import Following
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.parameters import Command, Report
@@ -65,7 +66,7 @@ class Live(Following):
     def _ask(self) -> None:
         if self._due() or len(self.selected.atoms) != len(self.selected.structure):
             values, selected = self.convert(self.session)
-            if selected.atoms != self.selected.atoms:
+            if selected.atoms != self.selected.atoms or not same_molecules(selected.structure, self.selected.structure):
                 self.selected, self._seen = selected, selected.structure.positions
                 self.latest.ask(values, None)
                 return

@@ -19,6 +19,7 @@ from vmdpotential.frontend import adapters, dialog, messages
 from vmdpotential.frontend.adapters import default_name, role
 from vmdpotential.frontend.declarations import kind as declared
 from vmdpotential.frontend.display import surface_options
+from vmdpotential.io.trajectories.frames import Change
 from vmdpotential.molecule.names import WATERS, named
 from vmdpotential.parameters import Command, Report
 
@@ -147,15 +148,17 @@ def spelling(command: Command) -> Spelling:
     return spell
 
 
-def _copied(session: Any, command: Command, given: Mapping[str, Any], selected: Selected) -> Selected:
-    """Return the atoms of a new model with the assembly or the cell, where one is asked for; else those there are."""
+def _copied(session: Any, command: Command, given: Mapping[str, Any],
+            selected: Selected) -> tuple[Selected, tuple[Change, ...]]:
+    """Return the atoms of a new model with the assembly or the cell, where one is asked for, and what makes it."""
     asked = {name: given[name] for name in ("assembly", "expand") if given.get(name)}
     files = [Path(model.filename) for model in selected.models if getattr(model, "filename", None)]
-    copies = adapters.copied(asked, selected.structure, files[0] if len(selected.models) == len(files) == 1 else None)
+    copies = adapters.copies(asked, selected.structure, files[0] if len(selected.models) == len(files) == 1 else None)
     if copies is None:
-        return selected
-    model = show_copies(session, copies, f"{given.get('name') or default_name(command)} copies", selected)
-    return read_atoms(model.atoms)
+        return selected, ()
+    structure = copies.of_structure(selected.structure)
+    model = show_copies(session, structure, f"{given.get('name') or default_name(command)} copies", selected)
+    return read_atoms(model.atoms), (copies,)
 
 
 def _convert(command: Command, given: Mapping[str, Any], session: Any) -> tuple[dict[str, Any], Selected | None]:
@@ -178,7 +181,8 @@ def _convert(command: Command, given: Mapping[str, Any], session: Any) -> tuple[
         elif kind == "structure":
             topology = given.get("topology")
             selected = read_atoms(value, place, None if topology is None else Path(topology))
-            selected = _copied(session, command, given, selected)
+            source = selected
+            selected, changes = _copied(session, command, given, source)
             values[parameter.name] = selected.structure
         elif declared(parameter) == "wavefunction":
             values[parameter.name] = adapters.wavefunction(Path(value).expanduser())
@@ -192,5 +196,5 @@ def _convert(command: Command, given: Mapping[str, Any], session: Any) -> tuple[
                 picked = [adapters.selection(parameter, text, atoms.structure, lambda s: rows_of(session, atoms, s))
                           for text in (value if parameter.several else [value])]
                 values[parameter.name] = picked if parameter.several else picked[0]
-        adapters.with_frames(command, values, lambda: read_frames(selected))
+        adapters.with_frames(command, values, lambda: read_frames(source), changes)
     return values, selected

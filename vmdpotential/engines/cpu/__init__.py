@@ -13,11 +13,14 @@ from vmdpotential.engines.costs import CPU, CPU_POINTS, Costs, PointCosts
 from vmdpotential.splitting.mesh import Mesh
 
 if TYPE_CHECKING:
-    from vmdpotential.engines import ChargePotential, LatticeSum, PointSum, Prepared
+    from vmdpotential.engines import LatticeSum, PointSum, Prepared
+    from vmdpotential.engines.bonds import BondSum
+    from vmdpotential.engines.charges import ChargePotential
     from vmdpotential.engines.counting import Counting
     from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
     from vmdpotential.engines.cpu.counting import CpuCounter
     from vmdpotential.engines.cpu.points.sums import CpuPoints
+    from vmdpotential.engines.gaussians import ChargeSum
     from vmdpotential.engines.orbitals import OrbitalSum
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.molecule.cell import Cell
@@ -95,6 +98,18 @@ class CpuEngine:
         from vmdpotential.engines.cpu.orbitals import orbitals
 
         return orbitals(work)
+
+    def charges(self, work: ChargeSum) -> Values:
+        """Return the potential of Gaussian charges, see :class:`vmdpotential.engines.Engine`."""
+        from vmdpotential.engines.cpu.charges import charges
+
+        return charges(work)
+
+    def bonds(self, work: BondSum) -> Floats:
+        """Return the energies of hydrogen bonds, see :class:`vmdpotential.engines.Engine`."""
+        from vmdpotential.engines.cpu.bonds import bonds
+
+        return bonds(work)
 
     def counter(self, counting: Counting) -> CpuCounter:
         """Return sums over frames of what atoms add to nodes, see :class:`vmdpotential.engines.Engine`."""

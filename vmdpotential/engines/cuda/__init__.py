@@ -20,9 +20,12 @@ from vmdpotential.engines.costs import CUDA, CUDA_POINTS, Costs, PointCosts
 from vmdpotential.errors import BackendError
 
 if TYPE_CHECKING:
-    from vmdpotential.engines import ChargePotential, LatticeSum, Multigrid, PointSum, Prepared, PreparedPoints
+    from vmdpotential.engines import LatticeSum, Multigrid, PointSum, Prepared, PreparedPoints
+    from vmdpotential.engines.bonds import BondSum
+    from vmdpotential.engines.charges import ChargePotential
     from vmdpotential.engines.counting import Counting
     from vmdpotential.engines.cuda.counting import CudaCounter
+    from vmdpotential.engines.gaussians import ChargeSum
     from vmdpotential.engines.orbitals import OrbitalSum
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.molecule.cell import Cell
@@ -156,6 +159,18 @@ class CudaEngine:
         from vmdpotential.engines.cuda.orbitals import orbitals
 
         return orbitals(work)
+
+    def charges(self, work: ChargeSum) -> Values:
+        """Return the potential of Gaussian charges, see :class:`vmdpotential.engines.Engine`."""
+        from vmdpotential.engines.cuda.charges import charges
+
+        return charges(work)
+
+    def bonds(self, work: BondSum) -> Floats:
+        """Return the energies of hydrogen bonds, see :class:`vmdpotential.engines.Engine`."""
+        from vmdpotential.engines.cuda.bonds import bonds
+
+        return bonds(work)
 
     def counter(self, counting: Counting) -> CudaCounter:
         """Return sums over frames of what atoms add to nodes, see :class:`vmdpotential.engines.Engine`."""

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import LatticeSum, SmoothPart
+from vmdpotential.engines import LatticeSum
 from vmdpotential.engines.cuda import maps
 from vmdpotential.engines.cuda.build import address, struct
+from vmdpotential.engines.smooth import SmoothPart
 from vmdpotential.errors import TaskError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.splitting.mesh import Mesh

@@ -51,8 +51,8 @@ _STRUCTURES = (*_MODELS, ".pdb", ".ent")
 OFTEN, OFTEN_ALONE = 500_000, 2_000_000
 
 
-#: Makes positions (M, 3) from others (N, 3), A.
-Change = Callable[[NDArray[Any]], NDArray[np.float64]]
+#: Makes positions (M, 3) and the cell of a frame from others, (N, 3), A, and its own.
+Change = Callable[[NDArray[Any], Cell | None], tuple[NDArray[np.float64], Cell | None]]
 
 
 class Frame(NamedTuple):
@@ -138,15 +138,16 @@ class Trajectory:
         Which frames are wanted.
     single : bool
         Whether positions stay float32 where the file has them so.
-    change : function or None
-        Makes the positions of a frame from those of the file: of a structure that was completed.
+    changes : tuple of function
+        What makes positions and cell of a frame from those of the file, one after another: of copies by symmetry, and
+        of a structure that was completed.
     """
 
     path: Path
     atoms: int
     frames: slice = field(default_factory=lambda: slice(None))
     single: bool = False
-    change: Change | None = None
+    changes: tuple[Change, ...] = ()
 
     @property
     def name(self) -> str:
@@ -168,7 +169,7 @@ class Trajectory:
         BackendError
             When MDAnalysis is not installed.
         """
-        return ahead(_changed(self._frames(), self.change))
+        return ahead(_changed(self._frames(), self.changes))
 
     def numbers(self) -> range:
         """Return the numbers of the frames, without reading them; raises as :meth:`__iter__`."""
@@ -320,14 +321,14 @@ class Loaded:
         Of every frame: (N, 3), A, and the cell, or None.
     frames : slice
         Which frames are wanted.
-    change : function or None
-        Makes the positions of a frame from those that are held.
+    changes : tuple of function
+        What makes positions and cell of a frame from those that are held.
     """
 
     name: str
     held: Sequence[tuple[NDArray[Any], Cell | None]]
     frames: slice = field(default_factory=lambda: slice(None))
-    change: Change | None = None
+    changes: tuple[Change, ...] = ()
 
     @property
     def portable(self) -> bool:
@@ -336,7 +337,7 @@ class Loaded:
 
     def __iter__(self) -> Iterator[Frame]:
         """Yield the frames, in their order."""
-        return _changed(self._frames(), self.change)
+        return _changed(self._frames(), self.changes)
 
     def _frames(self) -> Iterator[Frame]:
         numbers = self.numbers()
@@ -357,11 +358,21 @@ class Loaded:
         return 0.0
 
 
-def _changed(frames: Iterator[Frame], change: Change | None) -> Iterator[Frame]:
-    """Yield frames with positions that are made from theirs."""
+def _changed(frames: Iterator[Frame], changes: Sequence[Change]) -> Iterator[Frame]:
+    """Yield frames with positions and cells that are made from theirs."""
     with contextlib.closing(frames):  # type: ignore[type-var]
         for frame in frames:
-            yield frame if change is None else frame._replace(positions=change(frame.positions))
+            positions, cell = frame.positions, frame.cell
+            for change in changes:
+                positions, cell = change(positions, cell)
+            yield frame._replace(positions=positions, cell=cell)
+
+
+def changed(frames: Frames | None, changes: Sequence[Change]) -> Frames | None:
+    """Return frames of the atoms that further changes make."""
+    if not changes or not isinstance(frames, Trajectory | Loaded):
+        return frames
+    return replace(frames, changes=(*frames.changes, *changes))
 
 
 def are_models(trajectory: Path | Frames | None) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from vmdpotential.compiling import build, threads
+from vmdpotential.engines.smooth import Nodes
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.splitting.mesh import Mesh
 
@@ -24,33 +25,6 @@ SMALL = 64**3
 
 #: Nodes (P, taps) and weights (P, taps), an even number, for every place along an axis.
 Table = tuple[NDArray[np.int64], NDArray[Any]] | None
-
-
-class Nodes(Protocol):
-    """What spreading and interpolation know of a mesh, or of the finest level of a multilevel sum."""
-
-    @property
-    def origin(self) -> Floats:
-        """(3,) first node, A."""
-
-    @property
-    def steps(self) -> Floats:
-        """(3, 3) vectors between neighbouring nodes, as rows, A."""
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """Nodes along each axis."""
-
-    @property
-    def order(self) -> int:
-        """Nodes along each axis that a charge goes to."""
-
-    @property
-    def periodic(self) -> bool | tuple[bool, bool, bool]:
-        """Whether it is, or whether it is along each axis."""
-
-    def coordinates(self, positions: ArrayLike) -> Floats:
-        """Return positions in mesh steps."""
 
 
 class MeshSum:

@@ -18,8 +18,7 @@ from numba import njit
 #: Points of a row that are computed together.
 WIDTH = 16
 
-#: Boys' functions are in a table up to LAST, with rows FINE to the unit, and TERMS of their Taylor series are added;
-#: beyond FAR and FARTHER for each order, exp(-T) is nothing.
+#: Of the table of Boys' functions, as in engines/gaussians.py.
 LAST, FINE, TERMS = 40.0, 16, 5
 FAR, FARTHER = 24.0, 1.2
 

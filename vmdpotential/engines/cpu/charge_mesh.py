@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.compiling import build, threads
-from vmdpotential.orbitals.products import Gaussians, hermite
+from vmdpotential.engines.gaussians import Gaussians, hermite
 
 Floats = NDArray[np.float64]
 

@@ -1,0 +1,139 @@
+"""The molecule of a continuum: whole where a periodic cell splits it, and without the salt of the box."""
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from vmdpotential import potential_at, read_structure, solvation_energy
+from vmdpotential.commands.map import command as map_
+from vmdpotential.commands.surface import command as surface_
+from vmdpotential.frames.field import Places, field_at
+from vmdpotential.frames.live import LiveMap
+from vmdpotential.io.trajectories.frames import Loaded
+from vmdpotential.maps import MapOptions, Medium
+from vmdpotential.maps.binding import binding_energy
+from vmdpotential.maps.solute import as_mapped, in_continuum
+from vmdpotential.molecule.selection import is_ion, is_nucleic, is_protein
+from vmdpotential.molecule.whole import Complex
+
+#: A, of grids that two images of a molecule are on in different ways.
+SPACING, ALIKE = 1.0, 0.01
+
+
+@pytest.fixture(scope="module")
+def dna():
+    """Two strands in a box of water, with Amber's charges and radii."""
+    openmmtools = pytest.importorskip("openmmtools", reason="openmmtools is not installed")
+    folder = Path(openmmtools.__file__).parent / "data" / "dna_dodecamer_explicit"
+    return read_structure(folder / "minimized_dna_dodecamer.pdb", topology=folder / "prmtop")
+
+
+def wrapped(structure, shift):
+    """Return a structure whose atoms are moved, and each wrapped into the cell."""
+    return replace(structure, positions=structure.cell.wrap(structure.positions + shift))
+
+
+def distances(structure):
+    """Return the distances of some atoms of the nucleic acid from each other."""
+    some = structure.positions[np.flatnonzero(is_nucleic(structure))[::40]]
+    return np.linalg.norm(some[:, None] - some, axis=2)
+
+
+@pytest.mark.parametrize("shift", [(20.0, 3.0, 30.0), (1.0, 30.0, 3.0), (-7.0, -20.0, 12.0)])
+def test_strands_that_the_cell_splits_are_one_molecule(dna, shift):
+    split = wrapped(dna, shift)
+    assert not np.allclose(distances(split), distances(dna), atol=1e-3)
+    whole, chosen, together = in_continuum(split, "solute", Medium.continuum())
+    assert np.array_equal(chosen, is_nucleic(dna))
+    assert distances(whole) == pytest.approx(distances(dna), abs=1e-6)
+    assert np.array_equal(whole.positions[~chosen], split.positions[~chosen])
+    assert together(whole.positions, whole.cell) is whole.positions
+    assert in_continuum(dna, "solute", Medium.continuum())[0] is dna
+    assert in_continuum(split, "solute", Medium.vacuum())[0] is split
+
+
+def test_strands_apart_as_molecules_come_together(dna):
+    first = np.zeros(len(dna), bool)
+    first[: dna.residue_starts[int(np.flatnonzero(dna.residue_names[dna.residue_starts[:-1]] == "DG3")[0]) + 1]] = True
+    moved = dna.positions.copy()
+    moved[first] += dna.cell.vectors[2] - dna.cell.vectors[0]
+    found = in_continuum(replace(dna, positions=moved), "solute", Medium.continuum())[0]
+    assert distances(found) == pytest.approx(distances(dna), abs=1e-6)
+    assert Complex.of(dna, is_nucleic(dna))(moved, None) is moved
+    assert Complex.of(replace(dna, cell=None), is_nucleic(dna)) is None
+
+
+@pytest.mark.slow
+def test_energies_and_values_do_not_see_the_cell(dna, caplog):
+    split, options = wrapped(dna, (20.0, 3.0, 30.0)), {"spacing": SPACING, "atoms": "solute"}
+    whole = in_continuum(split, "solute", Medium.continuum())[0]
+    exact = solvation_energy(dna, **options)
+    caplog.clear()
+    with caplog.at_level(logging.WARNING):
+        found = solvation_energy(split, **options)
+    assert found.total == pytest.approx(exact.total, rel=ALIKE)
+    assert len(caplog.records) == 1
+    caplog.clear()
+    assert solvation_energy(dna, **options).total == exact.total
+    assert not caplog.records
+    point = whole.positions[is_nucleic(dna)].mean(0)[None] + [0.0, 0.0, 25.0]
+    values = [potential_at(each, point, method="pb", **options) for each in (whole, split)]
+    assert values[1] == pytest.approx(values[0], rel=1e-6)
+    atoms = Places.atoms(np.arange(0, 300, 7), [str(n) for n in range(43)])
+    fields = [field_at(each, atoms, None if frames is None else Loaded("frames", frames), method="pb", spacing=SPACING)
+              for each, frames in ((dna, None), (split, None), (dna, [(split.positions, split.cell)]))]
+    for each in fields[1:]:
+        difference = each.potential - fields[0].potential
+        assert np.sqrt(np.mean(difference**2) / np.mean(fields[0].potential**2)) < ALIKE
+    live = LiveMap(dna, MapOptions(method="pb", atoms="solute", spacing=2.0, padding=5.0))
+    grid = live.update(split.positions, split.cell)
+    assert np.ptp(grid.values) == pytest.approx(np.ptp(live.first.values), rel=0.3)
+    assert abs(grid.lattice.size / live.first.lattice.size - 1) < 0.2
+
+
+@pytest.mark.slow
+def test_surface_is_where_the_map_is(dna):
+    split = wrapped(dna, (20.0, 3.0, 30.0))
+    grid = map_(structure=split, atoms="solute", method="pb", spacing=2.0, padding=5.0).objects["grid"]
+    report = surface_(structure=split, map=grid, spacing=1.0)
+    exact = surface_(structure=dna, map=map_(structure=dna, atoms="solute", method="pb", spacing=2.0,
+                                             padding=5.0).objects["grid"], spacing=1.0)
+    assert report.data["area"] == pytest.approx(exact.data["area"], rel=0.03)
+    assert report.data["mean"] == pytest.approx(exact.data["mean"], rel=0.1)
+    vacuum = replace(grid, provenance=replace(grid.provenance, medium="vacuum"))
+    assert as_mapped(split, vacuum) is split
+
+
+@pytest.mark.slow
+def test_salt_of_a_solvated_system_is_left_to_the_solution(tpr, caplog):
+    """Adenylate kinase in a box with four sodium ions."""
+    ions, options = is_ion(tpr), {"spacing": 2.0, "radii": "bondi"}
+    assert ions.sum() == 4
+    with caplog.at_level(logging.WARNING):
+        found = solvation_energy(tpr, atoms="solute", **options)
+    assert "4" in caplog.text
+    assert not found.energies[ions].any()
+    protein = solvation_energy(tpr, atoms=is_protein(tpr), **options)
+    assert found.total == pytest.approx(protein.total, rel=1e-6)
+    for kept in (~in_continuum(tpr, "water", Medium.vacuum())[1], "solute or ions"):
+        with_ions = solvation_energy(tpr, atoms=kept, **options)
+        assert (with_ions.energies[ions] < -10).all()
+    rows = np.flatnonzero(is_protein(tpr) | ions)
+    dry = tpr.part(rows)  # atoms without their water: what they are is not known
+    assert in_continuum(replace(dry, whole=None, whole_rows=None), "solute", Medium.continuum())[1].all()
+    assert not in_continuum(dry, "solute", Medium.continuum())[1].all()
+    map_report = map_(structure=tpr, atoms="solute", method="pb", radii="bondi", spacing=3.0, padding=3.0)
+    assert map_report.data["net_charge"] == pytest.approx(float(tpr.charges[is_protein(tpr)].sum()))
+
+
+@pytest.mark.slow
+def test_binding_across_the_cell(dna):
+    first = np.zeros(len(dna), bool)
+    first[:380] = True
+    parts = first & is_nucleic(dna), ~first & is_nucleic(dna)
+    exact, found = (binding_energy(each, *parts, spacing=1.5) for each in (dna, wrapped(dna, (20.0, 3.0, 30.0))))
+    assert found.coulomb == pytest.approx(exact.coulomb, rel=1e-6)
+    assert found.total == pytest.approx(exact.total, abs=found.error + exact.error)

@@ -1,0 +1,192 @@
+"""The structure that the options of a command mean: read, copied, with charges, completed, at a frame."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vmdpotential.errors import BackendError, ChargeError, IncompleteError, UsageError, VmdpotentialError
+from vmdpotential.io.files.cellfile import with_cell
+from vmdpotential.io.files.several import frame_chosen
+from vmdpotential.io.trajectories.frames import Frames, Trajectory
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.charges import ChargeReport
+from vmdpotential.molecule.given import ResidueCharges
+from vmdpotential.molecule.selection import Selection
+from vmdpotential.molecule.structure import Structure
+
+log = logging.getLogger(__name__)
+
+
+def read(structure: Path | Structure, topology: Path | None, cell: Cell | None = None,
+         index: Path | None = None, trajectory: Path | Frames | None = None, frame: int | None = None) -> Structure:
+    """Return the structure of a file, or one that a viewer gave, with the cell and the groups that a user gave.
+
+    Of a topology without coordinates, those of the first frame of a trajectory are taken. Where a `frame` is chosen,
+    :func:`at_frame` follows, and no warning says that the first one is used.
+
+    Raises
+    ------
+    UsageError
+        For a topology beside a viewer's structure.
+    InputError
+        When a file cannot be read.
+    """
+    from vmdpotential.io import read_first_frame, read_structure
+
+    if not isinstance(structure, Structure):
+        first = None
+        if topology is None and isinstance(trajectory, Path):
+            first = read_first_frame(structure, trajectory)
+        with contextlib.nullcontext() if frame is None else frame_chosen():
+            structure = first or read_structure(structure, topology=topology)
+    elif topology is not None:
+        raise UsageError("topology", "is for structures read from a file")
+    if index is not None:
+        from vmdpotential.io.files.ndx import read_groups
+
+        structure = replace(structure, groups=read_groups(index, len(structure)))
+    return with_cell(structure, cell)
+
+
+def residue_charges(paths: Sequence[Path]) -> list[ResidueCharges]:
+    """Return the charges of residues in files."""
+    from vmdpotential.io.topologies.residue_charges import read_residue_charges
+
+    return [residue for path in paths for residue in read_residue_charges(path)]
+
+
+def charged(structure: Structure, force_field: str, water: str, charges: Sequence[Path] = (),
+            atoms: Sequence[Selection] = (), parameter: str = "atoms", prepare: str = "never",
+            ph: float = 7.0, pka: str = "model") -> tuple[Structure, ChargeReport]:
+    """Return a structure with charges, and where they are from; completed where atoms are missing.
+
+    Parameters
+    ----------
+    structure, force_field, water
+    charges : sequence of Path
+        Files of charges of some residues, or one with OpenMM's System, for all atoms.
+    atoms : sequence of str
+        Selections of the atoms that count; the others may be without charges. All count unless given.
+    parameter : str
+        What these were given as.
+    prepare : str
+        ``auto`` to add missing atoms, ``never`` to refuse such a structure.
+    ph, pka
+        Of the protonation states, see :func:`~vmdpotential.prepare.preparation.prepare_structure`.
+
+    Raises
+    ------
+    ChargeError
+        When an atom that counts has no charge.
+    InputError
+        When the periodic cell is too small for the atoms.
+    TaskError
+        When atoms are missing and cannot be added.
+    UsageError
+        For a System beside other files, or charges of atoms that have some.
+    """
+    from vmdpotential.io.topologies import openmm_system
+    from vmdpotential.molecule.charges import charges_and_report
+    from vmdpotential.molecule.overlaps import check_overlaps
+    from vmdpotential.molecule.selection import select
+
+    check_overlaps(structure)
+    system = next((path for path in charges if openmm_system.is_system(path)), None)
+    if system is not None:
+        if len(charges) > 1:
+            raise UsageError("charges", "are of all atoms, and other files go with none", "give this one alone",
+                             value=str(system))
+        structure, charges = openmm_system.with_charges(structure, system), ()
+    given = residue_charges(charges)
+    try:
+        return charges_and_report(structure, force_field, water, given)
+    except ChargeError as error:
+        first = error
+    try:
+        needed = np.zeros(len(structure), bool)
+        for text in atoms:
+            needed |= select(structure, text, parameter)
+        if not atoms or needed.all():
+            raise first
+        return charges_and_report(structure, force_field, water, given, needed)
+    except IncompleteError as error:
+        if prepare == "never" or structure.topology is not None:
+            raise
+        return completed(structure, error, force_field=force_field, water=water, charges=given, ph=ph, pka=pka)
+
+
+def complete(structure: Structure, prepare: str, ph: float) -> tuple[Structure, list[str]]:
+    """Return a structure with the atoms that it lacks, to be shown, and the line that says what was added, if anything.
+
+    One that only has no charges is returned as it is, and so is one that cannot be completed, with a warning.
+    """
+    from vmdpotential.molecule.charges import charges_and_report
+
+    if prepare == "never" or structure.charges is not None or structure.topology is not None:
+        return structure, []
+    try:
+        charges_and_report(structure, "auto", "auto", [])
+    except IncompleteError as error:
+        try:
+            made, report = completed(structure, error, force_field="auto", water="auto", charges=[], ph=ph)
+        except VmdpotentialError as reason:
+            log.warning("%s: is shown without the atoms that it lacks (%s)", structure.where, reason.text[:200])
+        else:
+            return made, [report.prepared]
+    except ChargeError:
+        pass
+    return structure, []
+
+
+def completed(structure: Structure, error: IncompleteError, **options: Any) -> tuple[Structure, ChargeReport]:
+    """Return a structure with the atoms that it lacks, or that part of it which was selected, and its charges.
+
+    Raises
+    ------
+    TaskError
+        When that cannot be done.
+    ChargeError
+        When the packages for it are not installed: the error that there was, which then names them.
+    """
+    from vmdpotential.prepare.preparation import prepare_structure
+
+    whole = structure.whole or structure
+    try:
+        made = prepare_structure(whole, **options)
+    except BackendError as missing:
+        error.cure = f"{missing.cure} to have them added; or {error.cure}"
+        raise error from None
+    result, report = made.structure, replace(made.charges, prepared=made.summary())
+    if structure.whole_rows is not None and result.origins is not None:
+        result = result.part(np.isin(result.origins, structure.whole_rows))
+        report = replace(report, net_charge=result.net_charge)
+    return result, report
+
+
+def at_frame(structure: Structure, source: Path | Structure, trajectory: Path | None, frame: int | None,
+             cell: Cell | None) -> Structure:
+    """Return a structure at a frame of a trajectory, or of its own file, with the frame's cell unless a user gave one.
+
+    Raises
+    ------
+    UsageError
+        For a frame of a viewer's structure.
+    InputError
+        When the frames cannot be read or are of other atoms, or there is none of this number.
+    """
+    if trajectory is None and frame is None:
+        return structure
+    path = trajectory or source
+    if isinstance(path, Structure):
+        raise UsageError("frame", "is of a file", "give {trajectory}")
+    number = frame or 0
+    found = next(iter(Trajectory(path, len(structure), slice(number, number + 1 or None))))
+    return replace(structure, positions=found.positions, cell=cell or found.cell or structure.cell,
+                   sources=(*structure.sources, f"{path} frame {found.number}"))

@@ -1,0 +1,213 @@
+"""A molecule without a sharp surface: its permittivity follows from the Gaussian densities of its atoms.
+
+The density of an atom of radius R is exp(-(r / (s R))^2), that of the molecule 1 - prod (1 - density), and the
+permittivity is the mean of the molecule's and the solvent's, weighted by the density (J. A. Grant, B. T. Pickup,
+A. Nicholls, J. Comput. Chem. 22 (2001) 608; L. Li, C. Li, Z. Zhang, E. Alexov, J. Chem. Theory Comput. 9 (2013)
+2126). The unknown is that of a sharp surface: the potential outside of van der Waals' spheres, and inside
+w = phi - phi_c, without the potential of the charges in a medium of the molecule's permittivity. At an atom at the
+surface the permittivity doubles within a part of an Angstrom of the charge, where most of the displacement is still
+that of phi_c. So the flow along an edge is one that is exact where all of the displacement is:
+
+    flow = e (w_b - w_a - J) + that of phi_c,    J = integral of (inside / eps - 1) phi_c' along the edge
+
+which makes the equation of an ion exact at nodes.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.compiling import build
+from vmdpotential.continuum.jump import along, at_free_nodes, flow_through_cuts, sources_of_outer_charges
+from vmdpotential.continuum.molecule import Continuum, Floats, Sum
+from vmdpotential.continuum.region import by_planes
+from vmdpotential.grid.lattice import Lattice
+
+Values = NDArray[np.float32]
+Edges = tuple[Values, Values, Values]
+
+#: Widths beyond which the density of an atom, 1e-5 there, is left out.
+REACH = 3.4
+
+#: Edges whose charges are looked up together.
+TOGETHER = 100_000
+
+#: Charges nearer to an edge than this, in A and in spacings, have integrals of their own.
+NEAR, NEAR_SPACINGS = 1.5, 1.5
+
+#: A, within which the kink that a charge makes is taken from what is interpolated.
+KINKED = 2.5
+
+#: Nodes and weights of an integral over half of an edge, and over the way to a charge.
+_NODES, _WEIGHTS = 0.5 * (np.polynomial.legendre.leggauss(6)[0] + 1), 0.5 * np.polynomial.legendre.leggauss(6)[1]
+
+
+def widths(c: Continuum) -> Floats:
+    """Return the widths (N,) of the atoms' densities, A."""
+    return c.gaussian * c.radii
+
+
+def discretised(c: Continuum, lattice: Lattice, distances: Values,
+                total: Sum) -> tuple[Edges, NDArray[np.int64], Floats]:
+    """Return conductances, the nodes that something flows into as places in a flat array, and what that is.
+
+    Parameters
+    ----------
+    c : Continuum
+    lattice : Lattice
+    distances : (nx, ny, nz) float32
+        Of nodes to van der Waals' surface, where the unknown changes.
+    total : callable
+        The exact sum of q / r.
+    """
+    within, around = distances < 0, np.array(lattice.shape) + 2
+    strides = (around[1] * around[2], around[2], 1)
+    nodes_free = _free(c, lattice)
+    edges, lines, parts, axes = [], [], [], []
+    for axis in range(3):
+        half = np.where(np.arange(3) == axis, 0.5, 0.0) * lattice.spacing
+        middle = _free(c, Lattice(lattice.origin + half, lattice.spacing, lattice.shape))
+        low, high = (tuple(part if d == axis else slice(None) for d in range(3))
+                     for part in (slice(None, -1), slice(1, None)))
+        a, m, b = nodes_free[low], middle[low], nodes_free[high]
+        conductance = np.zeros(lattice.shape, np.float32)
+        weight = np.prod(lattice.spacing) / lattice.spacing[axis] ** 2 / lattice.spacing.mean()
+        conductance[low] = 6 * weight / (1 / c.mixed(a) + 4 / c.mixed(m) + 1 / c.mixed(b))  # by Simpson's rule
+        edges.append(conductance)
+        chosen = within[low] | within[high]
+        first = (np.argwhere(chosen) + 1) @ np.array(strides)
+        lines.append(first[:, None] + np.arange(-1, 3) * strides[axis])
+        parts.append(np.stack([a[chosen], m[chosen], b[chosen]], 1).astype(np.float64))
+        axes.append(np.full(len(first), axis))
+    line, free, axis_of = np.concatenate(lines), np.concatenate(parts), np.concatenate(axes)
+    x, y, z = edges
+    places, which = np.unique(line, return_inverse=True)
+    which = which.reshape(line.shape)
+    points = lattice.origin + lattice.spacing * (np.stack(np.unravel_index(places, tuple(around)), 1) - 1)
+    phi = c.constant / c.inside * total(points, c.positions, c.charges)
+    integrals = np.empty(len(line))
+    for start in range(0, len(line), TOGETHER):
+        rows = slice(start, start + TOGETHER)
+        integrals[rows] = _integrals(c, points[which[rows, 1]], lattice.spacing, axis_of[rows], free[rows],
+                                     phi[which[rows]])
+    nodes = np.stack(np.unravel_index(line[:, 1:3], tuple(around)), -1) - 1
+    at = tuple(nodes[:, 0].T)
+    e = np.choose(axis_of, [part[at].astype(np.float64) for part in edges])
+    inside = within[tuple(np.moveaxis(nodes, -1, 0))]
+    # what flows into the first node of an edge, and out of the second, besides e times the difference of the unknown
+    flow = e * (np.where(inside[:, 0], 0, phi[which[:, 1]]) - np.where(inside[:, 1], 0, phi[which[:, 2]]) - integrals)
+    outer, through = flow_through_cuts(c, lattice, distances, (x, y, z), total)
+    astray, flows = sources_of_outer_charges(c, lattice, distances)
+    ends, order = np.unique(np.concatenate([line[:, 1], line[:, 2], outer, astray]), return_inverse=True)
+    sums = np.bincount(order, np.concatenate([flow, -flow, -through, flows]), len(ends))
+    return (x, y, z), *at_free_nodes(lattice, ends, sums)
+
+
+def _free(c: Continuum, lattice: Lattice) -> Values:
+    """Return which part of the space at each node no density of an atom has."""
+    result = np.ones(lattice.shape, np.float32)
+    width = widths(c)
+    chosen = width > 0
+    by_planes(partial(build.load("smooth_kernel").thin, np.ascontiguousarray(c.positions[chosen]), width[chosen], REACH,
+                      lattice.origin, lattice.spacing, result), lattice)
+    return result
+
+
+def _integrals(c: Continuum, first: Floats, spacing: Floats, axis: NDArray[np.int64], free: Floats,
+               phi: Floats) -> Floats:
+    """Return the integrals of (inside / eps - 1) phi_c' along edges, kT/e.
+
+    Parameters
+    ----------
+    c : Continuum
+    first : (E, 3) float64, A
+        The first node of each.
+    spacing : (3,) float64, A
+    axis : (E,) int64
+    free : (E, 3) float64
+        Which part no density has, at both ends and in the middle between them.
+    phi : (E, 4) float64, kT/e
+        phi_c at both ends, and one node before and after them.
+    """
+    from scipy.spatial import cKDTree
+
+    rows, h, charged = np.arange(len(first)), spacing[axis], np.flatnonzero(c.charges)
+    middle = first.copy()
+    middle[rows, axis] += 0.5 * h
+    reach = max(NEAR, NEAR_SPACINGS * float(spacing.max()))
+    pairs = cKDTree(middle).sparse_distance_matrix(cKDTree(c.positions[charged]), reach, output_type="ndarray")
+    edge, atom = pairs["i"], charged[pairs["j"]]
+    away = first[edge] - c.positions[atom]
+    own = np.arange(len(edge))
+    x, step = away[own, axis[edge]][:, None], h[edge][:, None]
+    off = np.maximum((away**2).sum(1, keepdims=True) - x * x, 1e-4)  # of the soft core
+    factor = (c.constant / c.inside * c.charges[atom])[:, None]
+    known = factor / np.sqrt((x + step * np.arange(-1, 3)) ** 2 + off)
+    rest = phi - np.stack([np.bincount(edge, part, len(first)) for part in known.T], 1)
+    ends = np.array([0.0, 0.5, 1.0])
+    slopes = np.stack([along(rest, np.full(len(first), t))[1] for t in ends], 1)
+    result: Floats = ((c.inside / c.mixed(free) - 1) * slopes) @ [1 / 6, 4 / 6, 1 / 6]
+    # what others than the atom leave free changes little along the edge: a parabola
+    width = widths(c)[atom][:, None]
+    others = free[edge] / _left(np.sqrt((x + step * ends) ** 2 + off), width)
+    nearest = np.clip(-x / step, 0, 1)
+    for begin, end in ((np.zeros_like(nearest), nearest), (nearest, 1.0)):
+        t = begin + (end - begin) * _NODES
+        r = np.sqrt((x + step * t) ** 2 + off)
+        a, m, b = others.T[..., None]
+        left = np.clip(a + t * (4 * m - 3 * a - b) + 2 * t * t * (a - 2 * m + b), 0, 1) * _left(r, width)
+        slope = -factor * step * (x + step * t) / r**3
+        part = ((c.inside / c.mixed(left) - 1) * slope) @ _WEIGHTS
+        result += np.bincount(edge, (end - begin).reshape(-1) * part, len(first))
+    return result
+
+
+def _left(r: Floats, width: Floats) -> Floats:
+    """Return what the densities of atoms of such widths leave free at distances; of a width of 0 all."""
+    return np.where(width > 0, -np.expm1(-((r / np.where(width > 0, width, 1)) ** 2)), 1.0)
+
+
+class Kinks:
+    """What the displacement of each charge by itself adds to the unknown around it: a kink, that no polynomial has.
+
+    Parameters
+    ----------
+    c : Continuum
+    """
+
+    def __init__(self, c: Continuum) -> None:
+        from scipy.spatial import cKDTree
+
+        self._continuum, self._widths, self._tree = c, widths(c), cKDTree(c.positions)
+        pairs = self._tree.sparse_distance_matrix(self._tree, REACH * float(self._widths.max(initial=0.0)),
+                                                  output_type="ndarray")
+        pairs = pairs[(pairs["i"] != pairs["j"]) & (self._widths[pairs["j"]] > 0)]
+        with np.errstate(divide="ignore"):
+            logs = np.log(_left(pairs["v"], self._widths[pairs["j"]]))
+        #: (N,) what the densities of the others leave free at each atom.
+        self._others = np.exp(np.bincount(pairs["i"], logs, len(self._widths)))
+
+    def near(self, points: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return pairs of points (P, 3) and charges that are near each other."""
+        from scipy.spatial import cKDTree
+
+        pairs = cKDTree(points).sparse_distance_matrix(self._tree, KINKED, output_type="ndarray")
+        pairs = pairs[self._continuum.charges[pairs["j"]] != 0]
+        return pairs["i"], pairs["j"]
+
+    def at(self, atom: NDArray[np.int64], r: Floats) -> Floats:
+        """Return by how much the unknown is larger at distances (K, ...), A, from atoms (K,) than at them, kT/e."""
+        result: Floats = r * (self.slope(atom, r[..., None] * _NODES) @ _WEIGHTS)
+        return result
+
+    def slope(self, atom: NDArray[np.int64], r: Floats) -> Floats:
+        """Return the derivative of that."""
+        c, shape = self._continuum, (-1,) + (1,) * (r.ndim - 1)
+        factor, others, width = (values[atom].reshape(shape) for values in (
+            c.constant / c.inside * c.charges, self._others, self._widths))
+        r = np.maximum(r, 1e-6)
+        result: Floats = factor * (1 - c.inside / c.mixed(others * _left(r, width))) / (r * r)
+        return result

@@ -1,0 +1,127 @@
+"""What maps over frames have in common: where frames and nodes are, and how the map is described.
+
+In a periodic cell that changes, nodes stay at the same fractions of each frame's cell, and the map is drawn in the mean
+cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential import progress
+from vmdpotential.engines import stretch
+from vmdpotential.execution.blocks import LABEL
+from vmdpotential.execution.work import Work
+from vmdpotential.frames.statistics import Moments
+from vmdpotential.frames.whole import Alignment
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.io.trajectories.frames import Frame, Frames, periodic_cell
+from vmdpotential.maps import choose_cell, lay_lattice
+from vmdpotential.molecule.cell import SAME, Cell
+from vmdpotential.molecule.structure import Structure
+
+Floats = NDArray[np.float64]
+
+#: Nodes, at random, at which blocks are looked at for their correlation.
+POINTS = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class GridWork(Work):
+    """A map made of each block of frames: small, picklable, and the same for all.
+
+    Parameters
+    ----------
+    frames : Frames
+    alignment : Alignment or None
+        None moves nothing.
+    lattice : Lattice
+    cell : Cell or None
+        The periodic cell of the lattice; None where the boundary is open.
+    own_cells : bool
+        Whether each frame has its own cell, else `fixed` is that of all.
+    fixed : Cell or None
+    """
+
+    frames: Frames
+    alignment: Alignment | None
+    lattice: Lattice
+    cell: Cell | None
+    own_cells: bool
+    fixed: Cell | None
+
+    @classmethod
+    def of(cls, structure: Structure, frames: Frames, alignment: Mapping[str, Any], lattice: Lattice | None, *,
+           spacing: float, padding: float | None, around: Floats, boundary: str, fixed_cell: bool, **own: Any) -> Self:
+        """Return the work on frames of a structure's atoms.
+
+        Parameters
+        ----------
+        structure, frames
+        alignment : mapping
+            Of :meth:`vmdpotential.frames.whole.Alignment.of`: ``group``, ``name`` and ``rotate``.
+        lattice : Lattice or None
+            Unless given over the periodic cell, or where there is a padding, or 5 A in an open boundary, around the
+            group.
+        spacing, padding : float, A
+        around : (n, 3) float64, A
+            What the lattice is laid around where there is no group.
+        boundary : str
+        fixed_cell : bool
+            Whether the structure's cell is that of all frames.
+        **own
+            The other fields.
+        """
+        first = next(iter(frames.part(frames.numbers()[:1])))
+        own_cells = not fixed_cell and first.cell is not None
+        here = replace(structure, positions=np.asarray(first.positions, np.float64),
+                       cell=first.cell if own_cells else structure.cell)
+        cell = None if alignment.get("rotate") else choose_cell(here, "auto", boundary)
+        moves = None if alignment.get("group") is None else Alignment.of(
+            structure, boundary="open" if cell is None else "periodic", **alignment)
+        if lattice is None and cell is not None and padding is None:
+            lattice = lay_lattice(structure, structure.positions, cell, spacing, 0.0)
+        if lattice is None:
+            lattice = Lattice.around(around if moves is None else moves.reference, spacing,
+                                     5.0 if padding is None else padding)
+        return cls(frames, moves, lattice, cell, own_cells, here.cell, **own)
+
+    def moved(self, numbers: range, cells: Moments) -> Iterator[tuple[Floats, Cell | None]]:
+        """Yield the positions of some frames, aligned, and their cells, which are added to `cells`."""
+        for done, frame in enumerate(self.frames.part(numbers), 1):
+            cell = self._cell_of(frame)
+            if cell is not None:
+                cells.add(cell.vectors)
+            positions = np.asarray(frame.positions, np.float64)
+            yield positions if self.alignment is None else self.alignment.align(positions, cell), cell
+            progress.report(LABEL, done / len(numbers))
+
+    def _cell_of(self, frame: Frame) -> Cell | None:
+        """Return the cell in which a frame is."""
+        if not self.own_cells:
+            return self.fixed
+        return frame.cell if self.cell is None else periodic_cell(self.frames.name, frame, self.cell)
+
+    @property
+    def sample(self) -> NDArray[np.int64]:
+        """(P,) places in the flattened map at which blocks are looked at."""
+        return np.unique(np.random.default_rng(2010).integers(0, self.lattice.size, POINTS))
+
+
+def lattice_in(lattice: Lattice, planned: Cell, mean: Cell) -> Lattice:
+    """Return a lattice with each node at the same fractions of another cell.
+
+    Where the cell shears, axes along x, y and z cannot follow it: the lattice stays.
+    """
+    along = stretch(planned, mean)
+    return lattice if along is None or np.abs(along - 1).max() <= SAME else lattice.stretched(along)
+
+
+def frames_text(numbers: range) -> str:
+    """Return the numbers of frames as a map states them."""
+    return f"{len(numbers)}: {numbers[0]} to {numbers[-1]}" + (f", every {numbers.step}" if numbers.step > 1 else "")

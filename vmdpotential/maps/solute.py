@@ -1,0 +1,75 @@
+"""The molecule of a continuum: not split by a periodic cell, and without the salt of the box."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.errors import Words
+from vmdpotential.grid.lattice import Grid
+from vmdpotential.maps.medium import Medium
+from vmdpotential.molecule.selection import Selection, is_salt, is_solvated, is_water, select
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.molecule.whole import Complex
+
+log = logging.getLogger(__name__)
+
+
+def chosen_atoms(structure: Structure, selection: Selection, medium: Medium) -> NDArray[np.bool_]:
+    """Return the atoms (N,) of a selection; in a continuum ``solute`` is without the free ions of a solvated system."""
+    chosen = select(structure, selection)
+    if not medium.method or not isinstance(selection, str) or selection.strip().lower() != "solute":
+        return chosen
+    if not is_solvated(structure.whole or structure):
+        return chosen
+    kept = chosen & ~is_salt(structure)
+    return kept if kept.any() else chosen
+
+
+def in_continuum(structure: Structure, selection: Selection, medium: Medium,
+                 frames: bool = False) -> tuple[Structure, NDArray[np.bool_], Complex | None]:
+    """Return a structure as a medium has it, which atoms (N,) of it count, and what makes other positions whole.
+
+    In a continuum, which has no images, the molecules of the chosen atoms are whole and next to each other. What was
+    changed or left out is logged.
+
+    Parameters
+    ----------
+    structure : Structure
+    selection : str or array
+        See :func:`vmdpotential.molecule.selection.select`.
+    medium : Medium
+    frames : bool
+        Whether other positions come from a trajectory, which may have cells where the structure has none.
+    """
+    chosen = chosen_atoms(structure, selection, medium)
+    if not medium.method:
+        return structure, chosen, None
+    salt = select(structure, selection) & ~chosen
+    if salt.any():
+        names = ", ".join(sorted(set(structure.residue_names[salt].tolist())))
+        log.warning(Words("%s: %d free ions (%s) are left to the solution, as the water is; a selection such as "
+                          "{atoms not water} counts them"), structure.where, int(salt.sum()), names)
+    together = Complex.of(structure, chosen, frames)
+    if together is None:
+        return structure, chosen, None
+    positions = together(structure.positions, structure.cell)
+    if positions is not structure.positions:
+        moved = int((positions != structure.positions).any(1)[chosen].sum())
+        log.warning("%s: the periodic cell splits the molecules, which are made whole for a continuum (%d of %d atoms "
+                    "were moved)", structure.where, moved, int(chosen.sum()))
+        structure = replace(structure, positions=positions)
+    return structure, chosen, together
+
+
+def as_mapped(structure: Structure, grid: Grid) -> Structure:
+    """Return a structure as a map has it: where that is of a continuum, with the molecules of the solute whole."""
+    if not grid.provenance.medium.startswith("continuum") or is_water(structure).all():
+        return structure
+    together = Complex.of(structure, chosen_atoms(structure, "solute", Medium.continuum()))
+    if together is None:
+        return structure
+    return replace(structure, positions=together(structure.positions, structure.cell))
