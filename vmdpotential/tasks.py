@@ -15,7 +15,6 @@ Signatures and docstrings follow from the declarations of the commands.
 from __future__ import annotations
 
 import inspect
-import textwrap
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -25,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from vmdpotential import registry
+from vmdpotential.docstrings import entries, name_of
 from vmdpotential.errors import InputError, spelled
 from vmdpotential.parameters import Command, Parameter
 
@@ -93,7 +93,7 @@ True"""),
 >>> from pyscf.tools import molden
 >>> molden.from_scf(scf.RHF(gto.M(atom="H 0 0 0; H 0 0 0.74", verbose=0)).run(), "h2.molden")
 >>> vp.orbital("h2.molden", orbital="homo", spacing=0.5, output="homo.cube").grid.unit
-'A^(-3/2)'"""),
+'A^-3/2'"""),
     "probe": ("probe", """\
 >>> structure = vp.read_structure("data/1hvr.pdb.gz")
 >>> energies = vp.probe(structure, probe=["C"], spacing=2.0)
@@ -152,10 +152,6 @@ def _plain(name: str) -> str:
     return name[:-1] if iskeyword(name[:-1]) else name
 
 
-def _spelled(parameter: Parameter) -> str:
-    return f"{parameter.name}_" if iskeyword(parameter.name) else parameter.name
-
-
 def _ordered(command: Command) -> list[Parameter]:
     """Return the parameters, those that may be given without their names first, and of the others required ones."""
     return sorted(command.parameters, key=lambda p: (not p.option.positional, not p.required))
@@ -164,7 +160,7 @@ def _ordered(command: Command) -> list[Parameter]:
 def _signature(command: Command) -> inspect.Signature:
     return inspect.Signature([
         inspect.Parameter(
-            _spelled(p), inspect.Parameter.POSITIONAL_OR_KEYWORD if p.option.positional
+            name_of(p), inspect.Parameter.POSITIONAL_OR_KEYWORD if p.option.positional
             else inspect.Parameter.KEYWORD_ONLY, default=p.default) for p in _ordered(command)])
 
 
@@ -278,28 +274,8 @@ def _docstring(command: Command, examples: str) -> str:
     about, _, raised = text.partition("\n\nRaises\n------\n")
     about = about.partition("\n\nReturns\n")[0]
     kind = get_type_hints(command.function)["return"]
-    parameters = "\n".join(f"{_spelled(p)} : {_kind(p)}\n{_described(p)}" for p in _ordered(command))
     returns = f"{kind.__name__}\n    {(inspect.getdoc(kind) or '').partition(chr(10))[0]}"
+    parameters = entries(_ordered(command))
     return "\n\n".join([spelled(about), f"Parameters\n----------\n{parameters}", f"Returns\n-------\n{returns}",
                         f"Raises\n------\n{raised.strip()}", f"Examples\n--------\n{examples}"])
 
-
-def _kind(parameter: Parameter) -> str:
-    option = parameter.option
-    names = {"Path": "str or Path", "Structure": "Structure or an object that becomes one", "str": "str"}
-    kinds = [names.get(kind.__name__, kind.__name__) for kind in (parameter.type, *parameter.objects)
-             if hasattr(kind, "__name__")]
-    if option.selection:
-        kinds = ["str", "array"]
-    if choices := option.shown():
-        kinds = ["{" + ", ".join(f'"{choice}"' for choice in choices) + "}"]
-    text = " or ".join(kinds) + (", several" if parameter.several else "") + (f", {option.unit}" if option.unit else "")
-    if parameter.required:
-        return text
-    default = parameter.default
-    return f"{text}, optional" if default in (None, (), "") else f"{text}, default {default}"
-
-
-def _described(parameter: Parameter) -> str:
-    text = spelled(parameter.option.help)
-    return textwrap.fill(f"{text[0].upper()}{text[1:]}.", 110, initial_indent="    ", subsequent_indent="    ")

@@ -77,8 +77,13 @@ def binding_energy(structure: StructureLike, first: Selection, second: Selection
         Atoms, see :func:`vmdpotential.molecule.selection.select`.
     spacing : float, A
         Of the lattice.
-    radii, parameters, temperature, dielectric, engine
+    radii, parameters, temperature, dielectric, engine : object
         See :func:`vmdpotential.maps.potential_map` with the method ``pb``.
+
+    Returns
+    -------
+    Binding
+        The energies in kcal/mol, and their error.
 
     Raises
     ------
@@ -90,6 +95,13 @@ def binding_energy(structure: StructureLike, first: Selection, second: Selection
         When the solution does not converge.
     MemoryPlanError
         When the lattice does not fit into memory.
+
+    Examples
+    --------
+    >>> structure = vp.prepare_structure(vp.read_structure("data/1hvr.pdb.gz")).structure
+    >>> bound = vp.binding_energy(structure, "//*/(XK2)", "protein", spacing=1.5)
+    >>> bound.to_dataframe().columns.tolist()
+    ['coulomb', 'screening', 'desolvation_1', 'desolvation_2', 'total', 'error']
     """
     structure = as_structure(structure)
     a, b = select(structure, first), select(structure, second)

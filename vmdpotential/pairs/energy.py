@@ -111,8 +111,14 @@ def interaction_energy(structure: StructureLike, nonbonded: Nonbonded, a: Select
     a, b : str or array
         Atoms, see :func:`vmdpotential.molecule.selection.select`.
     options : EnergyOptions, optional
+        All others in one object.
     **keywords
         Fields of :class:`EnergyOptions`.
+
+    Returns
+    -------
+    Energies
+        Of the atoms of `a`, kcal/mol.
 
     Raises
     ------
@@ -120,6 +126,15 @@ def interaction_energy(structure: StructureLike, nonbonded: Nonbonded, a: Select
         For a structure without charges, or parameters of other atoms.
     UsageError
         For an empty selection, or a wrong option.
+
+    Examples
+    --------
+    >>> from MDAnalysisTests.datafiles import PRM_NCBOX, TRJ_NCBOX
+    >>> import MDAnalysis
+    >>> structure = vp.Structure.from_mdanalysis(MDAnalysis.Universe(PRM_NCBOX, TRJ_NCBOX))
+    >>> terms = vp.nonbonded(structure, [PRM_NCBOX])
+    >>> vp.interaction_energy(structure, terms, "protein", "water").total.shape
+    (6,)
     """
     structure = as_structure(structure)
     first, second = select(structure, a, "a"), select(structure, b, "b")
