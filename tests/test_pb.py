@@ -21,11 +21,12 @@ from vmdpotential.engines import get_engine
 from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
 from vmdpotential.errors import InputError, MemoryPlanError, TaskError, UsageError
 from vmdpotential.grid.lattice import Lattice
+from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.io.structures.pqr import write_pqr
 from vmdpotential.maps import MapOptions, plan_map, potential_map
 from vmdpotential.maps.binding import binding_energy
 from vmdpotential.maps.refine import refined
-from vmdpotential.methods import Solution
+from vmdpotential.methods import Charges, Request, Solution
 from vmdpotential.methods.pb_solution import described
 from vmdpotential.surface import molecular_surface, rows
 from vmdpotential.units import coulomb_constant, debye_length
@@ -479,3 +480,17 @@ def test_energy_command_in_water():
     with pytest.raises(UsageError) as caught:
         energy_(structure=folder / "complex-vacuum.pdb", trajectory=folder / "complex-vacuum.pdb", **options)
     assert caught.value.parameter == "solvent"
+
+
+def test_atoms_count_in_the_memory_of_a_map(monkeypatch):
+    """A molecule of many atoms on a coarse grid is refused by name, as its surface does not fit."""
+    ion = replace(charges_at([PLACE], [1.0]), radii=[RADIUS])
+    few, many = (Request(Lattice((-8, -8, -8), 1.0, (17, 17, 17)), None, COULOMB.bind(),
+                         replace(Charges.of(ion.positions, ion.charges), count=count),
+                         solution=Solution(registry.get("method", "pb").parameters({}), np.array([RADIUS]), "", WATER,
+                                           298.15, "kT/e", 1.0)) for count in (1, 1_000_000))
+    monkeypatch.setattr("vmdpotential.memory.limit", lambda: 500_000_000)
+    method, engine = registry.get("method", "pb"), get_engine("cpu")
+    assert method.estimate(few, engine).bytes < 500_000_000
+    with pytest.raises(MemoryPlanError):
+        method.require(many, engine)

@@ -32,8 +32,8 @@ from vmdpotential.units import coulomb_constant
 
 Floats = NDArray[np.float64]
 
-#: Seconds that a node and an atom take (measured).
-SECONDS, ATOM = 6e-7, 5e-5
+#: Seconds that a node and an atom take (measured), and bytes of an atom: its neighbours and the arcs of its surface.
+SECONDS, ATOM, ATOM_BYTES = 6e-7, 5e-5, 2000
 
 #: Parameters of a membrane.
 SLAB = ("membrane", "membrane_centre", "membrane_inside")
@@ -301,7 +301,7 @@ class PoissonBoltzmann(ContinuumMethod):
         lattice = _lattice(request)
         nodes = enclosing(lattice)[0].size
         maps = 200 * request.points.count if request.at_points else map_bytes(request)
-        taken = maps + BYTES * nodes
+        taken = maps + BYTES * nodes + ATOM_BYTES * request.charges.count
         if taken > memory.limit() or (not request.at_points and request.planes is not None):
             return _too_large(lattice, request.charges.count, taken)
         steps = 4 if request.solution.values["nonlinear"] else 1
@@ -369,7 +369,7 @@ def _too_large(lattice: Lattice, atoms: int, taken: int) -> Refusal:
         a, b, c = (np.ceil(extent / (size * lattice.spacing)) + 1).astype(int).tolist()
         shape = (a, b, c)
         coarser = Lattice(lattice.origin, size * lattice.spacing, shape)
-        if BYTES * enclosing(coarser)[0].size + 4 * coarser.size + 200 * atoms < room:
+        if BYTES * enclosing(coarser)[0].size + 4 * coarser.size + ATOM_BYTES * atoms < room:
             break
     points, fits = (" x ".join(map(str, counts)) for counts in (lattice.shape, shape))
     return Refusal(f"{memory.size(taken)} are needed for {points} points, and {memory.size(room)} are available; "
