@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from helpers import shell
-from structure_files import OPENMM, TOOLS
+from structure_files import TOOLS
 
 DHFR = TOOLS / "dhfr" / "JAC.inpcrd", "--topology", TOOLS / "dhfr" / "JAC.prmtop"
 
@@ -59,8 +59,3 @@ def test_wrong_usage_is_one_line_and_writes_nothing(options, code, message, caps
     assert error.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["there.pdb"]
     assert Path("there.pdb").read_text() == "mine\n"
-
-
-def test_a_psf_needs_bonds(capsys, tmp_path):
-    code, _, error = shell(capsys, "ionize", OPENMM / "POPC.pdb", "--ions", "SOD=1", "-o", tmp_path / "a.psf")
-    assert (code, "needs bonds" in error) == (2, True)

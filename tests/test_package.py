@@ -133,6 +133,20 @@ def test_wheel_states_version_licence_and_requirements(wheel):
         next(name for name in wheel.namelist() if name.endswith("LICENSE"))).decode()
 
 
+def test_the_conda_recipe_requires_what_the_package_requires():
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    recipe = (ROOT / "conda" / "recipe.yaml").read_text()
+    run = recipe.partition("\n  run:\n")[2].partition("\n  run_constraints:\n")[0]
+    required = {line.strip().removeprefix("- ").replace("matplotlib-base", "matplotlib") for line in run.splitlines()}
+    options = setup["options"]
+    assert required == {*options["install_requires"].split("\n")[1:], f"python {options['python_requires']}"}
+    assert f'version: "{vmdpotential.__version__}"' in recipe
+    constraints = recipe.partition("\n  run_constraints:\n")[2].partition("\n\n")[0]
+    extras = {line.lower() for extra in setup["options.extras_require"].values() for line in extra.split("\n")}
+    assert {line.strip().removeprefix("- ") for line in constraints.splitlines()} <= extras
+
+
 def test_versions_agree():
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg")

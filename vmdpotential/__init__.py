@@ -24,11 +24,14 @@ if TYPE_CHECKING:  # for type checkers and editors; a test checks that these are
     from vmdpotential.grid.lattice import Lattice as Lattice
     from vmdpotential.grid.lattice import Provenance as Provenance
     from vmdpotential.grid.planes import Plane as Plane
+    from vmdpotential.interactions import Interaction as Interaction
+    from vmdpotential.interactions import Quantity as Quantity
     from vmdpotential.io import open_map as open_map
     from vmdpotential.io import read_map as read_map
     from vmdpotential.io import read_structure as read_structure
     from vmdpotential.io import write_map as write_map
     from vmdpotential.io import write_structure as write_structure
+    from vmdpotential.io.topologies.forcefield import nonbonded as nonbonded
     from vmdpotential.io.trajectories.frames import Trajectory as Trajectory
     from vmdpotential.ions import place_ions as place_ions
     from vmdpotential.ions import place_replicas as place_replicas
@@ -47,6 +50,17 @@ if TYPE_CHECKING:  # for type checkers and editors; a test checks that these are
     from vmdpotential.prepare.preparation import prepare_structure as prepare_structure
     from vmdpotential.registry import available as available
     from vmdpotential.registry import register as register
+    from vmdpotential.tasks import average as average
+    from vmdpotential.tasks import compare as compare
+    from vmdpotential.tasks import density as density
+    from vmdpotential.tasks import energy as energy
+    from vmdpotential.tasks import field as field
+    from vmdpotential.tasks import forces as forces
+    from vmdpotential.tasks import orbital as orbital
+    from vmdpotential.tasks import probe as probe
+    from vmdpotential.tasks import profile as profile
+    from vmdpotential.tasks import rdf as rdf
+    from vmdpotential.tasks import surface_potential as surface_potential
 
 __version__ = "0.1.0"
 
@@ -75,7 +89,13 @@ _PUBLIC = {
     "solvation_energy": "maps.solvation",
     "place_ions": "ions",
     "place_replicas": "ions",
+    "nonbonded": "io.topologies.forcefield",
     "interaction_energy": "pairs.energy",
+    "Interaction": "interactions",
+    "Quantity": "interactions",
+    **dict.fromkeys((
+        "average", "compare", "density", "energy", "field", "forces", "orbital", "probe", "profile", "rdf",
+        "surface_potential"), "tasks"),
     "draw_slice": "figures.slices",
     "thumbnail": "figures.page",
     "register": "registry",

@@ -113,6 +113,14 @@ class VmdpotentialError(Exception):
         The name of the parameter that is wrong, where it is one.
     value : str
         What it was given, where that is worth repeating.
+
+    Examples
+    --------
+    >>> try:
+    ...     vp.read_structure("missing.pdb")
+    ... except vp.VmdpotentialError as error:
+    ...     print(type(error).__name__, error.exit_code)
+    InputError 2
     """
 
     exit_code = 2
@@ -142,7 +150,24 @@ def _again(kind: type[VmdpotentialError], state: dict[str, object]) -> Vmdpotent
 
 
 class UsageError(VmdpotentialError, ValueError):
-    """A parameter is wrong: ``UsageError("tolerance", "give 1e-6 to 0.1", value="3")``."""
+    """A parameter is wrong: ``UsageError("tolerance", "give 1e-6 to 0.1", value="3")``.
+
+    Parameters
+    ----------
+    parameter : str
+        The name of the parameter.
+    text : str
+        What is wrong.
+    cure : str
+        How to fix it.
+    value : str
+        The value of the parameter, where it is worth repeating.
+
+    Examples
+    --------
+    >>> print(vp.UsageError("tolerance", "must be at least 1e-06", value="0"))
+    tolerance=0: must be at least 1e-06
+    """
 
     def __init__(self, parameter: str, text: str, cure: str = "", *, value: str = "") -> None:
         super().__init__(text, cure, parameter=parameter, value=value)
@@ -179,9 +204,15 @@ class CheckError(TaskError):
 
     Parameters
     ----------
-    message : str
+    text : str
+        What failed.
     report : vmdpotential.parameters.Report
         What was checked; the shell prints it before the error.
+
+    Examples
+    --------
+    >>> vp.CheckError("2 of 30 checks failed", report=None).exit_code
+    3
     """
 
     def __init__(self, text: str, report: Any) -> None:

@@ -39,6 +39,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from vmdpotential.docstrings import with_entries
 from vmdpotential.errors import UsageError, similar
 
 
@@ -449,6 +450,7 @@ def reading() -> tuple[Path, ...]:
 
 
 Options = TypeVar("Options")
+Kind = TypeVar("Kind", bound=type)
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -477,6 +479,9 @@ def takes_fields(*kinds: Any) -> Callable[[Function], Function]:
                 for kind, hints in ((kind, get_type_hints(kind)) for kind in kinds)
                 for item in fields(kind) if item.name not in signature.parameters]
         function.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
+        if function.__doc__:  # none with python -OO
+            declared = (p for kind in kinds for p in fields_of(kind))
+            function.__doc__ = with_entries(function.__doc__, declared)
         return function
     return decorate
 
@@ -510,6 +515,18 @@ def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
     if twice := {name for name in names if names.count(name) > 1}:
         raise TypeError(f"{function.__name__}: has several parameters named {', '.join(sorted(twice))}")
     return result
+
+
+def fields_of(kind: Any) -> list[Parameter]:
+    """Return the parameters that the fields of a dataclass of options declare, by the names of the fields."""
+    return [replace(p, name=p.argument) for p in _fields("", kind, None)]
+
+
+def documented(kind: Kind) -> Kind:
+    """Complete the docstring of a dataclass of options: an entry ``**keywords`` becomes those of its fields."""
+    if kind.__doc__:
+        kind.__doc__ = with_entries(kind.__doc__, fields_of(kind))
+    return kind
 
 
 def _fields(group: str, kind: Any, default: Any) -> list[Parameter]:

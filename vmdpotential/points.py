@@ -44,8 +44,11 @@ def potential_at(structure: StructureLike, points: ArrayLike, options: PointOpti
     Parameters
     ----------
     structure : Structure
+        With charges.
     points : (P, 3) array_like, A
+        Where.
     options : PointOptions, optional
+        All others in one object.
     method : str
         ``direct`` is exact: the sum over all pairs, in a periodic cell Ewald's sum. ``pme`` is a particle mesh
         sum, in a time proportional to atoms and points. ``auto`` takes the fastest of all methods that sum at points,
@@ -60,11 +63,11 @@ def potential_at(structure: StructureLike, points: ArrayLike, options: PointOpti
         lattices, is within it; it does not hold for points more than 16 A away from the molecule.
     spacing : float
         A, of the lattice of ``pb``.
-    parameters, radii
+    parameters, radii : object
         Of ``pb``, see :func:`vmdpotential.maps.potential_map`.
     atoms : str or array
         The atoms whose charges make the potential, see :func:`vmdpotential.molecule.selection.select`.
-    unit, temperature, dielectric, screened, medium
+    unit, temperature, dielectric, screened, medium : object
         Of the values, see :func:`vmdpotential.maps.potential_map`. A screened potential has no background.
     engine : str
         What sums; the CPU's takes its place for a mesh where it has no transforms.
@@ -84,6 +87,12 @@ def potential_at(structure: StructureLike, points: ArrayLike, options: PointOpti
         When the method cannot keep the tolerance.
     MemoryPlanError
         When the mesh or lattice does not fit into memory.
+
+    Examples
+    --------
+    >>> structure = vp.read_structure("data/dhfr.pdb.gz", topology="data/dhfr.psf.gz")
+    >>> vp.potential_at(structure, structure.positions[:3] + 1.0, atoms="protein", screened=0.15).shape
+    (3,)
     """
     structure = as_structure(structure)
     from vmdpotential.methods.points import request_at, sum_at

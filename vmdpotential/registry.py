@@ -56,11 +56,29 @@ def register(kind: str, name: str, target: Any, listed: bool = True) -> None:
     With `listed` false it can be used by its name, but help and dialogs of the commands that most people use leave it
     out.
 
+    Parameters
+    ----------
+    kind : {"command", "method", "interaction", "pair", "engine", "pair-benchmark"}
+        What it is.
+    name : str
+        By which it is used in options.
+    target : object or str
+        The object, or its dotted path.
+    listed : bool
+        Whether help and dialogs list it.
+
     Raises
     ------
     UsageError
         When the kind is unknown, the name is taken, or a command is not a
         :class:`~vmdpotential.parameters.Command`.
+
+    Examples
+    --------
+    >>> coulomb = vp.Interaction("doctest_coulomb", lambda r2, rinv, p: rinv)
+    >>> vp.register("interaction", "doctest_coulomb", coulomb, listed=False)
+    >>> "doctest_coulomb" in vp.available("interaction")
+    True
     """
     if kind not in KINDS:
         raise UsageError("kind", f"choose one of {', '.join(KINDS)}", value=kind)
@@ -80,7 +98,28 @@ def _check(kind: str, name: str, target: Any) -> None:
 
 
 def available(kind: str) -> list[str]:
-    """Return the names of a kind, ours first, in the order they were registered."""
+    """Return the names of a kind, ours first, in the order they were registered.
+
+    Parameters
+    ----------
+    kind : {"command", "method", "interaction", "pair", "engine", "pair-benchmark"}
+        What the names are of.
+
+    Returns
+    -------
+    list of str
+        For ``vp.register`` and options.
+
+    Raises
+    ------
+    KeyError
+        For another kind.
+
+    Examples
+    --------
+    >>> "pme" in vp.available("method")
+    True
+    """
     _load_plugins()
     return list(_entries[kind])
 

@@ -87,7 +87,29 @@ class _Declared(Report, ABC):
         dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)(cls)
 
 
-class Result(_Declared):
+class Tabular:
+    """What has a table."""
+
+    def table(self) -> Columns:
+        """Return the columns of the table."""
+        raise NotImplementedError
+
+    def to_dataframe(self) -> Any:
+        """Return the table as a :class:`pandas.DataFrame`.
+
+        Raises
+        ------
+        BackendError
+            When pandas is not installed.
+        """
+        try:
+            import pandas  # type: ignore[import-untyped]
+        except ImportError:
+            raise BackendError("data frames need the package pandas", "pip install pandas") from None
+        return pandas.DataFrame({name: list(column) for name, column in self.table().items()})
+
+
+class Result(_Declared, Tabular):
     """What a command computed.
 
     Parameters
@@ -122,20 +144,6 @@ class Result(_Declared):
     def draw(self) -> Figure | None:
         """Return the figure for files and viewers, where there is one."""
         return None
-
-    def to_dataframe(self) -> Any:
-        """Return the table as a :class:`pandas.DataFrame`.
-
-        Raises
-        ------
-        BackendError
-            When pandas is not installed.
-        """
-        try:
-            import pandas  # type: ignore[import-untyped]
-        except ImportError:
-            raise BackendError("data frames need the package pandas", "pip install pandas") from None
-        return pandas.DataFrame({name: list(column) for name, column in self.table().items()})
 
     @cached_property
     def lines(self) -> Sequence[str]:

@@ -1,14 +1,25 @@
 """Settings of Sphinx, for scripts/docs."""
 
+import os
+
 from vmdpotential import __version__
 
 project = "vmdpotential"
 author = "the authors of vmdpotential"
 release = version = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.intersphinx", "sphinx.ext.napoleon", "sphinx_copybutton"]
 root_doc = "index"
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+
+# types of other packages lead to their documentation, where INTERSPHINX=1 says that there is a network (not run yet)
+intersphinx_mapping = {} if os.environ.get("INTERSPHINX") != "1" else {
+    "python": ("https://docs.python.org/3", None),
+    "numpy": ("https://numpy.org/doc/stable", None),
+    "matplotlib": ("https://matplotlib.org/stable", None),
+    "MDAnalysis": ("https://docs.mdanalysis.org/stable", None),
+}
+intersphinx_timeout = 5
 
 # titles are anchors, as on GitHub
 myst_heading_anchors = 3

@@ -22,15 +22,16 @@ EXAMPLES = ROOT / "scripts" / "examples"
 #: Where examples leave what they make.
 DRAWN = ROOT / "build" / "examples"
 
-#: Pages that are written, by where they stand in the checkout.
-WRITTEN = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "data/README.md", *(
+#: Pages that are written, by their path in the checkout.
+WRITTEN = ["README.md", "docs/python.md", "docs/pymol.md", "docs/md.md", "docs/method-developer.md", "ARCHITECTURE.md",
+           "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "data/README.md", *(
     str(path.relative_to(ROOT)) for part in ("plugins", "vmdpotential")
     for path in sorted((ROOT / part).rglob("*.md")))]
 
 #: Packages of whose modules the reference is made, and single modules: what programs call.
 PACKAGES = ("densities", "figures", "frames", "grid", "ions", "molecule", "orbitals", "pairs", "probes")
 MODULES = ("engines", "errors", "interactions", "io", "io.topologies.forcefield", "io.trajectories.frames", "maps",
-           "methods", "parameters", "points", "progress", "registry", "surface", "units")
+           "methods", "parameters", "points", "progress", "registry", "results", "surface", "tasks", "units")
 
 
 def copy_written(folder: Path) -> None:
@@ -38,12 +39,32 @@ def copy_written(folder: Path) -> None:
     """
     for name in WRITTEN:
         text = (ROOT / name).read_text(encoding="utf-8")
-        put(folder / name, text)
+        put(folder / name, with_pictures(folder, name, text))
         for target in re.findall(r"\]\(([^):#]+)\)", text):
             file = (ROOT / name).parent / target
             if file.is_file() and str(file.resolve().relative_to(ROOT)) not in WRITTEN:
                 (folder / name).parent.joinpath(target).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(file, (folder / name).parent / target)
+
+
+def with_pictures(folder: Path, name: str, text: str) -> str:
+    """Return a page of docs/ with the pictures that its blocks draw, which tests/test_documents.py leaves; links to
+    examples lead to their pages.
+    """
+    if not name.startswith("docs/"):
+        return text
+    text = re.sub(r"\(\.\./scripts/examples/(\w+)\.py\)", r"(../examples/\1.md)", text)
+
+    def with_picture(block: re.Match[str]) -> str:
+        shown = [block[0]]
+        for picture in re.findall(r"[\w-]+\.png", block[0]):
+            if (file := DRAWN / Path(name).stem / picture).is_file():
+                (folder / "docs" / "pictures").mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file, folder / "docs" / "pictures" / picture)
+                shown.append(f"![What this draws](pictures/{picture})")
+        return "\n\n".join(shown)
+
+    return re.sub(r"^```(?:sh|python)\n.*?^```$", with_picture, text, flags=re.MULTILINE | re.DOTALL)
 
 
 def put(path: Path, text: str) -> None:
@@ -166,7 +187,8 @@ def index() -> str:
                          if name.startswith("plugins/") and name.removesuffix(".md") not in first)]
     examples = [f"examples/{script.stem}" for script in sorted(EXAMPLES.glob("*.py"))]
     commands = [f"commands/{name}" for name in registry.available("command")]
-    parts = [("Start", ["First pictures <README>", "vmdpotential/commands/GUIDE"]), ("Viewers and plugins", viewers),
+    parts = [("Start", ["First pictures <README>", "docs/pymol", "docs/md", "docs/python", "docs/method-developer",
+                        "vmdpotential/commands/GUIDE"]), ("Viewers and plugins", viewers),
              ("Examples", examples), ("Theory", theory), ("Commands", commands), ("Python", ["python/index"]),
              ("The package", [
                  "ARCHITECTURE", "CONTRIBUTING", "vmdpotential/engines/SPEED", "CHANGELOG", "data/README"])]

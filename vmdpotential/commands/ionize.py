@@ -162,7 +162,7 @@ class Ionized(Result):
 
     def table(self) -> Columns:
         """Return a row for each ion of the first placement."""
-        return dict(zip(PlacedIon.COLUMNS, zip(*(ion.row for ion in self.placement.ions), strict=True), strict=False))
+        return self.placement.table()
 
 
 class _Outputs(NamedTuple):

@@ -20,7 +20,7 @@ from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.radii import SETS
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
-from vmdpotential.prepare.report import COLUMNS, Prepared
+from vmdpotential.prepare.report import Prepared
 from vmdpotential.results import Columns, Result, part, put_table, shown
 
 
@@ -113,8 +113,7 @@ class Completed(Result):
 
     def table(self) -> Columns:
         """Return a row for each residue."""
-        rows = [row.values() for row in self.prepared.rows]
-        return {name: [row[name] for row in rows] for name in COLUMNS}
+        return self.prepared.table()
 
 
 def _with_short_chains(structure: Structure) -> Structure:

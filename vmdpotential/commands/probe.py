@@ -13,7 +13,8 @@ from vmdpotential.commands.probe_options import InsertionOptions, ProbeOptions, 
 from vmdpotential.errors import UsageError
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.maps.options import Engine
-from vmdpotential.parameters import Command, Report
+from vmdpotential.parameters import Command
+from vmdpotential.results import Result
 
 #: A, of the grid: of a molecule over frames, and of probe atoms, as AutoGrid's.
 _LIGAND_SPACING, _PROBE_SPACING = 1.0, 0.375
@@ -30,7 +31,7 @@ def probe_(
     engine: Engine = "auto",
     outputs: ProbeOutput = ProbeOutput(),
     execution: PartialExecution = PartialExecution(),
-) -> Report:
+) -> Result:
     """Compute the energy of probe atoms, or the free energy of a small molecule, at every grid point.
 
     Probes see one structure: AutoDock's types make the maps of AutoGrid, and others the Lennard-Jones energy of the

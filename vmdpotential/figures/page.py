@@ -258,7 +258,29 @@ def _ranges(panels: Sequence[Panel], value_range: tuple[float, float] | None) ->
 
 
 def thumbnail(grid: Grid | Structure) -> bytes:
-    """Return a small picture of the middle plane of a map, or of a structure, a PNG, as notebooks show it."""
+    """Return a small picture of the middle plane of a map, or of a structure, a PNG, as notebooks show it.
+
+    Parameters
+    ----------
+    grid : Grid or Structure
+        What is shown.
+
+    Returns
+    -------
+    bytes
+        A PNG.
+
+    Raises
+    ------
+    MemoryPlanError
+        When a map in a file does not fit into memory.
+
+    Examples
+    --------
+    >>> picture = vp.thumbnail(vp.read_structure("data/1hvr.pdb.gz"))
+    >>> picture.startswith(bytes([137]) + b"PNG")
+    True
+    """
     if isinstance(grid, Structure):
         from vmdpotential.figures.structures import picture
 

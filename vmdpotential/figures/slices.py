@@ -98,8 +98,11 @@ def draw_slice(
     Parameters
     ----------
     ax : Axes
+        What is drawn into.
     grid : Grid
+        The map.
     plane : Plane
+        Where it is cut.
     value_range : (low, high), in the map's unit
         What the colours span; :func:`vmdpotential.figures.colours.colour_range` of this slice unless
         given.
@@ -111,6 +114,7 @@ def draw_slice(
     structure : Structure, optional
         Atoms to draw on top, those within `slab` / 2 of the plane.
     slab : float, A
+        Thickness of the layer of atoms.
     waters : bool
         Whether waters are drawn too.
 
@@ -123,6 +127,15 @@ def draw_slice(
     ------
     UsageError
         When the plane lies outside the map, or the range does not increase.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> structure = vp.read_structure("data/dhfr.pdb.gz", topology="data/dhfr.psf.gz")
+    >>> grid = vp.potential_map(structure, atoms="protein", spacing=3.0)
+    >>> image = vp.draw_slice(Figure().add_subplot(), grid, vp.Plane.parse("z=25"), contours=6)
+    >>> image.get_clim()[1] > 0
+    True
     """
     values, (left, right, bottom, top) = smooth_values_on(grid, plane)
     if value_range is None:

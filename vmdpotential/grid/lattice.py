@@ -86,6 +86,11 @@ class Lattice:
         Distance between nodes along x, y, z.
     shape : (3,) int
         Nodes along x, y, z.
+
+    Examples
+    --------
+    >>> vp.Lattice((0, 0, 0), 0.5, (41, 41, 61)).last.tolist()
+    [20.0, 20.0, 30.0]
     """
 
     origin: Floats
@@ -199,13 +204,49 @@ class Lattice:
 class Provenance:
     """How a map was made; written into every file and read back from it.
 
-    Empty strings and None stand for "not known". `medium` says what is between the charges, for legends and axes:
-    "vacuum, no screening", "screened, 0.15 M, dielectric 78.5". `tolerance` and `error` are root mean square errors
-    over the potential's own: the one asked for, and the one measured against the exact sum; `error_away` is that
-    of the points farther than 2 A from every charge, `error_field` and `error_field_away` are those of a field
-    that was made with the map. `cell` are the vectors a, b and c of a periodic map, nine numbers in A. Of a mean over
-    frames `frames` says which, `inefficiency` is their statistical inefficiency, and `zero` says where the potential
-    is zero.
+    Empty strings and None mean "not known".
+
+    Parameters
+    ----------
+    quantity : str
+        What the values are.
+    method, interaction : str
+        How charges were summed.
+    medium : str
+        What is between the charges, for legends and axes: "vacuum, no screening", "screened, 0.15 M, dielectric
+        78.5".
+    boundary : str
+        ``open`` or ``periodic``.
+    cell : tuple of nine float, A
+        The vectors a, b and c of a periodic map.
+    cutoff : float, A
+        Distance beyond which charges do not count.
+    tolerance, error : float
+        Rms errors over the potential's rms: the largest one allowed, and the one measured against the exact sum.
+    error_away : float
+        That of the points farther than 2 A from every charge.
+    error_field, error_field_away : float
+        Those of a field that was made with the map.
+    precision, engine : str
+        Of the sums.
+    atoms : str
+        The selection whose charges make the potential.
+    frames : str
+        Of a mean over frames, which.
+    inefficiency : float
+        Of a mean over frames, their statistical inefficiency.
+    zero : str
+        Where the potential is zero.
+    inputs : tuple of str
+        Names of the files.
+    program : str
+        Name and version of the program.
+
+    Examples
+    --------
+    >>> grid = vp.potential_map(vp.read_structure("data/dhfr.pdb.gz", topology="data/dhfr.psf.gz"), spacing=4.0)
+    >>> grid.provenance.boundary
+    'periodic'
     """
 
     quantity: str = "electrostatic potential"
@@ -247,17 +288,30 @@ class Grid:
     Parameters
     ----------
     lattice : Lattice
+        The points.
     values : (nx, ny, nz) float32, in `unit`
+        The value at each point.
     unit : str
         Unit of the values; empty when a file did not state one.
     temperature : float or None
         K; states what kT is.
     dielectric : float or None
+        Relative permittivity of the medium.
     provenance : Provenance
+        How it was made.
     field : (3,) Grid or None
         The electric field along x, y and z, V/A, where it was asked for.
     solvation : Solvation or None
         The energy of solvation, by a method that has it (``pb``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> grid = vp.Grid(vp.Lattice((0, 0, 0), 1.0, (2, 2, 2)), np.arange(8).reshape(2, 2, 2), unit="V")
+    >>> grid([[0.5, 0.5, 0.5]]).tolist()
+    [3.5]
+    >>> (2 * grid - grid).values.max()
+    np.float32(7.0)
     """
 
     lattice: Lattice

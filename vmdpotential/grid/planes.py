@@ -35,6 +35,11 @@ class Plane:
         Unit vectors, each perpendicular to the others.
     label : str
         Such as ``z = 12.5 Å``.
+
+    Examples
+    --------
+    >>> vp.Plane.parse("z=25").label
+    'z = 25 Å'
     """
 
     point: Floats

@@ -8,6 +8,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.results import Columns, Tabular
+
 
 class Residues(Protocol):
     """A structure whose atoms are in residues."""
@@ -18,7 +20,7 @@ class Residues(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Solvation:
+class Solvation(Tabular):
     """The electrostatic energy of a molecule in a continuum, less that in a medium of its own permittivity.
 
     Parameters
@@ -36,6 +38,10 @@ class Solvation:
     def total(self) -> float:
         """kcal/mol."""
         return float(self.energies.sum())
+
+    def table(self) -> Columns:
+        """Return a row for each atom, kcal/mol."""
+        return {"atom": np.arange(len(self.energies)), "energy": self.energies}
 
     def by_residue(self, structure: Residues) -> NDArray[np.float64]:
         """Return the energies of the residues (R,) of the structure, kcal/mol."""

@@ -30,7 +30,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Quantity:
-    """One parameter of an interaction: name, unit, default, limits and meaning."""
+    """One parameter of an interaction: name, unit, default, limits and meaning.
+
+    Parameters
+    ----------
+    name : str
+        By which it is an attribute in formulas, and a key of ``parameters``.
+    unit : str
+        Lengths are written with A alone: ``A``, ``1/A^2``.
+    default, low, high : float
+        Its value unless given, and its limits.
+    description : str
+        For help and reports.
+
+    Examples
+    --------
+    >>> vp.Quantity("debye_length", "A", 7.85, 0.1, 1e6, "distance over which the potential is screened by 1/e").unit
+    'A'
+    """
 
     name: str
     unit: str
@@ -84,6 +101,7 @@ class Interaction:
     Parameters
     ----------
     name : str
+        By which it is registered.
     radial : callable
         ``radial(r2, rinv, p)``, see :mod:`vmdpotential.interactions.tracing`.
     quantities : sequence of Quantity
@@ -91,6 +109,7 @@ class Interaction:
     compact : bool
         Whether the function is zero beyond the cutoff by itself. If not, engines mask it.
     checks : sequence of Check
+        Known values, which ``verify`` and the tests compare with.
     pair : mapping
         Parameters of a pair of atoms, read as attributes of ``p`` too, and the power of length in their units: the
         function is then an energy (kcal/mol), not the potential of a charge.
@@ -109,6 +128,13 @@ class Interaction:
         Returns how the interaction with its parameters set is split into a short-range part and a smooth one, for
         sums over all images and by meshes (:mod:`vmdpotential.splitting.long_range`). None where it is summed pair by
         pair alone.
+
+    Examples
+    --------
+    >>> damped = vp.Interaction("damped", lambda r2, rinv, p: rinv / (1 + r2 / (p.length * p.length)),
+    ...                         [vp.Quantity("length", "A", 10.0, 0.1, 1000.0, "distance at which half is left")])
+    >>> float(damped.bind(length=2.0)(2.0))
+    0.25
     """
 
     name: str

@@ -81,6 +81,12 @@ def read_structure(path: str | Path, topology: str | Path | None = None) -> Stru
         When reading takes more memory than there is.
     BackendError
         When the format needs MDAnalysis, which is not installed.
+
+    Examples
+    --------
+    >>> structure = vp.read_structure("data/dhfr.pdb.gz", topology="data/dhfr.psf.gz")
+    >>> round(structure.net_charge), structure.topology.source
+    (-11, 'psf')
     """
     path = files.held(path)
     if topology is None:
@@ -174,6 +180,7 @@ def write_structure(structure: StructureLike, path: str | Path, force: bool = Fa
     Parameters
     ----------
     structure : Structure
+        The atoms.
     path : Path
         ``.pdb``, ``.cif``, ``.pqr``, ``.gro`` or ``.rst7``; ``.psf``, ``.top`` or ``.prmtop`` (the topology alone, the
         last two made from the one that was read). Each also with ``.gz``.
@@ -186,6 +193,13 @@ def write_structure(structure: StructureLike, path: str | Path, force: bool = Fa
         For another suffix, an existing file, or what the format cannot hold.
     OutputError
         When the file cannot be written.
+
+    Examples
+    --------
+    >>> structure = vp.read_structure("data/1hvr.pdb.gz")
+    >>> vp.write_structure(structure, "1hvr.cif.gz")
+    >>> len(vp.read_structure("1hvr.cif.gz")) == len(structure)
+    True
     """
     structure = as_structure(structure)
     write_structures(structure, [path], force)

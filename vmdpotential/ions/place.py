@@ -35,6 +35,7 @@ def place_ions(structure: StructureLike, options: IonOptions | None = None, **ke
     structure : Structure
         With charges and waters.
     options : IonOptions, optional
+        All others in one object.
     cation, anion : str
         Ions as any program names them (SOD, Na+, NA, MG ...), or a name of `templates`; ``auto`` is SOD and CLA,
         of a mixture its most common ions of least charge.
@@ -42,6 +43,8 @@ def place_ions(structure: StructureLike, options: IonOptions | None = None, **ke
         Whether to compensate the net charge.
     concentration : float
         Salt, mol/L; by `count` (``add``, ``sltcap``, ``split``: see :func:`~vmdpotential.ions.counts.plan_counts`).
+    count : {"add", "sltcap", "split"}
+        How many ions of the salt there are.
     salt : mapping, optional
         A mixture of salts instead of that of `cation` and `anion`, ``{formula: fraction of the formula units}``, such
         as ``{"NaCl": 0.7, "MgCl2": 0.3}`` (see :func:`~vmdpotential.ions.salts.plan_mixture`). `cation` and
@@ -71,6 +74,7 @@ def place_ions(structure: StructureLike, options: IonOptions | None = None, **ke
     naming : str
         ``auto`` (the structure's convention), ``charmm``, ``amber`` or ``gromacs``.
     temperature : float, K
+        Of the energies, and of ``monte-carlo``.
     dielectric : float, optional
         Both of the energies reported, and of ``monte-carlo``; they do not change the other sites. 1, and 78.5 with
         ``monte-carlo``, unless given.
@@ -82,6 +86,7 @@ def place_ions(structure: StructureLike, options: IonOptions | None = None, **ke
     Returns
     -------
     Placement
+        The structure with its ions, and where and why they are there.
 
     Raises
     ------
@@ -92,6 +97,15 @@ def place_ions(structure: StructureLike, options: IonOptions | None = None, **ke
         that is no ion.
     NoRoomError
         When the sites run out.
+
+    Examples
+    --------
+    >>> structure = vp.read_structure("data/dhfr.pdb.gz", topology="data/dhfr.psf.gz")
+    >>> placed = vp.place_ions(structure, concentration=0.15)
+    >>> round(placed.structure.net_charge, 3)
+    0.0
+    >>> placed.to_dataframe()["name"].iloc[0]
+    'SOD'
     """
     structure = as_structure(structure)
     return place_replicas(structure, 1, options, **keywords)[0]
@@ -107,14 +121,31 @@ def place_replicas(structure: StructureLike, replicas: int, options: IonOptions 
     Parameters
     ----------
     structure : Structure
+        With charges and waters.
     replicas : int
-    options, **keywords
+        How many placements.
+    options : IonOptions, optional
+        All others in one object.
+    templates : mapping, optional
         As :func:`place_ions` has them.
+    **keywords
+
+    Returns
+    -------
+    list of Placement
+        One for each seed.
 
     Raises
     ------
     UsageError
         Also for several replicas of a method that is not random.
+
+    Examples
+    --------
+    >>> structure = vp.read_structure("data/dhfr.pdb.gz", topology="data/dhfr.psf.gz")
+    >>> placements = vp.place_replicas(structure, 2, site="random", seed=1)
+    >>> [placed.seed for placed in placements]
+    [1, 2]
     """
     structure = as_structure(structure)
     chosen = changed(IonOptions, options, keywords)

@@ -13,6 +13,7 @@ from vmdpotential.ions.counts import Counts
 from vmdpotential.ions.montecarlo import Sampling
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Rows, written_out
+from vmdpotential.results import Columns, Tabular
 
 #: A short report lists up to so many ions, and only the first few of more.
 MANY, FEW = 10, 3
@@ -74,15 +75,20 @@ class PlacedIon:
     def row(self) -> tuple[Any, ...]:
         """The values of :attr:`COLUMNS`; blanks where there is no distance."""
         distances = ("" if d is None else f"{d:.4f}" for d in (self.solute_distance, self.ion_distance))
-        energies = (self.energy, self.energy_kt, self.final_energy, self.final_energy_kt)
-        return (
-            self.name, self.residue_id, self.order, self.charge, *(f"{x:.4f}" for x in self.position), self.water,
-            self.water_segment, *distances, *(f"{energy:.6f}" for energy in energies),
-        )
+        values = self.values
+        return (*values[:4], *(f"{x:.4f}" for x in self.position), *values[7:9], *distances,
+                *(f"{energy:.6f}" for energy in values[-4:]))
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The values of :attr:`COLUMNS` as numbers; None where there is no distance."""
+        return (self.name, self.residue_id, self.order, self.charge, *self.position, self.water, self.water_segment,
+                self.solute_distance, self.ion_distance, self.energy, self.energy_kt, self.final_energy,
+                self.final_energy_kt)
 
 
 @dataclass(frozen=True, eq=False)
-class Placement:
+class Placement(Tabular):
     """What :func:`~vmdpotential.ions.place_ions` did.
 
     The atoms of `structure` are :attr:`kept_atoms` of `original`, in their order, then those of `ions`, one ion after
@@ -144,6 +150,10 @@ class Placement:
     def _repr_png_(self) -> bytes | None:
         """Return the picture that notebooks show: the structure with its ions."""
         return self.structure._repr_png_()
+
+    def table(self) -> Columns:
+        """Return a row for each ion."""
+        return dict(zip(PlacedIon.COLUMNS, zip(*(ion.values for ion in self.ions), strict=True), strict=False))
 
     @property
     def kept_atoms(self) -> NDArray[np.int64]:

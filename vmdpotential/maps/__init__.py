@@ -40,7 +40,9 @@ def potential_map(structure: StructureLike, options: MapOptions | None = None, *
     Parameters
     ----------
     structure : Structure
+        With charges.
     options : MapOptions, optional
+        All others in one object.
     method : str
         ``direct``, ``cutoff``, ``pme`` or another registered method; ``auto`` takes the one that has
         the full potential within the tolerance fastest.
@@ -75,7 +77,7 @@ def potential_map(structure: StructureLike, options: MapOptions | None = None, *
         The atoms whose charges make the potential, see :func:`vmdpotential.molecule.selection.select`.
     sources : str or array, optional
         Those of the atoms whose charges count, with the permittivity and the ions around all of them; for ``pb``.
-    unit, temperature, dielectric
+    unit, temperature, dielectric : object
         Of the values, see :func:`vmdpotential.units.coulomb_constant`; a dielectric of 1 unless given, or of 78.5 where
         the potential is screened.
     screened : float, optional
@@ -89,6 +91,7 @@ def potential_map(structure: StructureLike, options: MapOptions | None = None, *
     precision : {"single", "compensated", "double"}
         Of the sums; values are float32.
     engine : str
+        What computes: ``auto``, ``cpu``, ``cuda`` or another registered one.
     lattice : Lattice, optional
         Where to compute, instead of around the atoms or over the cell.
     sink : Sink, optional
@@ -112,6 +115,13 @@ def potential_map(structure: StructureLike, options: MapOptions | None = None, *
         When the map does not fit into memory.
     TaskError
         When the tolerance cannot be kept.
+
+    Examples
+    --------
+    >>> structure = vp.read_structure("data/dhfr.pdb.gz", topology="data/dhfr.psf.gz")
+    >>> grid = vp.potential_map(structure, atoms="protein", screened=0.15, spacing=2.0)
+    >>> grid.unit, grid.provenance.method
+    ('kT/e', 'pme')
     """
     structure = as_structure(structure)
     chosen = changed(MapOptions, options, keywords)

@@ -23,6 +23,7 @@ from vmdpotential.maps.plan import plan_map
 from vmdpotential.maps.solute import in_continuum
 from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.selection import Selection, select
+from vmdpotential.results import Columns, Tabular
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
 
 #: Around both parts, A: what is farther away comes from the coarse lattice.
@@ -30,7 +31,7 @@ PADDING = 6.0
 
 
 @dataclass(frozen=True)
-class Binding:
+class Binding(Tabular):
     """The electrostatic energy between two parts in a continuum, kcal/mol.
 
     Parameters
@@ -49,6 +50,12 @@ class Binding:
     screening: float
     desolvation: tuple[float, float]
     error: float
+
+    def table(self) -> Columns:
+        """Return one row, kcal/mol."""
+        parts = {f"desolvation_{n}": [energy] for n, energy in enumerate(self.desolvation, 1)}
+        return {"coulomb": [self.coulomb], "screening": [self.screening], **parts, "total": [self.total],
+                "error": [self.error]}
 
     @property
     def total(self) -> float:
@@ -70,8 +77,13 @@ def binding_energy(structure: StructureLike, first: Selection, second: Selection
         Atoms, see :func:`vmdpotential.molecule.selection.select`.
     spacing : float, A
         Of the lattice.
-    radii, parameters, temperature, dielectric, engine
+    radii, parameters, temperature, dielectric, engine : object
         See :func:`vmdpotential.maps.potential_map` with the method ``pb``.
+
+    Returns
+    -------
+    Binding
+        The energies in kcal/mol, and their error.
 
     Raises
     ------
@@ -83,6 +95,13 @@ def binding_energy(structure: StructureLike, first: Selection, second: Selection
         When the solution does not converge.
     MemoryPlanError
         When the lattice does not fit into memory.
+
+    Examples
+    --------
+    >>> structure = vp.prepare_structure(vp.read_structure("data/1hvr.pdb.gz")).structure
+    >>> bound = vp.binding_energy(structure, "//*/(XK2)", "protein", spacing=1.5)
+    >>> bound.to_dataframe().columns.tolist()
+    ['coulomb', 'screening', 'desolvation_1', 'desolvation_2', 'total', 'error']
     """
     structure = as_structure(structure)
     a, b = select(structure, first), select(structure, second)

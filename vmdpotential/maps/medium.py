@@ -29,12 +29,21 @@ class Medium:
     dielectric : float
         Relative permittivity that divides the potential of a charge; of a continuum, that of the solvent.
     temperature : float, K
+        Of the solvent, and of kT in units.
     salt : float, optional
         M, of mobile ions that screen the charges.
     method : str
         Of a continuum, the method that solves its equation.
     parameters : mapping
         Of that method.
+
+    Examples
+    --------
+    >>> medium = vp.Medium.screened(0.15)
+    >>> grid = vp.potential_map(vp.read_structure("data/dhfr.pdb.gz", topology="data/dhfr.psf.gz"), atoms="protein",
+    ...                         spacing=3.0, medium=medium)
+    >>> grid.provenance.medium
+    'screened, 0.15 M, dielectric 78.5'
     """
 
     dielectric: float = 1.0

@@ -16,7 +16,7 @@ from vmdpotential.maps.medium import Medium
 from vmdpotential.methods import Method
 from vmdpotential.molecule.radii import CHOICES
 from vmdpotential.molecule.selection import Selection
-from vmdpotential.parameters import Option, parse_numbers
+from vmdpotential.parameters import Option, documented, parse_numbers
 from vmdpotential.units import DEFAULT_TEMPERATURE, POTENTIAL_UNITS
 
 #: A, of interactions that have one, unless asked for otherwise.
@@ -158,8 +158,23 @@ class SumOptions(MethodOptions):
     engine: Engine = "auto"
 
 
+@documented
 @dataclass(frozen=True, kw_only=True)
 class MapOptions(SumOptions, GridOptions, AtomOptions):
-    """All options of a potential map."""
+    """All options of a potential map.
+
+    Parameters
+    ----------
+    medium : Medium, optional
+        Instead of `screened`, `dielectric`, `temperature` and, of a continuum, `method` and `parameters`.
+    **keywords
+
+    Examples
+    --------
+    >>> options = vp.MapOptions(atoms="protein", spacing=2.0, screened=0.15)
+    >>> structure = vp.read_structure("data/dhfr.pdb.gz", topology="data/dhfr.psf.gz")
+    >>> vp.potential_map(structure, options).unit
+    'kT/e'
+    """
 
     unit: Unit = "kT/e"

@@ -29,10 +29,15 @@ def solvation_energy(structure: StructureLike, *, spacing: float = 0.5, toleranc
         Of the lattice.
     tolerance : float, optional
         Of the energy, relative: the spacing is reduced until the error that is stated is within it.
-    atoms, sources, radii, parameters, temperature, dielectric, engine
+    atoms, sources, radii, parameters, temperature, dielectric, engine : object
         See :func:`vmdpotential.maps.potential_map` with the method ``pb``. Of the full equation
         (``parameters={"nonlinear": 1}``) it is the energy of the charges in the reaction potential, without the ions'
         own.
+
+    Returns
+    -------
+    Solvation
+        The energy of every atom in kcal/mol, and the error of their sum.
 
     Raises
     ------
@@ -42,6 +47,12 @@ def solvation_energy(structure: StructureLike, *, spacing: float = 0.5, toleranc
         When the solution does not converge, or no spacing keeps the tolerance.
     MemoryPlanError
         When the lattice does not fit into memory.
+
+    Examples
+    --------
+    >>> structure = vp.prepare_structure(vp.read_structure("data/1hvr.pdb.gz")).structure
+    >>> vp.solvation_energy(structure, spacing=1.5).total < 0  # kcal/mol
+    True
     """
     structure = as_structure(structure)
     options = MapOptions(

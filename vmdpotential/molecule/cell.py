@@ -33,6 +33,12 @@ class Cell:
     space_group : str
         Hermann-Mauguin symbol. With any other than P 1 the atoms of a file are a crystal's asymmetric
         unit, a part of what the cell holds.
+
+    Examples
+    --------
+    >>> cell = vp.Cell.from_parameters(60, 60, 80)
+    >>> round(cell.volume)
+    288000
     """
 
     vectors: Array

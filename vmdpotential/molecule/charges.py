@@ -123,7 +123,8 @@ def assign_charges(structure: StructureLike, force_field: str = "auto", water: s
 
     Parameters
     ----------
-    structure : Structure
+    structure : Structure or object
+        Atoms with hydrogens.
     force_field : str
         ``charmm36``, ``amber14`` (ff14SB, OL15, OL3, lipid17), or ``auto``: the one that matches more atoms
         of the whole structure (also where these are some of its atoms); between equals the one whose own names
@@ -133,12 +134,23 @@ def assign_charges(structure: StructureLike, force_field: str = "auto", water: s
         ``auto``, the model of the waters' name and sites (see :mod:`~vmdpotential.molecule.water`), or one of
         ``tip3p``, ``spc``, ``spce``, ``opc3``, ``tip4p``, ``tip4pew``, ``tip4p2005``, ``tip4pfb``, ``opc``.
 
+    Returns
+    -------
+    Structure
+        Its `charge_source` says where the charges are from.
+
     Raises
     ------
     ChargeError
         When atoms have no template, or a water has not the sites of its model; lists residue, atom and count.
     UsageError
         When the force field or the water model is unknown.
+
+    Examples
+    --------
+    >>> structure = vp.assign_charges(vp.read_structure("data/dhfr.pdb.gz"), force_field="amber14")
+    >>> round(structure.net_charge, 3)
+    -11.0
     """
     structure = as_structure(structure)
     return charges_and_report(structure, force_field, water)[0]

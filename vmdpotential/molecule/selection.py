@@ -165,12 +165,25 @@ def select(structure: Structure, selection: Selection, parameter: str = "atoms")
     parameter : str
         What it was given as, for messages.
 
+    Returns
+    -------
+    (N,) bool
+        Which atoms are selected.
+
     Raises
     ------
     UsageError
         When the text is no selection, means different atoms as different kinds, or selects no atom.
     BackendError
         When the text is of MDAnalysis' language, and that is not installed.
+
+    Examples
+    --------
+    >>> structure = vp.read_structure("data/dhfr.pdb.gz", topology="data/dhfr.psf.gz")
+    >>> int(vp.select(structure, "protein").sum())
+    2489
+    >>> int(vp.select(structure, "//*/(ASP)/CG").sum())
+    14
     """
     if not isinstance(selection, str):
         _check_rows(np.asarray(selection), len(structure), parameter)

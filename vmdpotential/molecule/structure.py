@@ -42,14 +42,19 @@ class Topology:
     source : str
         Format it came from: ``psf``, ``prmtop``, ``tpr`` ...
     bonds : (M, 2) int64
+        Pairs of atoms.
     angles : (M, 3) int64
+        The second atom is the vertex.
     dihedrals, impropers : (M, 4) int64
+        Four atoms each.
     cross_terms : (M, 8) int64
+        Two dihedrals each.
     donors, acceptors : (M, 2) int64
         -1 stands for "none", as in a PSF.
     types : (N,) str
         Atom types, empty strings where unknown.
     masses : (N,) float64, u
+        Of the atoms.
     title : sequence of str
         Title lines, kept when the topology is written again.
     flags : sequence of str
@@ -61,6 +66,14 @@ class Topology:
     nonbonded : Deferred or None
         How the atoms act on each other without bonds, where the file says it; ask
         :func:`vmdpotential.io.topologies.forcefield.nonbonded`, which knows of other files too.
+
+    Examples
+    --------
+    >>> structure = vp.read_structure("data/dhfr.pdb.gz", topology="data/dhfr.psf.gz")
+    >>> structure.topology.source
+    'psf'
+    >>> structure.topology.masses.sum() > 1e5  # u
+    np.True_
     """
 
     source: str
@@ -117,6 +130,7 @@ class Structure:
     Parameters
     ----------
     positions : (N, 3) float64, A
+        Coordinates.
     atom_names, residue_names, chain_ids, segment_ids, elements : (N,) str
         As the file writes them, blanks stripped; empty where the file has none.
     residue_ids : (N,) int64
@@ -125,15 +139,19 @@ class Structure:
         0-based residue each atom belongs to, increasing along the file. Use this, never
         `residue_ids`, to tell residues apart.
     insertion_codes : (N,) str
+        Of residues; empty where there are none.
     charges : (N,) float64, e, or None
         None when nothing has given them yet.
     hetero : (N,) bool
         Whether the file calls the atom HETATM.
     occupancies, b_factors : (N,) float64
+        As the file has them; 1 and 0 where it has none.
     cell : Cell or None
         The periodic cell; None means no box.
     topology : Topology or None
+        Bonds and atom types.
     title : str
+        Of the file.
     sources : tuple of str
         Names of the files it came from.
     charge_source : str
@@ -156,6 +174,15 @@ class Structure:
     ------
     InputError
         When the lengths differ or a coordinate is not finite; the message names the atom.
+
+    Examples
+    --------
+    >>> structure = vp.read_structure("data/dhfr.pdb.gz", topology="data/dhfr.psf.gz")
+    >>> len(structure), round(structure.net_charge)
+    (23558, -11)
+    >>> protein = structure.take(vp.select(structure, "protein").nonzero()[0])
+    >>> protein.residue_count
+    159
     """
 
     positions: Floats

@@ -31,9 +31,11 @@ from vmdpotential.methods.points import START, exact_values, plan_points, relati
 from vmdpotential.molecule.cell import Cell, same_cell
 from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.nonbonded import Nonbonded
+from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.potentials import ELECTROSTATICS, lennard_jones_energy, lennard_jones_rule, sums
 from vmdpotential.parameters import Option, changed, takes_fields
+from vmdpotential.results import Columns, Tabular
 from vmdpotential.units import coulomb_constant
 
 Floats = NDArray[np.float64]
@@ -47,7 +49,7 @@ TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Energies:
+class Energies(Tabular):
     """What the atoms of A have with B.
 
     Parameters
@@ -67,6 +69,10 @@ class Energies:
     def __repr__(self) -> str:
         sums = f"{self.coulomb.sum():.4f} Coulomb and {self.lennard_jones.sum():.4f} Lennard-Jones kcal/mol"
         return f"Energies({len(self.atoms)} atoms, {sums}{'' if self.forces is None else ', with forces'})"
+
+    def table(self) -> Columns:
+        """Return a row for each atom, kcal/mol."""
+        return {"atom": self.atoms, "coulomb": self.coulomb, "lennard_jones": self.lennard_jones, "total": self.total}
 
     @property
     def total(self) -> Floats:
@@ -93,7 +99,7 @@ class EnergyOptions:
 
 
 @takes_fields(EnergyOptions)
-def interaction_energy(structure: StructureLike, nonbonded: Nonbonded, a: ArrayLike, b: ArrayLike,
+def interaction_energy(structure: StructureLike, nonbonded: Nonbonded, a: Selection, b: Selection,
                        options: EnergyOptions | None = None, **keywords: Any) -> Energies:
     """Return the energies of the atoms of one selection with another, in the frame of the structure.
 
@@ -103,11 +109,17 @@ def interaction_energy(structure: StructureLike, nonbonded: Nonbonded, a: ArrayL
         With charges.
     nonbonded : Nonbonded
         Lennard-Jones parameters, exclusions and 1-4 pairs of its atoms.
-    a, b : (n,) int or (N,) bool
-        Indices or masks.
+    a, b : str or array
+        Atoms, see :func:`vmdpotential.molecule.selection.select`.
     options : EnergyOptions, optional
+        All others in one object.
     **keywords
         Fields of :class:`EnergyOptions`.
+
+    Returns
+    -------
+    Energies
+        Of the atoms of `a`, kcal/mol.
 
     Raises
     ------
@@ -115,9 +127,19 @@ def interaction_energy(structure: StructureLike, nonbonded: Nonbonded, a: ArrayL
         For a structure without charges, or parameters of other atoms.
     UsageError
         For an empty selection, or a wrong option.
+
+    Examples
+    --------
+    >>> from MDAnalysisTests.datafiles import PRM_NCBOX, TRJ_NCBOX
+    >>> import MDAnalysis
+    >>> structure = vp.Structure.from_mdanalysis(MDAnalysis.Universe(PRM_NCBOX, TRJ_NCBOX))
+    >>> terms = vp.nonbonded(structure, [PRM_NCBOX])
+    >>> vp.interaction_energy(structure, terms, "protein", "water").total.shape
+    (6,)
     """
     structure = as_structure(structure)
-    between = Between(structure, nonbonded, a, b, changed(EnergyOptions, options, keywords))
+    first, second = select(structure, a, "a"), select(structure, b, "b")
+    between = Between(structure, nonbonded, first, second, changed(EnergyOptions, options, keywords))
     return between.run(structure.positions, structure.cell)
 
 

@@ -57,6 +57,7 @@ def prepare_structure(
     structure : Structure
         Without a topology. Hydrogens that it has stay where they are, where as many belong there.
     ph : float
+        Which determines protonation states.
     pka : str
         ``model`` for the pKa of model compounds, ``propka`` for those of PROPKA in this structure.
     force_field, water : str
@@ -68,6 +69,11 @@ def prepare_structure(
     radii : str
         Set of radii.
 
+    Returns
+    -------
+    Prepared
+        The structure, and a row for each residue.
+
     Raises
     ------
     TaskError
@@ -78,6 +84,12 @@ def prepare_structure(
         When there is no residue of a name to leave out.
     BackendError
         When biotite or hydride is not installed.
+
+    Examples
+    --------
+    >>> prepared = vp.prepare_structure(vp.read_structure("data/1hvr.pdb.gz"))
+    >>> round(prepared.structure.net_charge)
+    4
     """
     structure = as_structure(structure)
     if structure.topology is not None:

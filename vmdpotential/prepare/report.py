@@ -9,6 +9,7 @@ from typing import Any
 from vmdpotential.errors import listed
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.results import Columns, Tabular
 
 #: Columns of the table.
 COLUMNS = ("chain", "residue", "number", "state", "pka", "net_charge", "charges", "added_atoms", "added_hydrogens",
@@ -42,7 +43,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class Prepared(Tabular):
     """A completed structure, and what was done for it.
 
     Parameters
@@ -71,6 +72,11 @@ class Prepared:
     pka: str
     radii: str
     left_out: dict[str, int] = field(default_factory=dict)
+
+    def table(self) -> Columns:
+        """Return a row for each residue."""
+        rows = [row.values() for row in self.rows]
+        return {name: [row[name] for row in rows] for name in COLUMNS}
 
     @property
     def added(self) -> tuple[int, int]:

@@ -72,6 +72,7 @@ def write_map(grid: Grid, path: Path | str, force: bool = False) -> None:
     Parameters
     ----------
     grid : Grid
+        The map.
     path : Path
         Its suffix chooses OpenDX (``.dx``, ``.dx.gz``), MRC (``.mrc``, ``.map``), CCP4 (``.ccp4``),
         Gaussian cube (``.cube``, ``.cub``), NumPy (``.npz``), Chimera's HDF5 (``.cmap``) or OME-Zarr (``.zarr``,
@@ -87,6 +88,14 @@ def write_map(grid: Grid, path: Path | str, force: bool = False) -> None:
         When a value is not finite.
     OutputError
         When the file cannot be written.
+
+    Examples
+    --------
+    >>> structure = vp.read_structure("data/dhfr.pdb.gz", topology="data/dhfr.psf.gz")
+    >>> grid = vp.potential_map(structure, atoms="protein", spacing=3.0)
+    >>> vp.write_map(grid, "map.mrc")
+    >>> vp.read_map("map.mrc").lattice.shape == grid.lattice.shape
+    True
     """
     from vmdpotential.io.maps.mapformat import check_finite
 
@@ -188,10 +197,26 @@ def open_map(path: Path | str, whole: int = WINDOW) -> Grid:
         As in :func:`read_map`, which reads other formats, streams, compressed files, and maps of no more than
         `whole` points.
 
+    whole : int
+        Points of the largest map that is read whole.
+
+    Returns
+    -------
+    Grid
+        Whose values are read when they are needed.
+
     Raises
     ------
     InputError, MemoryPlanError
         As :func:`read_map`.
+
+    Examples
+    --------
+    >>> structure = vp.read_structure("data/dhfr.pdb.gz", topology="data/dhfr.psf.gz")
+    >>> grid = vp.potential_map(structure, atoms="protein", spacing=3.0)
+    >>> vp.write_map(grid, "map.npz")
+    >>> vp.open_map("map.npz").lattice.shape == grid.lattice.shape
+    True
     """
     path = files.held(path)
     with files.reading(path):
@@ -230,6 +255,7 @@ def read_map(path: Path | str) -> Grid:
     Returns
     -------
     Grid
+        With unit and provenance, as far as the file states them.
 
     Raises
     ------
@@ -238,6 +264,14 @@ def read_map(path: Path | str) -> Grid:
         along x, y and z. The message names the file, and the line in text formats.
     MemoryPlanError
         When reading takes more memory than there is.
+
+    Examples
+    --------
+    >>> structure = vp.read_structure("data/dhfr.pdb.gz", topology="data/dhfr.psf.gz")
+    >>> grid = vp.potential_map(structure, atoms="protein", spacing=3.0)
+    >>> vp.write_map(grid, "map.dx")
+    >>> vp.read_map("map.dx").unit
+    'kT/e'
     """
     path = files.held(path)
     with files.reading(path):

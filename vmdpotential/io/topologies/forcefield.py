@@ -36,6 +36,7 @@ def nonbonded(structure: Structure, files: Sequence[Path] = (), scripts: bool = 
     Returns
     -------
     Nonbonded
+        Lennard-Jones parameters, exclusions and 1-4 pairs.
 
     Raises
     ------
@@ -43,6 +44,13 @@ def nonbonded(structure: Structure, files: Sequence[Path] = (), scripts: bool = 
         When nothing says the parameters, files do not fit, or types or residues are missing; all of them are listed.
     BackendError
         When ParmEd or OpenMM is needed and not installed (extra ``forcefields``).
+
+    Examples
+    --------
+    >>> structure = vp.assign_charges(vp.read_structure("data/dhfr.pdb.gz"))
+    >>> terms = vp.nonbonded(structure, ["amber14-all.xml", "amber14/tip3p.xml"])
+    >>> len(terms) == len(structure)
+    True
     """
     paths = [path if suffix(path) == ".xml" else held(path) for path in map(Path, files)]
     parameters = [path for path in paths if suffix(path) in charmm.SUFFIXES]

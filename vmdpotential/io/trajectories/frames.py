@@ -141,6 +141,14 @@ class Trajectory:
     changes : tuple of function
         What makes positions and cell of a frame from those of the file, one after another: of copies by symmetry, and
         of a structure that was completed.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from MDAnalysisTests.datafiles import GRO, XTC
+    >>> frames = vp.Trajectory(Path(XTC), atoms=47681, frames=slice(0, 6, 2))
+    >>> [frame.number for frame in frames]
+    [0, 2, 4]
     """
 
     path: Path

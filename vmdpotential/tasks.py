@@ -1,0 +1,281 @@
+"""The commands as functions of Python: ``vp.rdf(structure, trajectory, between=("protein", "water"))``.
+
+A function has the parameters of its command, with the same checks, and returns its result, a dataclass with
+``.to_dataframe()`` and, where there is a figure, ``.plot(ax)``. Files are written only where ``output`` or another
+parameter names them. In addition to what a shell can give,
+
+- a structure may be an object: a Structure, or one of MDAnalysis, biotite, ParmEd, OpenMM or gemmi;
+- frames may be those of an MDAnalysis Universe, or of its trajectory;
+- selections may be indices, masks or AtomGroups;
+- ``charges`` may be an array of the charges of all atoms.
+
+Signatures and docstrings follow from the declarations of the commands.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from keyword import iskeyword
+from numbers import Number
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+from vmdpotential import registry
+from vmdpotential.docstrings import entries, name_of
+from vmdpotential.errors import InputError, spelled
+from vmdpotential.parameters import Command, Parameter
+
+if TYPE_CHECKING:  # they are made when first used; see __getattr__
+    from vmdpotential.io.trajectories.frames import Frames
+    from vmdpotential.molecule.structure import Structure
+    from vmdpotential.results import Result
+
+    average: Callable[..., Result]
+    compare: Callable[..., Result]
+    density: Callable[..., Result]
+    energy: Callable[..., Result]
+    field: Callable[..., Result]
+    forces: Callable[..., Result]
+    orbital: Callable[..., Result]
+    probe: Callable[..., Result]
+    profile: Callable[..., Result]
+    rdf: Callable[..., Result]
+    surface_potential: Callable[..., Result]
+
+_DHFR = '>>> structure = vp.read_structure("data/dhfr.pdb.gz", topology="data/dhfr.psf.gz")'
+_MAP = '>>> grid = vp.potential_map(structure, atoms="protein", spacing=3.0)'
+_AMBER = ">>> from MDAnalysisTests.datafiles import PRM_NCBOX, TRJ_NCBOX  # a prmtop, and frames in NetCDF"
+_UNIVERSE = f"""\
+{_AMBER}
+>>> universe = MDAnalysis.Universe(PRM_NCBOX, TRJ_NCBOX)"""
+
+#: The functions, the commands whose work they do, and what their documentation shows.
+_TASKS = {
+    "average": ("average", f"""\
+>>> import MDAnalysis
+{_UNIVERSE}
+>>> mean = vp.average(universe, universe.trajectory[:3], spacing=3.0)
+>>> mean.grid.provenance.frames
+'3: 0 to 2'"""),
+    "compare": ("compare", f"""\
+{_DHFR}
+{_MAP}
+>>> round(vp.compare(grid, 2 * grid).like.correlation, 6)
+1.0"""),
+    "density": ("density", f"""\
+>>> import MDAnalysis
+{_UNIVERSE}
+>>> density = vp.density(universe, universe.trajectory[:3], atoms="water", spacing=2.0)
+>>> density.grid.unit
+'1/A^3'"""),
+    "energy": ("energy", f"""\
+{_AMBER}
+>>> rows = vp.energy(PRM_NCBOX, TRJ_NCBOX, frames="0:3", between=("protein", "water")).to_dataframe()
+>>> list(rows.columns)
+['frame', 'a', 'b', 'coulomb', 'lennard_jones', 'total']
+>>> len(rows)
+3"""),
+    "field": ("field", f"""\
+{_DHFR}
+>>> field = vp.field(structure, at="//*/(ASP)/CG", from_=["water"])
+>>> field.to_dataframe().shape[0] > 0
+True"""),
+    "forces": ("forces", f"""\
+{_AMBER}
+>>> forces = vp.forces(PRM_NCBOX, TRJ_NCBOX, frames="0", between=("protein", "water")).to_dataframe()
+>>> forces.shape[0] > 0
+True"""),
+    "orbital": ("orbital", """\
+>>> from pyscf import gto, scf
+>>> from pyscf.tools import molden
+>>> molden.from_scf(scf.RHF(gto.M(atom="H 0 0 0; H 0 0 0.74", verbose=0)).run(), "h2.molden")
+>>> vp.orbital("h2.molden", orbital="homo", spacing=0.5, output="homo.cube").grid.unit
+'A^-3/2'"""),
+    "probe": ("probe", """\
+>>> structure = vp.read_structure("data/1hvr.pdb.gz")
+>>> energies = vp.probe(structure, probe=["C"], spacing=2.0)
+>>> energies.grid.unit
+'kcal/mol'"""),
+    "profile": ("profile", f"""\
+>>> from matplotlib.figure import Figure
+{_DHFR}
+>>> across = vp.profile(structure, axis="z", smear=1.0)
+>>> across.plot(Figure().add_subplot()).get_xlabel()
+'z (Å)'"""),
+    "rdf": ("rdf", f"""\
+>>> import MDAnalysis
+{_UNIVERSE}
+>>> pairs = vp.rdf(universe, universe.trajectory, between=("name O", universe.select_atoms("water")), range=8.0)
+>>> pairs.to_dataframe().columns[0]
+'r'"""),
+    "surface_potential": ("surface", f"""\
+{_DHFR}
+{_MAP}
+>>> on_surface = vp.surface_potential(structure, grid, atoms="protein", spacing=1.5)
+>>> on_surface.surface.area > 5000  # A^2
+True"""),
+}
+
+__all__ = sorted(_TASKS)
+
+
+def __getattr__(name: str) -> Callable[..., Result]:
+    if name not in _TASKS:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    command, examples = _TASKS[name]
+    globals()[name] = function = _function(name, registry.get("command", command), examples)
+    return function
+
+
+def _function(name: str, command: Command, examples: str) -> Callable[..., Result]:
+    """Return the function that runs a command."""
+    inputs = [p.name for p in command.parameters if p.option.positional]
+
+    def function(*given: Any, **keywords: Any) -> Any:
+        if len(given) > len(inputs):
+            raise TypeError(f"{name}() takes {len(inputs)} positional arguments, but {len(given)} were given")
+        values = dict(zip(inputs, given, strict=False))
+        if twice := values.keys() & keywords.keys():
+            raise TypeError(f"{name}() got several values for {', '.join(sorted(twice))}")
+        return command(**_objects(command, {**values, **{_plain(key): value for key, value in keywords.items()}}))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = _docstring(command, examples)
+    function.__signature__ = _signature(command)  # type: ignore[attr-defined]
+    return function
+
+
+def _plain(name: str) -> str:
+    return name[:-1] if iskeyword(name[:-1]) else name
+
+
+def _ordered(command: Command) -> list[Parameter]:
+    """Return the parameters, those that may be given without their names first, and of the others required ones."""
+    return sorted(command.parameters, key=lambda p: (not p.option.positional, not p.required))
+
+
+def _signature(command: Command) -> inspect.Signature:
+    return inspect.Signature([
+        inspect.Parameter(
+            name_of(p), inspect.Parameter.POSITIONAL_OR_KEYWORD if p.option.positional
+            else inspect.Parameter.KEYWORD_ONLY, default=p.default) for p in _ordered(command)])
+
+
+def _objects(command: Command, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values with objects of other packages, arrays and frames as the command takes them."""
+    from vmdpotential.molecule.conversions import as_structure
+    from vmdpotential.molecule.structure import Structure
+
+    known, made = {p.name: p for p in command.parameters}, dict(values)
+    atoms = values.get("structure")
+    for name, value in values.items():
+        if name in known and Structure in known[name].objects and not isinstance(value, (str, Path, type(None))):
+            made[name] = as_structure(value)
+    frames = made.get("trajectory")
+    if "trajectory" in known and (hasattr(frames, "trajectory") or hasattr(frames, "n_frames")):  # of MDAnalysis
+        made["trajectory"] = _frames(frames, atoms, made["structure"], made.pop("frames", None))
+    arrays = {name: value for name, value in made.items() if name in known and known[name].option.selection
+              and _has_arrays(value)}
+    if _is_numbers(made.get("charges")) or arrays:
+        made["structure"] = _read(made)
+    if _is_numbers(made.get("charges")):
+        made["structure"] = made["structure"].with_charges(made.pop("charges"))
+    for name, value in arrays.items():
+        made["structure"], made[name] = _as_groups(made["structure"], name, value)
+    return made
+
+
+def _read(values: dict[str, Any]) -> Structure:
+    """Return the structure of the values, read where it is a file; its topology is taken out of them."""
+    from vmdpotential.io import read_structure
+    from vmdpotential.molecule.structure import Structure
+
+    structure = values["structure"]
+    return structure if isinstance(structure, Structure) else read_structure(structure, values.pop("topology", None))
+
+
+def _is_numbers(value: Any) -> bool:
+    """Whether a value is an array or a list of numbers."""
+    if isinstance(value, (list, tuple)):
+        return bool(value) and isinstance(value[0], Number)
+    return hasattr(value, "dtype")
+
+
+def _has_arrays(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(_has_arrays(item) for item in value) or _is_numbers(value)
+    return not isinstance(value, (str, type(None)))
+
+
+def _as_groups(structure: Structure, name: str, value: Any) -> tuple[Structure, Any]:
+    """Return the structure with groups for the arrays of a selection, and the selection with their names."""
+    import numpy as np
+
+    from vmdpotential.molecule.selection import select
+
+    if isinstance(value, (list, tuple)) and not _is_numbers(value):
+        texts = []
+        for n, item in enumerate(value, 1):
+            structure, text = _as_groups(structure, f"{name}_{n}", item)
+            texts.append(text)
+        return structure, tuple(texts)
+    if isinstance(value, (str, type(None))):
+        return structure, value
+    chosen = np.asarray(getattr(value, "ix", value))  # of an AtomGroup
+    rows = np.flatnonzero(select(structure, chosen, name))
+    return replace(structure, groups={**structure.groups, name: rows}), f"group {name}"
+
+
+class _Reader(Sequence[Any]):
+    """The frames of a trajectory of MDAnalysis, read one at a time."""
+
+    def __init__(self, frames: Any, rows: Any) -> None:
+        self.frames, self.rows, self.lock = frames, rows, threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    def __getitem__(self, number: Any) -> Any:
+        from vmdpotential.io import mdanalysis
+
+        with self.lock, mdanalysis.quiet():  # blocks of frames may be computed by several threads
+            found = self.frames[number]
+            return found.positions[self.rows].copy(), mdanalysis.cell_of(found.dimensions, Path("trajectory"))
+
+
+def _frames(item: Any, atoms: Any, structure: Structure, frames: slice | str | None) -> Frames:
+    """Return frames of a Universe, or of a part of its trajectory; of an AtomGroup's structure those of its atoms.
+
+    They are read by a reader of their own, so that the Universe stays at its frame.
+    """
+    from vmdpotential.io.trajectories.frames import Loaded, parse_frames
+
+    reader = getattr(item, "trajectory", item)
+    numbers: slice | list[int] = slice(None)
+    if hasattr(item, "step"):  # a slice of a trajectory
+        numbers = slice(item.start, None if item.stop < 0 else item.stop, item.step)
+    elif hasattr(item, "frames"):  # chosen frames of one
+        numbers = list(item.frames)
+    rows: Any = atoms.ix if hasattr(atoms, "ix") else slice(None)  # of an AtomGroup
+    count = len(range(reader.n_atoms)[rows]) if isinstance(rows, slice) else len(rows)
+    if count != len(structure):
+        raise InputError(f"the trajectory has {count} atoms, and the structure {len(structure)}",
+                         "give {structure} as the Universe or AtomGroup of {trajectory}")
+    chosen = parse_frames(frames) if isinstance(frames, str) else frames
+    return Loaded("the trajectory", _Reader(reader.copy()[numbers], rows), chosen or slice(None))
+
+
+def _docstring(command: Command, examples: str) -> str:
+    """Return the documentation of a function, in the sections of numpydoc."""
+    text = inspect.getdoc(command.function) or ""
+    about, _, raised = text.partition("\n\nRaises\n------\n")
+    about = about.partition("\n\nReturns\n")[0]
+    kind = get_type_hints(command.function)["return"]
+    returns = f"{kind.__name__}\n    {(inspect.getdoc(kind) or '').partition(chr(10))[0]}"
+    parameters = entries(_ordered(command))
+    return "\n\n".join([spelled(about), f"Parameters\n----------\n{parameters}", f"Returns\n-------\n{returns}",
+                        f"Raises\n------\n{raised.strip()}", f"Examples\n--------\n{examples}"])
+
