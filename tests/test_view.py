@@ -424,6 +424,13 @@ def test_a_structure_that_cannot_be_completed_is_shown_as_it_is(tmp_path, npm, m
     assert json.loads(capsys.readouterr().out)["atoms"] >= len(molecule)
 
 
+def test_repr_of_a_page_is_one_short_line(ion_box, npm):
+    structure, potential = ion_box
+    page = view_page(structure, potential, viewer_script=npm)
+    assert "\n" not in repr(page)
+    assert len(repr(page)) < 2000 < len(page.content)
+
+
 def test_scene_of_molstar(ion_box, tmp_path, capsys):
     structure, potential = ion_box
     path = tmp_path / "scene.mvsx"
