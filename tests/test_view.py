@@ -7,15 +7,19 @@ import hashlib
 import html
 import json
 import os
+import sys
+import zipfile
 from pathlib import Path
 
 import MDAnalysisTests
+import molviewspec
+import mrcfile
 import numpy as np
 import pytest
 from pages import Elements, check_values, content_of, places_of, unpacked, values_of, words_of
 
-from vmdpotential import io
-from vmdpotential.errors import BackendError, InputError
+from vmdpotential import io, registry
+from vmdpotential.errors import BackendError, InputError, UsageError
 from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.ions import PlacedIon
@@ -418,3 +422,64 @@ def test_a_structure_that_cannot_be_completed_is_shown_as_it_is(tmp_path, npm, m
     words = ["view", str(tmp_path / "part.pdb"), "--viewer-script", str(npm), "--json", "--atoms", "all"]
     assert cli.main([*words, "-o", str(tmp_path / "page.html")]) == 0
     assert json.loads(capsys.readouterr().out)["atoms"] >= len(molecule)
+
+
+def test_repr_of_a_page_is_one_short_line(ion_box, npm):
+    structure, potential = ion_box
+    page = view_page(structure, potential, viewer_script=npm)
+    assert "\n" not in repr(page)
+    assert len(repr(page)) < 2000 < len(page.content)
+
+
+def test_scene_of_molstar(ion_box, tmp_path, capsys):
+    structure, potential = ion_box
+    path = tmp_path / "scene.mvsx"
+    command = registry.get("command", "view")
+    report = command(structure=structure, maps=(potential,), atoms="all", level=0.5, prepare="never", output=path)
+    assert report.data["maps"][0]["level"] == 0.5
+    with zipfile.ZipFile(path) as archive:
+        assert set(archive.namelist()) == {"index.mvsj", "structure.cif", "map_1.map"}
+        index = archive.read("index.mvsj").decode()
+        archive.extractall(tmp_path)
+    molviewspec.validate_state_tree(index)
+    nodes, found = [json.loads(index)["root"]], []
+    while nodes:
+        node = nodes.pop()
+        found.append(node)
+        nodes += node.get("children", [])
+    levels = {node["params"]["absolute_isovalue"] for node in found if node["kind"] == "volume_representation"}
+    assert levels == {0.5, -0.5}
+    assert {node["params"]["url"] for node in found if node["kind"] == "download"} == {"structure.cif", "map_1.map"}
+    shown = io.read_structure(tmp_path / "structure.cif")
+    np.testing.assert_allclose(shown.positions, structure.positions, atol=2e-3)
+    with mrcfile.open(tmp_path / "map_1.map") as stored:
+        values, origin = stored.data, np.array([float(stored.header.origin[axis]) for axis in "xyz"])
+        step = float(stored.voxel_size.x)
+    np.testing.assert_allclose(values.transpose(), potential.values, rtol=1e-5)
+    np.testing.assert_allclose(origin, potential.lattice.origin, atol=1e-4)
+    assert step == pytest.approx(potential.lattice.spacing[0])
+
+
+def test_scene_needs_its_package_and_has_no_table_of_ions(ion_box, tmp_path, monkeypatch):
+    structure, potential = ion_box
+    command, path = registry.get("command", "view"), tmp_path / "scene.mvsx"
+    with pytest.raises(UsageError) as caught:
+        command(structure=structure, maps=(potential,), ions=tmp_path / "ions.csv", output=path)
+    assert caught.value.parameter == "ions"
+    monkeypatch.setitem(sys.modules, "molviewspec", None)
+    with pytest.raises(BackendError):
+        command(structure=structure, maps=(potential,), output=path)
+    assert not path.exists()
+
+
+@pytest.fixture
+def ion_box():
+    """Two residues between charges of both signs, and their potential."""
+    names = ["N", "CA", "C", "O"] * 2
+    positions = np.random.default_rng(8).uniform(4, 12, (8, 3)).round(3)
+    structure = Structure(positions, names, ["ALA"] * 4 + ["GLY"] * 4, [1] * 4 + [2] * 4, np.repeat([0, 1], 4),
+                          elements=[name[0] for name in names], chain_ids=["A"] * 8, title="two residues")
+    lattice = Lattice((0.0, 1.0, 2.0), (1.0, 1.0, 1.0), (14, 15, 16))
+    x = lattice.points().reshape(*lattice.shape, 3)
+    values = (2 * np.sin(x[..., 0] / 3) * np.cos(x[..., 1] / 4)).astype(np.float32)
+    return structure, Grid(lattice, values, "kT/e", 298.15)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+from vmdpotential import extras
 from vmdpotential.commands import media
 from vmdpotential.commands.options import CopyOptions, Index, Ph, Prepare, Source
 from vmdpotential.commands.structures import complete
@@ -72,19 +73,27 @@ class PageOutput:
     viewer_script: Annotated[Path | None, Option(
         "3Dmol.js, or the folder of its npm package, where it is not found by itself", viewer=False)] = None
     output: Annotated[Path | None, Option(
-        "page to write, .html; - is standard output", short="o", metavar="FILE", written=True, suffix=".html",
-        front=True)] = None
+        "page to write, .html, or scene of Mol*, .mvsx; - is standard output", short="o", metavar="FILE", written=True,
+        suffix=".html", front=True)] = None
     force: Annotated[bool, Option("replace a file that exists", viewer=False)] = False
 
     def check(self) -> None:
-        """Refuse a page of another format, one that exists or cannot be written, and a missing script."""
+        """Refuse a file of another format, one that exists or cannot be written, and a missing script."""
         from .script import find_viewer_script
 
         if self.output is not None:
-            if self.output.suffix.lower() not in (".html", ".htm") and not files.is_standard(self.output):
-                raise UsageError("output", "a page is written as .html", value=str(self.output))
+            if self.output.suffix.lower() not in (".html", ".htm", ".mvsx") and not files.is_standard(self.output):
+                raise UsageError("output", "a page is written as .html, a scene as .mvsx", value=str(self.output))
             files.check([self.output], self.force)
-        find_viewer_script(self.viewer_script)
+        if self.scene:
+            extras.load("molviewspec", "scenes of Mol*", "scenes")
+        else:
+            find_viewer_script(self.viewer_script)
+
+    @property
+    def scene(self) -> bool:
+        """Whether it is a scene of Mol*."""
+        return self.output is not None and self.output.suffix.lower() == ".mvsx"
 
 
 def view(
@@ -95,13 +104,15 @@ def view(
     shown: ShownOptions = ShownOptions(),
     written: PageOutput = PageOutput(),
 ) -> Report:
-    """Make a web page of a structure, isosurfaces and slices of maps, and ions.
+    """Make a web page of a structure, isosurfaces and slices of maps, and ions, or a scene of Mol*.
 
     Without maps, the potential of the solute in water is computed: one command leads from a deposited structure to its
     coloured surface. Missing hydrogens and atoms are added to what is shown, as for a map.
 
     The page is one file that holds everything and needs no network: it can be sent, kept and opened
     years later. 3Dmol.js draws it; get it once with: npm install 3dmol
+    A file that ends in .mvsx is a scene with the structure and isosurfaces instead, which opens in Mol*
+    (https://molstar.org/viewer, by drag and drop).
 
     Raises
     ------
@@ -110,7 +121,7 @@ def view(
     InputError
         For a file that cannot be read.
     BackendError
-        When 3Dmol.js is not found.
+        When 3Dmol.js is not found, or for a scene the package molviewspec.
     """
     output, maps, medium = written.output, source.maps, source.medium
     if output is None and isinstance(source.structure, Path):
@@ -118,7 +129,8 @@ def view(
     from vmdpotential.io.maps import map_name, open_map
 
     from .content import distances
-    from .page import view_page
+    from .mvs import Scene, view_scene
+    from .page import Page, view_page
 
     written.check()  # before any work
     structure, done = source.read()
@@ -135,13 +147,18 @@ def view(
             if medium is not None:
                 raise
             warnings.append(f"no potential is shown: {error}")
-    page = view_page(
-        structure, grids, ions, atoms=shown.atoms, level=shown.level, title=shown.title or "", names=names,
-        margin=shown.margin, points=shown.points, viewer_script=written.viewer_script,
-    )
+    options: dict[str, Any] = {"atoms": shown.atoms, "level": shown.level, "title": shown.title or "", "names": names,
+                               "margin": shown.margin, "points": shown.points}
+    page: Page | Scene
+    if written.scene:
+        if ions is not None:
+            raise UsageError("ions", "is not shown in a scene", "leave it out; ions of the structure are shown")
+        page = view_scene(structure, grids, **options)
+    else:
+        page = view_page(structure, grids, ions, viewer_script=written.viewer_script, **options)
     if output is not None:
         page.save(output, written.force)
-    size = len(page.html.encode("utf-8"))
+    size = len(page.content)
     summary = page.summary
     lines = [*done, f"{page.title}: {summary['atoms']} atoms, {summary['ions']} ions; drawn by {summary['viewer']}"]
     for item in summary["maps"]:
@@ -159,5 +176,5 @@ def view(
 
 command = Command.of(view, examples=(
     "view protein.pdb potential.dx -o page.html",
-    "view protein.pdb --medium water --atoms protein -o page.html",
+    "view protein.pdb --medium water --atoms protein -o scene.mvsx",
 ))

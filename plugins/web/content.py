@@ -59,10 +59,7 @@ def map_content(grid: Grid, name: str, around: Floats, margin: float, points: in
     InputError
         When a value is not a number.
     """
-    part = cut(grid, around, margin, 8 * points)
-    if not np.isfinite(part.values).all():
-        raise InputError(f"{name}: has values that are not numbers", "compute the map again")
-    kept = thinned(part, points)
+    kept = shown_part(grid, name, around, margin, points)
     size = np.abs(kept.values)
     scale = 2.0 ** np.ceil(np.log2(max(float(size.max()), 1e-30) / 32768))
     lattice = kept.lattice
@@ -76,6 +73,14 @@ def map_content(grid: Grid, name: str, around: Floats, margin: float, points: in
         "data": packed((kept.values / scale).astype("<f2")), "about": about(grid, kept),
         "thinned": kept.lattice.spacing.tolist() != grid.lattice.spacing.tolist(), "precision": PRECISION,
     }
+
+
+def shown_part(grid: Grid, name: str, around: Floats, margin: float, points: int) -> Grid:
+    """Return the part of a map that covers atoms and a margin, of at most so many points; see :func:`map_content`."""
+    part = cut(grid, around, margin, 8 * points)
+    if not np.isfinite(part.values).all():
+        raise InputError(f"{name}: has values that are not numbers", "compute the map again")
+    return thinned(part, points)
 
 
 def overlaps(grid: Grid, around: Floats) -> bool:

@@ -61,6 +61,11 @@ class Page:
     warnings: tuple[str, ...] = ()
     height: int = 620
 
+    @property
+    def content(self) -> bytes:
+        """The file of the page."""
+        return self.html.encode("utf-8")
+
     def save(self, path: Path | str, force: bool = False) -> None:
         """Write the page, whole or not at all.
 
@@ -72,7 +77,7 @@ class Page:
             When it cannot be written.
         """
         with output.writing([Path(path)], force) as (temporary,):
-            temporary.write_bytes(self.html.encode("utf-8"))
+            temporary.write_bytes(self.content)
 
     def _repr_html_(self) -> str:
         """Return a frame that holds the page and can reach nothing outside it."""
