@@ -22,7 +22,8 @@ EXAMPLES = ROOT / "scripts" / "examples"
 DRAWN = ROOT / "build" / "examples"
 
 #: Pages that are written, by where they stand in the checkout.
-WRITTEN = ["README.md", "docs/python.md", "docs/pymol.md", "docs/md.md", "docs/method-developer.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "data/README.md", *(
+WRITTEN = ["README.md", "docs/python.md", "docs/pymol.md", "docs/md.md", "docs/method-developer.md",
+           "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "data/README.md", *(
     str(path.relative_to(ROOT)) for part in ("plugins", "vmdpotential")
     for path in sorted((ROOT / part).rglob("*.md")))]
 
