@@ -5,7 +5,6 @@ import importlib.util
 import itertools
 import random
 import re
-import struct
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -162,28 +161,10 @@ def fill(folder):
         data = (folder / f"good.{suffix}").read_bytes()
         put(f"cut.{suffix}", data[: len(data) * 2 // 3])
     write_map(Grid(grid.lattice, values, "V"), folder / "volt.dx")
-    put("skew.dx", DX.replace("delta 1 0 0", "delta 1 0.5 0"))
-    put("more.dx", DX.replace("1 2 3\n", "1 2 3 4\n", 3))
-    put("items.dx", DX.replace("items 27", "items 26"))
-    put("nan.dx", DX.replace("1 2 3\n", "1 nan 3\n", 1))
-    put("word.dx", DX.replace("1 2 3\n", "1 two 3\n", 1))
-    put("huge.dx", DX.replace("3 3 3", "300000 300000 300000").replace("items 27", f"items {27 * 10**15}"))
     put("dx.mrc", DX + "#" * 2000)
     put("dx.npz", DX)
     put("mrc.dx", (folder / "good.mrc").read_bytes())
     put("words.txt", "no map\n" * 300)
-    mrc = (folder / "good.mrc").read_bytes()
-    for name, word, value in (
-        ("mode", 4, struct.pack("<i", 4)), ("counts", 1, struct.pack("<i", 999)), ("angles", 14, struct.pack("<f", 80)),
-        ("cell", 11, struct.pack("<f", 0)), ("nan", len(mrc) // 4, struct.pack("<f", np.nan)),
-    ):
-        put(f"{name}.mrc", mrc[: 4 * word - 4] + value + mrc[4 * word :])
-    cube = (folder / "good.cube").read_text().splitlines(True)
-    put("counts.cube", "".join([*cube[:3], cube[3].replace("9", "99", 1), *cube[4:]]))
-    np.savez(folder / "lacks.npz", values=np.zeros((2, 2, 2)), origin=np.zeros(3))
-    np.savez(folder / "objects.npz", values=np.array([{}]), origin=np.zeros(3), spacing=np.ones(3))
-    np.savez(folder / "vector.npz", values=np.zeros((2, 2, 2)), origin=np.zeros(2), spacing=np.ones(3))
-    np.savez(folder / "nan.npz", values=np.full((2, 2, 2), np.nan), origin=np.zeros(3), spacing=np.ones(3))
 
 
 # ---- what goes wrong, and what is said of it -----------------------------------------------------------

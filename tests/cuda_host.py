@@ -145,7 +145,7 @@ extern "C" void run(void (*wanted)(const TASK), const TASK *argument, const unsi
 TASKS = {"mesh.cu": "MeshTask", "levels.cu": "LevelTask", "result.cu": "ResultTask", "nbody.cu": "AllPairsTask",
          "clusters.cu": "ClusterTask", "sort.cu": "Task", "near.cu": "Task", "points.cu": "PointTask",
          "multigrid.cu": "MultigridTask", "orbitals.cu": "OrbitalTask", "counting.cu": "CountingTask",
-         "bonds.cu": "BondTask", "charges.cu": "ChargeTask"}
+         "bonds.cu": "BondTask", "gaussians.cu": "GaussianTask"}
 
 
 class Transform:

@@ -127,11 +127,3 @@ def test_npz_of_something_else(tmp_path, entries, message):
     np.savez(tmp_path / "map.npz", **entries)
     with pytest.raises(InputError, match=message):
         read_map(tmp_path / "map.npz")
-
-
-def test_missing_file_and_folder(tmp_path):
-    with pytest.raises(InputError, match="no such file"):
-        read_map(tmp_path / "none.dx")
-    (tmp_path / "folder.dx").mkdir()
-    with pytest.raises(InputError, match="is a folder"):
-        read_map(tmp_path / "folder.dx")

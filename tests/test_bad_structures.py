@@ -84,17 +84,6 @@ def test_bad_files_give_one_line(tmp_path, name):
     assert "\n" not in str(caught.value)
 
 
-def test_missing_files_and_folders(tmp_path):
-    for name in ("no.pdb", "no", "no.cif.gz", "no.psf"):
-        with pytest.raises(InputError, match="there is no such file"):
-            io.read_structure(tmp_path / name)
-    (tmp_path / "folder.pdb").mkdir()
-    with pytest.raises(InputError, match="is a folder"):
-        io.read_structure(tmp_path / "folder.pdb")
-    with pytest.raises(InputError, match="is not a gzip file"):
-        io.read_structure(MDA / "cryst_then_model.pdb.gz")  # a tar archive, whatever its name
-
-
 def test_warnings_are_logged_not_printed(capsys, caplog):
     caplog.set_level(logging.WARNING)
     io.read_structure(MDA / "4E43.pdb")

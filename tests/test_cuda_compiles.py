@@ -4,7 +4,7 @@ import pytest
 from cuda_kernels import ARCHITECTURES, INTERACTIONS, compile_for_all, work
 from helpers import EVERYTHING
 
-from vmdpotential.engines.cuda import bonds, build, charges, counting, multigrid, orbitals, points, radial, result
+from vmdpotential.engines.cuda import bonds, build, counting, gaussians, multigrid, orbitals, points, radial, result
 
 #: Every operation in each precision with and without the field, the others in two of these four.
 MAPS = [(interaction, precision, field) for n, interaction in enumerate(INTERACTIONS)
@@ -44,9 +44,9 @@ def test_other_kernels_compile(tmp_path):
     for kind in counting.SPREADING.values():
         macros = {"REAL": "double", "SPREADING": kind}
         compile_for_all(build.source("counting.cu", macros) + same, macros, tmp_path)
-    same = "".join(f"static_assert(EDGE_{d} == {n});\n" for d, n in zip("XYZ", charges.EDGES, strict=True))
+    same = "".join(f"static_assert(EDGE_{d} == {n});\n" for d, n in zip("XYZ", gaussians.EDGES, strict=True))
     for order in (0, 2, 4, 8):
-        compile_for_all(build.source("charges.cu", charges.macros(order)) + same, charges.macros(order), tmp_path,
+        compile_for_all(build.source("gaussians.cu", gaussians.macros(order)) + same, gaussians.macros(order), tmp_path,
                         architectures=ARCHITECTURES if order == 4 else ARCHITECTURES[2:])
     same = f"static_assert(THREADS == {bonds.THREADS});\n"
     for probes in (1, 3):

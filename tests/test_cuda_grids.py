@@ -11,9 +11,9 @@ from cuda_host import HostGpu
 from vmdpotential.densities.quantities import Counted
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.bonds import DONOR, ONE_PAIR, TWO_PAIRS, BondSum
-from vmdpotential.engines.cpu.charges import summed
-from vmdpotential.engines.cuda import CudaEngine, charges, device
-from vmdpotential.engines.gaussians import ChargeSum, Gaussians, hermite
+from vmdpotential.engines.cpu.gaussians import summed
+from vmdpotential.engines.cuda import CudaEngine, device, gaussians
+from vmdpotential.engines.gaussians import Gaussians, GaussianSum, hermite
 from vmdpotential.engines.orbitals import OrbitalSum
 from vmdpotential.frames.density import Densities
 from vmdpotential.grid.lattice import Lattice
@@ -57,13 +57,13 @@ def test_potentials_of_charges_are_those_of_the_cpu(gpu, monkeypatch):
     electrons = Gaussians(rng.uniform(-1, 1, (7, 3)), exponents, orders, np.cumsum(counts) - counts,
                           rng.normal(size=sum(counts)) * np.repeat(exponents, counts) ** -2)
     lattice = Lattice(np.full(3, -6.0), np.array([1.1, 1.3, 0.9]), (9, 7, 13))  # near and far
-    work = ChargeSum(lattice, electrons, lattice.points()[:2] + 0.1, np.array([1.0, 6.0]), 0.02, 0.5)
+    work = GaussianSum(lattice, electrons, lattice.points()[:2] + 0.1, np.array([1.0, 6.0]), 0.02, 0.5)
     expected = summed(work, None)
-    assert np.abs(CudaEngine().charges(work) - expected).max() < 1e-6 * np.abs(expected).max()
-    monkeypatch.setattr(charges, "TERMS_PER_LAUNCH", 1.0)
-    assert np.abs(CudaEngine().charges(work) - expected).max() < 1e-6 * np.abs(expected).max()
+    assert np.abs(CudaEngine().gaussians(work) - expected).max() < 1e-6 * np.abs(expected).max()
+    monkeypatch.setattr(gaussians, "TERMS_PER_LAUNCH", 1.0)
+    assert np.abs(CudaEngine().gaussians(work) - expected).max() < 1e-6 * np.abs(expected).max()
     nuclei = replace(work, electrons=Gaussians(np.zeros((0, 3)), *np.zeros((2, 0), np.int64), *np.zeros((2, 0), int)))
-    assert np.abs(CudaEngine().charges(nuclei) - get_engine("cpu").charges(nuclei)).max() < 1e-5
+    assert np.abs(CudaEngine().gaussians(nuclei) - get_engine("cpu").gaussians(nuclei)).max() < 1e-5
 
 
 @pytest.mark.parametrize("donors", [False, True])

@@ -195,7 +195,7 @@ def test_verify_passes_on_the_cpu_and_fails_on_a_wrong_engine(monkeypatch, capsy
             assert len(found) == 2  # potential and field
     monkeypatch.setattr(engines, "get_engine", lambda name: Wrong())
     monkeypatch.setattr(methods, "get_engine", lambda name: Wrong())
-    assert cli.main(["verify", "--engine", "cpu", "--points", "40", "--method", "cutoff"]) == 3
+    assert cli.main(["verify", "--engine", "cpu", "--points", "40", "--method", "cutoff", "--verbose"]) == 3
     said = capsys.readouterr()
     failed = re.findall("^FAIL +cpu +(.*shifted_coulomb)", said.out, re.MULTILINE)
     assert failed == ["cutoff, periodic, single precision, shifted_coulomb",

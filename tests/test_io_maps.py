@@ -153,8 +153,3 @@ def test_a_full_disk_leaves_nothing(tmp_path, suffix, monkeypatch):
     with pytest.raises(OutputError, match=rf"map{suffix}: the disk is full; nothing was written"):
         write_map(writable(suffix, shape=(30, 30, 30)), tmp_path / f"map{suffix}")
     assert not os.listdir(tmp_path)
-
-
-def test_missing_folder(tmp_path):
-    with pytest.raises(OutputError, match="does not exist"):
-        write_map(make(), tmp_path / "none" / "map.dx")

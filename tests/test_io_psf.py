@@ -142,21 +142,6 @@ def test_psf_broken(tmp_path: Path, change: tuple[str, str], message: str) -> No
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("old", "new"), [(33, 34), (1, 0), (33, -2)])
-def test_psf_index_out_of_range(tmp_path: Path, old: int, new: int) -> None:
-    head, mark, bonds = (MDA / "parmed_ala3.psf").read_text().partition("!NBOND: bonds\n")
-    bonds = bonds.replace(f"{old:8d}", f"{new:8d}", 1)
-    path = tmp_path / "bad.psf"
-    path.write_text(head + mark + bonds)
-    with pytest.raises(InputError, match=rf"!NBOND .* names atom {new}, and there are 33 atoms"):
-        psf.read_psf(path)
-
-
-def test_psf_truncated() -> None:
-    with pytest.raises(InputError, match="line 7 promises 3341 atoms and 3327 lines follow"):
-        psf.read_psf(MDA / "adk_notop_BAD.psf")
-
-
 def test_psf_cut_anywhere_is_an_error_or_complete(tmp_path: Path) -> None:
     data = (MDA / "parmed_ala3.psf").read_bytes()
     whole = psf.read_psf(MDA / "parmed_ala3.psf")

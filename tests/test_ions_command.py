@@ -5,14 +5,15 @@ from pathlib import Path
 
 import pytest
 from helpers import shell
-from structure_files import OPENMM, TOOLS
+from structure_files import TOOLS
 
 DHFR = TOOLS / "dhfr" / "JAC.inpcrd", "--topology", TOOLS / "dhfr" / "JAC.prmtop"
 
 
 def test_dry_run_says_where_and_writes_nothing(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    code, out, _ = shell(capsys, "ionize", *DHFR, "--dry-run", "-o", "a.pdb", "--table", "a.csv")
+    code, out, _ = shell(capsys, "ionize", *DHFR, "--dry-run", "--verbose", "-o", "a.pdb", "--table",
+                             "a.csv")
     assert code == 0
     assert "neutralising ions: 11 Na+" in out
     assert len([line for line in out.splitlines() if line.split()[:1] == ["Na+"]]) == 11
@@ -58,8 +59,3 @@ def test_wrong_usage_is_one_line_and_writes_nothing(options, code, message, caps
     assert error.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["there.pdb"]
     assert Path("there.pdb").read_text() == "mine\n"
-
-
-def test_a_psf_needs_bonds(capsys, tmp_path):
-    code, _, error = shell(capsys, "ionize", OPENMM / "POPC.pdb", "--ions", "SOD=1", "-o", tmp_path / "a.psf")
-    assert (code, "needs bonds" in error) == (2, True)

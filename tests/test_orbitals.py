@@ -16,13 +16,13 @@ from pyscf.tools import molden
 from scipy.special import lpmv
 
 from vmdpotential import io, progress
-from vmdpotential.engines.cpu.charge_mesh import lay_mesh
-from vmdpotential.engines.cpu.charges import choose_mesh, summed
+from vmdpotential.engines.cpu.gaussian_mesh import lay_mesh
+from vmdpotential.engines.cpu.gaussians import choose_mesh, summed
 from vmdpotential.errors import BackendError, InputError, MemoryPlanError, UsageError
 from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.orbitals.evaluate import density_map, orbital_map
-from vmdpotential.orbitals.potential import charge_sum, potential_map
+from vmdpotential.orbitals.potential import gaussian_sum, potential_map
 from vmdpotential.orbitals.read import read_wavefunction
 from vmdpotential.orbitals.shells import in_monomials, monomials
 from vmdpotential.orbitals.wavefunction import Wavefunction
@@ -114,7 +114,7 @@ def test_potentials_as_pyscf_has_them(name, tmp_path, engine):
         expected += charge / np.linalg.norm(points - place, axis=1)
     found = potential_map(wavefunction, lattice, "V", engine=engine.name).values.ravel() / 27.211386245981
     assert np.abs(found[chosen] - expected).max() < 1e-6
-    work = charge_sum(wavefunction, lattice, 1.0)
+    work = gaussian_sum(wavefunction, lattice, 1.0)
     for width in (None, 0.3, 2.0) if engine.name == "cpu" else ():  # with two meshes one smooths what is wide too
         mesh = None if width is None else lay_mesh(work.electrons, work.lattice.origin, work.lattice.last, width)
         assert np.abs(summed(work, mesh).ravel()[chosen] - expected).max() < 1e-6
@@ -124,7 +124,7 @@ def test_a_mesh_is_laid_where_it_saves_time(tmp_path, monkeypatch):
     wavefunction = read_wavefunction(written("water", tmp_path))
 
     def chosen(lattice):
-        work = charge_sum(wavefunction, lattice, 1.0)
+        work = gaussian_sum(wavefunction, lattice, 1.0)
         return choose_mesh(work.electrons, work.lattice)
 
     assert chosen(around(wavefunction, 0.15, 4.0)) is not None

@@ -184,6 +184,30 @@ def test_coarse_solution_is_corrected_by_a_finer_one():
     assert errors[1] < 0.4 * errors[0]  # what is left is the finer one's own
 
 
+@pytest.mark.slow
+def test_dipole_whose_field_is_along_the_surface():
+    """Outside of Kirkwood's sphere, of a dipole: what flows along the surface beside the edges is not lost."""
+    places = PLACE + np.array([[1.2, 0.3, 0.0], [-0.7, 0.5, 0.6]])
+    charges = np.array([1.0, -1.0])
+    errors = []
+    for spacing in (1.0, 0.5, 0.25):
+        planned, found = solved(ball(places, charges), spacing, salt=0.0)
+        lattice = planned.request.lattice
+        r = np.linalg.norm(lattice.points() - PLACE, axis=1)
+        row = []
+        for low, high in ((RADIUS, RADIUS + 0.5), (RADIUS + 0.5, RADIUS + 1.5)):
+            chosen = (r > low) & (r < high)
+            exact = C * kirkwood_outside(lattice.points()[chosen], places, charges, INSIDE, WATER)
+            difference = found.values().ravel()[chosen] - exact
+            row.append(np.sqrt(np.mean(difference**2) / np.mean(exact**2)))
+        errors.append(row)
+        assert max(row) < 1.5 * found.errors.away
+    errors = np.array(errors)
+    assert (errors[1] < (0.025, 0.015)).all()
+    assert (errors[2] < (0.0125, 0.0065)).all()
+    assert np.log2(errors[0] / errors[2]).min() / 2 > 1.0
+
+
 def test_one_permittivity_gives_the_coulomb_sum():
     rng = np.random.default_rng(3)
     places, charges = PLACE + rng.uniform(-1, 1, (4, 3)), [1.0, -1.0, 0.5, 0.2]

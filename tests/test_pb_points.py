@@ -42,7 +42,7 @@ def born_everywhere(r, salt):
 
 
 @pytest.mark.parametrize(("low", "high", "limits"), [
-    (0.3, 2.95, (1e-3, 1e-3)), (3.02, 3.5, (5e-3, 0.06)), (3.5, 8.0, (4e-3, 8e-3)), (12.0, 17.0, (0.01, 0.01))])
+    (0.3, 2.95, (1e-3, 1e-3)), (3.02, 3.5, (5e-3, 0.02)), (3.5, 8.0, (4e-3, 8e-3)), (12.0, 17.0, (0.01, 0.01))])
 def test_borns_ion(low, high, limits):
     """Inside, next to the surface, outside, and where the coarse lattice alone is."""
     ion = replace(charges_at([PLACE], [1.0]), radii=[RADIUS])
@@ -99,7 +99,7 @@ def test_kirkwoods_sphere_at_its_charges_and_outside():
                 * eval_legendre(n, (points - PLACE) @ away / (4 * s))
                 for q, away, s in zip(charges, d, r, strict=True) for n in range(30))
     values = potential_at(molecule, points, medium=Medium.continuum(0.0), unit="V")
-    assert rms(values - C * VOLTS * exact) < 0.04 * rms(C * VOLTS * exact)  # of first order where the field is along it
+    assert rms(values - C * VOLTS * exact) < 0.02 * rms(C * VOLTS * exact)
 
 
 @pytest.mark.slow
@@ -179,3 +179,20 @@ def test_frames_start_from_the_last_solution(monkeypatch):
         means.append(mean.result().values())
     assert np.array_equal(*means)
     assert rms(means[0] - np.mean(alone, 0)) < 1e-5 * rms(means[0])
+
+
+def test_field_at_a_surface_along_a_layer_of_nodes():
+    """Where the nodes around a point on its side are two layers, from which no derivative across them would follow."""
+    ion = replace(charges_at([PLACE], [1.0]), radii=[RADIUS])
+    errors = []
+    for spacing in (0.5, 0.25):
+        height = RADIUS + spacing * np.linspace(0.05, 0.9, 30)
+        d = np.array([[0.05, -1.0, 0.03], [0.02, 0.04, 1.0], [1.0, 0.06, -0.05]])
+        d = np.repeat(d / np.linalg.norm(d, axis=1)[:, None], len(height), 0)
+        r = np.tile(height, 3)
+        points = Places.at(PLACE + r[:, None] * d, [str(n) for n in range(len(r))])
+        found = field_at(ion, points, method="pb", unit="kT/e", spacing=spacing).field[0, 0]
+        exact = VOLTS * born_everywhere(r, 0.15)[1][:, None] * d
+        errors.append(np.linalg.norm(found - exact, axis=1).max() / rms(exact))
+    assert errors[0] < 0.1
+    assert errors[1] < 0.05

@@ -177,3 +177,10 @@ def test_an_engine_without_transforms_has_no_pme():
     wanted, request = maps.SumOptions(), request_of(COULOMB, CELL)
     positions, charges = (array[:24] for array in water_box(12.0))
     assert maps.choose_method(wanted, request, positions, charges, Bare())[0].name == "msm"
+
+
+@pytest.mark.parametrize("name", ["cutoff", "msm"])
+def test_points_are_refused_by_methods_of_maps(name):
+    with pytest.raises(UsageError) as raised:
+        registry.get("method", name).plan_points(request_of(COULOMB), get_engine("cpu"))
+    assert raised.value.parameter == "method"

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import pickle
 import shutil
 from functools import cache
 from importlib import resources
@@ -273,6 +274,22 @@ def test_the_chemical_potential_in_a_gas_of_spheres(engine):
     assert found.solvation_error is not None
     assert abs(found.solvation - exact) < 4 * found.solvation_error
     assert found.solvation_error < 0.05 * abs(exact)
+
+
+def test_sums_are_kept_where_the_cell_stays():
+    cell, other = Cell.from_parameters(16, 17, 18), Cell.from_parameters(16.2, 17.1, 17.8)
+    structure, terms = spheres(30, cell, 3.1, 0.15)
+    frames = [(spheres(30, one, 3.1, 0.15, seed)[0].positions, one)
+              for seed, one in enumerate((cell, other, cell, cell))]
+    work = free_energy(structure, frames, O2, terms, cutoff=7.0, parts=1, boundary="periodic", size=4)[0].work
+    singly = [free_energy(structure, [(positions, cell), frame], O2, terms, cutoff=7.0, parts=1, boundary="periodic")[0]
+              .work.block(range(1, 2))["mean"] for positions, frame in zip([frames[0][0]] * 4, frames, strict=True)]
+    assert np.array_equal(work.block(range(4))["mean"], sum(singly) / 4)
+    assert len(work._kept) == len(work.orientations)
+    assert not pickle.loads(pickle.dumps(work))._kept
+    cost = work._cost()
+    assert min(cost.seconds, cost.reading) > 0
+    assert cost.size == work.block(range(1))["mean"].nbytes
 
 
 def test_oxygen_is_that_of_charmm():

@@ -127,18 +127,6 @@ def test_wrong_usage(map_file, options, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"output": "f.jpg"}, "f.jpg: the suffix is of no figure format; choose one of .png"),
-        ({"maps": ["none.dx"]}, "none.dx: there is no such file"),
-    ],
-)
-def test_wrong_files(map_file, options, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        command(**{"maps": [map_file], **options})
-
-
 def test_maps_that_cannot_share_a_scale():
     with pytest.raises(UsageError, match=r"different units \(kT/e and V\)"):
         command(maps=[make(), make(unit="V")], plane="z=15")

@@ -87,14 +87,6 @@ def test_standard_error_is_within_a_tenth_of_the_true_one(time):
     assert np.sqrt(np.mean(np.square(means))) == pytest.approx(true, rel=0.1)
 
 
-def test_errors_by_blocks_grow_to_the_true_one():
-    values = autoregressive(4096, 300, 8, 1)
-    errors = {size: np.sqrt(np.mean(error**2)) for size, error in statistics.block_errors(values).items()}
-    assert errors[1] == pytest.approx(4096**-0.5, rel=0.05)
-    assert errors[128] == pytest.approx(true_error(4096, 8), rel=0.1)
-    assert max(errors) == 2048
-
-
 def test_what_has_no_error():
     blocks = BlockMean((2,))
     blocks.add(3, [1.0, 2.0], [0.0, 3.0])

@@ -217,9 +217,3 @@ def test_formats_that_are_refused(tmp_path, name, error, message):
     with pytest.raises(VmdpotentialError):
         io.write_structures(structure, [tmp_path / "fine.pdb", tmp_path / name])
     assert not list(tmp_path.iterdir())
-
-
-def test_psf_needs_bonds(tmp_path):
-    structure = io.read_structure(MDA / "adk_open.pqr")
-    with pytest.raises(UsageError, match="a PSF needs bonds"):
-        io.check_formats(structure, [tmp_path / "a.psf"])

@@ -29,7 +29,7 @@ import inspect
 import math
 import re
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import cached_property
@@ -80,6 +80,8 @@ class Option:
         Whether dialogs show it at once, as what everybody sets; the others are folded under "Advanced".
     name : str
         Name of the parameter, where it differs from that of the argument or field.
+    aliases : sequence of str
+        Further names of the parameter, which are listed before its own in the help of the shell.
     suffix : str
         Of the files that the command ``batch`` writes by this parameter unless another is chosen; none where empty.
     """
@@ -102,6 +104,7 @@ class Option:
     words: Sequence[str] = ()
     front: bool = False
     name: str = ""
+    aliases: Sequence[str] = ()
     suffix: str = ""
 
     def allowed(self) -> Sequence[str]:
@@ -258,12 +261,46 @@ def _boolean(text: str) -> bool:
     return words[text.lower()]
 
 
+@dataclass(frozen=True)
+class Rows:
+    """Lines of a report for the items of a list, of which a short report has only the first ones.
+
+    Parameters
+    ----------
+    line : function
+        Returns the line of an item by its number.
+    order : sequence of int
+        The numbers of the items, the most important ones first; lines are in the order of the numbers.
+    shown : int
+        How many of them a short report has.
+    rest : str
+        What the others are called there.
+    """
+
+    line: Callable[[int], str]
+    order: Sequence[int]
+    shown: int = 10
+    rest: str = "more"
+
+    def lines(self, full: bool) -> Iterator[str]:
+        """Yield the lines, and in a short report how many more there are."""
+        chosen = self.order if full else self.order[: self.shown]
+        yield from map(self.line, sorted(chosen))
+        if len(chosen) < len(self.order):
+            yield f"  ... and {len(self.order) - len(chosen)} {self.rest}"
+
+
+def written_out(text: Iterable[str | Rows], full: bool = False) -> list[str]:
+    """Return the lines of a report: the short ones, or all."""
+    return [line for item in text for line in ([item] if isinstance(item, str) else item.lines(full))]
+
+
 class Report:
     """What a command gives back; see :mod:`vmdpotential.results` for those that compute something.
 
     Parameters
     ----------
-    lines : sequence of str
+    lines : sequence of str or Rows
         For people, on stdout.
     data : mapping
         The same for programs, ready for JSON.
@@ -271,13 +308,19 @@ class Report:
         Python objects for viewers and notebooks (``grid``, ``structure``, ``placement``, ``figure``).
     """
 
-    def __init__(self, lines: Sequence[str], data: Mapping[str, Any], objects: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, lines: Sequence[str | Rows], data: Mapping[str, Any],
+                 objects: Mapping[str, Any] | None = None) -> None:
         self._parts = lines, data, objects or {}
 
     @cached_property
     def lines(self) -> Sequence[str]:
-        """For people."""
-        return self._parts[0]
+        """For people: lists of many items have only the first ones."""
+        return written_out(self._parts[0])
+
+    @property
+    def full(self) -> Sequence[str]:
+        """For people, with all items of lists."""
+        return written_out(self._parts[0], True)
 
     @cached_property
     def data(self) -> Mapping[str, Any]:
@@ -313,17 +356,23 @@ class Report:
 
 @dataclass(frozen=True)
 class Command:
-    """A function and its declared parameters; `repeatable` is whether ``batch`` can run it for many inputs."""
+    """A function and its declared parameters; `repeatable` is whether ``batch`` can run it for many inputs.
+
+    The `examples` are lines of a shell without the program's name.
+    """
 
     name: str
     function: Callable[..., Report]
     parameters: tuple[Parameter, ...]
     repeatable: bool = True
+    examples: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, function: Callable[..., Report], name: str = "", repeatable: bool = True) -> Self:
+    def of(cls, function: Callable[..., Report], name: str = "", repeatable: bool = True,
+           examples: Sequence[str] = ()) -> Self:
         """Return the command a function declares; its name is the function's unless given."""
-        return cls(name or function.__name__.strip("_"), function, tuple(parameters_of(function)), repeatable)
+        return cls(name or function.__name__.strip("_"), function, tuple(parameters_of(function)), repeatable,
+                   tuple(examples))
 
     def for_words(self, words: Sequence[str]) -> Command:
         """Return the command with the parameters that it has in a call: those of ``batch`` follow from its first word.
@@ -349,7 +398,8 @@ class Command:
             For an unknown, missing or wrong value.
         """
         known = {parameter.name: parameter for parameter in self.parameters}
-        values = {_name(name): value for name, value in values.items()}
+        own_names = {alias: p.name for p in self.parameters for alias in p.option.aliases}
+        values = {own_names.get(_name(name), _name(name)): value for name, value in values.items()}
         for name in values:
             if name not in known:
                 raise UsageError(name, f"{self.name} has no such parameter{similar(name, known)}; it has "

@@ -21,12 +21,13 @@ GROUP = "vmdpotential.plugins"
 #: What can be registered; a ``pair-benchmark`` is called as those of `plugins/historical/timing.py` are.
 KINDS = ("command", "method", "interaction", "pair", "engine", "pair-benchmark")
 
+_OF_FRONTEND = ("plugins", "install", "completion")
 _entries: dict[str, dict[str, Any]] = {
     "command": {
-        name: f"vmdpotential.{'frontend' if name in ('plugins', 'install') else 'commands'}.{name}:command"
+        name: f"vmdpotential.{'frontend' if name in _OF_FRONTEND else 'commands'}.{name}:command"
         for name in ("map", "prepare", "ionize", "slice", "surface", "compare", "average", "profile", "field", "energy",
                      "forces", "rdf", "density", "probe", "orbital", "batch", "live", "devices", "plugins", "install",
-                     "verify", "benchmark")
+                     "completion", "verify", "benchmark")
     },
     "method": {
         name: f"vmdpotential.methods.{name}:METHOD" for name in ("direct", "cutoff", "pme", "ewald", "pb")},

@@ -11,7 +11,7 @@ The fields of a result are the keys of ``--json``, and so are the attributes of 
         @key
         def highest(self) -> float: ...
 
-        def text(self) -> Iterator[str]: ...  # the report
+        def text(self) -> Iterator[str | Rows]: ...  # the report
         def table(self) -> Columns: ...
         def plot(self, ax: Axes) -> Axes: ...
 """
@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 import numpy as np
 
 from vmdpotential.errors import BackendError, StoppedError, UsageError
-from vmdpotential.parameters import Report
+from vmdpotential.parameters import Report, Rows, written_out
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
@@ -124,8 +124,8 @@ class Result(_Declared, Tabular):
     draws: bool = hidden(default=False)
 
     @abstractmethod
-    def text(self) -> Iterator[str]:
-        """Yield the lines of the report, without the files."""
+    def text(self) -> Iterator[str | Rows]:
+        """Yield the lines of the report, and its lists, without the files."""
 
     def table(self) -> Columns:
         """Return the columns of the table: one row of figures unless a result has more."""
@@ -147,8 +147,13 @@ class Result(_Declared, Tabular):
 
     @cached_property
     def lines(self) -> Sequence[str]:
-        """The report."""
-        return [*self.text(), *(f"wrote {path}" for path in self.files)]
+        """The report; lists of many items have only the first ones."""
+        return [*written_out(self.text()), *(f"wrote {path}" for path in self.files)]
+
+    @property
+    def full(self) -> Sequence[str]:
+        """The report, with all items of lists."""
+        return [*written_out(self.text(), True), *(f"wrote {path}" for path in self.files)]
 
     @cached_property
     def data(self) -> Mapping[str, Any]:

@@ -6,17 +6,13 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from chempy import Atom
-from chempy.models import Indexed
 from pymol import CmdException
 
 from vmdpotential.errors import InputError
 from vmdpotential.frontend import adapters
-from vmdpotential.io import write_structure
 from vmdpotential.io.files.columns import factor
 from vmdpotential.io.trajectories.frames import Loaded
 from vmdpotential.molecule import elements, residues
@@ -320,89 +316,3 @@ def _cell(cmd: Any, states: Mapping[str, int]) -> Cell | None:
         if symmetry := cmd.get_symmetry(name, state):
             found[f"object {name}"] = [float(x) for x in symmetry[:6]], str(symmetry[6])
     return adapters.cell_of(found)
-
-
-def load_ions(cmd: Any, name: str, structure: Structure, atoms: Any, energies: Sequence[float]) -> None:
-    """Make an object of some atoms (indices) of a structure that have no bonds, with their energies as b."""
-    model = Indexed()
-    model.atom = [_atom(structure, int(row)) for row in atoms]
-    for atom, energy in zip(model.atom, energies, strict=True):
-        atom.b = energy
-    cmd.load_model(model, name, zoom=0)
-
-
-def load_whole(cmd: Any, name: str, structure: Structure) -> None:
-    """Make an object of a structure, in which PyMOL finds the bonds."""
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "structure.cif"
-        write_structure(structure, path)
-        cmd.load(str(path), name, zoom=0)
-    if structure.charges is not None:
-        cmd.alter(f"%{name}", "partial_charge = charges[rank]", space={"charges": structure.charges.tolist()})
-
-
-def load_structure(cmd: Any, name: str, structure: Structure, source: Selected, kept: Any) -> None:
-    """Make an object of what was kept of a selection, with its bonds, and of what was added to it.
-
-    Parameters
-    ----------
-    name : str
-    structure : Structure
-        The kept atoms, then those added.
-    source : Selected
-        What the selection was read as.
-    kept : (K,) int64
-        Rows of the source's structure.
-    """
-    rows = source.order[kept]
-    there: list[Any] = []
-    bonds: list[Any] = []
-    for part, state in source.parts():
-        read = cmd.get_model(part, state)
-        for bond in read.bond:
-            bond.index = [len(there) + index for index in bond.index]
-        bonds += read.bond
-        there += read.atom
-    model = Indexed()
-    model.atom = [there[row] for row in rows]
-    model.atom += [_atom(structure, row) for row in range(len(kept), len(structure))]
-    for atom, value in zip(model.atom, structure.b_factors.tolist(), strict=True):
-        atom.b = value
-    if structure.charges is not None:
-        for atom, charge in zip(model.atom, structure.charges.tolist(), strict=True):
-            atom.partial_charge = charge
-    new = {row: position for position, row in enumerate(rows.tolist())}
-    for bond in bonds:
-        if bond.index[0] in new and bond.index[1] in new:
-            bond.index = [new[bond.index[0]], new[bond.index[1]]]
-            model.bond.append(bond)
-    cmd.load_model(model, name, zoom=0)
-    if structure.cell is not None:
-        cmd.set_symmetry(name, *structure.cell.parameters, structure.cell.space_group)
-
-
-def nuclei_text(structure: Structure) -> str:
-    """Return atoms in PDB format, of which PyMOL makes an object with bonds."""
-    lines = []
-    for row, (x, y, z) in enumerate(structure.positions.tolist()):
-        name, element = structure.atom_names[row][:4], structure.elements[row]
-        lines.append(f"HETATM{row % 99999 + 1:5d} {name:<4s} MOL A   1    {x:8.3f}{y:8.3f}{z:8.3f}  1.00  0.00"
-                     f"{element:>12s}")
-    return "\n".join([*lines, "END", ""])
-
-
-def _atom(structure: Structure, row: int) -> Atom:
-    charge = float(structure.charges[row]) if structure.charges is not None else 0.0
-    atom = Atom()
-    atom.coord = structure.positions[row].tolist()
-    atom.name = str(structure.atom_names[row])
-    atom.resn = str(structure.residue_names[row])
-    atom.resi = str(structure.residue_ids[row])
-    atom.resi_number = int(structure.residue_ids[row])
-    atom.chain = str(structure.chain_ids[row])
-    atom.segi = str(structure.segment_ids[row])
-    atom.symbol = str(structure.elements[row])
-    atom.partial_charge = charge
-    atom.formal_charge = round(charge)
-    atom.hetatm = 1
-    return atom

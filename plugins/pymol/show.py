@@ -20,8 +20,9 @@ from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
 from vmdpotential.parameters import Command, Report
 
-from .convert import Selected, load_ions, load_structure, load_whole, nuclei_text
+from .convert import Selected
 from .grids import load_grid, read_grid
+from .load import load_ions, load_structure, load_whole, nuclei_text
 from .made import Session
 
 if TYPE_CHECKING:

@@ -45,11 +45,12 @@ class ShownOptions:
         selection=True)] = "solute"
     level: Annotated[float | None, Option(
         "of the positive and the negative isosurface at first, in the map's unit; for a tenth of the map unless given",
-        above=0, front=True)] = None
+        above=0, front=True, aliases=("isovalue",))] = None
     title: Annotated[str | None, Option("of the page; the structure's own unless given")] = None
     margin: Annotated[float, Option("that a map is kept around the atoms shown", unit="A", low=0, high=1e4)] = 10.0
     points: Annotated[int, Option(
         "most lattice points of a map that the page keeps; one with more is thinned", low=1000, high=100_000_000,
+        aliases=("max_points",),
     )] = 2_000_000
 
 
@@ -150,4 +151,7 @@ def view(
     return Report(lines, data, {"page": page})
 
 
-command = Command.of(view)
+command = Command.of(view, examples=(
+    "view protein.pdb potential.dx -o page.html",
+    "view protein.pdb --medium water --atoms protein -o page.html",
+))

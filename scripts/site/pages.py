@@ -14,6 +14,7 @@ from pathlib import Path
 
 import vmdpotential
 from vmdpotential import registry
+from vmdpotential.frontend.arguments import headings
 from vmdpotential.parameters import Command, Parameter
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,9 +22,9 @@ EXAMPLES = ROOT / "scripts" / "examples"
 #: Where examples leave what they make.
 DRAWN = ROOT / "build" / "examples"
 
-#: Pages that are written, by where they stand in the checkout.
-WRITTEN = ["README.md", "docs/python.md", "docs/pymol.md", "docs/md.md", "docs/method-developer.md",
-           "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "data/README.md", *(
+#: Pages that are written, by their path in the checkout.
+WRITTEN = ["README.md", "docs/python.md", "docs/pymol.md", "docs/md.md", "docs/method-developer.md", "ARCHITECTURE.md",
+           "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "data/README.md", *(
     str(path.relative_to(ROOT)) for part in ("plugins", "vmdpotential")
     for path in sorted((ROOT / part).rglob("*.md")))]
 
@@ -76,17 +77,21 @@ def put(path: Path, text: str) -> None:
 def command_page(command: Command) -> str:
     """Return the page of a command: what it does, and its parameters."""
     text = re.sub(r"(?<!\{)\{(\w+)( [^}]*)?\}", r"\1\2", command.description)
-    entries = [f"{_spelled(p)} {_type(p)}\n: {_cell(_help(p))}\n" for p in command.parameters]
+    entries = [line for title, parameters in headings(command).items() for line in (
+        f"## {title.capitalize()}\n", *(f"{_spelled(p)} {_type(p)}\n: {_cell(_help(p))}\n" for p in parameters))]
     return "\n".join([
-        f"# {command.name}", "", text.replace("``", "`"), "", *entries,
+        f"# {command.name}", "", text.replace("``", "`"), "", "```sh",
+        *(f"vmdpotential {line}" for line in command.examples), "```", "", *entries,
         "`--json`\n: print one JSON object instead of text\n",
         "Options are those of the shell. In PyMOL, ChimeraX and Python they have these names with _ for -, "
         f"without the dashes in front; `vmdpotential {command.name} --help` says the same.", ""])
 
 
 def _spelled(parameter: Parameter) -> str:
-    short = f", `-{parameter.option.short}`" if parameter.option.short else ""
-    return f"`{parameter.name.upper()}`" if parameter.option.positional else f"`--{parameter.flag}`{short}"
+    option = parameter.option
+    names = [f"--{name.replace('_', '-')}" for name in (parameter.name, *option.aliases)]
+    names += [f"-{option.short}"] if option.short else []
+    return f"`{parameter.name.upper()}`" if option.positional else ", ".join(f"`{name}`" for name in names)
 
 
 def _type(parameter: Parameter) -> str:

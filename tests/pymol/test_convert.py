@@ -9,8 +9,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.plugins.pymol.convert import load_structure, read_selection
+from vmdpotential.plugins.pymol.convert import read_selection
 from vmdpotential.plugins.pymol.grids import load_grid, read_grid
+from vmdpotential.plugins.pymol.load import load_structure
 
 # not in PyMOL's order, two waters of equal number, four-letter names, an insertion code, a triclinic cell
 ATOMS = [

@@ -20,10 +20,7 @@ from vmdpotential.io.files import output as files
 from vmdpotential.io.files import recognise
 from vmdpotential.io.files import text as text_files
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option, Parameter, Report, parameters_of
-
-#: Inputs that failed, and that the report names; the table has all.
-SHOWN = 20
+from vmdpotential.parameters import Command, Option, Parameter, Report, Rows, parameters_of
 
 #: Parameters of commands that mean nothing in a batch, whose inputs are computed whole.
 _LEFT_OUT = ("partial",)
@@ -104,11 +101,10 @@ def batch(settings: BatchOptions, **options: Any) -> Report:
                         scheduler=settings.scheduler, engine=engine, resume=settings.resume, force=settings.force)
     count, failed = len(outcome.rows), outcome.failed
     made = count - outcome.before
-    lines = [
+    lines: list[str | Rows] = [
         f"{count} inputs: {count - len(failed)} done"
         + (f" ({outcome.before} of them before)" if outcome.before else "") + f", {len(failed)} failed",
-        *(f"{row['structure']}: {row['message']}" for row in failed[:SHOWN]),
-        *([f"and {len(failed) - SHOWN} more"] if len(failed) > SHOWN else []),
+        Rows(lambda n: f"{failed[n]['structure']}: {failed[n]['message']}", range(len(failed)), 20),
         f"{outcome.seconds:.2f} s, {made / max(outcome.seconds, 1e-9):.1f} inputs a second",
         f"wrote {folder / REPORT}",
     ]
@@ -263,4 +259,7 @@ class BatchCommand(Command):
         return Command.__call__(self.for_words([str(values.get("task", "-"))]), **values)
 
 
-command = BatchCommand.of(batch, repeatable=False)
+command = BatchCommand.of(batch, repeatable=False, examples=(
+    "batch map structures -o maps --spacing 2 --format npz",
+    "batch energy structures.csv -o energies --workers 4",
+))

@@ -127,4 +127,7 @@ def benchmark(
     return Report(lines, data)
 
 
-command = Command.of(benchmark)
+command = Command.of(benchmark, examples=(
+    "benchmark --method pme --box 60",
+    "benchmark --pairs rf --box 60 --repeats 3",
+))

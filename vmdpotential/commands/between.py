@@ -19,7 +19,7 @@ from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.selection import Mask, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.energy import Between, EnergyOptions
-from vmdpotential.parameters import Option
+from vmdpotential.parameters import Option, Rows
 from vmdpotential.results import Result, hidden, key, part, shown
 
 log = logging.getLogger(__name__)
@@ -113,7 +113,7 @@ class PairResult(Result):
         """Boundary of the frames."""
         return "open" if self.cell is None else "periodic"
 
-    def text(self) -> Iterator[str]:
+    def text(self) -> Iterator[str | Rows]:
         """Yield where charges and parameters come from, and how pairs are summed."""
         yield str(self.charges)
         yield (f"{self.parameters} parameters, {self.options.electrostatics}, {boundary_text(self.cell)}, cutoff "

@@ -34,7 +34,7 @@ from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import select
-from vmdpotential.parameters import Command, Option
+from vmdpotential.parameters import Command, Option, Rows
 from vmdpotential.results import Columns, complete, hidden, key, part, put_table, shown
 
 
@@ -184,7 +184,7 @@ class DensityMap(GridResult):
     alignment = key(lambda self: str(self.planning.work.alignment or "none"))
     sites = key(lambda self: None if self.maxima is None else [_row(site) for site in self.maxima])
 
-    def text(self) -> Iterator[str]:
+    def text(self) -> Iterator[str | Rows]:
         """Yield what was counted, its errors and the sites."""
         yield from self.head
         yield from _lines(self.planning, self.found, self)
@@ -216,12 +216,14 @@ def _table(sites: Sequence[Site], unit: str) -> Columns:
             "standard error": [site.error for site in sites]}
 
 
-def _site_lines(table: Sequence[Site], radius: float) -> list[str]:
-    lines = [f"{len(table)} sites, atoms within {radius:g} A"]
-    return lines + [
-        f"  {number}: {' '.join(f'{x:.2f}' for x in site.position)} A, {site.occupancy:.2f}"
-        + ("" if site.error is None else f" +- {site.error:.2f}") + f" atoms, peak {site.peak:.4g}"
-        for number, site in enumerate(table[:10], 1)]
+def _site_lines(table: Sequence[Site], radius: float) -> Iterator[str | Rows]:
+    def line(n: int) -> str:
+        site = table[n]
+        return (f"  {n + 1}: {' '.join(f'{x:.2f}' for x in site.position)} A, {site.occupancy:.2f}"
+                + ("" if site.error is None else f" +- {site.error:.2f}") + f" atoms, peak {site.peak:.4g}")
+
+    yield f"{len(table)} sites, atoms within {radius:g} A"
+    yield Rows(line, range(len(table)))
 
 
 def _lines(planning: Planning, found: Density, result: DensityMap) -> list[str]:
@@ -249,4 +251,7 @@ def _lines(planning: Planning, found: Density, result: DensityMap) -> list[str]:
     return lines
 
 
-command = Command.of(density)
+command = Command.of(density, examples=(
+    "density system.prmtop trajectory.xtc --atoms 'name O and water' -o water.dx",
+    "density system.prmtop trajectory.xtc --of electrons --spacing 0.5 --stat mean,sem -o electrons.npz",
+))

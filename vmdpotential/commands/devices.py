@@ -42,4 +42,7 @@ def devices(
     return Report(lines, report)
 
 
-command = Command.of(devices)
+command = Command.of(devices, examples=(
+    "devices",
+    "devices --clear-cache",
+))

@@ -36,7 +36,7 @@ from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.radii import SETS
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.energy import by_residue
-from vmdpotential.parameters import Command, Option
+from vmdpotential.parameters import Command, Option, Rows
 from vmdpotential.results import Axes, Columns, Figure, complete, hidden
 
 if TYPE_CHECKING:
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 _COLUMNS = ("coulomb", "lennard_jones", "total")
-#: Rows of the longest part of a table that is printed.
-_PRINTED = 10
 
 
 class _Rows:
@@ -202,7 +200,7 @@ class Energies(PairResult):
         bound = {f"solvent{f'_{n}' if n else ''}": one.total for n, one in enumerate(self.binding)}
         return {**super().row, **energies, **bound}
 
-    def text(self) -> Iterator[str]:
+    def text(self) -> Iterator[str | Rows]:
         """Yield the parameters, errors and rows."""
         yield from super().text()
         for pair, row in zip(self.sums, self.rows, strict=True):
@@ -242,25 +240,23 @@ class Energies(PairResult):
         return {**super().objects, "values": _coloured(self.structure, self.rows[0], self.sums[0].atoms)}
 
 
-def _lines(row: _Rows) -> list[str]:
-    """Return the rows for people, the largest ones of many."""
+def _lines(row: _Rows) -> Iterator[str | Rows]:
+    """Yield the rows for people, the largest ones first."""
     known, of_all = row.sums.uncertainty(), row.all.uncertainty()
-    largest = np.argsort(-np.abs(row.mean[:, 2]), kind="stable")
-    shown = np.sort(largest[:_PRINTED])
-    lines = []
     if row.by != "total":
         coulomb, lennard_jones, total = row.mean.sum(0)
-        lines.append(f"{row.a} with {row.b}: {total:.4f}{beside(None if of_all is None else of_all.part(2))} kcal/mol "
-                     f"(Coulomb {coulomb:.4f}, Lennard-Jones {lennard_jones:.4f})"
-                     + (f"; the largest of {len(row.names)}:" if len(row.names) > len(shown) else ""))
-    for n in shown.tolist():
+        yield (f"{row.a} with {row.b}: {total:.4f}{beside(None if of_all is None else of_all.part(2))} kcal/mol "
+               f"(Coulomb {coulomb:.4f}, Lennard-Jones {lennard_jones:.4f})")
+
+    def line(n: int) -> str:
         coulomb, lennard_jones, total = row.mean[n]
         error = None if known is None else Uncertainty(known.error[n, 2], known.interval[n, 2])
-        lines.append(f"{'' if row.by == 'total' else '  '}{row.names[n]} with {row.b}: {total:.4f}{beside(error)} "
-                     f"kcal/mol (Coulomb {coulomb:.4f}, Lennard-Jones {lennard_jones:.4f})")
+        return (f"{'' if row.by == 'total' else '  '}{row.names[n]} with {row.b}: {total:.4f}{beside(error)} "
+                f"kcal/mol (Coulomb {coulomb:.4f}, Lennard-Jones {lennard_jones:.4f})")
+
+    yield Rows(line, np.argsort(-np.abs(row.mean[:, 2]), kind="stable").tolist(), rest="that are smaller")
     if len(row.frames) > 1:
-        lines.append(TOO_SHORT if of_all is None or np.isnan(of_all.error[2]) else PLUS_MINUS)
-    return lines
+        yield (TOO_SHORT if of_all is None or np.isnan(of_all.error[2]) else PLUS_MINUS)
 
 
 def _coloured(structure: Structure, row: _Rows, atoms: NDArray[np.int64]) -> Structure:
@@ -276,4 +272,7 @@ def _coloured(structure: Structure, row: _Rows, atoms: NDArray[np.int64]) -> Str
     return replace(structure, b_factors=values)
 
 
-command = Command.of(energy)
+command = Command.of(energy, examples=(
+    "energy system.prmtop trajectory.xtc --between protein water -o energy.csv",
+    "energy system.prmtop trajectory.xtc --between protein water --by residue --figure residues.png",
+))

@@ -26,16 +26,13 @@ from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option
+from vmdpotential.parameters import Command, Option, Rows
 from vmdpotential.results import Axes, Columns, Figure, Result, hidden, part, shown
 
 Floats = NDArray[np.float64]
 
 #: Units of the field, in V/A.
 FIELD_UNITS = {"V/A": 1.0, "V/nm": 0.1, "MV/cm": 0.01}
-
-#: Rows of the longest part of a table that is printed.
-_PRINTED = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +166,7 @@ class Field(Result):
     words: str = hidden()
     structure: Structure = shown()
 
-    def text(self) -> Iterator[str]:
+    def text(self) -> Iterator[str | Rows]:
         """Yield the error, and the largest means."""
         found, places, unit, frames = self.found, self.found.places, self.field_unit, "s" * (self.frames != 1)
         asked = "from two grids" if self.options.tolerance is None else f"asked {self.options.tolerance:g}"
@@ -226,17 +223,19 @@ def _summary(found: FieldSeries, scale: float) -> tuple[dict[str, Any], Floats]:
     return result, series
 
 
-def _lines(found: FieldSeries, summary: Mapping[str, Any], series: Floats) -> Iterator[str]:
-    """Return the rows for people, the largest ones of many; and the mean over all places."""
+def _lines(found: FieldSeries, summary: Mapping[str, Any], series: Floats) -> Iterator[str | Rows]:
+    """Yield the mean over all places, and the rows for people, the largest ones first."""
     mean = series.mean(0)
     places = each_uncertainty(series[:, 0])
     for n, name in enumerate(found.names):
         yield (f"  mean over places, {name}: {mean[n].mean():.4f}{beside(uncertainty(series[:, n].mean(1)))}, "
                f"{np.mean(summary['potential'][n]):.4f}")
     if mean.shape[1] > 1:
-        for row in np.sort(np.argsort(-np.abs(mean[0]), kind="stable")[:_PRINTED]).tolist():
-            yield (f"  {found.places.names[row]}: {mean[0, row]:.4f}"
-                   f"{beside(None if places is None else places.part(row))}, {summary['potential'][0][row]:.4f}")
+        def line(row: int) -> str:
+            return (f"  {found.places.names[row]}: {mean[0, row]:.4f}"
+                    f"{beside(None if places is None else places.part(row))}, {summary['potential'][0][row]:.4f}")
+
+        yield Rows(line, np.argsort(-np.abs(mean[0]), kind="stable").tolist(), rest="that are smaller")
     if len(series) > 1:
         yield f"  {PLUS_MINUS}" if uncertainty(series[:, 0].mean(1)) is not None else f"  {TOO_SHORT}"
 
@@ -271,4 +270,7 @@ def _curves(found: FieldSeries, unit: str) -> tuple[Any, ...]:
                   None if spread is None else np.moveaxis(spread, 0, -1), labels)
 
 
-command = Command.of(field)
+command = Command.of(field, examples=(
+    "field system.prmtop trajectory.xtc --at 'name O and protein' -o field.csv",
+    "field system.prmtop trajectory.xtc --bonds 'name C and protein' 'name O and protein' --from water -o bonds.csv",
+))

@@ -28,7 +28,7 @@ from vmdpotential.frames.pairs import PairEnergies, over_frames
 from vmdpotential.io.files import output as files
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.pairs.energy import Between
-from vmdpotential.parameters import Command, Option
+from vmdpotential.parameters import Command, Option, Rows
 from vmdpotential.results import Columns, complete, hidden, part, put_table
 
 Floats = NDArray[np.float64]
@@ -109,7 +109,7 @@ class Forces(PairResult):
     values: Floats = hidden()
     names: Sequence[str] = hidden()
 
-    def text(self) -> Iterator[str]:
+    def text(self) -> Iterator[str | Rows]:
         """Yield the parameters, the error, the sum and the largest force."""
         yield from super().text()
         sizes = np.linalg.norm(self.forces, axis=1)
@@ -127,4 +127,7 @@ class Forces(PairResult):
                 **{f"f{axis}": self.values[..., k].ravel() for k, axis in enumerate("xyz")}}
 
 
-command = Command.of(forces)
+command = Command.of(forces, examples=(
+    "forces system.prmtop trajectory.xtc --between protein water -o forces.csv",
+    "forces system.prmtop trajectory.xtc --between protein water --frames 0:2 --electrostatics ewald -o forces.npz",
+))

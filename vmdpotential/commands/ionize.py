@@ -21,7 +21,7 @@ from vmdpotential.ions.report import least_distances, radial_distributions, repl
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option, items
+from vmdpotential.parameters import Command, Option, Rows, items
 from vmdpotential.results import Columns, Result, key, part, shown
 
 log = logging.getLogger(__name__)
@@ -153,11 +153,11 @@ class Ionized(Result):
         each = [{name: one.data[name] for name in own} for one in self.placements]
         return {**{name: value for name, value in found.items() if name not in own}, "replicas": each}
 
-    def text(self) -> Iterator[str]:
+    def text(self) -> Iterator[str | Rows]:
         """Yield the ions, their energies and distances."""
         yield str(self.charges)
         yield boundary_text(self.cell) + (", Ewald's sum" if self.cell else "")
-        yield from self.placement.lines if self.placements is None else replica_lines(self.placements)
+        yield from self.placement.text if self.placements is None else replica_lines(self.placements)
         yield from summary(self.least_distances, self.distributions)
 
     def table(self) -> Columns:
@@ -221,4 +221,7 @@ def _write_table(placement: Placement, path: Path) -> None:
         writer.writerows(ion.row for ion in placement.ions)
 
 
-command = Command.of(ionize)
+command = Command.of(ionize, examples=(
+    "ionize system.pdb --concentration 0.15 -o ionized.pdb --table ions.csv",
+    "ionize system.pdb --ions Na+=2,Cl-=2 --site random --seed 1 -o ionized.gro",
+))

@@ -115,4 +115,7 @@ def _frames(stream: IO[bytes], atoms: int) -> Iterator[tuple[str, NDArray[np.flo
                cell_of(cell, f"frame {words[1]}", "") if cell else None)
 
 
-command = Command.of(live, repeatable=False)
+command = Command.of(live, repeatable=False, examples=(
+    "live protein.pdb -o live.mrc",
+    "live protein.pdb --atoms protein --screened 0.15 --spacing 2 -o live.dx",
+))

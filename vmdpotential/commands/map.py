@@ -182,4 +182,7 @@ class Map(GridResult):
             yield reason()
 
 
-command = Command.of(map_, "map")
+command = Command.of(map_, "map", examples=(
+    "map protein.pdb --screened 0.15 -o potential.dx",
+    "map system.prmtop --trajectory trajectory.xtc --frame 1 --atoms solute --spacing 1 -o potential.npz",
+))

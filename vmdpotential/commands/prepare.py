@@ -124,4 +124,7 @@ def _with_short_chains(structure: Structure) -> Structure:
 
 
 
-command = Command.of(prepare)
+command = Command.of(prepare, examples=(
+    "prepare protein.pdb -o protein.pqr",
+    "prepare entry.pdb --ph 5 --assembly 1 -o prepared.pqr prepared.csv",
+))

@@ -26,6 +26,7 @@ from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.io.trajectories.frames import Frames, Loaded
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.selection import select
+from vmdpotential.parameters import Rows
 from vmdpotential.probes.energies import ProbeSum, probe_sum
 from vmdpotential.probes.ligands import Ligand, ligand_of
 from vmdpotential.probes.paths import Minimum, minima_and_barriers
@@ -112,7 +113,7 @@ class FreeEnergyMap(GridResult):
     cutoff = key(lambda self: self.planning.work.sums[0].cutoff)
     minima = key(lambda self: None if self.least is None else [_row(one) for one in self.least])
 
-    def text(self) -> Iterator[str]:
+    def text(self) -> Iterator[str | Rows]:
         """Yield how the molecule was inserted, the free energies and their errors."""
         grid, work, found = self.grid, self.planning.work, self.found
         error = "" if found.solvation_error is None else f" +- {found.solvation_error:.3f}"
@@ -157,9 +158,12 @@ def _table(minima: Sequence[Minimum]) -> Columns:
             **axes("barrier ", [one.saddle for one in minima])}
 
 
-def _minimum_lines(minima: Sequence[Minimum]) -> list[str]:
-    return [f"{len(minima)} minima", *(
-        f"  {number}: {' '.join(f'{x:.1f}' for x in one.position)} A, {one.energy:.2f} kcal/mol"
-        + ("" if one.barrier is None or one.lower is None else
-           f"; over a barrier of {one.barrier:.2f} kcal/mol to minimum {one.lower + 1}")
-        for number, one in enumerate(minima[:10], 1))]
+def _minimum_lines(minima: Sequence[Minimum]) -> Iterator[str | Rows]:
+    def line(n: int) -> str:
+        one = minima[n]
+        return (f"  {n + 1}: {' '.join(f'{x:.1f}' for x in one.position)} A, {one.energy:.2f} kcal/mol"
+                + ("" if one.barrier is None or one.lower is None else
+                   f"; over a barrier of {one.barrier:.2f} kcal/mol to minimum {one.lower + 1}"))
+
+    yield f"{len(minima)} minima"
+    yield Rows(line, range(len(minima)))

@@ -202,4 +202,7 @@ def _of_map(path: Path, axis: str, zero: str, unit: str, given: dict[str, Any]) 
     return found, [f"mean over the planes of {path}"], {"map": str(path)}
 
 
-command = Command.of(profile)
+command = Command.of(profile, examples=(
+    "profile system.prmtop trajectory.xtc -o profile.csv --figure profile.png",
+    "profile system.prmtop trajectory.xtc --axis z --from water solute --center solute -o parts.csv",
+))

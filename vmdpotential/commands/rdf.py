@@ -33,7 +33,8 @@ def rdf(
     source: Source,
     between: BetweenOption,
     trajectory: TrajectoryOptions = TrajectoryOptions(),
-    range: Annotated[float, Option("longest distance", unit="A", above=0, high=1000, front=True)] = 15.0,
+    range: Annotated[float, Option(
+        "longest distance", unit="A", above=0, high=1000, front=True, aliases=("max_distance",))] = 15.0,
     bins: Annotated[int, Option("of the distance, all of one width", low=1, high=100_000, front=True)] = 150,
     exclude: Annotated[str, Option(
         "pairs that do not count: none, those within a residue, or those up to three bonds apart",
@@ -149,4 +150,7 @@ def _bonded(structure: Structure) -> np.ndarray[tuple[int, ...], np.dtype[np.int
     return pairs_by_bonds(topology.bonds, len(structure))[0]
 
 
-command = Command.of(rdf)
+command = Command.of(rdf, examples=(
+    "rdf system.prmtop trajectory.xtc --between 'name O and water' 'name O and water' --range 8 -o rdf.csv",
+    "rdf system.prmtop trajectory.xtc --between protein water --exclude residue --range 8 --figure rdf.png",
+))

@@ -113,7 +113,8 @@ class StyleOptions:
 
     range: Annotated[Range | None, Option(
         "range of the colours, such as -20,20; unless given -5,5 kT/e for a potential in water (screened, continuum), "
-        "otherwise wide enough for 98 % of what is shown", parse=_range, metavar="LO,HI", front=True)] = None
+        "otherwise wide enough for 98 % of what is shown", parse=_range, metavar="LO,HI", front=True,
+        aliases=("color_range",))] = None
     contours: Annotated[int, Option(
         "about how many contour levels, at round values; without small loops around atoms", low=0, high=50)] = 0
     width: Annotated[str, Option(
@@ -263,4 +264,7 @@ class Slices(Result):
             yield f"profile: mean over planes along {self.profile}"
 
 
-command = Command.of(slice_, "slice")
+command = Command.of(slice_, "slice", examples=(
+    "slice potential.dx -o slice.png",
+    "slice potential.dx --plane z=0 x=2 --structure protein.pdb --range -5,5 -o planes.pdf",
+))

@@ -38,11 +38,12 @@ class SurfaceShape:
 
     kind: Annotated[str, Option(
         "molecular: what a probe cannot enter; accessible: where its centre can be", choices=KINDS,
-        front=True)] = "molecular"
-    probe: Annotated[float, Option("radius of the probe", unit="A", low=0, high=20)] = PROBE
+        front=True, aliases=("surface_type",))] = "molecular"
+    probe: Annotated[float, Option(
+        "radius of the probe", unit="A", low=0, high=20, aliases=("probe_radius",))] = PROBE
     outwards: Annotated[float, Option(
         "how far from the surface the map is read, 1.4 where a water's centre would be", unit="A", low=-10,
-        high=20)] = 0.0
+        high=20, aliases=("offset",))] = 0.0
     spacing: Annotated[float, Option(
         "of the lattice that the surface is found on", unit="A", low=0.05, high=2)] = 0.3
 
@@ -71,7 +72,7 @@ def surface(
         "range of the colours, such as -5,5; unless given that, in kT/e, for a potential in water (screened, "
         "continuum), "
         "otherwise wide enough for 98 % of the surface",
-        parse=_range, metavar="LO,HI", front=True)] = None,
+        parse=_range, metavar="LO,HI", front=True, aliases=("color_range",))] = None,
     view: Annotated[tuple[str, ...], Option(
         "from where the figure looks: x, -x, y, -y, z or -z; several become panels", metavar="AXIS")] = ("z", "-z"),
     unit_of_file: UnitOfFile = None,
@@ -227,4 +228,7 @@ def _distinct(names: Sequence[str]) -> list[str]:
     return result
 
 
-command = Command.of(surface)
+command = Command.of(surface, examples=(
+    "surface protein.pdb potential.dx -o residues.csv --figure surface.png",
+    "surface protein.pdb potential.dx --kind accessible --by atom --range -5,5 -o atoms.csv surface.ply",
+))

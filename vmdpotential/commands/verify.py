@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from vmdpotential import progress, registry
 from vmdpotential.errors import BackendError, CheckError, UsageError, VmdpotentialError
-from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.parameters import Command, Option, Report, Rows
 
 if TYPE_CHECKING:
     from vmdpotential.engines import Engine, Floats
@@ -76,11 +76,13 @@ def verify(
                 found = [{"what": label, "error": None, "limit": None, "passed": False, "reason": str(error)}]
             rows += [{"engine": name, **row, "seconds": time.perf_counter() - start} for row in found]
     failed = [row for row in rows if not row["passed"]]
-    lines = [
-        f"{'PASS' if row['passed'] else 'FAIL'}  {row['engine']:<5} {row['what']:<58} "
-        + (row.get("reason") or f"{row['error']:.1e} (at most {row['limit']:.0e})") + f" {row['seconds']:7.2f} s"
-        for row in rows
-    ]
+    def line(n: int) -> str:
+        row = rows[n]
+        return (f"{'PASS' if row['passed'] else 'FAIL'}  {row['engine']:<5} {row['what']:<58} " + (
+            row.get("reason") or f"{row['error']:.1e} (at most {row['limit']:.0e})") + f" {row['seconds']:7.2f} s")
+
+    order = sorted(range(len(rows)), key=lambda n: rows[n]["passed"])
+    lines: list[str | Rows] = [Rows(line, order, len(failed))]
     reasons: dict[str, dict[str, None]] = {}
     for label, reason in skipped.items():  # one line for all methods that have the same
         reasons.setdefault(reason, {})[label.partition(",")[0]] = None
@@ -212,7 +214,7 @@ def _check_orbitals(backend: Engine) -> list[dict[str, Any]]:
 
 
 def _check_probes(backend: Engine, seed: int) -> list[dict[str, Any]]:
-    """Compare the Lennard-Jones energy of a probe in a periodic box with the sum over pairs, where it can be."""
+    """Compare Lennard-Jones of a probe in a periodic box with the sum over pairs, and a bond with its closed form."""
     import numpy as np
 
     from vmdpotential.grid.lattice import Lattice
@@ -228,7 +230,26 @@ def _check_probes(backend: Engine, seed: int) -> list[dict[str, Any]]:
     chosen = np.random.default_rng(seed).choice(np.flatnonzero(found < 100.0), 100, replace=False)
     exact = probe.at(lattice.points()[chosen], positions, cell)
     error = float(np.abs(found[chosen] - exact).max() / np.sqrt(np.square(exact).mean()))
-    return [_row("probes, Lennard-Jones in a periodic cell", error, 1e-5)]
+    return [_row("probes, Lennard-Jones in a periodic cell", error, 1e-5),
+            _row("probes, hydrogen bond along its direction, closed form", _error_of_bond(backend), 1e-5)]
+
+
+def _error_of_bond(backend: Engine) -> float:
+    """Return the error of the bonds of a hydrogen along its direction, and behind it, relative to the lowest."""
+    import numpy as np
+
+    from vmdpotential.engines.bonds import DONOR, BondSum
+    from vmdpotential.grid.lattice import Lattice
+
+    along, distance, depth = np.array([[0.0, 0.0, 1.0]]), 1.9, 0.6
+    lattice, one = Lattice(np.array([0.0, 0.0, -6.05]), np.array([1.0, 1.0, 0.1]), (1, 1, 120)), np.ones((1, 1))
+    found = backend.bonds(BondSum(
+        lattice, np.zeros((1, 3)), np.array([DONOR]), along, 0 * along, 2 * one[0], np.zeros(1, np.int64),
+        distance * one, depth * one, np.zeros(1, bool), 0.0, 1e5, 5.0)).ravel()
+    z = lattice.points()[:, 2]
+    well = np.minimum(depth * (5 * (distance / z) ** 12 - 6 * (distance / z) ** 10), 1e5)
+    exact = np.where(np.abs(z) < 5.0, np.where(z > 0, 1.0, np.clip(well / 100, 0.0, 1.0)) * well, 0.0)
+    return float((np.abs(found - exact) / np.maximum(depth, np.abs(exact))).max())
 
 
 def _check_densities(backend: Engine, seed: int) -> list[dict[str, Any]]:
@@ -323,4 +344,7 @@ def _row(what: str, error: float, limit: float) -> dict[str, Any]:
     return {"what": what, "error": error, "limit": limit, "passed": error <= limit}
 
 
-command = Command.of(verify)
+command = Command.of(verify, examples=(
+    "verify",
+    "verify --engine cpu --method pme",
+))

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from vmdpotential.continuum import region, smooth
 from vmdpotential.continuum.jump import sources_of_jump
 from vmdpotential.continuum.molecule import Continuum, Floats, Sum
+from vmdpotential.continuum.tangential import Tangential
 from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice
 
@@ -105,6 +106,7 @@ class Problem:
             self.edges = region.conductances(distances, c.inside, outside, lattice)
             self._layer()
             self.nodes, self.sources = sources_of_jump(c, lattice, distances, self.edges, total)
+        self._along = None if c.gaussian else Tangential(c, lattice, distances, self.edges)
         del distances
         self.k2 = np.zeros(lattice.shape, np.float32)
         if c.kappa > 0:
@@ -144,6 +146,14 @@ class Problem:
         for k in np.flatnonzero(((share > 0) & (share < 1)) | (water[1:] != water[:-1])):
             free = ~(self.within[:, :, k] | self.within[:, :, k + 1])
             self.edges[2][:, :, k][free] = weight / (share[k] / c.membrane.permittivity + (1 - share[k]) / c.outside)
+
+    def correct(self) -> None:
+        """Change the equation by what flows along the surface beside its edges, as the solution has it."""
+        if self._along is not None:
+            nodes, flows = self._along.sources(self.unknown)
+            self.nodes, place = np.unique(np.concatenate([self.nodes, nodes]), return_inverse=True)
+            sums = np.bincount(place, np.concatenate([self.sources, flows]), len(self.nodes))
+            self.sources = np.asarray(sums, np.float64)
 
     def solve(self, boundary: Floats, tolerance: float = TOLERANCE) -> int:
         """Solve for a potential (F,), kT/e, at the nodes of the faces; return how many iterations that took.

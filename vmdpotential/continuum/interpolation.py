@@ -25,6 +25,9 @@ TOGETHER = 2000
 #: What keeps coefficients of each degree small where there are few nodes, over the weight of a node one spacing away.
 STIFFNESS = np.repeat([1e-9, 1e-6, 1e-5, 1e-4], [1, 3, 6, 7])
 
+#: Layers of nodes along each axis that a polynomial is fitted to, at least.
+LAYERS = 3
+
 #: Distance from a node, in spacings, within which the polynomial has that node's value.
 NEAR_NODE = 0.03
 
@@ -134,12 +137,16 @@ class Smooth:
         cell = np.clip(np.floor(place).astype(np.int64), 0, np.array(lattice.shape) - 2)
         return cell, place - cell
 
-    def _fit(self, points: Floats, sides: Sides, unknown: Values) -> tuple[Floats, Floats]:
-        """Return value (P,) and gradient (P, 3) of the polynomials of points, by the 64 nodes around each."""
-        lattice = self._problem.lattice
+    def _fit(self, points: Floats, sides: Sides, unknown: Values, reach: int = 1) -> tuple[Floats, Floats]:
+        """Return value (P,) and gradient (P, 3) of the polynomials of points, by the 64 nodes around each.
+
+        Where these have fewer than three layers along an axis on the point's side, in which a derivative is no other
+        than a curvature, by 216.
+        """
+        lattice, width = self._problem.lattice, 2 * reach + 2
         cell, t = self._cells(points)
-        first = np.clip(cell - 1, 0, np.array(lattice.shape) - 4)
-        steps = np.indices((4, 4, 4)).reshape(3, -1).T
+        first = np.clip(cell - reach, 0, np.array(lattice.shape) - width)
+        steps = np.indices((width, width, width)).reshape(3, -1).T
         nodes = first[:, None] + steps
         at = tuple(np.moveaxis(nodes, -1, 0))
         unit = float(lattice.spacing.mean())
@@ -157,7 +164,13 @@ class Smooth:
         matrix = np.matmul(weighted.transpose(0, 2, 1), basis) + np.diag(STIFFNESS)
         right = np.matmul(weighted.transpose(0, 2, 1), (data - middle[:, None])[..., None])
         coefficients = np.linalg.solve(matrix, right)[..., 0]
-        return coefficients[:, 0] + middle + kink, coefficients[:, 1:4] / unit + slope
+        values, gradients = coefficients[:, 0] + middle + kink, coefficients[:, 1:4] / unit + slope
+        cube = own.reshape(-1, width, width, width)
+        layers = np.stack([cube.any((2, 3)).sum(1), cube.any((1, 3)).sum(1), cube.any((1, 2)).sum(1)], 1)
+        few = np.flatnonzero((layers < LAYERS).any(1) & ~lone)
+        if reach == 1 and len(few) and min(lattice.shape) > width + 2:
+            values[few], gradients[few] = self._fit(points[few], sides[few], unknown, reach + 1)
+        return values, gradients
 
     def _kinked(self, points: Floats, nodes: Floats, sides: Sides, data: Floats) -> tuple[Floats, Floats]:
         """Take the kinks of near charges from data (P, 64) at nodes; return them (P,), and their gradients (P, 3)."""

@@ -23,6 +23,9 @@ Values = NDArray[np.float32]
 #: Charges nearer to an edge than this many spacings have a closed form there.
 NEAR = 3.0
 
+#: Pairs of edges and charges that are computed together, and about how many charges are in 1 A^3 around an edge.
+TOGETHER, DENSITY = 1_000_000, 0.4
+
 
 def sources_of_jump(c: Continuum, lattice: Lattice, distances: Values, edges: tuple[Values, Values, Values],
                     total: Sum) -> tuple[NDArray[np.int64], Floats]:
@@ -61,8 +64,11 @@ def _known(c: Continuum, lattice: Lattice, line: NDArray[np.int64], t: Floats, t
     places, which = np.unique(line, return_inverse=True)
     points = np.stack(np.unravel_index(places, tuple(np.array(lattice.shape) + 2)), 1) - 1
     phi = c.constant / c.inside * total(lattice.origin + lattice.spacing * points, c.positions, c.charges)
-    known: Floats = (np.stack(along(phi[which].reshape(line.shape), t))
-                     + c.constant / c.inside * _of_near_charges(c, lattice, line, t))
+    known: Floats = np.stack(along(phi[which].reshape(line.shape), t))
+    count = max(1000, int(TOGETHER / (DENSITY * (NEAR * lattice.spacing.max()) ** 3)))
+    for start in range(0, len(line), count):
+        rows = slice(start, start + count)
+        known[:, rows] += c.constant / c.inside * _of_near_charges(c, lattice, line[rows], t[rows])
     return known
 
 

@@ -33,7 +33,7 @@ Edges = tuple[Values, Values, Values]
 REACH = 3.4
 
 #: Edges whose charges are looked up together.
-TOGETHER = 100_000
+TOGETHER = 20_000
 
 #: Charges nearer to an edge than this, in A and in spacings, have integrals of their own.
 NEAR, NEAR_SPACINGS = 1.5, 1.5

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from vmdpotential.engines.charges import ChargePotential
     from vmdpotential.engines.costs import Costs, PointCosts
     from vmdpotential.engines.counting import Counter, Counting
-    from vmdpotential.engines.gaussians import ChargeSum
+    from vmdpotential.engines.gaussians import GaussianSum
     from vmdpotential.engines.orbitals import OrbitalSum
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.engines.result import Mean, Result
@@ -287,7 +287,7 @@ class Engine(Protocol):
     def orbitals(self, work: OrbitalSum) -> NDArray[np.float32]:
         """Return an orbital (nx, ny, nz), or the weighted sum of the squares of several."""
 
-    def charges(self, work: ChargeSum) -> NDArray[np.float32]:
+    def gaussians(self, work: GaussianSum) -> NDArray[np.float32]:
         """Return the potential (nx, ny, nz) of Gaussian charges and of nuclei, summed in float64."""
 
     def bonds(self, work: BondSum) -> Floats:

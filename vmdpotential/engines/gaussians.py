@@ -55,7 +55,7 @@ class Gaussians:
 
 
 @dataclass(frozen=True, eq=False)
-class ChargeSum:
+class GaussianSum:
     """The potential of Gaussian charges and of point charges at the points of a lattice.
 
     Parameters

@@ -13,18 +13,20 @@ over frames as any other, so that its error comes from blocks of them, and that 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
-from vmdpotential.engines import get_engine, stretch
+from vmdpotential.engines import Prepared, get_engine, stretch
 from vmdpotential.errors import InputError
 from vmdpotential.execution.blocks import Run, block_size
-from vmdpotential.execution.work import Arrays, Needs
+from vmdpotential.execution.work import Arrays, Cost, Needs
 from vmdpotential.frames.gridded import GridWork, frames_text
 from vmdpotential.frames.statistics import TOO_SHORT, BlockMean, Moments
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
@@ -40,6 +42,9 @@ log = logging.getLogger(__name__)
 
 #: kcal/mol, the highest free energy that a map states: no insertion of a run finds one that is higher.
 HIGHEST = 20.0
+
+#: Sums that are kept from frame to frame, at most.
+_KEPT = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +71,20 @@ class Insertions(GridWork):
     engine: str
 
     def needs(self) -> Needs:
-        """Return engine and memory of a block."""
-        return Needs(self.engine, memory=(24 + 12 * self.parts**3) * self.lattice.size)
+        """Return engine, memory of a block, and cost."""
+        return Needs(self.engine, (24 + 12 * self.parts**3) * self.lattice.size,
+                     self._cost if self.frames.portable else None)
+
+    def _cost(self) -> Cost:
+        """Return what a frame and a block's result take, by one orientation in the first frame, computed once more."""
+        numbers = self.frames.numbers()
+        positions, cell = next(self.moved(numbers[:1], Moments.none((3, 3))))
+        lattice, turns = self.in_cell(cell), range(1)
+        self._factors(lattice, positions, cell, turns)
+        start = time.perf_counter()
+        _, device = self._factors(lattice, positions, cell, turns)
+        seconds, count = time.perf_counter() - start, len(self.orientations)
+        return Cost(count * max(device, 1e-6), count * (seconds - device) + self.frames.seconds(), 8 * lattice.size)
 
     def block(self, numbers: range) -> Arrays:
         """Return ``count``, the ``mean`` Boltzmann factors (nx, ny, nz), and ``cells`` (6, 3) as in `average`."""
@@ -79,21 +96,44 @@ class Insertions(GridWork):
 
     def factors(self, positions: Floats, cell: Cell | None) -> Floats:
         """Return the mean Boltzmann factor (nx, ny, nz) of one frame over orientations and places in a box."""
-        engine = get_engine(self.engine)
-        lattice = self.in_cell(cell)
-        images = cell if self.cell is not None else None
-        parts, (nx, ny, nz) = self.parts, lattice.shape
-        origin = lattice.origin + lattice.spacing * (0.5 / parts - 0.5)  # places are in the middles of parts of the box
+        turns = range(len(self.orientations))
+        total, _ = self._factors(self.in_cell(cell), positions, cell, turns)
+        return total / (self.parts**3 * len(turns))
+
+    def _factors(self, lattice: Lattice, positions: Floats, cell: Cell | None, turns: range) -> tuple[Floats, float]:
+        """Return the sum of Boltzmann factors over some orientations and all places, and the seconds of a GPU."""
+        parts, (nx, ny, nz), seconds = self.parts, lattice.shape, 0.0
         total = np.zeros(lattice.shape)
-        for places in self.orientations:
+        for turn in turns:
             energy = np.zeros((nx * parts, ny * parts, nz * parts), np.float32)
-            for place, atom in zip(places, self.sums, strict=True):
-                finer = Lattice(origin + place, lattice.spacing / parts, energy.shape)
-                atom.add_to(energy, engine, finer, positions, images)
+            for atom, prepared in zip(self.sums, self._prepared(lattice, cell, turn), strict=True):
+                seconds += atom.add_to(energy, prepared, positions)
             energy *= np.float32(-1 / self.kt)
             np.exp(energy, out=energy)
             total += energy.reshape(nx, parts, ny, parts, nz, parts).sum((1, 3, 5), dtype=np.float64)
-        return total / (parts**3 * len(self.orientations))
+        return total, seconds
+
+    def _prepared(self, lattice: Lattice, cell: Cell | None, turn: int) -> list[list[Prepared]]:
+        """Return the sums of each atom of the molecule in an orientation; where the lattice stays, made once."""
+        stays = lattice is self.lattice and len(self.orientations) * sum(len(one.rmin) for one in self.sums) < _KEPT
+        if stays and turn in self._kept:
+            return self._kept[turn]
+        engine, images = get_engine(self.engine), None if self.cell is None else self.cell if stays else cell
+        parts = self.parts
+        origin = lattice.origin + lattice.spacing * (0.5 / parts - 0.5)  # places are in the middles of parts of the box
+        shape = (lattice.shape[0] * parts, lattice.shape[1] * parts, lattice.shape[2] * parts)
+        made = [atom.prepare(engine, Lattice(origin + place, lattice.spacing / parts, shape), images)
+                for place, atom in zip(self.orientations[turn], self.sums, strict=True)]
+        if stays:
+            self._kept[turn] = made
+        return made
+
+    @cached_property
+    def _kept(self) -> dict[int, list[list[Prepared]]]:
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_kept"}
 
     def in_cell(self, cell: Cell | None) -> Lattice:
         """Return the lattice with its nodes at the same fractions of a frame's cell.

@@ -17,7 +17,7 @@ Golub, R. J. LeVeque, Am. Stat. 37 (1983) 242): a mean of squares less the squar
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -357,14 +357,6 @@ def _correlations(covariances: Floats) -> tuple[Floats, Floats]:
     return inefficiencies, np.where(known, n / (2 * end + 3), 0.0)
 
 
-def autocorrelation(series: ArrayLike) -> Floats:
-    """Return the autocorrelation (n,) of a series (n,), or that of several (n, P) by their mean square; 1 at 0."""
-    values = np.asarray(series, np.float64)
-    found = _covariances(values.reshape(len(values), -1)).sum(1)
-    result: Floats = found / found[0] if found[0] > 0 else np.eye(1, len(values))[0]
-    return result
-
-
 def _together(values: Floats) -> tuple[float, float]:
     """Return the statistical inefficiency of series (n, ...) together, and their degrees of freedom."""
     g, freedom = _correlations(_covariances(values.reshape(len(values), -1)).sum(1)[:, None])
@@ -438,19 +430,3 @@ def without_nan(values: Floats) -> Any:
     result = values.astype(object)
     result[np.isnan(values)] = None
     return result.tolist()
-
-
-def block_errors(series: ArrayLike) -> Mapping[int, Floats]:
-    """Return the standard errors by blocks of 1, 2, 4 ... frames, ``{frames in a block: error}``, for a plot.
-
-    They grow with the blocks until these are longer than the correlation time. Two blocks are the fewest.
-    """
-    values = np.asarray(series, np.float64)
-    errors: dict[int, Floats] = {}
-    size = 1
-    while len(values) >= 2:
-        errors[size] = np.sqrt(Moments.of(values).m2 / (len(values) * (len(values) - 1)))
-        even = len(values) // 2 * 2
-        values = (values[0:even:2] + values[1:even:2]) / 2
-        size *= 2
-    return errors

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import codecs
 import contextlib
 import gc
@@ -14,10 +13,9 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from vmdpotential import __version__, progress, registry
+from vmdpotential import progress, registry
 from vmdpotential.errors import (
     BackendError,
     CheckError,
@@ -29,99 +27,9 @@ from vmdpotential.errors import (
     similar,
 )
 from vmdpotential.frontend import messages
-from vmdpotential.frontend.declarations import kind, takes_data
+from vmdpotential.frontend.arguments import TCL, build_parser, called, join_negative_values
+from vmdpotential.frontend.declarations import kind
 from vmdpotential.parameters import Command, Parameter
-
-EXIT_CODES = """exit codes: 0 done; 2 wrong usage or unsuitable input; 3 the task cannot be done;
-4 an engine or package asked for by name is missing; 130 interrupted; 141 the reader of the output has gone"""
-
-
-#: Errors and warnings name parameters as VMD's plugin has them.
-_TCL = "--tcl"
-
-
-class _Parser(argparse.ArgumentParser):
-    """argparse, but an error is one line, as everywhere in this program."""
-
-    def error(self, message: str) -> NoReturn:
-        if message.endswith("expected one argument"):
-            message += " (one that begins with a dash is written after '=', a file also as ./-name)"
-        raise UsageError("", message, f"see '{self.prog} --help'")
-
-
-class _Once(argparse.Action):
-    """A file that is named once: of two outputs the first must not get lost."""
-
-    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any,
-                 option_string: str | None = None) -> None:
-        """Keep the value, or refuse a second one."""
-        if hasattr(namespace, self.dest):
-            parser.error(f"argument {option_string}: takes one file and is given twice")
-        setattr(namespace, self.dest, values)
-
-
-def _command(arguments: Sequence[str]) -> Command:
-    """Return the command that arguments begin with, with the parameters that it has in this call."""
-    command: Command = registry.get("command", arguments[0])
-    return command.for_words(arguments[1:])
-
-
-def build_parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
-    """Return the parser of all registered commands, or of the one called, which is faster: others are not imported."""
-    parser = _Parser(
-        prog="vmdpotential", epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Electrostatic potential maps, ion placement and slice images of molecular structures.",
-    )
-    parser.add_argument("--version", action="version", version=f"vmdpotential {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
-    found: list[tuple[str, Command]] = []
-    only = [name for name in arguments[:1] if name in registry.available("command")]
-    for name in only or registry.available("command"):
-        with contextlib.suppress(BackendError):  # of another package; `vmdpotential plugins` says why
-            found.append((name, _command([name, *arguments[1:]])))
-    # what is for structures and maps stands together, whoever registered it
-    for name, command in sorted(found, key=lambda item: not takes_data(item[1])):
-        sub = commands.add_parser(
-            name, help=command.summary, description=command.description, epilog=EXIT_CODES,
-            formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
-        )
-        for parameter in command.parameters:
-            _add(sub, parameter)
-        sub.add_argument("--json", action="store_true", help="print one JSON object instead of text")
-        sub.add_argument("--verbose", action="store_true", help="tell what was planned and measured, on stderr")
-        # for VMD's plugin, whose users read what the program says
-        sub.add_argument(_TCL, action="store_true", help=argparse.SUPPRESS)
-    return parser
-
-
-def _add(parser: argparse.ArgumentParser, parameter: Parameter) -> None:
-    option = parameter.option
-    text = option.help.replace("%", "%%")
-    details = [option.unit] if option.unit else []
-    if parameter.default not in (None, ()) and not parameter.required:
-        default = parameter.default
-        if isinstance(default, bool):  # not 0.0 and 1.0, which equal False and True
-            default = "yes" if default else "no"
-        details.append(f"default {default}")
-    if details:
-        text += f" ({', '.join(map(str, details))})".replace("%", "%%")
-    allowed = option.shown()
-    settings: dict[str, Any] = {"help": text, "default": argparse.SUPPRESS}
-    metavar = option.metavar or ("|".join(allowed) if allowed else parameter.flag.upper())
-    if option.positional:
-        one, several = (None, "+") if parameter.required else ("?", "*")
-        nargs = several if parameter.several else one
-        parser.add_argument(parameter.name, metavar=metavar, nargs=nargs, **settings)
-        return
-    names = [f"--{parameter.flag}"] + ([f"-{option.short}"] if option.short else [])
-    if parameter.type is bool:
-        parser.add_argument(*names, action=argparse.BooleanOptionalAction, **settings)
-    elif parameter.several:
-        parser.add_argument(*names, metavar=metavar, action="extend", nargs="+", **settings)
-    elif parameter.type is Path:
-        parser.add_argument(*names, metavar=metavar, action=_Once, **settings)
-    else:
-        parser.add_argument(*names, metavar=metavar, **settings)
 
 
 def run(arguments: Sequence[str]) -> None:
@@ -140,23 +48,23 @@ def run(arguments: Sequence[str]) -> None:
         _tell("'map --batch' is now the command 'batch map', and will go in a later version")
     try:
         parser = build_parser(arguments)
-        known, unknown = parser.parse_known_args(_join_negative_values(arguments))
+        known, unknown = parser.parse_known_args(join_negative_values(arguments))
     except SystemExit:  # after --help: a reader that has gone is noticed here, not while Python ends
         sys.stdout.flush()
         raise
     values = vars(known)
     command: Command
     if unknown:
-        command = _command(arguments)
+        command = called(arguments)
         options = [f"--{parameter.flag}" for parameter in command.parameters if not parameter.option.positional]
         hint = similar(unknown[0].partition("=")[0], options)
         raise UsageError(
             "", f"unrecognized arguments: {' '.join(unknown)}{hint}", f"see 'vmdpotential {values['command']} --help'")
-    command = _command(arguments)
+    command = called(arguments)
     del values["command"]
     as_json = values.pop("json")
     for_vmd = values.pop("tcl")
-    del values["verbose"]
+    verbose = values.pop("verbose")
     data_on_stdout = False
     if written := command.writes(values):
         from vmdpotential.io.files.output import is_standard  # which not every command needs
@@ -182,10 +90,8 @@ def run(arguments: Sequence[str]) -> None:
 
             data |= drawn(report)
         _print(json.dumps(data, allow_nan=False))
-    elif data_on_stdout:
-        _tell("\n".join(report.lines))
     else:
-        _print("\n".join(report.lines))
+        (_tell if data_on_stdout else _print)("\n".join(report.full if verbose else report.lines))
     if failure is not None:
         raise failure
 
@@ -213,18 +119,6 @@ def _drop(name: str) -> None:
     with contextlib.suppress(OSError, ValueError), open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), getattr(sys, name).fileno())
     setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
-
-
-def _join_negative_values(arguments: Sequence[str]) -> list[str]:
-    """Write ``--range -5,5`` as ``--range=-5,5``, because argparse takes ``-5,5`` for an option."""
-    joined: list[str] = []
-    for argument in arguments:
-        negative = len(argument) > 1 and argument[0] == "-" and (argument[1].isdigit() or argument[1] == ".")
-        if negative and joined and joined[-1].startswith("--") and joined[-1] != "--" and "=" not in joined[-1]:
-            joined[-1] += f"={argument}"
-        else:
-            joined.append(argument)
-    return joined
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -261,7 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _warn(arguments: Sequence[str], line: str) -> None:
-    _tell(f"{'warning: ' if _TCL in arguments else ''}{line}")
+    _tell(f"{'warning: ' if TCL in arguments else ''}{line}")
 
 
 def _fail(error: VmdpotentialError, arguments: Sequence[str], code: int = 0) -> int:
@@ -288,7 +182,7 @@ def _spelling(arguments: Sequence[str]) -> Spelling:
     words = list(itertools.dropwhile(lambda word: word.startswith("-"), arguments))
     parameters: dict[str, Parameter] = {}
     with contextlib.suppress(VmdpotentialError):  # no such command
-        parameters = {p.name: p for p in _command(words).parameters} if words else {}
+        parameters = {p.name: p for p in called(words).parameters} if words else {}
 
     def tcl(name: str, value: str) -> str:
         if name not in parameters:
@@ -302,7 +196,7 @@ def _spelling(arguments: Sequence[str]) -> Spelling:
             return f"--{'no-' if value.lower() in ('no', 'false') else ''}{parameters[name].flag}"
         return f"--{parameters[name].flag}" + (f" {shlex.quote(value)}" if value else "")
 
-    return tcl if _TCL in arguments else spell
+    return tcl if TCL in arguments else spell
 
 
 @contextlib.contextmanager

@@ -91,4 +91,7 @@ def _uninstall(plugin: Viewer, target: Path, old: bytes | None, yes: bool) -> li
     return [*(lines or [f"{plugin.title}: nothing is installed"]), *plugin.undone]
 
 
-command = Command.of(install)
+command = Command.of(install, examples=(
+    "install pymol",
+    "install vmd --yes",
+))

@@ -32,4 +32,7 @@ def plugins(
     return Report(lines, {**{f"{kind}s": found for kind, found in names.items()}, "broken": broken})
 
 
-command = Command.of(plugins)
+command = Command.of(plugins, examples=(
+    "plugins",
+    "plugins --json",
+))

@@ -40,8 +40,10 @@ class IonOptions:
     site: Annotated[str, Option(
         "waters with the most favourable potential, any, or by Boltzmann's distribution (monte-carlo)",
         choices=SITE_METHODS)] = "potential"
-    from_solute: Annotated[float, Option("least distance to solute atoms", unit="A", low=0, high=1000)] = 5.0
-    between: Annotated[float, Option("least distance between ions", unit="A", low=0, high=1000)] = 5.0
+    from_solute: Annotated[float, Option(
+        "least distance to solute atoms", unit="A", low=0, high=1000, aliases=("solute_distance",))] = 5.0
+    between: Annotated[float, Option(
+        "least distance between ions", unit="A", low=0, high=1000, aliases=("ion_distance",))] = 5.0
     seed: Annotated[int | None, Option(
         "of random sites and of monte-carlo; chosen and reported when not given", low=0)] = None
     sweeps: Annotated[int, Option("steps of monte-carlo for each ion", low=0, high=10**7)] = SWEEPS
@@ -52,7 +54,7 @@ class IonOptions:
     temperature: Annotated[float, Option("for energies in kT", unit="K", above=0, high=1e6)] = DEFAULT_TEMPERATURE
     dielectric: Annotated[float | None, Option(
         "relative permittivity for energies and monte-carlo; 1, and 78.5 with monte-carlo, unless given", above=0,
-        high=1e6)] = None
+        high=1e6, aliases=("dielectric_constant",))] = None
     tolerance: Annotated[float, Option(
         "largest relative rms error of the potential at the sites, measured at 200 of them", low=LEAST_TOLERANCE,
         high=0.1)] = TOLERANCE

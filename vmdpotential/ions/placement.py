@@ -12,7 +12,11 @@ from numpy.typing import NDArray
 from vmdpotential.ions.counts import Counts
 from vmdpotential.ions.montecarlo import Sampling
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.parameters import Rows, written_out
 from vmdpotential.results import Columns, Tabular
+
+#: A short report lists up to so many ions, and only the first few of more.
+MANY, FEW = 10, 3
 
 
 @dataclass(frozen=True)
@@ -171,8 +175,13 @@ class Placement(Tabular):
 
     @property
     def lines(self) -> list[str]:
-        """A report for people."""
-        lines = [*self.counts.lines, *(f"warning: {warning}" for warning in self.counts.warnings)]
+        """A report for people, with every ion."""
+        return written_out(self.text, True)
+
+    @property
+    def text(self) -> list[str | Rows]:
+        """The lines of reports, long and short."""
+        lines: list[str | Rows] = [*self.counts.lines, *(f"warning: {warning}" for warning in self.counts.warnings)]
         how = "most favourable potential first" if self.site == "potential" else f"{self.site}, seed {self.seed}"
         lines.append(f"placed {len(self.ions)} ions at as many waters ({how})")
         more = self.waters_removed - len(self.ions)
@@ -196,14 +205,16 @@ class Placement(Tabular):
                 f"{'ion':>6} {'x':>9} {'y':>9} {'z':>9} {'water':>12} {'solute/A':>9} {'ion/A':>9} "
                 f"{'kcal/mol':>11} {'kT':>11} {'final kT':>11}"
             )
-        for ion in sorted(self.ions, key=lambda ion: ion.order):
+        ions = sorted(self.ions, key=lambda ion: ion.order)
+
+        def line(n: int) -> str:
+            ion = ions[n]
             x, y, z = ion.position
             solute, other = ("-" if d is None else f"{d:.2f}" for d in (ion.solute_distance, ion.ion_distance))
-            lines.append(
-                f"{ion.name:>6} {x:9.3f} {y:9.3f} {z:9.3f} {ion.water:>12} {solute:>9} {other:>9} "
-                f"{ion.energy:11.3f} {ion.energy_kt:11.3f} {ion.final_energy_kt:11.3f}"
-            )
-        return lines
+            return (f"{ion.name:>6} {x:9.3f} {y:9.3f} {z:9.3f} {ion.water:>12} {solute:>9} {other:>9} "
+                    f"{ion.energy:11.3f} {ion.energy_kt:11.3f} {ion.final_energy_kt:11.3f}")
+
+        return [*lines, Rows(line, range(len(ions)), MANY if len(ions) <= MANY else FEW)]
 
     @property
     def data(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 from vmdpotential.ions.placement import Placement
 from vmdpotential.molecule.selection import is_ion, is_water
 from vmdpotential.pairs.rdf import Counts
+from vmdpotential.parameters import Rows
 
 #: Range and bins of g(r): few ions need wide ones.
 RANGE, BINS = 15.0, 30
@@ -89,14 +90,17 @@ def summary(least: dict[str, dict[str, float | None]], distributions: dict[str, 
     return lines
 
 
-def replica_lines(placements: Sequence[Placement]) -> list[str]:
-    """Return what is told of several placements: what they share, then a line for each."""
+def replica_lines(placements: Sequence[Placement]) -> list[str | Rows]:
+    """Return the report of several placements: what they share, then a line for each."""
     first = placements[0]
     lines = [*first.counts.lines, *(f"warning: {warning}" for warning in first.counts.warnings),
              f"placed {len(first.ions)} ions {len(placements)} times ({first.site}), energies at "
              f"{first.temperature:g} K, dielectric {first.dielectric:g}:"]
-    for number, placement in enumerate(placements, 1):
+
+    def line(n: int) -> str:
+        placement = placements[n]
         sampled = "" if placement.sampling is None else f"; {placement.sampling.line}"
-        lines.append(f"replica {number}, seed {placement.seed}: {sum(ion.energy for ion in placement.ions):.2f} "
-                     f"kcal/mol, {placement.waters_removed} waters replaced{sampled}")
-    return lines
+        return (f"replica {n + 1}, seed {placement.seed}: {sum(ion.energy for ion in placement.ions):.2f} "
+                f"kcal/mol, {placement.waters_removed} waters replaced{sampled}")
+
+    return [*lines, Rows(line, range(len(placements)))]

@@ -86,12 +86,13 @@ class MediumOptions:
 
     screened: Annotated[float | None, Option(
         "potential in water with this much of a 1:1 salt, which screens it (Debye and Hueckel), such as 0.15; in "
-        "vacuum unless given", unit="M", low=0, high=10, metavar="SALT")] = None
+        "vacuum unless given", unit="M", low=0, high=10, metavar="SALT",
+        aliases=("ionic_strength",))] = None
     temperature: Annotated[float, Option(
         "temperature of the medium, and of kT in units", unit="K", above=0, high=1e6)] = DEFAULT_TEMPERATURE
     dielectric: Annotated[float | None, Option(
         f"relative permittivity of the medium; 1 unless given, or {WATER:g} where it is screened", above=0,
-        high=1e6)] = None
+        high=1e6, aliases=("dielectric_constant",))] = None
     medium: Medium | None = None
 
 
@@ -103,7 +104,7 @@ class MethodOptions(MediumOptions):
         "how it is summed", choices=partial(choices, "method"), listed=partial(choices, "method", True))] = "auto"
     parameters: Annotated[Mapping[str, float] | None, Option(
         "parameters of the interaction, such as debye_length=8, or of a method that has some (of pb also the ions of "
-        "the solution by name and molarity, such as Mg2+=0.1,Cl-=0.2)", name="set",
+        "the solution by name and molarity, such as Mg2+=0.1,Cl-=0.2)", name="set", aliases=("interaction_params",),
         metavar="NAME=NUMBER,...", parse=parse_numbers)] = None
     radii: Annotated[str, Option(
         "radii of the atoms, for a method that needs them (pb): auto for the file's own (PQR, prmtop), or a named set, "

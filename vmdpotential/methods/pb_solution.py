@@ -35,7 +35,10 @@ BEYOND = 16.0
 FREE = 800_000
 
 #: Of the fine lattice's first solution, which the coarse one is corrected by.
-START = 1e-5
+START = 1e-4
+
+#: Of first solutions, from which follows what flows along the surface.
+ROUGH = 1e-3
 
 #: What extrapolated errors of potentials and energies are multiplied by: so that at most one in twenty of 50 structures
 #: has a larger error (scripts/pb_errors.py).
@@ -87,14 +90,20 @@ class TwoLattices:
         self.far = Problem(continuum, wide, levels, total, engine)
         if before is not None:
             self.far.start(before[1])
-        self.far.solve(far_field(continuum, engine, self.far.faces))
+        edge = far_field(continuum, engine, self.far.faces)
+        self.far.solve(edge, ROUGH)
+        self.far.correct()
+        self.far.solve(edge)
         self.fine = Problem(continuum, fine, depth, total, engine)
         if before is not None:
             self.fine.start(before[0])
-        self.fine.solve(self.far.potential_at(self.fine.faces), START)
+        boundary = self.far.potential_at(self.fine.faces)
+        self.fine.solve(boundary, ROUGH)
+        self.fine.correct()
+        self.fine.solve(boundary, START)
         self._coarse = self.far.unknown.copy()
         self.far.agree(self.fine, self.ratio)
-        self.far.solve(far_field(continuum, engine, self.far.faces))
+        self.far.solve(edge)
         self.fine.solve(self.far.potential_at(self.fine.faces))
         self.reaction = self.fine.reaction()
 
@@ -268,7 +277,11 @@ def far_field(continuum: Continuum, engine: Engine, points: Floats) -> Floats:
     if len(charges) > 200:
         positions, charges = _gathered(positions, charges)
     bound = SCREENED.bind(debye_length=1 / continuum.kappa) if continuum.kappa > 0 else COULOMB.bind()
-    values = engine.prepare_points(PointSum(bound)).at(points, positions, charges)[0]
+    if len(points) * len(charges) < PAIRS:
+        values = engine.prepare_points(PointSum(bound)).at(points, positions, charges)[0]
+    else:
+        values = sum_at(request_at(points, positions, charges, None, bound, tolerance=TOLERANCE), points, positions,
+                        charges, engine).potential
     return continuum.constant / continuum.outside * values
 
 

@@ -1,14 +1,14 @@
 """The electrostatic potential of nuclei and electrons of a wave function, without a fit.
 
 The electrons are Gaussians times Hermite polynomials (:mod:`vmdpotential.orbitals.products`), and the potential of each
-is known in closed form, which engines sum (:class:`vmdpotential.engines.gaussians.ChargeSum`).
+is known in closed form, which engines sum (:class:`vmdpotential.engines.gaussians.GaussianSum`).
 """
 
 from __future__ import annotations
 
 from vmdpotential import memory
 from vmdpotential.engines import SOFT_CORE, get_engine
-from vmdpotential.engines.gaussians import ChargeSum
+from vmdpotential.engines.gaussians import GaussianSum
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.orbitals.products import gaussians
 from vmdpotential.orbitals.wavefunction import Wavefunction
@@ -46,13 +46,13 @@ def potential_map(wavefunction: Wavefunction, lattice: Lattice, unit: str = "kT/
     """
     backend, factor = get_engine(engine), coulomb_constant(unit, temperature) / BOHR
     memory.require(8 * lattice.size, f"a map of {' x '.join(map(str, lattice.shape))} points", "use a larger {spacing}")
-    values = backend.charges(charge_sum(wavefunction, lattice, factor))
+    values = backend.gaussians(gaussian_sum(wavefunction, lattice, factor))
     made = Provenance(method="Gaussian basis functions", interaction="coulomb", medium="vacuum, no screening",
                       boundary="open", precision="double", engine=backend.name, inputs=(wavefunction.name,))
     return Grid(lattice, values, unit, temperature, 1.0, made)
 
 
-def charge_sum(wavefunction: Wavefunction, lattice: Lattice, factor: float) -> ChargeSum:
+def gaussian_sum(wavefunction: Wavefunction, lattice: Lattice, factor: float) -> GaussianSum:
     """Return the sum that engines compute: `factor` times the potential in hartree/e."""
-    return ChargeSum(Lattice(lattice.origin / BOHR, lattice.spacing / BOHR, lattice.shape), gaussians(wavefunction),
+    return GaussianSum(Lattice(lattice.origin / BOHR, lattice.spacing / BOHR, lattice.shape), gaussians(wavefunction),
                      wavefunction.positions / BOHR, wavefunction.nuclear_charges, SOFT_CORE / BOHR, factor)

@@ -90,7 +90,8 @@ class EnergyOptions:
     cutoff: Annotated[float, Option(
         "of Lennard-Jones, and of electrostatics but for pme and ewald", unit="A", low=1, high=1000)] = 12.0
     dielectric: Annotated[float, Option(
-        "relative permittivity that divides Coulomb energies", above=0, high=1e6)] = 1.0
+        "relative permittivity that divides Coulomb energies", above=0, high=1e6,
+        aliases=("dielectric_constant",))] = 1.0
     tolerance: Annotated[float, Option(
         "largest relative rms error of the Coulomb energies of atoms, and of forces on them, by pme; measured in the "
         "first frame", low=LEAST_TOLERANCE, high=0.1)] = TOLERANCE

@@ -58,13 +58,18 @@ def directions(positions: Floats, types: Sequence[str], kinds: NDArray[np.int64]
     """
     from scipy.spatial import cKDTree
 
-    tree, rows = cKDTree(positions), np.flatnonzero(kinds >= 0)
+    rows = np.flatnonzero(kinds >= 0)
+    pairs = cKDTree(positions).query_pairs(max(_BEARING, _HYDROGEN, _BY_OXYGEN, _BY_OTHERS), output_type="ndarray")
+    near_by: dict[int, list[tuple[int, float]]] = {}
+    for (first, second), apart in zip(pairs.tolist(), np.linalg.norm(
+            positions[pairs[:, 0]] - positions[pairs[:, 1]], axis=1).tolist(), strict=True):
+        near_by.setdefault(first, []).append((second, apart))
+        near_by.setdefault(second, []).append((first, apart))
     hydrogen = np.isin(types, ["H", "HD"])
     along, normal, powers = np.zeros((len(rows), 3)), np.zeros((len(rows), 3)), np.full(len(rows), 2.0)
 
     def neighbours(atom: int, heavy: float, light: float) -> list[int]:
-        near = sorted(n for n in tree.query_ball_point(positions[atom], max(heavy, light)) if n != atom)
-        return [n for n in near if np.linalg.norm(positions[n] - positions[atom]) < (light if hydrogen[n] else heavy)]
+        return sorted(n for n, apart in near_by.get(atom, ()) if apart < (light if hydrogen[n] else heavy))
 
     for place, (atom, kind) in enumerate(zip(rows.tolist(), kinds[rows].tolist(), strict=True)):
         if kind == DONOR:

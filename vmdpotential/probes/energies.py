@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import Engine, LatticeSum
+from vmdpotential.engines import Engine, LatticeSum, Prepared
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions.probe import DISPERSION
@@ -44,15 +45,22 @@ class ProbeSum:
     def energies(self, engine: Engine, lattice: Lattice, positions: Floats, cell: Cell | None) -> Singles:
         """Return the energy, kcal/mol, (nx, ny, nz), of the probe at every node; 0 farther than the cutoff of all."""
         total = np.zeros(lattice.shape, np.float32)
-        self.add_to(total, engine, lattice, positions, cell)
+        self.add_to(total, self.prepare(engine, lattice, cell), positions)
         return total
 
-    def add_to(self, total: Singles, engine: Engine, lattice: Lattice, positions: Floats, cell: Cell | None) -> None:
-        """Add the energies to a map (nx, ny, nz)."""
-        for rmin, group, depth in zip(self.rmin, self.groups, self.depths, strict=True):
-            bound = DISPERSION.bind(rmin=float(rmin), cap=CAP, cutoff=self.cutoff)
-            total += engine.prepare(LatticeSum(lattice, bound, cell)).run(positions[group], depth).values().reshape(
-                lattice.shape)
+    def prepare(self, engine: Engine, lattice: Lattice, cell: Cell | None) -> list[Prepared]:
+        """Return a sum for each group of atoms, ready to run for the positions of any frame."""
+        bounds = [DISPERSION.bind(rmin=float(rmin), cap=CAP, cutoff=self.cutoff) for rmin in self.rmin]
+        return [engine.prepare(LatticeSum(lattice, bound, cell)) for bound in bounds]
+
+    def add_to(self, total: Singles, prepared: Sequence[Prepared], positions: Floats) -> float:
+        """Add the energies to a map (nx, ny, nz), and return the seconds that a GPU computed."""
+        seconds = 0.0
+        for one, group, depth in zip(prepared, self.groups, self.depths, strict=True):
+            result = one.run(positions[group], depth)
+            total += result.values().reshape(total.shape)
+            seconds += result.device_seconds or 0.0
+        return seconds
 
     def at(self, points: Floats, positions: Floats, cell: Cell | None) -> Floats:
         """Return the energy, kcal/mol, (P,), at points in float64, written out: the definition, for checks."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
     from vmdpotential.engines.cpu.counting import CpuCounter
     from vmdpotential.engines.cpu.points.sums import CpuPoints
-    from vmdpotential.engines.gaussians import ChargeSum
+    from vmdpotential.engines.gaussians import GaussianSum
     from vmdpotential.engines.orbitals import OrbitalSum
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.molecule.cell import Cell
@@ -99,11 +99,11 @@ class CpuEngine:
 
         return orbitals(work)
 
-    def charges(self, work: ChargeSum) -> Values:
+    def gaussians(self, work: GaussianSum) -> Values:
         """Return the potential of Gaussian charges, see :class:`vmdpotential.engines.Engine`."""
-        from vmdpotential.engines.cpu.charges import charges
+        from vmdpotential.engines.cpu.gaussians import potential
 
-        return charges(work)
+        return potential(work)
 
     def bonds(self, work: BondSum) -> Floats:
         """Return the energies of hydrogen bonds, see :class:`vmdpotential.engines.Engine`."""

@@ -118,7 +118,7 @@ def run(positions, kinds, directions, normals, powers, types, distances, depths,
     steps = np.arange(padded) * spacing[2]
     near, ranges = np.empty(len(positions), np.int64), np.empty((len(positions), 2), np.int64)
     donors, reach, smoothing = len(kinds) > 0 and kinds[0] == DONOR, F(cutoff), F(smooth)
-    along, axes = directions.astype(F), normals.astype(F)
+    along, axes, repelled = directions.astype(F), normals.astype(F), F(distances.max() + smooth)
     for i in range(first_plane, last_plane):
         x = origin[0] + i * spacing[0]
         for j in range(out.shape[2]):
@@ -159,11 +159,19 @@ def run(positions, kinds, directions, normals, powers, types, distances, depths,
                         two_pairs(dx, dy, z, along[a], axes[a], r, part)
                     else:
                         one_direction(dx, dy, z, along[a], powers[a] == 2, r, front, part)
-                    if donors:
+                    left = ZERO
+                    for w in range(WIDTH):
+                        left += part[w] + (ONE if r[w] < repelled else ZERO)
+                    if left == ZERO:  # behind the atom, where it does not repel
+                        energy[:] = ZERO
+                    elif donors:
                         turn_away(a, along[a], front, closest, others, begin, ramp)
                     for p in range(count):
                         distance, depth = distances[p, types[a]], depths[p, types[a]]
-                        well(r, part, F(distance), F(depth), smoothing, F(cap / depth), energy)
+                        if left > ZERO:
+                            well(r, part, F(distance), F(depth), smoothing, F(cap / depth), energy)
+                        elif not extremes[p]:
+                            continue
                         if extremes[p]:
                             for w in range(WIDTH):
                                 at = begin + w

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from vmdpotential.engines.charges import ChargePotential
     from vmdpotential.engines.counting import Counting
     from vmdpotential.engines.cuda.counting import CudaCounter
-    from vmdpotential.engines.gaussians import ChargeSum
+    from vmdpotential.engines.gaussians import GaussianSum
     from vmdpotential.engines.orbitals import OrbitalSum
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.molecule.cell import Cell
@@ -160,11 +160,11 @@ class CudaEngine:
 
         return orbitals(work)
 
-    def charges(self, work: ChargeSum) -> Values:
+    def gaussians(self, work: GaussianSum) -> Values:
         """Return the potential of Gaussian charges, see :class:`vmdpotential.engines.Engine`."""
-        from vmdpotential.engines.cuda.charges import charges
+        from vmdpotential.engines.cuda.gaussians import potential
 
-        return charges(work)
+        return potential(work)
 
     def bonds(self, work: BondSum) -> Floats:
         """Return the energies of hydrogen bonds, see :class:`vmdpotential.engines.Engine`."""

@@ -1,7 +1,7 @@
 """The potential of Gaussian charges on a lattice on the CPU.
 
-On maps of many points a mesh has what is smooth of it (:mod:`vmdpotential.engines.cpu.charge_mesh`), and only points
-near to narrow Gaussians are summed directly (:mod:`vmdpotential.engines.cpu.charge_kernel`).
+On maps of many points a mesh has what is smooth of it (:mod:`vmdpotential.engines.cpu.gaussian_mesh`), and only points
+near to narrow Gaussians are summed directly (:mod:`vmdpotential.engines.cpu.gaussian_kernel`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from vmdpotential import memory
 from vmdpotential.compiling import build, threads
-from vmdpotential.engines.cpu.charge_mesh import BYTES, Mesh, exponential_reach, lay_mesh, smooth_potential
-from vmdpotential.engines.gaussians import ChargeSum, Gaussians, boys_table, hermite
+from vmdpotential.engines.cpu.gaussian_mesh import BYTES, Mesh, exponential_reach, lay_mesh, smooth_potential
+from vmdpotential.engines.gaussians import Gaussians, GaussianSum, boys_table, hermite
 from vmdpotential.grid.lattice import Lattice
 
 Floats = NDArray[np.float64]
@@ -31,7 +31,7 @@ _REACH = 16.0
 _POINT, _TERM, _SAMPLE, _NODE = 8e-9, 1.2e-9, 1.5e-9, 6e-8
 
 
-def charges(work: ChargeSum) -> Singles:
+def potential(work: GaussianSum) -> Singles:
     """Return the potential (nx, ny, nz); see :class:`vmdpotential.engines.Engine`."""
     return summed(work, choose_mesh(work.electrons, work.lattice))
 
@@ -68,7 +68,7 @@ def near_reaches(electrons: Gaussians, width: float) -> Floats:
     return exponential_reach(width, sizes, electrons.orders, _REACH)
 
 
-def summed(work: ChargeSum, mesh: Mesh | None) -> Singles:
+def summed(work: GaussianSum, mesh: Mesh | None) -> Singles:
     """Return the potential (nx, ny, nz) by a mesh, or without one."""
     electrons, lattice = work.electrons, work.lattice
     smooth, width = np.zeros((0, 0, 0)), 0.0
@@ -79,7 +79,7 @@ def summed(work: ChargeSum, mesh: Mesh | None) -> Singles:
         near, reaches = electrons.exponents > width, near_reaches(electrons, width)
     most = int(electrons.orders.max(initial=0))
     values = np.empty(lattice.shape, np.float32)
-    task = partial(build.load("charge_kernel").potential, electrons.centres[near], electrons.exponents[near],
+    task = partial(build.load("gaussian_kernel").potential, electrons.centres[near], electrons.exponents[near],
                    electrons.orders[near], electrons.starts[near], electrons.coefficients * -work.factor, reaches[near],
                    width, _steps(most), np.array([len(hermite(order)) for order in range(most + 1)]), boys_table(most),
                    work.nuclei, work.charges * work.factor, work.closest, lattice.origin, lattice.spacing, smooth,

@@ -1,4 +1,4 @@
-"""The potential of Gaussian charges on a lattice on a GPU, around charges.cu: the sum of all, without a mesh."""
+"""The potential of Gaussian charges on a lattice on a GPU, around gaussians.cu: the sum of all, without a mesh."""
 
 from __future__ import annotations
 
@@ -10,19 +10,29 @@ from numpy.typing import NDArray
 from vmdpotential import memory, progress
 from vmdpotential.engines.cuda import device
 from vmdpotential.engines.cuda.build import address, struct
-from vmdpotential.engines.gaussians import FAR, FARTHER, FINE, TERMS, ChargeSum, Floats, Gaussians, boys_table, hermite
+from vmdpotential.engines.gaussians import (
+    FAR,
+    FARTHER,
+    FINE,
+    TERMS,
+    Floats,
+    Gaussians,
+    GaussianSum,
+    boys_table,
+    hermite,
+)
 from vmdpotential.errors import MemoryPlanError
 
 Singles = NDArray[np.float32]
 
-#: Points of a block along x, y and z, as in charges.cu.
+#: Points of a block along x, y and z, as in gaussians.cu.
 EDGES = (4, 4, 8)
 
 #: Coefficients of charges at points in one launch, some tenths of a second, so that Ctrl-C is heard.
 TERMS_PER_LAUNCH = 5e10
 
-#: Struct ChargeTask of charges.cu.
-TASK = struct("ChargeTask", [
+#: Struct GaussianTask of gaussians.cu.
+TASK = struct("GaussianTask", [
     ("gaussians", address("const double")),  # (count, 4 + coefficients): centre, exponent, coefficients; or nuclei
     ("table", address("const double")),  # (rows, 1 + TERMS)
     ("sums", address("double")), ("values", address("float")),  # (points)
@@ -31,10 +41,10 @@ TASK = struct("ChargeTask", [
     ("shape", np.int32, 3),
     ("count", np.int32),
     ("begins", np.int32),  # whether the sums so far are 0
-], "charges.cu")
+], "gaussians.cu")
 
 
-def charges(work: ChargeSum) -> Singles:
+def potential(work: GaussianSum) -> Singles:
     """Return the potential (nx, ny, nz); see :class:`vmdpotential.engines.Engine`."""
     lattice, electrons = work.lattice, work.electrons
     values = np.empty(lattice.shape, np.float32)
@@ -47,21 +57,21 @@ def charges(work: ChargeSum) -> Singles:
         if needed > gpu.free():
             raise MemoryPlanError(f"{memory.size(needed)} of GPU memory are needed, {memory.size(gpu.free())} are free",
                                   "use a larger {spacing}, or {engine cpu}")
-        task["sums"] = gpu.buffer("charges sums", 8 * lattice.size)
-        task["values"] = gpu.buffer("charges values", values.nbytes)
+        task["sums"] = gpu.buffer("gaussians sums", 8 * lattice.size)
+        task["values"] = gpu.buffer("gaussians values", values.nbytes)
         blocks = [-(-n // edge) for n, edge in zip(lattice.shape, EDGES, strict=True)][::-1]
 
         def launch(name: str, order: int, count: int) -> None:
             task["count"] = count
-            kernel = gpu.kernel("charges.cu", name, macros(order), "", TASK.itemsize)
+            kernel = gpu.kernel("gaussians.cu", name, macros(order), "", TASK.itemsize)
             kernel.prepared_call(tuple(blocks), (int(np.prod(EDGES)), 1, 1), task.tobytes())
             task["begins"] = 0
 
         done = 0
         for order in np.unique(electrons.orders).tolist():
             records = _records(electrons, order, -work.factor)
-            task["table"] = gpu.upload("charges table", _table(order))
-            start = gpu.upload("charges", records)
+            task["table"] = gpu.upload("gaussians table", _table(order))
+            start = gpu.upload("gaussians", records)
             some = max(1, int(TERMS_PER_LAUNCH / (lattice.size * len(hermite(order)))))
             for begin in range(0, len(records), some):
                 task["gaussians"] = start + begin * records[0].nbytes
@@ -70,14 +80,14 @@ def charges(work: ChargeSum) -> Singles:
                 done += min(some, len(records) - begin)
                 progress.report("potential of electrons", done / len(electrons.orders))
         nuclei = np.column_stack([work.nuclei, work.charges * work.factor])
-        task["gaussians"] = gpu.upload("charges", nuclei)
+        task["gaussians"] = gpu.upload("gaussians", nuclei)
         launch("nuclei", 0, len(nuclei))
         device.driver().memcpy_dtoh(values, int(task["values"]))
     return values
 
 
 def macros(order: int) -> dict[str, Any]:
-    """Return what charges.cu is compiled with for Gaussians of an order."""
+    """Return what gaussians.cu is compiled with for Gaussians of an order."""
     return {"REAL": "double", "ORDER": order, "FINE": FINE, "TERMS": TERMS, "BEYOND": FAR + FARTHER * order}
 
 

@@ -1,10 +1,10 @@
 // The potential of Gaussian charges on a lattice (L. E. McMurchie, E. R. Davidson, J. Comput. Phys. 26 (1978) 218). A
-// thread has one point and goes through charges of one order, as in engines/cpu/charge_kernel.py:
+// thread has one point and goes through charges of one order, as in engines/cpu/gaussian_kernel.py:
 //   ORDER        largest number of derivatives of a Gaussian
 //   FINE, TERMS  of the table of Boys' functions, as in engines/gaussians.py
 //   BEYOND       where exp(-T) is nothing for this order
 
-#define EDGE_X 4  // points of a block, as in charges.py
+#define EDGE_X 4  // points of a block, as in gaussians.py
 #define EDGE_Y 4
 #define EDGE_Z 8
 
@@ -82,7 +82,7 @@ __device__ __forceinline__ void derivatives(double p, double x, double y, double
 struct Point { double x, y, z; size_t at; };
 
 // The point of a thread; false for one beyond the lattice.
-__device__ __forceinline__ bool point_of(const ChargeTask &task, Point &point)
+__device__ __forceinline__ bool point_of(const GaussianTask &task, Point &point)
 {
     const int number = threadIdx.x;
     const int k = blockIdx.x * EDGE_Z + number % EDGE_Z, j = blockIdx.y * EDGE_Y + number / EDGE_Z % EDGE_Y;
@@ -94,7 +94,7 @@ __device__ __forceinline__ bool point_of(const ChargeTask &task, Point &point)
     return i < task.shape[0] && j < task.shape[1] && k < task.shape[2];
 }
 
-extern "C" __global__ void __launch_bounds__(EDGE_X * EDGE_Y * EDGE_Z) gaussians(const ChargeTask task)
+extern "C" __global__ void __launch_bounds__(EDGE_X * EDGE_Y * EDGE_Z) gaussians(const GaussianTask task)
 {
     Point point;
     if (!point_of(task, point))
@@ -114,7 +114,7 @@ extern "C" __global__ void __launch_bounds__(EDGE_X * EDGE_Y * EDGE_Z) gaussians
 }
 
 // The potential of nuclei is added, and all rounded.
-extern "C" __global__ void __launch_bounds__(EDGE_X * EDGE_Y * EDGE_Z) nuclei(const ChargeTask task)
+extern "C" __global__ void __launch_bounds__(EDGE_X * EDGE_Y * EDGE_Z) nuclei(const GaussianTask task)
 {
     Point point;
     if (!point_of(task, point))

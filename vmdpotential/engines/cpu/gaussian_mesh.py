@@ -90,7 +90,7 @@ def smooth_potential(charges: Gaussians, mesh: Mesh, axes: list[Floats]) -> Floa
     """Return the potential (nx, ny, nz) of the Gaussians, none narrower than the mesh's, at points on axes, bohr."""
     from scipy import fft
 
-    kernel = build.load("charge_kernel")
+    kernel = build.load("gaussian_kernel")
     most = int(charges.orders.max())
     exponents = np.minimum(charges.exponents, mesh.width)
     counts = np.diff(np.append(charges.starts, len(charges.coefficients)))

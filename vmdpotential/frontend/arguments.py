@@ -1,0 +1,195 @@
+"""The shell's parser of arguments, built from the command registry, and its help: options under headings, examples."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from vmdpotential import __version__, registry
+from vmdpotential.errors import BackendError, UsageError
+from vmdpotential.frontend.declarations import as_text, takes_data
+from vmdpotential.parameters import Command, Parameter
+
+EXIT_CODES = """exit codes: 0 done; 2 wrong usage or unsuitable input; 3 the task cannot be done;
+4 an engine or package asked for by name is missing; 130 interrupted; 141 the reader of the output has gone"""
+
+#: Errors and warnings name parameters as VMD's plugin has them.
+TCL = "--tcl"
+
+#: Heading of the options that are required or often set, which are listed first, and of those without another.
+MAIN, OTHER = "main options", "other options"
+
+#: Often set, in addition to those that dialogs show at once and to outputs.
+OFTEN = ("trajectory", "screened", "figure")
+
+#: The headings of the help of commands with many options, in their order, and the parameters under each.
+HEADINGS = {
+    "structure and charges":
+        "topology cell index assembly expand force_field water charges prepare ph pka parameters allow_scripts "
+        "leave_out ion_template",
+    "ions": "salt count count_existing ions site from_solute between seed sweeps refine keep naming replicas dry_run",
+    "sites": "points exclude center zero",
+    "grid": "spacing padding around like",
+    "medium": "screened dielectric temperature sources solvent radii",
+    "method and accuracy":
+        "method set interaction boundary cutoff algorithm electrostatics smear tolerance precision slab_correction "
+        "orientations places",
+    "quantum chemistry": "channel spin potential_unit",
+    "surface": "probe kind outwards by",
+    "trajectory": "trajectory frames frame fit motion stat bulk",
+    "figure":
+        "normal point profile structure slab waters range contours width dpi view integral level title margin "
+        "viewer_script",
+    "output":
+        "output field table figure paths sites site_radius site_density unit field_unit unit_of_file format "
+        "atoms force",
+    "benchmark": "box variant repeats pairs drift",
+    "execution": "engine workers scheduler resume partial",
+}
+
+#: A command with fewer options has them all under one heading.
+FEW = 10
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse, but an error is one line, as everywhere in this program."""
+
+    def error(self, message: str) -> NoReturn:
+        if message.endswith("expected one argument"):
+            message += " (one that begins with a dash is written after '=', a file also as ./-name)"
+        raise UsageError("", message, f"see '{self.prog} --help'")
+
+
+class _Once(argparse.Action):
+    """A file that is named once: of two outputs the first must not get lost."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any,
+                 option_string: str | None = None) -> None:
+        """Keep the value, or refuse a second one."""
+        if hasattr(namespace, self.dest):
+            parser.error(f"argument {option_string}: takes one file and is given twice")
+        setattr(namespace, self.dest, values)
+
+
+def called(arguments: Sequence[str]) -> Command:
+    """Return the command that arguments begin with, with the parameters that it has in this call."""
+    command: Command = registry.get("command", arguments[0])
+    return command.for_words(arguments[1:])
+
+
+def build_parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """Return the parser of all registered commands, or of the one called, which is faster: others are not imported."""
+    parser = _Parser(
+        prog="vmdpotential", epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Electrostatic potential maps, ion placement and slice images of molecular structures.",
+    )
+    parser.add_argument("--version", action="version", version=f"vmdpotential {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
+    found: list[tuple[str, Command]] = []
+    only = [name for name in arguments[:1] if name in registry.available("command")]
+    for name in only or registry.available("command"):
+        with contextlib.suppress(BackendError):  # of another package; `vmdpotential plugins` says why
+            found.append((name, called([name, *arguments[1:]])))
+    # commands for structures and maps are listed together, whichever package registered them
+    for name, command in sorted(found, key=lambda item: not takes_data(item[1])):
+        sub = commands.add_parser(
+            name, help=command.summary, description=command.description, usage=_usage(command), add_help=False,
+            epilog="\n".join([*_examples(command), EXIT_CODES]), allow_abbrev=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        for title, parameters in headings(command).items():
+            group = sub.add_argument_group(title)
+            for parameter in parameters:
+                _add(group, parameter)
+        group = sub.add_argument_group("help and reports")
+        group.add_argument("-h", "--help", action="help", help="print this help")
+        group.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+        group.add_argument("--verbose", action="store_true",
+                           help="print the whole report, and on stderr what was planned and measured")
+        # for VMD's plugin, whose users read what the program says
+        group.add_argument(TCL, action="store_true", help=argparse.SUPPRESS)
+    return parser
+
+
+def headings(command: Command) -> dict[str, list[Parameter]]:
+    """Return the parameters of a command under the headings of its help."""
+    under = {name: title for title, names in HEADINGS.items() for name in names.split()}
+    options = [parameter for parameter in command.parameters if not parameter.option.positional]
+    found: dict[str, list[Parameter]] = {
+        title: [] for title in ("arguments", MAIN, *(HEADINGS if len(options) > FEW else ()), OTHER)}
+    for parameter in command.parameters:
+        option = parameter.option
+        title = under.get(parameter.name, OTHER) if len(options) > FEW else MAIN
+        if parameter.required or option.front or option.short or option.positional or parameter.name in OFTEN:
+            title = "arguments" if option.positional else MAIN
+        found[title].append(parameter)
+    return {title if len(options) > FEW or title != MAIN else "options": parameters
+            for title, parameters in found.items() if parameters}
+
+
+def _usage(command: Command) -> str:
+    """Return the first line of the help: what must be given."""
+    words = ["vmdpotential", command.name]
+    for parameter in command.parameters:
+        if parameter.option.positional or parameter.required:
+            word = _metavar(parameter) + (" ..." if parameter.several else "")
+            word = word if parameter.option.positional else f"--{parameter.flag} {word}"
+            words.append(word if parameter.required else f"[{word}]")
+    return " ".join([*words, "[options]"]).replace("%", "%%")
+
+
+def _examples(command: Command) -> list[str]:
+    return ["examples:", *(f"  vmdpotential {line}" for line in command.examples), ""] if command.examples else []
+
+
+def _metavar(parameter: Parameter) -> str:
+    allowed = parameter.option.shown()
+    return parameter.option.metavar or ("|".join(allowed) if allowed else parameter.flag.upper())
+
+
+def _help(parameter: Parameter) -> str:
+    """Return what an option is, with its unit and default."""
+    details = [parameter.option.unit, "required" if parameter.required and not parameter.option.positional else ""]
+    default = as_text(() if parameter.required or parameter.default is False else parameter.default)
+    details.append(f"default {default}" if default else "")
+    text = ", ".join(filter(None, details))
+    return (parameter.option.help + (f" ({text})" if text else "")).replace("%", "%%")
+
+
+def _add(group: argparse._ArgumentGroup, parameter: Parameter) -> None:
+    option, metavar = parameter.option, _metavar(parameter)
+    settings: dict[str, Any] = {"help": _help(parameter), "default": argparse.SUPPRESS}
+    if option.positional:
+        one, several = (None, "+") if parameter.required else ("?", "*")
+        nargs = several if parameter.several else one
+        group.add_argument(parameter.name, metavar=metavar, nargs=nargs, **settings)
+        return
+    names = [f"--{name.replace('_', '-')}" for name in (*option.aliases, parameter.name)]
+    names += [f"-{option.short}"] if option.short else []
+    settings["dest"] = parameter.name
+    if parameter.type is bool and parameter.default is False:
+        group.add_argument(*names, action="store_true", **settings)
+        group.add_argument(f"--no-{parameter.flag}", action="store_false", **settings | {"help": argparse.SUPPRESS})
+    elif parameter.type is bool:
+        group.add_argument(*names, action=argparse.BooleanOptionalAction, **settings)
+    elif parameter.several:
+        group.add_argument(*names, metavar=metavar, action="extend", nargs="+", **settings)
+    elif parameter.type is Path:
+        group.add_argument(*names, metavar=metavar, action=_Once, **settings)
+    else:
+        group.add_argument(*names, metavar=metavar, **settings)
+
+
+def join_negative_values(arguments: Sequence[str]) -> list[str]:
+    """Write ``--range -5,5`` as ``--range=-5,5``, because argparse takes ``-5,5`` for an option."""
+    joined: list[str] = []
+    for argument in arguments:
+        negative = len(argument) > 1 and argument[0] == "-" and (argument[1].isdigit() or argument[1] == ".")
+        if negative and joined and joined[-1].startswith("--") and joined[-1] != "--" and "=" not in joined[-1]:
+            joined[-1] += f"={argument}"
+        else:
+            joined.append(argument)
+    return joined

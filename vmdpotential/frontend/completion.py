@@ -1,0 +1,56 @@
+"""Completion of commands and options by a shell's Tab key."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Annotated, Any
+
+from vmdpotential.errors import BackendError
+from vmdpotential.parameters import Command, Option, Report
+
+SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
+
+
+def completion(
+    shell: Annotated[str, Option("shell that reads the script", choices=SHELLS, positional=True)],
+) -> Report:
+    """Print a script by which a shell completes commands, options, their values and files.
+
+    Commands of other packages are among them; print it again when one is installed.
+
+    Raises
+    ------
+    BackendError
+        When shtab is not installed.
+    """
+    try:
+        import shtab
+    except ImportError:
+        raise BackendError("completion needs the package shtab", "pip install shtab") from None
+    from vmdpotential.frontend.arguments import build_parser, called
+
+    parser = build_parser()
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, command in action.choices.items():
+                _with_values(command, called([name]), shtab.FILE)
+    script = shtab.complete(parser, shell)
+    return Report(script.splitlines(), {"shell": shell, "script": script})
+
+
+def _with_values(parser: argparse.ArgumentParser, command: Command, files: Any) -> None:
+    """Let the options of a command declare what their values are."""
+    known = {parameter.name: parameter for parameter in command.parameters}
+    for action in parser._actions:
+        parameter = known.get(action.dest)
+        if parameter is not None and parameter.option.allowed():
+            action.choices = list(parameter.option.shown())
+        elif parameter is not None and parameter.type is Path:
+            action.complete = files  # type: ignore[attr-defined]
+
+
+command = Command.of(completion, repeatable=False, examples=(
+    "completion bash > ~/.local/share/bash-completion/completions/vmdpotential",
+    "completion fish > ~/.config/fish/completions/vmdpotential.fish",
+))
