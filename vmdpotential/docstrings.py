@@ -43,7 +43,7 @@ def _type(parameter: Parameter, choices: bool) -> str:
 
 
 def _described(parameter: Parameter) -> str:
-    text = spelled(parameter.option.help)
+    text = spelled(parameter.option.help).rstrip(".")
     return textwrap.fill(f"{text[0].upper()}{text[1:]}.", 110, initial_indent="    ", subsequent_indent="    ")
 
 
