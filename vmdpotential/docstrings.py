@@ -43,8 +43,9 @@ def _type(parameter: Parameter, choices: bool) -> str:
 
 
 def _described(parameter: Parameter) -> str:
-    text = spelled(parameter.option.help)
-    return textwrap.fill(f"{text[0].upper()}{text[1:]}.", 110, initial_indent="    ", subsequent_indent="    ")
+    text = spelled(parameter.option.help).rstrip(".")
+    first = text[0] if text[1:2].isupper() else text[0].upper()  # pH is no PH
+    return textwrap.fill(f"{first}{text[1:]}.", 110, initial_indent="    ", subsequent_indent="    ")
 
 
 def with_entries(docstring: str, parameters: Iterable[Parameter]) -> str:

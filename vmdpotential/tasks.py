@@ -130,6 +130,10 @@ def __getattr__(name: str) -> Callable[..., Result]:
     return function
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def _function(name: str, command: Command, examples: str) -> Callable[..., Result]:
     """Return the function that runs a command."""
     inputs = [p.name for p in command.parameters if p.option.positional]
