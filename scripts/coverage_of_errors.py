@@ -48,24 +48,24 @@ def blocks(values: Floats) -> tuple[list[int], list[Floats]]:
 
 def intervals(known: Sequence[Uncertainty | None]) -> Floats:
     """Return half the widths of intervals, not a number where there are none."""
-    return np.array([np.nan if one is None else float(one.interval.ravel()[0]) for one in known])
+    return np.array([np.nan if item is None else float(item.interval.ravel()[0]) for item in known])
 
 
 def average(values: Floats) -> Floats:
     """Return the intervals of maps of one point."""
-    found = []
-    for one in values.T:
+    results = []
+    for item in values.T:
         mean = BlockMean((1,), spread=False)
-        for count, block in zip(*blocks(one[:, None]), strict=True):
+        for count, block in zip(*blocks(item[:, None]), strict=True):
             mean.add(count, block)
-        found.append(mean.uncertainty())
-    return intervals(found)
+        results.append(mean.uncertainty())
+    return intervals(results)
 
 
 def profile(values: Floats) -> Floats:
     """Return the intervals of curves of one node."""
     counts, means = blocks(values)
-    return intervals([uncertainty(one) for one in as_equal(counts, np.array(means)).T])
+    return intervals([uncertainty(item) for item in as_equal(counts, np.array(means)).T])
 
 
 def field(values: Floats) -> Floats:
@@ -89,8 +89,8 @@ USES = {"average": average, "profile": profile, "field": field, "energy": energy
 def coverage(use: str, frames: int, time: float, count: int, seed: int = 2026) -> tuple[float, float]:
     """Return the parts of so many series that have an interval, and of those whose interval holds the true mean."""
     values = series(frames, count, time, np.random.default_rng([seed, frames, int(10 * time)]))
-    found = USES[use](values)
-    return float(np.isfinite(found).mean()), float((np.abs(values.mean(0)) <= found).mean())
+    result = USES[use](values)
+    return float(np.isfinite(result).mean()), float((np.abs(values.mean(0)) <= result).mean())
 
 
 def main() -> None:

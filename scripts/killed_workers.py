@@ -51,8 +51,8 @@ class Sleeps(Work):
 def total(work: Sleeps, numbers: range, size: int, workers: int) -> bytes:
     """Return the sum over all frames."""
     values = np.zeros(100)
-    for found in run_blocks(work, numbers, size=size, workers=workers):
-        values += found["sum"]
+    for result in run_blocks(work, numbers, size=size, workers=workers):
+        values += result["sum"]
     return values.tobytes()
 
 
@@ -60,9 +60,9 @@ def kill(every: float, end: threading.Event, killed: list[int]) -> None:
     """Kill a process of this one every few seconds until the end."""
     chance = random.Random(1)
     while not end.wait(every):
-        found = multiprocessing.active_children()
-        if found:
-            victim = chance.choice(found)
+        result = multiprocessing.active_children()
+        if result:
+            victim = chance.choice(result)
             victim.kill()
             killed.append(victim.pid or 0)
 
@@ -83,7 +83,7 @@ def main() -> None:
         killer.start()
         start = time.perf_counter()
         try:
-            found = total(Sleeps(Path(folder), given.seconds), numbers, size, given.workers)
+            result = total(Sleeps(Path(folder), given.seconds), numbers, size, given.workers)
         finally:
             end.set()
             killer.join()
@@ -91,7 +91,7 @@ def main() -> None:
         computed = sum(path.stat().st_size for path in Path(folder).iterdir())
         processes = len(list(Path(folder).iterdir()))
     with tempfile.TemporaryDirectory() as folder:
-        same = found == total(Sleeps(Path(folder), 0.0), numbers, size, 0)
+        same = result == total(Sleeps(Path(folder), 0.0), numbers, size, 0)
     print(f"{given.frames} frames in {len(split(numbers, size))} blocks of {size} at most, {given.workers} workers, "
           f"{len(killed)} killed, {processes} processes that computed: {seconds:.1f} s "
           f"({given.frames * given.seconds / given.workers:.1f} s without a loss)")

@@ -44,10 +44,10 @@ ENTRIES = {"1YJP": "mmcif/1YJP.cif", "7ETN": "mmcif/7ETN.cif.gz", "5PTI": "mmcif
 
 def folder(package: str) -> Path:
     """Return the folder of an installed package, which is not imported."""
-    found = importlib.util.find_spec(package)
-    if found is None or found.origin is None:
+    result = importlib.util.find_spec(package)
+    if result is None or result.origin is None:
         raise SystemExit(f"{package} is not installed")
-    return Path(found.origin).parent
+    return Path(result.origin).parent
 
 
 def with_radii(structure: Structure) -> Structure:
@@ -82,10 +82,10 @@ def dhfr() -> Structure:
 
 def cases() -> dict[str, Callable[[], Structure]]:
     """Return what makes the structures, by name."""
-    found: dict[str, Callable[[], Structure]] = {
+    result: dict[str, Callable[[], Structure]] = {
         name: partial(entry, folder("MDAnalysisTests") / "data" / file) for name, file in ENTRIES.items()}
-    found["T4 lysozyme"], found["DHFR"], found["DNA dodecamer"] = lysozyme, dhfr, dodecamer
-    return found
+    result["T4 lysozyme"], result["DHFR"], result["DNA dodecamer"] = lysozyme, dhfr, dodecamer
+    return result
 
 
 def compare(protein: Structure, spacing: float) -> tuple[float, float, float]:

@@ -76,7 +76,7 @@ def compare(structure: Structure, spacing: float, gaussian: float) -> tuple[list
     finer = Lattice(lattice.origin, lattice.spacing / ratio, (shape[0], shape[1], shape[2]))
     radii = "auto" if structure.radii is not None else "bondi"
     values = atomic_radii(structure, np.ones(len(structure), bool), radii)[0]
-    (found, solvated), (exact, solvated_finer) = (
+    (result, solvated), (exact, solvated_finer) = (
         solve(structure, radii, each, gaussian) for each in (lattice, finer))
     own = (slice(None, None, ratio),) * 3
     inside = region.signed_distances(structure.positions, values, 1.4, lattice) < 0
@@ -85,14 +85,14 @@ def compare(structure: Structure, spacing: float, gaussian: float) -> tuple[list
     for axis in range(3):
         for step in (-1, 1):
             near |= np.roll(inside, step, axis)
-    a, b = found.values().astype(np.float64), exact.values()[own].astype(np.float64)
+    a, b = result.values().astype(np.float64), exact.values()[own].astype(np.float64)
 
     def relative(chosen: np.ndarray) -> float:
         return float(np.sqrt(np.mean((a - b)[chosen] ** 2) / np.mean(b[chosen] ** 2)))
 
     total = float(solvated_finer.energies.sum())
-    assert found.errors is not None
-    stated = [found.errors.everywhere, found.errors.away, solvated.error / abs(total)]
+    assert result.errors is not None
+    stated = [result.errors.everywhere, result.errors.away, solvated.error / abs(total)]
     return stated, [relative(outside), relative(near & outside), abs(float(solvated.energies.sum()) / total - 1)], ratio
 
 

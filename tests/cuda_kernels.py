@@ -44,20 +44,20 @@ def traced_on_the_host(bound, unit, real, field, r):
     function.restype, function.argtypes = kind, [kind, ctypes.POINTER(kind)]
     uniforms = radial.uniforms(scaled)
     values = (kind * max(1, len(uniforms)))(*uniforms)
-    found = np.array([function(kind((x / unit) ** 2), values) for x in r]) * scaled.factor
-    return found if bound.cutoff is None else np.where(r < bound.cutoff, found, 0)  # which kernels see to
+    result = np.array([function(kind((x / unit) ** 2), values) for x in r]) * scaled.factor
+    return result if bound.cutoff is None else np.where(r < bound.cutoff, result, 0)  # which kernels see to
 
 
 def nvcc(text, tmp_path, *arguments):
-    found = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
-    if found is None:
+    result = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+    if result is None:
         pytest.skip("nvcc is not installed")
     files = []
     if text:
         path = tmp_path / "kernel.cu"
         path.write_text(text)
         files = ["-o", str(tmp_path / "out"), str(path)]
-    done = subprocess.run([found, *arguments, *files], capture_output=True, text=True)
+    done = subprocess.run([result, *arguments, *files], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr
 

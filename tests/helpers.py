@@ -37,8 +37,8 @@ def slow(cases, which):
 def shell(capsys, *words):
     """Run the program: return its exit code, and what it wrote to standard output and to stderr."""
     code = cli.main([str(word) for word in words])
-    found = capsys.readouterr()
-    return code, found.out, found.err
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
 
 
 def rms(values):
@@ -93,17 +93,17 @@ def definition(points, positions, charges, bound, cell=None, field=False):
         charges = charges[index]
     result = np.zeros((4, len(points)))
     block = 1 + 100_000 // (len(positions) + 1)  # points at a time, whose pairs stay in a cache
-    for some in (slice(first, first + block) for first in range(0, len(points), block)):
-        d = [points[some, None, k] - positions[:, k] for k in range(3)]
+    for part in (slice(first, first + block) for first in range(0, len(points), block)):
+        d = [points[part, None, k] - positions[:, k] for k in range(3)]
         r = np.sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2])
         row, atom = np.nonzero(r < (np.inf if bound.cutoff is None else bound.cutoff))
         r, q = r[row, atom], charges[atom]
-        far, count = np.maximum(r, 0.01), len(points[some])
-        result[0, some] = np.bincount(row, bound(far) * q, count)
+        far, count = np.maximum(r, 0.01), len(points[part])
+        result[0, part] = np.bincount(row, bound(far) * q, count)
         if field:
             slope = np.where(r < 0.01, 0.0, -bound.derivative(far) / far * q)
             for k in range(3):
-                result[1 + k, some] = np.bincount(row, slope * d[k][row, atom], count)
+                result[1 + k, part] = np.bincount(row, slope * d[k][row, atom], count)
     return result if field else result[0]
 
 

@@ -28,5 +28,5 @@ def request(method, bound, lattice=LATTICE, precision="single", cell=None, posit
 def run(name, lattice, positions, charges, bound, precision="single", cell=None):
     """Return the map of a registered method."""
     method = registry.get("method", name)
-    wanted = request(method, bound, lattice, precision, cell, positions, charges)
-    return method.plan(wanted, registry.get("engine", "cuda")).run(positions, charges).values()
+    expected = request(method, bound, lattice, precision, cell, positions, charges)
+    return method.plan(expected, registry.get("engine", "cuda")).run(positions, charges).values()

@@ -229,12 +229,12 @@ def check_map(rng):
     def axes():
         matrix = np.zeros((3, 3))
         matrix[order, np.arange(3)] = signs
-        found = values_of(turned(structure, matrix), swapped_lattice(lattice, order, signs), options)
-        if len(found) > 1:
-            vectors = found[1:] * signs[:, None, None, None]
-            found = np.concatenate([found[:1], vectors[np.argsort(order)]])
+        result = values_of(turned(structure, matrix), swapped_lattice(lattice, order, signs), options)
+        if len(actual) > 1:
+            vectors = actual[1:] * signs[:, None, None, None]
+            result = np.concatenate([actual[:1], vectors[np.argsort(order)]])
         back = np.argsort(order)
-        return swap(found, back, signs[back])
+        return swap(result, back, signs[back])
 
     relations = {
         "translate": lambda: values_of(replace(structure, positions=structure.positions + shift),
@@ -254,13 +254,13 @@ def check_map(rng):
     violated = []
     for relation, make in relations.items():
         try:
-            found = make()
+            actual = make()
         except TaskError:  # it says so, and may: the tolerance was just within reach
             if exact:
                 violated.append(f"{relation}: refused")
             continue
         # two halves may each be larger than their sum
-        size = worst(found, base, allowed * (4 if relation == "superpose" else 1), away)
+        size = worst(actual, base, allowed * (4 if relation == "superpose" else 1), away)
         if not size <= 1:
             violated.append(f"{relation}: {size:.2f} of what is allowed")
     return [f"{name}: {text}" for text in violated], name
@@ -339,12 +339,12 @@ def check_ions(rng):
         }
     violated = []
     for relation, make in relations.items():
-        sites, found = ions(make())
+        sites, result = ions(make())
         if sites != where:
-            violated.append(f"{name}: {relation}: other sites, energies {found[:, 0].sum():.6f} for "
+            violated.append(f"{name}: {relation}: other sites, energies {result[:, 0].sum():.6f} for "
                             f"{figures[:, 0].sum():.6f} kcal/mol")
-        elif abs(found - figures).max() > 2e-3:
-            violated.append(f"{name}: {relation}: figures off by {abs(found - figures).max():.1e}")
+        elif abs(result - figures).max() > 2e-3:
+            violated.append(f"{name}: {relation}: figures off by {abs(result - figures).max():.1e}")
     return violated, name
 
 

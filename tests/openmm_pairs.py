@@ -50,8 +50,8 @@ def energy_of_openmm(system, positions, charged):
                 force.setExceptionParameters(k, i, j, 0, *rest)
     context = openmm.Context(system, openmm.VerletIntegrator(1), openmm.Platform.getPlatformByName("Reference"))
     context.setPositions(positions / 10)
-    found = context.getState(getEnergy=True, groups=2).getPotentialEnergy()
-    return found.value_in_unit(unit.kilocalorie_per_mole)
+    result = context.getState(getEnergy=True, groups=2).getPotentialEnergy()
+    return result.value_in_unit(unit.kilocalorie_per_mole)
 
 
 def check_energy(found, system, positions, charges):

@@ -54,15 +54,15 @@ def _shifts(potential, x, y, cell):
 
 def _nearest_of_excluded(atoms, x, cell):
     """Return by image of j the pairs (i, j) that are left out."""
-    found = {}
+    actual = {}
     for i, j in () if atoms.exclusions is None else atoms.exclusions:
         shift = np.zeros(3, int)
         if cell is not None:
             d = x[i] - x[j]
             shift = np.rint(cell.fractional(d - cell.minimum_image(d))).astype(int)
-        found.setdefault(tuple(shift), []).append((i, j))
-        found.setdefault(tuple(-shift), []).append((j, i))
-    return found
+        actual.setdefault(tuple(shift), []).append((i, j))
+        actual.setdefault(tuple(-shift), []).append((j, i))
+    return actual
 
 
 def _add(potential, atoms, second, i, j, d, r2, excluded, result, other):
@@ -92,11 +92,11 @@ def _slopes(potential, r2, i, j, tables, excluded):
 
 def _energies(potential, r2, i, j, tables, excluded):
     """Return the energies (terms, pairs), by the functions of the pages themselves."""
-    found = np.zeros((len(potential.terms), len(r2)))
+    actual = np.zeros((len(potential.terms), len(r2)))
     for n, term in enumerate(potential.terms):
         page = term.bound.interaction
         radial = page.excluded if excluded else page.radial
         if radial is not None:
-            found[n] = term.value(radial, r2, 1 / np.sqrt(r2), *(SimpleNamespace(**p) for p in (i, j, tables)),
+            actual[n] = term.value(radial, r2, 1 / np.sqrt(r2), *(SimpleNamespace(**p) for p in (i, j, tables)),
                                   term.bound.values)
-    return found
+    return actual

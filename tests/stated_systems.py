@@ -61,10 +61,10 @@ def amber(path):
     """Return positions, charges and vectors or None of an Amber topology with its coordinates."""
     import parmed
 
-    found = next(each for end in (".crd", ".inpcrd", ".rst7") if (each := path.with_suffix(end)).exists())
+    match = next(each for end in (".crd", ".inpcrd", ".rst7") if (each := path.with_suffix(end)).exists())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        loaded = parmed.load_file(str(path), str(found))
+        loaded = parmed.load_file(str(path), str(match))
     charges = np.array([atom.charge for atom in loaded.atoms])
     vectors = None if loaded.box is None else np.diag(np.asarray(loaded.box[:3], np.float64))  # all are right-angled
     return np.asarray(loaded.coordinates, np.float64), charges, vectors
@@ -92,7 +92,7 @@ def systems():
 
 def written_out(points, positions, charges, vectors):
     """Return potential and field (4, P), e/A and e/A^2, without atoms that are at the points themselves."""
-    found = np.zeros((4, len(points)))
+    result = np.zeros((4, len(points)))
     radius = np.inf if vectors is None else min(
         np.linalg.norm(np.array(n) @ vectors) for n in itertools.product(range(-3, 4), repeat=3) if any(n)) / 2
     alpha = 0.0 if vectors is None else 4.6 / radius
@@ -104,10 +104,10 @@ def written_out(points, positions, charges, vectors):
         r[here] = 1.0
         near = np.where(here, 0.0, erfc(alpha * r) / r)
         slope = np.where(here, 0.0, near / r**2 + 2 * alpha / np.sqrt(np.pi) * np.exp(-((alpha * r) ** 2)) / r**2)
-        found[0, n] = near @ charges - 2 * alpha / np.sqrt(np.pi) * charges[here].sum()
-        found[1:, n] = (slope * charges) @ d
+        result[0, n] = near @ charges - 2 * alpha / np.sqrt(np.pi) * charges[here].sum()
+        result[1:, n] = (slope * charges) @ d
     if vectors is None:
-        return found
+        return result
     volume, inverse = abs(np.linalg.det(vectors)), np.linalg.inv(vectors)
     count = np.ceil(2 * 4.6 * alpha * np.linalg.norm(vectors, axis=1) / (2 * np.pi)).astype(int)
     axes = [np.arange(-n, n + 1) for n in count]
@@ -125,9 +125,9 @@ def written_out(points, positions, charges, vectors):
     for row, plane in enumerate(weight):
         factor = plane * ((y * (charges * x[:, row])[:, None]).T @ z)
         for part, scale in enumerate([1.0, *(-1j * k[row, ..., d] for d in range(3))]):
-            found[part] += (to_x[:, row] * ((to_y @ (scale * factor)) * to_z).sum(1)).real
-    found[0] -= np.pi * charges.sum() / (volume * alpha**2)
-    return found
+            result[part] += (to_x[:, row] * ((to_y @ (scale * factor)) * to_z).sum(1)).real
+    result[0] -= np.pi * charges.sum() / (volume * alpha**2)
+    return result
 
 
 def nothing(count):
@@ -156,10 +156,10 @@ def compared(positions, charges, vectors, tolerance, seed=0):
     others[some] = False
     between = Between(structure, nothing(count), ~others, others, EnergyOptions(cutoff=9.0, tolerance=tolerance),
                       forces=True)
-    found = between.run(positions, cell)
+    result = between.run(positions, cell)
     exact = kcal * charges[some[rows]] * written_out(positions[some[rows]], positions[others], charges[others], vectors)
-    yield "energy", between.error or 0.0, actual(found.coulomb[rows], exact[0], found.coulomb)
-    yield "forces", between.error_forces or 0.0, actual(found.forces[rows].T, exact[1:], found.forces)
+    yield "energy", between.error or 0.0, actual(result.coulomb[rows], exact[0], result.coulomb)
+    yield "forces", between.error_forces or 0.0, actual(result.forces[rows].T, exact[1:], result.forces)
     sites = positions[random.choice(count, 1000)] + 2.5 * random.normal(size=(1000, 3))
     ions = sum_at(request_at(sites, positions, charges, cell, tolerance=tolerance), sites, positions, charges,
                   get_engine("cpu"))

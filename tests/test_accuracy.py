@@ -82,9 +82,9 @@ def test_the_stated_error_is_that_of_the_whole_map(seed):
 def result_of(sample, lattice_shape, error=0.0, where=slice(None), maps=1):
     """Return a map that is the sample at its points, but for an error at some of them, and ten elsewhere."""
     values = np.full((maps, *lattice_shape), 10.0, np.float32)
-    found = sample.values.copy()
-    found[:, where] += error
-    values[(slice(None), *sample.indices.T)] = found
+    result = sample.values.copy()
+    result[:, where] += error
+    values[(slice(None), *sample.indices.T)] = result
     return HostResult(values)
 
 
@@ -223,9 +223,9 @@ class TestToTolerance:
 
     @pytest.mark.parametrize("errors", [[9.5e-4, 9.4e-4], [2e-3, 9.5e-4, 9.4e-4], [9.5e-4, 2e-3, 2e-3, 9.4e-4]])
     def test_two_in_a_row_or_the_last_of_four_may_be_within_the_tolerance_by_a_hair(self, errors):
-        made, (_, _, found) = self.run([*errors, 0.0])
+        made, (_, _, result) = self.run([*errors, 0.0])
         assert len(made.requests) == len(errors) <= accuracy.MOST_MAPS == 4
-        assert found.largest == pytest.approx(9.4e-4, rel=1e-3)
+        assert result.largest == pytest.approx(9.4e-4, rel=1e-3)
 
     @pytest.mark.parametrize(("precision", "cure"), [("single", "precision=double, or another"), ("double", "method")])
     def test_a_tolerance_that_cannot_be_kept(self, precision, cure):
@@ -348,8 +348,8 @@ def test_the_exact_field_holds_next_to_a_charge():
     positions, charges = np.array([[0.02, 0, 0], [3.0, 4.0, 5.0]]), np.array([0.7, -0.4])
     lattice = Lattice(np.zeros(3), np.full(3, 1.0), (4, 4, 4))
     request = Request(lattice, None, COULOMB, Charges.of(positions, charges), field=True)
-    found = accuracy.sample(request, positions, charges, CPU)
-    away = lattice.points(found.indices)[:, None] - positions
+    result = accuracy.sample(request, positions, charges, CPU)
+    away = lattice.points(result.indices)[:, None] - positions
     field = np.einsum("j,pjd,pj->dp", charges, away, np.linalg.norm(away, axis=2) ** -3)
-    assert (found.distances < 0.03).any()
-    assert np.abs(found.values[1:] - field).max() < 2e-6 * np.abs(field).max()
+    assert (result.distances < 0.03).any()
+    assert np.abs(result.values[1:] - field).max() < 2e-6 * np.abs(field).max()

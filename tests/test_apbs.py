@@ -93,8 +93,8 @@ def test_shell_map_compare_and_files(apbs, tmp_path):
     report = map_(**options, method="apbs", output=tmp_path / "apbs.dx")
     assert "error: not stated by this method" in report.lines
     map_(**options, method="auto", like=tmp_path / "apbs.dx", output=tmp_path / "vacuum.dx")
-    found = compare(first=tmp_path / "apbs.dx", second=tmp_path / "vacuum.dx", output=tmp_path / "difference.dx")
-    assert found.data["same_lattice"]
+    result = compare(first=tmp_path / "apbs.dx", second=tmp_path / "vacuum.dx", output=tmp_path / "difference.dx")
+    assert result.data["same_lattice"]
     difference = read_map(tmp_path / "difference.dx")
     a, b = (read_map(tmp_path / f"{name}.dx") for name in ("apbs", "vacuum"))
     assert difference.values == pytest.approx(a.values - b.values, rel=1e-4, abs=1e-3)
@@ -191,12 +191,12 @@ def test_radii_of_files_are_kept(tmp_path):
     assert read_structure(tmp_path / "a.pqr").radii.tolist() == [RADIUS]
     openmmtools = pytest.importorskip("openmmtools", reason="openmmtools is not installed")
     folder = Path(openmmtools.__file__).parent / "data" / "T4-lysozyme-L99A-implicit"
-    found = read_structure(folder / "receptor.pdb", topology=folder / "receptor.prmtop")
-    assert set(found.radii) >= {1.55, 1.3, 1.7, 1.2}
+    result = read_structure(folder / "receptor.pdb", topology=folder / "receptor.prmtop")
+    assert set(result.radii) >= {1.55, 1.3, 1.7, 1.2}
     # Amber's own mbondi2, by its program
-    named = atomic_radii(found, np.ones(len(found), bool), "mbondi2")[0]
-    hydrogens = found.elements == "H"
-    assert np.array_equal(named[hydrogens], found.radii[hydrogens])
+    named = atomic_radii(result, np.ones(len(result), bool), "mbondi2")[0]
+    hydrogens = result.elements == "H"
+    assert np.array_equal(named[hydrogens], result.radii[hydrogens])
 
 
 @pytest.mark.slow

@@ -51,9 +51,9 @@ def test_an_average_in_slabs_is_the_same(words, suffix, tmp_path, monkeypatch, c
     whole = json.loads(capsys.readouterr().out)
     monkeypatch.setattr(average, "planes_at_once", thin)
     assert main([*words, "-o", str(tmp_path / f"slabs{suffix}")]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert len(found["files"]) == len(whole["files"])
-    for one, other in zip(found["files"], whole["files"], strict=True):
+    actual = json.loads(capsys.readouterr().out)
+    assert len(actual["files"]) == len(whole["files"])
+    for one, other in zip(actual["files"], whole["files"], strict=True):
         made, expected = read_map(one), read_map(other)
         np.testing.assert_allclose(made.lattice.origin, expected.lattice.origin, atol=1e-6)
         assert made.lattice.shape == expected.lattice.shape
@@ -61,9 +61,9 @@ def test_an_average_in_slabs_is_the_same(words, suffix, tmp_path, monkeypatch, c
         scale = np.sqrt(np.mean(expected.values**2))
         assert np.sqrt(np.mean((made.values - expected.values) ** 2)) < 1e-3 * scale
     for key in ("frames", "blocks", "block_frames", "shape", "cell"):
-        assert found[key] == whole[key]
+        assert actual[key] == whole[key]
     for key in ("standard_error", "interval", "standard_deviation", "inefficiency", "minimum", "maximum"):
-        assert found[key] == (whole[key] if whole[key] is None else pytest.approx(whole[key], rel=1e-3))
+        assert actual[key] == (whole[key] if whole[key] is None else pytest.approx(whole[key], rel=1e-3))
     assert sorted(name for name in os.listdir(tmp_path) if "." + suffix[1:] in name and "blocks" in name) == []
 
 

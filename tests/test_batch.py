@@ -94,11 +94,11 @@ def test_failures_stop_nothing_and_the_rest_is_kept(tmp_path):
     paths = write(tmp_path / "in", one="one", die="die", much="much", two="two", odd="odd", bad="bad")
     paths += [tmp_path / "in" / "missing.pdb", *write(tmp_path / "other", one="more")]
     out = tmp_path / "out"
-    found = run(paths, out, workers=2)
+    result = run(paths, out, workers=2)
     rows = table(out)
     assert [row["status"] for row in rows.values()] == [
         "done", "failed", "failed", "done", "failed", "failed", "failed", "done"]
-    assert [row["name"] for row in found.failed] == ["die", "much", "odd", "bad", "missing"]
+    assert [row["name"] for row in result.failed] == ["die", "much", "odd", "bad", "missing"]
     assert rows["die"]["message"] == "its process ended (SIGKILL, out of memory?)"
     assert rows["much"]["message"] == "MemoryError"
     assert rows["odd"]["message"] == "ZeroDivisionError: by zero"
@@ -115,14 +115,14 @@ def test_failures_stop_nothing_and_the_rest_is_kept(tmp_path):
     before = (out / "one.txt").stat().st_mtime_ns
     paths[1].write_text("alive")
     (out / "two.txt").unlink()
-    found = run(paths[:4], out)
-    assert found.before == 1
-    assert [row["status"] for row in found.rows] == ["done", "done", "failed", "done"]
+    result = run(paths[:4], out)
+    assert result.before == 1
+    assert [row["status"] for row in result.rows] == ["done", "done", "failed", "done"]
     assert (out / "one.txt").stat().st_mtime_ns == before
     paths[0].write_text("changed")
-    found = run(paths[:4], out)  # a file that has changed is computed again, and stops nothing
-    assert [row["status"] for row in found.rows] == ["done", "done", "failed", "done"]
-    assert found.before == 2
+    result = run(paths[:4], out)  # a file that has changed is computed again, and stops nothing
+    assert [row["status"] for row in result.rows] == ["done", "done", "failed", "done"]
+    assert result.before == 2
     assert (out / "one.txt").read_text() == "CHANGED"
     before = (out / "one.txt").stat().st_mtime_ns
     with pytest.raises(UsageError, match=r"one\.txt: exists, and is of another run; use force"):
@@ -171,11 +171,11 @@ def test_a_killed_run_goes_on(tmp_path):
     assert [row["status"] for row in rows.values()] == ["done", "done", "pending", "pending"]
     before = (out / "one.txt").stat().st_mtime_ns
     paths[2].write_text("four")
-    found = run(paths, out)
-    assert [row["status"] for row in found.rows] == ["done"] * 4
-    assert found.before == 2
+    result = run(paths, out)
+    assert [row["status"] for row in result.rows] == ["done"] * 4
+    assert result.before == 2
     assert (out / "one.txt").stat().st_mtime_ns == before
-    assert [(out / row["file"]).read_text() for row in found.rows] == ["ONE", "TWO", "FOUR", "THREE"]
+    assert [(out / row["file"]).read_text() for row in result.rows] == ["ONE", "TWO", "FOUR", "THREE"]
     assert not list(out.glob(".*"))
 
 
@@ -254,10 +254,10 @@ def test_any_command_over_a_folder_of_models(models, capsys):
     code, out, err = shell(capsys, "batch", "surface", "rows.csv", "-o", "surfaces", "--figure", ".png", "--atoms",
                            "all")
     assert code == 0, err
-    found = table(Path("surfaces"))
-    assert float(found["wide"]["probe"]) == 3
-    assert found["small"]["file"] == "small.csv; small.png"
-    assert float(found["wide"]["area"]) != float(found["small"]["area"])
+    result = table(Path("surfaces"))
+    assert float(result["wide"]["probe"]) == 3
+    assert result["small"]["file"] == "small.csv; small.png"
+    assert float(result["wide"]["area"]) != float(result["small"]["area"])
     assert json.loads(shell(capsys, "batch", "surface", "rows.csv", "-o", "surfaces", "--figure", ".png", "--atoms",
                             "all", "--json")[1])["done_before"] == 2
 

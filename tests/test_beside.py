@@ -78,27 +78,27 @@ def test_frames_that_are_read_on_demand_are_read_here():
 @pytest.fixture
 def counts(monkeypatch):
     """How many threads computed blocks at the same time, run by run."""
-    found = []
+    results = []
     shares = pools.shares
 
     def counted(*given):
         bindings = shares(*given)
-        found.append(len(bindings))
+        results.append(len(bindings))
         return bindings
 
     monkeypatch.setattr(pools, "shares", counted)
-    return found
+    return results
 
 
 @pytest.mark.parametrize("stat", ["mean", "mean,std"])
 def test_an_average_is_the_same_on_any_number_of_threads(files, monkeypatch, stat, counts):  # noqa: F811
-    structure, found = io.read_structure(files[0]), []
+    structure, result = io.read_structure(files[0]), []
     for count in "13":
         monkeypatch.setenv("VMDPOTENTIAL_THREADS", count)
         made = command(structure=structure, trajectory=files[1], cell=CELL, stat=stat, **OPTIONS)
-        found.append([made.objects[name].values.tobytes() for name in ("grid", *stat.split(",")[1:])])
+        result.append([made.objects[name].values.tobytes() for name in ("grid", *stat.split(",")[1:])])
     assert counts == [0, 3]
-    assert found[0] == found[1]
+    assert result[0] == result[1]
 
 
 @pytest.mark.parametrize("words", [
@@ -107,10 +107,10 @@ def test_an_average_is_the_same_on_any_number_of_threads(files, monkeypatch, sta
 ], ids=lambda words: words[0])
 def test_profiles_and_fields_are_the_same_too(files, tmp_path, monkeypatch, words, counts):  # noqa: F811
     monkeypatch.chdir(tmp_path)
-    found = []
+    results = []
     for count in "13":
         monkeypatch.setenv("VMDPOTENTIAL_THREADS", count)
         assert cli.main([words[0], *map(str, files), "--cell", "9.3,9.3,9.3", *words[1:], "--force"]) == 0
-        found.append((tmp_path / words[-1]).read_bytes())
+        results.append((tmp_path / words[-1]).read_bytes())
     assert counts == [0, 3]
-    assert found[0] == found[1]
+    assert results[0] == results[1]

@@ -96,16 +96,16 @@ def test_the_heaviest_constraint_counts_and_none_changes_nothing():
     masses = np.array([1.0, 16.0, 12.0])
     some = Atoms(np.zeros((3, 3)), {"charge": np.ones(3)})
     bonds = buffer.Constraints(np.array([[0, 2], [0, 1]]), np.array([1.1, 1.0]))
-    found = buffer.Kinds.of(FIELD, some, masses, 100.0, 300.0, bonds)
-    rows = {round(float(a), 4) for a in found.arm}
+    result = buffer.Kinds.of(FIELD, some, masses, 100.0, 300.0, bonds)
+    rows = {round(float(a), 4) for a in result.arm}
     assert rows == {round(16 / 17, 4), round(1 / 17, 4), round(1.1 / 13, 4)}
     # all of an atom's motion is in its two parts, along three axes and two
-    light = int(np.argmax(found.arm))
+    light = int(np.argmax(result.arm))
     # an arc comes to its widest, and stays
-    ways = np.array([found._around(t) for t in np.geomspace(1, 1e5, 60)])
+    ways = np.array([result._around(t) for t in np.geomspace(1, 1e5, 60)])
     assert (np.diff(ways, axis=0) >= 0).all()
-    assert (ways[-1] < 4 * found.arm**2).all()
-    assert found.spread[light, light] / 2 + found.turning[light] == pytest.approx(buffer.THERMAL * 300.0)
+    assert (ways[-1] < 4 * result.arm**2).all()
+    assert result.spread[light, light] / 2 + result.turning[light] == pytest.approx(buffer.THERMAL * 300.0)
     none = buffer.Constraints(np.zeros((0, 2), np.int64), np.zeros(0))
     assert buffer.Kinds.of(FIELD, some, masses, 100.0, 300.0, none).missed(0.3, 20.0) == pytest.approx(
         buffer.Kinds.of(FIELD, some, masses, 100.0, 300.0).missed(0.3, 20.0))
@@ -123,8 +123,8 @@ def test_drift_falls_with_the_buffer_and_grows_with_age():
 def test_buffer_keeps_the_tolerance_and_is_the_least_that_does():
     of = kinds()
     for tolerance in (1e-3, 0.06, 5.0):
-        found = buffer.buffer_for(of, tolerance, 20.0)
-        assert buffer.drift(of, found, 20.0) <= tolerance < buffer.drift(of, found - 2e-4, 20.0)
+        result = buffer.buffer_for(of, tolerance, 20.0)
+        assert buffer.drift(of, result, 20.0) <= tolerance < buffer.drift(of, result - 2e-4, 20.0)
     assert buffer.buffer_for(of, 1e9, 20.0) == 0
     with pytest.raises(TaskError, match="make lists more often"):
         buffer.buffer_for(of, 1e-9, 1e5)

@@ -11,22 +11,22 @@ from vmdpotential.errors import MemoryPlanError
 @pytest.mark.parametrize(("count", "size", "cutoff", "parts"), [(1, 0, 5, 3), (500, 30, 7, 2), (4000, 200, 3, 3)])
 def test_every_atom_is_in_its_cell(count, size, cutoff, parts):
     positions = np.random.default_rng(1).uniform(-7, size - 7, (count, 3)) if size else np.ones((1, 3))
-    found = cells.sort(positions, cutoff, parts)
-    assert sorted(found.order) == list(range(count))
-    assert len(found.start) == found.shape.prod() + 1
-    number = np.repeat(np.arange(found.shape.prod()), np.diff(found.start))
-    corner = np.stack(np.unravel_index(number, found.shape), 1) * found.side + found.low
-    inside = positions[found.order] - corner
+    result = cells.sort(positions, cutoff, parts)
+    assert sorted(result.order) == list(range(count))
+    assert len(result.start) == result.shape.prod() + 1
+    number = np.repeat(np.arange(result.shape.prod()), np.diff(result.start))
+    corner = np.stack(np.unravel_index(number, result.shape), 1) * result.side + result.low
+    inside = positions[result.order] - corner
     assert (inside > -1e-9).all()
-    assert (inside < found.side * (1 + 1e-9)).all()
+    assert (inside < result.side * (1 + 1e-9)).all()
     same = number[1:] == number[:-1]
-    assert (np.diff(found.order)[same] > 0).all()  # in their own order
+    assert (np.diff(result.order)[same] > 0).all()  # in their own order
 
 
 def test_cells_are_larger_where_most_would_be_empty():
-    found = cells.sort(np.array([[0.0, 0, 0], [1e4, 1e4, 1e4]]), 1.0, 3)
-    assert found.side > 50
-    assert found.shape.prod() < 2**21
+    result = cells.sort(np.array([[0.0, 0, 0], [1e4, 1e4, 1e4]]), 1.0, 3)
+    assert result.side > 50
+    assert result.shape.prod() < 2**21
 
 
 def test_cells_that_do_not_fit_are_refused(monkeypatch):

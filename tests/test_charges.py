@@ -73,10 +73,10 @@ def charmm(tmp_path_factory: pytest.TempPathFactory) -> app.ForceField:
     files = []
     for name in ("charmm36_2024.xml", "charmm36_2024/water.xml"):
         root = ET.parse(OPENMM / name).getroot()
-        for tag, wanted in (("Residues", residues), ("Patches", patches)):
+        for tag, expected in (("Residues", residues), ("Patches", patches)):
             parent = root.find(tag)
             for element in list(parent) if parent is not None else []:
-                if element.get("name") not in wanted:
+                if element.get("name") not in expected:
                     parent.remove(element)
                 for allowed in element.findall("AllowPatch"):
                     if allowed.get("name") not in patches:

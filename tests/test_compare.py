@@ -29,14 +29,14 @@ def ramp(lattice, unit="kT/e"):
 def test_indices_equal_their_definitions():
     a, b = some_map(1), some_map(2)
     b = b.with_values(0.7 * a.values + b.values + 0.2)
-    found = likeness(a, difference(a, b))
+    result = likeness(a, difference(a, b))
     x, y = a.values.ravel().astype(float), b.values.ravel().astype(float)
-    assert found.points == x.size
-    assert found.correlation == pytest.approx(pearsonr(x, y).statistic, rel=1e-5)
-    assert found.hodgkin == pytest.approx(2 * (x * y).sum() / (x * x + y * y).sum(), rel=1e-5)
-    assert found.slope == pytest.approx(np.linalg.lstsq(x[:, None], y, rcond=None)[0][0], rel=1e-5)
-    assert found.rms == pytest.approx(np.sqrt(((x - y) ** 2).mean()), rel=1e-5)
-    assert (found.mean, found.largest) == pytest.approx(((x - y).mean(), np.abs(x - y).max()), rel=1e-4)
+    assert result.points == x.size
+    assert result.correlation == pytest.approx(pearsonr(x, y).statistic, rel=1e-5)
+    assert result.hodgkin == pytest.approx(2 * (x * y).sum() / (x * x + y * y).sum(), rel=1e-5)
+    assert result.slope == pytest.approx(np.linalg.lstsq(x[:, None], y, rcond=None)[0][0], rel=1e-5)
+    assert result.rms == pytest.approx(np.sqrt(((x - y) ** 2).mean()), rel=1e-5)
+    assert (result.mean, result.largest) == pytest.approx(((x - y).mean(), np.abs(x - y).max()), rel=1e-4)
     same, opposite = (likeness(a, difference(a, a.with_values(s * a.values))) for s in (1, -1))
     assert (same.correlation, same.hodgkin, same.rms) == pytest.approx((1, 1, 0))
     assert (opposite.correlation, opposite.hodgkin) == pytest.approx((-1, -1))
@@ -44,11 +44,11 @@ def test_indices_equal_their_definitions():
 
 def test_maps_of_other_points_are_interpolated_and_what_lies_beyond_is_left_out():
     other = Lattice(LATTICE.origin + np.array([1.1, 0.1, 0.1]), np.array([0.41, 0.43, 0.37]), (40, 40, 40))
-    found = difference(ramp(LATTICE), ramp(other))
+    result = difference(ramp(LATTICE), ramp(other))
     inside = (LATTICE.points() >= other.origin - 1e-9).all(1)
-    np.testing.assert_allclose(found.values.ravel()[inside], 0, atol=1e-5)
-    assert np.isnan(found.values.ravel()[~inside]).all()
-    assert likeness(ramp(LATTICE), found).points == inside.sum()
+    np.testing.assert_allclose(result.values.ravel()[inside], 0, atol=1e-5)
+    assert np.isnan(result.values.ravel()[~inside]).all()
+    assert likeness(ramp(LATTICE), result).points == inside.sum()
     with pytest.raises(errors.InputError, match="no point in common"):
         difference(ramp(LATTICE), ramp(Lattice(np.full(3, 90.0), np.ones(3), (4, 4, 4))))
 

@@ -24,12 +24,12 @@ from vmdpotential.orbitals.shells import monomials
 
 @pytest.fixture
 def gpu(monkeypatch):
-    found = HostGpu()
-    monkeypatch.setattr(device, "idlest", lambda count: [found])
+    result = HostGpu()
+    monkeypatch.setattr(device, "idlest", lambda count: [result])
     monkeypatch.setattr(device, "errors", lambda *_: nullcontext())
-    monkeypatch.setattr(device, "driver", lambda: SimpleNamespace(memcpy_dtoh=found.copy,
-                                                                  memcpy_htod=found.copy_back))
-    return found
+    monkeypatch.setattr(device, "driver", lambda: SimpleNamespace(memcpy_dtoh=result.copy,
+                                                                  memcpy_htod=result.copy_back))
+    return result
 
 
 @pytest.mark.slow
@@ -44,8 +44,8 @@ def test_orbitals_are_those_of_the_cpu(gpu, orbitals):
         np.array([1.5, *np.full(6, 9.0)]), rng.uniform(0.3, 4, 14), rng.uniform(0.5, 1, 14),
         rng.normal(size=(max(1, orbitals), sum(counts))).astype(np.float32),
         rng.uniform(0, 2, orbitals).astype(np.float32))
-    found, expected = (engine.orbitals(work) for engine in (CudaEngine(), get_engine("cpu")))
-    assert np.abs(found - expected).max() < 1e-5 * np.abs(expected).max()
+    actual, expected = (engine.orbitals(work) for engine in (CudaEngine(), get_engine("cpu")))
+    assert np.abs(actual - expected).max() < 1e-5 * np.abs(expected).max()
 
 
 @pytest.mark.slow
@@ -79,10 +79,10 @@ def test_hydrogen_bonds_are_those_of_the_cpu(gpu, donors):
         np.full(count, DONOR) if donors else rng.choice([ONE_PAIR, TWO_PAIRS], count), along, axes,
         rng.choice([2.0, 4.0], count), rng.integers(0, 2, count), np.array([[1.9, 2.5], [1.8, 2.0], [2.2, 1.9]]),
         np.array([[0.6, 0.12], [0.5, 0.3], [0.4, 0.2]]), np.array([True, False, False]), 0.25, 1e5, 5.0)
-    found, expected = (engine.bonds(work) for engine in (CudaEngine(), get_engine("cpu")))
+    actual, expected = (engine.bonds(work) for engine in (CudaEngine(), get_engine("cpu")))
     assert "bonds" in gpu.used
     assert expected.min() < -0.3
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("spreading", ["nearest", "gaussian", "occupancy"])
@@ -97,15 +97,15 @@ def test_counts_are_those_of_the_cpu(gpu, spreading, periodic):
     lattice = Lattice.over_cell(cells[0], 1.0) if periodic else Lattice(np.full(3, -3.0), np.full(3, 1.1), (9, 8, 10))
     work = Densities(frames, None, lattice, cells[0] if periodic else None, True, None, counted,
                      1.1 if spreading == "gaussian" else 0.0)
-    found = []
+    results = []
     for engine in (get_engine("cpu"), CudaEngine()):
         work._spare[:] = [engine.counter(work.counting)]
         for _ in range(2):  # it begins again
             arrays = work.block(range(2))
             values = np.zeros((2, lattice.size))
             values[:, arrays["nodes"]] = arrays["sums"], arrays["squares"]
-            found.append(values)
+            results.append(values)
         assert len(arrays["nodes"]) > 10
     assert "add_frame" in gpu.used
-    for values in found[1:]:
-        np.testing.assert_allclose(values, found[0], rtol=0, atol=1e-10)
+    for values in results[1:]:
+        np.testing.assert_allclose(values, results[0], rtol=0, atol=1e-10)

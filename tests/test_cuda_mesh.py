@@ -109,8 +109,8 @@ def test_the_smooth_field_is_that_of_the_cpu_engine(gpu, name):
     mesh = MESHES[name](6)
     _, values = smooth_part(gpu, LATTICE, mesh, "single", field=True)
     expected = cpu.MeshSum(mesh, LATTICE, "double").maps(POSITIONS, CHARGES, True)
-    for found, wanted in zip(values, expected, strict=True):
-        assert relative_rms(found, wanted) < 3e-6
+    for actual, required in zip(values, expected, strict=True):
+        assert relative_rms(actual, required) < 3e-6
 
 
 @pytest.mark.parametrize("name", ["open", "periodic"])
@@ -151,9 +151,9 @@ def test_a_mean_is_made_of_charges_on_the_nodes_and_pairs_in_maps(gpu, monkeypat
         maps_of_frame = cpu.MeshSum(mesh, LATTICE, "double").maps(positions, charges, field)
         expected += maps_of_frame.reshape(expected.shape) + (charges[0] if mesh.short is not None else 0.0)
         block = mean.result().block
-        found = gpu.kept[block.address][: 4 * expected.size].view(np.float32).reshape(expected.shape)
-        for part, wanted in zip(found, expected / number, strict=True):
-            assert relative_rms(part, wanted) < 3e-6
+        actual = gpu.kept[block.address][: 4 * expected.size].view(np.float32).reshape(expected.shape)
+        for part, required in zip(actual, expected / number, strict=True):
+            assert relative_rms(part, required) < 3e-6
     mean.add(np.zeros((0, 3)), np.zeros(0))
     assert mean.count == 4
 
@@ -224,8 +224,8 @@ def test_the_influence_is_that_of_the_definition(gpu):
     mesh = MESHES["open"](6)
     _, job = nodes_of(gpu, mesh, "double")
     expected = mesh.influence()
-    found = gpu.kept[int(job.nodes["influence"])].reshape(expected.shape)
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7 * np.abs(expected).max())
+    actual = gpu.kept[int(job.nodes["influence"])].reshape(expected.shape)
+    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-7 * np.abs(expected).max())
 
 
 @pytest.mark.slow
@@ -233,7 +233,7 @@ def test_the_influence_is_that_of_the_definition(gpu):
     ("float", "float", "double"), (4, 8, 6), (0, 1, 0), ARCHITECTURES, strict=True)))
 def test_mesh_kernels_compile(real, order, nodal, architecture, tmp_path):
     macros = {"REAL": real, "ORDER": order, "NODAL": nodal}
-    same = "".join(f"static_assert({found} == {wanted});\n" for found, wanted in (
+    same = "".join(f"static_assert({actual} == {expected});\n" for actual, expected in (
         ("sizeof(MeshTask)", nodes.TASK.itemsize), ("TILE", nodes.TILE), ("ATOMS", nodes.ATOMS),
         *((f"__builtin_offsetof(MeshTask, {name})", nodes.TASK.fields[name][1]) for name in nodes.TASK.names)))
     compile_for_all(build.source("mesh.cu", macros) + same, macros, tmp_path, architectures=(architecture,))

@@ -62,8 +62,8 @@ def check(gpu, plan, positions, charges, precision, accuracy):
     work.launch(job, maps.Slab(0, LATTICE.shape[0]), out.ctypes.data, LATTICE.size)
     reference = cpu.LevelSum(plan, LATTICE, "double")
     potential = reference.solve(cpu_mesh.spread(reference.kernel, plan, positions, charges))
-    for found, expected in zip(out, reference.maps(positions, charges, True), strict=True):
-        assert relative_rms(found, expected) < accuracy
+    for actual, expected in zip(out, reference.maps(positions, charges, True), strict=True):
+        assert relative_rms(actual, expected) < accuracy
     nodes = gpu.buffers["nodes"].view(work.real).reshape(*plan.shape[:2], -1)[..., : plan.shape[2]]
     assert relative_rms(nodes, potential) < accuracy
     taken = sum(array.nbytes for name, array in gpu.buffers.items() if name in ("fixed", "nodes") or "level" in name)
@@ -101,7 +101,7 @@ def test_levels_of_many_kinds_are_summed():
     ("float", "float", "double"), (4, 8, 6), ARCHITECTURES, strict=True)))
 def test_level_kernels_compile(real, order, architecture, tmp_path):
     macros = {"REAL": real, "ORDER": order, "NODAL": 1}
-    same = "".join(f"static_assert({found} == {wanted});\n" for found, wanted in (
+    same = "".join(f"static_assert({actual} == {expected});\n" for actual, expected in (
         *((f"sizeof({name})", dtype.itemsize) for name, dtype in (("Level", levels.LEVEL), ("LevelTask", levels.TASK))),
         *((name, getattr(levels, name)) for name in ("ROWS", "GROUP", "TILE_Y", "TILE_Z", "PARTS", "STRIP")),
         *((f"__builtin_offsetof({struct}, {name})", dtype.fields[name][1])

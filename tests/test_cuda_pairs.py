@@ -101,8 +101,8 @@ def test_all_pairs_on_the_host(gpu, monkeypatch):
             (GRAVITY, True, (1, 2, 64), "double"), (OPEN, True, (2, 1, 64), "double")):
         monkeypatch.setattr(nbody, "knobs", lambda *_, chosen=chosen: chosen)
         prepared = CUDA.prepare_pairs(PairSum(potential, None, precision, True, potential is OPEN, jerk))
-        wanted = reference(potential, atoms, None)
-        check(prepared.run(atoms), wanted, potential is OPEN, TOLERANCE[precision])
+        expected = reference(potential, atoms, None)
+        check(prepared.run(atoms), expected, potential is OPEN, TOLERANCE[precision])
         beside = replace(others, positions=others.positions + 0.5, exclusions=None)
         check(prepared.run(atoms, beside), reference(potential, atoms, None, beside), potential is OPEN,
               TOLERANCE[precision])
@@ -122,14 +122,14 @@ def test_pairs_in_range_on_the_host(gpu, potential, cell, precision):
     """Cells of less than twice the cutoff: several images of an atom, and its own, are in range."""
     atoms = some_atoms(cell=cell)
     prepared = CUDA.prepare_pairs(PairSum(potential, cell, precision, energy=True, virial=True, buffer=0.5))
-    found = prepared.search(atoms)
-    assert found.slots % 32 == 0
-    assert found.slots > 0
+    actual = prepared.search(atoms)
+    assert actual.slots % 32 == 0
+    assert actual.slots > 0
     moved = atoms.positions + np.random.default_rng(5).uniform(-0.1, 0.1, atoms.positions.shape)
-    wanted = reference(potential, replace(atoms, positions=moved), cell)
+    expected = reference(potential, replace(atoms, positions=moved), cell)
     if cell is not None:  # wrapped in another way
         moved += np.random.default_rng(6).integers(-2, 3, moved.shape) @ cell.vectors
-    check(found.run(moved), wanted, tolerance=TOLERANCE[precision])
+    check(actual.run(moved), expected, tolerance=TOLERANCE[precision])
 
 
 def test_pairs_of_two_sets_in_range_on_the_host(gpu, monkeypatch):
@@ -145,13 +145,13 @@ def distances(atoms, second, cell, reach, bins, images=3):
     shifts = np.zeros((1, 3)) if cell is None else (
         np.stack(np.meshgrid(*[np.arange(-images, images + 1)] * 3, indexing="ij"), -1).reshape(-1, 3) @ cell.vectors)
     to = atoms if second is None else second
-    wanted = np.zeros(bins, int)
+    expected = np.zeros(bins, int)
     for shift in shifts:
         r = np.sqrt(((atoms[:, None] - to - shift) ** 2).sum(-1))
         if second is None and not shift.any():
             np.fill_diagonal(r, np.inf)
-        wanted += np.histogram(r, bins, (0, reach))[0]
-    return wanted // (2 if second is None else 1)
+        expected += np.histogram(r, bins, (0, reach))[0]
+    return expected // (2 if second is None else 1)
 
 
 @pytest.mark.parametrize("cell", [None, TRICLINIC])
@@ -159,8 +159,8 @@ def test_distances_on_the_host(gpu, cell, monkeypatch):
     atoms, others = some_atoms(90).positions, some_atoms(70, seed=3).positions
     for second, room in ((None, 40_000), (others, 0)):
         monkeypatch.setattr(clusters, "COUNTS", room)
-        found = CUDA.count_distances(atoms, second, cell, 7.0, 14)
-        np.testing.assert_array_equal(found, distances(atoms, second, cell, 7.0, 14))
+        actual = CUDA.count_distances(atoms, second, cell, 7.0, 14)
+        np.testing.assert_array_equal(actual, distances(atoms, second, cell, 7.0, 14))
 
 
 #: Every page with every rule that it takes, as potentials.

@@ -26,12 +26,12 @@ def test_solution_is_that_of_the_cpu(monkeypatch, small):
     nodes = np.ravel_multi_index(rng.integers(1, 16, (3, 50)), shape)
     sources, boundary = rng.normal(size=50), rng.normal(size=shape).astype(np.float32)
     boundary[1:-1, 1:-1, 1:-1] = 0
-    found = []
+    results = []
     for kind in (Multigrid, multigrid.CudaMultigrid):
         w = boundary.copy()
         count = kind(*edges, k2, np.zeros((0, 2)), 3).solve(w, nodes, sources, 1e-6)
-        found.append((w, count))
-    assert abs(found[0][1] - found[1][1]) <= 1
-    assert np.abs(found[0][0] - found[1][0]).max() < 1e-4
+        results.append((w, count))
+    assert abs(results[0][1] - results[1][1]) <= 1
+    assert np.abs(results[0][0] - results[1][0]).max() < 1e-4
     assert {"coarse", "advance", "turn"} <= gpu.used
     assert ("prolong" in gpu.used) == (small == 10)

@@ -60,16 +60,16 @@ def test_none_of_either(gpu):
 def test_pairs_are_those_of_the_cpu_engine(gpu, cell, field):
     bound = interaction("screened_coulomb").truncated(9.0)
     for summed in (bound, interaction("coulomb")) if cell is None else (bound,):
-        found, expected = [], []
-        for sums, values in ((PairsAtPoints, found), (get_engine("cpu").prepare_points, expected)):
+        actual, expected = [], []
+        for sums, values in ((PairsAtPoints, actual), (get_engine("cpu").prepare_points, expected)):
             nearest = np.empty(len(POINTS))
             values += [*sums(PointSum(summed, cell)).at(POINTS, POSITIONS, CHARGES, field, nearest), nearest]
-        np.testing.assert_allclose(found[0], expected[0], rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(found[2], expected[2], rtol=1e-9, atol=1e-9)
-        assert (found[1] is None) == (expected[1] is None) == (not field)
+        np.testing.assert_allclose(actual[0], expected[0], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(actual[2], expected[2], rtol=1e-9, atol=1e-9)
+        assert (actual[1] is None) == (expected[1] is None) == (not field)
         if field:
-            np.testing.assert_allclose(found[1], expected[1], rtol=1e-8, atol=1e-8)
-    assert found[0].any()
+            np.testing.assert_allclose(actual[1], expected[1], rtol=1e-8, atol=1e-8)
+    assert actual[0].any()
     none = PairsAtPoints(PointSum(bound, cell)).at(POINTS[:3], POSITIONS[:0], CHARGES[:0], field)
     assert not none[0].any()
 

@@ -46,8 +46,8 @@ def test_whole_frames_of_a_cut_file_are_read(tmp_path, caplog, suffix, atoms, le
     stop = last + (left if left > 1 else frame + left if left < 0 else int(frame * left))
     path.write_bytes(data[: int(stop)])
     for slices in (slice(None), slice(0, 9), slice(2, 7, 2), slice(-1, None)):
-        found = [(frame.number, round(frame.positions[0, 0], 3)) for frame in Trajectory(path, atoms, slices)]
-        assert found == [(n, n) for n in range(9)[slices]]
+        results = [(frame.number, round(frame.positions[0, 0], 3)) for frame in Trajectory(path, atoms, slices)]
+        assert results == [(n, n) for n in range(9)[slices]]
     if suffix != ".dcd":  # of which a command warns
         assert path.name in caplog.text
     path.write_bytes(data[:100])

@@ -266,9 +266,9 @@ class TestMethod:
 
         def chosen(reach, tolerance, count=None, interaction="auto"):
             atoms = positions[:count], charges[:count]
-            wanted = SumOptions(method="cutoff", algorithm="auto", interaction=interaction, cutoff=reach)
-            request = Request(lattice, None, bind(wanted, None), Charges.of(*atoms), tolerance=tolerance)
-            method, request, sample = choose_method(wanted, request, *atoms, ENGINE)
+            expected = SumOptions(method="cutoff", algorithm="auto", interaction=interaction, cutoff=reach)
+            request = Request(lattice, None, bind(expected, None), Charges.of(*atoms), tolerance=tolerance)
+            method, request, sample = choose_method(expected, request, *atoms, ENGINE)
             assert (method is cutoff.BY_MESH) == (not method.exact) == (sample is not None)
             assert method.exact or request.error == tolerance * sample.goal  # nothing is computed twice
             return "pair" if method.exact else "mesh"

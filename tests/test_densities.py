@@ -61,10 +61,10 @@ def test_counts_are_those_of_a_histogram_and_of_mdanalysis(adk):
     theirs = DensityAnalysis(universe.select_atoms("resname SOL and name OW"), delta=1.0, gridcenter=[40.0, 40.0, 30.0],
                              xdim=50.0, ydim=48.0, zdim=52.0)
     theirs.run()
-    found = theirs.results.density
-    lattice = Lattice(np.array([e[0] for e in found.edges]) + 0.5, np.ones(3), found.grid.shape)
+    result = theirs.results.density
+    lattice = Lattice(np.array([e[0] for e in result.edges]) + 0.5, np.ones(3), result.grid.shape)
     _, ours = density(structure, frames, chosen=oxygens, lattice=lattice)
-    assert np.abs(ours.grids["mean"].values - found.grid).max() < 1e-7  # of counts over 10, in float32
+    assert np.abs(ours.grids["mean"].values - result.grid).max() < 1e-7  # of counts over 10, in float32
     counts = [np.histogramdd(frame.positions[oxygens], edges(lattice))[0] for frame in frames]
     assert np.array_equal(ours.grids["mean"].values, np.mean(counts, axis=0).astype(np.float32))
     assert np.abs(ours.grids["std"].values - np.std(counts, axis=0)).max() < 1e-6
@@ -74,14 +74,14 @@ def test_counts_are_those_of_a_histogram_and_of_mdanalysis(adk):
 def test_every_image_counts_once(cell, engine):
     rng = np.random.default_rng(1)
     frames = [(rng.uniform(-30, 40, (300, 3)), cell) for _ in range(4)]
-    planning, found = density(atoms(frames[0][0], cell), Loaded("frames", frames), boundary="periodic", spacing=1.0,
+    planning, result = density(atoms(frames[0][0], cell), Loaded("frames", frames), boundary="periodic", spacing=1.0,
                               engine=engine.name)
     lattice = planning.work.lattice
     low, high = (np.array([edge[k] for edge in edges(lattice)]) for k in (0, -1))
     counts = [np.histogramdd(cell.images_in_box(positions, low, high)[0], edges(lattice))[0] for positions, _ in frames]
-    assert np.abs(found.grids["mean"].values - np.mean(counts, axis=0) / lattice.spacing.prod()).max() < 1e-6
+    assert np.abs(result.grids["mean"].values - np.mean(counts, axis=0) / lattice.spacing.prod()).max() < 1e-6
     if cell.orthogonal:
-        assert found.total == 300
+        assert result.total == 300
 
 
 def test_atoms_on_edges_of_the_cell_are_not_lost():
@@ -89,9 +89,9 @@ def test_atoms_on_edges_of_the_cell_are_not_lost():
     shifts = np.array([[i, j, k] for i in (-1, 0, 1) for j in (-1, 0, 1) for k in (-1, 0, 1)], float)
     structure = atoms(np.concatenate([(shifts + half) @ cell.vectors for half in (0.0, 0.5, 1e-17)]), cell)
     for spacing in (0.7, 1.0, 1.3):
-        _, found = density(structure, Loaded("frames", [(structure.positions, cell)]), boundary="periodic",
+        _, result = density(structure, Loaded("frames", [(structure.positions, cell)]), boundary="periodic",
                            spacing=spacing)
-        assert found.total == len(structure)
+        assert result.total == len(structure)
 
 
 def test_a_cell_that_changes_keeps_fractions(engine):
@@ -99,35 +99,35 @@ def test_a_cell_that_changes_keeps_fractions(engine):
     fractions = rng.uniform(size=(500, 3))
     cells = [Cell.from_parameters(10 * s, 11 * s, 12 / s) for s in (1.0, 1.03, 0.96)]
     frames = [(fractions @ cell.vectors, cell) for cell in cells]
-    _, found = density(atoms(frames[0][0], cells[0]), Loaded("frames", frames), boundary="periodic", spacing=1.0,
+    _, result = density(atoms(frames[0][0], cells[0]), Loaded("frames", frames), boundary="periodic", spacing=1.0,
                        engine=engine.name)
     mean = np.mean([cell.vectors for cell in cells], axis=0)
-    grid = found.grids["mean"]
+    grid = result.grids["mean"]
     assert grid.lattice.spacing * grid.lattice.shape == pytest.approx(np.diagonal(mean))
     assert grid.values.sum() * grid.lattice.spacing.prod() == pytest.approx(500, rel=1e-5)
-    assert found.grids["std"].values.max() < 1e-6  # each atom at one node in all frames
+    assert result.grids["std"].values.max() < 1e-6  # each atom at one node in all frames
     sheared = [(fractions @ cell.vectors, cell) for cell in (TRICLINIC, Cell.from_parameters(14, 15, 16, 71, 64, 80))]
-    _, found = density(atoms(sheared[0][0], TRICLINIC), Loaded("frames", sheared), boundary="periodic",
+    _, result = density(atoms(sheared[0][0], TRICLINIC), Loaded("frames", sheared), boundary="periodic",
                        engine=engine.name)
-    assert found.grids["std"].values.max() < 1e-6
+    assert result.grids["std"].values.max() < 1e-6
 
 
 def test_relative_densities_are_one_on_average(adk, engine):
     structure, frames, oxygens = adk
     options = {"boundary": "periodic", "engine": engine.name,
                "alignment": {"group": select(structure, "protein"), "name": "protein"}}
-    _, found = density(structure, frames.part(range(3)), "number", "relative", oxygens, **options)
+    _, result = density(structure, frames.part(range(3)), "number", "relative", oxygens, **options)
     _, number = density(structure, frames.part(range(3)), chosen=oxygens, **options)
-    assert np.allclose(found.grids["mean"].values, number.grids["mean"].values / found.bulk, rtol=1e-6)
-    assert found.bulk == pytest.approx(11084 / Cell(found.cell).volume)
+    assert np.allclose(result.grids["mean"].values, number.grids["mean"].values / result.bulk, rtol=1e-6)
+    assert result.bulk == pytest.approx(11084 / Cell(result.cell).volume)
 
 
 @pytest.mark.parametrize(("of", "unit", "total"), [
     ("mass", "g/cm^3", 3 * 15.999 * 1.66053907), ("number", "mol/L", 3 * 1660.539), ("electrons", "e/A^3", 24)])
 def test_units(of, unit, total):
     structure = atoms([[0, 0, 0], [1.2, 0, 0], [0, 2.4, 0.3]])
-    _, found = density(structure, Loaded("frames", [(structure.positions, None)]), of, unit, spacing=0.5)
-    grid = found.grids["mean"]
+    _, result = density(structure, Loaded("frames", [(structure.positions, None)]), of, unit, spacing=0.5)
+    grid = result.grids["mean"]
     assert grid.values.sum() * grid.lattice.spacing.prod() == pytest.approx(total, rel=1e-4)
     assert grid.unit == unit
 
@@ -137,12 +137,12 @@ def test_gaussians_are_the_convolution(engine):
     rng = np.random.default_rng(4)
     cell = Cell.from_parameters(9, 10, 11)
     positions = rng.uniform(0, 30, (20, 3))
-    _, found = density(atoms(positions, cell), Loaded("frames", [(positions, cell)]), boundary="periodic", spacing=0.5,
+    _, result = density(atoms(positions, cell), Loaded("frames", [(positions, cell)]), boundary="periodic", spacing=0.5,
                        smear=0.8, engine=engine.name)
-    grid = found.grids["mean"]
+    grid = result.grids["mean"]
     assert grid.values.sum() * grid.lattice.spacing.prod() == pytest.approx(20, rel=1e-5)
     points = grid.lattice.points()
-    bells = sum(np.exp(-(cell.minimum_image(points - one) ** 2).sum(1) / (2 * 0.8**2)) for one in positions)
+    bells = sum(np.exp(-(cell.minimum_image(points - position) ** 2).sum(1) / (2 * 0.8**2)) for position in positions)
     exact = bells / (2 * np.pi * 0.8**2) ** 1.5
     assert np.abs(grid.values.ravel() - exact).max() < 2e-3 * exact.max()
 
@@ -151,10 +151,10 @@ def test_gaussians_are_the_convolution(engine):
 def test_occupancy_is_the_fraction_of_frames_within_a_radius(engine):
     frames = [(np.array([[0.0, 0, 0], [1.0, 0, 0]]), None), (np.array([[0.0, 0, 0], [9.0, 0, 0]]), None)]
     lattice = Lattice(np.full(3, -4.0), np.full(3, 0.5), (30, 17, 17))
-    _, found = density(atoms(frames[0][0]), Loaded("frames", frames), "occupancy", lattice=lattice, engine=engine.name)
+    _, actual = density(atoms(frames[0][0]), Loaded("frames", frames), "occupancy", lattice=lattice, engine=engine.name)
     points = lattice.points()
     expected = np.mean([(np.linalg.norm(points[:, None] - places, axis=2) <= 1.52).any(1) for places, _ in frames], 0)
-    assert np.array_equal(found.grids["mean"].values.ravel(), expected.astype(np.float32))
+    assert np.array_equal(actual.grids["mean"].values.ravel(), expected.astype(np.float32))
 
 
 def test_the_error_covers_the_truth():
@@ -163,8 +163,8 @@ def test_the_error_covers_the_truth():
     for seed in range(8):
         rng = np.random.default_rng(seed)
         frames = [(rng.uniform(0, 6, (60, 3)), cell) for _ in range(95)]  # a block each
-        _, found = density(atoms(frames[0][0], cell), Loaded("frames", frames), boundary="periodic", spacing=2.0)
-        deviation = (found.grids["mean"].values - 60 / 216) / found.grids["sem"].values
+        _, result = density(atoms(frames[0][0], cell), Loaded("frames", frames), boundary="periodic", spacing=2.0)
+        deviation = (result.grids["mean"].values - 60 / 216) / result.grids["sem"].values
         within, total = within + (np.abs(deviation) < 1).sum(), total + deviation.size
     assert 0.55 < within / total < 0.8  # 0.68 of normal deviates
 
@@ -184,10 +184,10 @@ def test_a_rotated_protein_stays_where_it_is(adk):
     for _ in range(2):
         q, _ = np.linalg.qr(rng.normal(size=(3, 3)))
         turned.append((structure.positions @ (q * np.sign(np.linalg.det(q))).T + 5, None))
-    _, found = density(structure, Loaded("frames", turned), chosen=protein, spacing=1.0,
+    _, result = density(structure, Loaded("frames", turned), chosen=protein, spacing=1.0,
                        alignment={"group": protein, "name": "CA", "rotate": True})
-    assert found.total == protein.sum() == 214
-    same = found.grids["mean"].values == found.grids["mean"].values.round()
+    assert result.total == protein.sum() == 214
+    same = result.grids["mean"].values == result.grids["mean"].values.round()
     assert same.mean() > 0.999  # but for atoms on the edge between two nodes
 
 
@@ -195,8 +195,8 @@ def test_sites_are_where_atoms_are():
     rng = np.random.default_rng(7)
     places, cell = np.array([[1.0, 1.0, 1.0], [8.9, 5.0, 5.0], [4.0, 8.0, 2.0]]), Cell.from_parameters(9, 10, 11)
     frames = [(places + rng.normal(0, 0.2, places.shape), cell) for _ in range(100)]
-    _, found = density(atoms(places, cell), Loaded("frames", frames), boundary="periodic", spacing=0.5)
-    grid = found.grids["mean"]
+    _, result = density(atoms(places, cell), Loaded("frames", frames), boundary="periodic", spacing=0.5)
+    grid = result.grids["mean"]
     sites = find_sites(grid.values.astype(float), None, grid.lattice, volume=grid.lattice.spacing.prod(), radius=1.4,
                        threshold=0.01, cell=cell, wraps=True)
     assert len(sites) == 3
@@ -211,14 +211,14 @@ def test_the_command(tmp_path, capsys):
              "--padding", 1, "--sites", sites, "-o", out]
     code, text, err = shell(capsys, *words, "--json")
     assert code == 0, err
-    found = json.loads(text)
-    assert (found["frames"], found["unit"], found["atoms"]) == (10, "relative", 11084)
+    data = json.loads(text)
+    assert (data["frames"], data["unit"], data["atoms"]) == (10, "relative", 11084)
     mean, deviation = io.read_map(out), io.read_map(tmp_path / "water_std.dx")
     assert mean.unit == deviation.unit == "relative"
-    assert mean.values.max() == pytest.approx(found["maximum"], rel=1e-5)
+    assert mean.values.max() == pytest.approx(data["maximum"], rel=1e-5)
     with sites.open() as stream:
         rows = list(csv.DictReader(stream))
-    assert len(rows) == len(found["sites"]) == 100
+    assert len(rows) == len(data["sites"]) == 100
     assert shell(capsys, *words)[0] == 2  # files that exist
 
 

@@ -34,13 +34,13 @@ def definition(positions, others, cell, reach, bins):
         fraction = cell.fractional(np.concatenate([positions, second]))
         heights = 1 / np.linalg.norm(np.linalg.inv(cell.vectors), axis=0)
         shifts = product(*(range(-n, n + 1) for n in np.ceil(reach / heights + np.ptp(fraction, axis=0)).astype(int)))
-    found = np.zeros(bins, int)
+    result = np.zeros(bins, int)
     for shift in shifts:
         d = np.linalg.norm(positions[:, None] - second - (0 if cell is None else shift @ cell.vectors), axis=2)
         if others is None and not any(shift):
             d = d[~np.eye(len(d), dtype=bool)]
-        found += np.bincount((d[d < reach] * (bins / reach)).astype(int), minlength=bins)[:bins]
-    return found if others is not None else found // 2
+        result += np.bincount((d[d < reach] * (bins / reach)).astype(int), minlength=bins)[:bins]
+    return result if others is not None else result // 2
 
 
 @pytest.mark.parametrize("name", CELLS)
@@ -52,15 +52,15 @@ def test_histograms_are_the_definition(engine, name, count):
     positions, others = (rng.uniform(-spread, spread, (n, 3)) for n in (count, count // 2 + 1))
     for reach in (4.0, 7.0):
         for second in (None, others):
-            found = engine.count_distances(positions, second, cell, reach, 37)
-            assert found.dtype == np.int64
-            assert (found == definition(positions, second, cell, reach, 37)).all()
+            result = engine.count_distances(positions, second, cell, reach, 37)
+            assert result.dtype == np.int64
+            assert (result == definition(positions, second, cell, reach, 37)).all()
 
 
 def test_an_atom_and_its_own_images(engine):
     """A cubic lattice has 6 neighbours at its constant, 12 at sqrt(2), 8 at sqrt(3), 6 at 2; half of them are pairs."""
-    found = engine.count_distances(np.array([[0.3, 0.1, 0.9]]), None, Cell(np.eye(3) * 2.0), 4.2, 28)
-    assert {n: int(c) for n, c in enumerate(found) if c} == {13: 3, 18: 6, 23: 4, 26: 3}
+    result = engine.count_distances(np.array([[0.3, 0.1, 0.9]]), None, Cell(np.eye(3) * 2.0), 4.2, 28)
+    assert {n: int(c) for n, c in enumerate(result) if c} == {13: 3, 18: 6, 23: 4, 26: 3}
     other = engine.count_distances(np.array([[0.3, 0.1, 0.9]]), np.array([[2.3, 0.1, 4.9]]), Cell(np.eye(3) * 2.0),
                                    4.2, 28)
     assert {n: int(c) for n, c in enumerate(other) if c} == {0: 1, 13: 6, 18: 12, 23: 8, 26: 6}

@@ -220,7 +220,7 @@ def test_pieces_merge_to_the_same_bits_wherever_they_are_computed(address, tmp_p
             "resume": True}, "Dask": {"scheduler": address, "folder": tmp_path / "Dask"}}
     for name, way in ways.items():
         run = run_blocks(Merges(7), range(40), **options, **way)
-        assert [found["sum"].tobytes() for found in run] == [found["sum"].tobytes() for found in here], name
+        assert [result["sum"].tobytes() for result in run] == [actual["sum"].tobytes() for actual in here], name
     assert len(list((tmp_path / "here").glob("*.npz"))) == 14  # pieces
     assert len(list((tmp_path / "Dask").glob("*.npz"))) == 3  # the workers of the cluster have merged
 
@@ -264,9 +264,9 @@ def test_errors_of_workers_are_one_line(address):
 @pytest.mark.slow
 def test_many_structures_on_workers(address, tmp_path):
     paths = test_batch.write(tmp_path / "in", one="one", bad="bad", odd="odd", two="two")
-    found = test_batch.run(paths, tmp_path / "out", scheduler=address)
-    assert [row["status"] for row in found.rows] == ["done", "failed", "failed", "done"]
-    assert [row["message"] for row in found.rows][1:] == [
+    result = test_batch.run(paths, tmp_path / "out", scheduler=address)
+    assert [row["status"] for row in result.rows] == ["done", "failed", "failed", "done"]
+    assert [row["message"] for row in result.rows][1:] == [
         "has no atoms; use another cell", "ZeroDivisionError: by zero", "is two"]
     assert (tmp_path / "out" / "two.txt").read_text() == "TWO"
 

@@ -27,8 +27,8 @@ def names():
 @pytest.mark.parametrize("name", names())
 def test_documentation_is_complete(name):
     value = getattr(vmdpotential, name)
-    found = validate(f"{value.__module__}.{value.__qualname__}")
-    assert [error for error in found["errors"] if error[0] in REQUIRED] == []
+    result = validate(f"{value.__module__}.{value.__qualname__}")
+    assert [error for error in result["errors"] if error[0] in REQUIRED] == []
     if not inspect.isclass(value):
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # of sections in the wrong form

@@ -89,33 +89,33 @@ def brute(structure, a, b, cutoff):
 @pytest.mark.slow
 def test_a_peptide_and_water_in_a_cell_are_as_openmm_and_ewald_have_them(peptide):
     a, b = halves(peptide, 22)
-    found = interaction_energy(peptide, peptide.topology.nonbonded(), a, b, cutoff=9.0)
+    result = interaction_energy(peptide, peptide.topology.nonbonded(), a, b, cutoff=9.0)
     exact = C * peptide.charges[a] @ full_potential(
         peptide.positions[a], peptide.positions[b], peptide.charges[b], peptide.cell, get_engine("cpu"))
-    assert found.coulomb.sum() == pytest.approx(exact, abs=5e-5)
+    assert result.coulomb.sum() == pytest.approx(exact, abs=5e-5)
     coulomb, lj = openmm_between(TOOLS / "alanine-dipeptide-explicit" / "alanine-dipeptide.prmtop", peptide.positions,
                                  peptide.cell, a, b, 9.0, app.PME)
-    assert found.coulomb.sum() == pytest.approx(coulomb, abs=2e-3)  # OpenMM's mesh
-    assert found.lennard_jones.sum() == pytest.approx(lj, rel=1e-5)
+    assert result.coulomb.sum() == pytest.approx(coulomb, abs=2e-3)  # OpenMM's mesh
+    assert result.lennard_jones.sum() == pytest.approx(lj, rel=1e-5)
 
 
 @pytest.mark.slow
 def test_bonded_parts_of_a_peptide_are_as_openmm_has_them(peptide):
     a, b = np.arange(2269) < 12, (np.arange(2269) >= 12) & (np.arange(2269) < 22)
-    found = interaction_energy(peptide, peptide.topology.nonbonded(), a, b, cutoff=9.0)
+    result = interaction_energy(peptide, peptide.topology.nonbonded(), a, b, cutoff=9.0)
     coulomb, lj = openmm_between(TOOLS / "alanine-dipeptide-explicit" / "alanine-dipeptide.prmtop", peptide.positions,
                                  peptide.cell, a, b, 9.0, app.PME)
-    assert (found.coulomb.sum(), found.lennard_jones.sum()) == pytest.approx((coulomb, lj), rel=1e-5)
+    assert (result.coulomb.sum(), result.lennard_jones.sum()) == pytest.approx((coulomb, lj), rel=1e-5)
 
 
 @pytest.mark.slow
 def test_a_ligand_and_its_protein_are_as_openmm_has_them(lysozyme):
     ligand = lysozyme.residue_names == lysozyme.residue_names[-1]
-    found = interaction_energy(lysozyme, lysozyme.topology.nonbonded(), ligand, ~ligand, cutoff=200.0)
+    result = interaction_energy(lysozyme, lysozyme.topology.nonbonded(), ligand, ~ligand, cutoff=200.0)
     coulomb, lj = openmm_between(TOOLS / "T4-lysozyme-L99A-implicit" / "complex.prmtop", lysozyme.positions, None,
                                  ligand, ~ligand, 10.0, app.NoCutoff, "Reference")
-    assert found.coulomb.sum() == pytest.approx(coulomb, rel=1e-5)
-    assert found.lennard_jones.sum() == pytest.approx(lj, rel=1e-5)
+    assert result.coulomb.sum() == pytest.approx(coulomb, rel=1e-5)
+    assert result.lennard_jones.sum() == pytest.approx(lj, rel=1e-5)
 
 
 @pytest.mark.slow
@@ -123,15 +123,15 @@ def test_dna_and_water_are_as_openmm_has_them():
     folder = TOOLS / "dna_dodecamer_explicit"
     dna = io.read_structure(folder / "inpcrd", folder / "prmtop")
     solute = dna.residue_names != "WAT"
-    found = interaction_energy(dna, dna.topology.nonbonded(), solute, ~solute, cutoff=9.0)
+    result = interaction_energy(dna, dna.topology.nonbonded(), solute, ~solute, cutoff=9.0)
     coulomb, lj = openmm_between(folder / "prmtop", dna.positions, dna.cell, solute, ~solute, 9.0, app.PME)
-    assert (found.coulomb.sum(), found.lennard_jones.sum()) == pytest.approx((coulomb, lj), rel=1e-5)
+    assert (result.coulomb.sum(), result.lennard_jones.sum()) == pytest.approx((coulomb, lj), rel=1e-5)
 
 
 def test_bonded_halves_in_an_open_boundary(lysozyme):
     a, b = halves(lysozyme, 1200)
-    found = interaction_energy(lysozyme, lysozyme.topology.nonbonded(), a, b)
-    assert (found.coulomb.sum(), found.lennard_jones.sum()) == pytest.approx(brute(lysozyme, a, b, 12.0), rel=1e-6)
+    result = interaction_energy(lysozyme, lysozyme.topology.nonbonded(), a, b)
+    assert (result.coulomb.sum(), result.lennard_jones.sum()) == pytest.approx(brute(lysozyme, a, b, 12.0), rel=1e-6)
 
 
 def test_a_mesh_of_an_open_boundary_is_the_sum_of_all_pairs(lysozyme, monkeypatch):
@@ -141,10 +141,10 @@ def test_a_mesh_of_an_open_boundary_is_the_sum_of_all_pairs(lysozyme, monkeypatc
     exact = Between(lysozyme, terms, a, b, forces=True).run(lysozyme.positions, None)
     monkeypatch.setattr(CpuEngine, "point_costs", CpuEngine.point_costs._replace(pair=1.0))
     mesh = Between(lysozyme, terms, a, b, forces=True)
-    found = mesh.run(lysozyme.positions, None)
+    result = mesh.run(lysozyme.positions, None)
     assert mesh._long is not None
-    np.testing.assert_allclose(found.coulomb, exact.coulomb, atol=2e-4)
-    np.testing.assert_allclose(found.forces, exact.forces, atol=1e-4 * np.abs(exact.forces).max())
+    np.testing.assert_allclose(result.coulomb, exact.coulomb, atol=2e-4)
+    np.testing.assert_allclose(result.forces, exact.forces, atol=1e-4 * np.abs(exact.forces).max())
 
 
 @pytest.mark.parametrize("electrostatics", ELECTROSTATICS)
@@ -152,8 +152,8 @@ def test_overlapping_selections_count_each_pair_once(peptide, electrostatics):
     terms, n = peptide.topology.nonbonded(), np.arange(len(peptide))
 
     def total(a, b):
-        found = interaction_energy(peptide, terms, a, b, electrostatics=electrostatics, cutoff=8.0)
-        return np.array([found.coulomb.sum(), found.lennard_jones.sum()])
+        result = interaction_energy(peptide, terms, a, b, electrostatics=electrostatics, cutoff=8.0)
+        return np.array([result.coulomb.sum(), result.lennard_jones.sum()])
 
     a, b, both = n < 8, (n >= 12) & (n < 60), (n >= 8) & (n < 12)
     parts = total(a, b) + total(a, both) + total(both, b) + total(both, both)
@@ -194,12 +194,12 @@ def test_ewald_by_waves_is_the_exact_sum(parameters):
     place, other = structure.positions[:1], structure.positions[1:]
     exact = full_potential(place, other, np.array([-1.0]), structure.cell, get_engine("cpu"))
     between = Between(structure, terms, [0], [1], EnergyOptions(electrostatics="ewald", cutoff=6.0), forces=True)
-    found = between.run(structure.positions, structure.cell)
-    assert found.coulomb[0] == pytest.approx(C * exact[0], rel=1e-8)
+    result = between.run(structure.positions, structure.cell)
+    assert result.coulomb[0] == pytest.approx(C * exact[0], rel=1e-8)
     mesh = Between(structure, terms, [0], [1], EnergyOptions(cutoff=6.0), forces=True).run(
         structure.positions, structure.cell)
-    assert mesh.coulomb[0] == pytest.approx(found.coulomb[0], abs=1e-4)
-    np.testing.assert_allclose(mesh.forces, found.forces, atol=1e-4)
+    assert mesh.coulomb[0] == pytest.approx(result.coulomb[0], abs=1e-4)
+    np.testing.assert_allclose(mesh.forces, result.forces, atol=1e-4)
 
 
 def test_two_ions_by_hand():
@@ -208,11 +208,11 @@ def test_two_ions_by_hand():
     values = {"pme": 1 / 3, "ewald": 1 / 3, "cutoff": 1 / 3 - 1 / 10, "ddd": 1 / 36,
               "rf": 1 / 3 + 77.5 / 158 / 1000 * 9 - (1 / 10 + 77.5 / 158 / 10)}
     for electrostatics, value in values.items():
-        found = interaction_energy(structure, terms, [0], [1], electrostatics=electrostatics, cutoff=10.0)
-        assert found.coulomb[0] == pytest.approx(-C * value, rel=1e-6), electrostatics
-        assert found.lennard_jones[0] == pytest.approx(lj, rel=1e-5)
-    found = interaction_energy(structure, terms, [0], [1], dielectric=80.0)
-    assert found.coulomb[0] == pytest.approx(-C / 3 / 80, rel=1e-6)
+        result = interaction_energy(structure, terms, [0], [1], electrostatics=electrostatics, cutoff=10.0)
+        assert result.coulomb[0] == pytest.approx(-C * value, rel=1e-6), electrostatics
+        assert result.lennard_jones[0] == pytest.approx(lj, rel=1e-5)
+    result = interaction_energy(structure, terms, [0], [1], dielectric=80.0)
+    assert result.coulomb[0] == pytest.approx(-C / 3 / 80, rel=1e-6)
 
 
 def test_rock_salt_has_madelungs_constant():
@@ -224,19 +224,19 @@ def test_rock_salt_has_madelungs_constant():
     structure = Structure(positions=2.8 * n, atom_names=["X"] * 64, residue_names=["X"] * 64, residue_ids=np.arange(64),
                           residue_index=np.arange(64), charges=charges, cell=Cell.from_parameters(11.2, 11.2, 11.2))
     everything = np.arange(64)
-    found = interaction_energy(structure, terms, everything, everything, cutoff=5.0)
-    assert found.coulomb.sum() == pytest.approx(-1.747564594633 * 32 * C / 2.8, rel=1e-6)
-    assert np.abs(found.coulomb - found.coulomb[0]).max() < 1e-4
+    result = interaction_energy(structure, terms, everything, everything, cutoff=5.0)
+    assert result.coulomb.sum() == pytest.approx(-1.747564594633 * 32 * C / 2.8, rel=1e-6)
+    assert np.abs(result.coulomb - result.coulomb[0]).max() < 1e-4
 
 
 def test_residues_and_atoms_sum_to_the_total(peptide):
     a, b = halves(peptide, 22)
-    found = interaction_energy(peptide, peptide.topology.nonbonded(), b, a, cutoff=9.0)
-    residues, values = by_residue(peptide, found.atoms, found.total)
+    result = interaction_energy(peptide, peptide.topology.nonbonded(), b, a, cutoff=9.0)
+    residues, values = by_residue(peptide, result.atoms, result.total)
     assert len(residues) == peptide.residue_count - 3
-    assert values.sum() == pytest.approx(found.total.sum())
+    assert values.sum() == pytest.approx(result.total.sum())
     other = interaction_energy(peptide, peptide.topology.nonbonded(), a, b, cutoff=9.0)
-    assert other.total.sum() == pytest.approx(found.total.sum(), abs=1e-4)
+    assert other.total.sum() == pytest.approx(result.total.sum(), abs=1e-4)
 
 
 def test_the_same_wherever_atoms_are(peptide):

@@ -70,9 +70,9 @@ def test_a_trajectory(peptide, capsys, tmp_path):
     terms = peptide.topology.nonbonded()
     protein = np.arange(len(peptide)) < 22
     for frame in Trajectory(path, len(peptide), slice(1, None, 2)):
-        found = interaction_energy(replace(peptide, positions=frame.positions, cell=frame.cell), terms, protein,
+        result = interaction_energy(replace(peptide, positions=frame.positions, cell=frame.cell), terms, protein,
                                    ~protein, electrostatics="rf")
-        totals.append(found.total.sum())
+        totals.append(result.total.sum())
     assert len(totals) == json.loads(out)["frames"] == 2
     assert row["total"] == pytest.approx(np.mean(totals), rel=1e-5)
     assert row["total_std"] == pytest.approx(np.std(totals, ddof=1), rel=1e-3)

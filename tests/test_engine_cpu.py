@@ -31,9 +31,9 @@ def test_direct_equals_the_fast_multipole_method():
     positions, charges = water_box(40.0)
     lattice = Lattice(np.full(3, 0.3), np.full(3, 1.0), (40, 40, 40))
     pick = np.random.default_rng(1).integers(0, 40, (2000, 3))
-    found = fmm3dpy.lfmm3d(eps=1e-9, sources=positions.T.copy(), charges=charges,
+    actual = fmm3dpy.lfmm3d(eps=1e-9, sources=positions.T.copy(), charges=charges,
                            targets=lattice.points(pick).T.copy(), pgt=1)
-    reference = 4 * np.pi * found.pottarg
+    reference = 4 * np.pi * actual.pottarg
     for precision, tolerance in (("single", 1e-5), ("compensated", 2e-6), ("double", 2e-6)):
         values = sums.direct(ENGINE, lattice, positions, charges, interaction("coulomb"), precision)
         assert relative_rms(values[tuple(pick.T)], reference) < tolerance
@@ -176,12 +176,12 @@ def test_older_processors_get_the_same_map(features, with_field, tmp_path):
     bound = interaction("shifted_coulomb", cutoff=9.0)
     reference = definition(lattice.points(), positions, charges, bound, field=True).reshape(4, *lattice.shape)
     for precision in ("single", "double"):
-        found = np.load(f"{prefix}{precision}.npy")
+        actual = np.load(f"{prefix}{precision}.npy")
         if precision == with_field:
-            potential, field = relative_errors(found, reference)
+            potential, field = relative_errors(actual, reference)
             assert field < FIELD["cpu"][precision]
         else:
-            potential = relative_rms(found, reference[0])
+            potential = relative_rms(actual, reference[0])
         assert potential < (2 if precision == with_field else 1) * PAIRS["cpu"][precision]
 
 

@@ -26,9 +26,9 @@ def test_the_traced_function_computes_what_numpy_does(interaction, real, field):
     bound = interaction.bind()
     unit = 2.0 * (bound.cutoff or 8.0)
     r = np.linspace(0.02, 1.2, 60) * (bound.cutoff or 20.0)
-    found = traced_on_the_host(bound, unit, real, field, r)
+    actual = traced_on_the_host(bound, unit, real, field, r)
     reference = bound.derivative(r) / (2 * r) * unit**2 if field else bound(r)
-    np.testing.assert_allclose(found, reference, rtol={"float": 2e-5, "double": 1e-12}[real],
+    np.testing.assert_allclose(actual, reference, rtol={"float": 2e-5, "double": 1e-12}[real],
                                atol=1e-6 * abs(reference[0]) if real == "float" else 1e-14)
 
 
@@ -44,11 +44,11 @@ def test_a_zero_bound_becomes_saturation_only_where_the_value_is_at_most_one():
 @pytest.mark.parametrize("parts", [1, 3, 8])
 def test_slabs_cover_the_map_once_in_whole_layers_that_fit(nx, room, parts):
     layer = 4 * 8 * 5 * 6
-    found = maps.slabs((nx, 5, 6), room * layer, parts)
-    assert [i for slab in found for i in range(slab.start, slab.stop)] == list(range(nx))
-    assert all(slab.start % 8 == 0 for slab in found)
-    assert all(-(-(slab.stop - slab.start) // 8) <= room for slab in found)
-    assert len(found) >= min(parts, -(-nx // 8)) // 2
+    result = maps.slabs((nx, 5, 6), room * layer, parts)
+    assert [i for slab in result for i in range(slab.start, slab.stop)] == list(range(nx))
+    assert all(slab.start % 8 == 0 for slab in result)
+    assert all(-(-(slab.stop - slab.start) // 8) <= room for slab in result)
+    assert len(result) >= min(parts, -(-nx // 8)) // 2
 
 
 def test_a_layer_that_does_not_fit_is_refused_with_the_bytes():
@@ -140,8 +140,8 @@ def test_the_sort_finds_every_periodic_image_in_reach(parameters):
     run("place", len(positions))
     run("order", numbers)
     np.testing.assert_array_equal(filled.reshape(each.shape), each)
-    found = np.column_stack([atoms[: rows[-1], :3] / task["inverse_unit"] + lattice.origin, atoms[: rows[-1], 3]])
-    inside = ((found[:, :3] >= lattice.origin - 11.0) & (found[:, :3] <= lattice.last + 11.0)).all(1)
+    actual = np.column_stack([atoms[: rows[-1], :3] / task["inverse_unit"] + lattice.origin, atoms[: rows[-1], 3]])
+    inside = ((actual[:, :3] >= lattice.origin - 11.0) & (actual[:, :3] <= lattice.last + 11.0)).all(1)
     images, which = cell.images_in_box(positions, lattice.origin - 11.0, lattice.last + 11.0)
     expected = np.column_stack([images, charges[which]])
 
@@ -149,7 +149,7 @@ def test_the_sort_finds_every_periodic_image_in_reach(parameters):
         return table[np.lexsort(np.round(table, 6).T)]
 
     assert len(images)
-    np.testing.assert_allclose(in_order(found[inside]), in_order(expected), atol=1e-9)
+    np.testing.assert_allclose(in_order(actual[inside]), in_order(expected), atol=1e-9)
 
 
 def test_the_software_root_is_good_to_a_millionth():
@@ -191,8 +191,8 @@ def test_verify_passes_on_the_cpu_and_fails_on_a_wrong_engine(monkeypatch, capsy
         assert any(row.startswith(f"{name}, the values on its page") for row in rows)
     for name in ("direct", "cutoff", "pme", "msm"):  # those of the historical plugin need a GPU
         for boundary in registry.get("method", name).boundaries:
-            found = [row for row in rows if row.startswith(f"{name}, {boundary}, single precision")]
-            assert len(found) == 2  # potential and field
+            results = [row for row in rows if row.startswith(f"{name}, {boundary}, single precision")]
+            assert len(results) == 2  # potential and field
     monkeypatch.setattr(engines, "get_engine", lambda name: Wrong())
     monkeypatch.setattr(methods, "get_engine", lambda name: Wrong())
     assert cli.main(["verify", "--engine", "cpu", "--points", "40", "--method", "cutoff", "--verbose"]) == 3

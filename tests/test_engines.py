@@ -194,8 +194,8 @@ def test_pairs_at_points_take_the_nearest_image(engine, cell, count):
             r2 = np.minimum(r2, ((d + np.array(step) @ cell.vectors) ** 2).sum(2))
     exact = (charges * bound(np.maximum(np.sqrt(r2), 0.01))).sum(1)
     nearest = np.empty(len(points))
-    found = sums.at_points(engine, points, positions, charges, bound, cell, nearest=nearest)
-    np.testing.assert_allclose(found, exact, rtol=1e-10, atol=1e-10)
+    actual = sums.at_points(engine, points, positions, charges, bound, cell, nearest=nearest)
+    np.testing.assert_allclose(actual, exact, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(nearest, np.sqrt(r2.min(1)), rtol=1e-10, atol=1e-10)
 
 
@@ -219,8 +219,8 @@ def test_points_see_all_images_in_reach_in_long_thin_cells(engine):
     exact = definition(points, positions, charges, bound, cell)
     closest = np.linalg.norm(cell.minimum_image((points[:, None] - positions).reshape(-1, 3)), axis=1).reshape(30, 200)
     for nearest in (None, np.empty(len(points))):
-        found = sums.at_points(engine, points, positions, charges, bound, cell, nearest=nearest)
-        np.testing.assert_allclose(found, exact, rtol=1e-9, atol=1e-12)
+        actual = sums.at_points(engine, points, positions, charges, bound, cell, nearest=nearest)
+        np.testing.assert_allclose(actual, exact, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(nearest, closest.min(1), rtol=1e-9)
     on_map = sums.cutoff(engine, Lattice(points[0], np.ones(3), (1, 1, 1)), positions, charges, bound, "double", cell)
     np.testing.assert_allclose(on_map[0, 0, 0], exact[0], rtol=1e-6)

@@ -63,9 +63,9 @@ def test_the_same_atoms_as_mdanalysis_finds_in_the_file(name: str, frames: str, 
     structure = read_structure(MDA / (frames or name), MDA / name if frames else None)
     empty = []
     for text in asked:
-        found = indices(structure, text)
-        assert_array_equal(found, universe.select_atoms(text).indices, err_msg=text)
-        empty += [text] * (not len(found))
+        result = indices(structure, text)
+        assert_array_equal(result, universe.select_atoms(text).indices, err_msg=text)
+        empty += [text] * (not len(result))
     assert len(empty) < len(asked) / 2, empty
 
 

@@ -57,8 +57,8 @@ def test_every_method_has_the_field_of_its_potential(method, boundary):
     grid = potential_map(structure, method=method, boundary=boundary, unit="V", tolerance=tolerance, lattice=lattice,
                          precision="double", field=True)
     slopes = np.array([edge[1, 1, 1] for edge in np.gradient(grid.values.astype(float), h)])
-    found = np.array([component.values[1, 1, 1] for component in grid.field])
-    np.testing.assert_allclose(found, -slopes, rtol=0, atol=2e-3 * np.abs(slopes).max())
+    result = np.array([component.values[1, 1, 1] for component in grid.field])
+    np.testing.assert_allclose(result, -slopes, rtol=0, atol=2e-3 * np.abs(slopes).max())
 
 
 class PlainPlan(Planned):
@@ -116,9 +116,9 @@ def test_errors_of_potential_and_field_are_kept_in_their_files(tmp_path):
                           engine="cpu")
     assert exact.provenance.error is exact.provenance.error_field is None
     away = cKDTree(structure.positions).query(grid.lattice.points())[0].reshape(grid.lattice.shape) > 2
-    found, expected = (np.stack([part.values for part in made.field]) for made in (grid, exact))
+    actual, expected = (np.stack([part.values for part in made.field]) for made in (grid, exact))
     for where, stated in ((np.ones_like(away), errors[2]), (away, errors[3])):
-        true = np.sqrt(np.mean((found - expected)[:, where] ** 2) / np.mean(expected[:, where] ** 2))
+        true = np.sqrt(np.mean((actual - expected)[:, where] ** 2) / np.mean(expected[:, where] ** 2))
         assert true == pytest.approx(stated, rel=0.5)
 
 

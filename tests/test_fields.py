@@ -57,16 +57,16 @@ def test_rock_salt_has_madelungs_constant_and_no_field():
     index = np.indices((4, 4, 4)).reshape(3, -1).T
     sign = (-1.0) ** index.sum(1)
     salt = charges_at(2.82 * index, sign, Cell.from_parameters(*[4 * 2.82] * 3))
-    found = field_at(salt, atoms(*range(64)))
-    np.testing.assert_allclose(found.potential[0, 0] * sign, -1.74756459463318 * C / 2.82, rtol=2e-5)
-    assert abs(found.field).max() < 1e-5 * C / 2.82
+    result = field_at(salt, atoms(*range(64)))
+    np.testing.assert_allclose(result.potential[0, 0] * sign, -1.74756459463318 * C / 2.82, rtol=2e-5)
+    assert abs(result.field).max() < 1e-5 * C / 2.82
 
 
 def test_one_ion_in_a_cell():
     ion = charges_at([[1.0, 2, 3]], [1.0], CUBE)
-    found = field_at(ion, atoms(0))
-    assert found.potential[0, 0, 0] == pytest.approx(-2.837297479 * C / 20, rel=1e-5)
-    np.testing.assert_allclose(found.field, 0, atol=5e-5)
+    result = field_at(ion, atoms(0))
+    assert result.potential[0, 0, 0] == pytest.approx(-2.837297479 * C / 20, rel=1e-5)
+    np.testing.assert_allclose(result.field, 0, atol=5e-5)
     near = field_at(ion, points([[2.0, 2, 3]]))
     np.testing.assert_allclose(near.field[0, 0, 0], C * ewald.with_field(
         np.array([[2.0, 2, 3]]), ion.positions, ion.charges, CUBE.vectors)[1:, 0], atol=5e-5)
@@ -79,14 +79,14 @@ def test_an_open_boundary_has_all_atoms(monkeypatch, count):
         pair_field=1.0 if count > 1000 else 0.0))
     structure = charges_at(positions, charges)
     expected = definition(positions[:20], positions, charges, range(20))
-    found = field_at(structure, atoms(*range(20)))
-    assert (found.error == 0) == (count < 1000)
+    actual = field_at(structure, atoms(*range(20)))
+    assert (actual.error == 0) == (count < 1000)
     error = 3e-5 if count > 1000 else 1e-9
-    np.testing.assert_allclose(found.potential[0, 0], C * expected[0], atol=error * 10)
-    np.testing.assert_allclose(found.field[0, 0], C * expected[1], atol=error * 20)
+    np.testing.assert_allclose(actual.potential[0, 0], C * expected[0], atol=error * 10)
+    np.testing.assert_allclose(actual.field[0, 0], C * expected[1], atol=error * 20)
     away = np.array([[50.0, 0, 0], [-5, 40, 3]])
-    found = field_at(structure, points(away))
-    np.testing.assert_allclose(found.field[0, 0], C * definition(away, positions, charges)[1], atol=error * 20)
+    actual = field_at(structure, points(away))
+    np.testing.assert_allclose(actual.field[0, 0], C * definition(away, positions, charges)[1], atol=error * 20)
 
 
 @pytest.mark.parametrize("cell", [pytest.param(Cell.from_parameters(24, 31, 37), marks=pytest.mark.slow), SLANTED])
@@ -95,20 +95,20 @@ def test_a_periodic_cell_is_ewalds_sum(cell):
     positions, charges = rng.uniform(-1, 2, (30, 3)) @ cell.vectors, rng.normal(0.1, 0.5, 30)
     structure = charges_at(positions, charges, cell)
     places = rng.uniform(-1, 2, (10, 3)) @ cell.vectors
-    found, expected = field_at(structure, points(places)), ewald.with_field(places, positions, charges, cell.vectors)
-    np.testing.assert_allclose(found.potential[0, 0], C * expected[0], atol=1e-4)
-    np.testing.assert_allclose(found.field[0, 0].T, C * expected[1:], atol=3e-4)
-    assert np.std(found.field[0, 0].T - C * expected[1:]) < 2 * found.error
+    actual, expected = field_at(structure, points(places)), ewald.with_field(places, positions, charges, cell.vectors)
+    np.testing.assert_allclose(actual.potential[0, 0], C * expected[0], atol=1e-4)
+    np.testing.assert_allclose(actual.field[0, 0].T, C * expected[1:], atol=3e-4)
+    assert np.std(actual.field[0, 0].T - C * expected[1:]) < 2 * actual.error
     # at an atom: all others, and its own images
     groups = {"a": np.arange(30) < 10, "b": (np.arange(30) > 5) & (np.arange(30) < 20)}
-    found = field_at(structure, atoms(7, 15), sources=groups)
+    actual = field_at(structure, atoms(7, 15), sources=groups)
     for n, row in enumerate((7, 15)):
         others = np.arange(30) != row
         _, *field = ewald.with_field(positions[row : row + 1], positions[others], charges[others], cell.vectors)
-        np.testing.assert_allclose(found.field[0, 0, n], C * np.ravel(field), atol=3e-4)
-    assert found.names == ["total", "a", "b", "rest"]
+        np.testing.assert_allclose(actual.field[0, 0, n], C * np.ravel(field), atol=3e-4)
+    assert actual.names == ["total", "a", "b", "rest"]
     overlap = field_at(structure, atoms(7, 15), sources={"both": groups["a"] & groups["b"]})
-    for values, of_both in ((found.field, overlap.field), (found.potential, overlap.potential)):
+    for values, of_both in ((actual.field, overlap.field), (actual.potential, overlap.potential)):
         np.testing.assert_allclose(values[0, 0], values[0, 1:].sum(0) - of_both[0, 1], atol=1e-10)
 
 
@@ -117,8 +117,8 @@ def test_the_field_is_the_slope_of_the_potential():
     place = np.array([[7.3, 8.1, 6.6]])
     step = 1e-4 * np.concatenate([np.eye(3), -np.eye(3)])
     near = full_potential(place + step, box.positions, box.charges, box.cell, get_engine("cpu")).reshape(2, 3)
-    found = field_at(box, points(place))
-    np.testing.assert_allclose(found.field[0, 0, 0], -C * (near[0] - near[1]) / 2e-4, atol=1e-3)
+    result = field_at(box, points(place))
+    np.testing.assert_allclose(result.field[0, 0, 0], -C * (near[0] - near[1]) / 2e-4, atol=1e-3)
 
 
 def test_a_test_charge_is_pushed_as_openmm_pushes_it():
@@ -146,10 +146,10 @@ def test_water_feels_the_field_of_charged_sheets():
     both = charges_at(np.concatenate([box.positions + np.array([0, 0, 18]), sheets.positions]),
                       np.concatenate([box.charges, sheets.charges]), sheets.cell)
     of_sheets = np.arange(len(both)) >= len(box)
-    found = field_at(both, atoms(*range(0, len(box), 60)), sources={"water": ~of_sheets, "sheets": of_sheets},
+    actual = field_at(both, atoms(*range(0, len(box), 60)), sources={"water": ~of_sheets, "sheets": of_sheets},
                      boundary="periodic")
     expected = [0, 0, 4 * np.pi * C * 2 / 24**2 * (1 - 50 / 60)]
-    np.testing.assert_allclose(found.field[0, 2], np.broadcast_to(expected, found.field[0, 2].shape), atol=2e-4)
+    np.testing.assert_allclose(actual.field[0, 2], np.broadcast_to(expected, actual.field[0, 2].shape), atol=2e-4)
 
 
 def peptide():
@@ -170,18 +170,18 @@ def test_what_a_place_does_not_feel():
     for exclude, own in rows.items():
         others = np.delete(np.arange(9), list(own))
         expected = definition(structure.positions[2:3], structure.positions[others], structure.charges[others])
-        found = field_at(structure, atoms(2), exclude=exclude)
-        np.testing.assert_allclose(found.field[0, 0, 0], C * expected[1][0], atol=1e-9)
-        np.testing.assert_allclose(found.potential[0, 0, 0], C * expected[0][0], atol=1e-9)
+        actual = field_at(structure, atoms(2), exclude=exclude)
+        np.testing.assert_allclose(actual.field[0, 0, 0], C * expected[1][0], atol=1e-9)
+        np.testing.assert_allclose(actual.potential[0, 0, 0], C * expected[0][0], atol=1e-9)
     # in a cell the images of what is left out stay
     periodic = replace(structure, cell=CUBE)
     left_out = np.arange(9) >= 4
-    found = field_at(periodic, atoms(2), exclude="residue", sources={"own": ~left_out})
+    actual = field_at(periodic, atoms(2), exclude="residue", sources={"own": ~left_out})
     inside, image = (ewald.with_field(structure.positions[2:3], structure.positions[rows], structure.charges[rows],
                                       CUBE.vectors)[1:, 0] for rows in (left_out, [0, 1, 3]))
     near = definition(structure.positions[2:3], structure.positions[[0, 1, 3]], structure.charges[[0, 1, 3]])[1][0]
-    np.testing.assert_allclose(found.field[0, 0, 0], C * (inside + image - near), atol=5e-4)
-    np.testing.assert_allclose(found.field[0, 1, 0], C * (image - near), atol=5e-4)
+    np.testing.assert_allclose(actual.field[0, 0, 0], C * (inside + image - near), atol=5e-4)
+    np.testing.assert_allclose(actual.field[0, 1, 0], C * (image - near), atol=5e-4)
     with pytest.raises(UsageError, match="needs bonds"):
         field_at(replace(structure, topology=None), atoms(2), exclude="molecule")
 
@@ -189,21 +189,21 @@ def test_what_a_place_does_not_feel():
 def test_along_bonds():
     structure = peptide()
     carbons, oxygens = structure.atom_names == "C", structure.atom_names == "O"
-    for one in (structure, replace(structure, topology=None)):
-        np.testing.assert_array_equal(bonds_between(one, carbons, oxygens), [[2, 3], [6, 7]])
+    for item in (structure, replace(structure, topology=None)):
+        np.testing.assert_array_equal(bonds_between(item, carbons, oxygens), [[2, 3], [6, 7]])
     np.testing.assert_array_equal(bonds_between(structure, oxygens, carbons), [[3, 2], [7, 6]])
     places = Places.bonds(bonds_between(structure, carbons, oxygens), ["1", "2"])
-    found = field_at(structure, places, exclude="residue")
+    actual = field_at(structure, places, exclude="residue")
     middle = structure.positions[[2, 3]].mean(0)
     along = structure.positions[3] - structure.positions[2]
     expected = definition(middle[None], structure.positions[4:], structure.charges[4:])[1][0]
-    assert found.along[0, 0, 0] == pytest.approx(C * expected @ along / np.linalg.norm(along), abs=1e-9)
+    assert actual.along[0, 0, 0] == pytest.approx(C * expected @ along / np.linalg.norm(along), abs=1e-9)
     # through the side of a cell, the other way round
     shifted = structure.positions.copy()
     shifted[3] += CUBE.vectors[0]
-    one, other = (field_at(replace(structure, positions=p, cell=CUBE), places, exclude="residue").along
+    item, other = (field_at(replace(structure, positions=p, cell=CUBE), places, exclude="residue").along
                   for p in (structure.positions, shifted))
-    np.testing.assert_allclose(one, other, atol=1e-9)
+    np.testing.assert_allclose(item, other, atol=1e-9)
     with pytest.raises(UsageError, match="no atom of the first"):
         bonds_between(structure, structure.atom_names == "CA", oxygens)
     with pytest.raises(UsageError, match="as many atoms in each residue"):
@@ -235,18 +235,18 @@ def test_frames_of_cells_that_change(tmp_path):
     made = [(fraction @ cell.vectors, cell) for n in range(3)
             for cell in [Cell.from_parameters(20 + n, 21, 22, 90, 90, 90 + n)]]
     structure = charges_at(made[0][0], charges, made[0][1])
-    found = field_at(structure, atoms(0, 1), write(tmp_path / "frames.dcd", made))
-    assert found.frames.tolist() == [0, 1, 2]
+    result = field_at(structure, atoms(0, 1), write(tmp_path / "frames.dcd", made))
+    assert result.frames.tolist() == [0, 1, 2]
     frames = CellFrames.of(structure, Trajectory(tmp_path / "frames.dcd", 50), "auto")
     work = fields.Fields(frames, charges, atoms(0, 1),
                          [np.arange(50)], np.ones((1, 1), bool), np.array([[0, 0], [1, 1]]),
                          plan_points(request_at(made[0][0][:2], made[0][0], charges, made[0][1], tolerance=1e-5,
                                                 field=True).with_error(1e-6), get_engine("cpu")))
     elsewhere = pickle.loads(pickle.dumps(work)).block(range(1, 3))  # as another process does it
-    np.testing.assert_array_equal(C * elsewhere["values"][..., 1:], found.field[1:])
+    np.testing.assert_array_equal(C * elsewhere["values"][..., 1:], result.field[1:])
     for n, (positions, cell) in enumerate(made):
         alone = field_at(charges_at(positions, charges, cell), atoms(0, 1))
-        np.testing.assert_allclose(found.field[n], alone.field[0], atol=1e-3)
+        np.testing.assert_allclose(result.field[n], alone.field[0], atol=1e-3)
 
 
 def test_files_of_points(tmp_path):

@@ -121,9 +121,9 @@ def test_contours_leave_single_atoms_out():
     values = grid.values.copy()
     values[30, 20] = 40
     spiked = grid.with_values(values)
-    for one in (grid, spiked):
+    for item in (grid, spiked):
         ax = axes()
-        slices.draw_slice(ax, one, Plane.parse("z=0.5"), value_range=(-5, 5), contours=4)
+        slices.draw_slice(ax, item, Plane.parse("z=0.5"), value_range=(-5, 5), contours=4)
         (contours,) = [artist for artist in ax.collections if isinstance(artist, ContourSet)]
         pieces = [piece for path in contours.get_paths() for piece in path.to_polygons(closed_only=False)]
         assert not any(np.ptp(piece, axis=0).max() < 2 for piece in pieces)

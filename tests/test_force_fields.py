@@ -44,12 +44,12 @@ LAST = {
     ids=["isoleucine", "uridine", "first glycine", "last glycine"],
 )
 def test_conventions_of_names(residues: tuple[str, ...], names: dict[str, str], force_field: str) -> None:
-    found = [
+    results = [
         templates.library(force_field).match(residue, atoms.split()) for residue in residues for atoms in names.values()
     ]
-    assert all(isinstance(match, templates.Match) for match in found)
-    assert len({(match.label, match.charges) for match in found}) == 1
-    assert {match.own_names for match in found} == {True, False}
+    assert all(isinstance(match, templates.Match) for match in results)
+    assert len({(match.label, match.charges) for match in results}) == 1
+    assert {match.own_names for match in results} == {True, False}
 
 
 ALANINE = "N H CA HA CB HB1 HB2 HB3 C O"

@@ -38,8 +38,8 @@ def write(path, positions, cell=CELL, dt=2.0, cells=None):
                 step = universe.trajectory.ts
                 step.positions, step.frame, step.time, step.dt = frame, number, number * dt, dt
                 step.data.update(step=number, time=number * dt)
-                found = cell if cells is None else cells[number]
-                step.dimensions = None if found is None else found.parameters
+                result = cell if cells is None else cells[number]
+                step.dimensions = None if result is None else result.parameters
                 writer.write(universe.atoms)
     return path
 
@@ -59,10 +59,10 @@ def test_frames_of_every_format(tmp_path, suffix):
     trajectory = pickle.loads(pickle.dumps(Trajectory(path, positions.shape[1])))
     numbers = trajectory.numbers()
     assert numbers == range(len(positions))
-    found = [frame for start in (0, 3) for frame in trajectory.part(numbers[start : start + 3])]
-    found += list(trajectory.part(numbers[-1:]))
-    assert [frame.number for frame in found] == [*numbers[:6], numbers[-1]]
-    for frame in found:
+    results = [frame for start in (0, 3) for frame in trajectory.part(numbers[start : start + 3])]
+    results += list(trajectory.part(numbers[-1:]))
+    assert [frame.number for frame in results] == [*numbers[:6], numbers[-1]]
+    for frame in results:
         assert frame.positions.dtype == np.float64
         np.testing.assert_allclose(frame.positions, positions[frame.number], atol=2e-3)
         if suffix not in ("pdb", "h5md"):
@@ -82,9 +82,9 @@ def test_a_dcd_is_read_as_mdanalysis_reads_it(name):
         with MDA.coordinates.DCD.DCDReader(path) as reader:
             steps = [(step.positions.copy(), step.dimensions, step.time) for step in reader][::4]
             known = reader.dt > 0
-    found = list(Trajectory(path, len(steps[0][0]), slice(None, None, 4), single=True))
-    assert len(found) == len(steps)
-    for frame, (positions, dimensions, time) in zip(found, steps, strict=True):
+    results = list(Trajectory(path, len(steps[0][0]), slice(None, None, 4), single=True))
+    assert len(results) == len(steps)
+    for frame, (positions, dimensions, time) in zip(results, steps, strict=True):
         np.testing.assert_array_equal(frame.positions, positions)
         assert frame.time == (pytest.approx(time, rel=1e-6, abs=1e-6) if known else None)
         if dimensions is None:
@@ -125,15 +125,15 @@ def test_the_compiled_check_of_packed_frames_is_the_same(tmp_path):
         bits = np.unpackbits(np.frombuffer(data, np.uint8))
         bits[rng.integers(8 * 92, len(bits) - 64, flips)] ^= 1
         path.write_bytes(np.packbits(bits).tobytes())
-        found = []
+        results = []
         for often in (False, True):
             try:
                 with open(path, "rb") as file:
-                    found.append(xdr.check_packed(path, file, 0, 47681, often))
+                    results.append(xdr.check_packed(path, file, 0, 47681, often))
             except InputError as error:
-                found.append(str(error))
-        assert found[0] == found[1]
-        refused.append(found[0] is not None)
+                results.append(str(error))
+        assert results[0] == results[1]
+        refused.append(results[0] is not None)
     assert not refused[0]
     assert 0 < sum(refused) < 30
 
@@ -186,21 +186,21 @@ def test_what_goes_wrong_ahead_is_told_where_frames_are_taken():
 @pytest.mark.parametrize(("text", "frames"), [
     ("2:8:3", [2, 5]), ("7:", [7, 8, 9]), ("-2:", [8, 9]), ("4", [4]), ("-1", [9]), ("::4", [0, 4, 8])])
 def test_frames_are_those_of_a_slice(text, frames):
-    found = list(Trajectory(FILES / "adk_oplsaa.xtc", 47681, parse_frames(text)))
-    assert [frame.number for frame in found] == frames
-    assert {frame.total for frame in found} == {len(frames)}
+    results = list(Trajectory(FILES / "adk_oplsaa.xtc", 47681, parse_frames(text)))
+    assert [frame.number for frame in results] == frames
+    assert {frame.total for frame in results} == {len(frames)}
     positions, cell = read_frame(FILES / "adk_oplsaa.xtc", 47681, frames[-1])
-    np.testing.assert_array_equal(found[-1].positions, positions)
-    np.testing.assert_array_equal(found[-1].cell.vectors, cell.vectors)
+    np.testing.assert_array_equal(results[-1].positions, positions)
+    np.testing.assert_array_equal(results[-1].cell.vectors, cell.vectors)
 
 
 @pytest.mark.parametrize(("name", "atoms", "count"), [
     ("adk_oplsaa.trr", 47681, 10), ("adk_dims.dcd", 3341, 98), ("Amber/tz2.truncoct.nc", 5827, 10),
     ("nmr_neopetrosiamide.pdb", 392, 24)])
 def test_formats_of_frames(name, atoms, count):
-    found = list(Trajectory(FILES / name, atoms, slice(None, None, 3)))
-    assert len(found) == -(-count // 3)
-    assert all(frame.positions.shape == (atoms, 3) for frame in found)
+    results = list(Trajectory(FILES / name, atoms, slice(None, None, 3)))
+    assert len(results) == -(-count // 3)
+    assert all(frame.positions.shape == (atoms, 3) for frame in results)
 
 
 def test_frames_that_are_not_there(tmp_path):

@@ -65,9 +65,9 @@ def test_includes_are_found_by_gmxlib_and_beside_the_file(library: Path, tmp_pat
                                                           monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "system.top"
     path.write_text(TOP)
-    found = read_topology(path)
-    assert found.atom_names.tolist() == ["OW", "HW1", "HW2"] * 2
-    assert_allclose(found.charges, [-0.8, 0.4, 0.4] * 2, rtol=1e-7)
+    result = read_topology(path)
+    assert result.atom_names.tolist() == ["OW", "HW1", "HW2"] * 2
+    assert_allclose(result.charges, [-0.8, 0.4, 0.4] * 2, rtol=1e-7)
     assert gromacs_folder.folders()[0] == library.parent
 
     path.write_text(f"#define FLEXIBLE\n{TOP}")
@@ -103,7 +103,7 @@ def test_force_field_of_an_installed_gromacs(tmp_path: Path) -> None:
     path = tmp_path / "system.top"
     path.write_text('#include "amber99sb-ildn.ff/forcefield.itp"\n#include "amber99sb-ildn.ff/tip3p.itp"\n'
                     '#include "amber99sb-ildn.ff/ions.itp"\n[ system ]\nsalt\n[ molecules ]\nSOL 2\nNA 1\nCL 1\n')
-    found = fill(read_topology(path))
-    assert found.elements[-2:].tolist() == ["Na", "Cl"]
-    assert_allclose(found.charges, [-0.834, 0.417, 0.417] * 2 + [1, -1], rtol=1e-7)
-    assert found.topology.types[-2:].tolist() == ["Na", "Cl"]
+    result = fill(read_topology(path))
+    assert result.elements[-2:].tolist() == ["Na", "Cl"]
+    assert_allclose(result.charges, [-0.834, 0.417, 0.417] * 2 + [1, -1], rtol=1e-7)
+    assert result.topology.types[-2:].tolist() == ["Na", "Cl"]

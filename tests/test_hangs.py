@@ -44,9 +44,9 @@ def test_the_potential_in_a_very_flat_cell():
     names = np.array(["NA", "CL"])
     ions = Structure(positions, names, names, np.array([1, 2]), np.array([0, 1]), charges=charges, cell=Cell(vectors))
     points = np.random.default_rng(1).uniform(0, 1, (12, 3)) @ vectors
-    found = potential_at(ions, points, method="pme", unit="V")
+    actual = potential_at(ions, points, method="pme", unit="V")
     expected = coulomb_constant("V", 298.15, 1.0) * with_field(points, positions, charges, vectors)[0]
-    assert relative_rms(found, expected) < 1e-4
+    assert relative_rms(actual, expected) < 1e-4
 
 
 def test_a_cell_that_is_too_flat_for_a_mesh_is_refused():

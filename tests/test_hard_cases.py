@@ -26,16 +26,16 @@ def errors(structure, lattice, exact, **options):
     away = nearest > 2
     if 4 * away.sum() < POINTS:
         away = nearest >= np.sort(nearest)[-POINTS // 4]
-    found = np.array([grid.values, *(part.values for part in grid.field or ())])[:, *indices.T]
+    actual = np.array([grid.values, *(part.values for part in grid.field or ())])[:, *indices.T]
 
     def relative(rows, where):
-        difference = (found - expected)[rows][:, where]
+        difference = (actual - expected)[rows][:, where]
         return np.sqrt((difference**2).sum() / (expected[rows][:, where] ** 2).sum())
 
     everywhere = np.ones(POINTS, bool)
     # at the edge of the soft core the field jumps
     result = {"everywhere": relative([0], everywhere), "away": relative([0], away)}
-    if len(found) > 1:
+    if len(actual) > 1:
         result |= {"field": relative([1, 2, 3], abs(nearest - 0.01) > 1e-3), "field away": relative([1, 2, 3], away)}
     return grid, result
 
@@ -66,12 +66,12 @@ def test_oxygens_on_points_of_the_lattice(lattice_water, method, tolerance, fiel
     lattice = Lattice(np.zeros(3), np.full(3, 0.4), (64, 64, 64))
     exact = open_sum(lattice_water, field)
     options = {"method": method, "tolerance": tolerance, "boundary": "open", "field": field}
-    grid, found = errors(lattice_water, lattice, exact, **options)
-    assert found["everywhere"] < 0.2 * found["away"]  # the map's rms is that of its oxygens
-    assert max(found.values()) <= 1.1 * tolerance, found
-    assert grid.provenance.error_away == pytest.approx(found["away"], rel=0.4)
+    grid, result = errors(lattice_water, lattice, exact, **options)
+    assert result["everywhere"] < 0.2 * result["away"]  # the map's rms is that of its oxygens
+    assert max(result.values()) <= 1.1 * tolerance, result
+    assert grid.provenance.error_away == pytest.approx(result["away"], rel=0.4)
     if field:
-        assert grid.provenance.error_field_away == pytest.approx(found["field away"], rel=0.4)
+        assert grid.provenance.error_field_away == pytest.approx(result["field away"], rel=0.4)
 
 
 @pytest.mark.slow
@@ -83,9 +83,9 @@ def test_a_truncated_octahedron(method):
     inside = ((fraction >= 0) & (fraction < 1)).all(1)
     structure = charges_at(waters[inside].reshape(-1, 3), charges[inside].ravel(), Cell(vectors))
     lattice = Lattice(np.full(3, 1.3), np.full(3, 0.6), (30, 35, 32))
-    _, found = errors(structure, lattice, lambda points: ewald.potential(
+    _, result = errors(structure, lattice, lambda points: ewald.potential(
         points, structure.positions, structure.known_charges, vectors), method=method, tolerance=1e-2)
-    assert max(found.values()) <= 1.1e-2, found
+    assert max(result.values()) <= 1.1e-2, result
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -51,10 +51,10 @@ def test_auto_takes_todays_kernels(precision, edge, periodic):
     for ours, bound in (("direct", registry.get("interaction", "coulomb").bind()), ("cutoff", shifted(12.0))):
         for name in METHODS[ours]:
             method = registry.get("method", name)
-            wanted = request(method, bound, lattice, precision, cell, positions, charges)
-            if method.refusal(wanted) is None:
-                least = registry.get("method", ours).estimate(wanted, cuda).seconds
-                assert least < method.estimate(wanted, cuda).seconds < 20 * least + 10
+            expected = request(method, bound, lattice, precision, cell, positions, charges)
+            if method.refusal(expected) is None:
+                least = registry.get("method", ours).estimate(expected, cuda).seconds
+                assert least < method.estimate(expected, cuda).seconds < 20 * least + 10
 
 
 def test_plans_pickle_and_say_what_they_are():

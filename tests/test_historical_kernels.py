@@ -35,7 +35,7 @@ def test_direct_sums_compile(variant, tmp_path):
 def test_cutoff_sums_compile(bound, compensated, tmp_path):
     macros = {"REAL": "float", "COMPENSATED": compensated, "CAPACITY": bins.CAPACITY, "LISTED": cutoff.LISTED}
     task = cutoff.LIST_TASK
-    same = "".join(f"static_assert({found} == {wanted});\n" for found, wanted in (
+    same = "".join(f"static_assert({actual} == {expected});\n" for actual, expected in (
         ("sizeof(ListTask)", task.itemsize),
         *((f"__builtin_offsetof(ListTask, {name})", task.fields[name][1]) for name in task.names)))
     for turn, (name, layout) in enumerate((("largebin", ""), ("smallbin", same))):
@@ -58,7 +58,7 @@ def test_a_line_of_a_kernel_elsewhere_is_named_by_its_file_alone():
 
 def test_one_module_imports_pycuda():
     root = Path(__file__).parent.parent
-    found = set()
+    result = set()
     for path in [*(root / "vmdpotential").rglob("*.py"), *(root / "plugins").rglob("*.py")]:
         text = path.read_text()
         for node in ast.walk(ast.parse(text)) if "pycuda" in text else ():
@@ -68,8 +68,8 @@ def test_one_module_imports_pycuda():
                 if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) in (
                     "import_module", "__import__") else []
             if any(name.partition(".")[0] == "pycuda" for name in names):
-                found.add(str(path.relative_to(root)))
-    assert found == {"vmdpotential/engines/cuda/device.py"}
+                result.add(str(path.relative_to(root)))
+    assert result == {"vmdpotential/engines/cuda/device.py"}
 
 
 HOST = r"""

@@ -149,8 +149,8 @@ def test_psf_cut_anywhere_is_an_error_or_complete(tmp_path: Path) -> None:
     for stop in range(0, len(data), 97):
         path.write_bytes(data[:stop])
         try:
-            found = psf.read_psf(path)
+            result = psf.read_psf(path)
         except InputError:
             continue
         # cut between sections, or inside a number of the last one it has
-        assert len(found) == len(whole)
+        assert len(result) == len(whole)

@@ -320,13 +320,13 @@ def test_files_are_read_by_mdanalysis_and_parmed(system, tmp_path, request):
     # every bonded term of the kept atoms is there, in other words: those of the waters are not
     rows = {tuple(p): i for i, p in enumerate(before.positions.tolist())}
     removed = np.setdiff1d(np.arange(len(before)), [rows[tuple(p)] for p in after.positions[:-count].tolist()])
-    for name, found in (("bonds", psf.bonds), ("angles", psf.angles)):
+    for name, actual in (("bonds", psf.bonds), ("angles", psf.angles)):
         terms = getattr(before.topology, name)
         expected = (~np.isin(terms, removed).any(1)).sum()
         waters = np.isin(before.residue_names, list(WATERS))
         if name == "angles" and not waters[terms].any():  # rigid ones get an angle each
             expected += (np.isin(after.residue_names, list(WATERS)) & (after.elements == "O")).sum()
-        assert len(found) == expected
+        assert len(actual) == expected
     assert all(len(psf.atoms[-i].bonds) == 0 for i in range(1, count + 1))
 
     cif = read_structure(files[2])

@@ -53,8 +53,8 @@ def test_dry_run_says_where_and_writes_nothing(capsys, tmp_path, monkeypatch):
 def test_wrong_usage_is_one_line_and_writes_nothing(options, code, message, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("there.pdb").write_text("mine\n")
-    found, out, error = shell(capsys, "ionize", *DHFR, *options)
-    assert (found, out) == (code, "")
+    result, out, error = shell(capsys, "ionize", *DHFR, *options)
+    assert (result, out) == (code, "")
     assert message in error
     assert error.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["there.pdb"]

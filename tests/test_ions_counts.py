@@ -70,11 +70,11 @@ def test_odd_charge_with_divalent_ions_only_is_refused():
 def test_sltcap_is_the_donnan_equilibrium(charge):
     waters, concentration = 20000, 0.1
     pairs = waters * concentration / water_molarity()
-    found = numbers(charge, waters, SOD, CLA, concentration=concentration, method="sltcap")
-    assert found["SOD"] - found["CLA"] == -charge
+    result = numbers(charge, waters, SOD, CLA, concentration=concentration, method="sltcap")
+    assert result["SOD"] - result["CLA"] == -charge
     # closed form: the product of the concentrations equals that of the bulk, N+ N- = N0^2
     ideal = math.sqrt(pairs**2 + charge**2 / 4) - abs(charge) / 2
-    assert abs(min(found.values()) - ideal) <= 0.5
+    assert abs(min(result.values()) - ideal) <= 0.5
 
 
 def test_sltcap_by_hand():

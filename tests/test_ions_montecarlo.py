@@ -73,20 +73,20 @@ def test_arrangements_have_their_boltzmann_factors(species):
     start = next(iter(weights))
     run = metropolis(sites, fixed, start, species, apart, barred, plain)
     generator = np.random.default_rng(11)
-    found = Counter()
+    actual = Counter()
     samples, between = 2000, 2
     for _ in range(samples):
         for _ in range(between):
             run.sweep(generator)
-        found[tuple(run.placed.tolist())] += 1
-    assert set(found) <= set(weights)
+        actual[tuple(run.placed.tolist())] += 1
+    assert set(actual) <= set(weights)
     assert len(weights) > 10
     total = sum(weights.values())
     # arrangements with few samples expected count as one
     expected = {places: samples * weight / total for places, weight in weights.items()}
     common = [places for places in weights if expected[places] >= 5]
-    rest = samples - sum(expected[places] for places in common), samples - sum(found[places] for places in common)
-    square = sum((found[p] - expected[p]) ** 2 / expected[p] for p in common)
+    rest = samples - sum(expected[places] for places in common), samples - sum(actual[places] for places in common)
+    square = sum((actual[p] - expected[p]) ** 2 / expected[p] for p in common)
     square += (rest[1] - rest[0]) ** 2 / rest[0] if rest[0] >= 5 else 0.0
     assert square < chi2.isf(1e-4, len(common))
     assert run.energy == pytest.approx(-math.log(weights[tuple(run.placed.tolist())]), abs=1e-9)
@@ -106,16 +106,16 @@ def test_an_ion_near_a_charged_wall_is_found_by_exp_of_its_energy():
     assert len(candidates.sites) == len(sites)
     run = Metropolis(candidates.free, np.array([3]), [SOD], np.zeros(1, int), FACTOR)
     generator = np.random.default_rng(2)
-    found = Counter()
+    actual = Counter()
     samples = 4000
     for _ in range(samples):
         run.sweep(generator)
         run.sweep(generator)
-        found[int(run.placed[0])] += 1
+        actual[int(run.placed[0])] += 1
     energy = FACTOR * ewald.potential(sites, wall, charges, cell.vectors)
     expected = np.exp(-energy) / np.exp(-energy).sum() * samples
     assert expected.max() > 3 * expected.min() > 15  # it is attracted, and no site is without samples
-    square = sum((found[n] - expected[n]) ** 2 / expected[n] for n in range(len(sites)))
+    square = sum((actual[n] - expected[n]) ** 2 / expected[n] for n in range(len(sites)))
     assert square < chi2.isf(1e-4, len(sites) - 1)
 
 

@@ -44,8 +44,8 @@ def test_one_salt_is_the_salt_of_two_ions(charge):
     for cation, anion in ((SOD, CLA), (MG, CLA)):
         for there in ([], [(cation, 3), (anion, 5)]):
             one = [Salt("", cation, anion, 1.0)]
-            found = mixture(charge, one, cation, anion, existing=there)
-            assert found.added == plan_counts(charge, 10000, cation, anion, concentration=0.15, existing=there).added
+            result = mixture(charge, one, cation, anion, existing=there)
+            assert result.added == plan_counts(charge, 10000, cation, anion, concentration=0.15, existing=there).added
 
 
 def test_ions_that_are_there_count_kind_by_kind_and_the_sum_is_always_neutral():
@@ -55,20 +55,20 @@ def test_ions_that_are_there_count_kind_by_kind_and_the_sum_is_always_neutral():
     for charge in range(-20, 21, 5):
         for there in ([(POT, 40)], [(MG, 9), (CLA, 60)], [(Species("ZN2", 2), 3)], [(SOD, 2), (SOD, 3)]):
             for neutralize in (True, False):
-                found = mixture(charge, existing=there, neutralize=neutralize)
-                assert found.added_charge == (-charge if neutralize else 0)
-                assert all(number > 0 for _, number in found.added)
+                result = mixture(charge, existing=there, neutralize=neutralize)
+                assert result.added_charge == (-charge if neutralize else 0)
+                assert all(number > 0 for _, number in result.added)
 
 
 @pytest.mark.parametrize("method", ["sltcap", "split"])
 def test_methods_of_monovalent_salt_divide_each_sign(method):
     two = [Salt("NaCl", SOD, CLA, 0.75), Salt("KCl", POT, CLA, 0.25)]
-    found = mixture(-8, two, method=method)
+    result = mixture(-8, two, method=method)
     single = plan_counts(-8, 10000, SOD, CLA, concentration=0.15, method=method)
     total = numbers(single)
-    assert numbers(found)["CLA"] == total["CLA"]
-    assert numbers(found)["SOD"] + numbers(found)["POT"] == total["SOD"]
-    assert abs(numbers(found)["SOD"] - 0.75 * total["SOD"]) < 1
+    assert numbers(result)["CLA"] == total["CLA"]
+    assert numbers(result)["SOD"] + numbers(result)["POT"] == total["SOD"]
+    assert abs(numbers(result)["SOD"] - 0.75 * total["SOD"]) < 1
     with pytest.raises(UsageError, match="monovalent"):
         mixture(-8, method=method)
 

@@ -91,8 +91,8 @@ def test_energies_are_sums_over_all_atoms(placement):
     assert placement.dielectric == (78.5 if placement.site == "monte-carlo" else 1)
     charged = before.positions[solute], before.charges[solute]
     for n, (positions, charges, ion) in enumerate(atoms_of(placement)):
-        found = factor * charges @ ewald.potential(positions, *charged, before.cell.vectors)
-        assert ion.energy_kt == pytest.approx(found, abs=2e-3)
+        result = factor * charges @ ewald.potential(positions, *charged, before.cell.vectors)
+        assert ion.energy_kt == pytest.approx(result, abs=2e-3)
         charged = np.concatenate([charged[0], positions]), np.concatenate([charged[1], charges])
         if n == 5:
             break
@@ -150,11 +150,11 @@ def test_files_hold_the_ions_or_say_why_not(tmp_path):
     outputs = [tmp_path / "out.pdb", tmp_path / "out.cif", tmp_path / "out.pqr"]
     after = command(output=outputs, **options).objects["structure"]
     for path in outputs:
-        found = read_structure(path)
-        np.testing.assert_allclose(found.positions, after.positions, atol=6e-4)
-        assert found.residue_names[-45:].tolist() == after.residue_names[-45:].tolist()
-        assert found.residue_names[-45:].tolist() == ["SO4"] * 10 + ["NH4"] * 35
-        assert found.elements[-45:].tolist() == (["S"] + ["O"] * 4) * 2 + (["N"] + ["H"] * 4) * 7
+        result = read_structure(path)
+        np.testing.assert_allclose(result.positions, after.positions, atol=6e-4)
+        assert result.residue_names[-45:].tolist() == after.residue_names[-45:].tolist()
+        assert result.residue_names[-45:].tolist() == ["SO4"] * 10 + ["NH4"] * 35
+        assert result.elements[-45:].tolist() == (["S"] + ["O"] * 4) * 2 + (["N"] + ["H"] * 4) * 7
     assert read_structure(outputs[2]).net_charge == pytest.approx(0, abs=1e-3)
     with pytest.raises(UsageError, match=r"ion_template=SO4: its file states no bonds"):
         command(output=[tmp_path / "out.psf"], **options)

@@ -166,9 +166,9 @@ def test_a_folder_that_others_reach_is_refused(mode, owner, part, place, monkeyp
     elif owner:
         monkeypatch.setattr(os, "geteuid", lambda: owner)
     cache.write("planted", b"code", "cuda")
-    found = cache.folder("cuda")
-    assert place not in found.parents
-    assert stat.S_IMODE(found.stat().st_mode) == 0o700
+    result = cache.folder("cuda")
+    assert place not in result.parents
+    assert stat.S_IMODE(result.stat().st_mode) == 0o700
     assert [record.getMessage() for record in caplog.records] == [
         f"vmdpotential: {place / part} {'belongs to another user' if owner else 'can be written by others'}"
         f"{'' if owner else ' (chmod go-w)'}: kernels are compiled anew in every run"]
@@ -180,18 +180,18 @@ def test_folders_are_made_for_the_user_alone(place):
     place.parent.chmod(0o1777)
     mask = os.umask(0)
     try:
-        found = cache.folder("cuda")
+        result = cache.folder("cuda")
     finally:
         os.umask(mask)
-    assert found == place / "kernels" / "cuda"
-    assert {stat.S_IMODE(path.stat().st_mode) for path in (place, place / "kernels", found)} == {0o700}
+    assert result == place / "kernels" / "cuda"
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (place, place / "kernels", result)} == {0o700}
 
 
 def test_a_cache_that_cannot_be_written_is_replaced(place):
     place.write_text("a file in its place")
-    found = cache.folder()
-    assert found.is_dir()
-    assert place not in found.parents
+    result = cache.folder()
+    assert result.is_dir()
+    assert place not in result.parents
     cache.write("entry", b"content")
     assert cache.read("entry") == b"content"
 
@@ -220,9 +220,9 @@ def test_what_is_compiled_calls_the_functions_that_are_kept_with_it():
     kernel = build.load("mesh_kernel", order=10, basis="nodal", precision="double")  # of no other test
     kernel.table(np.array([5.5]), 20, np.empty((1, 10), np.int64), np.empty((1, 10)))
     (compiled,) = kernel.table.overloads.values()
-    found = {function.linkage.name for function in compiled.library.get_defined_functions()
+    result = {function.linkage.name for function in compiled.library.get_defined_functions()
              if "5nodal" in function.name}
-    assert found == {"internal"}
+    assert result == {"internal"}
 
 
 def test_what_cannot_be_written_is_not_kept(place, monkeypatch):

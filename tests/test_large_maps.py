@@ -177,24 +177,24 @@ def test_the_content_tells_the_format(tmp_path):
 def test_parts_of_a_stored_map(tmp_path, monkeypatch, small_levels, suffix):
     grid = make(shape=(40, 50, 33), provenance=replace(PROVENANCE, cell=None))
     write_map(grid, tmp_path / f"m{suffix}")
-    found = open_map(tmp_path / f"m{suffix}", 0)
-    assert isinstance(found, StoredGrid)
-    assert found.header() == grid.header()
-    np.testing.assert_array_equal(found.values, grid.values)
+    actual = open_map(tmp_path / f"m{suffix}", 0)
+    assert isinstance(actual, StoredGrid)
+    assert actual.header() == grid.header()
+    np.testing.assert_array_equal(actual.values, grid.values)
     for low, high, step in (((3, 4, 5), (30, 40, 20), 1), ((4, 4, 8), (30, 41, 21), 2), ((1, 2, 3), (40, 50, 33), 4)):
-        part, expected = found.window(low, high, step), grid.window(low, high, step)
+        part, expected = actual.window(low, high, step), grid.window(low, high, step)
         np.testing.assert_array_equal(part.values, expected.values)
         np.testing.assert_array_equal(part.lattice.origin, expected.lattice.origin)
         np.testing.assert_array_equal(part.lattice.spacing, expected.lattice.spacing)
         assert part.provenance == grid.provenance
     monkeypatch.setattr(stored, "WINDOW", 3000)  # many windows
     points = np.random.default_rng(1).uniform(grid.lattice.origin - 1, grid.lattice.last + 1, (300, 3))
-    np.testing.assert_allclose(found.sample(points), grid.sample(points), rtol=1e-9, atol=1e-9)
-    assert np.isnan(found.sample(points)).any()
+    np.testing.assert_allclose(actual.sample(points), grid.sample(points), rtol=1e-9, atol=1e-9)
+    assert np.isnan(actual.sample(points)).any()
     for plane in (Plane.across(2, 10.0), Plane.through(points.mean(0), (1, 1, 0.3))):
-        np.testing.assert_allclose(values_on(found, plane)[0], values_on(grid, plane)[0], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(values_on(actual, plane)[0], values_on(grid, plane)[0], rtol=1e-9, atol=1e-9)
     for axis in range(3):
-        of_found, of_grid = (mean_over_planes(one, axis)[1] for one in (found, grid))
+        of_found, of_grid = (mean_over_planes(item, axis)[1] for item in (actual, grid))
         np.testing.assert_allclose(of_found, of_grid, rtol=1e-6, atol=1e-6)
     again = open_map(tmp_path / f"m{suffix}", grid.lattice.size)
     assert not isinstance(again, StoredGrid)  # small ones are read as ever
@@ -205,10 +205,10 @@ def test_profile_of_a_slanted_cell_in_parts(tmp_path, monkeypatch):
     grid = make(shape=(60, 40, 70), spacing=(0.5, 0.5, 0.5), provenance=replace(PROVENANCE, cell=cell))
     write_map(grid, tmp_path / "m.zarr")
     monkeypatch.setattr(stored, "WINDOW", 16 * 60 * 40)
-    found = open_map(tmp_path / "m.zarr", 0)
-    assert len(list(found.slabs())) == 5
+    result = open_map(tmp_path / "m.zarr", 0)
+    assert len(list(result.slabs())) == 5
     for axis in (0, 2):
-        of_found, of_grid = (mean_over_planes(one, axis)[1] for one in (found, grid))
+        of_found, of_grid = (mean_over_planes(item, axis)[1] for item in (result, grid))
         np.testing.assert_allclose(of_found, of_grid, rtol=1e-6, atol=1e-6)
 
 
@@ -230,26 +230,26 @@ def test_a_slice_reads_what_its_plane_needs(tmp_path, monkeypatch):
     assert cli.main(f"slice {tmp_path}/m.zarr --plane z=40.1 -o {tmp_path}/m.png --dpi 60".split()) == 0
     assert {n for part in read for n in range(*part)} <= set(range(78, 84))
     once = len(read)
-    found = open_map(tmp_path / "m.zarr", 0)
+    result = open_map(tmp_path / "m.zarr", 0)
     read.clear()
     for _ in range(3):
-        values_on(found, Plane.across(2, 40.1))
+        values_on(result, Plane.across(2, 40.1))
     assert len(read) == once
 
 
 def test_view_takes_a_coarser_level(tmp_path, monkeypatch, small_levels):
     grid = make(shape=(60, 61, 62), spacing=0.5, origin=(0, 0, 0))
     write_map(grid, tmp_path / "m.cmap")
-    found = open_map(tmp_path / "m.cmap", 0)
+    result = open_map(tmp_path / "m.cmap", 0)
     around = np.array([[5.0, 5, 5], [25, 25, 25]])
-    part = content.cut(found, around, 3.0, 8000)
+    part = content.cut(result, around, 3.0, 8000)
     assert part.lattice.spacing.tolist() == [2.0] * 3
     np.testing.assert_array_equal(part.values, grid.values[4:57:4, 4:57:4, 4:57:4])
     assert part.lattice.origin.tolist() == [2.0] * 3
     # a map in memory keeps its own points, and far from the atoms all of it is taken
     assert content.cut(grid, around, 3.0, 8000).lattice.spacing.tolist() == [0.5] * 3
-    assert content.cut(found, around + 100, 3.0, 10**6).lattice.shape == (60, 61, 62)
-    assert content.map_content(found, "m", around, 3.0, 1000)["thinned"]
+    assert content.cut(result, around + 100, 3.0, 10**6).lattice.shape == (60, 61, 62)
+    assert content.map_content(result, "m", around, 3.0, 1000)["thinned"]
 
 
 @pytest.mark.parametrize("suffix", [".zarr", ".mrc"])
@@ -263,12 +263,12 @@ def test_values_that_are_not_finite_are_found_in_parts(tmp_path, suffix):
     else:
         array = zarr.open_group(str(tmp_path / "m.zarr"))["0"]
         array[19, 19, 18:] = np.inf, -np.inf  # their sum would be a warning of numpy
-    found = open_map(tmp_path / f"m{suffix}", 0)
-    found.window((0, 0, 0), (20, 20, 18))
+    result = open_map(tmp_path / f"m{suffix}", 0)
+    result.window((0, 0, 0), (20, 20, 18))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(InputError):
-            found.window((0, 0, 0), (20, 20, 20))
+            result.window((0, 0, 0), (20, 20, 20))
 
 
 def test_a_zarr_map_opens_in_xarray_with_its_coordinates(tmp_path):

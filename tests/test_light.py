@@ -65,9 +65,9 @@ def test_a_small_mesh_is_solved_as_a_large_one():
     mesh = over_cell(Cell(np.diag([20.0, 22.0, 25.0])), 1.0, 6, 4.0)
     kernel = cpu_mesh.load(mesh, "single")
     nodes = np.random.default_rng(2).standard_normal(mesh.shape).astype(np.float32)
-    found, expected = (cpu_mesh.solve(kernel, mesh, nodes.copy(), None, small) for small in (True, False))
-    assert found.dtype == expected.dtype == np.float32
-    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6 * np.abs(expected).max())
+    actual, expected = (cpu_mesh.solve(kernel, mesh, nodes.copy(), None, small) for small in (True, False))
+    assert actual.dtype == expected.dtype == np.float32
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=2e-6 * np.abs(expected).max())
     fine, coarse = (Lattice((0, 0, 0), (h, h, h), (int(20 / h),) * 3) for h in (0.4, 1.0))
     assert [cpu_mesh.MeshSum(mesh, lattice, "single").small for lattice in (fine, coarse)] == [True, False]
 
@@ -134,15 +134,15 @@ def test_a_loop_is_closed_whatever_the_rounding_of_its_ends():
 def test_a_lattice_knows_the_deepest_of_spheres():
     rng = np.random.default_rng(4)
     centres, radii, spacing = rng.random((40, 3)) * 8, rng.choice([2.6, 3.1, 3.4], 40), 0.6
-    found = Spheres(centres, radii, spacing)
-    points = found.lattice.points().reshape(-1, 1, 3)
+    result = Spheres(centres, radii, spacing)
+    points = result.lattice.points().reshape(-1, 1, 3)
     every = radii - np.linalg.norm(points - centres, axis=2)
-    depth = every.max(1).reshape(found.lattice.shape)
+    depth = every.max(1).reshape(result.lattice.shape)
     sure = depth > -2 * spacing
-    np.testing.assert_allclose(found.depth[sure], depth[sure], atol=2e-6)
-    chosen = every[np.arange(len(every)), found.deepest.ravel()].reshape(depth.shape)
+    np.testing.assert_allclose(result.depth[sure], depth[sure], atol=2e-6)
+    chosen = every[np.arange(len(every)), result.deepest.ravel()].reshape(depth.shape)
     np.testing.assert_allclose(chosen[sure], depth[sure], atol=2e-6)
-    assert (found.depth[~sure] <= -2 * spacing + 1e-5).all()
+    assert (result.depth[~sure] <= -2 * spacing + 1e-5).all()
 
 
 @pytest.mark.parametrize("shape", [(30, 21, 25), (400, 7, 1)])
@@ -165,6 +165,6 @@ def test_pairs_of_a_short_reach_are_those_of_all():
     nearest = np.empty(len(points))
     engine = get_engine("cpu")
     total = engine.prepare_points(PointSum(bound, cell))
-    found, expected = (total.at(points, positions, charges, False, wanted)[0] for wanted in (None, nearest))
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+    actual, expected = (total.at(points, positions, charges, False, required)[0] for required in (None, nearest))
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
     assert nearest.min() < 6

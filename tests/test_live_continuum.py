@@ -69,8 +69,8 @@ def test_states_of_protonation(bpti):
         assert "continuum" in report.objects["grid"].provenance.medium
         assert alike(report.objects["grid"], made.objects["grid"], 1e-5)
         shift = [0.7, -0.4, 0.2]  # hydrogens move with their atoms
-        found = report.objects["live"].update(bpti.positions + shift)
-        assert alike(found, at_once(report.objects["structure"], shift, found.lattice), 1e-4)
+        result = report.objects["live"].update(bpti.positions + shift)
+        assert alike(result, at_once(report.objects["structure"], shift, result.lattice), 1e-4)
     assert charges[1] == pytest.approx(6, abs=0.01)
     assert charges[0] > 10  # its acids are neutral
 

@@ -11,11 +11,11 @@ def test_what_is_there_is_drawn():
     lattice = Lattice(np.zeros(3), np.ones(3), values.shape)
     values[8:] = np.nan
     plane = Plane.across(2, 1.5)
-    found, extent = smooth_values_on(Grid(lattice, values), plane)
+    result, extent = smooth_values_on(Grid(lattice, values), plane)
     assert extent == (0, 11, 0, 9)
-    known = np.isfinite(found)
+    known = np.isfinite(result)
     assert known[:, : 6 * 4 + 1].all()  # four steps to a spacing
     assert not known[:, 7 * 4 + 1 :].any()
-    np.testing.assert_allclose(found[::4, : 6 * 4 + 1 : 4].T, values[:7, :, 1:3].mean(2), atol=1e-6)
+    np.testing.assert_allclose(result[::4, : 6 * 4 + 1 : 4].T, values[:7, :, 1:3].mean(2), atol=1e-6)
     values[:] = np.nan
     assert np.isnan(smooth_values_on(Grid(lattice, values), plane)[0]).all()

@@ -125,10 +125,10 @@ def test_the_tail_counts_in_the_error_of_a_periodic_map():
         grid.lattice.points(indices), ions.positions, ions.charges, bound.truncated(60.0), cell)
     assert 1e-9 < relative_rms(grid.values[tuple(indices.T)], expected) < 1e-3
     points = rng.uniform(0, 9, (300, 3))
-    found = potential_at(ions, points, screened=1.5, tolerance=1e-4)
+    actual = potential_at(ions, points, screened=1.5, tolerance=1e-4)
     expected = coulomb_constant("kT/e", 298.15, 78.5) * definition(
         points, ions.positions, ions.charges, bound.truncated(60.0), cell)
-    assert relative_rms(found, expected) < 1e-4
+    assert relative_rms(actual, expected) < 1e-4
 
 
 def test_screened_is_an_interaction_by_itself(ions):
@@ -172,11 +172,11 @@ def test_profiles_say_the_medium():
 def test_what_a_place_does_not_feel_is_left_out_of_a_screened_field_too():
     ions = charges_at(*random_charges(8, 0, 9, seed=6))
     ions = replace(ions, residue_index=[0, 0, 0, 0, 1, 1, 1, 1])
-    found = field_at(ions, Places.atoms(np.array([1, 6]), ["a", "b"]), screened=1.0, exclude="residue")
+    result = field_at(ions, Places.atoms(np.array([1, 6]), ["a", "b"]), screened=1.0, exclude="residue")
     for column, (row, others) in enumerate(((1, slice(4, 8)), (6, slice(0, 4)))):
         felt = field_at(ions.take(np.arange(8)[others]), Places.at(ions.positions[[row]], ["p"]), screened=1.0)
-        np.testing.assert_allclose(found.field[0, 0, column], felt.field[0, 0, 0], rtol=1e-6, atol=1e-9)
-        np.testing.assert_allclose(found.potential[0, 0, column], felt.potential[0, 0, 0], rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(result.field[0, 0, column], felt.field[0, 0, 0], rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(result.potential[0, 0, column], felt.potential[0, 0, 0], rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("periodic", slow([False, True], [True]))
@@ -184,15 +184,15 @@ def test_a_screened_field_is_the_slope_of_the_potential_and_leaves_out_its_own_a
     cell = Cell.from_parameters(9.0, 10.0, 11.0) if periodic else None
     ions = charges_at(*random_charges(8, 0, 9, seed=6), cell)
     points = np.array([[1.0, 2.0, 3.0], [7.5, 4.0, 0.5]])
-    found = field_at(ions, Places.at(points, ["a", "b"]), screened=1.0, unit="V")
-    assert found.medium == "screened, 1 M, dielectric 78.5"
-    assert 0 <= found.error < 1e-6
-    assert found.potential[0, 0] == pytest.approx(potential_at(ions, points, screened=1.0, unit="V"), rel=1e-5)
+    actual = field_at(ions, Places.at(points, ["a", "b"]), screened=1.0, unit="V")
+    assert actual.medium == "screened, 1 M, dielectric 78.5"
+    assert 0 <= actual.error < 1e-6
+    assert actual.potential[0, 0] == pytest.approx(potential_at(ions, points, screened=1.0, unit="V"), rel=1e-5)
     step = 1e-4
     for axis in range(3):
         shift = step * np.eye(3)[axis]
         ahead, behind = (potential_at(ions, points + sign * shift, screened=1.0, unit="V") for sign in (1, -1))
-        assert found.field[0, 0, :, axis] == pytest.approx((behind - ahead) / (2 * step), rel=1e-4, abs=1e-7)
+        assert actual.field[0, 0, :, axis] == pytest.approx((behind - ahead) / (2 * step), rel=1e-4, abs=1e-7)
     # at an atom: what the others make, and in a cell its own images
     row = np.array([3])
     at = field_at(ions, Places.atoms(row, ["x"]), screened=1.0, unit="V")

@@ -145,15 +145,15 @@ def test_many_atoms_and_threads(engine, monkeypatch):
     atoms = with_(atoms, exclusions=exclusions(2500))
     prepared = engine.prepare_pairs(PairSum(LJC, energy=True, virial=True))
     double = engine.prepare_pairs(PairSum(LJC, precision="double", energy=True, virial=True)).run(atoms)
-    found = []
+    actual = []
     for threads in "15":
         monkeypatch.setenv("VMDPOTENTIAL_THREADS", threads)
-        found.append(prepared.run(atoms))
-        close(found[-1].forces, double.forces, 5e-6)
-        close(found[-1].energies, double.energies, 5e-6)
-        close(found[-1].virial, double.virial, 5e-6)
-        assert np.linalg.norm(found[-1].forces.sum(0)) < 1e-5 * np.linalg.norm(found[-1].forces)  # momentum
-    close(found[0].forces, found[1].forces, 1e-6)
+        actual.append(prepared.run(atoms))
+        close(actual[-1].forces, double.forces, 5e-6)
+        close(actual[-1].energies, double.energies, 5e-6)
+        close(actual[-1].virial, double.virial, 5e-6)
+        assert np.linalg.norm(actual[-1].forces.sum(0)) < 1e-5 * np.linalg.norm(actual[-1].forces)  # momentum
+    close(actual[0].forces, actual[1].forces, 1e-6)
     some = np.random.default_rng(3).choice(2500, 4, replace=False)
     rest = np.setdiff1d(np.arange(2500), some)
 
@@ -263,10 +263,10 @@ def test_old_processors_and_plain_loops(environment, cases, says):
 
 def test_two_masses_and_two_ions():
     two = np.array([[0.0, 0, 0], [0, 3, 4]])
-    found = nbody.gravity(two, [2.0, 3.0], [[0, 0, 0], [0, 0, 1.0]], engine="cpu", precision="double")
-    np.testing.assert_allclose(found.accelerations, np.outer([3 / 125, -2 / 125], [0, 3, 4]), rtol=1e-13)
-    np.testing.assert_allclose(found.jerks[0], 3 * (np.array([0, 0, 1]) / 125 - 3 * 4 * two[1] / 5**5), rtol=1e-12)
-    assert found.energy == pytest.approx(-6 / 5, rel=1e-13)
+    actual = nbody.gravity(two, [2.0, 3.0], [[0, 0, 0], [0, 0, 1.0]], engine="cpu", precision="double")
+    np.testing.assert_allclose(actual.accelerations, np.outer([3 / 125, -2 / 125], [0, 3, 4]), rtol=1e-13)
+    np.testing.assert_allclose(actual.jerks[0], 3 * (np.array([0, 0, 1]) / 125 - 3 * 4 * two[1] / 5**5), rtol=1e-12)
+    assert actual.energy == pytest.approx(-6 / 5, rel=1e-13)
     soft = nbody.gravity(two, [2.0, 3.0], softening=12.0, constant=2.0, engine="cpu", precision="double")
     assert soft.energy == pytest.approx(-12 / 13, rel=1e-13)
     assert soft.jerks is None

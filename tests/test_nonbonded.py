@@ -34,21 +34,21 @@ TPRS = MDA / "tprs"
 ], ids=lambda path: path.stem)
 def test_prmtop_has_the_energy_of_openmm(path):
     structure = read_topology(path)
-    found = nonbonded(structure)
-    check_plain(found)
-    assert found.source == "prmtop"
-    assert found.rule == "lorentz-berthelot"
-    check_energy(found, app.AmberPrmtopFile(str(path)).createSystem(), places(len(structure)), structure.charges)
+    result = nonbonded(structure)
+    check_plain(result)
+    assert result.source == "prmtop"
+    assert result.rule == "lorentz-berthelot"
+    check_energy(result, app.AmberPrmtopFile(str(path)).createSystem(), places(len(structure)), structure.charges)
 
 
 def test_chamber_prmtop_has_the_energy_of_parmed():
     path = AMBER / "parmed_fad.prmtop"
     structure = read_topology(path)
-    found = nonbonded(structure)
-    check_plain(found)
-    assert set(found.charges14) == {1.0}
-    i, j = found.pairs14.T
-    assert (found.c12_14 != found.c12[found.types[i], found.types[j]]).any()  # CHARMM's own for some types
+    result = nonbonded(structure)
+    check_plain(result)
+    assert set(result.charges14) == {1.0}
+    i, j = result.pairs14.T
+    assert (result.c12_14 != result.c12[result.types[i], result.types[j]]).any()  # CHARMM's own for some types
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         system = parmed.load_file(str(path)).createSystem()
@@ -56,14 +56,14 @@ def test_chamber_prmtop_has_the_energy_of_parmed():
     charges = np.array([force.getParticleParameters(k)[0]._value for force in system.getForces()
                         if isinstance(force, openmm.NonbondedForce) for k in range(len(structure))])
     assert_allclose(charges, structure.charges, atol=2e-4)
-    check_energy(found, system, places(len(structure)), charges)
+    check_energy(result, system, places(len(structure)), charges)
 
 
 def test_old_prmtop_with_ten_twelve_terms_of_zero():
-    found = nonbonded(read_topology(AMBER / "anti.top"))
-    assert found.rule == "lorentz-berthelot"
-    assert found.sigma[list(found.names).index("OW")] == pytest.approx(3.1507, abs=2e-4)  # TIP3P
-    assert found.epsilon[list(found.names).index("OW")] == pytest.approx(0.152, abs=1e-6)
+    result = nonbonded(read_topology(AMBER / "anti.top"))
+    assert result.rule == "lorentz-berthelot"
+    assert result.sigma[list(result.names).index("OW")] == pytest.approx(3.1507, abs=2e-4)  # TIP3P
+    assert result.epsilon[list(result.names).index("OW")] == pytest.approx(0.152, abs=1e-6)
 
 
 def edited(path, folder, section, change, added=""):
@@ -122,24 +122,24 @@ def test_tpr_has_gromacs_own_energies_of_1_4_pairs():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         structure = read_structure(MDA / "aux_edr.xtc", MDA / "aux_edr.tpr")
-    found = nonbonded(structure)
-    check_plain(found)
+    actual = nonbonded(structure)
+    check_plain(actual)
     lines = (line.split(",") for line in (MDA / "aux_edr_raw.txt").read_text().splitlines()[:30])
     expected = {name: float(value) / 4.184 for name, value, _ in lines}
-    i, j = found.pairs14.T
+    i, j = actual.pairs14.T
     gap = structure.cell.minimum_image(structure.positions[i] - structure.positions[j])
     r = np.sqrt((gap * gap).sum(1))
     # a trajectory's positions are rounded to 0.01 A
-    assert (found.c12_14 / r**12 - found.c6_14 / r**6).sum() == pytest.approx(expected["LJ-14"], rel=5e-3)
-    product = found.charges14 * structure.charges[i] * structure.charges[j]
+    assert (actual.c12_14 / r**12 - actual.c6_14 / r**6).sum() == pytest.approx(expected["LJ-14"], rel=5e-3)
+    product = actual.charges14 * structure.charges[i] * structure.charges[j]
     assert COULOMB * (product / r).sum() == pytest.approx(expected["Coulomb-14"], rel=2e-3)
-    assert (found.source, found.rule, set(found.charges14)) == ("tpr", "geometric", {0.5})  # OPLS-AA
-    assert found.sigma[list(found.names).index("opls_140")] == pytest.approx(2.5, rel=1e-6)
-    assert found.epsilon[list(found.names).index("opls_140")] == pytest.approx(0.03, rel=1e-5)
+    assert (actual.source, actual.rule, set(actual.charges14)) == ("tpr", "geometric", {0.5})  # OPLS-AA
+    assert actual.sigma[list(actual.names).index("opls_140")] == pytest.approx(2.5, rel=1e-6)
+    assert actual.epsilon[list(actual.names).index("opls_140")] == pytest.approx(0.03, rel=1e-5)
     water = np.flatnonzero(structure.residue_names == "SOL")[:3]
-    assert_allclose(found.sigma[found.types[water]], [3.16557, 0, 0], 1e-5)  # SPC/E
-    assert_allclose(found.epsilon[found.types[water]], [0.1554, 0, 0], 1e-5)
-    assert found.take(water).exclusions.tolist() == [[0, 1], [0, 2], [1, 2]]
+    assert_allclose(actual.sigma[actual.types[water]], [3.16557, 0, 0], 1e-5)  # SPC/E
+    assert_allclose(actual.epsilon[actual.types[water]], [0.1554, 0, 0], 1e-5)
+    assert actual.take(water).exclusions.tolist() == [[0, 1], [0, 2], [1, 2]]
     part = structure.take(water)  # the topology's own way
     assert nonbonded(part).exclusions.tolist() == [[0, 1], [0, 2], [1, 2]]
 
@@ -147,19 +147,19 @@ def test_tpr_has_gromacs_own_energies_of_1_4_pairs():
 @pytest.mark.slow
 def test_tprs_of_all_versions_say_the_same():
     versions = ("4.0", "2020_double", "2026_0")
-    found = [nonbonded(read_topology(TPRS / f"2lyz_gmx_{version}.tpr")) for version in versions]
-    for other in found[1:]:
-        assert_array_equal(other.exclusions, found[0].exclusions)
-        assert_array_equal(other.pairs14, found[0].pairs14)
-        assert_allclose(other.c12_14, found[0].c12_14, 1e-6)
-        used = [np.ix_(nb.types[::7], nb.types[::7]) for nb in (other, found[0])]
-        assert_allclose(other.c6[used[0]], found[0].c6[used[1]], 1e-6)
+    results = [nonbonded(read_topology(TPRS / f"2lyz_gmx_{version}.tpr")) for version in versions]
+    for other in results[1:]:
+        assert_array_equal(other.exclusions, results[0].exclusions)
+        assert_array_equal(other.pairs14, results[0].pairs14)
+        assert_allclose(other.c12_14, results[0].c12_14, 1e-6)
+        used = [np.ix_(nb.types[::7], nb.types[::7]) for nb in (other, results[0])]
+        assert_allclose(other.c6[used[0]], results[0].c6[used[1]], 1e-6)
 
 
 @pytest.mark.slow
 def test_tpr_with_special_pairs_and_what_is_refused():
-    found = nonbonded(read_topology(TPRS / "drew_gmx_4.5.5.double.tpr"))
-    assert (found.rule, set(found.charges14)) == ("table", {1.0})  # CHARMM36 with NBFIX of cholesterol
+    result = nonbonded(read_topology(TPRS / "drew_gmx_4.5.5.double.tpr"))
+    assert (result.rule, set(result.charges14)) == ("table", {1.0})  # CHARMM36 with NBFIX of cholesterol
     assert not len(nonbonded(read_topology(MDA / "281_small.tpr")).exclusions)  # of atoms that were taken out
     with pytest.raises(InputError, match="Buckingham"):
         nonbonded(read_topology(TPRS / "virtual_sites" / "extra-interactions-2020.tpr"))

@@ -64,15 +64,15 @@ def test_psf_with_charmm_parameters_has_the_energy_of_openmm(system_of_charmm, s
     text = parameters(np.unique(structure.topology.types).tolist(), special=special, e14fac=e14fac)
     head, mark, rest = text.partition("NONBONDED")
     path.write_text(head + bonded(psf) + mark + rest, encoding="latin-1")
-    found = nonbonded(structure, [path])
-    check_plain(found)
-    assert found.source == "CHARMM par_made_up.prm"
-    assert found.rule == ("table" if special else "lorentz-berthelot")
-    assert set(found.charges14) == {float(e14fac)}
+    result = nonbonded(structure, [path])
+    check_plain(result)
+    assert result.source == "CHARMM par_made_up.prm"
+    assert result.rule == ("table" if special else "lorentz-berthelot")
+    assert set(result.charges14) == {float(e14fac)}
     plain = tmp_path / "plain.prm"
     plain.write_text(path.read_text(encoding="latin-1").encode("ascii", "replace").decode())
     system = psf.createSystem(app.CharmmParameterSet(str(plain)))
-    check_energy(found, system, places(len(structure)), structure.charges)
+    check_energy(result, system, places(len(structure)), structure.charges)
 
 
 def test_charmm_files_in_any_order_and_kind(system_of_charmm, tmp_path):
@@ -95,10 +95,10 @@ def test_charmm_files_in_any_order_and_kind(system_of_charmm, tmp_path):
     for atoms, given in ((structure, ["a.prm", "b.prm"]), (structure, ["b.prm", "a.prm"]), (structure, ["nomass.prm"]),
                          (structure, ["s.str"]), (structure, ["more.prm", "types.rtf", "nomass.prm"]),
                          (numbered, ["types.rtf", "nomass.prm"]), (numbered, ["all.prm"])):
-        found = nonbonded(atoms, [tmp_path / name for name in given])
+        actual = nonbonded(atoms, [tmp_path / name for name in given])
         for name in ("c6_14", "c12_14", "charges14", "exclusions", "pairs14"):
-            assert_array_equal(getattr(found, name), getattr(expected, name), str(given))
-        assert_array_equal(*(nb.c12[nb.types[:, None], nb.types] for nb in (found, expected)))
+            assert_array_equal(getattr(actual, name), getattr(expected, name), str(given))
+        assert_array_equal(*(nb.c12[nb.types[:, None], nb.types] for nb in (actual, expected)))
 
 
 def test_psf_beside_a_structure_without_topology(tmp_path):
@@ -151,18 +151,18 @@ def test_pdb_with_amber_of_openmm_has_its_energy():
     with pytest.raises(InputError, match=r"no template fits the residues [A-Z]{3} .1.; add their hydrogens"):
         nonbonded(structure, [Path(files[0])])  # its chain was cut
     structure = whole.take(np.arange(len(whole)) < 582)
-    found = nonbonded(structure, [Path(name) for name in files])
-    check_plain(found)
-    assert found.source == "OpenMM amber14/protein.ff14SB.xml"
-    assert found.rule == "lorentz-berthelot"
-    assert_allclose(found.charges14, 1 / 1.2, 1e-6)
+    result = nonbonded(structure, [Path(name) for name in files])
+    check_plain(result)
+    assert result.source == "OpenMM amber14/protein.ff14SB.xml"
+    assert result.rule == "lorentz-berthelot"
+    assert_allclose(result.charges14, 1 / 1.2, 1e-6)
     topology = app.PDBFile(str(OPENMM / "test.pdb"))
     model = app.Modeller(topology.topology, topology.positions)
     model.delete([atom for atom in topology.topology.atoms() if atom.index >= 582])
     system = app.ForceField(*files).createSystem(model.topology)
     charges = [force.getParticleParameters(k)[0]._value for force in system.getForces()
                if isinstance(force, openmm.NonbondedForce) for k in range(582)]
-    check_energy(found, system, places(582), np.array(charges))
+    check_energy(result, system, places(582), np.array(charges))
 
 
 XML = """<ForceField>
@@ -204,16 +204,16 @@ def small(count=4):
 def test_special_pairs_of_openmm(tmp_path):
     (tmp_path / "own.xml").write_text(XML)
     structure = small()
-    found = nonbonded(structure, [tmp_path / "own.xml"])
-    check_plain(found)
-    assert (found.source, found.rule, len(found.names)) == ("OpenMM own.xml", "table", 4)
-    assert_allclose(found.charges14, 0.7)  # also of the pair of which one has no charge
-    assert found.pairs14.tolist() == [[13, 16], [14, 17]]
+    result = nonbonded(structure, [tmp_path / "own.xml"])
+    check_plain(result)
+    assert (result.source, result.rule, len(result.names)) == ("OpenMM own.xml", "table", 4)
+    assert_allclose(result.charges14, 0.7)  # also of the pair of which one has no charge
+    assert result.pairs14.tolist() == [[13, 16], [14, 17]]
     topology = forcefield.openmm._topology(structure)
     system = app.ForceField(str(tmp_path / "own.xml")).createSystem(topology)
-    check_energy(found, system, structure.positions, structure.charges)
+    check_energy(result, system, structure.positions, structure.charges)
     waters = replace(structure, topology=None).take(np.arange(12))  # bonds by the names of standard residues
-    assert_array_equal(nonbonded(waters, [tmp_path / "own.xml"]).exclusions, found.take(np.arange(12)).exclusions)
+    assert_array_equal(nonbonded(waters, [tmp_path / "own.xml"]).exclusions, result.take(np.arange(12)).exclusions)
 
 
 def test_a_chain_ends_where_the_next_residue_is_far():
@@ -263,10 +263,10 @@ def plain(c6, c12, types=(0, 1, 2)):
 def test_rules():
     sigma, epsilon = np.array([3.1, 0.0, 2.4]), np.array([0.2, 0.0, 0.05])
     mixed = lorentz_berthelot(sigma, epsilon)
-    found = plain(*mixed)
-    assert found.rule == "lorentz-berthelot"
-    assert_allclose(found.sigma, sigma)
-    assert_allclose(found.epsilon, epsilon)
+    result = plain(*mixed)
+    assert result.rule == "lorentz-berthelot"
+    assert_allclose(result.sigma, sigma)
+    assert_allclose(result.epsilon, epsilon)
     products = [np.sqrt(np.outer(np.diagonal(table), np.diagonal(table))) for table in mixed]
     assert plain(*products).rule == "geometric"
     for change, rule in ((1 + 5e-7, "lorentz-berthelot"), (1 + 5e-6, "table")):

@@ -109,12 +109,12 @@ def test_files_that_cannot_be_opened_print_nothing(tmp_path, monkeypatch, name):
 
 def test_a_topology_takes_the_first_frame():
     names, frames = FILES / "tip125_tric_C36.psf", FILES / "tip125_tric_C36.dcd"
-    found = structures.read(names, None, trajectory=frames)
+    result = structures.read(names, None, trajectory=frames)
     first = next(iter(Trajectory(frames, 375)))
-    np.testing.assert_array_equal(found.positions, first.positions)
-    assert found.cell.parameters == pytest.approx(first.cell.parameters)
-    assert found.charges is not None
-    assert found.where == str(frames)
+    np.testing.assert_array_equal(result.positions, first.positions)
+    assert result.cell.parameters == pytest.approx(first.cell.parameters)
+    assert result.charges is not None
+    assert result.where == str(frames)
     with pytest.raises(InputError, match="a topology has no coordinates"):
         structures.read(names, None)
 

@@ -43,14 +43,14 @@ def test_charges_are_those_of_the_particles(made, capsys):
     structure = read_structure(folder / "system.pdb")
     force = next(force for force in system.getForces() if isinstance(force, openmm.NonbondedForce))
     expected = [force.getParticleParameters(n)[0]._value for n in range(len(structure))]
-    found, report = charged(structure, "auto", "auto", [folder / "system.xml"])
+    actual, report = charged(structure, "auto", "auto", [folder / "system.xml"])
     waters = (structure.residue_count - 2)
-    assert np.array_equal(found.charges, expected)
+    assert np.array_equal(actual.charges, expected)
     assert str(report) == f"charges from the OpenMM System system.xml, {waters} virtual sites; net charge 0 e"
     # those of a viewer's selection are found among all
     chosen = np.arange(3, 9)
     part = replace(structure.take(chosen), whole=structure, whole_rows=chosen)
-    assert np.array_equal(charged(part, "auto", "auto", [folder / "system.xml"])[0].charges, found.charges[chosen])
+    assert np.array_equal(charged(part, "auto", "auto", [folder / "system.xml"])[0].charges, actual.charges[chosen])
     assert main(["energy", str(folder / "system.pdb"), "--charges", str(folder / "system.xml"), "--parameters",
                  str(folder / "system.xml"), "--between", "all", "all", "--cutoff", "7", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -70,10 +70,10 @@ def test_charges_are_those_of_the_particles(made, capsys):
 def test_parameters_of_a_system_are_those_of_its_force_field(made):
     folder, _ = made
     structure = read_structure(folder / "system.pdb")
-    found = nonbonded(structure, [folder / "system.xml"])
+    result = nonbonded(structure, [folder / "system.xml"])
     same = nonbonded(structure, ["amber14-all.xml", "amber14/tip4pew.xml"])
-    assert np.array_equal(found.exclusions, same.exclusions)
-    np.testing.assert_allclose(found.c12[np.ix_(found.types, found.types)], same.c12[np.ix_(same.types, same.types)],
+    assert np.array_equal(result.exclusions, same.exclusions)
+    np.testing.assert_allclose(result.c12[np.ix_(result.types, result.types)], same.c12[np.ix_(same.types, same.types)],
                                rtol=1e-12)
     with pytest.raises(InputError, match="no other file goes with"):
         nonbonded(structure, [folder / "system.xml", "amber14-all.xml"])

@@ -199,7 +199,7 @@ def test_lists_of_reports_are_short_unless_all_is_asked_for(capsys, folder, monk
             "--dry-run")
     short, full = (shell(capsys, *shlex.split(line), *more)[1].splitlines() for more in ([], ["--verbose"]))
     ions = [[text for text in lines if re.match(r" *(NA|CL) +-?[\d.]+ ", text)] for lines in (short, full)]
-    assert [len(found) for found in ions] == [3, 40]
+    assert [len(result) for result in ions] == [3, 40]
     assert ions[0] == ions[1][:3]
     assert len(short) == len(full) - 40 + 3 + 1  # how many more there are
     report = json.loads(shell(capsys, *shlex.split(line), "--json")[1])

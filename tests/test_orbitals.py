@@ -112,8 +112,8 @@ def test_potentials_as_pyscf_has_them(name, tmp_path, engine):
     expected = -np.einsum("gij,ij->g", molecule.intor("int1e_grids", grids=points), density)
     for charge, place in zip(molecule.atom_charges(), molecule.atom_coords(), strict=True):
         expected += charge / np.linalg.norm(points - place, axis=1)
-    found = potential_map(wavefunction, lattice, "V", engine=engine.name).values.ravel() / 27.211386245981
-    assert np.abs(found[chosen] - expected).max() < 1e-6
+    actual = potential_map(wavefunction, lattice, "V", engine=engine.name).values.ravel() / 27.211386245981
+    assert np.abs(actual[chosen] - expected).max() < 1e-6
     work = gaussian_sum(wavefunction, lattice, 1.0)
     for width in (None, 0.3, 2.0) if engine.name == "cpu" else ():  # with two meshes one smooths what is wide too
         mesh = None if width is None else lay_mesh(work.electrons, work.lattice.origin, work.lattice.last, width)
@@ -155,9 +155,9 @@ def test_every_format_is_the_same_wave_function(name, suffix, tmp_path):
     wavefunction = read_wavefunction(path)
     lattice = around(wavefunction)
     theirs, occupations = by_pyscf(name, lattice)
-    found = density_map(wavefunction, lattice, length="bohr").values.ravel()
+    result = density_map(wavefunction, lattice, length="bohr").values.ravel()
     density = sum((one**2 * occupied).sum(1) for one, occupied in zip(theirs, occupations, strict=True))
-    assert np.abs(found - density).max() < 1e-5 * max(1, density.max())
+    assert np.abs(result - density).max() < 1e-5 * max(1, density.max())
 
 
 def complete(data):
@@ -180,8 +180,8 @@ def test_spherical_functions_are_spherical_harmonics(momentum):
                            / math.factorial(momentum + m) * (2 if m else 1)) * (-1) ** m
         for letter, wave in (("c", np.cos(m * around_z)), ("s", np.sin(m * around_z)))[: 2 if m else 1]:
             exact = factor * lpmv(m, momentum, points[:, 2] / r) * wave * r**momentum
-            found = in_monomials(momentum, (f"{letter}{m}",))[0] @ powers
-            assert found == pytest.approx(scale * exact, rel=1e-9, abs=1e-12)
+            result = in_monomials(momentum, (f"{letter}{m}",))[0] @ powers
+            assert result == pytest.approx(scale * exact, rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize(("name", "electrons"), [("he_spdfgh_orbital.wfn", 2), ("he_spdf_orbital.fchk", 2),
@@ -244,11 +244,11 @@ def test_damaged_files(name, tmp_path):
         damaged[at] = rng.choice(np.frombuffer(b"0159-+.eENa \n", np.uint8), 4)
         path.write_bytes(damaged.tobytes())
         try:
-            found = read_wavefunction(path)
+            result = read_wavefunction(path)
         except InputError:
             continue
-        lattice = Lattice.around(np.clip(found.positions, -20, 20), 5.0, 2.0)
-        assert np.isfinite(density_map(found, lattice).values).all()
+        lattice = Lattice.around(np.clip(result.positions, -20, 20), 5.0, 2.0)
+        assert np.isfinite(density_map(result, lattice).values).all()
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 2000, b"[Molden Format]\n[Atoms] AU\n", b"<xml/>"])
@@ -305,8 +305,8 @@ def test_the_command_with_a_potential(tmp_path, capsys):
     assert shell(capsys, *words)[0] == 2  # of no unit
     code, text, err = shell(capsys, *words, "--unit-of-file", "hartree/e")
     assert code == 0, err
-    found = json.loads(text)
-    assert (found["unit"], found["rms"] < 1e-4 * found["rms_first"]) == ("V", True)
+    data = json.loads(text)
+    assert (data["unit"], data["rms"] < 1e-4 * data["rms_first"]) == ("V", True)
 
 
 def test_wrong_options(tmp_path, capsys):

@@ -46,8 +46,8 @@ def values(potential, r, outputs, parameters, length=1.0, excluded=False):
     inputs = {name: parameters[name] / length**power for name, power in powers.items()}
     inputs |= dict(zip(scaled.program.parameters, scaled.values, strict=True))
     x = np.sqrt((r / length) ** 2 + scaled.softening2)
-    found = evaluate_all(scaled.program, inputs | {"r2": x * x, "rinv": 1 / x})
-    return [np.broadcast_to(v, r.shape) for v in found]
+    result = evaluate_all(scaled.program, inputs | {"r2": x * x, "rinv": 1 / x})
+    return [np.broadcast_to(v, r.shape) for v in result]
 
 
 def some(potential):
@@ -216,6 +216,6 @@ def test_c_source_equals_numpy(real, tolerance):
             leaves = [given[leaf] for leaf in (*program.inputs, *program.parameters)]
             out = (kind * 3)()
             getattr(library, function)((kind * max(1, len(leaves)))(*leaves), out)
-            for found, wanted, whole in zip(out, expected, sizes, strict=True):
+            for actual, required, whole in zip(out, expected, sizes, strict=True):
                 size = np.abs(whole[max(0, k - 10): k + 1]).max()  # where terms cancel, those 2 A nearer are the scale
-                assert found == pytest.approx(wanted[k], rel=tolerance, abs=tolerance * size), (function, r)
+                assert actual == pytest.approx(required[k], rel=tolerance, abs=tolerance * size), (function, r)

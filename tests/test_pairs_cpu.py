@@ -88,12 +88,12 @@ def errors(result, expected):
     def one(a, b):
         return np.sqrt(((a - b) ** 2).sum() / max((b**2).sum(), 1e-300))
 
-    found = [one(result.forces, expected.forces)]
+    actual = [one(result.forces, expected.forces)]
     if result.energies is not None:
-        found.append(one(result.energies, expected.energies))
+        actual.append(one(result.energies, expected.energies))
     if result.virial is not None:
-        found.append(one(result.virial, expected.virial))
-    return max(found + ([] if expected.other is None else [errors(result.other, expected.other)]))
+        actual.append(one(result.virial, expected.virial))
+    return max(actual + ([] if expected.other is None else [errors(result.other, expected.other)]))
 
 
 @pytest.mark.parametrize("cell", CELLS)

@@ -102,8 +102,8 @@ def test_a_copy_of_a_sum_has_its_plan_and_nothing_of_former_frames(frames):
     one = Between(structure, structure.topology.nonbonded(), protein, ~protein)
     first, *_, last = Trajectory(frames, len(structure))
     one.run(first.positions, first.cell)
-    found = [each.run(last.positions, last.cell).total for each in (copy(one), pickle.loads(pickle.dumps(one)), one)]
-    assert all(values.tobytes() == found[0].tobytes() for values in found)
+    results = [each.run(last.positions, last.cell).total for each in (copy(one), pickle.loads(pickle.dumps(one)), one)]
+    assert all(values.tobytes() == results[0].tobytes() for values in results)
     assert copy(one).identity().keys() == one.identity().keys()
 
 

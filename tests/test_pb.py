@@ -63,15 +63,15 @@ def test_borns_ion_converges_by_the_second_order_and_states_its_error(salt):
     energy, outside = born(salt)
     errors = []
     for spacing in (1.0, 0.5, 0.25):
-        planned, found = solved(replace(charges_at([PLACE], [1.0]), radii=[RADIUS]), spacing, salt=salt)
+        planned, result = solved(replace(charges_at([PLACE], [1.0]), radii=[RADIUS]), spacing, salt=salt)
         lattice = planned.request.lattice
         r = np.linalg.norm(lattice.points() - PLACE, axis=1).reshape(lattice.shape)
         far = r > RADIUS + 0.3
         exact = outside(r)[far]
-        error = np.sqrt(np.mean((found.values()[far] - exact) ** 2) / np.mean(exact**2))
-        errors.append((abs(found.energies.sum() / energy - 1), error))
-        assert error < 1.5 * found.errors.everywhere
-        assert errors[-1][0] < 1.5 * found.energy_error / abs(energy)
+        error = np.sqrt(np.mean((result.values()[far] - exact) ** 2) / np.mean(exact**2))
+        errors.append((abs(result.energies.sum() / energy - 1), error))
+        assert error < 1.5 * result.errors.everywhere
+        assert errors[-1][0] < 1.5 * result.energy_error / abs(energy)
     assert errors[1][0] < 5e-3
     assert errors[2][1] < 1e-3
     assert np.log2(errors[0][0] / errors[2][0]) / 2 > 1.8
@@ -83,7 +83,7 @@ def test_many_charges_in_kirkwoods_sphere():
     places = rng.normal(size=(6, 3))
     places = PLACE + places / np.linalg.norm(places, axis=1)[:, None] * rng.uniform(0.3, 1.5, (6, 1))
     charges = np.array([1.0, -0.6, 0.8, -0.9, 0.5, 0.4])
-    found, finer = (solved(ball(places, charges), spacing, salt=0.0)[1] for spacing in (0.5, 0.25))
+    result, finer = (solved(ball(places, charges), spacing, salt=0.0)[1] for spacing in (0.5, 0.25))
     # J. G. Kirkwood, J. Chem. Phys. 2 (1934) 351, eq. 4
     d = places - PLACE
     r = np.linalg.norm(d, axis=1)
@@ -93,10 +93,10 @@ def test_many_charges_in_kirkwoods_sphere():
         factor = (INSIDE - WATER) * (degree + 1) / (WATER * (degree + 1) + INSIDE * degree) / INSIDE / RADIUS
         legendre = np.polynomial.legendre.Legendre.basis(degree)(cosines)
         energy += 0.5 * C * factor * charges @ (legendre * (np.outer(r, r) / RADIUS**2) ** degree) @ charges
-    assert found.energies.sum() == pytest.approx(energy, rel=3e-3)
+    assert result.energies.sum() == pytest.approx(energy, rel=3e-3)
     assert finer.energies.sum() == pytest.approx(energy, rel=1e-3)
-    for one in (found, finer):
-        assert abs(one.energies.sum() - energy) < 1.5 * one.energy_error
+    for item in (result, finer):
+        assert abs(item.energies.sum() - energy) < 1.5 * item.energy_error
 
 
 def in_slab(distances, heights, half, inside, outside):
@@ -116,16 +116,16 @@ def test_ion_in_a_membrane(shift):
     ion = replace(charges_at([PLACE], [1.0]), radii=np.array([2.0]))
     lattice = Lattice((-8, -8, -12.0 + shift), 0.5, (33, 33, 49))
     values = {"salt": 0.0, "inside": slab, "membrane": 2 * half, "membrane_centre": PLACE[2], "membrane_inside": slab}
-    found = potential_map(ion, method="pb", lattice=lattice, parameters=values)
+    result = potential_map(ion, method="pb", lattice=lattice, parameters=values)
     x, y, z = (lattice.points() - PLACE).T
     r, exact = np.sqrt(x * x + y * y + z * z), C * in_slab(np.hypot(x, y), z, half, slab, WATER)
     chosen = (r > 2.5) & (abs(z) < half - 0.5)
-    error = (found.values.ravel() - exact)[chosen]
+    error = (result.values.ravel() - exact)[chosen]
     assert np.sqrt(np.mean(error**2) / np.mean(exact[chosen] ** 2)) < 0.01
     images = sum(((slab - WATER) / (slab + WATER)) ** n / n for n in range(1, 400)) / (2 * half * slab)
     energy = 2 * 0.5 * images * coulomb_constant("kcal/mol/e")
-    assert found.solvation.total == pytest.approx(energy, rel=0.03)
-    assert "membrane" in found.provenance.medium
+    assert result.solvation.total == pytest.approx(energy, rel=0.03)
+    assert "membrane" in result.provenance.medium
 
 
 def discretised(structure, spacing, padding=5.0, lattice=None):
@@ -192,17 +192,17 @@ def test_dipole_whose_field_is_along_the_surface():
     charges = np.array([1.0, -1.0])
     errors = []
     for spacing in (1.0, 0.5, 0.25):
-        planned, found = solved(ball(places, charges), spacing, salt=0.0)
+        planned, result = solved(ball(places, charges), spacing, salt=0.0)
         lattice = planned.request.lattice
         r = np.linalg.norm(lattice.points() - PLACE, axis=1)
         row = []
         for low, high in ((RADIUS, RADIUS + 0.5), (RADIUS + 0.5, RADIUS + 1.5)):
             chosen = (r > low) & (r < high)
             exact = C * kirkwood_outside(lattice.points()[chosen], places, charges, INSIDE, WATER)
-            difference = found.values().ravel()[chosen] - exact
+            difference = result.values().ravel()[chosen] - exact
             row.append(np.sqrt(np.mean(difference**2) / np.mean(exact**2)))
         errors.append(row)
-        assert max(row) < 1.5 * found.errors.away
+        assert max(row) < 1.5 * result.errors.away
     errors = np.array(errors)
     assert (errors[1] < (0.025, 0.015)).all()
     assert (errors[2] < (0.0125, 0.0065)).all()
@@ -213,13 +213,13 @@ def test_one_permittivity_gives_the_coulomb_sum():
     rng = np.random.default_rng(3)
     places, charges = PLACE + rng.uniform(-1, 1, (4, 3)), [1.0, -1.0, 0.5, 0.2]
     molecule = ball(places, charges)
-    planned, found = solved(molecule, salt=0.0, inside=WATER)
+    planned, result = solved(molecule, salt=0.0, inside=WATER)
     exact = potential_map(molecule, method="direct", dielectric=WATER, lattice=planned.request.lattice)
     r = np.linalg.norm(exact.lattice.points() - PLACE, axis=1).reshape(exact.lattice.shape)
     for part, limit in ((r < 2.5, 1e-3), (r > 3.5, 5e-3)):
-        difference = (found.values() - exact.values)[part]
+        difference = (result.values() - exact.values)[part]
         assert np.sqrt(np.mean(difference**2) / np.mean(exact.values[part] ** 2)) < limit
-    assert abs(found.energies.sum()) < 1e-3 * C / WATER / RADIUS
+    assert abs(result.energies.sum()) < 1e-3 * C / WATER / RADIUS
 
 
 @pytest.mark.parametrize("solution", ["Na+=0.1,Cl-=0.1", "Mg2+=0.1,Cl-=0.2", "SO4-2=0.2,Na+=0.4", "Ca2+=1,SO42-=1",
@@ -274,7 +274,7 @@ def test_surface_is_a_probes_distance_from_where_its_centre_can_be():
     rng = np.random.default_rng(7)
     centres, radii = rng.uniform(-4, 4, (60, 3)), rng.choice([1.2, 1.55, 1.7], 60)
     lattice = Lattice.around(centres, 0.5, 4.0)
-    found = region.signed_distances(centres, radii, 1.4, lattice).ravel()
+    result = region.signed_distances(centres, radii, 1.4, lattice).ravel()
     depth = (radii + 1.4 - np.linalg.norm(lattice.points()[:, None] - centres, axis=2)).max(1)
     directions = rng.normal(size=(40_000, 3))
     directions /= np.linalg.norm(directions, axis=1)[:, None]
@@ -289,19 +289,19 @@ def test_surface_is_a_probes_distance_from_where_its_centre_can_be():
     exact = np.where(depth > 0, 1.4 - away, 1.4 - depth)
     near = np.abs(exact) < 0.5
     assert near.sum() > 1000
-    assert np.abs(found - exact)[near].max() < 0.05
-    assert np.array_equal(found[~near] < 0, exact[~near] < 0)
+    assert np.abs(result - exact)[near].max() < 0.05
+    assert np.array_equal(result[~near] < 0, exact[~near] < 0)
 
 
 def test_units_report_and_pickled_plan(tmp_path):
     ion = replace(charges_at([PLACE], [1.0]), radii=[RADIUS])
-    planned, found = solved(ion)
+    planned, result = solved(ion)
     again = pickle.loads(pickle.dumps(planned.plan)).run(ion.positions, planned.charges)
-    assert np.array_equal(again.values(), found.values())
+    assert np.array_equal(again.values(), result.values())
     volts = coulomb_constant("V") / C
     other = potential_map(replace(ion, charges=np.array([-2.0])), method="pb", unit="V", screened=0.15,
                           lattice=planned.request.lattice)
-    assert other.values == pytest.approx(-2 * volts * found.values(), rel=1e-4, abs=1e-6)
+    assert other.values == pytest.approx(-2 * volts * result.values(), rel=1e-4, abs=1e-6)
     assert other.provenance.medium == "continuum (Poisson-Boltzmann), 0.15 M, dielectric 78.5, 2 inside"
     write_pqr(ion, tmp_path / "ion.pqr")
     report = map_(structure=tmp_path / "ion.pqr", spacing=1.0, padding=5.0, method="pb", output=tmp_path / "pb.dx")
@@ -352,10 +352,10 @@ def test_protein_against_apbs(spacing):
         return
     same = potential_map(protein, method="apbs", lattice=lattice, dielectric=INSIDE, parameters={"salt": 0})
     energy = 0.5 * (protein.charges * (theirs.sample(protein.positions) - same.sample(protein.positions))).sum()
-    found = solvation_energy(protein, spacing=spacing)
+    result = solvation_energy(protein, spacing=spacing)
     energy *= coulomb_constant("kcal/mol/e") / C
-    assert found.total == pytest.approx(energy, rel=0.03)  # theirs is 2 % too large here, and less so on finer grids
-    assert found.by_residue(protein).sum() == pytest.approx(found.total)
+    assert result.total == pytest.approx(energy, rel=0.03)  # theirs is 2 % too large here, and less so on finer grids
+    assert result.by_residue(protein).sum() == pytest.approx(result.total)
 
 
 @pytest.mark.slow
@@ -393,9 +393,9 @@ def test_tolerance_chooses_the_spacing():
     two = peptide()
     coarse = potential_map(two, method="pb", spacing=1.0, padding=4.0)
     error = max(coarse.provenance.error, coarse.provenance.error_away)
-    found = potential_map(two, method="pb", spacing=1.0, padding=4.0, tolerance=0.7 * error)
-    assert max(found.provenance.error, found.provenance.error_away) <= 0.7 * error
-    assert found.lattice.spacing[0] < 0.9
+    result = potential_map(two, method="pb", spacing=1.0, padding=4.0, tolerance=0.7 * error)
+    assert max(result.provenance.error, result.provenance.error_away) <= 0.7 * error
+    assert result.lattice.spacing[0] < 0.9
     assert np.array_equal(potential_map(two, method="pb", spacing=1.0, padding=4.0, tolerance=0.1).lattice.spacing,
                           coarse.lattice.spacing) == (error < 0.1)
     energy = solvation_energy(two, spacing=1.0, tolerance=0.01)
@@ -424,12 +424,12 @@ def test_sources_are_linear_in_the_continuum_of_all_atoms():
 def test_report_has_the_energy_of_solvation(tmp_path):
     two = peptide()
     report = map_(structure=two, spacing=0.8, padding=4.0, method="pb")
-    found, energy = report.data["solvation"], solvation_energy(two, spacing=0.8)
-    assert found["total"] == pytest.approx(energy.total, rel=0.02)
-    assert [row["energy"] for row in found["residues"]] == pytest.approx(energy.by_residue(two), rel=0.05)
-    assert sum(found["atoms"]) == pytest.approx(found["total"])
-    assert len(found["atoms"]) == len(two)
-    assert 0 < found["error"] < 0.1 * abs(found["total"])
+    result, energy = report.data["solvation"], solvation_energy(two, spacing=0.8)
+    assert result["total"] == pytest.approx(energy.total, rel=0.02)
+    assert [row["energy"] for row in result["residues"]] == pytest.approx(energy.by_residue(two), rel=0.05)
+    assert sum(result["atoms"]) == pytest.approx(result["total"])
+    assert len(result["atoms"]) == len(two)
+    assert 0 < result["error"] < 0.1 * abs(result["total"])
     assert map_(structure=two, spacing=0.8, padding=4.0, method="direct").data.get("solvation") is None
 
 
@@ -439,13 +439,13 @@ def test_energy_between_two_ions_in_water():
     places = PLACE + np.array([[0.0, 0, 0], [14.0, 0, 0]])
     ions = replace(charges_at(places, [1.0, -2.0]), radii=np.array([2.0, 2.0]))
     options = {"spacing": 0.6, "radii": "auto"}
-    found = binding_energy(ions, [True, False], [False, True], parameters={"salt": 0}, **options)
+    result = binding_energy(ions, [True, False], [False, True], parameters={"salt": 0}, **options)
     coulomb = coulomb_constant("kcal/mol/e")
-    assert found.coulomb == pytest.approx(-2 * coulomb / INSIDE / 14, rel=1e-6)
+    assert result.coulomb == pytest.approx(-2 * coulomb / INSIDE / 14, rel=1e-6)
     # what an ion loses to the ball of the other: G. Born's and P. Debye's dipole of a cavity, to the leading order
-    assert found.coulomb + found.screening == pytest.approx(-2 * coulomb / WATER / 14, rel=0.05)
+    assert result.coulomb + result.screening == pytest.approx(-2 * coulomb / WATER / 14, rel=0.05)
     lost = 0.5 * coulomb / WATER / 14**4 * 2.0**3 * (2 * (WATER - INSIDE) / (2 * WATER + INSIDE))
-    assert found.desolvation == pytest.approx((lost, 4 * lost), abs=0.1)
+    assert result.desolvation == pytest.approx((lost, 4 * lost), abs=0.1)
     same = binding_energy(ions, [True, False], [False, True], dielectric=INSIDE, parameters={"salt": 0}, **options)
     assert same.total == pytest.approx(same.coulomb, abs=2e-3 * abs(same.coulomb))
     for second, parameters, name in (([True, True], {}, "between"), ([False, True], {"nonlinear": 1}, "set")):
@@ -458,12 +458,12 @@ def test_energy_between_two_ions_in_water():
 def test_binding_is_the_difference_of_energies_of_solvation():
     two = peptide()
     first = np.arange(len(two)) < two.residue_starts[1]
-    found = binding_energy(two, first, ~first, spacing=0.8)
+    result = binding_energy(two, first, ~first, spacing=0.8)
     kinds = [solvation_energy(two, spacing=0.5, atoms=chosen).total for chosen in ("all", first, ~first)]
     change = kinds[0] - kinds[1] - kinds[2]
-    assert found.screening + sum(found.desolvation) == pytest.approx(change, abs=2 * found.error)
-    assert min(found.desolvation) > 0
-    assert found.error < 0.3 * max(found.desolvation)
+    assert result.screening + sum(result.desolvation) == pytest.approx(change, abs=2 * result.error)
+    assert min(result.desolvation) > 0
+    assert result.error < 0.3 * max(result.desolvation)
 
 
 @pytest.mark.slow
@@ -473,10 +473,10 @@ def test_energy_command_in_water():
     between = ("resname LIG", "not resname LIG")
     options = {"topology": folder / "complex-vacuum.prmtop", "between": between, "solvent": "pb"}
     data = energy_(structure=folder / "complex-vacuum.pdb", spacing=1.0, **options).data
-    found = data["solvent"][0]
-    assert found["total"] == pytest.approx(found["coulomb"] + found["screening"] + sum(found["desolvation"]))
-    assert found["coulomb"] == pytest.approx(data["pairs"][0]["coulomb"] / INSIDE, rel=1e-3)  # two molecules
-    assert abs(found["total"]) < abs(found["coulomb"])
+    result = data["solvent"][0]
+    assert result["total"] == pytest.approx(result["coulomb"] + result["screening"] + sum(result["desolvation"]))
+    assert result["coulomb"] == pytest.approx(data["pairs"][0]["coulomb"] / INSIDE, rel=1e-3)  # two molecules
+    assert abs(result["total"]) < abs(result["coulomb"])
     with pytest.raises(UsageError) as caught:
         energy_(structure=folder / "complex-vacuum.pdb", trajectory=folder / "complex-vacuum.pdb", **options)
     assert caught.value.parameter == "solvent"

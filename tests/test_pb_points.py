@@ -51,10 +51,10 @@ def test_borns_ion(low, high, limits):
     potential, slope = born_everywhere(r, 0.15)
     points = PLACE + d * r[:, None]
     assert rms(potential_at(ion, points, method="pb") - potential) < limits[0] * rms(potential)
-    found = field_at(ion, Places.at(points, [str(n) for n in range(300)]), method="pb", unit="kT/e")
-    assert found.potential[0, 0] == pytest.approx(potential_at(ion, points, method="pb"), rel=1e-6)
-    assert rms(found.field[0, 0] - VOLTS * slope[:, None] * d) < limits[1] * VOLTS * rms(slope)
-    assert rms(found.field[0, 0] - VOLTS * slope[:, None] * d) < 3 * found.error
+    result = field_at(ion, Places.at(points, [str(n) for n in range(300)]), method="pb", unit="kT/e")
+    assert result.potential[0, 0] == pytest.approx(potential_at(ion, points, method="pb"), rel=1e-6)
+    assert rms(result.field[0, 0] - VOLTS * slope[:, None] * d) < limits[1] * VOLTS * rms(slope)
+    assert rms(result.field[0, 0] - VOLTS * slope[:, None] * d) < 3 * result.error
 
 
 def test_field_of_a_map_is_that_at_its_points():
@@ -73,9 +73,9 @@ def test_field_of_a_map_is_that_at_its_points():
     alone = potential_map(ion, method="pb", lattice=lattice)
     assert np.array_equal(alone.values, grid.values)
     some = np.arange(0, len(r), 7)
-    found = potential_at(ion, lattice.points()[some], method="pb")
+    result = potential_at(ion, lattice.points()[some], method="pb")
     # other lattices than the map's: as near as the closed form
-    assert rms(found - alone.values.ravel()[some]) < 5e-3 * rms(potential[some])
+    assert rms(result - alone.values.ravel()[some]) < 5e-3 * rms(potential[some])
 
 
 def test_kirkwoods_sphere_at_its_charges_and_outside():
@@ -90,8 +90,8 @@ def test_kirkwoods_sphere_at_its_charges_and_outside():
                  * (eval_legendre(n, cosines) * (np.outer(r, r) / RADIUS**2) ** n) @ charges for n in range(60))
     other = C / INSIDE / np.linalg.norm(places[0] - places[1])
     rows = Places.atoms(np.array([1, 2]), ["a", "b"])
-    found = field_at(molecule, rows, method="pb", unit="kT/e", parameters={"salt": 0})
-    assert found.potential[0, 0] == pytest.approx(answer + other * charges[::-1], rel=2e-3)
+    result = field_at(molecule, rows, method="pb", unit="kT/e", parameters={"salt": 0})
+    assert result.potential[0, 0] == pytest.approx(answer + other * charges[::-1], rel=2e-3)
     finer = field_at(molecule, rows, method="pb", unit="kT/e", parameters={"salt": 0}, spacing=0.2)
     assert finer.potential[0, 0] == pytest.approx(answer + other * charges[::-1], rel=5e-4)
     points = PLACE + 4 * directions(200)
@@ -116,12 +116,12 @@ def test_molecule_against_its_map_and_a_finer_lattice():
     near = two.positions[np.arange(500) % len(two)] + rng.normal(size=(500, 3))
     for places in (points, near):
         exact = potential_at(two, places, method="pb", spacing=0.125)
-        found = field_at(two, Places.at(places, [str(n) for n in range(500)]), method="pb", unit="kT/e")
-        assert rms(found.potential[0, 0] - exact) < found.relative_errors[0] * rms(exact)
-    found, finer = (field_at(two, atoms, method="pb", spacing=spacing) for spacing in (0.5, 0.2))
-    assert rms(found.field - finer.field) < 1.5 * found.error
-    assert finer.error < found.error
-    tolerance = 0.5 * max(found.relative_errors)
+        result = field_at(two, Places.at(places, [str(n) for n in range(500)]), method="pb", unit="kT/e")
+        assert rms(result.potential[0, 0] - exact) < result.relative_errors[0] * rms(exact)
+    result, finer = (field_at(two, atoms, method="pb", spacing=spacing) for spacing in (0.5, 0.2))
+    assert rms(result.field - finer.field) < 1.5 * result.error
+    assert finer.error < result.error
+    tolerance = 0.5 * max(result.relative_errors)
     better = field_at(two, atoms, method="pb", tolerance=tolerance)
     assert max(better.relative_errors) <= tolerance
     with pytest.raises(TaskError):
@@ -168,8 +168,8 @@ def test_frames_start_from_the_last_solution(monkeypatch):
     before, run = sum(counts), planned.plan.in_order()
     counts.clear()
     for frame, exact in zip(frames, alone, strict=True):
-        found = planned.run(frame, run).values()
-        assert rms(found - exact) < 1e-5 * rms(exact)
+        actual = planned.run(frame, run).values()
+        assert rms(actual - exact) < 1e-5 * rms(exact)
     assert sum(counts) < before
     means = []
     for _ in range(2):
@@ -191,8 +191,8 @@ def test_field_at_a_surface_along_a_layer_of_nodes():
         d = np.repeat(d / np.linalg.norm(d, axis=1)[:, None], len(height), 0)
         r = np.tile(height, 3)
         points = Places.at(PLACE + r[:, None] * d, [str(n) for n in range(len(r))])
-        found = field_at(ion, points, method="pb", unit="kT/e", spacing=spacing).field[0, 0]
+        result = field_at(ion, points, method="pb", unit="kT/e", spacing=spacing).field[0, 0]
         exact = VOLTS * born_everywhere(r, 0.15)[1][:, None] * d
-        errors.append(np.linalg.norm(found - exact, axis=1).max() / rms(exact))
+        errors.append(np.linalg.norm(result - exact, axis=1).max() / rms(exact))
     assert errors[0] < 0.1
     assert errors[1] < 0.05

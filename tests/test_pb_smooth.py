@@ -52,15 +52,15 @@ def test_ion_with_a_gaussian_density(radius):
     potential, reaction = radial(radius)
     ion, errors = replace(charges_at([PLACE], [1.0]), radii=[radius]), []
     for spacing in (1.0, 0.5, 0.25):
-        planned, found = solved(ion, spacing, salt=SALT, gaussian=WIDTH)
+        planned, result = solved(ion, spacing, salt=SALT, gaussian=WIDTH)
         lattice = planned.request.lattice
         r = np.linalg.norm(lattice.points() - PLACE, axis=1).reshape(lattice.shape)
         exact = potential(r[r > radius])
-        errors.append(rms(found.values()[r > radius] - exact) / rms(exact))
-        assert found.energies.sum() == pytest.approx(0.5 * reaction, rel=5e-4)
+        errors.append(rms(result.values()[r > radius] - exact) / rms(exact))
+        assert result.energies.sum() == pytest.approx(0.5 * reaction, rel=5e-4)
         near = (r > 0.3) & (r < radius)
-        assert rms(found.values()[near] - potential(r[near])) < 0.02 * spacing**2 * rms(potential(r[near]))
-        assert errors[-1] < max(found.errors.everywhere, found.errors.away)
+        assert rms(result.values()[near] - potential(r[near])) < 0.02 * spacing**2 * rms(potential(r[near]))
+        assert errors[-1] < max(result.errors.everywhere, result.errors.away)
     assert errors[1] < 3e-3
     assert errors[2] < 1e-3
     assert np.log2(errors[0] / errors[2]) / 2 > 1.8
@@ -75,18 +75,18 @@ def test_points_of_an_ion():
     for low, high, limit in ((0.2, 1.9, 2e-3), (2.1, 8.0, 5e-3)):
         r = np.random.default_rng(4).uniform(low, high, 200)
         points = PLACE + d / np.linalg.norm(d, axis=1)[:, None] * r[:, None]
-        found = potential_at(ion, points, method="pb", parameters={"gaussian": WIDTH, "salt": SALT})
-        assert rms(found - potential(r)) < limit * rms(potential(r))
+        result = potential_at(ion, points, method="pb", parameters={"gaussian": WIDTH, "salt": SALT})
+        assert rms(result - potential(r)) < limit * rms(potential(r))
 
 
 def test_one_permittivity_gives_the_coulomb_sum():
     two = peptide()
     lattice = Lattice.around(two.positions, 0.6, 4.0)
-    found = plan_map(two, MapOptions(method="pb", parameters={"gaussian": WIDTH, "salt": 0, "inside": WATER},
+    result = plan_map(two, MapOptions(method="pb", parameters={"gaussian": WIDTH, "salt": 0, "inside": WATER},
                                      boundary="open"), lattice=lattice)[1]
     exact = potential_map(two, method="direct", dielectric=WATER, lattice=lattice)
-    assert rms(found.values() - exact.values) < 5e-3 * rms(exact.values)
-    assert abs(found.energies.sum()) < 0.01
+    assert rms(result.values() - exact.values) < 5e-3 * rms(exact.values)
+    assert abs(result.energies.sum()) < 0.01
 
 
 @pytest.mark.slow
@@ -97,17 +97,17 @@ def test_two_residues_against_finer_lattices():
     results = []
     for count in (1, 2, 4):
         finer = Lattice(lattice.origin, lattice.spacing / count, tuple(count * (n - 1) + 1 for n in lattice.shape))
-        found = plan_map(two, MapOptions(method="pb", parameters={"gaussian": WIDTH}, boundary="open", tolerance=1e-3),
+        result = plan_map(two, MapOptions(method="pb", parameters={"gaussian": WIDTH}, boundary="open", tolerance=1e-3),
                          lattice=finer)[1]
-        results.append((found.values()[::count, ::count, ::count], found))
+        results.append((result.values()[::count, ::count, ::count], result))
     exact, best = results[-1]
     first, second = (rms((values - exact)[away > 0]) / rms(exact[away > 0]) for values, _ in results[:2])
     assert first < results[0][1].errors.everywhere
     assert second < results[1][1].errors.everywhere
     assert second < 0.4 * first
-    for _, found in results[:2]:
-        assert abs(found.energies.sum() - best.energies.sum()) < 1.5 * found.energy_error
-        assert found.energies.sum() == pytest.approx(best.energies.sum(), rel=0.01)
+    for _, result in results[:2]:
+        assert abs(result.energies.sum() - best.energies.sum()) < 1.5 * result.energy_error
+        assert result.energies.sum() == pytest.approx(best.energies.sum(), rel=0.01)
 
 
 def test_refusals():

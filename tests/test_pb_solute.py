@@ -60,8 +60,8 @@ def test_strands_apart_as_molecules_come_together(dna):
     first[: dna.residue_starts[int(np.flatnonzero(dna.residue_names[dna.residue_starts[:-1]] == "DG3")[0]) + 1]] = True
     moved = dna.positions.copy()
     moved[first] += dna.cell.vectors[2] - dna.cell.vectors[0]
-    found = in_continuum(replace(dna, positions=moved), "solute", Medium.continuum())[0]
-    assert distances(found) == pytest.approx(distances(dna), abs=1e-6)
+    result = in_continuum(replace(dna, positions=moved), "solute", Medium.continuum())[0]
+    assert distances(result) == pytest.approx(distances(dna), abs=1e-6)
     assert Complex.of(dna, is_nucleic(dna))(moved, None) is moved
     assert Complex.of(replace(dna, cell=None), is_nucleic(dna)) is None
 
@@ -73,8 +73,8 @@ def test_energies_and_values_do_not_see_the_cell(dna, caplog):
     exact = solvation_energy(dna, **options)
     caplog.clear()
     with caplog.at_level(logging.WARNING):
-        found = solvation_energy(split, **options)
-    assert found.total == pytest.approx(exact.total, rel=ALIKE)
+        result = solvation_energy(split, **options)
+    assert result.total == pytest.approx(exact.total, rel=ALIKE)
     assert len(caplog.records) == 1
     caplog.clear()
     assert solvation_energy(dna, **options).total == exact.total
@@ -113,11 +113,11 @@ def test_salt_of_a_solvated_system_is_left_to_the_solution(tpr, caplog):
     ions, options = is_ion(tpr), {"spacing": 2.0, "radii": "bondi"}
     assert ions.sum() == 4
     with caplog.at_level(logging.WARNING):
-        found = solvation_energy(tpr, atoms="solute", **options)
+        result = solvation_energy(tpr, atoms="solute", **options)
     assert "4" in caplog.text
-    assert not found.energies[ions].any()
+    assert not result.energies[ions].any()
     protein = solvation_energy(tpr, atoms=is_protein(tpr), **options)
-    assert found.total == pytest.approx(protein.total, rel=1e-6)
+    assert result.total == pytest.approx(protein.total, rel=1e-6)
     for kept in (~in_continuum(tpr, "water", Medium.vacuum())[1], "solute or ions"):
         with_ions = solvation_energy(tpr, atoms=kept, **options)
         assert (with_ions.energies[ions] < -10).all()
@@ -134,6 +134,6 @@ def test_binding_across_the_cell(dna):
     first = np.zeros(len(dna), bool)
     first[:380] = True
     parts = first & is_nucleic(dna), ~first & is_nucleic(dna)
-    exact, found = (binding_energy(each, *parts, spacing=1.5) for each in (dna, wrapped(dna, (20.0, 3.0, 30.0))))
-    assert found.coulomb == pytest.approx(exact.coulomb, rel=1e-6)
-    assert found.total == pytest.approx(exact.total, abs=found.error + exact.error)
+    exact, result = (binding_energy(each, *parts, spacing=1.5) for each in (dna, wrapped(dna, (20.0, 3.0, 30.0))))
+    assert result.coulomb == pytest.approx(exact.coulomb, rel=1e-6)
+    assert result.total == pytest.approx(exact.total, abs=result.error + exact.error)

@@ -98,9 +98,9 @@ def test_plain_loops_compute_the_same(broken, vectors, tmp_path):
     positions[0] = lattice.points()[700]
     charges -= charges.mean()
     coulomb, short = registry.get("interaction", "coulomb").bind(), registry.get("interaction", "shifted_coulomb")
-    for found, bound in ((sums["direct"], coulomb), (sums["slope"][0], short.bind(cutoff=5.0))):
+    for actual, bound in ((sums["direct"], coulomb), (sums["slope"][0], short.bind(cutoff=5.0))):
         reference = definition(lattice.points(), positions, charges, bound).reshape(lattice.shape)
-        assert relative_rms(found, reference) < 1e-6
+        assert relative_rms(actual, reference) < 1e-6
 
 
 @pytest.mark.slow

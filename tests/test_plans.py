@@ -44,25 +44,25 @@ def test_a_plan_runs_in_other_processes_and_gives_equal_bits(tmp_path):
     lattice, engine = Lattice(np.array([-1.0, 0.3, 0.7]), np.array([0.6, 0.5, 0.7]), (21, 33, 18)), get_engine("cpu")
     plans = []
     for name, way, cell in CASES:
-        wanted = maps.SumOptions(method=name, algorithm=way, cutoff=7.0 if name == "cutoff" else None)
-        request = Request(lattice, cell, maps.bind(wanted, cell), Charges.of(positions, charges, cell),
+        required = maps.SumOptions(method=name, algorithm=way, cutoff=7.0 if name == "cutoff" else None)
+        request = Request(lattice, cell, maps.bind(required, cell), Charges.of(positions, charges, cell),
                           tolerance=1e-2, field=True)
-        method, request, _ = maps.choose_method(wanted, request, positions, charges, engine)
+        method, request, _ = maps.choose_method(required, request, positions, charges, engine)
         plans.append(method.plan(request, engine))
     here = [plan.run(positions, charges) for plan in plans]
     with open(tmp_path / "plans", "wb") as file:  # after a run, of which nothing may be left in them
         pickle.dump((positions, charges, plans), file)
     assert all(len(pickle.dumps(plan)) < 2e6 for plan in plans)
-    found = []
+    actual = []
     for _ in range(2):
         subprocess.run([sys.executable, "-c", ELSEWHERE, str(tmp_path)], check=True)
-        found.append([np.load(tmp_path / f"{number}.npy") for number in range(len(plans))])
-    for plan, result, one, other in zip(plans, here, *found, strict=True):
+        actual.append([np.load(tmp_path / f"{number}.npy") for number in range(len(plans))])
+    for plan, result, one, other in zip(plans, here, *actual, strict=True):
         assert one[0].any(), plan
         np.testing.assert_array_equal(one, other, str(plan))
         expected = np.concatenate([result.values()[None], result.field()])
-        for part, wanted in zip(one, expected, strict=True):
-            np.testing.assert_allclose(part, wanted, atol=1e-6 * np.abs(wanted).max(), err_msg=str(plan))
+        for part, required in zip(one, expected, strict=True):
+            np.testing.assert_allclose(part, required, atol=1e-6 * np.abs(required).max(), err_msg=str(plan))
 
 
 @pytest.mark.parametrize("name", registry.available("interaction"))
@@ -94,9 +94,9 @@ def test_eight_threads_make_what_one_makes():
         for (values, provenance), (expected, provenance_expected) in zip(together, serial, strict=True):
             np.testing.assert_array_equal(values, expected)
             for name in ("error", "error_away", "error_field", "error_field_away"):
-                found, wanted = getattr(provenance, name), getattr(provenance_expected, name)
-                assert found == (wanted if wanted is None else pytest.approx(wanted, rel=1e-9))  # sums by BLAS
-                provenance = replace(provenance, **{name: wanted})
+                actual, required = getattr(provenance, name), getattr(provenance_expected, name)
+                assert actual == (required if required is None else pytest.approx(required, rel=1e-9))  # sums by BLAS
+                provenance = replace(provenance, **{name: required})
             assert provenance == provenance_expected
 
 
@@ -130,11 +130,11 @@ def test_a_plan_says_what_it_is(name, bound, options, words):
 
 def test_charges_are_known_by_number_squares_volume_and_box():
     positions, charges = np.array([[0.0, 1, 2], [3, -4, 6], [1, 0, 0]]), np.array([1.0, -2.0, 0.5])
-    found = Charges.of(positions, charges)
-    assert (found.count, found.squares) == (3, 5.25)
-    assert (found.box.low, found.box.high) == ((0, -4, 0), (3, 1, 6))
-    assert found.volume == pytest.approx(5 * 7 * 8)  # 1 A around every atom
-    assert found.density == pytest.approx(np.sqrt(5.25 / 280))
+    result = Charges.of(positions, charges)
+    assert (result.count, result.squares) == (3, 5.25)
+    assert (result.box.low, result.box.high) == ((0, -4, 0), (3, 1, 6))
+    assert result.volume == pytest.approx(5 * 7 * 8)  # 1 A around every atom
+    assert result.density == pytest.approx(np.sqrt(5.25 / 280))
     assert Charges.of(positions, charges, CELL).volume == pytest.approx(CELL.volume)
     nothing = Charges.of(np.zeros((0, 3)), np.zeros(0))
     assert (nothing.count, nothing.density) == (0, 0.0)
@@ -174,9 +174,9 @@ def test_an_engine_without_transforms_has_no_pme():
     bound = registry.get("interaction", "shifted_coulomb").bind(cutoff=6.0)
     with pytest.raises(BackendError, match="or use algorithm=pair or engine=cpu"):
         registry.get("method", "cutoff").algorithms["mesh"].plan(request_of(bound, error=1e-3), Bare())
-    wanted, request = maps.SumOptions(), request_of(COULOMB, CELL)
+    expected, request = maps.SumOptions(), request_of(COULOMB, CELL)
     positions, charges = (array[:24] for array in water_box(12.0))
-    assert maps.choose_method(wanted, request, positions, charges, Bare())[0].name == "msm"
+    assert maps.choose_method(expected, request, positions, charges, Bare())[0].name == "msm"
 
 
 @pytest.mark.parametrize("name", ["cutoff", "msm"])

@@ -67,8 +67,8 @@ def scattered(cell, count=4, spacing=0.7, shape=(8, 9, 7), seed=1):
 def measured(lattices, positions, charges, mesh, precision="single"):
     """Return the rms error over some lattices, and the rms potential, e/A."""
     exact = [full_potential(at.points(), positions, charges, mesh.cell, ENGINE).reshape(at.shape) for at in lattices]
-    found = [full_map(at, positions, charges, mesh, precision) for at in lattices]
-    return rms(np.subtract(found, exact)), rms(exact)
+    results = [full_map(at, positions, charges, mesh, precision) for at in lattices]
+    return rms(np.subtract(results, exact)), rms(exact)
 
 
 def smooth_density(mesh, r):
@@ -113,8 +113,8 @@ def test_laplacian_of_the_smooth_part_is_the_spread_charge(cell):
     density = (smooth_density(mesh, np.linalg.norm(displacements, axis=-1)) @ charges).reshape(inner.shape)
     if cell is not None:
         density -= charges.sum() / cell.volume
-    found = laplacian(smooth, spacing)
-    assert rms(found + 4 * np.pi * density) < 2e-3 * rms(4 * np.pi * density)
+    result = laplacian(smooth, spacing)
+    assert rms(result + 4 * np.pi * density) < 2e-3 * rms(4 * np.pi * density)
 
 
 def test_charge_of_the_smooth_part():

@@ -59,8 +59,8 @@ def test_all_images_within_a_cutoff_count(cell, cutoff):
     # by images of the atoms, and of a few points; with the field, which is a difference of what is shifted alike
     for few in (slice(None), slice(5)):
         field = np.empty((len(points[few]), 3))
-        found = cutoff_at_points(points[few], positions, charges, interaction, cell, field)
-        np.testing.assert_allclose(found, expected[few], atol=1e-11 * max(1.0, abs(expected).max()))
+        actual = cutoff_at_points(points[few], positions, charges, interaction, cell, field)
+        np.testing.assert_allclose(actual, expected[few], atol=1e-11 * max(1.0, abs(expected).max()))
         beside = [cutoff_at_points(points[few] + step, positions, charges, interaction, cell)
                   for step in 1e-5 * np.array([[1.0, 0, 0], [-1, 0, 0]])]
         slope = (beside[1] - beside[0]) / 2e-5
@@ -101,12 +101,12 @@ def test_one_charge_with_all_its_images(cell):
     pair = EwaldPair(cell)
     _, _, points = cloud(cell, 0, 200)
     place = np.array([0.3, -1.7, 0.9]) @ cell.vectors
-    found = np.ones(len(points))
-    pair.add(points, place, -2.0, found)
+    actual = np.ones(len(points))
+    pair.add(points, place, -2.0, actual)
     expected = ewald.potential(points, place[None], np.array([-2.0]), cell.vectors)
     length = np.linalg.norm(cell.reduced, axis=1).min()
-    np.testing.assert_allclose(found - 1, expected, atol=2e-5 / length)
-    assert rms(found - 1 - expected) < 4e-6 / length
+    np.testing.assert_allclose(actual - 1, expected, atol=2e-5 / length)
+    assert rms(actual - 1 - expected) < 4e-6 / length
 
 
 def test_the_mean_of_a_charges_potential_is_zero():
@@ -158,9 +158,9 @@ def exact_in(name):
 @pytest.mark.parametrize("tolerance", [1e-2, 1e-4, 1e-5])
 def test_a_mesh_keeps_the_tolerance_in_every_cell(name, tolerance):
     structure, points, expected, few = exact_in(name)
-    found = potential_at(structure, points, method="pme", tolerance=tolerance, unit="V")
-    assert rms(found - expected) < 1.5 * tolerance * rms(expected)  # 200 of the points were measured
-    assert rms(found[:10] - few) < 4 * tolerance * rms(expected)
+    actual = potential_at(structure, points, method="pme", tolerance=tolerance, unit="V")
+    assert rms(actual - expected) < 1.5 * tolerance * rms(expected)  # 200 of the points were measured
+    assert rms(actual[:10] - few) < 4 * tolerance * rms(expected)
     np.testing.assert_allclose(expected[:10], few, atol=1e-7 * rms(expected))
 
 
@@ -169,10 +169,10 @@ def test_a_mesh_keeps_the_tolerance_in_an_open_boundary(tolerance):
     positions, charges, points = cloud(CELLS["box"], 3000, 400)
     points = points[:, ::-1] + [5.0, -20.0, 30.0]  # beside the atoms, too
     structure = charges_at(positions, charges)
-    found = potential_at(structure, points, method="pme", tolerance=tolerance, unit="kcal/mol/e", dielectric=4.0)
+    actual = potential_at(structure, points, method="pme", tolerance=tolerance, unit="kcal/mol/e", dielectric=4.0)
     r = np.linalg.norm(points[:, None] - positions, axis=2)
     expected = coulomb_constant("kcal/mol/e") / 4 * (1 / r @ charges)
-    assert rms(found - expected) < 1.5 * tolerance * rms(expected)
+    assert rms(actual - expected) < 1.5 * tolerance * rms(expected)
 
 
 @pytest.mark.parametrize("method", ["direct", "pme"])
@@ -183,8 +183,8 @@ def test_the_potential_in_rock_salt_is_madelungs(method):
     nodes = np.array(list(itertools.product(range(8), repeat=3)))
     structure = charges_at(nodes[1:] * step, 1.0 - 2 * (nodes[1:].sum(1) % 2), Cell.from_parameters(*[8 * step] * 3))
     # the potential at an image of an ion that is taken out with all its images
-    found = potential_at(structure, [[0.0, 8 * step, -16 * step]], method=method, tolerance=1e-6, unit="V")
-    assert found[0] / coulomb_constant("V") == pytest.approx(-madelung / step - images / (8 * step), rel=3e-6)
+    result = potential_at(structure, [[0.0, 8 * step, -16 * step]], method=method, tolerance=1e-6, unit="V")
+    assert result[0] / coulomb_constant("V") == pytest.approx(-madelung / step - images / (8 * step), rel=3e-6)
 
 
 def test_openmm_agrees():
@@ -217,9 +217,9 @@ def test_openmm_agrees():
     # (E(+1) - E(-1)) / 2 has no energy of the charge with its own images and background
     expected = [(energy(p, 1.0) - energy(p, -1.0)) / 2 for p in points]
     for method in ("direct", "pme"):
-        found = potential_at(charges_at(positions, charges, cell), points, method=method, tolerance=1e-6,
+        actual = potential_at(charges_at(positions, charges, cell), points, method=method, tolerance=1e-6,
                              unit="kcal/mol/e")
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=2e-3)
+        np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=2e-3)
 
 
 def test_a_point_on_an_atom_is_finite():
@@ -227,12 +227,12 @@ def test_a_point_on_an_atom_is_finite():
     positions, charges, _ = cloud(cell, 100, 0)
     for box in (cell, None):
         structure = charges_at(positions, charges, box)
-        found, near = (
+        result, near = (
             potential_at(structure, positions[:3] + shift, method="pme", tolerance=1e-5, unit="V")
             for shift in ([0, 0, 0], [0, 0, 0.01])
         )
-        np.testing.assert_allclose(found, near, rtol=2e-3)
-        np.testing.assert_allclose(found, coulomb_constant("V") * charges[:3] / 0.01, rtol=0.2)
+        np.testing.assert_allclose(result, near, rtol=2e-3)
+        np.testing.assert_allclose(result, coulomb_constant("V") * charges[:3] / 0.01, rtol=0.2)
 
 
 def test_atoms_may_be_selected_and_boundaries_chosen():
@@ -256,9 +256,9 @@ def test_few_points_are_summed_exactly_and_many_by_a_mesh():
         positions, charges, points = cloud(Cell.from_parameters(50, 50, 50), 3000, 20000)
         for count, method in ((10, exact), (20000, "pme")):
             request = request_at(points[:count], positions, charges, cell, tolerance=1e-3)
-            found = sum_at(request, points[:count], positions, charges, get_engine("cpu"))
-            assert found.method == method
-            assert (found.error is None) == (method != "pme")
+            result = sum_at(request, points[:count], positions, charges, get_engine("cpu"))
+            assert result.method == method
+            assert (result.error is None) == (method != "pme")
 
 
 def test_far_points_in_an_open_boundary_take_no_huge_mesh(monkeypatch):
@@ -305,6 +305,6 @@ def test_the_sum_on_a_given_mesh():
     cell = CELLS["box"]
     positions, charges, points = cloud(cell, 300, 50)
     mesh = over_cell(cell, 1.25, 8, 4)
-    found = get_engine("cpu").prepare_points(PointSum.split(mesh)).at(points, positions, charges)[0]
+    actual = get_engine("cpu").prepare_points(PointSum.split(mesh)).at(points, positions, charges)[0]
     expected = ewald.potential(points, positions, charges, cell.vectors)
-    assert rms(found - expected) < 2e-5 * rms(expected)
+    assert rms(actual - expected) < 2e-5 * rms(expected)

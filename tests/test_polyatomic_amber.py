@@ -100,18 +100,18 @@ def test_openmm_finds_the_terms_of_the_ion_and_all_that_were_there(written: tupl
     kept = len(after) - 3 * 7 - 3
     drop = np.ones(len(io.read_topology(TOP)), bool)
     drop[after.topology.extra["rows"]] = False
-    wanted, _ = energies(stripped(TOP, drop, tmp_path), after.positions[:kept])
+    expected, _ = energies(stripped(TOP, drop, tmp_path), after.positions[:kept])
     for first in np.flatnonzero(np.isin(after.residue_names, ["ACT", "STF"]))[::7]:
         definition = folder / f"{after.residue_names[first]}.prmtop"
         own, net = energies(definition, after.positions[first : first + 7], range(7))
         assert net == pytest.approx(-1, abs=1e-5)
         assert len([kind for kind, energy in own.items() if abs(energy) > 1e-3]) == 4  # its 1-4 pairs among them
-        wanted = {kind: energy + own[kind] for kind, energy in wanted.items()}
-    found, net = energies(folder / "out.prmtop", after.positions, range(kept, len(after)))
+        expected = {kind: energy + own[kind] for kind, energy in expected.items()}
+    actual, net = energies(folder / "out.prmtop", after.positions, range(kept, len(after)))
     assert abs(net) < 1e-5
-    assert set(found) == set(wanted)
-    for kind, energy in wanted.items():
-        assert found[kind] == pytest.approx(energy, rel=1e-7, abs=1e-7), kind
+    assert set(actual) == set(expected)
+    for kind, energy in expected.items():
+        assert actual[kind] == pytest.approx(energy, rel=1e-7, abs=1e-7), kind
 
 
 def test_each_atom_and_pair_of_the_ion_is_as_it_was_defined(written: tuple[Structure, Path]) -> None:

@@ -89,15 +89,15 @@ def test_rigid_hydrogens_are_where_others_have_them(name):
     minimum = by_bonded_terms(made)
     own = compared(made, minimum, minimum)
     assert {one.reason for one in own if one.alike > FAR} <= {"a peptide that is not planar"}
-    assert np.median([one.plain for one in own]) < 0.03
+    assert np.median([member.plain for member in own]) < 0.03
     assert np.mean([one.plain < FAR for one in own]) > 0.98
-    assert max(one.alike for one in own) < 0.25
+    assert max(entry.alike for entry in own) < 0.25
     other, failure = of_pdb2pqr(bare)
     assert other is not None, failure
     for theirs in (dict(zip(keys(other), other.positions, strict=True)), of_modeller(made, charges=False)[0]):
-        found = compared(made, theirs, minimum)
-        assert not [one for one in found if not one.alike < FAR and not one.reason]
-        apart = np.array([one.alike for one in found if one.reason not in ("built otherwise", "another state")])
+        result = compared(made, theirs, minimum)
+        assert not [one for one in result if not one.alike < FAR and not one.reason]
+        apart = np.array([item.alike for item in result if item.reason not in ("built otherwise", "another state")])
         assert len(apart) > 0.98 * len(own)
         assert np.median(apart) < 0.05
         assert np.mean(apart < FAR) > 0.9
@@ -213,15 +213,15 @@ def test_ligands_have_rdkits_gasteiger_charges():
     kinds = {1: Chem.BondType.SINGLE, 2: Chem.BondType.DOUBLE, 3: Chem.BondType.TRIPLE, 5: Chem.BondType.SINGLE,
              6: Chem.BondType.DOUBLE, 7: Chem.BondType.TRIPLE}
     for name in ("ATP", "NAG", "GOL", "SO4", "NAD", "FAD", "EPE", "CLR", "HIS", "TRP", "PLP", "ACT", "ARG"):
-        found = component(name)
-        elements = [*found.elements, *("H" for names in found.hydrogens.values() for _ in names)]
-        bonds = [tuple(bond) for bond in found.bonds.tolist()]
-        row = len(found.atoms)
-        for atom, names in found.hydrogens.items():
+        actual = component(name)
+        elements = [*actual.elements, *("H" for names in actual.hydrogens.values() for _ in names)]
+        bonds = [tuple(bond) for bond in actual.bonds.tolist()]
+        row = len(actual.atoms)
+        for atom, names in actual.hydrogens.items():
             for _ in names:
-                bonds.append((found.row[atom], row, 1))
+                bonds.append((actual.row[atom], row, 1))
                 row += 1
-        formal = np.concatenate([found.charges, np.zeros(row - len(found.atoms), np.int64)])
+        formal = np.concatenate([actual.charges, np.zeros(row - len(actual.atoms), np.int64)])
         molecule = Chem.RWMol()
         for element, charge in zip(elements, formal.tolist(), strict=True):
             atom = Chem.Atom(element)
@@ -378,10 +378,10 @@ def test_radii_of_residues_that_parse_does_not_cover():
 
 
 def test_phosphate_keeps_its_third_hydrogen():
-    found = component("PO4")
-    count = len(found.atoms)
-    made = prepare_structure(Structure(found.positions, found.atoms, ["PO4"] * count, [1] * count, [0] * count,
-                                       elements=found.elements)).structure
+    result = component("PO4")
+    count = len(result.atoms)
+    made = prepare_structure(Structure(result.positions, result.atoms, ["PO4"] * count, [1] * count, [0] * count,
+                                       elements=result.elements)).structure
     assert (made.elements == "H").sum() == 1
     assert round(made.net_charge) == -2
 
@@ -393,10 +393,10 @@ def test_guanine_and_amidines():
 
     for name, net in (("GUN", 0), ("BEN", 1), ("ADE", 0), ("ACT", -1), ("SO4", -2), ("TRS", 1), ("EPE", 0), ("ATP", -4),
                       ("NAG", 0), ("IMD", 1), ("GOL", 0), ("SPM", 4), ("GBS", 0), ("PO4", -2)):
-        found = component(name)
-        count = len(found.atoms)
-        structure = Structure(found.positions, found.atoms, [name] * count, [1] * count, [0] * count,
-                              elements=found.elements)
+        result = component(name)
+        count = len(result.atoms)
+        structure = Structure(result.positions, result.atoms, [name] * count, [1] * count, [0] * count,
+                              elements=result.elements)
         draft = draft_of(structure, np.ones(count, bool))
         assert draft.residues[0].component is not None, name
-        assert assign(draft, found.bonds, 7.0, {}, {}).charges.sum() == net, name
+        assert assign(draft, result.bonds, 7.0, {}, {}).charges.sum() == net, name

@@ -46,7 +46,7 @@ def test_every_command_takes_the_pka_of_propka(tmp_path, capsys):
     assert shell(capsys, *words, "--pka", "propka", "-o", tmp_path / "field.csv")[0] == 0
     assert shell(capsys, *words, "--prepare", "never", "-o", tmp_path / "other.csv")[0] == 2
     for command in ("surface", "energy", "live", "prepare", "field"):
-        assert {"ph", "pka"} <= {one.name for one in registry.get("command", command).parameters}
+        assert {"ph", "pka"} <= {item.name for item in registry.get("command", command).parameters}
 
 
 @pytest.mark.parametrize("name", ["3KPR", "4E43"])
@@ -146,9 +146,9 @@ def test_models_of_a_file_are_completed_and_added_atoms_follow(kind, turned_mode
                          tmp_path / "field.npz")
     assert code == 0
     assert "hydrogens" in json.loads(out)["prepared"]
-    with np.load(tmp_path / "field.npz") as found:
-        assert len(found["places"]) > 100
-        (one, two), potential = found["field"][:, 0], found["potential"][:, 0]
+    with np.load(tmp_path / "field.npz") as result:
+        assert len(result["places"]) > 100
+        (one, two), potential = result["field"][:, 0], result["potential"][:, 0]
     np.testing.assert_allclose(two, np.stack([-one[:, 1], one[:, 0], one[:, 2]], axis=1), atol=2e-3 * np.abs(one).max())
     np.testing.assert_allclose(potential[1], potential[0], atol=2e-3 * np.abs(potential).max())
 
@@ -210,12 +210,12 @@ def test_a_file_of_a_ligand_fixes_what_is_refused(kind, tmp_path, capsys):
     assert code == 3
     assert "LG9Q" in error
 
-    found = component("XK2")
+    actual = component("XK2")
     molecule = Chem.RWMol()
-    for element, charge in zip(found.elements, found.charges.tolist(), strict=True):
+    for element, charge in zip(actual.elements, actual.charges.tolist(), strict=True):
         molecule.AddAtom(Chem.Atom(element))
         molecule.GetAtomWithIdx(molecule.GetNumAtoms() - 1).SetFormalCharge(charge)
-    for a, b, order in found.bonds.tolist():
+    for a, b, order in actual.bonds.tolist():
         molecule.AddBond(a, b, {1: Chem.BondType.SINGLE, 5: Chem.BondType.SINGLE}.get(order, Chem.BondType.DOUBLE))
     Chem.SanitizeMol(molecule)
     whole = Chem.AddHs(molecule)

@@ -105,19 +105,19 @@ def by_definition(probe, point, table):
 def test_maps_of_autogrid(probe, engine):
     lattice = Lattice(np.full(3, -7.0), np.ones(3), (15, 15, 15))
     atoms = autodock.Receptor(PLACES, np.array(KINDS), CHARGES)
-    found = autodock.autodock_maps(atoms, lattice, [probe], engine)[probe].values
+    result = autodock.autodock_maps(atoms, lattice, [probe], engine)[probe].values
     for node, theirs in zip(NODES, AUTOGRID[probe], strict=True):
         point = lattice.points([node])[0]
         # its tables are the only difference between it and the definition, and maps have the definition
         assert by_definition(probe, point, table=True) == pytest.approx(theirs, abs=2e-3, rel=1e-4)
-        assert found[node] == pytest.approx(by_definition(probe, point, table=False), abs=1e-4, rel=1e-5)
+        assert result[node] == pytest.approx(by_definition(probe, point, table=False), abs=1e-4, rel=1e-5)
 
 
 def test_directions_of_groups():
     kinds = {"HD": DONOR, "NA": ONE_PAIR, "OA": TWO_PAIRS, "SA": TWO_PAIRS}
-    found = directions(PLACES, KINDS, np.array([kinds.get(kind, -1) for kind in KINDS]))
-    assert found.rows.tolist() == sorted(ANGLES)
-    for n, along, normal, power in zip(found.rows, found.directions, found.normals, found.powers, strict=True):
+    actual = directions(PLACES, KINDS, np.array([kinds.get(kind, -1) for kind in KINDS]))
+    assert actual.rows.tolist() == sorted(ANGLES)
+    for n, along, normal, power in zip(actual.rows, actual.directions, actual.normals, actual.powers, strict=True):
         expected = ANGLES[n]
         assert along == pytest.approx(expected[0], abs=1e-12)
         if expected[1] is not None:
@@ -127,8 +127,8 @@ def test_directions_of_groups():
 
 
 def test_an_atom_without_neighbours_bonds_in_no_direction():
-    found = directions(np.array([[0.0, 0, 0], [9, 0, 0]]), ["HD", "OA"], np.array([DONOR, TWO_PAIRS]))
-    assert not found.directions.any()
+    result = directions(np.array([[0.0, 0, 0], [9, 0, 0]]), ["HD", "OA"], np.array([DONOR, TWO_PAIRS]))
+    assert not result.directions.any()
     lattice = Lattice(np.array([7.1, 0, 0]), np.ones(3), (1, 1, 1))
     atoms = autodock.Receptor(np.array([[9.0, 0, 0]]), np.array(["OA"]), np.zeros(1))
     grids = autodock.autodock_maps(atoms, lattice, ["HD", "OA"], get_engine("cpu"))

@@ -62,8 +62,8 @@ def test_pages_state_their_values(page, engine):
     for check in page.checks:
         bound = page.bind(**check.parameters)
         assert bound(check.r) == pytest.approx(check.value, rel=1e-9)
-        found = sums.at_points(engine, np.array([[check.r, 0, 0]]), np.zeros((1, 3)), np.ones(1), bound)
-        assert found[0] == pytest.approx(check.value, rel=1e-9)
+        result = sums.at_points(engine, np.array([[check.r, 0, 0]]), np.zeros((1, 3)), np.ones(1), bound)
+        assert result[0] == pytest.approx(check.value, rel=1e-9)
 
 
 @pytest.mark.slow
@@ -101,8 +101,8 @@ def test_a_type_of_the_force_field_has_the_pairs_of_its_table(engine):
     own = type_sum(terms, name, 9.0)
     row = terms.names.index(name)
     lattice = Lattice(structure.positions[0] + 0.7, np.full(3, 1.7), (6, 5, 7))
-    found = own.energies(engine, lattice, structure.positions, None).ravel()
-    for point, value in zip(lattice.points(), found, strict=True):
+    actual = own.energies(engine, lattice, structure.positions, None).ravel()
+    for point, value in zip(lattice.points(), actual, strict=True):
         r = np.linalg.norm(structure.positions - point, axis=1)
         r, kinds = r[r < 9], terms.types[r < 9]
         expected = (terms.c12[row, kinds] / r**12 - terms.c6[row, kinds] / r**6).sum()
@@ -159,23 +159,23 @@ def by_definition(probe, point, table):
 def test_maps_of_autogrid(probe, engine):
     lattice = Lattice(np.full(3, -4.5), np.ones(3), (11, 11, 11))
     atoms = autodock.Receptor(PLACES, np.array(ATOMS), CHARGES)
-    found = autodock.autodock_maps(atoms, lattice, [probe], engine)[probe].values
+    result = autodock.autodock_maps(atoms, lattice, [probe], engine)[probe].values
     for node, theirs in zip(NODES, AUTOGRID[probe], strict=True):
         point = lattice.points([node])[0]
         # its tables are the only difference between it and the definition, and maps have the definition
         assert by_definition(probe, point, table=True) == pytest.approx(theirs, abs=2e-3, rel=1e-4)
-        assert found[node] == pytest.approx(by_definition(probe, point, table=False), abs=1e-4, rel=1e-5)
+        assert result[node] == pytest.approx(by_definition(probe, point, table=False), abs=1e-4, rel=1e-5)
 
 
 def test_hydrogen_bonds_have_their_wells(engine):
     atoms = autodock.Receptor(np.zeros((1, 3)), np.array(["OA"]), np.zeros(1))
     lattice = Lattice(np.array([1.5, 0.0, 0.0]), np.array([0.1, 1, 1]), (30, 1, 1))
-    found = autodock.autodock_maps(atoms, lattice, ["HD"], engine)["HD"].values.ravel()
-    at = int(found.argmin())
+    result = autodock.autodock_maps(atoms, lattice, ["HD"], engine)["HD"].values.ravel()
+    at = int(result.argmin())
     assert 1.6 < 1.5 + 0.1 * at < 2.2
     solvation = 0.00051 * 17.1573 * autodock.SOLVATION_WEIGHT
     # the least and the largest energy of one atom are the same, 0.9 of the well along the direction of its lone pairs
-    assert found[at] == pytest.approx(-2 * 0.9 * 5 * autodock.BOND_WEIGHT, abs=solvation + 1e-4)
+    assert result[at] == pytest.approx(-2 * 0.9 * 5 * autodock.BOND_WEIGHT, abs=solvation + 1e-4)
 
 
 def test_types_of_a_receptor(tpr):
@@ -232,10 +232,10 @@ def test_every_node_is_the_mean_of_insertions(system, ligand, engine):
         boundary = "periodic" if system == "triclinic" else "open"
         lattice = Lattice(np.full(3, 4.0), np.full(3, 1.5), (4, 3, 4))
     cell = structure.cell if boundary == "periodic" else None
-    planning, found = free_energy(structure, [(structure.positions, structure.cell)], ligand, terms, cutoff=9.0,
+    planning, actual = free_energy(structure, [(structure.positions, structure.cell)], ligand, terms, cutoff=9.0,
                                   lattice=lattice, orientations=5, boundary=boundary, engine=engine.name)
     work = planning.work
-    factors = np.exp(-found.grids["mean"].values.ravel().astype(float) / work.kt)
+    factors = np.exp(-actual.grids["mean"].values.ravel().astype(float) / work.kt)
     for point, factor in zip(lattice.points(), factors, strict=True):
         places = point + lattice.spacing * (np.indices((2, 2, 2)).reshape(3, -1).T * 0.5 - 0.25)
         expected = np.mean([insertion(structure, terms, ligand, place, cell, work.orientations, work.kt, 9.0)
@@ -246,7 +246,7 @@ def test_every_node_is_the_mean_of_insertions(system, ligand, engine):
 @pytest.mark.slow
 def test_widom_insertions_at_random(engine):
     structure, terms = spheres(120, Cell.from_parameters(24, 25, 26), 3.2, 0.25, seed=3)
-    _, found = free_energy(structure, [(structure.positions, structure.cell)], O2, terms, parts=3, orientations=40,
+    _, actual = free_energy(structure, [(structure.positions, structure.cell)], O2, terms, parts=3, orientations=40,
                            engine=engine.name, boundary="periodic")
     rng = np.random.default_rng(1)
     points = rng.uniform(size=(4000, 3)) @ structure.cell.vectors
@@ -255,7 +255,7 @@ def test_widom_insertions_at_random(engine):
     factors = [insertion(structure, terms, O2, point, structure.cell, [np.array([-way, way])], 300 * KELVIN, 10.0)
                for point, way in zip(points, ways, strict=True)]
     expected, error = np.mean(factors), np.std(factors) / np.sqrt(len(factors))
-    assert np.exp(-found.solvation / (300 * KELVIN)) == pytest.approx(expected, abs=4 * error)
+    assert np.exp(-actual.solvation / (300 * KELVIN)) == pytest.approx(expected, abs=4 * error)
 
 
 def test_the_chemical_potential_in_a_gas_of_spheres(engine):
@@ -266,14 +266,14 @@ def test_the_chemical_potential_in_a_gas_of_spheres(engine):
     frames = [(spheres(count, cell, sigma, epsilon, seed)[0].positions, cell) for seed in range(40)]
     structure, terms = spheres(count, cell, sigma, epsilon)
     sphere = Ligand("X", np.zeros((1, 3)), np.array([sigma]), np.array([epsilon]), "")
-    _, found = free_energy(structure, frames, sphere, terms, cutoff=cutoff, parts=1, boundary="periodic",
+    _, result = free_energy(structure, frames, sphere, terms, cutoff=cutoff, parts=1, boundary="periodic",
                            engine=engine.name, size=1)
     r = np.linspace(1e-3, cutoff, 20001)
     mayer = np.expm1(-np.minimum(4 * epsilon * ((sigma / r) ** 12 - (sigma / r) ** 6) / kt, 700))
     exact = -kt * count * np.log1p(np.trapezoid(4 * np.pi * r**2 * mayer, r) / cell.volume)
-    assert found.solvation_error is not None
-    assert abs(found.solvation - exact) < 4 * found.solvation_error
-    assert found.solvation_error < 0.05 * abs(exact)
+    assert result.solvation_error is not None
+    assert abs(result.solvation - exact) < 4 * result.solvation_error
+    assert result.solvation_error < 0.05 * abs(exact)
 
 
 def test_sums_are_kept_where_the_cell_stays():
@@ -316,8 +316,8 @@ def test_orientations_are_spread_evenly():
         assert len(turns) == halved
     for ligand, count in ((O2, 12), (LIGANDS["CO"], 50), (BENT, 400)):
         turns = np.array(ligand.orientations(count))
-        for one in turns:
-            assert np.allclose(np.linalg.norm(one, axis=1), np.linalg.norm(ligand.places, axis=1))
+        for turn in turns:
+            assert np.allclose(np.linalg.norm(turn, axis=1), np.linalg.norm(ligand.places, axis=1))
         atom = turns[:, -1]
         second = np.einsum("ni,nj->ij", atom, atom) / len(atom) / (atom[0] @ atom[0])
         assert np.abs(second - np.eye(3) / 3).max() < 0.02
@@ -327,9 +327,9 @@ def test_minima_and_barriers_of_two_wells():
     lattice = Lattice(np.array([-3.0, -2.0, -2.0]), np.full(3, 0.5), (13, 9, 9))
     x, y, z = np.moveaxis(lattice.points().reshape(13, 9, 9, 3), 3, 0)
     values = (x * x - 4) ** 2 / 4 + 0.3 * x + y * y + z * z  # minima near -2 and 2, 4 between them
-    found = minima_and_barriers(Grid(lattice, values), below=10.0, least=0.5, wraps=False)
-    assert len(found) == 2
-    low, high = found
+    result = minima_and_barriers(Grid(lattice, values), below=10.0, least=0.5, wraps=False)
+    assert len(result) == 2
+    low, high = result
     assert low.position == pytest.approx([-2, 0, 0])
     assert high.position == pytest.approx([2, 0, 0])
     assert (low.barrier, low.lower, high.lower) == (None, None, 0)
@@ -361,14 +361,14 @@ def test_the_command_with_a_molecule(tmp_path, capsys):
              "xe", "--spacing", 2, "--places", 1, "--cutoff", 8, "--paths", table, "-o", out, "--json"]
     code, text, err = shell(capsys, *words)
     assert code == 0, err
-    found = json.loads(text)
+    data = json.loads(text)
     grid = io.read_map(out)
-    assert (found["ligand"], found["unit"], grid.unit) == ("Xe", "kcal/mol", "kcal/mol")
-    assert grid.values.min() == pytest.approx(found["minimum"], rel=1e-5)
+    assert (data["ligand"], data["unit"], grid.unit) == ("Xe", "kcal/mol", "kcal/mol")
+    assert grid.values.min() == pytest.approx(data["minimum"], rel=1e-5)
     with table.open() as stream:
         rows = list(csv.DictReader(stream))
-    assert len(rows) == len(found["minima"]) > 1
-    assert float(rows[0]["free energy (kcal/mol)"]) == pytest.approx(found["minimum"], abs=1e-3)
+    assert len(rows) == len(data["minima"]) > 1
+    assert float(rows[0]["free energy (kcal/mol)"]) == pytest.approx(data["minimum"], abs=1e-3)
 
 
 def test_the_command_with_probes(tmp_path, capsys):
@@ -377,24 +377,24 @@ def test_the_command_with_probes(tmp_path, capsys):
              "solute", "--spacing", 1, "--probe", "C", "e", "-o", out, "--json"]
     code, text, err = shell(capsys, *words)
     assert code == 0, err
-    found = json.loads(text)
+    data = json.loads(text)
     for name in ("C", "e"):
         lines = (tmp_path / f"receptor.{name}.map").read_text().splitlines()
         counts = [int(word) + 1 for word in lines[4].split()[1:]]
-        assert lines[3:5] == ["SPACING 1", "NELEMENTS " + " ".join(str(n - 1) for n in found["shape"])]
+        assert lines[3:5] == ["SPACING 1", "NELEMENTS " + " ".join(str(n - 1) for n in data["shape"])]
         assert all(n % 2 for n in counts)
         values = np.array(lines[6:], float)
         assert len(values) == np.prod(counts)
-        assert values.min() == pytest.approx(found["probes"][name]["minimum"], abs=1e-3)
+        assert values.min() == pytest.approx(data["probes"][name]["minimum"], abs=1e-3)
         grid = io.read_map(tmp_path / f"receptor.{name}.map")
-        assert (grid.unit, list(grid.lattice.shape)) == ("kcal/mol", found["shape"])
-        assert grid.lattice.origin == pytest.approx(found["origin"], abs=1e-6)
+        assert (grid.unit, list(grid.lattice.shape)) == ("kcal/mol", data["shape"])
+        assert grid.lattice.origin == pytest.approx(data["origin"], abs=1e-6)
         assert np.array_equal(grid.values.ravel(order="F"), values.astype(np.float32))
         again = tmp_path / "again.map"
         write_autodock(grid, again, "receptor")
         assert again.read_text() == (tmp_path / f"receptor.{name}.map").read_text()
     shutil.copy(tmp_path / "receptor.C.map", tmp_path / "unnamed")
-    assert io.read_map(tmp_path / "unnamed").lattice.shape == tuple(found["shape"])
+    assert io.read_map(tmp_path / "unnamed").lattice.shape == tuple(data["shape"])
 
 
 @pytest.mark.parametrize(("words", "parameter"), [
@@ -415,9 +415,9 @@ def test_engines_agree(engine):
     structure, terms = peptide_and_terms()
     lattice = Lattice(structure.positions[0] - 8, np.full(3, 0.9), (17, 18, 19))
     one = probe_sum(terms, 3.3, 0.2, 10.0)
-    found, other = (one.energies(which, lattice, structure.positions, structure.cell) for which in
+    result, other = (one.energies(which, lattice, structure.positions, structure.cell) for which in
                     (engine, get_engine("cpu")))
     low = other < 50
-    assert np.abs(found - other)[low].max() < 1e-3
+    assert np.abs(result - other)[low].max() < 1e-3
     points = lattice.points()[low.ravel()][::40]
-    assert np.abs(found[low][::40] - one.at(points, structure.positions, structure.cell)).max() < 1e-3
+    assert np.abs(result[low][::40] - one.at(points, structure.positions, structure.cell)).max() < 1e-3

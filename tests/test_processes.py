@@ -103,10 +103,10 @@ class Unlucky(Work):
 
 @pytest.mark.slow
 def test_a_block_whose_process_was_killed_twice_is_computed(tmp_path):
-    found = list(run_blocks(Unlucky(tmp_path, 2), range(10), size=2, workers=2))
+    actual = list(run_blocks(Unlucky(tmp_path, 2), range(10), size=2, workers=2))
     assert len(list(tmp_path.iterdir())) == 2
     expected = list(run_blocks(Unlucky(tmp_path, 0), range(10), size=2))
-    assert [one["sum"].tobytes() for one in found] == [one["sum"].tobytes() for one in expected]
+    assert [item["sum"].tobytes() for item in actual] == [entry["sum"].tobytes() for entry in expected]
 
 
 def test_a_block_that_ends_every_process_is_an_error():
@@ -137,12 +137,12 @@ def test_turns_of_threads_are_as_before_also_where_another_thread_has_changed_th
 def test_how_many_share_gpus(monkeypatch):
     monkeypatch.setattr(processes.threads, "count", lambda: 6)
     gpus, cores = (SimpleNamespace(bindings=lambda n=n: [None] * n, sharers=lambda size: 4) for n in (2, 0))
-    for engine, most, wanted in ((gpus, 100, 6), (gpus, 3, 3), (gpus, 1, 2), (cores, 100, 6),
+    for engine, most, expected in ((gpus, 100, 6), (gpus, 3, 3), (gpus, 1, 2), (cores, 100, 6),
                                  (SimpleNamespace(bindings=gpus.bindings, sharers=lambda size: 1), 100, 2)):
         monkeypatch.setattr(processes, "get_engine", lambda name, engine=engine: engine)
-        assert processes.sharers("any", most) == wanted
+        assert processes.sharers("any", most) == expected
     # frames that take as long to be read as to be computed, or no time
     monkeypatch.setattr(processes.threads, "count", lambda: 100)
     monkeypatch.setattr(processes, "get_engine", lambda name: gpus)
-    for reading, wanted in ((1.0, 8), (0.4, 4), (0.0, 4), (9.0, 8)):
-        assert processes.sharers("any", 100, Cost(1.0, reading, 0)) == wanted
+    for reading, expected in ((1.0, 8), (0.4, 4), (0.0, 4), (9.0, 8)):
+        assert processes.sharers("any", 100, Cost(1.0, reading, 0)) == expected

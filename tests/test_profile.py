@@ -70,28 +70,28 @@ def test_sums_over_waves_are_the_definition():
 
 
 def test_a_dipole_layer_makes_a_known_jump():
-    found = profile(layers((31.0, 5.0), (29.0, -5.0)), spacing=0.1, smear=0.2)
+    result = profile(layers((31.0, 5.0), (29.0, -5.0)), spacing=0.1, smear=0.2)
     surface = 5.0 * 2 / 24**2  # e/A: dipole of an area
     jump = 4 * np.pi * C * surface
     # a period takes it back by a field that is the same everywhere outside
-    np.testing.assert_allclose(at(found, 1, [5.0, 20, 40, 55]), jump / 60, rtol=1e-6)
-    assert at(found, 2, 36) - at(found, 2, 24) == pytest.approx(jump * (1 - 12 / 60), rel=1e-6)
-    assert abs(found.values[0].mean(1)).max() < 1e-12 * abs(found.values).max()
+    np.testing.assert_allclose(at(result, 1, [5.0, 20, 40, 55]), jump / 60, rtol=1e-6)
+    assert at(result, 2, 36) - at(result, 2, 24) == pytest.approx(jump * (1 - 12 / 60), rel=1e-6)
+    assert abs(result.values[0].mean(1)).max() < 1e-12 * abs(result.values).max()
     # the double integral has no field at the edges, and keeps the jump
-    assert found.integral[0] == 0
-    assert found.integral[-1] == pytest.approx(jump, rel=1e-6)
+    assert result.integral[0] == 0
+    assert result.integral[-1] == pytest.approx(jump, rel=1e-6)
     # the field inside is that of a capacitor
-    assert at(found, 1, 30.0) == pytest.approx(-4 * np.pi * C * 5 / 24**2 + jump / 60, rel=1e-5)
+    assert at(result, 1, 30.0) == pytest.approx(-4 * np.pi * C * 5 / 24**2 + jump / 60, rel=1e-5)
 
 
 def test_a_charged_sheet_with_its_background():
-    found = profile(layers((20.0, 3.0)), spacing=0.1, smear=0.0)
-    away = np.abs((found.z - 20 + 30) % 60 - 30)
+    actual = profile(layers((20.0, 3.0)), spacing=0.1, smear=0.0)
+    away = np.abs((actual.z - 20 + 30) % 60 - 30)
     expected = 4 * np.pi * C * 3 / 24**2 * (60 / 12 - away / 2 + away**2 / 120)
-    assert relative_rms(found.values[0, 2], expected) < 1e-3
-    assert found.charge == pytest.approx(3.0)
+    assert relative_rms(actual.values[0, 2], expected) < 1e-3
+    assert actual.charge == pytest.approx(3.0)
     # without the background, from the left edge: a parabola less
-    assert np.polyfit(found.z[:150], found.integral[:150], 2)[0] == pytest.approx(0.0, abs=1e-2)
+    assert np.polyfit(actual.z[:150], actual.integral[:150], 2)[0] == pytest.approx(0.0, abs=1e-2)
 
 
 def test_water_in_a_uniform_field():
@@ -100,13 +100,13 @@ def test_water_in_a_uniform_field():
     positions = np.concatenate([box.positions + np.array([0, 0, 18]), sheets.positions])
     both = charges_at(positions, np.concatenate([box.charges, sheets.charges]), cell)
     of_sheets = np.arange(len(both)) >= len(box)
-    found = profile(both, sources={"water": ~of_sheets, "sheets": of_sheets})
+    result = profile(both, sources={"water": ~of_sheets, "sheets": of_sheets})
     field = 4 * np.pi * C * 2 / 24**2 * (1 - 50 / 60)
-    inside = (found.z > 10) & (found.z < 50)
-    np.testing.assert_allclose(found.values[2, 1, inside], field, rtol=1e-3)
-    np.testing.assert_allclose(found.values[0], found.values[1] + found.values[2], atol=1e-12)
+    inside = (result.z > 10) & (result.z < 50)
+    np.testing.assert_allclose(result.values[2, 1, inside], field, rtol=1e-3)
+    np.testing.assert_allclose(result.values[0], result.values[1] + result.values[2], atol=1e-12)
     alone = profile(charges_at(positions[: len(box)], box.charges, cell))
-    np.testing.assert_allclose(found.values[1], alone.values[0], atol=1e-12)
+    np.testing.assert_allclose(result.values[1], alone.values[0], atol=1e-12)
 
 
 @pytest.mark.parametrize("extra", [0.0, 0.01])
@@ -116,12 +116,12 @@ def test_the_double_integral_is_that_of_the_point_charges(extra):
     charges = box.charges + extra
     made = charges_at(box.positions, charges, Cell.from_parameters(20, 20, 20))
     for options in ({"spacing": 0.05, "smear": 0.0}, {"spacing": 0.5}, {"spacing": 0.5, "smear": 3.0}):
-        found = profile(made, **options)
-        edges = np.append(found.z, found.z[0] + 20)
-        place = (box.positions[:, 2] - found.z[0]) % 20 + found.z[0]
+        actual = profile(made, **options)
+        edges = np.append(actual.z, actual.z[0] + 20)
+        place = (box.positions[:, 2] - actual.z[0]) % 20 + actual.z[0]
         expected = [-4 * np.pi * C / 400 * (charges * np.maximum(z - place, 0)).sum() for z in edges]
-        np.testing.assert_allclose(found.integral, expected, atol=1e-9 * np.abs(expected).max())
-    assert abs(found.integral[-1]) > 0.5  # what it makes of a cell that is cut through molecules
+        np.testing.assert_allclose(actual.integral, expected, atol=1e-9 * np.abs(expected).max())
+    assert abs(actual.integral[-1]) > 0.5  # what it makes of a cell that is cut through molecules
 
 
 def test_the_slab_correction_leaves_no_field_in_the_vacuum():
@@ -143,19 +143,19 @@ def test_the_slab_correction_of_water_and_its_parts():
     slab = charges_at(positions, box.charges, Cell.from_parameters(24, 24, 70))
     oxygen = box.charges < 0
     options = {"spacing": 0.2, "smear": 0.2, "sources": {"oxygen": oxygen, "hydrogen": ~oxygen}}
-    found = profile(slab, slab_correction=True, **options)
-    np.testing.assert_allclose(found.values[0], found.values[1:].sum(0), atol=1e-9)
-    left, right = found.z < 48, (found.z > 77) & (found.z < 95)
+    result = profile(slab, slab_correction=True, **options)
+    np.testing.assert_allclose(result.values[0], result.values[1:].sum(0), atol=1e-9)
+    left, right = result.z < 48, (result.z > 77) & (result.z < 95)
     assert left.any()
     assert right.any()
-    np.testing.assert_allclose(found.values[0, 1, left | right], 0, atol=1e-9)
+    np.testing.assert_allclose(result.values[0, 1, left | right], 0, atol=1e-9)
     dipole = (box.charges * box.positions[:, 2]).sum()
-    jump = found.values[0, 2, right].mean() - found.values[0, 2, left].mean()
+    jump = result.values[0, 2, right].mean() - result.values[0, 2, left].mean()
     assert jump == pytest.approx(4 * np.pi * C * dipole / 24**2, rel=1e-6)
     # a vacuum of another length changes nothing
     longer = profile(charges_at(positions, box.charges, Cell.from_parameters(24, 24, 110)), slab_correction=True,
                      spacing=0.2, smear=0.2)
-    assert longer.values[0, 2].max() - longer.values[0, 2].min() == pytest.approx(np.ptp(found.values[0, 2]), rel=1e-3)
+    assert longer.values[0, 2].max() - longer.values[0, 2].min() == pytest.approx(np.ptp(result.values[0, 2]), rel=1e-3)
 
 
 def test_what_the_slab_correction_refuses():
@@ -182,18 +182,18 @@ def test_a_bilayer_by_mesh_and_by_atoms():
     structure = bilayer()
     grid = bilayer_map()
     of_map = profile_of_map(grid, zero="left")
-    found = profile(structure, spacing=float(grid.lattice.spacing[2]), smear=1.5, zero="left",
+    result = profile(structure, spacing=float(grid.lattice.spacing[2]), smear=1.5, zero="left",
                     sources={"lipid": select(structure, "lipid"), "water": select(structure, "water")})
-    np.testing.assert_allclose(of_map.z, found.z, atol=1e-5)
-    assert list(found.names) == ["total", "lipid", "water"]
+    np.testing.assert_allclose(of_map.z, result.z, atol=1e-5)
+    assert list(result.names) == ["total", "lipid", "water"]
     for quantity, error in ((1, 1e-2), (2, 4e-3)):
-        assert relative_rms(of_map.values[0, quantity], found.values[0, quantity]) < error
+        assert relative_rms(of_map.values[0, quantity], result.values[0, quantity]) < error
     # each contribution has ten times the size of what is left of them
-    assert abs(found.values[1, 2] - found.values[1, 2].mean()).max() > 5 * np.ptp(found.values[0, 2]) / 2
-    np.testing.assert_allclose(found.values[0], found.values[1:].sum(0), atol=1e-9)
+    assert abs(result.values[1, 2] - result.values[1, 2].mean()).max() > 5 * np.ptp(result.values[0, 2]) / 2
+    np.testing.assert_allclose(result.values[0], result.values[1:].sum(0), atol=1e-9)
     whole = profile(structure, smear=1.5)
     assert abs(whole.values[0].mean(1)).max() < 1e-12  # nothing is left over a period
-    assert abs(found.integral[-1]) > 0.5  # V, where the potential is what it was
+    assert abs(result.integral[-1]) > 0.5  # V, where the potential is what it was
 
 
 def test_a_map_of_the_shortest_wave_has_no_profile():
@@ -202,8 +202,8 @@ def test_a_map_of_the_shortest_wave_has_no_profile():
         wave = np.cos(np.pi * 8 / nodes * np.arange(nodes))
         grid = Grid(Lattice((0, 0, 0), (1, 1, 1), (3, 3, nodes)), np.tile(wave, (3, 3, 1)), "V",
                     provenance=Provenance(cell=(3.0, 0, 0, 0, 3, 0, 0, 0, nodes)))
-        found = profile_of_map(grid)
-        assert abs(found.values[0, 2]).max() == pytest.approx(1.0 if nodes == 9 else 0.0, abs=1e-6)
+        result = profile_of_map(grid)
+        assert abs(result.values[0, 2]).max() == pytest.approx(1.0 if nodes == 9 else 0.0, abs=1e-6)
 
 
 def test_zero_over_a_region_and_the_middle_of_a_layer():
@@ -240,16 +240,16 @@ def test_drift_and_breathing_change_nothing_of_what_is_centred(tmp_path, cell):
         made.append(((fraction + np.array([0.1 * n, 0, 0.23 * n])) @ vectors, Cell(vectors)))
     structure = charges_at(made[0][0], charges, cell)
     group = np.arange(300) < 200
-    found = profile(structure, write(tmp_path / "frames.dcd", made), center=group)
-    assert found.frames == 8
-    assert found.blocks == 8
+    result = profile(structure, write(tmp_path / "frames.dcd", made), center=group)
+    assert result.frames == 8
+    assert result.blocks == 8
     lengths = [40 * (1 + 0.01 * np.sin(n)) for n in range(8)]
-    assert found.period == pytest.approx(np.mean(lengths), rel=1e-5)
-    assert found.deviation == pytest.approx(np.std(lengths), rel=1e-3)
+    assert result.period == pytest.approx(np.mean(lengths), rel=1e-5)
+    assert result.deviation == pytest.approx(np.std(lengths), rel=1e-3)
     one = profile(charges_at(fraction @ cell.vectors, charges, cell), center=group)
-    assert found.errors is None  # of eight frames
+    assert result.errors is None  # of eight frames
     # densities go with 1/volume, potentials with 1/length of the cell: 1 % of breath
-    assert relative_rms(found.values[0, 2], one.values[0, 2]) < 0.02
+    assert relative_rms(result.values[0, 2], one.values[0, 2]) < 0.02
     blurred = profile(structure, Trajectory(tmp_path / "frames.dcd", 300))
     assert relative_rms(blurred.values[0, 2], one.values[0, 2]) > 0.3
 
@@ -260,18 +260,18 @@ def test_errors_of_the_mean_are_those_of_independent_frames(tmp_path):
     charges = np.tile([1.0, -1.0], 20)
     frames = [(rng.random((40, 3)) * [10, 10, 20], cell) for _ in range(99)]
     structure = charges_at(frames[0][0], charges, cell)
-    found = profile(structure, write(tmp_path / "frames.dcd", frames), spacing=1.0)
+    actual = profile(structure, write(tmp_path / "frames.dcd", frames), spacing=1.0)
     single = np.array([profile(charges_at(p, charges, cell), spacing=1.0).values for p, _ in frames])
-    assert found.blocks == 50
+    assert actual.blocks == 50
     expected = single.std(0, ddof=1) / np.sqrt(99)
-    np.testing.assert_allclose(found.errors.mean(2), expected.mean(2), rtol=0.25)
+    np.testing.assert_allclose(actual.errors.mean(2), expected.mean(2), rtol=0.25)
     # frames count, not blocks, of which the last is smaller
     part = profile(structure, Trajectory(tmp_path / "frames.dcd", 40), spacing=1.0, zero="left")
     assert part.shift == pytest.approx(single[:, 0, 2, 0].mean(), rel=1e-4)
     # the total's error is its own, whatever contributions there are
     halves = profile(structure, Trajectory(tmp_path / "frames.dcd", 40), spacing=1.0,
                      sources={"cations": charges > 0, "some": np.arange(40) < 7})
-    np.testing.assert_allclose(halves.errors[0], found.errors[0], rtol=1e-6)
+    np.testing.assert_allclose(halves.errors[0], actual.errors[0], rtol=1e-6)
 
 
 def test_what_cannot_be_done():

@@ -26,12 +26,12 @@ def test_an_ideal_gas_has_none(cell):
     for a, b in ((n < 4000, n < 4000), (n < 2500, n > 1000)):
         one = Counts(a, b, 20.0, 40)  # beyond half of the cell
         one.add(positions, cell)
-        found = one.result()
-        shells = 4 / 3 * np.pi * np.diff(found.edges**3)
+        actual = one.result()
+        shells = 4 / 3 * np.pi * np.diff(actual.edges**3)
         noise = 1 / np.sqrt(one.pairs / 2 * shells / cell.volume)
-        assert (np.abs(found.g - 1) < 5 * noise)[5:].all()
+        assert (np.abs(actual.g - 1) < 5 * noise)[5:].all()
         density = b.sum() / cell.volume
-        assert found.count[-1] == pytest.approx(density * 4 / 3 * np.pi * 20**3, rel=0.01)
+        assert actual.count[-1] == pytest.approx(density * 4 / 3 * np.pi * 20**3, rel=0.01)
 
 
 def test_a_lattice_has_its_shells():
@@ -40,12 +40,12 @@ def test_a_lattice_has_its_shells():
     one = Counts(everything, everything, 7.05, 47)  # bins of 0.15 A
     for _ in range(2):
         one.add(3.0 * n, Cell.from_parameters(15, 15, 15))
-    found = one.result()
+    actual = one.result()
     for distance, atoms in ((3, 6), (3 * 2**0.5, 18), (3 * 3**0.5, 26), (6, 32), (3 * 5**0.5, 56)):
-        assert found.count[int((distance + 1e-9) / 0.15)] == atoms
-    shell = np.flatnonzero(found.g)[0]
-    volume = 4 / 3 * np.pi * (found.edges[shell + 1] ** 3 - found.edges[shell] ** 3)
-    assert found.g[shell] == pytest.approx(6 * 15**3 / 124 / volume)
+        assert actual.count[int((distance + 1e-9) / 0.15)] == atoms
+    shell = np.flatnonzero(actual.g)[0]
+    volume = 4 / 3 * np.pi * (actual.edges[shell + 1] ** 3 - actual.edges[shell] ** 3)
+    assert actual.g[shell] == pytest.approx(6 * 15**3 / 124 / volume)
 
 
 def test_as_mdanalysis_has_it():
@@ -60,10 +60,10 @@ def test_as_mdanalysis_has_it():
         theirs = InterRDF(*pair, nbins=75, range=(0.0, 10.0), exclusion_block=block).run()
         one = Counts(a, b, 10.0, 75)
         one.add(universe.atoms.positions.astype(float), structure.cell)
-        found = one.result()
+        actual = one.result()
         pairs = a.sum() * b.sum()
         # of N atoms with themselves they normalise by N^2
-        np.testing.assert_allclose(found.g, theirs.results.rdf * pairs / one.pairs, rtol=0.02, atol=0.02)
+        np.testing.assert_allclose(actual.g, theirs.results.rdf * pairs / one.pairs, rtol=0.02, atol=0.02)
         assert one.counts.sum() == pytest.approx(theirs.results.count.sum(), abs=3)  # float32 at the ends of ranges
 
 
@@ -88,8 +88,8 @@ def test_overlapping_selections_and_what_is_left_out():
 
 def run(capsys, *words):
     code = cli.main([str(word) for word in words])
-    found = capsys.readouterr()
-    return code, found.out, found.err
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
 
 
 def test_the_command(capsys, tmp_path):

@@ -78,10 +78,10 @@ def test_mixtures_know_the_methods_and_ions_by_any_name():
     # all is there already: nothing is added for a purpose, and nothing taken away
     whole = plan_mixture(0, 10_000, salts, SOD, CLA, concentration=0.15, existing=[(SOD, 25), (POT, 13), (CLA, 27)])
     assert (whole.added, whole.neutralizing, whole.salt) == ((), {}, {})
-    structure, wanted = golden.structure(), {"concentration": 0.4, "salt": {"NaCl": 0.5, "KCl": 0.5}, "seed": 1,
+    structure, expected = golden.structure(), {"concentration": 0.4, "salt": {"NaCl": 0.5, "KCl": 0.5}, "seed": 1,
                                              "site": "random", "from_solute": 4, "between": 4}
-    first = place_ions(structure, **wanted)
-    again = place_ions(first.structure, naming="amber", **wanted)
+    first = place_ions(structure, **expected)
+    again = place_ions(first.structure, naming="amber", **expected)
     assert again.counts.total < 0.2 * first.counts.total
     assert sum(again.counts.existing.values()) == first.counts.total
 

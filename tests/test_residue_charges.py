@@ -35,8 +35,8 @@ def lysozyme() -> Structure:
 
 @pytest.fixture(scope="module")
 def xylene() -> ResidueCharges:
-    (found,) = read_residue_charges(LYSOZYME / "ligand.mol2")
-    return found
+    (result,) = read_residue_charges(LYSOZYME / "ligand.mol2")
+    return result
 
 
 def files(charges: dict[str, float], folder: Path) -> list[Path]:

@@ -40,22 +40,22 @@ def random_maps(count, seed=0, scale=1.0, offset=0.0):
 @pytest.mark.parametrize("count", [1, 4])
 def test_values_and_field(make, count):
     maps = random_maps(count)
-    found = make(maps)
-    np.testing.assert_array_equal(found.values(), maps[0])
+    result = make(maps)
+    np.testing.assert_array_equal(result.values(), maps[0])
     if count == 1:
-        assert found.field() is None
+        assert result.field() is None
     else:
-        np.testing.assert_array_equal(found.field(), maps[1:])
-    assert found.values().dtype == np.float32
+        np.testing.assert_array_equal(result.field(), maps[1:])
+    assert result.values().dtype == np.float32
 
 
 @pytest.mark.parametrize("count", [1, 4])
 def test_values_at_points(make, count):
     maps = random_maps(count)
     indices = np.random.default_rng(1).integers(0, SHAPE, (300, 3))
-    found = make(maps).at(indices)
-    assert found.dtype == np.float64
-    np.testing.assert_array_equal(found, maps[(slice(None), *indices.T)])
+    result = make(maps).at(indices)
+    assert result.dtype == np.float64
+    np.testing.assert_array_equal(result, maps[(slice(None), *indices.T)])
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-25, 1e30])
@@ -79,51 +79,51 @@ def test_a_value_that_is_none_shows_in_the_mean_squares(make, value, part):
 @pytest.mark.parametrize("count", [1, 4])
 def test_mean_and_variance_are_those_of_numpy(make, count):
     frames = [random_maps(count, seed, 0.1, offset=50.0) for seed in range(9)]
-    found = make(frames[0]).new_sums()
+    result = make(frames[0]).new_sums()
     for frame in frames:
-        found.add(make(frame))
-    assert found.count == 9
+        result.add(make(frame))
+    assert result.count == 9
     stack = np.array(frames, np.float64)
     one = (lambda a: a[0]) if count == 1 else (lambda a: a)
-    assert found.mean().dtype == np.float64
-    np.testing.assert_allclose(found.mean(), one(stack.mean(0)), rtol=1e-12)
-    np.testing.assert_allclose(found.variance(), one(stack.var(0)), rtol=1e-5)
+    assert result.mean().dtype == np.float64
+    np.testing.assert_allclose(result.mean(), one(stack.mean(0)), rtol=1e-12)
+    np.testing.assert_allclose(result.variance(), one(stack.var(0)), rtol=1e-5)
 
 
 def test_a_variance_far_smaller_than_the_mean_keeps_its_digits(make):
     """Near an atom a potential of 1e6 that changes by 1."""
     frames = [random_maps(1, seed, 1.0, offset=1e6) for seed in range(5)]
-    found = make(frames[0]).new_sums()
+    result = make(frames[0]).new_sums()
     for frame in frames:
-        found.add(make(frame))
+        result.add(make(frame))
     stack = np.array(frames, np.float64)[:, 0]
-    np.testing.assert_allclose(found.variance(), stack.var(0), rtol=1e-9)
-    np.testing.assert_allclose(found.mean(), stack.mean(0), rtol=1e-14)
+    np.testing.assert_allclose(result.variance(), stack.var(0), rtol=1e-9)
+    np.testing.assert_allclose(result.mean(), stack.mean(0), rtol=1e-14)
 
 
 def test_equal_frames_have_no_variance(make):
     maps = random_maps(1)
-    found = make(maps).new_sums()
+    result = make(maps).new_sums()
     for _ in range(3):
-        found.add(make(maps))
-    assert not found.variance().any()
-    np.testing.assert_array_equal(found.mean(), maps[0].astype(np.float64))
+        result.add(make(maps))
+    assert not result.variance().any()
+    np.testing.assert_array_equal(result.mean(), maps[0].astype(np.float64))
 
 
 def test_sums_take_results_from_elsewhere(make):
     """A map that did not fit its GPU is on the host."""
     first, second = random_maps(4, 1), random_maps(4, 2)
-    found = make(first).new_sums()
-    found.add(HostResult(second))
-    found.add(make(first))
-    np.testing.assert_allclose(found.mean(), (first.astype(float) + second) / 2, rtol=1e-12)
-    np.testing.assert_allclose(found.variance(), np.array([first, second], float).var(0), rtol=1e-9)
+    result = make(first).new_sums()
+    result.add(HostResult(second))
+    result.add(make(first))
+    np.testing.assert_allclose(result.mean(), (first.astype(float) + second) / 2, rtol=1e-12)
+    np.testing.assert_allclose(result.variance(), np.array([first, second], float).var(0), rtol=1e-9)
 
 
 def test_results_do_not_share_what_they_give(make):
     """Whoever changes values changes neither the sums nor what is asked for again."""
     maps = random_maps(1)
-    result, found = make(maps.copy()), make(maps).new_sums()
-    found.add(result)
-    np.testing.assert_array_equal(found.mean(), maps[0])
+    result, actual = make(maps.copy()), make(maps).new_sums()
+    actual.add(result)
+    np.testing.assert_array_equal(actual.mean(), maps[0])
     assert result.device_seconds in (None, 0.5)

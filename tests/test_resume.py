@@ -78,8 +78,8 @@ def test_a_killed_run_goes_on(files, tmp_path, monkeypatch, capsys, words):
     if one.suffix == ".csv":
         assert one.read_bytes() == other.read_bytes()
     else:
-        with np.load(one) as expected, np.load(other) as found:
-            assert sorted(found.files) == sorted(expected.files)
+        with np.load(one) as expected, np.load(other) as actual:
+            assert sorted(actual.files) == sorted(expected.files)
             for name in expected.files:
-                assert found[name].tobytes() == expected[name].tobytes(), name
+                assert actual[name].tobytes() == expected[name].tobytes(), name
     capsys.readouterr()

@@ -67,26 +67,26 @@ def counts_of(name: str, path: Path, result: Structure) -> dict[str, tuple[int, 
     """Return atoms, residues and bonds (None where the format has none) that other programs find in a file."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = {}
+        actual = {}
         if name in ("pdb", "psf", "pqr"):
             universe = MDAnalysis.Universe(str(path))
             bonds = len(universe.bonds) if name == "psf" else None
-            found["MDAnalysis"] = (len(universe.atoms), len(universe.residues), bonds)
+            actual["MDAnalysis"] = (len(universe.atoms), len(universe.residues), bonds)
         # ParmEd takes seconds for a large file, and stops at a CIF atom M, a site without an element
         unfit = {"cif": "M" in result.atom_names, "pqr": True}
         if len(result) <= 10_000 and not unfit.get(name):
             reader = parmed.charmm.CharmmPsfFile if name == "psf" else parmed.load_file
             structure = reader(str(path))
-            found["ParmEd"] = (
+            actual["ParmEd"] = (
                 len(structure.atoms), len(structure.residues), len(structure.bonds) if name == "psf" else None)
         if name in ("pdb", "cif", "psf"):
             topology = {"pdb": app.PDBFile, "cif": app.PDBxFile, "psf": app.CharmmPsfFile}[name](str(path)).topology
-            found["OpenMM"] = (topology.getNumAtoms(), topology.getNumResidues(),
+            actual["OpenMM"] = (topology.getNumAtoms(), topology.getNumResidues(),
                                topology.getNumBonds() + _between_hydrogens(result) if name == "psf" else None)
         if name in ("pdb", "cif"):
             model = gemmi.read_structure(str(path))[0]
-            found["gemmi"] = (sum(len(r) for c in model for r in c), sum(map(len, model)), None)
-    return found
+            actual["gemmi"] = (sum(len(r) for c in model for r in c), sum(map(len, model)), None)
+    return actual
 
 
 @pytest.mark.parametrize("system", [*SYSTEMS, *(pytest.param(name, marks=pytest.mark.slow) for name in LARGE)])
@@ -105,9 +105,9 @@ def test_ionized_systems_are_read_back(tmp_path, system):
     io.write_structures(result, paths)
     for name, path in zip(names, paths, strict=True):
         bonds = len(result.topology.bonds) if name == "psf" else None
-        wanted = (len(result), result.residue_count, bonds)
-        found = counts_of(name, path, result)
-        assert found == dict.fromkeys(found, wanted), name
+        expected = (len(result), result.residue_count, bonds)
+        actual = counts_of(name, path, result)
+        assert actual == dict.fromkeys(actual, expected), name
     charged = MDAnalysis.Universe(str(tmp_path / "out.pqr")).atoms.charges
     np.testing.assert_allclose(charged, result.charges, atol=1e-6)
     if has_bonds:

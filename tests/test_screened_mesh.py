@@ -45,15 +45,15 @@ def written_out(points, cell, length, decays=20.0):
     if cell is not None:
         positions, index = cell.images_in_box(positions, points.min(0) - reach, points.max(0) + reach)
         charges = charges[index]
-    found, least = np.empty((4, len(points))), np.empty(len(points))
+    result, least = np.empty((4, len(points))), np.empty(len(points))
     for part in np.array_split(np.arange(len(points)), 1 + len(points) * len(positions) // 500_000):
         away = [points[part, d, None] - positions[:, d] for d in range(3)]
         r = np.sqrt(sum(x * x for x in away))
         each = charges * np.exp(-r / length) / r
         pull = each * (1 / r + 1 / length) / r
-        found[:, part] = each.sum(1), *((x * pull).sum(1) for x in away)
+        result[:, part] = each.sum(1), *((x * pull).sum(1) for x in away)
         least[part] = r.min(1)
-    return found, least
+    return result, least
 
 
 @pytest.mark.parametrize(("length", "order", "ratio"), [(2.7, 4, 3.0), (7.85, 6, 4.5), (1e4, 8, 7.0)])
@@ -94,9 +94,9 @@ def test_the_short_range_interaction():
 def test_the_traced_function_computes_what_numpy_does(real, field):
     bound = optimal_for_screened(7.85, 5.0, 1.1, 6)[0].short()
     r = np.linspace(0.02, 6.0, 60)
-    found = traced_on_the_host(bound, 8.0, real, field, r)
+    actual = traced_on_the_host(bound, 8.0, real, field, r)
     expected = bound.derivative(r) / (2 * r) * 64 if field else bound(r)
-    np.testing.assert_allclose(found, expected, rtol={"float": 2e-5, "double": 1e-11}[real], atol=1e-6)
+    np.testing.assert_allclose(actual, expected, rtol={"float": 2e-5, "double": 1e-11}[real], atol=1e-6)
 
 
 @pytest.mark.slow
@@ -111,9 +111,9 @@ def test_the_kernel_of_pairs_compiles(precision, field, tmp_path):
 def test_the_reference_is_the_sum_over_images(name, length):
     points = np.random.default_rng(5).random((40, 3)) * 18
     nearest = np.empty(len(points))
-    found = full_potential(points, POSITIONS, CHARGES, CELLS[name], ENGINE, nearest, screened(length))
+    actual = full_potential(points, POSITIONS, CHARGES, CELLS[name], ENGINE, nearest, screened(length))
     (expected, *_), least = written_out(points, CELLS[name], length)
-    assert relative_rms(found, expected) < 1e-8
+    assert relative_rms(actual, expected) < 1e-8
     np.testing.assert_allclose(nearest, least)
 
 
@@ -131,10 +131,10 @@ def test_maps_keep_the_tolerance(name, length, tolerance):
     assert 0 < max(made.error, made.error_away, made.error_field, made.error_field_away) <= tolerance
     expected, least = written_out(lattice.points(), cell, length, 16.0)
     expected *= coulomb_constant("V")
-    found = np.array([part.values.ravel() for part in (grid, *grid.field)])
+    actual = np.array([part.values.ravel() for part in (grid, *grid.field)])
     for where in (slice(None), least > AWAY):
         for part in (slice(0, 1), slice(1, 4)):
-            error = rms((found - expected)[part, where]) / rms(expected[part, where])
+            error = rms((actual - expected)[part, where]) / rms(expected[part, where])
             assert 1e-7 < error < 1.3 * tolerance
 
 
@@ -159,9 +159,9 @@ def test_auto_weighs_the_mesh_against_pairs():
 
     def chosen(length, cell=cell, count=None):
         atoms = positions[:count], charges[:count]
-        wanted = MapOptions(interaction="screened_coulomb", parameters={"debye_length": length})
-        request = Request(lattice, cell, bind(wanted, cell), Charges.of(*atoms, cell), tolerance=1e-3)
-        return choose_method(wanted, request, *atoms, ENGINE)[0]
+        expected = MapOptions(interaction="screened_coulomb", parameters={"debye_length": length})
+        request = Request(lattice, cell, bind(expected, cell), Charges.of(*atoms, cell), tolerance=1e-3)
+        return choose_method(expected, request, *atoms, ENGINE)[0]
 
     assert chosen(7.85) is pme.METHOD
     assert chosen(0.2) is cutoff.OF_TAIL
@@ -181,10 +181,10 @@ def test_what_no_mesh_does_is_refused():
 @pytest.mark.parametrize("cell", [None, CELLS["orthogonal"]])
 def test_plans_for_many_frames_are_by_mesh(cell):
     """Those of a trajectory's mean and of a live map, whose cells may change."""
-    wanted = MapOptions(method="pme" if cell is None else "auto", screened=0.15, spacing=1.5, padding=2.0,
+    required = MapOptions(method="pme" if cell is None else "auto", screened=0.15, spacing=1.5, padding=2.0,
                         tolerance=1e-3, engine="cpu")
     planned, result = plan_map(
-        charges_at(POSITIONS, CHARGES, cell), wanted, margin=2.0, soon=0.0)
+        charges_at(POSITIONS, CHARGES, cell), required, margin=2.0, soon=0.0)
     assert planned.method is pme.METHOD
     assert not planned.request.neutralised  # its zero is far from all charges
     assert replace(planned.request, interaction=coulomb.INTERACTION.bind()).neutralised == (cell is not None)

@@ -48,8 +48,8 @@ def test_points_by_a_mesh(name):
     points = np.random.default_rng(8).uniform(-10, 30, (250, 3))
     expected, _ = by_pairs(points, ions, cell)
     for tolerance in (1e-3, 1e-5):
-        found = potential_at(ions, points, screened=SALT, unit="V", method="pme", tolerance=tolerance)
-        assert 1e-9 < rms(found - expected) / rms(expected) < tolerance
+        actual = potential_at(ions, points, screened=SALT, unit="V", method="pme", tolerance=tolerance)
+        assert 1e-9 < rms(actual - expected) / rms(expected) < tolerance
     exact = potential_at(ions, points[:40], screened=SALT, unit="V")
     assert rms(exact - expected[:40]) < 1e-7 * rms(expected)
 
@@ -71,12 +71,12 @@ def test_field_at_atoms_by_a_mesh(name, monkeypatch):
         pair_field=1e-3, sort=1e-3, image=1e-3))
     cell = CELLS[name]
     ions = system(cell)
-    found = field_at(ions, Places.atoms(np.arange(len(ions)), [str(n) for n in range(len(ions))]), screened=SALT)
+    result = field_at(ions, Places.atoms(np.arange(len(ions)), [str(n) for n in range(len(ions))]), screened=SALT)
     potential, slope = by_pairs(ions.positions, ions, cell, own=True)
-    assert rms(found.potential[0, 0] - potential) < 2e-5 * rms(potential)
-    error = rms(found.field[0, 0] - slope)
+    assert rms(result.potential[0, 0] - potential) < 2e-5 * rms(potential)
+    error = rms(result.field[0, 0] - slope)
     assert error < 2e-5 * rms(slope)
-    assert 0.2 * error < found.error < 5 * error
+    assert 0.2 * error < result.error < 5 * error
 
 
 def test_a_mesh_is_cheaper_where_there_are_many_points():

@@ -135,8 +135,8 @@ def test_cid_selects_what_gemmi_selects(cid: str, file: str) -> None:
     selection = gemmi.Selection(cid)
     expected = [
         atom.serial
-        for found in selection.models(model)
-        for chain in selection.chains(found)
+        for actual in selection.models(model)
+        for chain in selection.chains(actual)
         for residue in selection.residues(chain)
         for atom in selection.atoms(residue)
     ]

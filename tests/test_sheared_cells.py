@@ -41,12 +41,12 @@ def test_an_average_follows_lengths_and_names_the_frame_of_another_shape():
 
 
 def test_a_profile_meets_at_fractions_of_its_axis():
-    found = profile(BOX, frames(SHEARED), axis=2, spacing=0.5, smear=0.5)
+    result = profile(BOX, frames(SHEARED), axis=2, spacing=0.5, smear=0.5)
     one_by_one = [profile(replace(BOX, positions=positions, cell=cell), axis=2, spacing=cell.vectors[2, 2] / 20.5,
                           smear=0.5) for positions, cell in frames(SHEARED).held]
-    assert found.values.shape == one_by_one[0].values.shape
-    assert relative_rms(found.values, np.mean([one.values for one in one_by_one], axis=0)) < 1e-3
-    assert found.period == pytest.approx(np.mean([cell.vectors[2, 2] for cell in SHEARED]))
+    assert result.values.shape == one_by_one[0].values.shape
+    assert relative_rms(result.values, np.mean([item.values for item in one_by_one], axis=0)) < 1e-3
+    assert result.period == pytest.approx(np.mean([cell.vectors[2, 2] for cell in SHEARED]))
     level = Cell.from_parameters(9.3, 9.6, 10.2)
     with pytest.raises(UsageError, match=r"axis=x: in frame 1 planes across it have no period .*use axis=z"):
         profile(BOX, frames([level, SHEARED[1]]), axis=0)
@@ -54,8 +54,8 @@ def test_a_profile_meets_at_fractions_of_its_axis():
 
 def test_fields_are_those_of_each_frames_own_cell():
     places = Places.atoms(np.arange(5), ["O"] * 5)
-    found = field_at(BOX, places, frames(SHEARED))
+    result = field_at(BOX, places, frames(SHEARED))
     for n, (positions, cell) in enumerate(frames(SHEARED).held):
         alone = field_at(replace(BOX, positions=positions, cell=cell), places)
-        assert relative_rms(found.field[n], alone.field[0]) < 1e-4
-        assert relative_rms(found.potential[n], alone.potential[0]) < 1e-4
+        assert relative_rms(result.field[n], alone.field[0]) < 1e-4
+        assert relative_rms(result.potential[n], alone.potential[0]) < 1e-4

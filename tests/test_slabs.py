@@ -74,13 +74,13 @@ def test_slabs_make_the_same_map(monkeypatch, engine, cell, options):
         assert grid.field[n].provenance.quantity == f"electric field along {'xyz'[n]}"
         assert grid.field[n].unit == "V/A"
     assert grid.extremes == (sink.values().min(), sink.values().max())
-    found, expected = grid.provenance, whole.provenance
+    actual, expected = grid.provenance, whole.provenance
     for name in ("error", "error_away", "error_field"):
         if getattr(expected, name) is None:  # exact, or without a field
-            assert getattr(found, name) is None
+            assert getattr(actual, name) is None
         else:
-            assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-2)
-    assert replace(found, **dict.fromkeys(("error", "error_away", "error_field", "error_field_away"))) == replace(
+            assert getattr(actual, name) == pytest.approx(getattr(expected, name), rel=1e-2)
+    assert replace(actual, **dict.fromkeys(("error", "error_away", "error_field", "error_field_away"))) == replace(
         expected, **dict.fromkeys(("error", "error_away", "error_field", "error_field_away")))
     done = [fraction for label, fraction in steps if label == "map in slabs"]
     assert set(done) == {0.0, 0.999, *(n / len(sink.maps[0]) for n in range(1, 1 + len(sink.maps[0])))} - {0.999}
@@ -93,9 +93,9 @@ def test_a_better_plan_makes_the_slabs_again(monkeypatch):
     seen = []
 
     def worse_at_first(self, result):
-        found = errors(self, result)
-        seen.append(found)
-        return found if len(seen) > 1 else replace(found, everywhere=2e-3)
+        actual = errors(self, result)
+        seen.append(actual)
+        return actual if len(seen) > 1 else replace(actual, everywhere=2e-3)
 
     monkeypatch.setattr(accuracy.Sample, "errors", worse_at_first)
     in_slabs(monkeypatch)
@@ -176,13 +176,13 @@ def test_the_command_writes_slabs_where_the_whole_does_not_fit(tmp_path, monkeyp
     monkeypatch.setattr(sink, "put", lambda self, start, slab: [layers.append(start), put(self, start, slab)])
     in_slabs(monkeypatch)
     assert cli.main([*words, "--force"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    actual = json.loads(capsys.readouterr().out)
     assert len(layers) > 3
     for name, values in expected.items():
         np.testing.assert_allclose(read_map(name).values, values, rtol=1e-5, atol=1e-4)
     assert read_map(f"f_y{suffix}").unit == "V/A"
     for key in ("minimum", "maximum", "display_limit", "shape", "origin", "spacing", "method", "field_files"):
-        assert found[key] == whole[key], key
+        assert actual[key] == whole[key], key
     assert sorted(os.listdir()) == sorted(["box.pqr", f"big{suffix}", *(f"f_{axis}{suffix}" for axis in "xyz")])
     # and a format that cannot takes it whole, or not at all
     layers.clear()

@@ -80,9 +80,9 @@ def test_profile_of_a_slanted_cell_is_the_mean_over_a_period(name, axis):
     errors = []
     for spacing in (1.0, 0.5):
         grid = over(cell, function, spacing)
-        x, found = mean_over_planes(grid, d)
+        x, result = mean_over_planes(grid, d)
         np.testing.assert_array_equal(x, grid.lattice.axes()[d])
-        errors.append(np.abs(found - mean(x)).max() / np.abs(mean(x)).max())
+        errors.append(np.abs(result - mean(x)).max() / np.abs(mean(x)).max())
     assert errors[0] < 0.12
     assert errors[1] < 0.02
 
@@ -109,9 +109,9 @@ def test_profile_of_charges(tmp_path, name, axis, period):
     for spacing in (0.8, 0.4):
         path = tmp_path / f"{spacing}.npz"
         write_map(potential_map(structure, method="pme", unit="V", spacing=spacing, engine="cpu"), path)
-        x, found = mean_over_planes(read_map(path), d)
+        x, result = mean_over_planes(read_map(path), d)
         exact = coulomb_constant("V") * mean_potential(x, places[:, d], charges, period, cell.volume)
-        errors.append(np.sqrt(np.mean((found - exact) ** 2) / np.mean(exact**2)))
+        errors.append(np.sqrt(np.mean((result - exact) ** 2) / np.mean(exact**2)))
     assert errors[1] < 0.08
     assert errors[1] < 0.7 * errors[0]
 
@@ -121,7 +121,7 @@ def test_maps_know_their_cell_where_they_are_periodic():
     structure = Structure(np.array([[1.0, 2, 3]]), ["X"], ["ION"], [1], [0], charges=np.ones(1), cell=cell)
     for boundary, vectors in (("periodic", tuple(cell.vectors.ravel())), ("open", None)):
         grid = potential_map(structure, method="cutoff", boundary=boundary, spacing=3.0, field=True, engine="cpu")
-        assert [one.provenance.cell for one in (grid, *grid.field)] == [vectors] * 4
+        assert [item.provenance.cell for item in (grid, *grid.field)] == [vectors] * 4
 
 
 def test_profile_where_the_plain_mean_is_right_or_all_that_is_known():

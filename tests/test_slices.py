@@ -160,9 +160,9 @@ def test_levels_are_round_and_inside():
     assert slices.levels((-8, 8), 7).tolist() == [-6, -4, -2, 0, 2, 4, 6]
     assert slices.levels((-500, 500), 4).tolist() == [-250, 0, 250] or len(slices.levels((-500, 500), 4)) >= 3
     for number in (1, 3, 5, 10, 20):
-        found = slices.levels((-3, 17), number)
-        assert 1 <= len(found) <= number + 2
-        assert ((found > -3) & (found < 17)).all()
+        result = slices.levels((-3, 17), number)
+        assert 1 <= len(result) <= number + 2
+        assert ((result > -3) & (result < 17)).all()
 
 
 # --- drawing into an Axes ------------------------------------------------------------------------

@@ -32,10 +32,10 @@ POSITIONS, CHARGES = RNG.uniform(0, 13, (60, 3)), RNG.normal(size=60) + 0.05
 
 def plan_of(engine, lattice, positions, charges, cell, smear, field=True, tolerance=1e-4):
     """Return a plan that keeps the tolerance, and what it gives; of points where `smear` is 0."""
-    wanted = maps.SumOptions(method="pme", smear=smear)
-    request = Request(lattice, cell, maps.bind(wanted, cell), Charges.of(positions, charges, cell), field=field,
+    expected = maps.SumOptions(method="pme", smear=smear)
+    request = Request(lattice, cell, maps.bind(expected, cell), Charges.of(positions, charges, cell), field=field,
                       tolerance=tolerance)
-    method, request, exact = maps.choose_method(wanted, request, positions, charges, engine)
+    method, request, exact = maps.choose_method(expected, request, positions, charges, engine)
     return accuracy.run_to_tolerance(method, request, positions, charges, exact, engine)[:2]
 
 
@@ -68,9 +68,9 @@ def test_maps_are_ewald_sums_of_gaussians(engine, name, smear):
     plan, result = plan_of(engine, LATTICE, POSITIONS, CHARGES, cell, smear)
     assert plan.work.pairs is None
     assert "no pairs" in str(plan)
-    wanted = exact(LATTICE, POSITIONS, CHARGES, cell, smear)
-    assert_close(stacked(result), wanted, 1e-4)
-    assert plan.error < 1e-4 * np.sqrt(np.mean(wanted[0] ** 2))
+    expected = exact(LATTICE, POSITIONS, CHARGES, cell, smear)
+    assert_close(stacked(result), expected, 1e-4)
+    assert plan.error < 1e-4 * np.sqrt(np.mean(expected[0] ** 2))
 
 
 # as points with a part of the pairs, and by waves alone
@@ -79,22 +79,22 @@ def test_maps_are_ewald_sums_of_gaussians(engine, name, smear):
 def test_the_reference_is_the_definition(name, smear):
     points, cell, nearest = LATTICE.points()[::9], CELLS[name], np.empty(56)
     bound = gaussian.INTERACTION.bind(smear=smear)
-    found = full_potential(points, POSITIONS, CHARGES, cell, get_engine("cpu"), nearest, bound)
+    actual = full_potential(points, POSITIONS, CHARGES, cell, get_engine("cpu"), nearest, bound)
     if cell is None:
         r = np.linalg.norm(points[:, None] - POSITIONS, axis=-1)
-        wanted = (erf(r / (np.sqrt(2) * smear)) / r) @ CHARGES
+        expected = (erf(r / (np.sqrt(2) * smear)) / r) @ CHARGES
         np.testing.assert_allclose(nearest, r.min(1), rtol=1e-12)
     else:
-        wanted = ewald.gaussian(points, POSITIONS, CHARGES, cell.vectors, smear)[0]
+        expected = ewald.gaussian(points, POSITIONS, CHARGES, cell.vectors, smear)[0]
         np.testing.assert_allclose(nearest, ewald.shortest(points[:, None] - POSITIONS, cell.vectors).min(1))
-    np.testing.assert_allclose(found, wanted, atol=1e-8 * max(wanted.std(), 1e-3))
+    np.testing.assert_allclose(actual, expected, atol=1e-8 * max(expected.std(), 1e-3))
 
 
 def test_direct_sums_gaussians_exactly(engine):
     grid = maps.potential_map(charges_at(POSITIONS, CHARGES), method="direct", smear=2.0, lattice=LATTICE, field=True,
                               unit="V", engine=engine.name)
-    found = np.stack([grid.values, *(part.values for part in grid.field)]) / coulomb_constant("V")
-    assert_close(found, exact(LATTICE, POSITIONS, CHARGES, None, 2.0), 2e-6)
+    result = np.stack([grid.values, *(part.values for part in grid.field)]) / coulomb_constant("V")
+    assert_close(result, exact(LATTICE, POSITIONS, CHARGES, None, 2.0), 2e-6)
 
 
 @pytest.mark.parametrize(("name", "smear", "field"), [
@@ -135,8 +135,8 @@ def test_a_plan_in_another_cell_is_as_good_there(engine, name):
     np.testing.assert_allclose(moved.work.lattice.points() @ np.linalg.inv(other.vectors),
                                LATTICE.points() @ np.linalg.inv(cell.vectors), atol=1e-12)
     assert moved.work.smooth.shape == plan.work.smooth.shape
-    found = stacked(moved.run(POSITIONS * by, CHARGES))
-    assert_close(found, exact(moved.work.lattice, POSITIONS * by, CHARGES, other, 1.5), 1e-3)
+    result = stacked(moved.run(POSITIONS * by, CHARGES))
+    assert_close(result, exact(moved.work.lattice, POSITIONS * by, CHARGES, other, 1.5), 1e-3)
     assert moved.in_cell(cell).work.lattice.origin == pytest.approx(LATTICE.origin)
 
 
@@ -171,9 +171,9 @@ def test_one_gaussian_charge():
                               engine="cpu", tolerance=1e-5)
     r = np.linalg.norm(grid.lattice.points() - [1, 2, 3], axis=-1).reshape(grid.values.shape)
     height = np.sqrt(2 / np.pi) / 1.3  # in the middle
-    wanted = np.where(r > 0, erf(r / (np.sqrt(2) * 1.3)) / np.maximum(r, 1e-9), height)
+    expected = np.where(r > 0, erf(r / (np.sqrt(2) * 1.3)) / np.maximum(r, 1e-9), height)
     assert (r == 0).any()
-    assert relative_rms(grid.values, 2 * coulomb_constant("V") * wanted) < 1e-5
+    assert relative_rms(grid.values, 2 * coulomb_constant("V") * expected) < 1e-5
 
 
 def test_madelung_constant_of_rock_salt():
@@ -186,8 +186,8 @@ def test_madelung_constant_of_rock_salt():
     request = Request(lattice, cell, maps.bind(maps.SumOptions(smear=smear), cell),
                       Charges.of(near * place, charges, cell),
                       error=1e-7)
-    found = registry.get("method", "pme").plan(request, get_engine("cpu")).run(near * place, charges)
-    of_others = found.values().ravel() - charges * np.sqrt(2 / np.pi) / smear
+    result = registry.get("method", "pme").plan(request, get_engine("cpu")).run(near * place, charges)
+    of_others = result.values().ravel() - charges * np.sqrt(2 / np.pi) / smear
     np.testing.assert_allclose(of_others * near, -1.7475645946 * charges, rtol=1e-4)
 
 
@@ -201,8 +201,8 @@ def test_a_charged_gaussian_sheet():
     result = plan_of(get_engine("cpu"), lattice, positions, np.full(len(xy), 0.01), cell, smear, tolerance=1e-5)[1]
     z = np.abs((lattice.axes()[2] - 4 + length / 2) % length - length / 2)
     flat = z * erf(z / (np.sqrt(2) * smear)) + smear * np.sqrt(2 / np.pi) * np.exp(-z * z / (2 * smear**2))
-    wanted = 2 * np.pi * 0.01 * ((z * z + smear**2) / length - flat + length / 6)
-    assert relative_rms(result.values(), np.broadcast_to(wanted, lattice.shape)) < 1e-5
+    expected = 2 * np.pi * 0.01 * ((z * z + smear**2) / length - flat + length / 6)
+    assert relative_rms(result.values(), np.broadcast_to(expected, lattice.shape)) < 1e-5
     assert np.abs(result.field()[:2]).max() < 1e-4 * np.abs(result.field()[2]).max()
 
 
@@ -248,9 +248,9 @@ def test_the_command_takes_a_width_or_an_ewald_factor(peptide, tmp_path, capsys)
     for text in ("2.8284271", "0.25/A", "2.8284271/A"):
         assert main(["map", str(pqr), "--smear", text, "--json", "-o", str(tmp_path / f"{len(made)}.dx")]) == 0
         made.append(json.loads(capsys.readouterr().out))
-    assert [one["smear"] for one in made] == pytest.approx([2.8284271, 2.8284271, 0.25], rel=1e-7)
-    assert {one["method"] for one in made} == {"pme"}
-    grids = [read_map(one["file"]) for one in made]
+    assert [member["smear"] for member in made] == pytest.approx([2.8284271, 2.8284271, 0.25], rel=1e-7)
+    assert {item["method"] for item in made} == {"pme"}
+    grids = [read_map(entry["file"]) for entry in made]
     assert [grid.provenance.interaction for grid in grids] == [
         "gaussian (smear 2.82843 A)", "gaussian (smear 2.82843 A)", "gaussian (smear 0.25 A)"]
     np.testing.assert_allclose(grids[0].values, grids[1].values, atol=1e-4)

@@ -36,8 +36,8 @@ def test_standard_input(tmp_path, stdin, pack):
         path = tmp_path / f"a{suffix}"
         path.write_bytes(raw)
         stdin(pack(raw))
-        found = (read_map if suffix in (".dx", ".cube", ".mrc", ".npz") else read_structure)("-")
-        same(found, read(path))
+        result = (read_map if suffix in (".dx", ".cube", ".mrc", ".npz") else read_structure)("-")
+        same(result, read(path))
     for suffix, content in ((".rst7", SEEDS[".rst7"]), (".nc", SEEDS[".nc"])):
         (tmp_path / f"a{suffix}").write_bytes(content)
         stdin(pack(content))

@@ -36,13 +36,13 @@ def test_energies_and_forces(cell, tolerance):
         structure, terms = system(cell, seed)
         a = np.arange(len(structure)) < 150
         pair = Between(structure, terms, a, ~a, EnergyOptions(cutoff=9.0, tolerance=tolerance), forces=True)
-        found = pair.run(structure.positions, cell)
+        actual = pair.run(structure.positions, cell)
         exact = Between(structure, terms, a, ~a, EnergyOptions(electrostatics="ewald", cutoff=9.0), forces=True)
         expected = exact.run(structure.positions, cell)
         assert exact.error is None
         assert max(pair.error, pair.error_forces) <= tolerance
-        assert rms(found.coulomb - expected.coulomb) < MORE * pair.error * rms(expected.coulomb)
-        assert rms(found.forces - expected.forces) < MORE * pair.error_forces * rms(expected.forces)
+        assert rms(actual.coulomb - expected.coulomb) < MORE * pair.error * rms(expected.coulomb)
+        assert rms(actual.forces - expected.forces) < MORE * pair.error_forces * rms(expected.forces)
 
 
 @pytest.mark.slow
@@ -52,13 +52,13 @@ def test_fields(cell, tolerance):
     for seed in range(2):
         structure, _ = system(cell, seed)
         places = np.random.default_rng(9).random((150, 3)) @ cell.vectors
-        found = field_at(structure, Places.at(places, [str(n) for n in range(150)]), tolerance=tolerance)
+        result = field_at(structure, Places.at(places, [str(n) for n in range(150)]), tolerance=tolerance)
         potential, *field = coulomb_constant("V") * ewald.with_field(
             places, structure.positions, structure.charges, cell.vectors)
-        stated = found.relative_errors
+        stated = result.relative_errors
         assert max(stated) <= tolerance
-        assert rms(found.potential[0, 0] - potential) < MORE * stated[0] * rms(potential)
-        assert rms(found.field[0, 0].T - field) < MORE * stated[1] * rms(np.array(field))
+        assert rms(result.potential[0, 0] - potential) < MORE * stated[0] * rms(potential)
+        assert rms(result.field[0, 0].T - field) < MORE * stated[1] * rms(np.array(field))
 
 
 def test_values_at_points():
@@ -67,8 +67,8 @@ def test_values_at_points():
     points = random.random((3000, 3)) * 30
     exact = (charges / np.linalg.norm(points[:, None] - positions, axis=2)).sum(1)
     request = request_at(points, positions, charges, None, tolerance=1e-4)
-    found = sum_at(request, points, positions, charges, get_engine("cpu"), "pme")
-    assert rms(found.potential - exact) < MORE * found.error * rms(exact)
+    result = sum_at(request, points, positions, charges, get_engine("cpu"), "pme")
+    assert rms(result.potential - exact) < MORE * result.error * rms(exact)
 
 
 def test_cells_are_compared_by_one_rule():

@@ -57,16 +57,16 @@ def test_large_arrays_are_merged_in_parts():
 @pytest.mark.parametrize("time", [0, 2, 10, 40])
 def test_inefficiency_is_that_of_the_correlation_time(time):
     keep = np.exp(-1 / time) if time else 0.0
-    found = [statistics.inefficiency(autoregressive(2000, 50, time, seed)) for seed in range(5)]
-    assert np.mean(found) == pytest.approx((1 + keep) / (1 - keep), rel=0.06)
+    results = [statistics.inefficiency(autoregressive(2000, 50, time, seed)) for seed in range(5)]
+    assert np.mean(results) == pytest.approx((1 + keep) / (1 - keep), rel=0.06)
     single = [statistics.correlation_time(autoregressive(4000, 1, time, seed)[:, 0]) for seed in range(20)]
     assert np.mean(single) == pytest.approx(keep / (1 - keep), rel=0.15, abs=0.03)
 
 
 @pytest.mark.parametrize(("frames", "time"), [(24, 2), (30, 3)])
 def test_a_short_series_is_known_to_be_short(frames, time):
-    found = np.mean([statistics.inefficiency(autoregressive(frames, 4000, time, seed)) for seed in range(3)])
-    assert found == pytest.approx(frames * true_error(frames, time) ** 2, rel=0.1)
+    result = np.mean([statistics.inefficiency(autoregressive(frames, 4000, time, seed)) for seed in range(3)])
+    assert result == pytest.approx(frames * true_error(frames, time) ** 2, rel=0.1)
 
 
 @pytest.mark.parametrize("time", slow([0, 3, 10, 20], [3, 20]))

@@ -96,11 +96,11 @@ def test_maps_on_a_surface_equal_an_independent_interpolation(kind):
     for outwards in (0.0, 1.4):
         points = surface.vertices + outwards * surface.normals
         places = (points - grid.lattice.origin) / grid.lattice.spacing
-        wanted = map_coordinates(grid.values.astype(float), places.T, order=1, mode="nearest")
-        found = surface.sample(grid, outwards)
+        expected = map_coordinates(grid.values.astype(float), places.T, order=1, mode="nearest")
+        actual = surface.sample(grid, outwards)
         inside = (points < grid.lattice.last).all(1)
-        assert np.isfinite(found[inside]).all()
-        np.testing.assert_allclose(found[inside], wanted[inside], atol=1e-6)
+        assert np.isfinite(actual[inside]).all()
+        np.testing.assert_allclose(actual[inside], expected[inside], atol=1e-6)
 
 
 def test_rows_add_up_and_leave_out_what_is_not_in_the_map():

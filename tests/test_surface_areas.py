@@ -22,9 +22,9 @@ BIG = RADIUS + PROBE
 @pytest.mark.parametrize("distance", [0.5, 2.0, 4.0, 6.1, 7.0])
 def test_accessible_area_of_two_spheres(distance):
     height = max(BIG - distance / 2, 0)  # of the cap that the other takes
-    wanted = 8 * np.pi * BIG**2 - 4 * np.pi * BIG * height
+    expected = 8 * np.pi * BIG**2 - 4 * np.pi * BIG * height
     assert around([[0, 0, 0], [0.6 * distance, 0.8 * distance, 0]], kind="accessible").area == pytest.approx(
-        wanted, rel=5e-3)
+        expected, rel=5e-3)
 
 
 def test_molecular_area_of_three_spheres():
@@ -43,11 +43,11 @@ def test_molecular_area_of_three_spheres():
     points = rng.normal(size=(400_000, 3))
     points *= BIG / np.linalg.norm(points, axis=1)[:, None]
     free = (np.linalg.norm((points + corners[0])[:, None] - corners[1:], axis=2) > BIG).all(1).mean()
-    wanted = 3 * 4 * np.pi * RADIUS**2 * free + tori + triangles
+    expected = 3 * 4 * np.pi * RADIUS**2 * free + tori + triangles
     made = around(corners)
-    assert made.area == pytest.approx(wanted, rel=3e-3)
+    assert made.area == pytest.approx(expected, rel=3e-3)
     each = np.bincount(made.atoms, made.areas)
-    np.testing.assert_allclose(each, wanted / 3, rtol=0.01)
+    np.testing.assert_allclose(each, expected / 3, rtol=0.01)
 
 
 def test_molecular_area_is_that_of_ever_finer_triangles():
@@ -81,12 +81,12 @@ def real(name):
 @pytest.mark.parametrize("name", ["DHFR", "T4 lysozyme", "DNA", "cobrotoxin"])
 def test_accessible_areas_are_those_of_freesasa(name):
     system, chosen, atoms, positions, own = real(name)
-    found = freesasa.calcCoord(positions.ravel(), own, freesasa.Parameters(
+    result = freesasa.calcCoord(positions.ravel(), own, freesasa.Parameters(
         {"algorithm": freesasa.LeeRichards, "n-slices": 100, "probe-radius": PROBE}))
     made = molecular_surface(system, atoms=chosen, kind="accessible", spacing=0.5)
-    assert made.area == pytest.approx(found.totalArea(), rel=2e-3)
+    assert made.area == pytest.approx(result.totalArea(), rel=2e-3)
     each = np.bincount(made.atoms, made.areas, len(system))[atoms]
-    assert np.abs(each - [found.atomArea(n) for n in range(len(atoms))]).max() < 3
+    assert np.abs(each - [result.atomArea(n) for n in range(len(atoms))]).max() < 3
 
 
 @pytest.mark.slow
@@ -123,8 +123,8 @@ def corners(centres, big, pairs):
         y = (right_b * square_a - right_a * across) / determinant
         foot = x[:, None] * a + y[:, None] * b
         height = np.sqrt((big[i] ** 2 - (foot**2).sum(1)) / determinant)[:, None] * np.cross(a, b)
-        found = np.concatenate([centres[i] + foot + height, centres[i] + foot - height])
-    return found[np.isfinite(found).all(1)]
+        result = np.concatenate([centres[i] + foot + height, centres[i] + foot - height])
+    return result[np.isfinite(result).all(1)]
 
 
 def area_by_a_fine_grid(centres, own, spacing):

@@ -31,8 +31,8 @@ def test_the_cell_of_a_crystal():
     fractional = structure.positions @ np.linalg.inv(structure.cell.vectors)
     for n, operator in enumerate(operators):
         expected = np.array([operator.apply_to_xyz(place.tolist()) for place in fractional])
-        found = made.positions[n * len(structure) : (n + 1) * len(structure)] @ np.linalg.inv(structure.cell.vectors)
-        shift = found - expected
+        actual = made.positions[n * len(structure) : (n + 1) * len(structure)] @ np.linalg.inv(structure.cell.vectors)
+        shift = actual - expected
         np.testing.assert_allclose(shift, np.round(shift[0])[None].repeat(len(shift), 0), atol=1e-6)
     with pytest.raises(Exception, match="no cell"):
         symmetry.crystal(replace(structure, cell=None))
@@ -76,12 +76,12 @@ def test_distances_in_the_cell_of_a_crystal(tmp_path, capsys):
     assert shell(capsys, "prepare", CRYSTAL, "--expand", "cell", "--prepare", "never", "-o",
                  tmp_path / "cell.cif")[0] == 0
     assert len(read_structure(tmp_path / "cell.cif")) == 2 * len(read_structure(CRYSTAL))
-    found = []
+    results = []
     for path, more in ((CRYSTAL, ["--expand", "cell"]), (tmp_path / "cell.cif", [])):
-        code, out, _ = shell(capsys, "rdf", path, *words, *more, "-o", tmp_path / f"{len(found)}.csv")
+        code, out, _ = shell(capsys, "rdf", path, *words, *more, "-o", tmp_path / f"{len(results)}.csv")
         assert code == 0
-        found.append(json.loads(out)["g"])
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
+        results.append(json.loads(out)["g"])
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-6)
 
 
 @pytest.mark.parametrize("given", [{"assembly": ASSEMBLY}, {"expand": "cell"}])

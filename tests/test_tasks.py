@@ -26,10 +26,10 @@ def test_frames_of_a_universe_are_those_of_its_file(universe):
     universe.trajectory[4]
     oxygens = universe.select_atoms("resname WAT and name O")
     for frames in (universe.trajectory[1:6:2], universe.trajectory[[1, 3, 5]]):
-        found = vp.rdf(universe, frames, between=(oxygens, oxygens.ix), range=6.0)
-        np.testing.assert_allclose(found.to_dataframe().iloc[:, 1], of_file.to_dataframe().iloc[:, 1], rtol=1e-5)
-    found = vp.rdf(universe, universe, frames="1:6:2", between=(oxygens, oxygens), range=6.0)
-    np.testing.assert_allclose(found.to_dataframe().iloc[:, 1], of_file.to_dataframe().iloc[:, 1], rtol=1e-5)
+        result = vp.rdf(universe, frames, between=(oxygens, oxygens.ix), range=6.0)
+        np.testing.assert_allclose(result.to_dataframe().iloc[:, 1], of_file.to_dataframe().iloc[:, 1], rtol=1e-5)
+    result = vp.rdf(universe, universe, frames="1:6:2", between=(oxygens, oxygens), range=6.0)
+    np.testing.assert_allclose(result.to_dataframe().iloc[:, 1], of_file.to_dataframe().iloc[:, 1], rtol=1e-5)
     assert universe.trajectory.frame == 4  # nothing is moved that the caller has
 
 

@@ -32,7 +32,7 @@ def test_every_part_is_taken_once():
             taken[worker].append(part)
 
     threads.together(task, 4)
-    assert sorted(part for some in taken for part in some) == list(range(1000))
+    assert sorted(part for item in taken for part in item) == list(range(1000))
 
 
 @pytest.mark.parametrize("guilty", [0, 2])

@@ -33,8 +33,8 @@ TOLERANCES = [1e-2, 1e-3, 1e-4, 1e-5]
 
 @cache
 def structure(system):
-    found, _ = charges_and_report(read_structure(*SYSTEMS[system]), "auto")
-    return found
+    result, _ = charges_and_report(read_structure(*SYSTEMS[system]), "auto")
+    return result
 
 
 @cache

@@ -153,9 +153,9 @@ def test_a_large_map_is_thinned_by_interpolation(grid):
     coarse = thinned(grid, 5000)
     assert 4000 < coarse.lattice.size <= 5000
     np.testing.assert_allclose(coarse.lattice.last, grid.lattice.last)
-    wanted = grid.sample(coarse.lattice.points())
+    expected = grid.sample(coarse.lattice.points())
     # in single precision: neighbours of either sign may nearly cancel
-    np.testing.assert_allclose(coarse.values.ravel(), wanted, rtol=1e-6, atol=1e-7 * np.abs(wanted).max())
+    np.testing.assert_allclose(coarse.values.ravel(), expected, rtol=1e-6, atol=1e-7 * np.abs(expected).max())
     content = map_content(grid, "m", grid.lattice.points([[0, 0, 0]]), 1e3, 5000)
     assert content["thinned"]
     assert f"{' × '.join(map(str, coarse.lattice.shape))} points" in dict(content["about"])["In this page"]
@@ -288,8 +288,8 @@ def test_a_map_elsewhere_is_shown_whole_with_a_warning(npm, molecule, grid):
 def test_viewer_script_is_found(npm, tmp_path, monkeypatch):
     script = npm / "node_modules" / "3dmol" / "build" / "3Dmol-min.js"
     for named in (npm, npm / "node_modules" / "3dmol", script):
-        found = find_viewer_script(named)
-        assert (found.path, found.version) == (script, "9.8.7")
+        result = find_viewer_script(named)
+        assert (result.path, result.version) == (script, "9.8.7")
     monkeypatch.setenv("VMDPOTENTIAL_3DMOL", str(npm))
     assert find_viewer_script().path == script
     monkeypatch.delenv("VMDPOTENTIAL_3DMOL")
@@ -364,13 +364,13 @@ def test_command_writes_a_page(files, npm, capsys):
 def test_command_without_maps_shows_the_structure(files, npm, capsys):
     """With the potential in water where it can be computed; of residues without charges it cannot."""
     words = ["view", "small.pdb", "--viewer-script", str(npm), "-o", "page.html", "--json", "--force"]
-    found = []
+    results = []
     for more in ([], ["--prepare", "never"], ["--medium", "no"]):
         assert cli.main([*words, *more]) == 0
-        found.append(json.loads(capsys.readouterr().out))
-    assert [len(data["maps"]) for data in found] == [1, 0, 0]
-    assert found[0]["maps"][0]["medium"].startswith("continuum")
-    assert len(found[1]["warnings"]) > len(found[2]["warnings"])
+        results.append(json.loads(capsys.readouterr().out))
+    assert [len(data["maps"]) for data in results] == [1, 0, 0]
+    assert results[0]["maps"][0]["medium"].startswith("continuum")
+    assert len(results[1]["warnings"]) > len(results[2]["warnings"])
 
 
 @pytest.mark.parametrize(("options", "code", "message"), [
@@ -442,14 +442,14 @@ def test_scene_of_molstar(ion_box, tmp_path, capsys):
         index = archive.read("index.mvsj").decode()
         archive.extractall(tmp_path)
     molviewspec.validate_state_tree(index)
-    nodes, found = [json.loads(index)["root"]], []
+    nodes, result = [json.loads(index)["root"]], []
     while nodes:
         node = nodes.pop()
-        found.append(node)
+        result.append(node)
         nodes += node.get("children", [])
-    levels = {node["params"]["absolute_isovalue"] for node in found if node["kind"] == "volume_representation"}
+    levels = {node["params"]["absolute_isovalue"] for node in result if node["kind"] == "volume_representation"}
     assert levels == {0.5, -0.5}
-    assert {node["params"]["url"] for node in found if node["kind"] == "download"} == {"structure.cif", "map_1.map"}
+    assert {node["params"]["url"] for node in result if node["kind"] == "download"} == {"structure.cif", "map_1.map"}
     shown = io.read_structure(tmp_path / "structure.cif")
     np.testing.assert_allclose(shown.positions, structure.positions, atol=2e-3)
     with mrcfile.open(tmp_path / "map_1.map") as stored:

@@ -61,11 +61,11 @@ def energies(top: Path, positions: np.ndarray, without: range = range(0)) -> tup
                 force.setParticleParameters(atom, 0, 1, 0)
     context = openmm.Context(system, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
     context.setPositions(positions / 10)
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for group, force in enumerate(system.getForces()):
         energy = context.getState(getEnergy=True, groups={group}).getPotentialEnergy()
-        found[type(force).__name__] = energy.value_in_unit(unit.kilojoule_per_mole)
-    return found, net
+        result[type(force).__name__] = energy.value_in_unit(unit.kilojoule_per_mole)
+    return result, net
 
 
 def stripped(path: Path, atoms: np.ndarray, folder: Path) -> Path:
@@ -92,12 +92,12 @@ def test_every_term_is_kept(ionized: tuple[Structure, Structure, Path], tmp_path
     assert kept < len(after)
     drop = np.ones(len(before), bool)
     drop[after.topology.extra["rows"]] = False
-    wanted, _ = energies(stripped(TOP, drop, tmp_path), after.positions[:kept])
-    found, net = energies(folder / "ions.prmtop", after.positions, range(kept, len(after)))
+    expected, _ = energies(stripped(TOP, drop, tmp_path), after.positions[:kept])
+    actual, net = energies(folder / "ions.prmtop", after.positions, range(kept, len(after)))
     assert abs(net) < 1e-6
-    assert set(found) == set(wanted) >= {"HarmonicBondForce", "HarmonicAngleForce", "PeriodicTorsionForce"}
-    for name, energy in wanted.items():
-        assert found[name] == pytest.approx(energy, rel=1e-7, abs=1e-7), name
+    assert set(actual) == set(expected) >= {"HarmonicBondForce", "HarmonicAngleForce", "PeriodicTorsionForce"}
+    for name, energy in expected.items():
+        assert actual[name] == pytest.approx(energy, rel=1e-7, abs=1e-7), name
 
 
 def test_parmed_and_openmm_read_it(ionized: tuple[Structure, Structure, Path]) -> None:
@@ -169,12 +169,12 @@ def test_any_residues_can_be_taken_out(name: str, without: list[int], tmp_path: 
     side = np.arange(np.ceil(len(part) ** (1 / 3))) * 2.0
     positions = np.stack(np.meshgrid(side, side, side), -1).reshape(-1, 3)[: len(part)]
     positions = positions + rng.uniform(-0.5, 0.5, positions.shape)
-    wanted, _ = energies(stripped(path, ~keep, tmp_path), positions)
-    found, _ = energies(tmp_path / "ours.prmtop", positions)
-    assert ("CMAPTorsionForce" in found) == ("CMAP" in (tmp_path / "ours.prmtop").read_text())
-    assert set(found) == set(wanted)
-    for kind, energy in wanted.items():
-        assert found[kind] == pytest.approx(energy, rel=1e-7, abs=1e-7), kind
+    expected, _ = energies(stripped(path, ~keep, tmp_path), positions)
+    actual, _ = energies(tmp_path / "ours.prmtop", positions)
+    assert ("CMAPTorsionForce" in actual) == ("CMAP" in (tmp_path / "ours.prmtop").read_text())
+    assert set(actual) == set(expected)
+    for kind, energy in expected.items():
+        assert actual[kind] == pytest.approx(energy, rel=1e-7, abs=1e-7), kind
     again = io.read_topology(tmp_path / "ours.prmtop")
     for label in ("atom_names", "residue_names", "residue_index", "chain_ids", "elements"):
         assert_array_equal(getattr(again, label), getattr(part, label), label)

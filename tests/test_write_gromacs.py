@@ -270,7 +270,7 @@ def test_grompp_reads_an_ionized_protein(grompp, tmp_path: Path) -> None:
     terms = io.read_topology(tmp_path / "out.tpr").topology
     assert len(terms.cross_terms) == 8
     for name in ("bonds", "dihedrals", "impropers", "cross_terms"):
-        mine, theirs = (set(map(tuple, getattr(found, name).tolist())) for found in (placed.topology, terms))
+        mine, theirs = (set(map(tuple, getattr(result, name).tolist())) for result in (placed.topology, terms))
         assert theirs <= mine, name
         assert theirs == mine or name in ("dihedrals", "impropers")  # grompp drops those of no force
     assert universe.atoms.charges.sum() == pytest.approx(0, abs=1e-3)

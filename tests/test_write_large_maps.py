@@ -187,8 +187,8 @@ def test_a_killed_run_leaves_a_whole_zarr_map(step, left, tmp_path):
     assert list(tmp_path.glob(".vmdpotential-*"))
     hidden.remove_abandoned(tmp_path)  # as the next run in the folder does
     (tmp_path / "new.npy").unlink()
-    found = {path.name[: path.name.find("-")] if "-" in path.name else path.name: path for path in tmp_path.iterdir()}
-    assert found.keys() == left.keys()
+    result = {path.name[: path.name.find("-")] if "-" in path.name else path.name: path for path in tmp_path.iterdir()}
+    assert result.keys() == left.keys()
     for name, which in left.items():
-        kept = found[name].rename(tmp_path / "kept.zarr")
+        kept = result[name].rename(tmp_path / "kept.zarr")
         np.testing.assert_array_equal(read_map(kept).values, maps[which].values)

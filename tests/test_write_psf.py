@@ -102,10 +102,10 @@ def test_psf_charges_keep_their_sum(tmp_path: Path) -> None:
         topology=Topology("tpr", np.full(count, "T"), np.ones(count), np.array([[0, 1]])),
     )  # fmt: skip
     psf.write_psf(base, tmp_path / "a.psf")
-    found = psf.read_psf(tmp_path / "a.psf")
-    assert "EXT" not in found.topology.flags
-    assert found.net_charge == pytest.approx(5, abs=1e-9)
-    assert_allclose(found.charges, charges, atol=2e-10)
+    result = psf.read_psf(tmp_path / "a.psf")
+    assert "EXT" not in result.topology.flags
+    assert result.net_charge == pytest.approx(5, abs=1e-9)
+    assert_allclose(result.charges, charges, atol=2e-10)
 
 
 @pytest.mark.slow

@@ -189,7 +189,7 @@ def write(entry: str, content: bytes, name: str = "") -> None:
 
 def _clean(place: Path) -> None:
     """Remove what a process that was killed left, and entries that older versions made."""
-    found = []
+    results = []
     for path in place.iterdir():
         with contextlib.suppress(FileNotFoundError):  # another process cleans too
             status = path.stat()
@@ -197,9 +197,9 @@ def _clean(place: Path) -> None:
                 if time.time() - status.st_mtime > ABANDONED:
                     path.unlink()
             elif path.name != "lock" and stat.S_ISREG(status.st_mode):
-                found.append((status.st_mtime, status.st_size, path))
+                results.append((status.st_mtime, status.st_size, path))
     total = 0
-    for used, size, path in sorted(found, reverse=True):
+    for used, size, path in sorted(results, reverse=True):
         total += size
         if total > MOST or time.time() - used > UNUSED:
             path.unlink(missing_ok=True)

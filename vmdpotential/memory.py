@@ -47,9 +47,9 @@ def limit(root: Path = ROOT, reserve: int = RESERVE) -> int:
     UsageError
         When the variable is not a number with an optional k, M, G or T.
     """
-    wanted = from_environment("VMDPOTENTIAL_MEMORY")
-    if wanted is not None:
-        return wanted
+    requested = from_environment("VMDPOTENTIAL_MEMORY")
+    if requested is not None:
+        return requested
     # a map asks several times, and on a GPU it takes milliseconds: what was found is good for a tenth of a second,
     # and as long as the process has the limits that it had
     known = (int(10 * time.monotonic()), *_limits_of_process())
@@ -59,8 +59,8 @@ def limit(root: Path = ROOT, reserve: int = RESERVE) -> int:
 
 @functools.lru_cache(maxsize=1)
 def _free(root: Path, _: tuple[float, ...]) -> int:
-    found = [*_of_machine(root), *_of_groups(root), *_of_process(root)]
-    return min(found) if found else 2**62  # nothing is known; the operating system will say
+    results = [*_of_machine(root), *_of_groups(root), *_of_process(root)]
+    return min(results) if results else 2**62  # nothing is known; the operating system will say
 
 
 def _of_machine(root: Path) -> Iterator[int]:
@@ -82,13 +82,13 @@ def _of_groups(root: Path) -> Iterator[int]:
 @functools.cache
 def _groups(root: Path) -> list[Path]:
     """Return the folders of these groups; looked for once, as it takes as long as a small map on a GPU."""
-    found = []
+    results = []
     for line in _lines(root / "proc/self/cgroup"):  # 4:memory:/a/b of version 1, 0::/a/b of version 2
         kinds, path = line.split(":", 2)[1:]
         if not kinds or "memory" in kinds.split(","):
             for top, folder in _mounted(root, kinds, path):
-                found += [folder, *(above for above in folder.parents if above == top or top in above.parents)]
-    return [folder for folder in found if folder.is_dir()]
+                results += [folder, *(above for above in folder.parents if above == top or top in above.parents)]
+    return [folder for folder in results if folder.is_dir()]
 
 
 def _mounted(root: Path, kinds: str, path: str) -> Iterator[tuple[Path, Path]]:
@@ -129,9 +129,9 @@ def _limits_of_process() -> tuple[float, ...]:
         import resource
     except ImportError:  # Windows
         return math.inf, math.inf
-    found = (resource.getrlimit(getattr(resource, name))[0] if hasattr(resource, name) else resource.RLIM_INFINITY
+    result = (resource.getrlimit(getattr(resource, name))[0] if hasattr(resource, name) else resource.RLIM_INFINITY
              for name in ("RLIMIT_AS", "RLIMIT_DATA"))
-    return tuple(math.inf if most == resource.RLIM_INFINITY else most for most in found)
+    return tuple(math.inf if most == resource.RLIM_INFINITY else most for most in result)
 
 
 def _of_process(root: Path) -> Iterator[int]:
@@ -159,12 +159,12 @@ def _number(path: Path) -> int | None:
 
 def _numbers(path: Path, *names: str) -> dict[str, int]:
     """Return some numbers of a file with a name and a number on each line, in bytes."""
-    found = {}
+    result = {}
     for line in _lines(path):
         words = line.replace(":", " ").split() if line.startswith(names) else ()
         if len(words) > 1 and words[1].isdecimal():
-            found[words[0]] = int(words[1]) * (1024 if words[2:] == ["kB"] else 1)
-    return found
+            result[words[0]] = int(words[1]) * (1024 if words[2:] == ["kB"] else 1)
+    return result
 
 
 def from_environment(name: str) -> int | None:

@@ -202,8 +202,8 @@ class Parameter:
             return self.type(value)
         plain = self.type in (bool, int, float, str, Path) and self.option.parse is None
         if plain and not isinstance(value, (self.type, *self.objects)):
-            wanted = " or ".join(kind.__name__ for kind in (self.type, *self.objects))
-            raise UsageError(self.name, f"{wanted} is needed, not {type(value).__name__}")
+            requested = " or ".join(kind.__name__ for kind in (self.type, *self.objects))
+            raise UsageError(self.name, f"{requested} is needed, not {type(value).__name__}")
         return value
 
     def _check_limits(self, value: float) -> None:
@@ -226,15 +226,15 @@ def items(text: str, mark: str, form: str) -> dict[str, str]:
     ValueError
         For an item without a name or a rest, or a name that stands twice.
     """
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for item in text.split(","):
         name, _, rest = (part.strip() for part in item.partition(mark))
         if not name or not rest:
             raise ValueError(f"write {form}")
-        if name in found:
+        if name in result:
             raise ValueError(f"{name} stands twice")
-        found[name] = rest
-    return found
+        result[name] = rest
+    return result
 
 
 def parse_numbers(text: str) -> dict[str, float]:
@@ -244,14 +244,14 @@ def parse_numbers(text: str) -> dict[str, float]:
     ------
     ValueError
     """
-    found = {}
+    result = {}
     for item in filter(None, text.split(",")):
         name, _, value = item.partition("=")
         try:
-            found[name.strip()] = float(value)
+            result[name.strip()] = float(value)
         except ValueError:
             raise ValueError("give NAME=NUMBER, such as debye_length=8") from None
-    return found
+    return result
 
 
 def _boolean(text: str) -> bool:
@@ -532,14 +532,14 @@ def documented(kind: Kind) -> Kind:
 def _fields(group: str, kind: Any, default: Any) -> list[Parameter]:
     """Return the parameters that the fields of a dataclass of options declare, in the order of the fields."""
     hints = get_type_hints(kind, include_extras=True)
-    found = []
+    results = []
     for item in fields(kind):
         value = item.default if default is None else getattr(default, item.name)
         if value is MISSING:
             value = inspect.Parameter.empty if item.default_factory is MISSING else item.default_factory()
         if get_origin(hints[item.name]) is Annotated:  # others are set by the command itself
-            found.append(replace(_parameter(item.name, hints[item.name], value, kind.__name__), group=group))
-    return found
+            results.append(replace(_parameter(item.name, hints[item.name], value, kind.__name__), group=group))
+    return results
 
 
 def _parameter(name: str, hint: Any, default: Any, owner: str) -> Parameter:

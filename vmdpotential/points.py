@@ -119,7 +119,7 @@ def potential_at(structure: StructureLike, points: ArrayLike, options: PointOpti
 
     def attempt(spacing: float) -> tuple[NDArray[np.float64], float]:
         solution = solution_of(structure, sources, chosen.radii, medium, chosen.unit, spacing)
-        found = sum_at(replace(request, solution=solution), places, positions, charges, engine, chosen.summation)
-        return constant * found.potential, found.error or 0.0
+        result = sum_at(replace(request, solution=solution), places, positions, charges, engine, chosen.summation)
+        return constant * result.potential, result.error or 0.0
 
     return attempt(chosen.spacing)[0] if chosen.tolerance is None else refined(tolerance, chosen.spacing, attempt)

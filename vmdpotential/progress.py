@@ -81,10 +81,10 @@ _clock: ContextVar[Clock | None] = ContextVar("clock", default=None)
 @contextlib.contextmanager
 def clock() -> Iterator[Clock]:
     """Note what the work inside the block spends on compiling, so that it need not count as computing."""
-    found = Clock()
-    token = _clock.set(found)
+    result = Clock()
+    token = _clock.set(result)
     try:
-        yield found
+        yield result
     finally:
         _clock.reset(token)
 
@@ -97,9 +97,9 @@ def compiling() -> Iterator[None]:
     try:
         yield
     finally:
-        found = _clock.get()
-        if found is not None:
-            found.compiling += time.perf_counter() - start
+        result = _clock.get()
+        if result is not None:
+            result.compiling += time.perf_counter() - start
     report(COMPILING, 1.0)
 
 

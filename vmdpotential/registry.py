@@ -147,15 +147,15 @@ def get(kind: str, name: str) -> Any:
     if isinstance(target, str):
         module, _, attribute = target.partition(":")
         try:
-            found = getattr(import_module(module), attribute)
-            _check(kind, name, found)
+            result = getattr(import_module(module), attribute)
+            _check(kind, name, result)
         except (Exception, SystemExit) as error:  # foreign code may raise anything
             if module.startswith("vmdpotential."):
                 raise
             reason = _broken[f"{name} ({target})"] = f"{type(error).__name__}: {error}"
             raise BackendError(
                 f"the {kind} '{name}' cannot be loaded ({reason})", "repair or remove its package") from error
-        target = _entries[kind][name] = found
+        target = _entries[kind][name] = result
     return target
 
 

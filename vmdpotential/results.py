@@ -158,26 +158,26 @@ class Result(_Declared, Tabular):
     @cached_property
     def data(self) -> Mapping[str, Any]:
         """What ``--json`` prints."""
-        found: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         for item in dataclasses.fields(self):  # type: ignore[arg-type]
             value, keys = getattr(self, item.name), item.metadata.get("keys")
             if keys is None:
-                found[item.name] = value
+                result[item.name] = value
             elif item.metadata.get("data"):
-                found |= value if isinstance(value, Mapping) else value.data
+                result |= value if isinstance(value, Mapping) else value.data
             else:
-                found |= {name: None if value is None else attrgetter(where)(value) for name, where in keys.items()}
+                result |= {name: None if value is None else attrgetter(where)(value) for name, where in keys.items()}
         for kind in reversed(type(self).__mro__):
-            found |= {name: getattr(self, name) for name, value in vars(kind).items() if isinstance(value, key)}
-        return {name: plain(value) for name, value in found.items()}
+            result |= {name: getattr(self, name) for name, value in vars(kind).items() if isinstance(value, key)}
+        return {name: plain(value) for name, value in result.items()}
 
     @cached_property
     def objects(self) -> Mapping[str, Any]:
         """What viewers and notebooks show."""
-        found = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)  # type: ignore[arg-type]
+        result = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)  # type: ignore[arg-type]
                  if item.metadata.get("shown")}
-        found["figure"] = self.draw() if self.draws else None
-        return {name: value for name, value in found.items() if value is not None}
+        result["figure"] = self.draw() if self.draws else None
+        return {name: value for name, value in result.items() if value is not None}
 
 
 R = TypeVar("R", bound=Result)

@@ -246,8 +246,8 @@ class _Reader(Sequence[Any]):
         from vmdpotential.io import mdanalysis
 
         with self.lock, mdanalysis.quiet():  # blocks of frames may be computed by several threads
-            found = self.frames[number]
-            return found.positions[self.rows].copy(), mdanalysis.cell_of(found.dimensions, Path("trajectory"))
+            result = self.frames[number]
+            return result.positions[self.rows].copy(), mdanalysis.cell_of(result.dimensions, Path("trajectory"))
 
 
 def _frames(item: Any, atoms: Any, structure: Structure, frames: slice | str | None) -> Frames:

@@ -62,12 +62,12 @@ class PbPlan(Planned):
         """
         places, sources = charges_and_positions(positions, charges)
         told = self.solution
-        found = program.solve(_input(self, places), _atoms(places, sources / told.charge, told.radii), self.fine.shape,
+        result = program.solve(_input(self, places), _atoms(places, sources / told.charge, told.radii), self.fine.shape,
                               self.estimate.seconds)
         a, b, c = self.first
         nx, ny, nz = self.request.lattice.shape
         unit = coulomb_constant(told.unit, told.temperature) / coulomb_constant("kT/e", told.temperature)
-        values = unit * found[a : a + nx, b : b + ny, c : c + nz]
+        values = unit * result[a : a + nx, b : b + ny, c : c + nz]
         return HostResult(np.ascontiguousarray(values, np.float32)[None])
 
     def __str__(self) -> str:

@@ -108,10 +108,10 @@ def cheapest(size: Size, costs: Costs, error: float) -> tuple[int, float, float,
     choices = []
     for order, errors in ERRORS.items():
         for spacing in SPACINGS:
-            wanted = error / np.sqrt(spacing)
-            if wanted < errors[-1]:
+            requested = error / np.sqrt(spacing)
+            if requested < errors[-1]:
                 continue
-            ratio = float(np.exp(np.interp(-np.log(wanted), -np.log(errors), np.log(RATIOS))))
+            ratio = float(np.exp(np.interp(-np.log(requested), -np.log(errors), np.log(RATIOS))))
             nodes = float(np.prod([extent / spacing + order for extent in size.extents]))
             if ratio * spacing < SHORTEST:
                 continue

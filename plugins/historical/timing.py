@@ -94,18 +94,18 @@ def time_pairs(name: str, backend: Engine, box: float, cutoff: float, precision:
                                 constraints=buffer.Constraints.of_water(atoms.positions))
         gap = buffer.buffer_for(kinds, drift * buffer.GAS_CONSTANT * DEFAULT_TEMPERATURE, LIFE)
     prepared = backend.prepare_pairs(PairSum(potential, water.cell, precision, buffer=gap))
-    found = prepared.search(atoms)
+    match = prepared.search(atoms)
     searches = _seconds(lambda: prepared.search(atoms), repeats)
-    seconds = _seconds(lambda: found.run(atoms.positions), repeats)
+    seconds = _seconds(lambda: match.run(atoms.positions), repeats)
     count = samples.useful(len(atoms), water.cell.volume, cutoff)
     median, search = statistics.median(seconds), statistics.median(searches)
     data |= {"cutoff": cutoff, "drift": drift, "buffer": gap, "seconds": seconds, "median": median,
-             "list_median": search, "slots": found.slots, "useful": count, "useful_per_second": count / median}
+             "list_median": search, "slots": match.slots, "useful": count, "useful_per_second": count / median}
     return Report([
         head,
         f"cutoff {cutoff:g} A" + (f", buffer {gap:.2f} A for a drift of {drift:g} kT/ns an atom" if drift else ""),
         f"list median {search * 1e3:.4g} ms, forces median {median * 1e3:.4g} ms of {repeats}: "
-        f"{count / median:.3g} pairs in range/s, {found.slots / median:.3g} pairs/s computed",
+        f"{count / median:.3g} pairs in range/s, {match.slots / median:.3g} pairs/s computed",
     ], data)
 
 

@@ -45,10 +45,10 @@ def displayed(command: Command) -> tuple[Parameter, ...]:
 def arguments(command: Command) -> dict[str, Parameter | None]:
     """Return PyMOL's arguments in their order; None stands for the name of the objects that are made."""
     first, *others = offered(command)
-    found: dict[str, Parameter | None] = {argument_name(first): first}
+    result: dict[str, Parameter | None] = {argument_name(first): first}
     if not to_file(command):
-        found["name"] = None
-    return found | {argument_name(parameter): parameter for parameter in (*others, *displayed(command))}
+        result["name"] = None
+    return result | {argument_name(parameter): parameter for parameter in (*others, *displayed(command))}
 
 
 def entries(command: Command) -> list[Entry]:
@@ -78,8 +78,8 @@ def describe(parameter: Parameter | None) -> str:
 def help_text(command: Command) -> str:
     """Return PyMOL's kind of docstring."""
     kinds = {float: "number", int: "whole number", bool: "yes or no", str: "text", Path: "file"}
-    name, entries, found = pymol_name(command), [], arguments(command)
-    for argument, parameter in found.items():
+    name, entries, result = pymol_name(command), [], arguments(command)
+    for argument, parameter in result.items():
         kind, default = "text", default_name(command)
         if parameter is not None:
             default = default_text(parameter)
@@ -87,8 +87,8 @@ def help_text(command: Command) -> str:
                 role(parameter), ", ".join(parameter.option.shown()) or kinds.get(parameter.type, "text"))
         text = f"{argument} = {kind}: {describe(parameter)}" + (f" {{default: {default}}}" if default else "")
         entries.append(textwrap.fill(text, 78, initial_indent="    ", subsequent_indent="        "))
-    usage = name + "".join(f" [, {argument}" if n else f" [ {argument}" for n, argument in enumerate(found))
-    usage = textwrap.fill(usage + " " + "]" * len(found), 78, initial_indent="    ", subsequent_indent="        ")
+    usage = name + "".join(f" [, {argument}" if n else f" [ {argument}" for n, argument in enumerate(result))
+    usage = textwrap.fill(usage + " " + "]" * len(result), 78, initial_indent="    ", subsequent_indent="        ")
     description = textwrap.indent(command.description, "    ")
     return "\n".join(["DESCRIPTION", "", description, "", "USAGE", "", usage, "", "ARGUMENTS", "",
                       "\n\n".join(entries), ""])
@@ -113,8 +113,8 @@ def words(value: Any) -> list[str]:
     text = str(value).strip()
     if text.startswith("[") and text.endswith("]"):
         text = text[1:-1]
-    found = re.findall(r"'([^']*)'(?!\S)|\"([^\"]*)\"(?!\S)|(\S+)", text)
-    return ["".join(parts) for parts in found] or [""]
+    match = re.findall(r"'([^']*)'(?!\S)|\"([^\"]*)\"(?!\S)|(\S+)", text)
+    return ["".join(parts) for parts in match] or [""]
 
 
 def spell(name: str, value: str = "") -> str:

@@ -114,10 +114,10 @@ def read_selection(cmd: Any, selection: str, topology: Path | None = None, witho
     if without:
         chosen = f"({selection}) and not ({' or '.join(f'?{name}' for name in without)})"
         states = {name: state for name, state in states.items() if name not in without}
-    found: list[tuple[str, int]] = []
+    results: list[tuple[str, int]] = []
     for part, state in _parts(states, chosen):
-        cmd.iterate_state(state, part, "add_row((model, index))", space={"add_row": found.append})
-    places = {atom: place for place, atom in enumerate(found)}
+        cmd.iterate_state(state, part, "add_row((model, index))", space={"add_row": results.append})
+    places = {atom: place for place, atom in enumerate(results)}
     if not places:
         raise InputError(f"selection '{selection}' has no atoms in this state", "load a structure or select others")
     whole, atoms = _read_objects(cmd, states, places)
@@ -145,18 +145,18 @@ def rows_of(cmd: Any, source: Selected, text: str) -> Any:
     None where it is not of PyMOL's language.
     """
     rows = {atom: row for row, atom in enumerate(source.atoms)}
-    found: set[tuple[str, int]] = set()
+    result: set[tuple[str, int]] = set()
     name = cmd.get_unused_name("_potential")
     try:
         for part, state in source.parts():
             # a selection of its own, because distances are those of the state
             cmd.select(name, f"({part}) and ({text})", enable=0, quiet=1, state=state)
-            found.update(cmd.index(name))
+            result.update(cmd.index(name))
     except CmdException:
         return None
     finally:
         cmd.delete(name)
-    return np.array(sorted(rows[atom] for atom in found if atom in rows), np.int64)
+    return np.array(sorted(rows[atom] for atom in result if atom in rows), np.int64)
 
 
 def positions_now(cmd: Any, source: Selected) -> Any:
@@ -185,11 +185,11 @@ def read_frames(cmd: Any, source: Selected) -> Loaded:
     held = []
     for state in range(1, max(counts.values()) + 1):
         states = {name: state if count > 1 else 1 for name, count in counts.items()}
-        found = [cmd.get_coords(part, states[name]) for name, (part, _) in zip(states, source.parts(), strict=True)]
-        if any(part is None for part in found) or sum(map(len, found)) != source.count:
+        results = [cmd.get_coords(part, states[name]) for name, (part, _) in zip(states, source.parts(), strict=True)]
+        if any(part is None for part in results) or sum(map(len, results)) != source.count:
             raise InputError(f"state {state} has other atoms than the one that is shown",
                              "choose objects with the same atoms in all states")
-        held.append((np.concatenate(found)[source.order], _cell(cmd, states)))
+        held.append((np.concatenate(results)[source.order], _cell(cmd, states)))
     return Loaded(f"the states of {' and '.join(counts)}", held)
 
 
@@ -311,8 +311,8 @@ def _charges(model: Any, starts: Any, partial: Any) -> Any:
 
 def _cell(cmd: Any, states: Mapping[str, int]) -> Cell | None:
     """Return the cell of the objects that have one; they must agree."""
-    found = {}
+    result = {}
     for name, state in states.items():
         if symmetry := cmd.get_symmetry(name, state):
-            found[f"object {name}"] = [float(x) for x in symmetry[:6]], str(symmetry[6])
-    return adapters.cell_of(found)
+            result[f"object {name}"] = [float(x) for x in symmetry[:6]], str(symmetry[6])
+    return adapters.cell_of(result)

@@ -72,10 +72,10 @@ class Live(Following):
 
     def _indices(self) -> Any:
         """Return the atoms, and what their charges follow from: another state of protonation has other names."""
-        found: list[tuple[Any, ...]] = []
+        results: list[tuple[Any, ...]] = []
         self.cmd.iterate(f"({self.atoms.selection})", f"add_row(({','.join(_IDENTITY)}))",
-                         space={"add_row": found.append})
-        return found
+                         space={"add_row": results.append})
+        return results
 
     def _ask(self) -> None:
         if self._due() and (members := self._indices()) != self._members:

@@ -126,8 +126,8 @@ class Session:
 
     def _saved(self, names: Iterable[str]) -> Any:
         """Return PyMOL's session with these objects only, None for none."""
-        wanted = " ".join(names)
-        return self.cmd.get_session(wanted, partial=1, quiet=1) if wanted else None
+        requested = " ".join(names)
+        return self.cmd.get_session(requested, partial=1, quiet=1) if requested else None
 
     def _looks(self, name: str) -> tuple[Any, ...]:
         """Return what tells an object from another that the user has given its name."""

@@ -178,18 +178,18 @@ def distances(spacing: Iterable[float], digits: int) -> str:
 def ion_content(ions: Placement | Sequence[PlacedIon] | Path | None, structure: Structure) -> list[dict[str, Any]]:
     """Return the ions: those placed, with their energies, then those of the structure that are no part of them."""
     if isinstance(ions, Path):
-        found = _read_table(ions)
+        result = _read_table(ions)
     else:
         placed = ions.ions if isinstance(ions, Placement) else ions or ()
-        found = [_placed(dict(zip(PlacedIon.COLUMNS, ion.row, strict=True)), "ion") for ion in placed]
-    known = np.array([ion["position"] for ion in found]).reshape(-1, 3)
+        result = [_placed(dict(zip(PlacedIon.COLUMNS, ion.row, strict=True)), "ion") for ion in placed]
+    known = np.array([ion["position"] for ion in result]).reshape(-1, 3)
     for atom in np.flatnonzero(is_ion(structure)):
         position = structure.positions[atom]
         if len(known) and (np.abs(known - position) < 0.05).all(1).any():
             continue
         name = str(structure.residue_names[atom])
-        found.append(_ion(name, int(structure.residue_ids[atom]), position.tolist(), None))
-    return found
+        result.append(_ion(name, int(structure.residue_ids[atom]), position.tolist(), None))
+    return result
 
 
 def _ion(name: str, number: int, position: list[float], charge: int | None) -> dict[str, Any]:

@@ -149,11 +149,11 @@ def draw_examples() -> None:
 
 def modules() -> list[str]:
     """Return the modules whose docstrings make the reference."""
-    found = [f"vmdpotential.{name}" for name in (*PACKAGES, *MODULES)]
+    results = [f"vmdpotential.{name}" for name in (*PACKAGES, *MODULES)]
     for name in PACKAGES:
         package = importlib.import_module(f"vmdpotential.{name}")
-        found += [info.name for info in pkgutil.iter_modules(package.__path__, f"vmdpotential.{name}.")]
-    return sorted(found)
+        results += [info.name for info in pkgutil.iter_modules(package.__path__, f"vmdpotential.{name}.")]
+    return sorted(results)
 
 
 def public_page() -> str:

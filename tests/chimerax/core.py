@@ -19,9 +19,9 @@ import appdirs
 
 def start(home):
     """Return a session of ChimeraX whose user folders are below `home`, with the bundles in `home`/site."""
-    found = importlib.util.find_spec("chimerax")
+    result = importlib.util.find_spec("chimerax")
     package = types.ModuleType("chimerax")
-    package.__path__ = [*found.submodule_search_locations, str(home / "site" / "chimerax")]
+    package.__path__ = [*result.submodule_search_locations, str(home / "site" / "chimerax")]
     sys.modules["chimerax"] = package
     os.environ["HOME"] = str(home)
     for name, version in (("app_dirs", "1.7"), ("app_dirs_unversioned", None)):

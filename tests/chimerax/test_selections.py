@@ -36,8 +36,8 @@ def test_how_a_selection_is_told_apart(salt, do, log, monkeypatch):
             do(f"potential {line}")
     rows = [getattr(text, "rows", None) for values in given for text in
             (values["between"] if "between" in values else [values["atoms"]])]
-    for found, expected in zip(rows, ([3, 4, 5], None, [0, 1], [3, 4, 5], None, None, None, [0, 1, 2]), strict=True):
-        assert_array_equal(np.array(found), np.array(expected))
+    for actual, expected in zip(rows, ([3, 4, 5], None, [0, 1], [3, 4, 5], None, None, None, [0, 1, 2]), strict=True):
+        assert_array_equal(np.array(actual), np.array(expected))
 
 
 def test_what_is_none_is_one_line(salt, do):

@@ -68,8 +68,8 @@ class Gyration(Work):
 
 def radius_of_gyration(trajectory, **blocks):
     """Return the mean radius of gyration (A) over frames, and its uncertainty."""
-    found = run_blocks(Gyration(trajectory), trajectory.numbers(), **blocks)
-    radii = np.concatenate([block["radii"] for block in found])
+    result = run_blocks(Gyration(trajectory), trajectory.numbers(), **blocks)
+    radii = np.concatenate([block["radii"] for block in result])
     return radii.mean(), uncertainty(radii)
 
 

@@ -36,8 +36,8 @@ def test_the_interaction_in_a_map(ions):
 
 def test_the_method_at_points(ions):
     points = np.random.default_rng(2).uniform(0, 20, (30, 3))
-    found, exact = (vmdpotential.potential_at(ions, points, method=method) for method in ("numpy", "direct"))
-    np.testing.assert_allclose(found, exact, rtol=1e-10)
+    result, exact = (vmdpotential.potential_at(ions, points, method=method) for method in ("numpy", "direct"))
+    np.testing.assert_allclose(result, exact, rtol=1e-10)
     with pytest.raises(vmdpotential.UsageError):
         vmdpotential.potential_map(ions, method="numpy")
 

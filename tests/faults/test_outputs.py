@@ -160,9 +160,9 @@ def test_mode_owner_and_links_stay(tmp_path):
             with output.writing([link], force=True) as (temporary,):
                 assert stat.S_IMODE(temporary.parents[1].stat().st_mode) == 0o700  # no other user may read it before
                 temporary.write_text("new")
-            found = target.stat()
-            assert stat.S_IMODE(found.st_mode) == mode
-            assert owner is None or (found.st_uid, found.st_gid) == owner
+            result = target.stat()
+            assert stat.S_IMODE(result.st_mode) == mode
+            assert owner is None or (result.st_uid, result.st_gid) == owner
             assert link.is_symlink()
             target.chmod(0o600)
             assert target.read_text() == "new"

@@ -48,14 +48,14 @@ class Cases:
 
     def __init__(self, seed: int, folder: Path, only: str = "") -> None:
         self.seed, self.folder = seed, folder
-        found = seeds()
-        found |= kinds.more_seeds(found)
-        self.seeds = [(kind, suffix, data) for kind, files in found.items() for suffix, data in files
+        result = seeds()
+        result |= kinds.more_seeds(result)
+        self.seeds = [(kind, suffix, data) for kind, files in result.items() for suffix, data in files
                       if only in ("", kind)]
         self.weights = [WEIGHTS.get(suffix, 1.0) for _, suffix, _ in self.seeds]
         self.others = [data for _, _, data in self.seeds]
         self.good = folder / "good.psf"
-        self.good.write_bytes(found["topology"][0][1])
+        self.good.write_bytes(result["topology"][0][1])
         os.environ["VMDPOTENTIAL_CACHE"] = str(folder / "cache")
         cache.forget()
         for kind, suffix, data in self.seeds:  # they are good; and all libraries are loaded before processes are made

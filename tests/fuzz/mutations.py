@@ -106,12 +106,12 @@ def _case(rng: Random, data: bytes, others: list[bytes]) -> bytes:
 
 
 def _field(rng: Random, data: bytes, others: list[bytes]) -> bytes:
-    found = list(_FIELD.finditer(data))
-    if not found:
+    results = list(_FIELD.finditer(data))
+    if not results:
         return data
-    match = rng.choice(found)
+    match = rng.choice(results)
     a, b = match.span()
-    other = rng.choice(found)[0]
+    other = rng.choice(results)[0]
     word = rng.choice((b"", other, match[0] * 2, match[0] + b" " + other, rng.choice(NUMBERS), match[0][:-1]))
     if rng.random() < 0.4:  # the columns stay
         word = word[: b - a].rjust(b - a)
@@ -119,10 +119,10 @@ def _field(rng: Random, data: bytes, others: list[bytes]) -> bytes:
 
 
 def _number(rng: Random, data: bytes, others: list[bytes]) -> bytes:
-    found = list(_NUMBER.finditer(data))
-    if not found:
+    results = list(_NUMBER.finditer(data))
+    if not results:
         return data
-    a, b = rng.choice(found).span()
+    a, b = rng.choice(results).span()
     word = rng.choice(NUMBERS)
     if rng.random() < 0.5:
         word = word[: b - a].rjust(b - a)

@@ -198,7 +198,7 @@ PSF_NAMD = """PSF NAMD
 
 def seeds() -> dict[str, list[tuple[str, bytes]]]:
     """Return (suffix, content) by what reads them: ``structure``, ``topology``, ``frame``, ``map`` and ``ions``."""
-    found: dict[str, list[tuple[str, bytes]]] = {"structure": [], "topology": [], "frame": [], "map": [], "ions": []}
+    result: dict[str, list[tuple[str, bytes]]] = {"structure": [], "topology": [], "frame": [], "map": [], "ions": []}
     with tempfile.TemporaryDirectory() as folder:
         def written(suffix: str, write: object, value: object) -> bytes:
             path = Path(folder) / f"seed{suffix}"
@@ -206,40 +206,40 @@ def seeds() -> dict[str, list[tuple[str, bytes]]]:
             return path.read_bytes()
 
         for suffix in (".pdb", ".cif", ".pqr"):
-            found["structure"].append((suffix, written(suffix, write_structure, system())))
-        found["topology"].append((".psf", written(".psf", write_structure, system())))
+            result["structure"].append((suffix, written(suffix, write_structure, system())))
+        result["topology"].append((".psf", written(".psf", write_structure, system())))
         for suffix in (".dx", ".dx.gz", ".mrc", ".ccp4", ".cube", ".npz"):
-            found["map"].append((suffix, written(suffix, write_map, grid())))
-    pdb = found["structure"][0][1]
+            result["map"].append((suffix, written(suffix, write_map, grid())))
+    pdb = result["structure"][0][1]
     models = b"".join(b"MODEL     %4d\n%s\nENDMDL\n" % (n, pdb.replace(b"END", b"")) for n in (1, 2))
-    found["structure"] += [(".pdb", models), (".gro", gro().encode()), (".mol2", MOL2.encode())]
-    found["topology"] += [(".prmtop", prmtop().encode()), (".psf", PSF_NAMD.encode()), (".itp", ITP.encode()),
-                          *found["structure"][:3]]
-    found["map"] += [(".dx", APBS.encode()), (".dx", APBS.encode()), (".map", found["map"][2][1]),
+    result["structure"] += [(".pdb", models), (".gro", gro().encode()), (".mol2", MOL2.encode())]
+    result["topology"] += [(".prmtop", prmtop().encode()), (".psf", PSF_NAMD.encode()), (".itp", ITP.encode()),
+                          *result["structure"][:3]]
+    result["map"] += [(".dx", APBS.encode()), (".dx", APBS.encode()), (".map", result["map"][2][1]),
                      (".map", AUTODOCK.encode())]
     values = np.arange(8, dtype=">f4").tobytes()
     binary = APBS.replace("items 8 data", "items 8 ieee msb binary data").replace("double", "float").encode()
-    found["map"].append((".dx", binary.replace(b"1 2 3\n4 5 6\n7 8\n", values + b"\n")))
-    plain = found["map"][2][1]
+    result["map"].append((".dx", binary.replace(b"1 2 3\n4 5 6\n7 8\n", values + b"\n")))
+    plain = result["map"][2][1]
     swapped = bytearray(np.frombuffer(plain, "<i4").byteswap().tobytes())
     texts = 1024 + int.from_bytes(plain[92:96], "little")
     for start, stop in ((104, 108), (208, 212), (224, texts)):
         swapped[start:stop] = plain[start:stop]
     swapped[212:214] = b"\x11\x11"
-    found["map"].append((".mrc", bytes(swapped)))
-    found["frame"] += [(".rst7", rst7().encode()), (".nc", netcdf(2)), (".ncrst", netcdf(0)), (".pdb", pdb)]
+    result["map"].append((".mrc", bytes(swapped)))
+    result["frame"] += [(".rst7", rst7().encode()), (".nc", netcdf(2)), (".ncrst", netcdf(0)), (".pdb", pdb)]
     row = ",".join(["SOD", "1", "", "0", "1", "1.5", "2.5", "3.5"][: len(PlacedIon.COLUMNS)])
     table = ",".join(PlacedIon.COLUMNS) + "\n" + row + "," * (len(PlacedIon.COLUMNS) - row.count(",") - 1) + "\n"
-    found["ions"].append((".csv", table.encode() * 1))
-    found["ions"].append((".csv", b"name,residue_id,charge,x_A,y_A,z_A\nSOD,5,1,1.5,2.5,3.5\nCLA,6,-1,4,5,6\n"))
+    result["ions"].append((".csv", table.encode() * 1))
+    result["ions"].append((".csv", b"name,residue_id,charge,x_A,y_A,z_A\nSOD,5,1,1.5,2.5,3.5\nCLA,6,-1,4,5,6\n"))
     if importlib.util.find_spec("MDAnalysis"):
-        found["frame"] += frames((".dcd", ".xtc", ".trr"))
+        result["frame"] += frames((".dcd", ".xtc", ".trr"))
     if importlib.util.find_spec("MDAnalysis") and (tests := importlib.util.find_spec("MDAnalysisTests")):
         # nothing but GROMACS writes these
         tpr = (Path(str(tests.origin)).parent / "data" / "tprs" / "all_bonded" / "dummy_2021.tpr").read_bytes()
-        found["structure"].append((".tpr", tpr))
-        found["topology"].append((".tpr", tpr))
-    return found
+        result["structure"].append((".tpr", tpr))
+        result["topology"].append((".tpr", tpr))
+    return result
 
 
 def frames(suffixes: tuple[str, ...]) -> list[tuple[str, bytes]]:

@@ -38,9 +38,9 @@ def test_a_cutoff_sum_is_added_to_what_a_slab_holds(engine, monkeypatch):
     monkeypatch.setattr(maps, "PAIRS_PER_LAUNCH", 1e6)  # several slabs
     for bound in (interaction("shifted_coulomb", cutoff=9.0), interaction("coulomb").truncated(5.0)):
         work = LatticeSum(lattice, bound, cell)
-        found = Added(work, add=True).run(positions, charges).values()
+        result = Added(work, add=True).run(positions, charges).values()
         alone = maps.Sum(work).run(positions, charges).values()
-        np.testing.assert_allclose(found, before + alone, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(result, before + alone, rtol=1e-6, atol=1e-6)
 
 
 POSITIONS, CHARGES = water_box(30.0)
@@ -128,13 +128,13 @@ class TestResult:
             result = prepared.run(POSITIONS + 0.05 * rng.normal(size=POSITIONS.shape), CHARGES)
             copy = HostResult(np.stack([result.values(), *(result.field() if field else [])]))
             if not n:
-                found = result.new_sums()
-            found.add(copy if n == 3 else result)
+                actual = result.new_sums()
+            actual.add(copy if n == 3 else result)
             host.add(copy)
-        assert found.count == host.count == 6
-        np.testing.assert_allclose(found.mean(), host.mean(), rtol=1e-10, atol=1e-10)
-        np.testing.assert_allclose(found.variance(), host.variance(), rtol=1e-6, atol=1e-9)
-        assert found.mean().shape == host.mean().shape
+        assert actual.count == host.count == 6
+        np.testing.assert_allclose(actual.mean(), host.mean(), rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(actual.variance(), host.variance(), rtol=1e-6, atol=1e-9)
+        assert actual.mean().shape == host.mean().shape
 
     def test_a_result_outlives_others_and_its_memory_serves_again(self, engine):
         prepared, gpu = engine.prepare(box_work()), device.gpus()[0]
@@ -180,14 +180,14 @@ def test_the_context_of_a_viewer_stays_current(engine):
 
 def test_maps_from_several_threads(engine):
     expected = box_map(engine).copy()
-    found = []
-    threads = [threading.Thread(target=lambda: found.append(box_map(engine))) for _ in range(4)]
+    actual = []
+    threads = [threading.Thread(target=lambda: actual.append(box_map(engine))) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 4
-    for values in found:
+    assert len(actual) == 4
+    for values in actual:
         np.testing.assert_array_equal(values, expected)
 
 

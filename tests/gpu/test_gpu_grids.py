@@ -26,9 +26,9 @@ def test_orbitals_are_those_of_the_cpu(engine, name):
     lattice = Lattice.around(wavefunction.positions, 0.1, 4.0)
     for make in (lambda by: orbital_map(wavefunction, lattice, 0, engine=by),
                  lambda by: density_map(wavefunction, lattice, engine=by)):
-        found, expected = make(engine.name), make("cpu")
-        assert (found.provenance.engine, expected.provenance.engine) == (engine.name, "cpu")
-        assert np.abs(found.values - expected.values).max() < 1e-5 * max(1, np.abs(expected.values).max())
+        actual, expected = make(engine.name), make("cpu")
+        assert (actual.provenance.engine, expected.provenance.engine) == (engine.name, "cpu")
+        assert np.abs(actual.values - expected.values).max() < 1e-5 * max(1, np.abs(expected.values).max())
 
 
 @pytest.mark.parametrize("smear", [0.0, 1.0])
@@ -39,14 +39,14 @@ def test_densities_are_those_of_the_cpu(engine, smear, periodic):
     frames = [(rng.uniform(0, 50, (11084, 3)), cell) for _ in range(30)]
     structure, rows = charges_at(frames[0][0], np.zeros(11084), cell), np.arange(11084)
     counted = Counted("charge", "e/A^3", rows, rng.normal(size=len(rows)), None, "")
-    found = []
+    results = []
     for name in (engine.name, engine.name, "cpu"):
         planning = plan_density(structure, Loaded("frames", frames), counted, DensityOptions(
             smear=smear, engine=name, boundary="periodic" if periodic else "open"),
             alignment={"group": None, "name": "", "rotate": False})
         run = run_blocks(planning.work, planning.numbers, size=5)
-        found.append(merge(planning, run, ("mean", "std")).grids)
+        results.append(merge(planning, run, ("mean", "std")).grids)
     for word in ("mean", "std"):
-        once, again, theirs = (grids[word].values for grids in found)
+        once, again, theirs = (grids[word].values for grids in results)
         assert np.array_equal(once, again)  # in whatever order atoms came
         assert np.abs(once - theirs).max() < 1e-6 * np.abs(theirs).max()

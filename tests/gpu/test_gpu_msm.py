@@ -45,8 +45,8 @@ def test_the_map_is_that_of_the_cpu_engine_and_the_same_every_time(engine, name,
         prepared = engine.prepare(LatticeSum.split(LATTICE, plan, precision, field=True))
         result, again = (prepared.run(POSITIONS, CHARGES) for _ in range(2))
         assert result.device_seconds > 0
-        for found, expected in zip([result.values(), *result.field()], reference, strict=True):
-            assert relative_rms(found, expected) < accuracy
+        for actual, expected in zip([result.values(), *result.field()], reference, strict=True):
+            assert relative_rms(actual, expected) < accuracy
         np.testing.assert_array_equal(again.values(), result.values())
         np.testing.assert_array_equal(again.field(), result.field())
         alone = sums.by_levels(engine, LATTICE, POSITIONS, CHARGES, plan, precision)

@@ -16,10 +16,10 @@ def test_map_is_that_of_the_cpu(engine, nonlinear):
     rng = np.random.default_rng(8)
     places = rng.uniform(-6, 6, (60, 3))
     molecule = replace(charges_at(places, rng.normal(size=60)), radii=np.full(60, 1.7))
-    found, expected = (potential_map(molecule, method="pb", spacing=0.4, engine=name,
+    actual, expected = (potential_map(molecule, method="pb", spacing=0.4, engine=name,
                                      parameters={"nonlinear": nonlinear}) for name in (engine.name, "cpu"))
-    assert found.provenance.engine == engine.name
-    assert relative_rms(found.values, expected.values) < 1e-5
+    assert actual.provenance.engine == engine.name
+    assert relative_rms(actual.values, expected.values) < 1e-5
 
 
 def test_borns_ion(engine):

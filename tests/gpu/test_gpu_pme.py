@@ -92,8 +92,8 @@ def test_transforms_of_any_shape(engine, shape, real, accuracy):
         transform.forward(address)
         device.driver().memcpy_dtoh(padded, address)
         expected = np.fft.rfftn(values.astype(float))
-        found = padded.view(np.result_type(real, np.complex64))
-        assert np.sqrt((abs(found - expected) ** 2).mean() / (abs(expected) ** 2).mean()) < accuracy
+        actual = padded.view(np.result_type(real, np.complex64))
+        assert np.sqrt((abs(actual - expected) ** 2).mean() / (abs(expected) ** 2).mean()) < accuracy
         transform.inverse(address)
         device.driver().memcpy_dtoh(padded, address)
         assert relative_rms(padded[..., :c] / values.size, values) < 2 * accuracy

@@ -21,15 +21,15 @@ def test_fields_are_those_of_the_cpu(engine, boundary, places, salt):
     positions, charges = water_box(36.0 if boundary == "open" else 30.0)  # the exact sum of fewer takes less time
     structure = charges_at(positions, charges + 0.01, sums.CELLS[boundary])
     rows = np.arange(0, len(structure), 3)
-    wanted = Places.atoms(rows, list(map(str, rows))) if places == "atoms" else Places.at(
+    expected = Places.atoms(rows, list(map(str, rows))) if places == "atoms" else Places.at(
         positions[rows] + [0.7, -40.0 * (boundary != "open"), 0.1], list(map(str, rows)))
     sources = {"first": np.arange(len(structure)) < 500}
-    found, same, exact = (
-        field_at(structure, wanted, sources=sources, engine=name, screened=salt, tolerance=tolerance)
+    actual, same, exact = (
+        field_at(structure, expected, sources=sources, engine=name, screened=salt, tolerance=tolerance)
         for name, tolerance in ((engine.name, TOLERANCE), ("cpu", TOLERANCE), ("cpu", TOLERANCE / 100)))
-    assert (found.engine, same.engine) == (engine.name, "cpu")
-    for series in (found, same):  # they may choose different methods, and keep the tolerance each
-        for n in range(len(found.names)):
+    assert (actual.engine, same.engine) == (engine.name, "cpu")
+    for series in (actual, same):  # they may choose different methods, and keep the tolerance each
+        for n in range(len(actual.names)):
             assert relative_rms(series.potential[:, n], exact.potential[:, n]) < 1.3 * TOLERANCE
             assert relative_rms(series.field[:, n], exact.field[:, n]) < 1.3 * TOLERANCE
 
@@ -43,9 +43,9 @@ def test_energies_and_forces_are_those_of_the_cpu(engine, boundary):
                       none, none, empty, empty, empty)
     a = np.arange(count) < 300
     for b in (~a, np.arange(count) >= 200):  # apart, and with some in both
-        found, expected = (
+        actual, expected = (
             Between(charges_at(positions, charges, cell), terms, a, b, EnergyOptions(cutoff=9.0, engine=name),
                     forces=True).run(positions, cell) for name in (engine.name, "cpu"))
-        assert relative_rms(found.coulomb, expected.coulomb) < 1e-6
-        assert relative_rms(found.lennard_jones, expected.lennard_jones) < 1e-6
-        assert relative_rms(found.forces, expected.forces) < 1e-6
+        assert relative_rms(actual.coulomb, expected.coulomb) < 1e-6
+        assert relative_rms(actual.lennard_jones, expected.lennard_jones) < 1e-6
+        assert relative_rms(actual.forces, expected.forces) < 1e-6

@@ -17,11 +17,11 @@ def test_the_tolerance_is_kept(engine, boundary, salt):
     positions, charges = water_box(30.0)
     structure = charges_at(positions, charges + 0.01, sums.CELLS[boundary])  # k = 0 counts
     options = {"method": "pme", "screened": salt, "spacing": 0.7, "field": True}
-    found, expected = (potential_map(structure, tolerance=tolerance, engine=name, **options)
+    actual, expected = (potential_map(structure, tolerance=tolerance, engine=name, **options)
                        for name, tolerance in ((engine.name, 1e-4), ("cpu", 1e-5)))
-    made = found.provenance
+    made = actual.provenance
     assert (made.method, made.engine) == ("pme", engine.name)
     assert 0 < max(made.error, made.error_away, made.error_field, made.error_field_away) <= 1e-4
-    assert relative_rms(found.values, expected.values) < 1.3e-4
-    fields = (np.array([part.values for part in grid.field]) for grid in (found, expected))
+    assert relative_rms(actual.values, expected.values) < 1.3e-4
+    fields = (np.array([part.values for part in grid.field]) for grid in (actual, expected))
     assert relative_rms(*fields) < 1.3e-4

@@ -40,11 +40,11 @@ def test_all_pairs_by_any_knobs(engine, knobs, monkeypatch):
     monkeypatch.setattr(nbody, "knobs", lambda *_: knobs)
     atoms = some_atoms(1000, edge=20.0)
     prepared = engine.prepare_pairs(PairSum(OPEN, energy=True))
-    wanted = reference(OPEN, atoms, None)
-    found = [prepared.run(atoms) for _ in range(3)]
-    check(found[0], wanted, False)
-    np.testing.assert_array_equal(found[1].forces, found[0].forces)  # and parts are counted anew in every run
-    np.testing.assert_array_equal(found[2].energies, found[0].energies)
+    expected = reference(OPEN, atoms, None)
+    actual = [prepared.run(atoms) for _ in range(3)]
+    check(actual[0], expected, False)
+    np.testing.assert_array_equal(actual[1].forces, actual[0].forces)  # and parts are counted anew in every run
+    np.testing.assert_array_equal(actual[2].energies, actual[0].energies)
 
 
 @pytest.mark.parametrize("potential", [FIELD, EWALD], ids=["field", "ewald"])
@@ -54,13 +54,13 @@ def test_all_pairs_by_any_knobs(engine, knobs, monkeypatch):
 def test_pairs_in_range(engine, potential, cell, precision):
     atoms = some_atoms(cell=cell)
     prepared = engine.prepare_pairs(PairSum(potential, cell, precision, energy=True, virial=True, buffer=0.5))
-    found = prepared.search(atoms)
-    check(found.run(atoms.positions), reference(potential, atoms, cell), tolerance=TOLERANCE[precision])
+    actual = prepared.search(atoms)
+    check(actual.run(atoms.positions), reference(potential, atoms, cell), tolerance=TOLERANCE[precision])
     moved = atoms.positions + np.random.default_rng(5).uniform(-0.1, 0.1, atoms.positions.shape)
-    wanted = reference(potential, replace(atoms, positions=moved), cell)
+    expected = reference(potential, replace(atoms, positions=moved), cell)
     if cell is not None:  # wrapped in another way
         moved += np.random.default_rng(6).integers(-2, 3, moved.shape) @ cell.vectors
-    check(found.run(moved), wanted, tolerance=TOLERANCE[precision])
+    check(actual.run(moved), expected, tolerance=TOLERANCE[precision])
 
 
 @pytest.mark.parametrize("cell", [None, Cell.from_parameters(14, 15, 16, 70, 80, 110)], ids=["open", "triclinic"])
@@ -69,14 +69,14 @@ def test_pairs_in_range_of_many_atoms_and_of_two_sets(engine, cell, monkeypatch)
     beside = list(split(some_atoms(200, 14.0, 2, cell)))
     for energy in (False, True):
         prepared = engine.prepare_pairs(PairSum(FIELD, cell, energy=energy, virial=True))
-        wanted = reference(FIELD, atoms, cell)
-        found = prepared.run(atoms)
-        assert relative_rms(found.forces, wanted.forces) < 3e-6
+        expected = reference(FIELD, atoms, cell)
+        actual = prepared.run(atoms)
+        assert relative_rms(actual.forces, expected.forces) < 3e-6
         if energy:
-            check(found, wanted)
+            check(actual, expected)
             check(prepared.run(*beside), reference(FIELD, beside[0], cell, beside[1]))
     monkeypatch.setattr(clusters, "_entries", lambda *_: 1.0)  # too little room at first
-    np.testing.assert_allclose(prepared.run(atoms).forces, found.forces, atol=1e-4 * np.abs(found.forces).max())
+    np.testing.assert_allclose(prepared.run(atoms).forces, actual.forces, atol=1e-4 * np.abs(actual.forces).max())
 
 
 def test_water_keeps_its_momentum_and_any_sizes_of_work_give_the_same(engine, monkeypatch):
@@ -87,12 +87,12 @@ def test_water_keeps_its_momentum_and_any_sizes_of_work_give_the_same(engine, mo
     atoms = Atoms(positions, {"charge": 18.2 * charges, "root_a6": np.where(oxygen, 60.0, 0.0),
                               "root_a12": np.where(oxygen, 2500.0, 0.0)}, exclusions=exclusions)
     prepared = engine.prepare_pairs(PairSum(EWALD, Cell.from_parameters(40, 40, 40)))
-    found = prepared.run(atoms).forces
-    assert np.abs(found.sum(0)).max() < 1e-4 * np.sqrt((found**2).sum())
+    actual = prepared.run(atoms).forces
+    assert np.abs(actual.sum(0)).max() < 1e-4 * np.sqrt((actual**2).sum())
     for warps, entries in ((1, 8), (8, 128)):
         monkeypatch.setattr(clusters, "WARPS", {"build": warps, "force": warps, "lean": warps, "distances": 8})
         monkeypatch.setattr(clusters, "entries_of_items", lambda *_, entries=entries: entries)
-        assert relative_rms(prepared.run(atoms).forces, found) < 1e-6
+        assert relative_rms(prepared.run(atoms).forces, actual) < 1e-6
 
 
 @pytest.mark.parametrize("cell", [None, Cell.from_parameters(17, 18, 19, 70, 80, 110)], ids=["open", "triclinic"])
@@ -100,6 +100,6 @@ def test_distances(engine, cell):
     atoms, others = some_atoms(400, edge=17.0).positions, some_atoms(200, edge=17.0, seed=3).positions
     for second in (None, others):
         for bins in (14, 20_000):  # counted in shared memory, and without
-            found = engine.count_distances(atoms, second, cell, 12.0, bins)
-            wanted = distances(atoms, second, cell, 12.0, bins, 2)
-            np.testing.assert_allclose(found.cumsum(), wanted.cumsum(), atol=3)  # rounding at the edges of ranges
+            actual = engine.count_distances(atoms, second, cell, 12.0, bins)
+            expected = distances(atoms, second, cell, 12.0, bins, 2)
+            np.testing.assert_allclose(actual.cumsum(), expected.cumsum(), atol=3)  # rounding at the edges of ranges

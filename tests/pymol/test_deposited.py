@@ -94,7 +94,7 @@ def test_every_state_of_an_assembly_is_averaged(cmd, do, tmp_path):
     expected = registry.get("command", "average")(
         structure=structure, trajectory=frames, assembly=f"{path}:{ASSEMBLY}", fit="none",
         spacing=2).objects["grid"].values
-    found = cmd.get_volume_field("mean")
-    assert found.shape == expected.shape
+    actual = cmd.get_volume_field("mean")
+    assert actual.shape == expected.shape
     # of a file without charges PyMOL keeps no more than single precision
-    np.testing.assert_allclose(found, expected, atol=1e-3 * np.abs(expected).max())
+    np.testing.assert_allclose(actual, expected, atol=1e-3 * np.abs(expected).max())

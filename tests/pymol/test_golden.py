@@ -28,11 +28,11 @@ def values_at(cmd, name, points):
     low, high = np.array(cmd.get_extent(name))
     place = (points - low) / (high - low) * (np.array(values.shape) - 1)
     base = np.minimum(np.floor(place).astype(int), np.array(values.shape) - 2)
-    found = np.zeros(len(points))
+    result = np.zeros(len(points))
     for corner in np.ndindex(2, 2, 2):
         weight = np.where(corner, place - base, 1 - (place - base)).prod(axis=1)
-        found += weight * values[tuple((base + corner).T)]
-    return found
+        result += weight * values[tuple((base + corner).T)]
+    return result
 
 
 def test_map(box, do):
@@ -53,10 +53,10 @@ def test_map(box, do):
 def test_ions(box, do):
     cmd, psf = box
     assert "Error" not in do(f"potential_ionize box, golden, '{psf}', {IONS}")
-    found = []
-    cmd.iterate_state(1, "golden_ions", "found.append((rank, resn, x, y, z))", space={"found": found})
-    found = [entry[1:] for entry in sorted(found)]
+    actual = []
+    cmd.iterate_state(1, "golden_ions", "found.append((rank, resn, x, y, z))", space={"found": actual})
+    actual = [entry[1:] for entry in sorted(actual)]
     expected = golden.ions()
     assert len(expected) > 3
-    assert [name for name, *_ in found] == [name for name, _ in expected]
-    assert_allclose([place for _, *place in found], [place for _, place in expected], atol=1e-5)
+    assert [name for name, *_ in actual] == [name for name, _ in expected]
+    assert_allclose([place for _, *place in actual], [place for _, place in expected], atol=1e-5)

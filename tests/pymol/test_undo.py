@@ -71,9 +71,9 @@ def test_ions_have_their_energies_as_labels(box, do):
 
     do("potential_ionize box, concentration=0.2, labels=yes")
     energies = [ion.energy for ion in place_ions(golden.structure(), **golden.ION_OPTIONS).ions]
-    found = []
-    box.iterate("ionized_ions", "found.append((rank, b, label))", space={"found": found})
-    _, stored, labels = zip(*sorted(found), strict=True)
+    results = []
+    box.iterate("ionized_ions", "found.append((rank, b, label))", space={"found": results})
+    _, stored, labels = zip(*sorted(results), strict=True)
     assert_allclose(stored, energies, rtol=1e-4)
     assert labels == tuple(f"{energy:.1f}" for energy in np.float32(stored))
     do("potential_ionize box, plain, labels=no")

@@ -162,17 +162,17 @@ class Browser:
 
     def problems(self):
         """Return what the console was told: errors, warnings and exceptions."""
-        found = []
+        results = []
         for event in self.events:
             details = event["params"]
             if event["method"] == "Runtime.exceptionThrown":
-                found.append(details["exceptionDetails"].get("exception", {}).get("description", "exception"))
+                results.append(details["exceptionDetails"].get("exception", {}).get("description", "exception"))
             elif event["method"] == "Log.entryAdded" and details["entry"]["level"] in ("error", "warning"):
-                found.append(details["entry"]["text"])
+                results.append(details["entry"]["text"])
             elif event["method"] == "Runtime.consoleAPICalled" and details["type"] in ("error", "warning", "assert"):
-                found.append(" ".join(str(a.get("value", a.get("description"))) for a in details["args"]))
+                results.append(" ".join(str(a.get("value", a.get("description"))) for a in details["args"]))
         # the graphics driver of a machine without a graphics card
-        return [text for text in found if "GPU stall due to ReadPixels" not in text and "WebGL-0x" not in text]
+        return [text for text in results if "GPU stall due to ReadPixels" not in text and "WebGL-0x" not in text]
 
     def box(self, selector):
         """Return x, y, width, height of an element in the window, scrolled into sight."""

@@ -6,24 +6,24 @@ import pytest
 def nodes(browser):
     """Return (role, name, focusable) of what a screen reader sees."""
     tree = browser.call("Accessibility.getFullAXTree")["nodes"]
-    found = []
+    results = []
     for node in tree:
         if node.get("ignored"):
             continue
         focusable = any(p["name"] == "focusable" and p["value"]["value"] for p in node.get("properties", ()))
-        found.append((node["role"]["value"], node.get("name", {}).get("value", ""), focusable))
-    return found
+        results.append((node["role"]["value"], node.get("name", {}).get("value", ""), focusable))
+    return results
 
 
 def test_everything_that_takes_the_focus_has_a_name(browser, small):
     browser.open(small.path)
     browser.click("input[name=axis][value='2']")
-    found = [node for node in nodes(browser) if node[2] and node[0] != "RootWebArea"]
-    assert len(found) > 20
-    assert [node for node in found if not node[1].strip() and node[0] not in ("generic",)] == []
+    results = [node for node in nodes(browser) if node[2] and node[0] != "RootWebArea"]
+    assert len(results) > 20
+    assert [node for node in results if not node[1].strip() and node[0] not in ("generic",)] == []
     roles = {role for role, _, _ in nodes(browser)}
     assert {"slider", "table", "columnheader", "rowheader", "status", "radiogroup", "heading", "application"} <= roles
-    sliders = [name for role, name, _ in found if role == "slider"]
+    sliders = [name for role, name, _ in results if role == "slider"]
     assert sliders == ["Opacity", "Level", "Opacity", "At"]
 
 
@@ -66,9 +66,9 @@ def test_texts_stand_out(browser, small, scheme):
     browser.click("input[name=axis][value='0']")
     assert browser.run("document.documentElement.dataset.theme") == scheme
     browser.click("#ions tr:nth-child(2) button")
-    found = browser.run(CONTRASTS)
-    assert len(found) > 60
-    assert [item for item in found if item[0] < 4.5] == []
+    result = browser.run(CONTRASTS)
+    assert len(result) > 60
+    assert [item for item in result if item[0] < 4.5] == []
 
 
 def test_theme_button(browser, small):

@@ -47,9 +47,9 @@ def test_golden_values_at_atoms(browser, small):
     assert (np.abs(values - small.grid.sample(expected)) <= allowed).all()
     assert (np.abs(values - golden.interpolated(expected)) <= allowed + 1e-4 * np.abs(values).max()).all()
     points = golden.lattice_points()
-    wanted = golden.potential(points)
-    difference = np.abs(sampled(browser, points) - wanted)
-    assert (difference <= PRECISION * np.abs(wanted) + 1e-5 * np.abs(wanted).max()).all()
+    required = golden.potential(points)
+    difference = np.abs(sampled(browser, points) - required)
+    assert (difference <= PRECISION * np.abs(required) + 1e-5 * np.abs(required).max()).all()
 
 
 def test_golden_ions(browser, small):

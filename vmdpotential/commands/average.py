@@ -38,14 +38,14 @@ def statistic_files(output: Path | None, text: str) -> tuple[tuple[str, ...], li
     if not set(names) <= set(STATISTICS):
         raise UsageError("stat", "give some of mean, std (standard deviation) and sem (standard error of the mean), "
                          "such as mean,sem", value=text)
-    wanted = tuple(dict.fromkeys(["mean", *names]))
+    requested = tuple(dict.fromkeys(["mean", *names]))
     if output is None:
-        return wanted, []
+        return requested, []
     name = map_name(output)
-    others = [output.with_name(f"{name}_{word}{output.name[len(name):]}") for word in wanted[1:]]
+    others = [output.with_name(f"{name}_{word}{output.name[len(name):]}") for word in requested[1:]]
     if others and files.is_standard(output):
         raise UsageError("stat", "a stream holds the mean alone", "name a file as {output}", value=text)
-    return wanted, [output, *others]
+    return requested, [output, *others]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +121,7 @@ def average(
     path, force = output.output, output.force
     if path is None and isinstance(source.structure, Path):
         raise UsageError("output", "a file is needed for the mean", "such as {output mean.dx}")
-    wanted, paths = statistic_files(path, stat)
+    chosen, paths = statistic_files(path, stat)
     names = files.named(paths, output.format, is_map)
     for each in names:
         check_map_format(each)
@@ -133,20 +133,20 @@ def average(
     assert all_frames is not None
     start = time.perf_counter()
     with progress.clock() as clock:
-        planning = plan_average(structure, all_frames, options, alignment, statistics=wanted,
+        planning = plan_average(structure, all_frames, options, alignment, statistics=chosen,
                                 fixed_cell=source.cell is not None, lattice=lattice,
                                 in_slabs=bool(paths) and MapWriters.can_take(names))
         if planning.planes:
             if execution.partial:
                 raise UsageError("partial", "has no mean of some frames where the map is made in slabs, each of all "
                                  "frames", "use {resume}, or a larger {spacing}")
-            found, runs = _in_slabs(planning, execution, dict(zip(wanted, zip(paths, names, strict=True), strict=True)),
+            found, runs = _in_slabs(planning, execution, dict(zip(chosen, zip(paths, names, strict=True), strict=True)),
                                     force)
         else:
             runs = [planning.run(execution.keeping(path))]
             found = merge(planning, runs[0], execution.partial)
     seconds = time.perf_counter() - start - clock.compiling
-    written = [path for path, word in zip(paths, wanted, strict=False) if word in found.grids]
+    written = [path for path, word in zip(paths, chosen, strict=False) if word in found.grids]
     if planning.planes:
         found = replace(found, grids={word: open_map(each, 0) for word, each in zip(found.grids, written, strict=True)})
     else:
@@ -183,10 +183,10 @@ def _in_slabs(planning: Planning, execution: PartialExecution, files_of: Mapping
     with contextlib.ExitStack() as stack:
         writers = {word: stack.enter_context(MapWriters([path], [0], force, [name]))
                    for word, (path, name) in files_of.items()}
-        found = average_in_slabs(planning, compute, writers, path.parent)
-        for word, grid in found.grids.items():
+        result = average_in_slabs(planning, compute, writers, path.parent)
+        for word, grid in result.grids.items():
             writers[word].finish(grid)
-    return found, runs
+    return result, runs
 
 
 class Mean(GridResult):

@@ -194,7 +194,7 @@ def _of_table(path: Path, command: Command) -> list[tuple[str, dict[str, Any]]]:
         if column != "name" and (column not in known or known[column].option.written):
             raise InputError(f"{path}: the column '{column}' is no parameter of {command.name} in a table"
                              f"{similar(column, known)}", f"name columns after parameters, such as {source.name}")
-    found = []
+    results = []
     for row in reader:
         values: dict[str, Any] = {}
         try:
@@ -208,10 +208,10 @@ def _of_table(path: Path, command: Command) -> list[tuple[str, dict[str, Any]]]:
                 raise InputError(f"has no {source.name}")
         except (InputError, UsageError, ValueError) as error:
             raise InputError(f"{path}: line {reader.line_num}: {error}") from None
-        found.append((next((cell.strip() for column, cell in row.items() if columns[column] == "name"), ""), values))
-    if not found:
+        results.append((next((cell.strip() for column, cell in row.items() if columns[column] == "name"), ""), values))
+    if not results:
         raise InputError(f"{path}: has no rows", "give a row for each input")
-    return found
+    return results
 
 
 def _one(name: str, source: str, options: Mapping[str, Any], item: Item) -> dict[str, Any]:
@@ -234,15 +234,15 @@ def _inner(command: Command) -> list[Parameter]:
     """Return the parameters of a command that a batch of it has in addition to its own."""
     own = {parameter.name for parameter in parameters_of(batch)}
     taken = {_source(command).name, *own, *_LEFT_OUT}
-    found = []
+    results = []
     for parameter in command.parameters:
         option = parameter.option
         if option.written:
             option = replace(option, help=f"{option.help}; in a batch, the ending of the names, such as .png or _x.csv")
         if parameter.name not in taken:
-            found.append(replace(parameter, option=option, group="", argument=parameter.name,
+            results.append(replace(parameter, option=option, group="", argument=parameter.name,
                                  default=None if parameter.required else parameter.default))
-    return found
+    return results
 
 
 class BatchCommand(Command):

@@ -72,11 +72,11 @@ def benchmark(
     cell = Cell.from_parameters(box, box, box) if boundary == "periodic" else None
     name = method if variant == "auto" else variant
     chosen = registry.get("method", name)
-    wanted = maps.SumOptions(method=name, cutoff=cutoff if chosen.cutoff else None)
-    bound, about = maps.bind(wanted, cell), Charges.of(positions, charges, cell)
+    requested = maps.SumOptions(method=name, cutoff=cutoff if chosen.cutoff else None)
+    bound, about = maps.bind(requested, cell), Charges.of(positions, charges, cell)
     request = Request(lattice, cell, bound, about, precision, tolerance)
     start = time.perf_counter()
-    chosen, request, exact = maps.choose_method(wanted, request, positions, charges, backend)
+    chosen, request, exact = maps.choose_method(requested, request, positions, charges, backend)
     plan, result, errors = run_to_tolerance(chosen, request, positions, charges, exact, backend)
     result.values()
     first = time.perf_counter() - start
@@ -86,7 +86,7 @@ def benchmark(
     planned, seconds, on_device = [], [], []
     for _ in range(repeats):
         start = time.perf_counter()
-        chosen, request, exact = maps.choose_method(wanted, request, positions, charges, backend)
+        chosen, request, exact = maps.choose_method(requested, request, positions, charges, backend)
         plan, result, errors = run_to_tolerance(chosen, request, positions, charges, exact, backend)
         result.values()
         planned.append(time.perf_counter() - start)

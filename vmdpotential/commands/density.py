@@ -113,7 +113,7 @@ def density(
         raise UsageError("smear", "an occupancy has the atoms' radii", "leave it out", value=f"{smear:g}")
     if sites is not None and of not in ("number", "occupancy"):
         raise UsageError("sites", "counts atoms", "use {of number}", value=str(sites))
-    wanted, paths = statistic_files(output.output, output.stat)
+    chosen, paths = statistic_files(output.output, output.stat)
     names = files.named(paths, output.format, is_map)
     for path in names:
         check_map_format(path)
@@ -135,12 +135,12 @@ def density(
         planning.check_bulk(options.bulk)
         run = run_blocks(planning.work, planning.numbers, size=planning.size,
                          **execution.keeping(output.output).blocks)
-        found = merge(planning, run, (*wanted, "sem") if sites is not None else wanted, options.bulk, execution.partial)
+        found = merge(planning, run, (*chosen, "sem") if sites is not None else chosen, options.bulk, execution.partial)
     seconds = time.perf_counter() - start - clock.compiling
     maxima = None if sites is None else _sites(planning, found, table.site_radius, table.site_density)
-    maps = [found.grids[word] for word in wanted if word in found.grids]
-    paths, names = ([path for path, word in zip(some, wanted, strict=False) if word in found.grids]
-                    for some in (paths, names))
+    maps = [found.grids[word] for word in chosen if word in found.grids]
+    paths, names = ([path for path, word in zip(item, chosen, strict=False) if word in found.grids]
+                    for item in (paths, names))
     for path, grid in zip(names, maps, strict=False):
         check_map_format(path, grid.lattice)
         check_finite(path, grid.lattice, grid.values)
@@ -152,7 +152,7 @@ def density(
     total, numbers = len(planning.numbers), planning.numbers[: found.frames]
     if found.frames == total:
         run.clear()
-    others = {name: grid for name, grid in found.grids.items() if name in wanted}
+    others = {name: grid for name, grid in found.grids.items() if name in chosen}
     result = DensityMap(
         head=head, charges=about, grid=found.grids["mean"], structure=structure, found=found, planning=planning,
         std=others.get("std"), sem=others.get("sem"), first_frame=numbers[0], last_frame=numbers[-1],

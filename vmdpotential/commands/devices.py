@@ -22,9 +22,9 @@ def devices(
     lines, data = [], {}
     for name in registry.available("engine"):
         try:
-            found = get_engine(name).describe()
-            data[name] = {"works": True, "hardware": found}
-            lines.append(f"{name}: {found}")
+            result = get_engine(name).describe()
+            data[name] = {"works": True, "hardware": result}
+            lines.append(f"{name}: {result}")
         except BackendError as error:
             why = error.message(in_words)
             data[name] = {"works": False, "reason": why}

@@ -168,30 +168,30 @@ class Field(Result):
 
     def text(self) -> Iterator[str | Rows]:
         """Yield the error, and the largest means."""
-        found, places, unit, frames = self.found, self.found.places, self.field_unit, "s" * (self.frames != 1)
+        result, places, unit, frames = self.found, self.found.places, self.field_unit, "s" * (self.frames != 1)
         asked = "from two grids" if self.options.tolerance is None else f"asked {self.options.tolerance:g}"
         own = "nothing is left out" if places.kind == "points" else f"a place does not feel its own {self.exclude}"
         yield str(self.charges)
-        yield f"{boundary_text(found.cell)}; {found.medium}; " + (
+        yield f"{boundary_text(result.cell)}; {result.medium}; " + (
             f"rms error of the field {self.error:.1e} {unit}, relative errors {self.error_field:.1e} of the field and "
-            f"{self.error_potential:.1e} of the potential ({asked})" if found.error else
+            f"{self.error_potential:.1e} of the potential ({asked})" if result.error else
             "all pairs, exactly") + f"; {own}"
         yield f"{len(places)} {self.words}, {self.frames} frame{frames}, " + (
-            "field along the bond" if found.along is not None else "size of the field"
-            ) + f" ({unit}) and potential ({found.unit}):"
-        yield from _lines(found, self.summary, self.series)
-        yield f"{self.frames} frame{frames} in {self.seconds:.2f} s on the {found.engine} engine"
+            "field along the bond" if result.along is not None else "size of the field"
+            ) + f" ({unit}) and potential ({result.unit}):"
+        yield from _lines(result, self.summary, self.series)
+        yield f"{self.frames} frame{frames} in {self.seconds:.2f} s on the {result.engine} engine"
 
     def table(self) -> Columns:
         """Return a row for each frame, place and contribution."""
-        found, scale, unit = self.found, 1 / FIELD_UNITS[self.field_unit], self.field_unit
-        potential, field = found.potential.swapaxes(1, 2), scale * found.field.swapaxes(1, 2)
+        result, scale, unit = self.found, 1 / FIELD_UNITS[self.field_unit], self.field_unit
+        potential, field = result.potential.swapaxes(1, 2), scale * result.field.swapaxes(1, 2)
         frames, places, names = potential.shape
-        along = {} if found.along is None else {f"along ({unit})": scale * found.along.swapaxes(1, 2).ravel()}
+        along = {} if result.along is None else {f"along ({unit})": scale * result.along.swapaxes(1, 2).ravel()}
         return {
-            "frame": np.repeat(found.frames, places * names),
-            "place": np.tile(np.repeat(np.array(found.places.names, object), names), frames),
-            "from": [*found.names] * (frames * places), f"potential ({found.unit})": potential.ravel(),
+            "frame": np.repeat(result.frames, places * names),
+            "place": np.tile(np.repeat(np.array(result.places.names, object), names), frames),
+            "from": [*result.names] * (frames * places), f"potential ({result.unit})": potential.ravel(),
             **{f"E{axis} ({unit})": field[..., k].ravel() for k, axis in enumerate("xyz")},
             f"E ({unit})": np.linalg.norm(field, axis=3).ravel(), **along}
 

@@ -74,8 +74,8 @@ class GridResult(Result):
         """Least and largest value of the map, which may be larger than memory."""
         if self.limits is not None:
             return self.limits
-        found = [(float(values.min()), float(values.max())) for _, values in self.grid.slabs()]
-        return min(low for low, _ in found), max(high for _, high in found)
+        results = [(float(values.min()), float(values.max())) for _, values in self.grid.slabs()]
+        return min(low for low, _ in results), max(high for _, high in results)
 
     @property
     def points(self) -> str:

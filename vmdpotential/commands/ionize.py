@@ -147,11 +147,11 @@ class Ionized(Result):
     @cached_property
     def data(self) -> Mapping[str, Any]:
         """What ``--json`` prints."""
-        found, own = {**super().data, **self.placement.data}, ("seed", "waters_removed", "sampling", "ions")
+        result, own = {**super().data, **self.placement.data}, ("seed", "waters_removed", "sampling", "ions")
         if self.placements is None:
-            return found
-        each = [{name: one.data[name] for name in own} for one in self.placements]
-        return {**{name: value for name, value in found.items() if name not in own}, "replicas": each}
+            return result
+        each = [{name: item.data[name] for name in own} for item in self.placements]
+        return {**{name: value for name, value in result.items() if name not in own}, "replicas": each}
 
     def text(self) -> Iterator[str | Rows]:
         """Yield the ions, their energies and distances."""

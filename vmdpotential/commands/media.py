@@ -102,9 +102,9 @@ def _is_given(given: Mapping[str, Any], text: str) -> bool:
 
 def _continua() -> list[str]:
     """Return the methods that solve for the solution around the charges."""
-    found = []
+    results = []
     for name in registry.available("method"):
         with contextlib.suppress(VmdpotentialError):  # of another package, and broken
             if registry.get("method", name).quantities:
-                found.append(name)
-    return found
+                results.append(name)
+    return results

@@ -49,8 +49,8 @@ def map_ligand(run: Run, over: Over, name: str, terms: Nonbonded) -> FreeEnergyM
     """Compute the free energy of a molecule over frames."""
     from vmdpotential.io.maps import check_map_format, put_map
 
-    wanted, maps = statistic_files(run.output, over.stat)
-    if "std" in wanted:
+    requested, maps = statistic_files(run.output, over.stat)
+    if "std" in requested:
         raise UsageError("stat", "a free energy over frames has no standard deviation", "give mean,sem",
                          value=over.stat)
     for path in maps:
@@ -80,8 +80,8 @@ def map_ligand(run: Run, over: Over, name: str, terms: Nonbonded) -> FreeEnergyM
     seconds = time.perf_counter() - start - clock.compiling
     minima = None if over.table is None else minima_and_barriers(
         found.grids["mean"], below=HIGHEST / 2, least=0.3, wraps=wraps(found.grids["mean"].lattice, found.cell))
-    maps = [path for path, word in zip(maps, wanted, strict=False) if word in found.grids]
-    made = [found.grids[word] for word in wanted if word in found.grids]
+    maps = [path for path, word in zip(maps, requested, strict=False) if word in found.grids]
+    made = [found.grids[word] for word in requested if word in found.grids]
     with files.writing([*tables, *maps], run.force) as temporary:
         if minima is not None:
             put_table(_table(minima), temporary[0])
@@ -111,7 +111,7 @@ class FreeEnergyMap(GridResult):
     blocks = key(lambda self: len(self.found.blocks))
     orientations = key(lambda self: len(self.planning.work.orientations))
     cutoff = key(lambda self: self.planning.work.sums[0].cutoff)
-    minima = key(lambda self: None if self.least is None else [_row(one) for one in self.least])
+    minima = key(lambda self: None if self.least is None else [_row(item) for item in self.least])
 
     def text(self) -> Iterator[str | Rows]:
         """Yield how the molecule was inserted, the free energies and their errors."""
@@ -151,9 +151,9 @@ def _table(minima: Sequence[Minimum]) -> Columns:
         return {f"{what}{x} (A)": [None if place is None else place[n] for place in places]
                 for n, x in enumerate("xyz")}
 
-    return {"minimum": range(1, len(minima) + 1), **axes("", [one.position for one in minima]),
-            "free energy (kcal/mol)": [one.energy for one in minima],
-            "barrier (kcal/mol)": [one.barrier for one in minima],
+    return {"minimum": range(1, len(minima) + 1), **axes("", [entry.position for entry in minima]),
+            "free energy (kcal/mol)": [member.energy for member in minima],
+            "barrier (kcal/mol)": [item.barrier for item in minima],
             "to minimum": [None if one.lower is None else one.lower + 1 for one in minima],
             **axes("barrier ", [one.saddle for one in minima])}
 

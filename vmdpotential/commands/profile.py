@@ -161,23 +161,23 @@ class AxisProfile(Result):
 
     def table(self) -> Columns:
         """Return the curves, with their standard errors."""
-        found = self.found
-        columns = {f"{self.axis} (A)": found.z}
-        for n, name in enumerate(found.names):
-            for k, (quantity, unit) in enumerate(zip(QUANTITIES, found.units, strict=True)):
+        result = self.found
+        columns = {f"{self.axis} (A)": result.z}
+        for n, name in enumerate(result.names):
+            for k, (quantity, unit) in enumerate(zip(QUANTITIES, result.units, strict=True)):
                 of = "" if n == 0 else f" of {name}"
-                columns[f"{quantity}{of} ({unit})"] = found.values[n, k]
-                if found.errors is not None and np.isfinite(found.errors[n, k, 0]):
-                    columns[f"{quantity}{of} error ({unit})"] = found.errors[n, k]
+                columns[f"{quantity}{of} ({unit})"] = result.values[n, k]
+                if result.errors is not None and np.isfinite(result.errors[n, k, 0]):
+                    columns[f"{quantity}{of} error ({unit})"] = result.errors[n, k]
         if self.integral is not None:
-            columns[f"potential by double integral ({found.unit})"] = self.integral[:-1]
+            columns[f"potential by double integral ({result.unit})"] = self.integral[:-1]
         return columns
 
     def _drawn(self) -> tuple[Any, ...]:
-        found = self.found
+        result = self.found
         labels = [f"{name[0].upper()}{name[1:]} ({u})".replace("A^3", "Å³").replace("/A", "/Å")
-                  for name, u in zip(QUANTITIES, found.units, strict=True)]
-        return found.z, found.names, found.values, found.intervals, labels, self.axis, self.integral
+                  for name, u in zip(QUANTITIES, result.units, strict=True)]
+        return result.z, result.names, result.values, result.intervals, labels, self.axis, self.integral
 
     def plot(self, ax: Axes) -> Axes:
         """Draw the potential."""
@@ -198,8 +198,8 @@ def _of_map(path: Path, axis: str, zero: str, unit: str, given: dict[str, Any]) 
             raise UsageError(name, "is for a structure, not for a map")
     if zero not in _ZEROS:
         raise UsageError("zero", "a map has no atoms to select", "use {zero mean}", value=zero)
-    found = profile_of_map(read_map(path), "xyz".index(axis), zero=zero, unit=unit, name=str(path))
-    return found, [f"mean over the planes of {path}"], {"map": str(path)}
+    result = profile_of_map(read_map(path), "xyz".index(axis), zero=zero, unit=unit, name=str(path))
+    return result, [f"mean over the planes of {path}"], {"map": str(path)}
 
 
 command = Command.of(profile, examples=(

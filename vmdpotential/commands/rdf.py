@@ -86,10 +86,10 @@ def rdf(
         work = PairCounts(frames, tuple(counts))
         whole = over_frames(work, add, execution)
     seconds = time.perf_counter() - start - clock.compiling
-    curves = [one.result() for one in counts]
+    curves = [item.result() for item in counts]
     result = Distributions(
-        between=[(a, b) for a, b, _, _ in chosen], r=curves[0].r, g=[one.g for one in curves],
-        count=[one.count for one in curves], range=range, bins=bins, exclude=exclude, frames=curves[0].frames,
+        between=[(a, b) for a, b, _, _ in chosen], r=curves[0].r, g=[curve.g for curve in curves],
+        count=[entry.count for entry in curves], range=range, bins=bins, exclude=exclude, frames=curves[0].frames,
         engine=get_engine(engine).name, seconds=seconds, files=output.paths, draws=output.draws, curves=curves,
         structure=structure)
     output.write(result, ", ".join(result.names))

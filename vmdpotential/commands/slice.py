@@ -167,8 +167,8 @@ def slice_(
     names = [map_name(item) if isinstance(item, Path) else f"map {n}" for n, item in enumerate(maps, 1)]
     structure = atoms.read()
     panels = [
-        figures.Panel(grid, one, name if len(grids) > 1 else "")
-        for one in planes.of(grids[0].lattice) for grid, name in zip(grids, names, strict=True)
+        figures.Panel(grid, entry, name if len(grids) > 1 else "")
+        for entry in planes.of(grids[0].lattice) for grid, name in zip(grids, names, strict=True)
     ]
     page = figures.compose(
         panels, profiles=grids if profile else [], profile_axis="xyz".index(profile or "z"), names=names,
@@ -246,12 +246,12 @@ class Slices(Result):
         unit, media, ranges, axes = self.unit, self.media, self.ranges, self.page.axes
         size = f"{self.width_mm:g} x {self.height_mm:g} mm, {self.dpi} dots per inch"
         yield f"{self.figure_file}: {size}" if self.figure_file else f"figure: {size}, kept in no file"
-        for n, (panel, found) in enumerate(zip(self.planes, self.panels, strict=True)):
-            plane, medium = panel.plane, f"; {found['medium']}" if len(media) > 1 else ""
+        for n, (panel, result) in enumerate(zip(self.planes, self.panels, strict=True)):
+            plane, medium = panel.plane, f"; {result['medium']}" if len(media) > 1 else ""
             where = f"through {' '.join(f'{x:.6g}' for x in plane.point)} A, " if plane.axis is None else ""
             letter = f"{axes[n].get_label()}: " if len(axes) > 1 else ""
-            yield " ".join(f"{letter}{panel.name} {plane.label}, {where}{found['minimum']:.6g} to "
-                           f"{found['maximum']:.6g} {unit}, {100 * found['within_range']:.1f} % within the "
+            yield " ".join(f"{letter}{panel.name} {plane.label}, {where}{result['minimum']:.6g} to "
+                           f"{result['maximum']:.6g} {unit}, {100 * result['within_range']:.1f} % within the "
                            "colours".split()) + medium
         if len(media) == 1 and media[0]:
             yield media[0]

@@ -187,6 +187,6 @@ def at_frame(structure: Structure, source: Path | Structure, trajectory: Path | 
     if isinstance(path, Structure):
         raise UsageError("frame", "is of a file", "give {trajectory}")
     number = frame or 0
-    found = next(iter(Trajectory(path, len(structure), slice(number, number + 1 or None))))
-    return replace(structure, positions=found.positions, cell=cell or found.cell or structure.cell,
-                   sources=(*structure.sources, f"{path} frame {found.number}"))
+    match = next(iter(Trajectory(path, len(structure), slice(number, number + 1 or None))))
+    return replace(structure, positions=match.positions, cell=cell or match.cell or structure.cell,
+                   sources=(*structure.sources, f"{path} frame {match.number}"))

@@ -65,7 +65,7 @@ def verify(
             progress.report(f"verify, {label}", number / len(work))
             start = time.perf_counter()
             try:
-                found = check()
+                result = check()
             except BackendError as error:
                 skipped[label] = str(error)
                 continue
@@ -73,8 +73,8 @@ def verify(
                 skipped[label] = error.text
                 continue
             except VmdpotentialError as error:
-                found = [{"what": label, "error": None, "limit": None, "passed": False, "reason": str(error)}]
-            rows += [{"engine": name, **row, "seconds": time.perf_counter() - start} for row in found]
+                result = [{"what": label, "error": None, "limit": None, "passed": False, "reason": str(error)}]
+            rows += [{"engine": name, **row, "seconds": time.perf_counter() - start} for row in result]
     failed = [row for row in rows if not row["passed"]]
     def line(n: int) -> str:
         row = rows[n]
@@ -160,7 +160,7 @@ def _check_forces(backend: Engine, name: str) -> list[dict[str, Any]]:
 
     water, cutoff = samples.water(18.6), 9.0
     atoms, potential = water.atoms, samples.potential(name, cutoff)
-    found = backend.prepare_pairs(PairSum(potential, water.cell)).run(atoms).forces
+    result = backend.prepare_pairs(PairSum(potential, water.cell)).run(atoms).forces
     d = water.cell.minimum_image((atoms.positions[:, None] - atoms.positions).reshape(-1, 3))
     d = d.reshape(len(atoms), len(atoms), 3)
     r2 = (d * d).sum(2)
@@ -179,7 +179,7 @@ def _check_forces(backend: Engine, name: str) -> list[dict[str, Any]]:
         slope = evaluate_all(scaled.program, inputs | {"r2": r2_safe, "rinv": 1 / np.sqrt(r2_safe)})[0]
         total += np.where(within, slope, 0.0)
     exact = (total[..., None] * d).sum(1)
-    error = float(np.sqrt(((found - exact) ** 2).mean() / (exact**2).mean()))
+    error = float(np.sqrt(((result - exact) ** 2).mean() / (exact**2).mean()))
     return [_row(f"forces of pairs in range, {name}", error, 5e-6)]
 
 
@@ -204,10 +204,10 @@ def _check_orbitals(backend: Engine) -> list[dict[str, Any]]:
     value = (2 * exponent / np.pi) ** 0.75 * np.exp(-exponent * r * r)
     field = coulomb_constant("V") / BOHR * (1 - erf(np.sqrt(2 * exponent) * r)) / r
     rows, name = [], backend.name
-    found = [("orbital", orbital_map(atom, lattice, 0, length="bohr", engine=name), value),
+    results = [("orbital", orbital_map(atom, lattice, 0, length="bohr", engine=name), value),
              ("electron density", density_map(atom, lattice, length="bohr", engine=name), value**2),
              ("potential", potential_map(atom, lattice, "V", engine=name), field)]
-    for what, grid, exact in found:
+    for what, grid, exact in results:
         error = float(np.abs(grid.values.ravel() - exact).max() / np.abs(exact).max())
         rows.append(_row(f"{what} of a Gaussian, closed form", error, 1e-5))
     return rows
@@ -226,10 +226,10 @@ def _check_probes(backend: Engine, seed: int) -> list[dict[str, Any]]:
     groups = (np.arange(0, len(positions), 2), np.arange(1, len(positions), 2))
     probe = ProbeSum(np.array([3.4, 3.7]), groups, tuple(np.full(len(group), 0.15) for group in groups), CUTOFF)
     cell, lattice = Cell.from_parameters(EDGE, EDGE, EDGE), Lattice(np.zeros(3), np.full(3, 0.9), (33, 31, 35))
-    found = probe.energies(backend, lattice, positions, cell).ravel()
-    chosen = np.random.default_rng(seed).choice(np.flatnonzero(found < 100.0), 100, replace=False)
+    result = probe.energies(backend, lattice, positions, cell).ravel()
+    chosen = np.random.default_rng(seed).choice(np.flatnonzero(result < 100.0), 100, replace=False)
     exact = probe.at(lattice.points()[chosen], positions, cell)
-    error = float(np.abs(found[chosen] - exact).max() / np.sqrt(np.square(exact).mean()))
+    error = float(np.abs(result[chosen] - exact).max() / np.sqrt(np.square(exact).mean()))
     return [_row("probes, Lennard-Jones in a periodic cell", error, 1e-5),
             _row("probes, hydrogen bond along its direction, closed form", _error_of_bond(backend), 1e-5)]
 
@@ -243,13 +243,13 @@ def _error_of_bond(backend: Engine) -> float:
 
     along, distance, depth = np.array([[0.0, 0.0, 1.0]]), 1.9, 0.6
     lattice, one = Lattice(np.array([0.0, 0.0, -6.05]), np.array([1.0, 1.0, 0.1]), (1, 1, 120)), np.ones((1, 1))
-    found = backend.bonds(BondSum(
+    result = backend.bonds(BondSum(
         lattice, np.zeros((1, 3)), np.array([DONOR]), along, 0 * along, 2 * one[0], np.zeros(1, np.int64),
         distance * one, depth * one, np.zeros(1, bool), 0.0, 1e5, 5.0)).ravel()
     z = lattice.points()[:, 2]
     well = np.minimum(depth * (5 * (distance / z) ** 12 - 6 * (distance / z) ** 10), 1e5)
     exact = np.where(np.abs(z) < 5.0, np.where(z > 0, 1.0, np.clip(well / 100, 0.0, 1.0)) * well, 0.0)
-    return float((np.abs(found - exact) / np.maximum(depth, np.abs(exact))).max())
+    return float((np.abs(result - exact) / np.maximum(depth, np.abs(exact))).max())
 
 
 def _check_densities(backend: Engine, seed: int) -> list[dict[str, Any]]:
@@ -267,9 +267,9 @@ def _check_densities(backend: Engine, seed: int) -> list[dict[str, Any]]:
     lattice = Lattice.over_cell(cell, 1.0)
     counted = Counted("number", "1/A^3", np.arange(len(positions)), np.ones(len(positions)), None, "")
     work = Densities(Loaded("box", [(positions, cell)]), None, lattice, cell, True, None, counted, 0.0, backend.name)
-    found = work.block(range(1))
+    result = work.block(range(1))
     values = np.zeros(lattice.size)
-    values[found["nodes"]] = found["sums"]
+    values[result["nodes"]] = result["sums"]
     half = lattice.spacing / 2
     images = cell.images_in_box(positions, lattice.origin - half, lattice.last + half)[0]
     edges = [np.append(axis - h, axis[-1] + h) for axis, h in zip(lattice.axes(), half, strict=True)]
@@ -307,9 +307,9 @@ def _methods(backend: Engine, only: str, thorough: bool, points: int, seed: int)
 
 
 def _closed_form(name: str, method: Method, backend: Engine) -> list[dict[str, Any]]:
-    found = method.closed_form(backend)
-    if found is not None:
-        return [_row(f"{name}, closed form", *found)]
+    result = method.closed_form(backend)
+    if result is not None:
+        return [_row(f"{name}, closed form", *result)]
     raise UsageError("what", f"{name} is no sum over charges, so that there is no definition to compare it with")
 
 
@@ -319,9 +319,9 @@ def _check_method(backend: Engine, method: Method, lattice: Any, positions: Floa
     from vmdpotential.engines import get_engine
     from vmdpotential.methods import Charges, Request, accuracy
 
-    wanted = maps.SumOptions(method=method.name, cutoff=CUTOFF if method.cutoff else None)
+    requested = maps.SumOptions(method=method.name, cutoff=CUTOFF if method.cutoff else None)
     statistics = Charges.of(positions, charges, cell)
-    request = Request(lattice, cell, maps.bind(wanted, cell), statistics, precision, TOLERANCE, field)
+    request = Request(lattice, cell, maps.bind(requested, cell), statistics, precision, TOLERANCE, field)
     method.require(request, backend)
     exact = accuracy.sample(request, positions, charges, get_engine("cpu"), points)
     limit = method.rounding[precision]

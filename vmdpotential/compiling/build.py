@@ -218,13 +218,13 @@ class Kept:
         if _under_way.kept is not self:
             return None
         entry = self._entry(signature, target.codegen())
-        found = _rebuilt(entry, target)
-        if found is None:
+        result = _rebuilt(entry, target)
+        if result is None:
             _under_way.steps.enter_context(progress.compiling())
             _under_way.steps.enter_context(files.alone(entry))
             _under_way.steps.enter_context(_self_contained(self._name, target.codegen()))
-            found = _rebuilt(entry, target)  # made by another process in the meantime
-        return found
+            result = _rebuilt(entry, target)  # made by another process in the meantime
+        return result
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Keep what was compiled, unless it holds addresses of this process."""

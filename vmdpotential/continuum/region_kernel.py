@@ -59,7 +59,7 @@ def neighbours(centres, radii, order, starts, low, side, counts, first, out, dis
     """
     nx, ny, nz = counts
     for a in range(len(radii)):
-        found = 0
+        result = 0
         begin = first[a] if fill else 0
         x, y, z = [int((centres[a, d] - low[d]) / side) for d in range(3)]
         for i in range(max(0, x - 1), min(nx, x + 2)):
@@ -74,14 +74,14 @@ def neighbours(centres, radii, order, starts, low, side, counts, first, out, dis
                         if b == a or square >= (radii[a] + radii[b]) ** 2:
                             continue
                         if fill:  # sorted as it comes
-                            place = begin + found
+                            place = begin + result
                             while place > begin and distances[place - 1] > square:
                                 distances[place], out[place] = distances[place - 1], out[place - 1]
                                 place -= 1
                             distances[place], out[place] = square, b
-                        found += 1
+                        result += 1
         if not fill:
-            first[a + 1] = found
+            first[a + 1] = result
 
 
 @njit(**PLAIN_CODE)
@@ -123,7 +123,7 @@ def arcs(centres, radii, first, others, out):
     A row of `out` (A, 12) is the circle's centre, two unit vectors in its plane, its radius and two angles; where there
     are more arcs than rows, those beyond are counted alone.
     """
-    found = 0
+    result = 0
     begins, ends = np.empty(MOST), np.empty(MOST)
     u, v, middle, along = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
     for a in range(len(radii)):
@@ -193,14 +193,14 @@ def arcs(centres, radii, first, others, out):
             for place in range(cuts + 1):
                 until = 2 * math.pi if place == cuts else begins[order[place]]
                 if until > angle + 1e-9:
-                    if found < len(out):
+                    if result < len(out):
                         for d in range(3):
-                            out[found, d], out[found, 3 + d], out[found, 6 + d] = middle[d], u[d], v[d]
-                        out[found, 9], out[found, 10], out[found, 11] = radius, angle, until
-                    found += 1
+                            out[result, d], out[result, 3 + d], out[result, 6 + d] = middle[d], u[d], v[d]
+                        out[result, 9], out[result, 10], out[result, 11] = radius, angle, until
+                    result += 1
                 if place < cuts:
                     angle = max(angle, ends[order[place]])
-    return found
+    return result
 
 
 @njit(**PLAIN_CODE)

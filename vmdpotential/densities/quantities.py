@@ -92,8 +92,8 @@ def count(structure: Structure, chosen: Mask, quantity: str, unit: str = "auto")
     elif quantity == "electrons":
         weights, source = _electrons(structure, rows)
     elif quantity == "occupancy":
-        found, name = prepared_radii(structure, "bondi")
-        radii, source = _nonzero(structure, found, rows, "radius"), f"van der Waals radii: {name}"
+        result, name = prepared_radii(structure, "bondi")
+        radii, source = _nonzero(structure, result, rows, "radius"), f"van der Waals radii: {name}"
     return Counted(quantity, units[0] if unit == "auto" else unit, rows, weights, radii, source)
 
 
@@ -120,5 +120,5 @@ def _nonzero(structure: Structure, values: Floats, rows: NDArray[np.int64], what
         atom = int(missing[0])
         raise InputError(f"{structure.where}: atom {atom + 1} ({structure.label(atom)}) has no {what}",
                          "give a structure that states elements, or choose other {atoms}")
-    found: Floats = values[rows]
-    return found
+    result: Floats = values[rows]
+    return result

@@ -70,7 +70,7 @@ def find_sites(density: Floats, error: Floats | None, lattice: Lattice, *, volum
     places = places[np.lexsort((cut, -density[tuple(places.T)]))][:MOST]
     steps = np.stack(np.meshgrid(*(np.arange(-n, n + 1) for n in reach), indexing="ij"), -1).reshape(-1, 3)
     steps = steps[((steps * lattice.spacing) ** 2).sum(1) <= radius**2]
-    taken, found = np.zeros((0, 3)), []
+    taken, result = np.zeros((0, 3)), []
     for place in places:
         around = place + steps
         inside = np.ones(len(around), bool) if wraps else ((around >= 0) & (around < shape)).all(1)
@@ -83,7 +83,7 @@ def find_sites(density: Floats, error: Floats | None, lattice: Lattice, *, volum
             continue
         taken = np.concatenate([taken, centre[None]])
         known = None if error is None else float(volume * np.sqrt(np.square(error[at]).sum()))
-        found.append(Site(centre, float(density[tuple(place)]), float(volume * total), known))
-        if len(found) == most:
+        result.append(Site(centre, float(density[tuple(place)]), float(volume * total), known))
+        if len(result) == most:
             break
-    return found
+    return result

@@ -48,10 +48,10 @@ class Gaussians:
         counts = np.diff(np.append(self.starts, len(self.coefficients)))
         owner = np.repeat(np.arange(len(counts)), counts)
         of_each = totals[np.arange(len(owner)) - self.starts[owner]]
-        found = np.zeros(len(counts))
-        np.maximum.at(found, owner, np.abs(self.coefficients) * np.minimum(self.exponents, largest)[owner]
+        result = np.zeros(len(counts))
+        np.maximum.at(result, owner, np.abs(self.coefficients) * np.minimum(self.exponents, largest)[owner]
                       ** (of_each / 2))
-        return found
+        return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +94,6 @@ def boys_table(order: int) -> Floats:
     t = np.arange(int(LAST * FINE) + 2)[:, None] / FINE
     m = np.arange(order + TERMS) + 0.5
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = gamma(m) * gammainc(m, t) / (2 * t**m)
-    found[0] = 1 / (2 * m)
-    return np.concatenate([np.exp(-t), found], axis=1)
+        result = gamma(m) * gammainc(m, t) / (2 * t**m)
+    result[0] = 1 / (2 * m)
+    return np.concatenate([np.exp(-t), result], axis=1)

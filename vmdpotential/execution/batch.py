@@ -89,18 +89,18 @@ def inputs_of(source: Path, fits: Callable[[Path], bool], what: str = "structure
         When there are none, or the list cannot be read.
     """
     if source.is_dir():
-        found = sorted(path for path in source.iterdir()
+        results = sorted(path for path in source.iterdir()
                        if fits(path) and not path.name.startswith(".")
                        and (path.is_file() or (path.is_symlink() and not path.exists())))
-        if not found:
+        if not results:
             raise InputError(f"{source}: there are no {what} files in this folder")
-        return found
+        return results
     with text_files.reading(source):
         lines = text_files.read_text(text_files.held(source)).decode("utf-8", "surrogateescape").split("\n")
-    found = [Path(line.strip()) for line in lines if line.strip() and not line.lstrip().startswith("#")]
-    if not found:
+    results = [Path(line.strip()) for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    if not results:
         raise InputError(f"{source}: lists no files", "give a path on each line")
-    return found
+    return results
 
 
 def names(paths: Sequence[Path]) -> list[str]:

@@ -144,8 +144,8 @@ class Run:
         pieces = [split(block, piece) if piece and not scheduler else [block]
                   for block in split(numbers, size)]
         #: What is computed and kept: blocks, or their pieces.
-        self.blocks = [one for some in pieces for one in some]
-        self._pieces = [len(some) for some in pieces]
+        self.blocks = [item for entry in pieces for item in entry]
+        self._pieces = [len(part) for part in pieces]
         self._fingerprint = ""
         self._first: dict[range, Future[Result]] = {}  # computed before there was a pool
         #: Blocks that a former run has left.

@@ -85,8 +85,8 @@ class _Cluster(Pool):
         while not self._width or time.monotonic() - self._asked > 5:
             with contextlib.suppress(OSError):
                 if self.client.status == "running":
-                    found = self.client.sync(self.client.scheduler.ncores, callback_timeout=PATIENCE)
-                    self._width = sum(found.values()) or self._width
+                    result = self.client.sync(self.client.scheduler.ncores, callback_timeout=PATIENCE)
+                    self._width = sum(result.values()) or self._width
             self._asked = time.monotonic()
             if not self._width:
                 self.poll()
@@ -106,7 +106,7 @@ class _Cluster(Pool):
         self._submitted += 1
         submit = partial(self.client.submit, pure=False, priority=-self._submitted)
         pieces = [block[n : n + self.piece] for n in range(0, len(block), self.piece)] if self.piece else [block]
-        task = merged_at_once([submit(_block, self._work, one, __version__) for one in pieces],
+        task = merged_at_once([submit(_block, self._work, item, __version__) for item in pieces],
                               partial(submit, _merged, self._work))
         result: Future[Result] = Future()
         task.add_done_callback(partial(self._done, result))

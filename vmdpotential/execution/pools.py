@@ -214,7 +214,7 @@ def on_threads(work: Work, blocks: int) -> Pool:
         with binding(), progress.listening(hear):
             return timed(work, block)
 
-    return Slots([partial(compute, one) for one in bindings], stopped.set) if len(bindings) > 1 else Here(work)
+    return Slots([partial(compute, item) for item in bindings], stopped.set) if len(bindings) > 1 else Here(work)
 
 
 def shares(work: Work, blocks: int) -> Sequence[Binding]:

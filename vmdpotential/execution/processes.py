@@ -65,9 +65,9 @@ def sharers(engine: str, most: int, cost: Cost | None = None) -> int:
     memory as the work done last, and a result.
     """
     size, enough = (0, most) if cost is None else (cost.size, 2 * round((cost.reading + cost.seconds) / cost.seconds))
-    found = get_engine(engine)
-    gpus = len(found.bindings())
-    return max(gpus, min(most, threads.count(), gpus * min(found.sharers(size), enough) if gpus else threads.count()))
+    result = get_engine(engine)
+    gpus = len(result.bindings())
+    return max(gpus, min(most, threads.count(), gpus * min(result.sharers(size), enough) if gpus else threads.count()))
 
 
 class Processes(Slots):
@@ -245,12 +245,12 @@ def _stored(arrays: Arrays, seconds: float, folder: Path) -> _Reply:
 
 def _loaded(reply: _Reply) -> Arrays:
     """Return a result with its large arrays mapped."""
-    found = dict(reply.arrays)
+    result = dict(reply.arrays)
     for name, path in reply.files.items():
-        found[name] = np.load(path, mmap_mode="r")
+        result[name] = np.load(path, mmap_mode="r")
         with contextlib.suppress(OSError):  # Windows keeps what is mapped until the folder goes
             path.unlink()
-    return found
+    return result
 
 
 def _end(code: int | None) -> str:

@@ -101,10 +101,10 @@ def _feed(digest: Any, part: object) -> None:
         digest.update(np.ascontiguousarray(part).data)
     elif isinstance(part, Path):
         try:
-            found = part.stat()
+            result = part.stat()
         except OSError as error:
             raise InputError(f"{part}: cannot be read ({error.strerror})") from None
-        feed(os.path.realpath(part), found.st_size, found.st_mtime_ns)
+        feed(os.path.realpath(part), result.st_size, result.st_mtime_ns)
     elif isinstance(part, Identified):
         _feed(digest, part.identity())
     elif dataclasses.is_dataclass(part) and not isinstance(part, type):

@@ -61,10 +61,10 @@ def draw_atoms(
     from vmdpotential.molecule import elements as chemistry
     elements = np.char.upper(
         chemistry.complete(structure.elements, structure.atom_names, structure.residue_names))
-    wanted = ~np.isin(elements, ["H", "D"]) & ~chemistry.sites(structure.atom_names, structure.residue_names)
+    requested = ~np.isin(elements, ["H", "D"]) & ~chemistry.sites(structure.atom_names, structure.residue_names)
     if not waters:
-        wanted &= ~named(structure.residue_names, WATERS)
-    index = np.flatnonzero(wanted)
+        requested &= ~named(structure.residue_names, WATERS)
+    index = np.flatnonzero(requested)
     positions = structure.positions[index]
     if periodic is not None and structure.cell is not None:
         low, high = periodic.lattice.origin, periodic.lattice.last
@@ -113,12 +113,12 @@ def _label(element: str, ion: str) -> str:
 
 def key(axes: Iterable[Axes]) -> dict[str, Artist]:
     """Return the symbols of what :func:`draw_atoms` drew with their names, in one order for all figures."""
-    found: dict[str, Artist] = {}
+    result: dict[str, Artist] = {}
     for ax in axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
+            result.setdefault(label, handle)
     order = [element.capitalize() for element in _ELEMENT_COLOURS]
-    return dict(sorted(found.items(), key=lambda entry: (
+    return dict(sorted(result.items(), key=lambda entry: (
         entry[0] == _OTHERS, entry[0][-1:] in "⁺⁻", [entry[0].strip("⁺⁻²³") == e for e in order][::-1])))
 
 

@@ -117,10 +117,10 @@ class MeanMap(MergingWork):
             count, squares = int(part["count"]), part.get("m2")
             both.merge(Moments(count, part["mean"], np.zeros_like(both.m2) if squares is None else squares))
             cells.merge(Moments(count, part["cells"][:3], part["cells"][3:]))
-        found = {"count": np.array(both.count), "mean": both.mean, "cells": np.concatenate([cells.mean, cells.m2])}
+        result = {"count": np.array(both.count), "mean": both.mean, "cells": np.concatenate([cells.mean, cells.m2])}
         if "m2" in a and "m2" in b:
-            return {**found, "m2": both.m2}
-        return {**found, "first": a["first"] if "first" in a else b["first"]}
+            return {**result, "m2": both.m2}
+        return {**result, "first": a["first"] if "first" in a else b["first"]}
 
     def needs(self) -> Needs:
         """Return engine and memory: a frame's map, its sums, and a result that waits."""
@@ -452,15 +452,15 @@ def collect(work: MeanMap, results: Iterable[Arrays],
     cells, firsts, own = Moments.none((3, 3)), [], True
     m2 = np.zeros(len(work.sample))
     try:
-        for found in results:
-            count = int(found["count"])
-            if "m2" in found:
-                m2 += np.asarray(found["m2"]).reshape(-1)[work.sample]
+        for result in results:
+            count = int(result["count"])
+            if "m2" in result:
+                m2 += np.asarray(result["m2"]).reshape(-1)[work.sample]
             else:
-                firsts.append(found["first"])
+                firsts.append(result["first"])
                 own = False
-            blocks.add(count, found["mean"], found["m2"] if work.spread else None)
-            cells.merge(Moments(count, found["cells"][:3], found["cells"][3:]))
+            blocks.add(count, result["mean"], result["m2"] if work.spread else None)
+            cells.merge(Moments(count, result["cells"][:3], result["cells"][3:]))
     except KeyboardInterrupt:
         if not (partial and blocks.count):
             raise

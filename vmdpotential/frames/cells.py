@@ -60,14 +60,14 @@ class CellFrames:
             When the trajectory cannot be read or is of other atoms, or the first frame has no cell for a periodic
             boundary, or one that the atoms do not fit into.
         """
-        found = cls.with_cells(structure, source, cell)
+        result = cls.with_cells(structure, source, cell)
         if boundary == "periodic" and source is not None:
-            cell_of(source.name, found.first)
-        here = replace(structure, positions=found.first.positions, cell=found.first.cell)
+            cell_of(source.name, result.first)
+        here = replace(structure, positions=result.first.positions, cell=result.first.cell)
         if choose_cell(here, "auto", boundary) is None:
-            found = replace(found, periodic=False, together=together)
-            return replace(found, first=found._open(found.first))
-        return found
+            result = replace(result, periodic=False, together=together)
+            return replace(result, first=result._open(result.first))
+        return result
 
     def identity(self) -> tuple[object, ...]:
         """Return what determines the frames."""

@@ -136,8 +136,8 @@ def _images(cell: Floats, shape: NDArray[np.int64], reach: NDArray[np.int64]) ->
     parts = corners @ cell - 0.5
     # a cell that only touches the lattice's outer face has no atom there
     met = ((shifts + parts.min(0) < high - 1e-6) & (shifts + parts.max(0) > low + 1e-6)).all(1)
-    found: Floats = shifts[met]
-    return found
+    result: Floats = shifts[met]
+    return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,14 +312,14 @@ def merge(planning: Planning, results: Iterable[Arrays] | Run, wanted: Sequence[
     series: list[Floats] = []
     cells = Moments.none((3, 3))
     try:
-        for found in results:
-            count = int(found["count"])
-            nodes, sums = found["nodes"], found["sums"]
-            for total, values in zip(totals, (sums, found["squares"], sums * sums / count), strict=True):
+        for result in results:
+            count = int(result["count"])
+            nodes, sums = result["nodes"], result["sums"]
+            for total, values in zip(totals, (sums, result["squares"], sums * sums / count), strict=True):
                 total[nodes] += values
             counts.append(count)
-            series.append(np.asarray(found["sample"]) / count)
-            cells.merge(Moments(count, found["cells"][:3], found["cells"][3:]))
+            series.append(np.asarray(result["sample"]) / count)
+            cells.merge(Moments(count, result["cells"][:3], result["cells"][3:]))
     except KeyboardInterrupt:
         if not (partial and counts):
             raise

@@ -200,9 +200,9 @@ class Fields(Work):
         frame, size = self.frames.first, block_size(len(self.frames.numbers()), len(self.charges))
         self.over([frame])
         start = time.perf_counter()
-        found = self.over([frame, frame])["values"]
+        result = self.over([frame, frame])["values"]
         seconds = (time.perf_counter() - start) / 2
-        return Cost(seconds, self.frames.source.seconds(), found.nbytes // 2 * size)
+        return Cost(seconds, self.frames.source.seconds(), result.nbytes // 2 * size)
 
     def block(self, numbers: range) -> Mapping[str, NDArray[np.generic]]:
         """Return potential and field in some frames of the trajectory, see :meth:`over`."""
@@ -504,10 +504,10 @@ def _left_out(structure: Structure, places: Places, exclude: str) -> Integers:
             csr_matrix((np.ones(len(bonds)), (bonds[:, 0], bonds[:, 1])), shape=(count, count)), directed=False)[1]
     order = np.argsort(unit, kind="stable")
     starts = np.searchsorted(unit[order], np.arange(int(unit.max()) + 2))
-    wanted = np.unique(np.stack([own[:, 0], unit[own[:, 1]]], axis=1), axis=0)
-    found = [np.stack([np.full(starts[u + 1] - starts[u], place), order[starts[u] : starts[u + 1]]], axis=1)
-             for place, u in wanted.tolist()]
-    return np.concatenate(found)
+    requested = np.unique(np.stack([own[:, 0], unit[own[:, 1]]], axis=1), axis=0)
+    results = [np.stack([np.full(starts[u + 1] - starts[u], place), order[starts[u] : starts[u + 1]]], axis=1)
+             for place, u in requested.tolist()]
+    return np.concatenate(results)
 
 
 def bonds_between(structure: Structure, first: Mask, second: Mask) -> Integers:

@@ -115,7 +115,7 @@ class Insertions(GridWork):
 
     def _prepared(self, lattice: Lattice, cell: Cell | None, turn: int) -> list[list[Prepared]]:
         """Return the sums of each atom of the molecule in an orientation; where the lattice stays, made once."""
-        stays = lattice is self.lattice and len(self.orientations) * sum(len(one.rmin) for one in self.sums) < _KEPT
+        stays = lattice is self.lattice and len(self.orientations) * sum(len(item.rmin) for item in self.sums) < _KEPT
         if stays and turn in self._kept:
             return self._kept[turn]
         engine, images = get_engine(self.engine), None if self.cell is None else self.cell if stays else cell
@@ -239,11 +239,11 @@ def merge(planning: Planning, results: Iterable[Arrays] | Run, partial: bool = F
     blocks, whole = BlockMean(work.lattice.shape, work.sample, spread=False), BlockMean((1,), spread=False)
     cells = Moments.none((3, 3))
     try:
-        for found in results:
-            count = int(found["count"])
-            blocks.add(count, found["mean"])
-            whole.add(count, np.asarray(found["mean"]).mean(keepdims=True).reshape(1))
-            cells.merge(Moments(count, found["cells"][:3], found["cells"][3:]))
+        for result in results:
+            count = int(result["count"])
+            blocks.add(count, result["mean"])
+            whole.add(count, np.asarray(result["mean"]).mean(keepdims=True).reshape(1))
+            cells.merge(Moments(count, result["cells"][:3], result["cells"][3:]))
     except KeyboardInterrupt:
         if not (partial and blocks.count):
             raise

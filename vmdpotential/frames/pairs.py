@@ -55,8 +55,8 @@ class PairEnergies(Work):
 
     def plan(self) -> None:
         """Plan the sums, and measure their errors, in the first frame."""
-        for one in self.sums:
-            one.run(self.frames.first.positions, self.frames.first.cell)
+        for item in self.sums:
+            item.run(self.frames.first.positions, self.frames.first.cell)
 
     def block(self, numbers: range) -> Arrays:
         """Return what :meth:`over` returns for some of the frames."""
@@ -112,8 +112,8 @@ class PairCounts(Work):
 
     def plan(self) -> None:
         """Check in the first frame that the pairs can be counted."""
-        for one in self.counts:
-            one.check(self.frames.first.cell)
+        for count in self.counts:
+            count.check(self.frames.first.cell)
 
     def block(self, numbers: range) -> Arrays:
         """Return what :meth:`over` returns for some of the frames."""
@@ -124,13 +124,13 @@ class PairCounts(Work):
         counts = tuple(map(copy, self.counts))  # which begin at none
         numbers, volumes = [], []
         for frame in frames:
-            for one in counts:
-                one.add(frame.positions, frame.cell)
+            for item in counts:
+                item.add(frame.positions, frame.cell)
             numbers.append(frame.number)
             assert frame.cell is not None  # the counts raise otherwise
             volumes.append(frame.cell.volume)
         return {"frames": np.array(numbers), "volumes": np.array(volumes),
-                "counts": np.array([one.counts for one in counts])}
+                "counts": np.array([count.counts for count in counts])}
 
 
 def over_frames(work: PairEnergies | PairCounts, add: Callable[[Arrays], None], execution: PartialExecution) -> bool:
@@ -164,12 +164,12 @@ def over_frames(work: PairEnergies | PairCounts, add: Callable[[Arrays], None], 
     results, first = iter(run_blocks(work, numbers, size=size, **execution.blocks)), True
     while True:
         try:
-            found = next(results, None)
+            match = next(results, None)
         except KeyboardInterrupt:
             if execution.partial and not first:
                 return False
             raise
-        if found is None:
+        if match is None:
             return True
-        add(found)  # an interrupt in here would leave half of a block
+        add(match)  # an interrupt in here would leave half of a block
         first = False

@@ -448,10 +448,10 @@ def profile(structure: Structure, trajectory: Frames | None = None, options: Pro
         None if asked.center is None else np.flatnonzero(asked.center), axis, nodes, finer, smear,
         start, coulomb_constant(asked.unit, asked.temperature), asked.slab_correction)
     numbers = frames.numbers()
-    found = [work.block(numbers)] if trajectory is None else list(run_blocks(
+    results = [work.block(numbers)] if trajectory is None else list(run_blocks(
         work, numbers, size=max(1, len(numbers) // BLOCKS), piece=piece_size(len(structure)), merge=work.merge,
         **(execution or Execution()).blocks))
-    result = _result(work, found, names, zero if isinstance(zero, str) else "region", asked.unit)
+    result = _result(work, results, names, zero if isinstance(zero, str) else "region", asked.unit)
     return replace(result, medium=stated_medium(result.medium, structure))
 
 
@@ -553,16 +553,16 @@ def profile_of_map(grid: Grid, axis: int = 2, *, zero: str = "mean", unit: str =
         raise InputError(f"{name}: its {nodes} nodes are not those of a period ({period:.6g} A)",
                          "make the profile of the structure")
     own = coulomb_constant(grid.unit, grid.temperature or 298.15)
-    wanted, volts = coulomb_constant(unit, grid.temperature or 298.15), coulomb_constant("V")
+    requested, volts = coulomb_constant(unit, grid.temperature or 298.15), coulomb_constant("V")
     k = 2 * np.pi / period * np.arange(nodes // 2 + 1)
     spectrum = np.fft.rfft(mean) / own
     spectrum[0] = 0
     if nodes % 2 == 0:
         spectrum[-1] = 0
     density, field, potential = (np.fft.irfft(part, nodes) for part in (
-        spectrum * k**2 / (4 * np.pi), -1j * k * volts * spectrum, wanted * spectrum))
+        spectrum * k**2 / (4 * np.pi), -1j * k * volts * spectrum, requested * spectrum))
     shift = potential[0] if zero == "left" else 0.0
     values = np.array([[density, field, potential - shift]])
-    return Profile(axis, z, ["total"], values, None, integral(z, field, potential, wanted), unit, zero,
+    return Profile(axis, z, ["total"], values, None, integral(z, field, potential, requested), unit, zero,
                    float(shift), period=period, medium=grid.provenance.medium)
 

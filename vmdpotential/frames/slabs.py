@@ -70,26 +70,26 @@ def average_in_slabs(planning: Planning, compute: Callable[[int, Planning], Iter
     folder : Path
         For the file without a name.
     """
-    found: list[_Slab] = []
+    result: list[_Slab] = []
     lattice = planning.lattice
     with tempfile.TemporaryFile(dir=folder) as waiting, progress.parts(
             "average in slabs", -(-lattice.shape[2] // planning.planes)) as done:
         for number, (start, part) in enumerate(parts_of(planning)):
             results, first = compute(number, part), planning if number == 0 else None
-            found.append(_slab(first, start, part.work, results, sinks, waiting))
+            result.append(_slab(first, start, part.work, results, sinks, waiting))
             done()
-        sampled = BlockMean.of_samples([each.sampled for each in found])
-        variances = [each.variance for each in found if each.variance is not None]
-        common = Common.of(planning, sampled, found[0].cells,
-                           np.concatenate(variances) if len(variances) == len(found) else None)
+        sampled = BlockMean.of_samples([each.sampled for each in result])
+        variances = [each.variance for each in result if each.variance is not None]
+        common = Common.of(planning, sampled, result[0].cells,
+                           np.concatenate(variances) if len(variances) == len(result) else None)
         factors = sampled.factors()
         if factors is None:
             log.warning("%s", TOO_SHORT)
         elif "sem" in sinks:
             _put_errors(waiting, sinks["sem"], common.lattice, planning.planes, factors[0])
     names = [name for name in planning.wanted if name in sinks and (name != "sem" or factors is not None)]
-    medium, root = planning.map.medium, float(np.sqrt(sum(each.between for each in found) / lattice.size))
-    deviation = float(np.sqrt(sum(each.deviation for each in found) / lattice.size)) if planning.work.spread else None
+    medium, root = planning.map.medium, float(np.sqrt(sum(each.between for each in result) / lattice.size))
+    deviation = float(np.sqrt(sum(each.deviation for each in result) / lattice.size)) if planning.work.spread else None
     grids = {name: StoredGrid.described(
         common.lattice, planning.map.options.unit, medium.temperature, medium.dielectric, common.provenance_of(name))
         for name in names}

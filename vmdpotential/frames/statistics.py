@@ -347,9 +347,9 @@ def _correlations(covariances: Floats) -> tuple[Floats, Floats]:
         return np.ones(count), np.zeros(count)
     lags = np.arange(1, n)[:, None]
     weight = 2 * (1 - lags / n)
-    found = np.cumsum(weight * covariances[1:], 0) / np.where(covariances[0] > 0, covariances[0], 1.0)
+    result = np.cumsum(weight * covariances[1:], 0) / np.where(covariances[0] > 0, covariances[0], 1.0)
     most = np.cumsum(weight, 0)
-    g = (1 + found) / np.maximum(1 - (most - found) / n, 1 / n)
+    g = (1 + result) / np.maximum(1 - (most - result) / n, 1 / n)
     g[:, covariances[0] <= 0] = 1
     beyond = lags >= WINDOW / 2 * np.maximum(g, 1.0)
     known, end = beyond.any(0), beyond.argmax(0)
@@ -395,8 +395,8 @@ def each_uncertainty(series: ArrayLike) -> Uncertainty | None:
 
     None where all are.
     """
-    found = _errors(np.asarray(series, np.float64), 1.0, np.inf)
-    return None if np.isnan(found.error).all() else found
+    result = _errors(np.asarray(series, np.float64), 1.0, np.inf)
+    return None if np.isnan(result.error).all() else result
 
 
 def _errors(values: Floats, together: float, freedom: float) -> Uncertainty:

@@ -49,8 +49,8 @@ _FRAMES = ("which of the loaded frames, counted from 0: begin:end:step (end left
 
 def role(parameter: Parameter | None) -> str:
     """Return ``structure`` or ``map`` for what a viewer holds, else an empty string."""
-    found = "" if parameter is None else kind(parameter)
-    return found if found in ("structure", "map") else ""
+    result = "" if parameter is None else kind(parameter)
+    return result if result in ("structure", "map") else ""
 
 
 def viewer_commands(warn: Callable[[str], None]) -> Iterator[Command]:
@@ -183,17 +183,17 @@ def results(report: Report) -> list[tuple[str, Any]]:
     """
     from vmdpotential.ions import Placement
 
-    found: list[tuple[str, Any]] = []
+    result: list[tuple[str, Any]] = []
     for name, value in report.objects.items():
         if isinstance(value, Grid):
-            found.append(("map", value))
+            result.append(("map", value))
         elif isinstance(value, Placement):
-            found.append(("ions", value))
+            result.append(("ions", value))
         elif name == "values":
-            found.append(("values", value))
+            result.append(("values", value))
         elif hasattr(value, "savefig"):  # matplotlib's Figure; importing it only to ask would be slow
-            found.append(("figure", value))
-    return found
+            result.append(("figure", value))
+    return result
 
 
 def colour_range(text: str) -> Range:

@@ -88,13 +88,13 @@ def build_parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"vmdpotential {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
-    found: list[tuple[str, Command]] = []
+    results: list[tuple[str, Command]] = []
     only = [name for name in arguments[:1] if name in registry.available("command")]
     for name in only or registry.available("command"):
         with contextlib.suppress(BackendError):  # of another package; `vmdpotential plugins` says why
-            found.append((name, called([name, *arguments[1:]])))
+            results.append((name, called([name, *arguments[1:]])))
     # commands for structures and maps are listed together, whichever package registered them
-    for name, command in sorted(found, key=lambda item: not takes_data(item[1])):
+    for name, command in sorted(results, key=lambda item: not takes_data(item[1])):
         sub = commands.add_parser(
             name, help=command.summary, description=command.description, usage=_usage(command), add_help=False,
             epilog="\n".join([*_examples(command), EXIT_CODES]), allow_abbrev=False,
@@ -118,16 +118,16 @@ def headings(command: Command) -> dict[str, list[Parameter]]:
     """Return the parameters of a command under the headings of its help."""
     under = {name: title for title, names in HEADINGS.items() for name in names.split()}
     options = [parameter for parameter in command.parameters if not parameter.option.positional]
-    found: dict[str, list[Parameter]] = {
+    result: dict[str, list[Parameter]] = {
         title: [] for title in ("arguments", MAIN, *(HEADINGS if len(options) > FEW else ()), OTHER)}
     for parameter in command.parameters:
         option = parameter.option
         title = under.get(parameter.name, OTHER) if len(options) > FEW else MAIN
         if parameter.required or option.front or option.short or option.positional or parameter.name in OFTEN:
             title = "arguments" if option.positional else MAIN
-        found[title].append(parameter)
+        result[title].append(parameter)
     return {title if len(options) > FEW or title != MAIN else "options": parameters
-            for title, parameters in found.items() if parameters}
+            for title, parameters in result.items() if parameters}
 
 
 def _usage(command: Command) -> str:

@@ -33,12 +33,12 @@ def declarations() -> dict[str, Any]:
     for name in registry.available("command"):
         try:
             command: Command = registry.get("command", name)
-            found = declare(command)
+            result = declare(command)
         except Exception as error:  # a foreign command may raise anything on import, and must not stop the rest
             broken[name] = f"{type(error).__name__}: {error}"
             continue
         if takes_data(command):
-            commands[name] = found
+            commands[name] = result
     return {"version": __version__, "commands": commands, "broken": broken, "media": media.declaration()}
 
 

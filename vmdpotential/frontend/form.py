@@ -193,15 +193,15 @@ class Form:
 
     def given(self) -> dict[str, str]:
         """Return what the fields say, as text by the arguments' names, in the arguments' order."""
-        found = {}
+        result = {}
         for entry in self.entries:
             field = self.fields[entry.name]
             if isinstance(field, self.qt.QtWidgets.QCheckBox):
-                found[entry.name] = "yes" if field.isChecked() else "no"
+                result[entry.name] = "yes" if field.isChecked() else "no"
             else:
                 combined = isinstance(field, self.qt.QtWidgets.QComboBox)
-                found[entry.name] = field.currentText() if combined else field.text()
-        return found
+                result[entry.name] = field.currentText() if combined else field.text()
+        return result
 
     def scrolled(self) -> Any:
         """Return the form in an area that scrolls."""

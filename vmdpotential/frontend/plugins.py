@@ -20,8 +20,8 @@ def plugins(
         from vmdpotential.frontend.declarations import declarations as declare
 
         declared = declare()
-        return Report([f"{name}: {found['summary']}; options: {', '.join(o['name'] for o in found['options'])}"
-                       for name, found in declared["commands"].items()], declared)
+        return Report([f"{name}: {result['summary']}; options: {', '.join(o['name'] for o in result['options'])}"
+                       for name, result in declared["commands"].items()], declared)
     names = {kind: registry.available(kind) for kind in registry.KINDS}
     for name in names["command"]:
         with contextlib.suppress(BackendError):  # which `broken` then names

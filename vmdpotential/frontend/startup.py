@@ -98,8 +98,8 @@ def made_here(old: bytes) -> bool:
 def folder_of(old: bytes | None) -> Path | None:
     """Return the folder that the block states, None when there is no block."""
     match = None if old is None else _BLOCK.search(old)
-    found = None if match is None else re.search(rb"^# plugin folder: (.*?)\r?$", match["body"], re.MULTILINE)
-    return None if found is None else Path(os.fsdecode(found[1]))
+    result = None if match is None else re.search(rb"^# plugin folder: (.*?)\r?$", match["body"], re.MULTILINE)
+    return None if result is None else Path(os.fsdecode(result[1]))
 
 
 def removed(old: bytes, path: Path) -> bytes | None:

@@ -163,8 +163,8 @@ def _source(name: str) -> Path:
 
 
 def _names(source: Path, *patterns: str) -> list[str]:
-    found = {str(path.relative_to(source)) for pattern in patterns for path in source.glob(pattern) if path.is_file()}
-    return sorted(name for name in found if "__pycache__" not in name)
+    result = {str(path.relative_to(source)) for pattern in patterns for path in source.glob(pattern) if path.is_file()}
+    return sorted(name for name in result if "__pycache__" not in name)
 
 
 def requirement() -> str:

@@ -75,14 +75,14 @@ def complete(quantities: Sequence[Quantity], values: Mapping[str, float], owner:
         if name not in {q.name for q in quantities}:
             has = ", ".join(q.name for q in quantities) or "none"
             raise UsageError(name, f"{owner} has no such parameter; it has {has}")
-    found = {}
+    result = {}
     for quantity in quantities:
         value = float(values.get(quantity.name, quantity.default))
         if not quantity.low <= value <= quantity.high:
             raise UsageError(quantity.name, f"{owner} takes {quantity.low:g} to {quantity.high:g} "
                              f"{quantity.unit}".rstrip(), value=f"{value:g}")
-        found[quantity.name] = value
-    return found
+        result[quantity.name] = value
+    return result
 
 
 @dataclass(frozen=True)

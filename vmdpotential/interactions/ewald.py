@@ -128,8 +128,8 @@ def polynomial(cutoff: float, beta: float, degree: int = DEGREE) -> Bound:
     t = np.cos(np.pi * (np.arange(nodes) + 0.5) / nodes)
     potential, slope = _smooth(cutoff * np.sqrt((t + 1) / 2), beta)
     values = {"cutoff": cutoff}
-    for letter, wanted in (("e", potential), ("f", slope)):
-        fit = np.polynomial.Chebyshev.fit(t, wanted, degree, domain=[-1, 1]).convert(kind=np.polynomial.Polynomial)
+    for letter, requested in (("e", potential), ("f", slope)):
+        fit = np.polynomial.Chebyshev.fit(t, requested, degree, domain=[-1, 1]).convert(kind=np.polynomial.Polynomial)
         values |= {f"{letter}{n}": float(c) for n, c in enumerate(fit.coef)}
     return _page(degree).bind(**values)
 

@@ -234,8 +234,8 @@ def linear(results: Sequence[Scalar], parameters: Sequence[str]) -> Program:
                     return other
         return add(node.operation, *arguments)
 
-    wanted = [visit(r if isinstance(r, Expression) else Expression("const", float(r))) for r in results]
-    return _without_dead_steps(steps, wanted, parameters)
+    requested = [visit(r if isinstance(r, Expression) else Expression("const", float(r))) for r in results]
+    return _without_dead_steps(steps, requested, parameters)
 
 
 _FOLD: dict[str, Callable[..., float]] = {

@@ -52,8 +52,8 @@ def __getattr__(name: str) -> Any:
 
 def _find(target: str) -> Callable[..., Any]:
     module, _, function = target.partition(":")
-    found: Callable[..., Any] = getattr(import_module(f"vmdpotential.io.{module}"), function)
-    return found
+    result: Callable[..., Any] = getattr(import_module(f"vmdpotential.io.{module}"), function)
+    return result
 
 
 def read_structure(path: str | Path, topology: str | Path | None = None) -> Structure:

@@ -360,8 +360,8 @@ def _cross_terms(atoms: Any, kept: dict[str, Integers]) -> Integers:
     numbers = np.asarray(atoms.molnums)
     first = np.flatnonzero(np.diff(numbers, prepend=-1))
     names = np.asarray(atoms.moltypes)[first]
-    found = [kept[str(name)] + start for name, start in zip(names, first, strict=True) if str(name) in kept]
-    return np.concatenate(found)[:, [0, 1, 2, 3, 1, 2, 3, 4]] if found else np.zeros((0, 8), np.int64)
+    results = [kept[str(name)] + start for name, start in zip(names, first, strict=True) if str(name) in kept]
+    return np.concatenate(results)[:, [0, 1, 2, 3, 1, 2, 3, 4]] if results else np.zeros((0, 8), np.int64)
 
 
 def _decimals(values: Any) -> Floats:

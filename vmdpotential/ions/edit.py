@@ -251,7 +251,7 @@ def replace_waters(structure: Structure, residues: Integers, ions: Sequence[Adde
             types=np.concatenate([topology.types, [atom.type for atom in atoms]]),
             masses=np.concatenate([topology.masses, [atom.mass for atom in atoms]]),
             nonbonded=None,  # the file that has it knows nothing of the ions
-            **dict[str, Any]({name: np.concatenate(found) for name, found in terms.items()}),
+            **dict[str, Any]({name: np.concatenate(result) for name, result in terms.items()}),
         )
     return replace(kept, topology=topology, **arrays)
 

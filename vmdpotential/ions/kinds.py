@@ -81,10 +81,10 @@ class Kinds:
     def _list(self, ions: Mapping[str, int]) -> list[tuple[Species, int]]:
         if not ions or min(ions.values()) < 0:
             raise UsageError("ions", "give at least one ion and its number, such as SOD=11,CLA=2")
-        found = [self._find(name, "ions") for name in ions]
-        if len({find_ion(name, "ions") if name not in self.templates else name for name in ions}) < len(found):
+        results = [self._find(name, "ions") for name in ions]
+        if len({find_ion(name, "ions") if name not in self.templates else name for name in ions}) < len(results):
             raise UsageError("ions", "two of these names mean the same ion", "name it once", value=",".join(ions))
-        return list(zip(found, ions.values(), strict=True))
+        return list(zip(results, ions.values(), strict=True))
 
     def existing(self, free: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[tuple[Species, int]]:
         """Return the ions that are in the structure: its free ions (N,) of one atom, and residues of the templates.
@@ -97,13 +97,13 @@ class Kinds:
             ion = IONS[str(name).upper()]
             species = self._known.get(ion, Species(str(name), ion.charge))
             numbers[species] = numbers.get(species, 0) + int(number)
-        found = list(numbers.items())
+        results = list(numbers.items())
         residues = structure.residue_names[structure.residue_starts[:-1]]
         for name, template in self.templates.items():
             number = int((residues == name).sum())
             if number:
-                found.append((template.species, number))
-        return found
+                results.append((template.species, number))
+        return results
 
     def counts(self, net_charge: float, waters: int, existing: Sequence[tuple[Species, int]], neutralize: bool,
                concentration: float, method: str, count_existing: bool) -> Counts:

@@ -108,7 +108,7 @@ class Metropolis:
         self._charges = np.array([float(ion.charge) for ion in species])
         kinds = {ion: row for row, ion in enumerate(dict.fromkeys(species))}
         self._kind = np.array([kinds[ion] for ion in species])
-        self._others = [np.flatnonzero(self._kind != one) for one in range(len(kinds))]
+        self._others = [np.flatnonzero(self._kind != item) for item in range(len(kinds))]
         self._where = np.asfortranarray(sites[placed])
         count = len(placed)
         compiled = pair.steps is not None and 8 * count**2 < memory.limit() // 2
@@ -132,9 +132,9 @@ class Metropolis:
 
     def _row(self, site: int) -> Floats:
         """Return the potential of a unit charge at a site at each ion, 1/A."""
-        found = np.zeros(len(self.placed))
-        self._pair.add(self._where, self.sites[site], 1.0, found)
-        return found
+        result = np.zeros(len(self.placed))
+        self._pair.add(self._where, self.sites[site], 1.0, result)
+        return result
 
     def _blocked(self, ion: int) -> list[Integers]:
         key = (int(self.placed[ion]), int(self._sizes[ion]))

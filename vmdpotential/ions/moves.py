@@ -61,8 +61,8 @@ class FreeSites:
 def around(site: int, size: int, apart: Floats, neighbours: Neighbours) -> list[Integers]:
     """Return, for ions of each size, the sites that are too close to an ion of some size at a site."""
     distances = apart[size].tolist()
-    found = {distance: neighbours.near(site, distance) for distance in dict.fromkeys(distances)}
-    return [found[distance] for distance in distances]
+    result = {distance: neighbours.near(site, distance) for distance in dict.fromkeys(distances)}
+    return [result[distance] for distance in distances]
 
 
 def improve(phi: SitePotential, placed: Integers, species: Sequence[Species], sizes: Integers,

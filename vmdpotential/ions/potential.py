@@ -74,21 +74,21 @@ class SitePotential:
 
     def free(self, sites: Integers, size: int) -> Integers:
         """Return those of some sites that are not taken for ions of a size."""
-        found: Integers = sites[self._taken[size, self._row[sites]] == 0]
-        return found
+        result: Integers = sites[self._taken[size, self._row[sites]] == 0]
+        return result
 
     def at(self, sites: Integers) -> Floats:
         """Return the potential at some sites, e/A."""
         rows = self._row[sites]
-        found: Floats = self._potential[rows]
-        return found if self._waiting is None else found + self._waiting.at(rows)
+        result: Floats = self._potential[rows]
+        return result if self._waiting is None else result + self._waiting.at(rows)
 
     def lowest(self, sign: float, margin: float, size: int) -> Integers:
         """Return the free sites where sign * potential is lowest, by less than `margin` (e/A); none is free: none."""
         slack = 0.0 if self._waiting is None else self._waiting.slack
         least = self._free_energies(sign, size).min()
-        found, energy = self._below(sign, least + 2 * slack + margin)
-        lowest: Integers = found[energy < energy.min(initial=np.inf) + margin]
+        result, energy = self._below(sign, least + 2 * slack + margin)
+        lowest: Integers = result[energy < energy.min(initial=np.inf) + margin]
         return lowest
 
     def choose(self, sites: Integers) -> int:
@@ -106,10 +106,10 @@ class SitePotential:
         """Return the free sites where sign * potential is below a limit (e/A), lowest first, and that energy."""
         slack = 0.0 if self._waiting is None else self._waiting.slack
         self._free_energies(sign, size)
-        found, energy = self._below(sign, limit + slack)
+        result, energy = self._below(sign, limit + slack)
         rows = np.argsort(energy)
         rows = rows[: np.searchsorted(energy[rows], limit)]
-        return found[rows], energy[rows]
+        return result[rows], energy[rows]
 
     def _free_energies(self, sign: float, size: int) -> Floats:
         """Return sign * potential of the free sites, inf for others, without what waits."""

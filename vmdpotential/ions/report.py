@@ -23,14 +23,14 @@ SOLUTE = "solute"
 def least_distances(placements: Sequence[Placement]) -> dict[str, dict[str, float | None]]:
     """Return the least distance (A) of the placed ions of each kind to solute atoms and to other ions."""
     ions = [ion for placement in placements for ion in placement.ions]
-    found: dict[str, dict[str, float | None]] = {}
+    result: dict[str, dict[str, float | None]] = {}
     for name in dict.fromkeys(ion.name for ion in ions):
         same = [ion for ion in ions if ion.name == name]
-        found[name] = {
+        result[name] = {
             "solute": min((ion.solute_distance for ion in same if ion.solute_distance is not None), default=None),
             "ion": min((ion.ion_distance for ion in same if ion.ion_distance is not None), default=None),
         }
-    return found
+    return result
 
 
 def radial_distributions(placements: Sequence[Placement], engine: str = "auto") -> dict[str, Any]:
@@ -59,8 +59,8 @@ def radial_distributions(placements: Sequence[Placement], engine: str = "auto") 
               if (names == a).sum() * (names == b).sum() > (a == b)}
     for placement in placements:
         positions = np.concatenate([stay, [ion.position for ion in placement.ions]])
-        for one in counts.values():
-            one.add(positions, first.cell)
+        for item in counts.values():
+            item.add(positions, first.cell)
     curves = {name: one.result() for name, one in counts.items()}
     return {
         "r": next(iter(curves.values())).r.tolist() if curves else [], "placements": len(placements),
@@ -74,10 +74,10 @@ def summary(least: dict[str, dict[str, float | None]], distributions: dict[str, 
     lines = []
     parts = []
     for key, words in (("ion", "ion to ion"), ("solute", "ion to solute")):
-        found = {name: value for name, each in least.items() if (value := each[key]) is not None}
-        if found:
-            name = min(found, key=lambda each: found[each])
-            parts.append(f"{words} {found[name]:.2f} A ({name})")
+        result = {name: value for name, each in least.items() if (value := each[key]) is not None}
+        if result:
+            name = min(result, key=lambda each: result[each])
+            parts.append(f"{words} {result[name]:.2f} A ({name})")
     if parts:
         lines.append(f"least distances: {', '.join(parts)}")
     tops = []

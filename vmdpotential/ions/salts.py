@@ -56,13 +56,13 @@ def parse_salt(text: str) -> dict[str, float]:
     form = "FORMULA:FRACTION, several with commas, such as NaCl:0.7,KCl:0.2,MgCl2:0.1"
     given = items(text if ":" in text or "," in text else f"{text}:1", ":", form)
     try:
-        found = {name: float(fraction) for name, fraction in given.items()}
+        result = {name: float(fraction) for name, fraction in given.items()}
     except ValueError:
         raise ValueError(f"write {form}") from None
-    if not all(0 < fraction < math.inf for fraction in found.values()):
+    if not all(0 < fraction < math.inf for fraction in result.values()):
         raise ValueError(f"write {form}")
-    check_fractions(found)
-    return found
+    check_fractions(result)
+    return result
 
 
 def check_fractions(salts: Mapping[str, float]) -> None:
@@ -133,11 +133,11 @@ def neutralising(salts: Sequence[Salt]) -> tuple[Species, Species]:
 
 def _ion_fractions(salts: Sequence[Salt], kind: str) -> dict[Species, float]:
     """Return for each cation or anion how many of it a formula unit of the mixture has."""
-    found: dict[Species, float] = {}
+    result: dict[Species, float] = {}
     for salt in salts:
         ion, number = salt.ions[kind == "anion"]
-        found[ion] = found.get(ion, 0.0) + salt.fraction * number
-    return found
+        result[ion] = result.get(ion, 0.0) + salt.fraction * number
+    return result
 
 
 def plan_mixture(
@@ -185,13 +185,13 @@ def plan_mixture(
     kinds = dict.fromkeys([*(salt.cation for salt in salts), cation, *(salt.anion for salt in salts), anion])
     counted = {ion: there.get(ion, 0) if count_existing else 0 for ion in kinds}
     bare = charge - sum(ion.charge * number for ion, number in counted.items())
-    base, wanted = dict.fromkeys(kinds, 0), dict.fromkeys(kinds, 0)
+    base, requested = dict.fromkeys(kinds, 0), dict.fromkeys(kinds, 0)
     if method == "add":
         units = math.floor(target + 0.5)
         shares = apportion(units, [salt.formula for salt in salts], [salt.fraction for salt in salts])
         for salt, share in zip(salts, shares, strict=True):
             for ion, number in salt.ions:
-                wanted[ion] += number * share.number
+                requested[ion] += number * share.number
         if neutralize:
             for ion, number in zip((cation, anion), balance(bare, 0, cation.charge, -anion.charge), strict=True):
                 base[ion] = number
@@ -206,8 +206,8 @@ def plan_mixture(
             parts = apportion(number, [ion.name for ion in fractions], list(fractions.values()))
             shares += parts
             for ion, share in zip(fractions, parts, strict=True):
-                wanted[ion] += share.number
-    added = {ion: max(0, base[ion] + wanted[ion] - counted[ion]) for ion in kinds}
+                requested[ion] += share.number
+    added = {ion: max(0, base[ion] + requested[ion] - counted[ion]) for ion in kinds}
     left = (charge if neutralize else 0) + sum(ion.charge * number for ion, number in added.items())
     for ion, number in zip((cation, anion), balance(left, 0, cation.charge, -anion.charge), strict=True):
         added[ion] += number

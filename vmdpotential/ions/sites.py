@@ -131,8 +131,8 @@ def nearest(points: Floats, atoms: Floats, cell: Cell | None, limit: float = np.
     # an image that is nearer than the largest of these lies within that distance of the atoms' box
     reach = min(float(distance.max()), limit)
     images, index = cell.images_in_box(points, tree.mins - reach, tree.maxes + reach)
-    found = tree.query(images, distance_upper_bound=reach * (1 + 1e-9) + 1e-9, workers=-1)[0]
-    np.minimum.at(distance, index, found)
+    result = tree.query(images, distance_upper_bound=reach * (1 + 1e-9) + 1e-9, workers=-1)[0]
+    np.minimum.at(distance, index, result)
     return distance
 
 
@@ -165,11 +165,11 @@ class _Neighbours:
         images = self.positions[site] + self.shifts
         images = images[((images >= self.tree.mins - distance) & (images <= self.tree.maxes + distance)).all(1)]
         rows = self.tree.query_ball_point(images, distance)
-        found = np.unique(np.concatenate([np.asarray(row, np.int64) for row in rows]))
+        result = np.unique(np.concatenate([np.asarray(row, np.int64) for row in rows]))
         # the ball includes its surface; a site at exactly the distance is allowed
-        apart = self.positions[found][None] - images[:, None]
+        apart = self.positions[result][None] - images[:, None]
         close = (apart * apart).sum(-1).min(0) < distance**2
-        return np.asarray(found[close | (found == site)], np.int64)
+        return np.asarray(result[close | (result == site)], np.int64)
 
 
 class Candidates:
@@ -258,10 +258,10 @@ class Candidates:
         if not len(points) or not len(around.positions):
             return np.zeros(len(points))
         request = request_at(points, around.positions, around.charges, around.cell, tolerance=self.tolerance)
-        found = sum_at(request, points, around.positions, around.charges, self.engine)
-        if found.error is not None:
-            self.error = max(found.error, self.error or 0.0)
-        return found.potential
+        result = sum_at(request, points, around.positions, around.charges, self.engine)
+        if result.error is not None:
+            self.error = max(result.error, self.error or 0.0)
+        return result.potential
 
     def remoteness(self, points: Floats) -> Floats:
         """Return the distance of points to the solute and the ions that are there, A."""

@@ -127,8 +127,8 @@ class MethodOptions(MediumOptions):
         """The methods there are to choose from: the one that is named, or all that sum charges."""
         if self.summation != "auto":
             return [registry.get("method", self.summation)]
-        found: list[Method] = [registry.get("method", name) for name in registry.available("method")]
-        return [method for method in found if method.superposes]
+        results: list[Method] = [registry.get("method", name) for name in registry.available("method")]
+        return [method for method in results if method.superposes]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -218,11 +218,11 @@ def _counted(request: Request, positions: NDArray[np.float64],
 def _statistics(positions: NDArray[np.float64], charges: NDArray[np.float64], cell: Cell | None,
                 margin: float) -> Charges:
     """Return the statistics of charges that may leave their box by `margin`, A."""
-    found = Charges.of(positions, charges, cell)
+    result = Charges.of(positions, charges, cell)
     if not margin:
-        return found
-    (a, b, c), (d, e, f) = found.box.low, found.box.high
-    return replace(found, box=Box((a - margin, b - margin, c - margin), (d + margin, e + margin, f + margin)))
+        return result
+    (a, b, c), (d, e, f) = result.box.low, result.box.high
+    return replace(result, box=Box((a - margin, b - margin, c - margin), (d + margin, e + margin, f + margin)))
 
 
 def _field(result: Result, factor: float, lattice: Lattice, dielectric: float,

@@ -37,10 +37,10 @@ def refined(tolerance: float, spacing: float, attempt: Callable[[float], tuple[T
     """
     error = float("inf")
     for _ in range(TRIED):
-        found, error = attempt(spacing)
+        result, error = attempt(spacing)
         log.info("spacing %.3g A: error %.2g", spacing, error)
         if error <= tolerance:
-            return found
+            return result
         needed = spacing * tolerance / error  # of the first order
         if spacing <= SMALLEST or needed < HOPELESS * SMALLEST:
             break

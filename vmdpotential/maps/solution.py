@@ -40,6 +40,6 @@ def solution_of(structure: Structure, chosen: NDArray[np.bool_], radii: str, med
     if is_solvated(structure) and is_water(structure)[chosen].any():
         raise InputError(f"{structure.where}: its waters are among the charges, and the solution replaces them",
                          "use {atoms solute}")
-    found, source = atomic_radii(structure, chosen, radii)
-    return Solution(medium.parameters, found, source, medium.dielectric, medium.temperature, unit,
+    result, source = atomic_radii(structure, chosen, radii)
+    return Solution(medium.parameters, result, source, medium.dielectric, medium.temperature, unit,
                     medium.constant(unit), spacing)

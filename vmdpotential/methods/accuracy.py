@@ -132,19 +132,19 @@ def sample(request: Request, positions: Floats, charges: Floats, engine: Engine,
         distances = np.empty(len(places))
         found = _exact(request, places, positions, charges, engine, distances).reshape(len(steps), -1)
         if request.field:
-            found = np.concatenate([found[:1], (found[4:] - found[1:4]) / (2 * step)])
+            found = np.concatenate([result[:1], (result[4:] - result[1:4]) / (2 * step)])
         return found, distances[: len(points)]
 
-    found, distances = exact(points, STEP)
+    result, distances = exact(points, STEP)
     if request.field:
         close = np.flatnonzero(distances < CLOSE)
         if len(close):
-            found[:, close], _ = exact(points[close], FINER * STEP)
+            result[:, close], _ = exact(points[close], FINER * STEP)
         # at the edge of the soft core a difference is no derivative
         weights = np.where(abs(distances - SOFT_CORE) < 2 * STEP, 0.0, weights)
         if request.interaction.masked:  # nor where one steps over the end of an interaction that jumps there
             weights = np.where(_at_end(request, points, positions), 0.0, weights)
-    return Sample(indices, found, weights, distances)
+    return Sample(indices, result, weights, distances)
 
 
 def _at_end(request: Request, points: Floats, positions: Floats) -> NDArray[np.bool_]:
@@ -269,11 +269,11 @@ def until_within(method: str, tolerance: float, error: float, attempt: Callable[
             return now.result
         before, kept = within, now.result if within else None
         # the next plan has to do better than this one, which may be better than was asked; and by more each time
-        wanted = error if now.expected is None else min(error, SPARE * now.expected)
+        requested = error if now.expected is None else min(error, SPARE * now.expected)
         del now  # two maps are more than was planned for
         if len(made) == most or made[-1] in made[:-1]:
             break
-        error = wanted / min((1.1 + 0.2 * len(made)) * reached / tolerance, 20.0)
+        error = requested / min((1.1 + 0.2 * len(made)) * reached / tolerance, 20.0)
     if kept is not None:
         return kept
     raise TaskError(f"the method {method} reached {reached:.1e} here", f"use a larger {{tolerance}}{more}",

@@ -171,8 +171,8 @@ def cheapest_at_points(request: Request, costs: PointCosts, error: float,
         return (costs.fixed + costs.point * count + node * math.prod(transform(extents, spacing, order, periodic))
                 + costs.near * count * within + order**3 * (costs.spread * charges.count + costs.gather * count))
 
-    found = choices(error, split) if radius is None else _of_radius(radius, error, split)
-    best = min(((seconds(*choice), *choice) for choice in found), default=None)
+    result = choices(error, split) if radius is None else _of_radius(radius, error, split)
+    best = min(((seconds(*choice), *choice) for choice in result), default=None)
     return None if best is None else (*best[1:], best[0])
 
 

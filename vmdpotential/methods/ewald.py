@@ -143,9 +143,9 @@ class EwaldSum:
         """Return the potential (P,), e/A, and with `field` the field (P, 3), e/A^2, at points (P, 3)."""
         points = np.asarray(points, np.float64).reshape(-1, 3)
         tiling, basis = self.tiling, self.tiling.basis
-        found = self._smooth(points, positions, charges, field)
-        values = found[0]
-        slope = -(found[1:].T @ np.linalg.inv(basis).T) if field else None
+        result = self._smooth(points, positions, charges, field)
+        values = result[0]
+        slope = -(result[1:].T @ np.linalg.inv(basis).T) if field else None
         least, distances = np.full(len(points), np.inf), np.empty(len(points))
         for shift in np.indices(tiling.repeats).reshape(3, -1).T @ basis:
             for n, (sign, pairs) in enumerate(self._pairs):  # the first has the longest reach, and gives the distances

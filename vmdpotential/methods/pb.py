@@ -236,11 +236,11 @@ class ContinuumMethod(Method):
             if not 0 <= molar <= 10:
                 raise UsageError(name, f"the method {self.name} takes 0 to 10 M", value=f"{molar:g}")
         others = {name: value for name, value in values.items() if name not in ions}
-        found = {**super().parameters({**({"salt": 0.0} if ions else {}), **others}), **ions}
-        if not neutral(ions_of(found)):
+        result = {**super().parameters({**({"salt": 0.0} if ions else {}), **others}), **ions}
+        if not neutral(ions_of(result)):
             raise UsageError("set", "the ions of the solution have a net charge",
                              "give concentrations that balance, such as {set Mg2+=0.1,Cl-=0.2}")
-        return found
+        return result
 
     def unsuitable(self, request: Request) -> Refusal | None:
         """Return why no method of this kind can serve a request, None where one can."""
@@ -343,11 +343,11 @@ class PoissonBoltzmann(ContinuumMethod):
         told = Solution(values, np.array([radius]), "", WATER, 298.15, "kT/e", 1.0)
         lattice = Lattice(np.full(3, -8.0), np.full(3, 0.5), (33, 33, 33))
         request = Request(lattice, None, COULOMB.bind(), Charges.of(places, charges), solution=told)
-        found = PbPlan(request, told, engine.name, Estimate(0.0, 0)).run(places, charges)
+        result = PbPlan(request, told, engine.name, Estimate(0.0, 0)).run(places, charges)
         c = described(told, places, charges)
         ions = c.kappa / (1 + c.kappa * start) / c.outside
         exact = 0.5 * c.constant * ((1 / c.outside - 1 / c.inside) / radius - ions)
-        return abs(float(found.energies[0]) / exact - 1), 5e-3
+        return abs(float(result.energies[0]) / exact - 1), 5e-3
 
 
 def _lattice(request: Request) -> Lattice:

@@ -165,24 +165,24 @@ class TwoLattices:
         part, _ = self.far.shared(self.fine, self.ratio)
         near, outside = _places(self.far.within[part])
         rng = np.random.default_rng(2009)
-        found = []
+        results = []
         for chosen in (outside, near):
             nodes = np.argwhere(chosen)
             if len(nodes) > COMPARED:
                 nodes = nodes[np.sort(rng.choice(len(nodes), COMPARED, replace=False))]
             if not len(nodes):
-                found.append(0.0)
+                results.append(0.0)
                 continue
             _, field, _, error = self.at(self.far.lattice.points(nodes + [s.start for s in part]))
             size = float(np.sqrt(np.mean(field**2)))
-            found.append(error / size if size > 0 else 0.0)
-        return replace(errors, field=found[0], field_away=found[1])
+            results.append(error / size if size > 0 else 0.0)
+        return replace(errors, field=results[0], field_away=results[1])
 
     def energy_error(self) -> float:
         """Return the error of the sum of the energies of solvation, kT."""
-        found = _energy_error(0.5 * self.continuum.charges * (self.reaction - self.far.reaction(self._coarse)),
+        result = _energy_error(0.5 * self.continuum.charges * (self.reaction - self.far.reaction(self._coarse)),
                               self.ratio)
-        return SMOOTH * found if self.continuum.gaussian else found
+        return SMOOTH * result if self.continuum.gaussian else result
 
     @property
     def _part(self) -> tuple[slice, slice, slice]:
@@ -248,8 +248,8 @@ def around(fine: Lattice, continuum: Continuum) -> tuple[Lattice, int, int]:
         after = np.maximum(after, np.ceil((np.array(fine.shape) - 1) / ratio).astype(int) + 1)
         a, b, c = (int(n) for n in before + after + 1)
         if a * b * c <= max(FREE, fine.size) or ratio >= 16:
-            found, _, levels = enclosing(Lattice(fine.origin - before * spacing, spacing, (a, b, c)))
-            return found, levels, ratio
+            result, _, levels = enclosing(Lattice(fine.origin - before * spacing, spacing, (a, b, c)))
+            return result, levels, ratio
         ratio *= 2
 
 

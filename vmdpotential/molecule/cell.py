@@ -246,11 +246,11 @@ class Cell:
                 for k in shifts[2] if len(chosen_j) else ():
                     chosen = chosen_j[within(chosen_j, 2, k)]
                     moved = wrapped[chosen] + np.array([i, j, k], float) @ self.vectors
-                    found = np.ones(len(moved), bool)
+                    result = np.ones(len(moved), bool)
                     for axis in range(3):  # all(axis=1) of three columns takes several times as long
-                        found &= (moved[:, axis] >= low[axis]) & (moved[:, axis] <= high[axis])
-                    images.append(moved[found])
-                    index.append(chosen[found])
+                        result &= (moved[:, axis] >= low[axis]) & (moved[:, axis] <= high[axis])
+                    images.append(moved[result])
+                    index.append(chosen[result])
         if not images:
             return np.zeros((0, 3)), np.zeros(0, np.int64)
         return np.concatenate(images), np.concatenate(index)

@@ -251,13 +251,13 @@ def _force_fields(structure: Structure, warn: bool) -> tuple[str, ...]:
     """Return the force field that the whole structure tells, then those that fit it as well; warn of a guess."""
     whole = structure.whole or structure
     kinds = _residue_kinds(whole)
-    found = {name: _match_all(whole, kinds, name) for name in FORCE_FIELDS}
-    charges = {name: [getattr(match, "charges", None) for match in found[name]] for name in FORCE_FIELDS}
+    result = {name: _match_all(whole, kinds, name) for name in FORCE_FIELDS}
+    charges = {name: [getattr(match, "charges", None) for match in result[name]] for name in FORCE_FIELDS}
     names = {name: set(library(name).residues) for name in FORCE_FIELDS}
     matched, marks = {}, {}
     for name in FORCE_FIELDS:
         own = names[name].difference(WATERS, *(others for other, others in names.items() if other != name))
-        fitting = [(kind, m) for kind, m in zip(kinds.kinds, found[name], strict=True) if isinstance(m, Match)]
+        fitting = [(kind, m) for kind, m in zip(kinds.kinds, result[name], strict=True) if isinstance(m, Match)]
         matched[name] = sum(kind.atoms for kind, _ in fitting)
         marks[name] = (
             sum(kind.atoms for kind, _ in fitting if kind.residue_name in own),

@@ -65,8 +65,8 @@ def guess_all(atom_names: Names, residue_names: Names) -> Names:
     atoms, atom = unique_names(atom_names)
     residues, residue = unique_names(residue_names)
     pairs, inverse = np.unique(atom * max(1, len(residues)) + residue, return_inverse=True)
-    found = [guess(str(atoms[pair // len(residues)]), str(residues[pair % len(residues)])) for pair in pairs]
-    return np.array(found, dtype=np.str_)[inverse] if len(found) else np.zeros(0, "<U1")
+    results = [guess(str(atoms[pair // len(residues)]), str(residues[pair % len(residues)])) for pair in pairs]
+    return np.array(results, dtype=np.str_)[inverse] if len(results) else np.zeros(0, "<U1")
 
 
 def complete(elements: Names, atom_names: Names, residue_names: Names) -> Names:
@@ -93,9 +93,9 @@ def fill(structure: Structure) -> Structure:
     guessed = guess_all(structure.atom_names[missing], structure.residue_names[missing])
     if not (guessed != "").any():
         return structure
-    found = structure.elements.astype("<U2")
-    found[missing] = guessed
-    return replace(structure, elements=found)
+    result = structure.elements.astype("<U2")
+    result[missing] = guessed
+    return replace(structure, elements=result)
 
 
 def radii(elements: Names) -> Floats:

@@ -74,7 +74,7 @@ class Given:
 
     def __post_init__(self) -> None:
         self._forms: dict[str, dict[frozenset[str], int]] = {}
-        names = {one.residue.upper() for one in self.residues}
+        names = {item.residue.upper() for item in self.residues}
         for n, one in enumerate(self.residues):
             forms = self._forms.setdefault(one.residue.upper(), {})
             if one.short and one.short.upper() not in names:
@@ -97,17 +97,17 @@ class Given:
         if forms is None:
             return None
         names = [name.upper() for name in atom_names]
-        found = forms.get(frozenset(names))
-        if found is None or len(set(names)) < len(names):
+        result = forms.get(frozenset(names))
+        if result is None or len(set(names)) < len(names):
             nearest = min(forms, key=lambda atoms: len(atoms.symmetric_difference(names)))
             twice = {name for name, times in Counter(names).items() if times > 1}
             one = self.residues[forms[nearest]]
             lacking = tuple(name for name in one.charges if name.upper() not in names)
             extra = tuple(name for name in atom_names if name.upper() not in nearest or name.upper() in twice)
             return Miss(extra, lacking, given=one.source)
-        self.used[found] += count
-        charges = {name.upper(): charge for name, charge in self.residues[found].charges.items()}
-        return Match(residue_name, tuple(charges[name] for name in names), given=self.residues[found].source)
+        self.used[result] += count
+        charges = {name.upper(): charge for name, charge in self.residues[result].charges.items()}
+        return Match(residue_name, tuple(charges[name] for name in names), given=self.residues[result].source)
 
     def told(self) -> list[str]:
         """Return of each residue that was found where its charges are from, how many there are, and the net charge."""
@@ -116,8 +116,8 @@ class Given:
 
     def unused(self) -> list[str]:
         """Return the names of residues that the structure does not have."""
-        found = {self.residues[n].residue for n in self.used}
-        return [name for name in dict.fromkeys(one.residue for one in self.residues) if name not in found]
+        result = {self.residues[n].residue for n in self.used}
+        return [name for name in dict.fromkeys(item.residue for item in self.residues) if name not in result]
 
 
 def _times(count: int) -> str:

@@ -88,12 +88,12 @@ def evaluate(structure: Structure, text: str, words: Mapping[str, Callable[[Stru
                 tokens[place] = f"group {token}"
                 asked.append(token)
         try:
-            found = universe.select_atoms(" ".join(tokens), **groups).indices
+            result = universe.select_atoms(" ".join(tokens), **groups).indices
         except Exception as error:  # it raises SelectionError, NoDataError, and whatever numpy does
             raise ValueError(f"is no selection ({_reason(error, text)})") from None
         _tell(structure, universe, dict.fromkeys(asked), groups)
     mask = np.zeros(len(structure), bool)
-    mask[found] = True
+    mask[result] = True
     return mask
 
 

@@ -193,5 +193,5 @@ def _upper(matrix: object) -> Integers:
     """Return where a sparse matrix has entries above its diagonal, (E, 2)."""
     from scipy.sparse import triu
 
-    found = triu(matrix, k=1, format="coo")
-    return np.stack([found.row, found.col], axis=1).astype(np.int64)
+    result = triu(matrix, k=1, format="coo")
+    return np.stack([result.row, result.col], axis=1).astype(np.int64)

@@ -32,7 +32,7 @@ CHOICES = ("auto", OWN_OR_MBONDI2, *SETS)
 #: Distance, A, from an atom within which charges without an element are its own: lone pairs and virtual sites.
 _VIRTUAL = 1.0
 
-_SETS = f"name a set, {' or '.join(f'{{radii {one}}}' for one in SETS)}"
+_SETS = f"name a set, {' or '.join(f'{{radii {item}}}' for item in SETS)}"
 
 #: A; elements that are not here have no radius in Bondi's table.
 BONDI = {
@@ -166,8 +166,8 @@ def _parse(structure: Structure, elements: NDArray[np.str_]) -> Floats:
 
     names, inverse = unique_names(structure.residue_names)
     families = [family(str(word).upper()) for word in names]
-    amino = np.array([one in (*AMINO_ACIDS, *_CAPS) or one in WATERS for one in families])[inverse]
-    nucleic = np.array([one in NUCLEOTIDES for one in families])[inverse]
+    amino = np.array([item in (*AMINO_ACIDS, *_CAPS) or item in WATERS for item in families])[inverse]
+    nucleic = np.array([entry in NUCLEOTIDES for entry in families])[inverse]
     radii = np.full(len(elements), np.nan)
     radii[amino] = _by_element(elements[amino], PARSE)
     radii[nucleic] = _by_element(elements[nucleic], PARSE_NUCLEIC)

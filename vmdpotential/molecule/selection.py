@@ -191,9 +191,9 @@ def select(structure: Structure, selection: Selection, parameter: str = "atoms")
     if isinstance(text, Picked):
         origins = structure.origins if isinstance(selection, str) else None
         if origins is not None:  # rows of the structure as it was before it was completed
-            found = np.isin(origins, text.rows)
-            if found.any():
-                return np.asarray(found, bool)
+            result = np.isin(origins, text.rows)
+            if result.any():
+                return np.asarray(result, bool)
         return _by_rows(structure, text, parameter)
     text = text.strip()
     try:
@@ -323,8 +323,8 @@ def _matching_chains(selection: Any, names: list[str]) -> Mask:
     model = gemmi.Model(1)
     for name in names:
         model.add_chain(gemmi.Chain(name), unique_name=False)
-    found = {chain.name for chain in selection.chains(model)}
-    return np.array([name in found for name in names], bool)
+    result = {chain.name for chain in selection.chains(model)}
+    return np.array([name in result for name in names], bool)
 
 
 def _matching_residues(selection: Any, structure: Structure, starts: NDArray[np.int64], names_only: bool) -> Mask:
@@ -347,9 +347,9 @@ def _matching_residues(selection: Any, structure: Structure, starts: NDArray[np.
         chain.add_residue(residue)
     for place, added in enumerate(chain):
         added.subchain = str(place)  # labels that survive the search
-    found = np.zeros(len(where), bool)
-    found[[int(match.subchain) for match in selection.residues(chain)]] = True
-    return found[inverse]
+    result = np.zeros(len(where), bool)
+    result[[int(match.subchain) for match in selection.residues(chain)]] = True
+    return result[inverse]
 
 
 def _matching_atoms(selection: Any, structure: Structure, atoms: NDArray[np.int64]) -> Mask:
@@ -366,9 +366,9 @@ def _matching_atoms(selection: Any, structure: Structure, atoms: NDArray[np.int6
         atom.element = gemmi.Element(str(elements[element_of[first]]) or _element_of(atom.name))
         atom.serial = place
         residue.add_atom(atom)
-    found = np.zeros(len(where), bool)
-    found[[atom.serial for atom in selection.atoms(residue)]] = True
-    return found[inverse]
+    result = np.zeros(len(where), bool)
+    result[[atom.serial for atom in selection.atoms(residue)]] = True
+    return result[inverse]
 
 
 def _element_of(atom_name: str) -> str:

@@ -120,11 +120,11 @@ class Library:
         the columns of a PDB file have no more.
         """
         name = residue_name.upper()
-        found = self._families.get(family(name), [])
-        if not found and len(name) == 3 and name not in WATERS:
-            found = [long for long in self.residues if len(long) > 3 and long.startswith(name)]
+        result = self._families.get(family(name), [])
+        if not result and len(name) == 3 and name not in WATERS:
+            result = [long for long in self.residues if len(long) > 3 and long.startswith(name)]
         # a variant called by its own name comes first
-        return sorted(found, key=lambda template: template != name)
+        return sorted(result, key=lambda template: template != name)
 
     def templates(self, name: str) -> Iterator[Template]:
         """Yield a residue's template, then those with patches on it, ends before protonation."""

@@ -56,12 +56,12 @@ class Molecules:
         count = len(structure)
         bonds = _links(structure)
         graph = csr_matrix((np.ones(len(bonds), np.int8), (bonds[:, 0], bonds[:, 1])), shape=(count, count))
-        found, molecule = connected_components(graph, directed=False)
+        result, molecule = connected_components(graph, directed=False)
         by = "bonds" if structure.topology is not None and len(structure.topology.bonds) else "residues"
         if among is not None:
-            wanted = np.zeros(found, bool)
-            wanted[molecule[np.asarray(among)]] = True
-            rows = np.flatnonzero(wanted[molecule])
+            requested = np.zeros(result, bool)
+            requested[molecule[np.asarray(among)]] = True
+            rows = np.flatnonzero(requested[molecule])
         else:
             rows = np.arange(count)
         if not len(rows):

@@ -111,7 +111,7 @@ def _products(a: Floats, b: Floats, alpha: Floats, beta: Floats, momenta: tuple[
     x, y, z = (_expansion(a[:, d], b[:, d], alpha, beta, momenta) for d in range(3))
     powers = [[power for momentum in range(most + 1) for power in monomials(momentum)] for most in momenta]
     order = {tuv: n for n, tuv in enumerate(hermite(sum(momenta)))}
-    found = np.zeros((len(alpha), len(order)))
+    result = np.zeros((len(alpha), len(order)))
     for m, (i, j, k) in enumerate(powers[0]):
         for n, (q, r, s) in enumerate(powers[1]):
             weight = matrix[:, m, n]
@@ -120,22 +120,22 @@ def _products(a: Floats, b: Floats, alpha: Floats, beta: Floats, momenta: tuple[
                 for u in range(j + r + 1):
                     along_xy = along_x * y[j, r, u]
                     for v in range(k + s + 1):
-                        found[:, order[t, u, v]] += along_xy * z[k, s, v]
-    return found
+                        result[:, order[t, u, v]] += along_xy * z[k, s, v]
+    return result
 
 
 def _expansion(a: Floats, b: Floats, alpha: Floats, beta: Floats, momenta: tuple[int, int]) -> Floats:
     """Return E[i, j, t] (.., n), by which x_a^i x_b^j times both exponentials is a sum of Hermite Gaussians."""
     p = alpha + beta
     first, second = momenta
-    found = np.zeros((first + 1, second + 1, first + second + 2, len(a)))
-    found[0, 0, 0] = np.exp(-alpha * beta / p * (a - b) ** 2)
+    result = np.zeros((first + 1, second + 1, first + second + 2, len(a)))
+    result[0, 0, 0] = np.exp(-alpha * beta / p * (a - b) ** 2)
     for i in range(first + 1):
         for j in range(second + 1):
             if i == j == 0:
                 continue
-            before, apart = (found[i - 1, j], -a) if i else (found[i, j - 1], -b)
+            before, apart = (result[i - 1, j], -a) if i else (result[i, j - 1], -b)
             for t in range(i + j + 1):
-                found[i, j, t] = apart * before[t] + (t + 1) * before[t + 1] + (
+                result[i, j, t] = apart * before[t] + (t + 1) * before[t + 1] + (
                     before[t - 1] / (2 * p) if t else 0.0)
-    return found
+    return result

@@ -83,7 +83,7 @@ def _converted(name: str, found: Any) -> Wavefunction:
     if basis.primitive_normalization != "L2":
         raise InputError(f"{name}: its basis functions are not normalised as those of orbitals are")
     centres = _finite(name, "positions", found.atcoords, _LARGEST_PLACE)
-    shells = tuple(shell for one in basis.shells for shell in _shells(name, one, basis.conventions, centres))
+    shells = tuple(shell for item in basis.shells for shell in _shells(name, item, basis.conventions, centres))
     functions = sum(len(shell.functions) for shell in shells)
     coefficients = _finite(name, "orbital coefficients", orbitals.coeffs, 1e6)
     if coefficients.shape[0] != functions or not functions:
@@ -116,15 +116,15 @@ def _shells(name: str, shell: Any, conventions: Any, centres: NDArray[np.float64
     if not 0 <= shell.icenter < len(centres):
         raise InputError(f"{name}: a shell of atom {shell.icenter + 1}, of {len(centres)}")
     coefficients = _finite(name, "contraction coefficients", shell.coeffs, 1e9)
-    found = []
+    results = []
     for momentum, kind, column in zip(shell.angmoms.tolist(), shell.kinds, coefficients.T, strict=True):
         if not 0 <= momentum <= LARGEST_MOMENTUM:
             raise InputError(f"{name}: has a shell of angular momentum {momentum}; s to h shells (0 to "
                              f"{LARGEST_MOMENTUM}) can be computed")
         functions = tuple(conventions[momentum, str(kind)])
         in_monomials(momentum, functions)
-        found.append(Shell(centres[shell.icenter], momentum, exponents, column, functions))
-    return found
+        results.append(Shell(centres[shell.icenter], momentum, exponents, column, functions))
+    return results
 
 
 def _finite(name: str, what: str, values: ArrayLike, largest: float) -> NDArray[np.float64]:

@@ -51,8 +51,8 @@ class Shell:
     def radial(self) -> Floats:
         """Return the coefficients (P,) of the exponentials, without what depends on the polynomial."""
         norm = (2 * self.exponents / np.pi) ** 0.75 * (4 * self.exponents) ** (self.momentum / 2)
-        found: Floats = self.coefficients * norm
-        return found
+        result: Floats = self.coefficients * norm
+        return result
 
     @cached_property
     def reach(self) -> float:
@@ -88,14 +88,14 @@ def in_monomials(momentum: int, functions: tuple[str, ...]) -> Floats:
         For a name that is no function of this angular momentum.
     """
     order = {powers: n for n, powers in enumerate(monomials(momentum))}
-    found = np.zeros((len(functions), len(order)))
-    for row, name in zip(found, functions, strict=True):
+    result = np.zeros((len(functions), len(order)))
+    for row, name in zip(result, functions, strict=True):
         sign = -1.0 if name.startswith("-") else 1.0
         polynomial = _polynomial(momentum, name.removeprefix("-"))
         norm = math.sqrt(sum(p * q * _moment(m, n) for m, p in polynomial.items() for n, q in polynomial.items()))
         for powers, value in polynomial.items():
             row[order[powers]] = sign * value / norm
-    return found
+    return result
 
 
 def _moment(first: tuple[int, int, int], second: tuple[int, int, int]) -> float:
@@ -118,7 +118,7 @@ def _polynomial(momentum: int, name: str) -> Polynomial:
 
 def _solid_harmonic(momentum: int, m: int, sine: bool) -> Polynomial:
     """Return the real or imaginary part of (x + iy)^m times a polynomial of z and r^2, without a factor."""
-    found: Polynomial = {}
+    result: Polynomial = {}
     for k in range((momentum - m) // 2 + 1):
         legendre = ((-1) ** k * math.comb(momentum, k) * math.comb(2 * momentum - 2 * k, momentum)
                     * math.perm(momentum - 2 * k, m))
@@ -128,5 +128,5 @@ def _solid_harmonic(momentum: int, m: int, sine: bool) -> Polynomial:
                 for t in range(int(sine), m + 1, 2):  # (x + iy)^m
                     powers = (2 * i + m - t, 2 * j + t, 2 * (k - i - j) + momentum - 2 * k - m)
                     wave = (-1) ** (t // 2) * math.comb(m, t)
-                    found[powers] = found.get(powers, 0.0) + legendre * square * wave
-    return found
+                    result[powers] = result.get(powers, 0.0) + legendre * square * wave
+    return result

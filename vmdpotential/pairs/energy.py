@@ -146,8 +146,8 @@ def interaction_energy(structure: StructureLike, nonbonded: Nonbonded, a: Select
 def by_residue(structure: Structure, atoms: Integers, values: Floats) -> tuple[Integers, Floats]:
     """Return the residues (rows of `residue_starts`) that atoms are in, and the sums of values (n, ...) over them."""
     residues = structure.residue_of[atoms]
-    found, first = np.unique(residues, return_index=True)
-    return found, np.add.reduceat(values, first, axis=0)
+    result, first = np.unique(residues, return_index=True)
+    return result, np.add.reduceat(values, first, axis=0)
 
 
 class Between:

@@ -169,10 +169,10 @@ def same_residue(residue_index: Integers, chosen: NDArray[np.bool_]) -> Integers
     """Return all pairs (E, 2) of chosen atoms (N,) that are in one residue, i < j."""
     atoms = np.flatnonzero(chosen)
     residues = residue_index[atoms]
-    found = []
+    results = []
     for step in range(1, len(atoms)):  # as many steps as the largest residue has atoms
         same = residues[step:] == residues[:-step]
         if not same.any():
             break
-        found.append(np.stack([atoms[:-step][same], atoms[step:][same]], axis=1))
-    return np.concatenate(found) if found else np.zeros((0, 2), np.int64)
+        results.append(np.stack([atoms[:-step][same], atoms[step:][same]], axis=1))
+    return np.concatenate(results) if results else np.zeros((0, 2), np.int64)

@@ -74,8 +74,8 @@ def _alone(residue: str, element: str) -> float:
     ion = IONS.get(residue.upper())
     if ion is not None:
         return float(ion.charge)
-    found = component(residue)
-    charge = 0 if found is None or len(found.atoms) != 1 else int(found.charges[0])
+    result = component(residue)
+    charge = 0 if result is None or len(result.atoms) != 1 else int(result.charges[0])
     return float(charge or _OXIDATION.get(element, np.nan))
 
 

@@ -51,13 +51,13 @@ class Assembly:
 def on_atoms(structure: Structure, draft: Draft, hydrogen: NDArray[np.bool_]) -> dict[int, list[int]]:
     """Return the rows of the hydrogens that a structure has, by the row of the draft's atom that they are on."""
     rows = np.flatnonzero(hydrogen)
-    found: dict[int, list[int]] = {}
+    result: dict[int, list[int]] = {}
     if len(rows):
         distance, nearest = cKDTree(draft.positions).query(structure.positions[rows], distance_upper_bound=_BOND)
         on = np.isfinite(distance)
         for row, atom in zip(rows[on].tolist(), nearest[on].tolist(), strict=True):
-            found.setdefault(atom, []).append(row)
-    return found
+            result.setdefault(atom, []).append(row)
+    return result
 
 
 def counts(draft: Draft, own: dict[int, list[int]]) -> dict[int, dict[str, int]]:

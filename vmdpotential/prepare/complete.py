@@ -50,26 +50,26 @@ def complete(draft: Draft, chains: list[str]) -> tuple[Draft, Completion]:
     new: dict[int, list[tuple[str, str, Floats]]] = {}
     kinds: dict[tuple[str, tuple[str, ...], frozenset[str]], list[int]] = {}
     for n, residue in enumerate(draft.residues):
-        found = residue.component
-        if found is None:
+        result = residue.component
+        if result is None:
             continue
         names = tuple(draft.names[starts[n] : starts[n + 1]].tolist())
-        key = found.name, names, frozenset(linked[n])
+        key = result.name, names, frozenset(linked[n])
         if key not in kinds:
-            kinds[key] = _missing(found, names, linked[n])
+            kinds[key] = _missing(result, names, linked[n])
         if not kinds[key]:
             continue
         positions = {name: draft.positions[starts[n] + k] for k, name in enumerate(names)}
         begun = {}
-        if found.is_amino_acid and "N" in linked[n] and "N" in positions and n and "C" not in positions:
+        if result.is_amino_acid and "N" in linked[n] and "N" in positions and n and "C" not in positions:
             begun = _backbone(dict(zip(draft.names[starts[n - 1] : starts[n]].tolist(),
                                        draft.positions[starts[n - 1] : starts[n]], strict=True)), positions, tree)
-        placed = _place(found, positions | begun, [k for k in kinds[key] if found.atoms[k] not in begun], tree)
+        placed = _place(result, positions | begun, [k for k in kinds[key] if result.atoms[k] not in begun], tree)
         if placed is None:
             done.failed[n] = len(kinds[key])
             continue
         new[n] = [(name, "C", place) for name, place in begun.items()]
-        new[n] += [(found.atoms[k], found.elements[k], place) for k, place in placed.items()]
+        new[n] += [(result.atoms[k], result.elements[k], place) for k, place in placed.items()]
     caps = _caps(draft, chains, linked, new, tree, done)
     return _merged(draft, new, caps), done
 
@@ -291,7 +291,7 @@ def _merged(draft: Draft, new: dict[int, list[tuple[str, str, Floats]]],
 def _cap_links(draft: Draft) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
     """Return the bonds between caps and their residues."""
     starts = draft.starts
-    found = []
+    results = []
     for n, residue in enumerate(draft.residues):
         if residue.name not in ("ACE", "NME") or draft.origin[starts[n]] >= 0:
             continue
@@ -299,5 +299,5 @@ def _cap_links(draft: Draft) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
         for a in range(starts[n], starts[n + 1]):
             for b in range(starts[other], starts[other + 1]):
                 if draft.names[a] == mine and draft.names[b] == its:
-                    found.append((a, b))
-    return np.array(found, np.int64).reshape(-1, 2)
+                    results.append((a, b))
+    return np.array(results, np.int64).reshape(-1, 2)

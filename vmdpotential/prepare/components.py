@@ -121,11 +121,11 @@ class Component:
     @cached_property
     def neighbours(self) -> list[list[int]]:
         """The rows bonded to each atom."""
-        found: list[list[int]] = [[] for _ in self.atoms]
+        results: list[list[int]] = [[] for _ in self.atoms]
         for a, b, _ in self.bonds.tolist():
-            found[a].append(b)
-            found[b].append(a)
-        return found
+            results[a].append(b)
+            results[b].append(a)
+        return results
 
     @cached_property
     def is_amino_acid(self) -> bool:
@@ -158,10 +158,10 @@ def component(name: str) -> Component | None:
     kept = disk.read(entry, "components")
     if kept is not None:
         return Component.from_json(kept.decode("ascii"))
-    found = from_dictionary(name)
-    if found is not None:
-        disk.write(entry, found.to_json().encode("ascii"), "components")
-    return found
+    result = from_dictionary(name)
+    if result is not None:
+        disk.write(entry, result.to_json().encode("ascii"), "components")
+    return result
 
 
 @cache
@@ -200,17 +200,17 @@ def from_dictionary(name: str) -> Component | None:
         name, tuple(names[n] for n in heavy), tuple(symbols[n] for n in heavy),
         np.array([charges[n] for n in heavy], np.int64), _positions(ccd, name)[heavy],
         np.array(bonds, np.int64).reshape(-1, 3), np.array([leaving[n] for n in heavy], bool),
-        {atom: tuple(found) for atom, found in hydrogens.items()}, others)
+        {atom: tuple(result) for atom, result in hydrogens.items()}, others)
 
 
 def _positions(ccd: Any, name: str) -> Floats:
     """Return the ideal coordinates (n, 3) of a component, or those of its model where they are not complete."""
     for keys in ([f"pdbx_model_Cartn_{x}_ideal" for x in "xyz"], [f"model_Cartn_{x}" for x in "xyz"]):
         columns = [ccd.get_from_ccd("chem_comp_atom", name, key) for key in keys]
-        found = np.stack([np.asarray(one.as_array(np.float64, masked_value=np.nan)) for one in columns], axis=1)
-        if np.isfinite(found).all():
+        result = np.stack([np.asarray(column.as_array(np.float64, masked_value=np.nan)) for column in columns], axis=1)
+        if np.isfinite(result).all():
             break
-    return found.astype(np.float64)
+    return result.astype(np.float64)
 
 
 def meant(residue_name: str, atom_names: Collection[str]) -> Component | None:
@@ -230,9 +230,9 @@ def meant(residue_name: str, atom_names: Collection[str]) -> Component | None:
         base, ribose = _BASES[parent], "O2'" in atom_names or "O2*" in atom_names
         names = [base if ribose and base != "T" else f"D{base}", upper]
     for name in dict.fromkeys(names):
-        found = component(name)
-        if found is not None and renamed(found, tuple(atom_names)) is not None:
-            return found
+        result = component(name)
+        if result is not None and renamed(result, tuple(atom_names)) is not None:
+            return result
     return None
 
 

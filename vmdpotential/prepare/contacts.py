@@ -33,8 +33,8 @@ class Contacts:
         """Return the rows of metals, nitrogens and oxygens of other residues near an atom."""
         if self.tree is None:
             return np.zeros(0, np.int64)
-        found = self.rows[self.tree.query_ball_point(self.draft.positions[atom], distance)]
-        return np.asarray(found[self.draft.residue[found] != self.draft.residue[atom]], np.int64)
+        result = self.rows[self.tree.query_ball_point(self.draft.positions[atom], distance)]
+        return np.asarray(result[self.draft.residue[result] != self.draft.residue[atom]], np.int64)
 
     def metal(self, atom: int) -> bool:
         """Return whether a metal holds an atom."""

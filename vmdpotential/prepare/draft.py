@@ -88,10 +88,10 @@ class Draft:
 
     def linked(self) -> list[set[str]]:
         """Return for each residue the names of its atoms that are bonded to other residues."""
-        found: list[set[str]] = [set() for _ in self.residues]
+        results: list[set[str]] = [set() for _ in self.residues]
         for atom in self.links.reshape(-1).tolist():
-            found[self.residue[atom]].add(str(self.names[atom]))
-        return found
+            results[self.residue[atom]].add(str(self.names[atom]))
+        return results
 
 
 def draft_of(structure: Structure, heavy: NDArray[np.bool_], stated: Mapping[str, Component] = MappingProxyType({})
@@ -113,8 +113,8 @@ def draft_of(structure: Structure, heavy: NDArray[np.bool_], stated: Mapping[str
         if (name, atoms) not in known:
             known[name, atoms] = _known(name, atoms, structure.elements[part].tolist(), structure.positions[part],
                                         stated.get(name.upper()))
-        found, names[start:stop], note = known[name, atoms]
-        residues.append(Residue(name, found, int(part[0]), note=note))
+        result, names[start:stop], note = known[name, atoms]
+        residues.append(Residue(name, result, int(part[0]), note=note))
     draft = Draft(names, structure.elements[rows], structure.positions[rows], order.astype(np.int64), rows, residues)
     draft.links = find_links(draft)
     return draft
@@ -129,13 +129,13 @@ def _known(name: str, atoms: tuple[str, ...], elements: list[str],
         names = renamed(stated, atoms) or matched(stated, elements, positions)
         if names is not None:
             return stated, names, ""
-    found, note = meant(name, atoms), ""
-    names = renamed(found, atoms) if found is not None else None
-    if found is None and (found := component(name.upper())) is not None:
-        names, note = matched(found, elements, positions), RENAMED
-    if found is None or names is None or (len(found.atoms) == 1 and found.elements[0] in METALS):
+    result, note = meant(name, atoms), ""
+    names = renamed(result, atoms) if result is not None else None
+    if result is None and (result := component(name.upper())) is not None:
+        names, note = matched(result, elements, positions), RENAMED
+    if result is None or names is None or (len(result.atoms) == 1 and result.elements[0] in METALS):
         return None, atoms, ""
-    return found, names, note
+    return result, names, note
 
 
 def find_links(draft: Draft) -> Integers:
@@ -157,7 +157,7 @@ def find_links(draft: Draft) -> Integers:
     taken: set[tuple[int, int]] = set()
     lengths = np.linalg.norm(draft.positions[pairs[:, 0]] - draft.positions[pairs[:, 1]], axis=1)
     standard = [r.component is not None and r.component.name in AMINO_ACIDS | NUCLEOTIDES for r in draft.residues]
-    found = []
+    results = []
     for k in np.argsort(lengths, kind="stable").tolist():
         a, b = sorted(pairs[k].tolist())
         one, two = str(draft.names[a]), str(draft.names[b])
@@ -173,14 +173,14 @@ def find_links(draft: Draft) -> Integers:
         if any(key in taken for key in single):
             continue
         taken.update(single)
-        found.append((a, b))
-    return np.array(sorted(found), np.int64).reshape(-1, 2)
+        results.append((a, b))
+    return np.array(sorted(results), np.int64).reshape(-1, 2)
 
 
 def all_bonds(draft: Draft) -> Integers:
     """Return the bonds (B, 3) of the heavy atoms, within residues by the dictionary, and between them; with orders."""
     starts = draft.starts
-    found: list[Integers] = []
+    results: list[Integers] = []
     kinds: dict[tuple[str, tuple[str, ...]], Integers] = {}
     for residue, start, stop in zip(draft.residues, starts[:-1].tolist(), starts[1:].tolist(), strict=True):
         chem = residue.component
@@ -193,6 +193,6 @@ def all_bonds(draft: Draft) -> Integers:
                 (place[chem.atoms[a]], place[chem.atoms[b]], order)
                 for a, b, order in chem.bonds.tolist()
                 if chem.atoms[a] in place and chem.atoms[b] in place], np.int64).reshape(-1, 3)
-        found.append(kinds[key] + np.array([start, start, 0]))
+        results.append(kinds[key] + np.array([start, start, 0]))
     links = np.concatenate([draft.links, np.full((len(draft.links), 1), SINGLE)], axis=1)
-    return np.concatenate([*found, links]).astype(np.int64)
+    return np.concatenate([*results, links]).astype(np.int64)

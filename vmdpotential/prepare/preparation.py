@@ -107,10 +107,10 @@ def prepare_structure(
     if not heavy.any():
         raise InputError(f"{structure.where}: contains no atoms but hydrogens")
     _check_places(structure, heavy)
-    stated = {name.upper(): Component.from_molecule(one.residue, one.molecule)
-              for one in charges if one.molecule is not None for name in (one.short, one.residue) if name}
+    stated = {name.upper(): Component.from_molecule(charge.residue, charge.molecule)
+              for charge in charges if charge.molecule is not None for name in (charge.short, charge.residue) if name}
     draft = draft_of(structure, heavy, stated)
-    _check_known(structure, draft, {one.residue.upper() for one in charges}, force_field)
+    _check_known(structure, draft, {item.residue.upper() for item in charges}, force_field)
     chains = [f"{structure.chain_ids[r.source]}/{structure.segment_ids[r.source]}" for r in draft.residues]
     before = draft
     draft, done = complete(draft, chains)
@@ -126,8 +126,8 @@ def prepare_structure(
         from vmdpotential.prepare.propka import computed
 
         values = computed(structure, draft)
-    found = states.assign(draft, all_bonds(draft), ph, values, counts(draft, own))
-    made = assemble(structure, draft, found, own)
+    result = states.assign(draft, all_bonds(draft), ph, values, counts(draft, own))
+    made = assemble(structure, draft, result, own)
     approximated = np.zeros(len(made.structure), bool)
 
     def otherwise(atoms: NDArray[np.bool_], others: Floats) -> Floats:
@@ -140,8 +140,8 @@ def prepare_structure(
     values_of_radii, source = prepared_radii(whole, radii)
     whole = replace(whole, radii=values_of_radii, charge_source="templates and Gasteiger's method" if report.approximate
                     else f"{report.source} templates")
-    rows = _rows(whole, draft, made, found, approximated,
-                 {one.residue.upper(): one.source for one in given} | {"": report.source})
+    rows = _rows(whole, draft, made, result, approximated,
+                 {entry.residue.upper(): entry.source for entry in given} | {"": report.source})
     attached = sum(map(len, own.values()))
     left = {"hydrogens that are on no atom": int((hydrogen & ~dropped).sum()) - attached,
             "hydrogens in other numbers than the states have": attached - int(made.kept.sum()),
@@ -158,11 +158,11 @@ def _named(structure: Structure, names: Collection[str]) -> dict[str, Integers]:
         return {}
     numbered = np.char.add(np.char.add(structure.residue_names, structure.residue_ids.astype(np.str_)),
                            structure.insertion_codes)
-    found = {name: np.flatnonzero((structure.residue_names == name) | (numbered == name)) for name in names}
-    none = [name for name, rows in found.items() if not len(rows)]
+    result = {name: np.flatnonzero((structure.residue_names == name) | (numbered == name)) for name in names}
+    none = [name for name, rows in result.items() if not len(rows)]
     if none:
         raise UsageError("leave_out", "there are no residues of this name", value=", ".join(none))
-    return found
+    return result
 
 
 def _check_places(structure: Structure, heavy: NDArray[np.bool_]) -> None:
@@ -227,9 +227,9 @@ def _check_known(structure: Structure, draft: Draft, given: set[str], force_fiel
 def _as_named(charges: Sequence[ResidueCharges], draft: Draft, made: Assembly) -> list[ResidueCharges]:
     """Return charges of files with bonds under the names that the structure has for their atoms."""
     result = []
-    for one in charges:
+    for charge in charges:
         n = next((n for n, residue in enumerate(draft.residues) if residue.component is not None
-                  and residue.component.stated and residue.component.name == one.residue), None)
+                  and residue.component.stated and residue.component.name == charge.residue), None)
         if n is not None:
             part = np.flatnonzero(draft.residue == n)
             theirs = dict(zip(made.place[part].tolist(), draft.names[part].tolist(), strict=True))
@@ -237,10 +237,10 @@ def _as_named(charges: Sequence[ResidueCharges], draft: Draft, made: Assembly) -
             ours = made.structure.atom_names[rows].tolist()
             # hydrogens have the names of the file as they are
             names = [theirs.get(row, name) for row, name in zip(rows, ours, strict=True)]
-            if set(names) == one.charges.keys():
-                one = replace(one, residue=draft.residues[n].name, charges={
-                    name: one.charges[other] for name, other in zip(ours, names, strict=True)})
-        result.append(one)
+            if set(names) == charge.charges.keys():
+                charge = replace(charge, residue=draft.residues[n].name, charges={
+                    name: charge.charges[other] for name, other in zip(ours, names, strict=True)})
+        result.append(charge)
     return result
 
 

@@ -41,13 +41,13 @@ def computed(structure: Structure, draft: Draft) -> dict[tuple[int, str], float]
                         "use {pka model}") from None
     finally:
         logger.setLevel(level)
-    found = {}
+    result = {}
     for group in groups:
         row = rows.get((group.atom.chain_id, group.atom.res_num))
         name = group.residue_type.strip()
         if row is not None and group.pka_value is not None and (name in AMINO_ACIDS or name in ("N+", "C-")):
-            found[row, name] = float(group.pka_value)
-    return found
+            result[row, name] = float(group.pka_value)
+    return result
 
 
 def _records(structure: Structure, draft: Draft) -> tuple[str, dict[tuple[str, int], int]]:

@@ -70,18 +70,18 @@ def assign(draft: Draft, bonds: Integers, ph: float, pka: Mapping[tuple[int, str
     starts, linked = draft.starts, draft.linked()
     contacts = Contacts(draft)
     for n, residue in enumerate(draft.residues):
-        found = residue.component
-        if found is None:
+        result = residue.component
+        if result is None:
             continue
         place = {str(draft.names[k]): k for k in range(starts[n], starts[n + 1])}
-        if found.name not in AMINO_ACIDS:
+        if result.name not in AMINO_ACIDS:
             continue
         names = []
-        if found.name in _SITES:
-            value = states.pka[n, found.name] = pka.get((n, found.name), MODEL_PKA[found.name])
-            names.append(_side_chain(found.name, n, place, ph, value, states, contacts, linked[n], present.get(n, {}),
+        if result.name in _SITES:
+            value = states.pka[n, result.name] = pka.get((n, result.name), MODEL_PKA[result.name])
+            names.append(_side_chain(result.name, n, place, ph, value, states, contacts, linked[n], present.get(n, {}),
                                      residue.name.upper()))
-        if contacts.flipped(found.name, place):
+        if contacts.flipped(result.name, place):
             states.notes[n] = FLIPPED
         names += _ends(n, place, ph, pka, states, linked[n], present.get(n, {}))
         states.names[n] = "+".join(filter(None, names))
@@ -190,16 +190,16 @@ def _others(draft: Draft, states: States, linked: list[set[str]]) -> None:
     starts = draft.starts
     known: dict[tuple[str, tuple[str, ...], frozenset[str]], Integers] = {}
     for n, residue in enumerate(draft.residues):
-        found = residue.component
-        if found is None or found.name in AMINO_ACIDS:
+        result = residue.component
+        if result is None or result.name in AMINO_ACIDS:
             continue
         part = slice(int(starts[n]), int(starts[n + 1]))
-        key = found.name, tuple(draft.names[part].tolist()), frozenset(linked[n])
+        key = result.name, tuple(draft.names[part].tolist()), frozenset(linked[n])
         if key not in known:
             known[key] = _formal(draft, n, part)
-            if found.is_nucleotide and "OP3" in key[1]:  # a phosphate at the end of a chain has a hydrogen left
+            if result.is_nucleotide and "OP3" in key[1]:  # a phosphate at the end of a chain has a hydrogen left
                 known[key][key[1].index("OP3")] = 0
-            if found.is_amino_acid and "N" in linked[n]:
+            if result.is_amino_acid and "N" in linked[n]:
                 known[key][key[1].index("N")] = min(0, known[key][key[1].index("N")])
         states.charges[part] = known[key]
         total = int(known[key].sum())
@@ -209,17 +209,17 @@ def _others(draft: Draft, states: States, linked: list[set[str]]) -> None:
 
 def _formal(draft: Draft, n: int, part: slice) -> Integers:
     """Return the formal charges of a residue's atoms in water near pH 7."""
-    found = draft.residues[n].component
-    assert found is not None
+    result = draft.residues[n].component
+    assert result is not None
     names = draft.names[part].tolist()
     elements = draft.elements[part].tolist()
     place = {name: k for k, name in enumerate(names)}
-    charges = np.array([found.charges[found.row[name]] for name in names], np.int64)
-    if found.stated:
+    charges = np.array([result.charges[result.row[name]] for name in names], np.int64)
+    if result.stated:
         return charges
     bonds: list[list[tuple[int, int]]] = [[] for _ in names]
-    for a, b, order in found.bonds.tolist():
-        one, two = place.get(found.atoms[a]), place.get(found.atoms[b])
+    for a, b, order in result.bonds.tolist():
+        one, two = place.get(result.atoms[a]), place.get(result.atoms[b])
         if one is not None and two is not None:
             bonds[one].append((two, order))
             bonds[two].append((one, order))

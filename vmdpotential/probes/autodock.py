@@ -167,7 +167,7 @@ def autodock_maps(atoms: Receptor, lattice: Lattice, probes: Sequence[str], engi
         if probe not in KINDS and probe not in (ELECTROSTATIC, DESOLVATION):
             raise UsageError("probe", f"AutoDock has the types {', '.join(KINDS)}, and the maps e and d", value=probe)
     sums = _Sums(atoms, lattice, engine)
-    found, bonds = {}, _bonds(atoms, lattice, probes, engine)
+    result, bonds = {}, _bonds(atoms, lattice, probes, engine)
     for number, probe in enumerate(probes):
         progress.report("probe maps", number / len(probes))
         if probe == ELECTROSTATIC:
@@ -184,8 +184,8 @@ def autodock_maps(atoms: Receptor, lattice: Lattice, probes: Sequence[str], engi
         made = Provenance(quantity=named.get(probe, f"energy of a probe {probe}"), method="AutoDock 4 maps",
                           boundary="open", cutoff=None if probe == ELECTROSTATIC else CUTOFF, precision="single",
                           engine=engine.name, inputs=atoms.inputs)
-        found[probe] = Grid(lattice, values.astype(np.float32), "kcal/mol", provenance=made)
-    return found
+        result[probe] = Grid(lattice, values.astype(np.float32), "kcal/mol", provenance=made)
+    return result
 
 
 def _bonding(probe: Kind, atom: Kind) -> bool:
@@ -195,7 +195,7 @@ def _bonding(probe: Kind, atom: Kind) -> bool:
 
 def _bonds(atoms: Receptor, lattice: Lattice, probes: Sequence[str], engine: Engine) -> dict[str, Floats]:
     """Return the energies of hydrogen bonds (nx, ny, nz) of the probes that form some."""
-    found: dict[str, Floats] = {}
+    result: dict[str, Floats] = {}
     types = sorted(set(atoms.kinds.tolist()))
     types_of_atoms = np.array([types.index(kind) for kind in atoms.kinds.tolist()], np.int64)
     for role, other in (("donor", "acceptor"), ("acceptor", "donor")):
@@ -211,8 +211,8 @@ def _bonds(atoms: Receptor, lattice: Lattice, probes: Sequence[str], engine: Eng
             types_of_atoms[bonding.rows], np.array([[kind.bond for kind in row] for row in acceptors]),
             BOND_WEIGHT * np.array([[kind.strength for kind in row] for row in acceptors]),
             np.array([KINDS[probe].pairs < 2 for probe in chosen]), SMOOTH, CLAMP, CUTOFF))
-        found.update(zip(chosen, energies, strict=True))
-    return found
+        result.update(zip(chosen, energies, strict=True))
+    return result
 
 
 def _alike(kind: Kind) -> Kind:

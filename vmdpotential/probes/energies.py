@@ -64,7 +64,7 @@ class ProbeSum:
 
     def at(self, points: Floats, positions: Floats, cell: Cell | None) -> Floats:
         """Return the energy, kcal/mol, (P,), at points in float64, written out: the definition, for checks."""
-        found = np.zeros(len(points))
+        result = np.zeros(len(points))
         for rmin, group, depth in zip(self.rmin, self.groups, self.depths, strict=True):
             places, index = positions[group], np.arange(len(group))
             if cell is not None:
@@ -73,8 +73,8 @@ class ProbeSum:
                 r2 = ((places - point) ** 2).sum(1)
                 near = r2 < self.cutoff**2
                 six = (rmin**2 / r2[near]) ** 3
-                found[n] += (depth[index[near]] * (six * six - 2 * six)).sum()
-        return found
+                result[n] += (depth[index[near]] * (six * six - 2 * six)).sum()
+        return result
 
 
 def probe_sum(terms: Nonbonded, sigma: float, epsilon: float, cutoff: float) -> ProbeSum:

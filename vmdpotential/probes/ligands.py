@@ -57,8 +57,8 @@ class Ligand:
         if self.linear:
             axis = self.places[np.argmax(np.linalg.norm(self.places, axis=1))]
             along = self.places @ (axis / np.linalg.norm(axis))
-            found: list[Floats] = [along[:, None] * way for way in _directions(count, self._symmetric(along))]
-            return found
+            results: list[Floats] = [along[:, None] * way for way in _directions(count, self._symmetric(along))]
+            return results
         return [self.places @ turn.T for turn in _rotations(count)]
 
     def _symmetric(self, along: Floats) -> bool:
@@ -71,10 +71,10 @@ def _directions(count: int, half: bool) -> Floats:
     """Return unit vectors (n, 3); with `half` only one of each pair of opposite ones."""
     if count <= 12:  # averages what is of the fifth degree or less in x, y and z exactly
         golden = (1 + 5**0.5) / 2
-        found = np.array([[0, a, b] for a in (1.0, -1.0) for b in (golden, -golden)])
-        found = np.concatenate([np.roll(found, n, axis=1) for n in range(3)]) / np.hypot(1, golden)
-        chosen = np.array([_first_positive(one) for one in found]) if half else np.ones(len(found), bool)
-        return np.asarray(found[chosen], np.float64)
+        result = np.array([[0, a, b] for a in (1.0, -1.0) for b in (golden, -golden)])
+        result = np.concatenate([np.roll(result, n, axis=1) for n in range(3)]) / np.hypot(1, golden)
+        chosen = np.array([_first_positive(item) for item in result]) if half else np.ones(len(result), bool)
+        return np.asarray(result[chosen], np.float64)
     number = count + count % 2
     z = 1 - (2 * np.arange(number) + 1) / number
     angle = np.pi * (1 + 5**0.5) * (np.arange(number) + 0.5)

@@ -74,16 +74,16 @@ def minima_and_barriers(grid: Grid, *, below: float, least: float, wraps: bool, 
             ends[basin] = (node, met[0])
     kept = [n for n in range(len(basins)) if n not in ends or values[ends[n][0]] - values[basins[n]] >= least][:most]
     number = {basin: at for at, basin in enumerate(kept)}
-    found = []
+    results = []
     for basin in kept:
         node, other = ends.get(basin, (-1, -1))
         while other >= 0 and other not in number:  # ended in a basin that is not deep enough, on the way to a lower one
             next_node, next_other = ends.get(other, (-1, -1))
             node, other = (next_node if next_node >= 0 and values[next_node] > values[node] else node), next_other
         barrier = float(values[node]) if other >= 0 else None
-        found.append(Minimum(_place(grid, basins[basin]), float(values[basins[basin]]), barrier,
+        results.append(Minimum(_place(grid, basins[basin]), float(values[basins[basin]]), barrier,
                              None if barrier is None else _place(grid, node), number.get(other)))
-    return found
+    return results
 
 
 def _place(grid: Grid, node: int) -> Floats:
@@ -93,7 +93,7 @@ def _place(grid: Grid, node: int) -> Floats:
 def _neighbours(nodes: Integers, shape: Integers, wraps: bool) -> Integers:
     """Return the six neighbours (n, 6) of nodes, -1 where there is none."""
     index = np.stack(np.unravel_index(nodes, tuple(shape)), 1)
-    found = []
+    results = []
     for axis in range(3):
         for step in (-1, 1):
             moved = index.copy()
@@ -101,5 +101,5 @@ def _neighbours(nodes: Integers, shape: Integers, wraps: bool) -> Integers:
             inside = (moved[:, axis] >= 0) & (moved[:, axis] < shape[axis])
             moved[:, axis] %= shape[axis]
             other = np.ravel_multi_index(tuple(moved.T), tuple(shape))
-            found.append(other if wraps else np.where(inside, other, -1))
-    return np.stack(found, 1).astype(np.int64)
+            results.append(other if wraps else np.where(inside, other, -1))
+    return np.stack(results, 1).astype(np.int64)

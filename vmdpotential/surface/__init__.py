@@ -103,16 +103,16 @@ class Row:
 def rows(surface: Surface, values: Floats, owners: Integers) -> list[Row]:
     """Return what belongs to each owner (V,) of vertices with values (V,), in their order."""
     known = np.isfinite(values)
-    found, row = np.unique(owners, return_inverse=True)
+    result, row = np.unique(owners, return_inverse=True)
     areas = np.bincount(row, surface.areas)
-    weight = np.bincount(row[known], surface.areas[known], len(found))
-    sums = np.bincount(row[known], (surface.areas * values)[known], len(found))
-    low, high = np.full(len(found), np.inf), np.full(len(found), -np.inf)
+    weight = np.bincount(row[known], surface.areas[known], len(result))
+    sums = np.bincount(row[known], (surface.areas * values)[known], len(result))
+    low, high = np.full(len(result), np.inf), np.full(len(result), -np.inf)
     np.minimum.at(low, row[known], values[known])
     np.maximum.at(high, row[known], values[known])
     return [Row(int(n), float(a), float(s / w), float(x), float(y)) if w > 0 else
             Row(int(n), float(a), np.nan, np.nan, np.nan)
-            for n, a, s, w, x, y in zip(found, areas, sums, weight, low, high, strict=True)]
+            for n, a, s, w, x, y in zip(result, areas, sums, weight, low, high, strict=True)]
 
 
 def molecular_surface(
@@ -201,8 +201,8 @@ def _outside(vertices: Floats, centres: Floats, radii: Floats) -> Floats:
 def _next_to(vertices: Floats, points: Floats) -> Integers:
     from scipy.spatial import cKDTree
 
-    found: Integers = cKDTree(vertices).query(points, workers=-1)[1]
-    return found
+    result: Integers = cKDTree(vertices).query(points, workers=-1)[1]
+    return result
 
 
 def _spread(vertices: Floats, triangles: Integers, atoms: Integers, areas: Floats) -> Floats:

@@ -60,7 +60,7 @@ def run(centres, radii, spheres, middle, u, v, radius, starts, neighbours, first
     size = 2 * (last_pair - first_pair) + most
     circle, first, last = np.empty(size, np.int64), np.empty(size), np.empty(size)
     ends = np.empty((size, 2), np.int64)
-    found = 0
+    result = 0
     for pair in range(first_pair, last_pair):
         one, other = spheres[pair, 0], spheres[pair, 1]
         if starts[one + 1] - starts[one] > starts[other + 1] - starts[other]:
@@ -70,14 +70,14 @@ def run(centres, radii, spheres, middle, u, v, radius, starts, neighbours, first
                         by)
         if count < 0:
             continue
-        if found + count + 1 > size:
+        if result + count + 1 > size:
             size *= 2
             circle, first, last, ends = (longer(circle, size), longer(first, size), longer(last, size),
                                          longer_rows(ends, size))
         if count == 0:
-            circle[found], first[found], last[found] = pair, 0.0, TURN
-            ends[found] = -1
-            found += 1
+            circle[result], first[result], last[result] = pair, 0.0, TURN
+            ends[result] = -1
+            result += 1
             continue
         order = np.argsort(begin[:count])
         # the interval that ends last, a turn ago
@@ -87,12 +87,12 @@ def run(centres, radii, spheres, middle, u, v, radius, starts, neighbours, first
                 reach, ender = end[n] - TURN, by[n]
         for n in order:
             if begin[n] > reach:
-                circle[found], first[found], last[found] = pair, reach, begin[n]
-                ends[found, 0], ends[found, 1] = ender, by[n]
-                found += 1
+                circle[result], first[result], last[result] = pair, reach, begin[n]
+                ends[result, 0], ends[result, 1] = ender, by[n]
+                result += 1
             if end[n] > reach:
                 reach, ender = end[n], by[n]
-    return circle[:found], first[:found], last[:found], ends[:found]
+    return circle[:result], first[:result], last[:result], ends[:result]
 
 
 @njit

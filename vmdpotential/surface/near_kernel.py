@@ -25,7 +25,7 @@ def run(points, centres, radii, order, starts, shape, origin, side, largest, eno
         # to the nearest wall of its cell
         u, v, w = x - origin[0] - a * side, y - origin[1] - b * side, z - origin[2] - c * side
         wall = max(0.0, min(min(u, side - u), min(min(v, side - v), min(w, side - w))))
-        least, found = best[p], which[p]
+        least, result = best[p], which[p]
         farthest = max(max(a, shape[0] - 1 - a), max(max(b, shape[1] - 1 - b), max(c, shape[2] - 1 - c)))
         shell = 0
         while shell <= farthest and least >= enough and (
@@ -43,9 +43,9 @@ def run(points, centres, radii, order, starts, shape, origin, side, largest, eno
                             reach = least + radii[n]
                             square = e * e + f * f + g * g
                             if reach > 0 and square < reach * reach:
-                                least, found = np.sqrt(square) - radii[n], order[n]
+                                least, result = np.sqrt(square) - radii[n], order[n]
             shell += 1
-        best[p], which[p] = least, found
+        best[p], which[p] = least, result
 
 
 @njit(error_model="numpy", boundscheck=False, nogil=True)

@@ -222,15 +222,15 @@ class Spheres:
         u /= np.linalg.norm(u, axis=1)[:, None]
         v, middle, pairs = np.cross(along, u), self.centres[i] + to_plane[:, None] * along, np.stack([i, j], 1)
 
-        found: dict[int, tuple[Integers, Floats, Floats, Integers]] = {}
+        result: dict[int, tuple[Integers, Floats, Floats, Integers]] = {}
         kernel = build.load("arc_kernel").run
 
         def part(start: int, stop: int) -> None:
-            found[start] = kernel(self.centres, self.radii, pairs, middle, u, v, radius, starts, around, start, stop)
+            result[start] = kernel(self.centres, self.radii, pairs, middle, u, v, radius, starts, around, start, stop)
 
         threads.run(part, len(d), "surface", TOGETHER)
-        if not found:
-            found[0] = np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros((0, 2), np.int64)
+        if not result:
+            result[0] = np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros((0, 2), np.int64)
         circle, first, last, ends = (np.concatenate(parts) for parts in zip(
-            *(found[start] for start in sorted(found)), strict=True))
+            *(result[start] for start in sorted(result)), strict=True))
         return Edges(pairs[circle], middle[circle], u[circle], v[circle], radius[circle], first, last, ends)

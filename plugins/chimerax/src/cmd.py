@@ -92,8 +92,8 @@ class Choice(DynamicEnum):  # type: ignore[misc]
             word, _, rest = next_token(text, convert=True)
             if word in self.option.allowed():
                 return word, word, rest
-        found: tuple[str, str, str] = super().parse(text, session)
-        return found
+        result: tuple[str, str, str] = super().parse(text, session)
+        return result
 
 
 def annotation(parameter: Parameter) -> Described:

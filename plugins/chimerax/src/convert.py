@@ -127,10 +127,10 @@ def rows_of(session: Any, selected: Selected, text: str) -> Any:
     if text.startswith("//"):  # to ChimeraX chains that have an attribute of that name
         return None
     try:
-        found, _, rest = AtomsArg.parse(text, session)
+        result, _, rest = AtomsArg.parse(text, session)
     except AnnotationError:
         return None
-    return None if rest.strip() else np.flatnonzero(selected.atoms.mask(found))
+    return None if rest.strip() else np.flatnonzero(selected.atoms.mask(result))
 
 
 def positions_now(selected: Selected) -> Any:

@@ -71,12 +71,12 @@ class _EscapeKey:
         dropped = {kinds.KeyPress, kinds.KeyRelease, kinds.ShortcutOverride, kinds.Shortcut, kinds.MouseButtonPress,
                    kinds.MouseButtonRelease, kinds.MouseButtonDblClick, kinds.MouseMove, kinds.Wheel, kinds.Drop,
                    kinds.Close}
-        found = []
+        results = []
 
         class Filter(QObject):  # type: ignore[misc]
             def eventFilter(self, watched: Any, event: Any) -> bool:  # noqa: N802 (Qt's name)
                 if event.type() == kinds.KeyPress and event.key() == Qt.Key.Key_Escape:
-                    found.append(True)
+                    results.append(True)
                 if event.type() not in dropped:
                     return False
                 event.ignore()
@@ -89,4 +89,4 @@ class _EscapeKey:
             application.processEvents()
         finally:
             application.removeEventFilter(keys)
-        return bool(found)
+        return bool(results)

@@ -71,7 +71,7 @@ def order(key: NDArray[np.int64], count: int) -> NDArray[np.int64]:
     It is stable: the atoms of a molecule stay together, so that running sums of charges stay small. 16 bits at a time,
     because numpy sorts so short numbers by counting, five times as fast as longer ones.
     """
-    found = np.argsort(key.astype(np.uint16), kind="stable")
+    result = np.argsort(key.astype(np.uint16), kind="stable")
     for shift in range(16, count.bit_length(), 16):
-        found = found[np.argsort((key[found] >> shift).astype(np.uint16), kind="stable")]
-    return found
+        result = result[np.argsort((key[result] >> shift).astype(np.uint16), kind="stable")]
+    return result

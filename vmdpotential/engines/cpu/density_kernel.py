@@ -104,7 +104,7 @@ def add_frame(positions, rows, weights, widths, change, origin, spacing, cell, i
     first = np.empty(3, np.int64)
     along = np.empty((3, 2 * max(reach[0], reach[1], reach[2]) + 1))
     periodic = len(images) > 0
-    frame_count, found = 0, 0
+    frame_count, result = 0, 0
     most = len(rows) * max(1, len(images)) if SPREADING == "nearest" else 0
     nodes, of = np.empty(most + 1, np.int64), np.empty(most + 1)  # one more, that is written and not used
     columns, places = np.full((3, max(1, len(images))), 0.5), np.empty(max(1, len(images)))
@@ -131,15 +131,15 @@ def add_frame(positions, rows, weights, widths, change, origin, spacing, cell, i
         if SPREADING == "nearest":
             nearest(u, columns, shape, slack, places)
             for image in range(len(places)):
-                nodes[found], of[found] = np.int64(places[image]), weights[n]
-                found += places[image] >= 0.0
+                nodes[result], of[result] = np.int64(places[image]), weights[n]
+                result += places[image] >= 0.0
         else:
             for image in range(max(1, len(images))):
                 for d in range(3):
                     v[d] = u[d] + images[image, d] if periodic else u[d]
                 frame_count = add_one(v, weights[n], width, reach, first, shape, along, work, frame_nodes, frame_count,
                                       block_nodes, counts)
-    for n in range(found):  # apart from what is computed above, so that memory is waited for many times at once
+    for n in range(result):  # apart from what is computed above, so that memory is waited for many times at once
         frame_count = touch(work, nodes[n], frame_nodes, frame_count, block_nodes, counts)
         work[nodes[n], VALUE] += of[n]
     for n in range(frame_count):

@@ -65,8 +65,8 @@ class Mesh:
 
 def exponential_reach(exponent: float | Floats, sizes: Floats, orders: NDArray[np.int64], least: float) -> Floats:
     """Return where Gaussians of some sizes, times polynomials, are below exp(-least)."""
-    found: Floats = np.sqrt(np.maximum(2.0, least + 1.5 * orders + np.log(np.maximum(sizes, 1e-30))) / exponent)
-    return found
+    result: Floats = np.sqrt(np.maximum(2.0, least + 1.5 * orders + np.log(np.maximum(sizes, 1e-30))) / exponent)
+    return result
 
 
 def lay_mesh(charges: Gaussians, low: Floats, high: Floats, width: float) -> Mesh:
@@ -118,14 +118,14 @@ def smooth_potential(charges: Gaussians, mesh: Mesh, axes: list[Floats]) -> Floa
     waves[:, :, 1 : (mesh.shape[2] + 1) // 2] *= 2  # and those of -kz
     x, y, z = (np.exp(1j * np.outer(at - start, k)) for at, start, k in
                zip(axes, mesh.origin, (kx, ky, kz), strict=True))
-    found = np.empty((len(x), len(y), len(z)))
+    result = np.empty((len(x), len(y), len(z)))
     flat = waves.reshape(len(kx), -1)
     for begin in range(0, len(x), _TOGETHER):
         part = (x[begin : begin + _TOGETHER] @ flat).reshape(-1, len(ky), len(kz))
         for n, plane in enumerate(part, begin):
             rows = y @ plane
-            found[n] = rows.real @ z.real.T - rows.imag @ z.imag.T
-    return found
+            result[n] = rows.real @ z.real.T - rows.imag @ z.imag.T
+    return result
 
 
 #: Planes of points whose waves are added up at once.

@@ -27,8 +27,8 @@ def orbitals(work: OrbitalSum) -> Singles:
 
 def _exponentials(work: OrbitalSum, places: Floats, axis: int) -> Singles:
     """Return exp(-a x^2), (P, n), of all primitives at places along an axis."""
-    found = np.empty((len(work.exponents), len(places)), np.float32)
+    result = np.empty((len(work.exponents), len(places)), np.float32)
     for (_, begin, end, _), centre in zip(work.shells.tolist(), work.centres[:, axis].tolist(), strict=True):
         part = np.exp(-work.exponents[begin:end, None] * (places - centre) ** 2)
-        found[begin:end] = np.where(part < _LEAST, 0.0, part)
-    return found
+        result[begin:end] = np.where(part < _LEAST, 0.0, part)
+    return result

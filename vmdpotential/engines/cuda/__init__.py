@@ -86,8 +86,8 @@ class CudaEngine:
         """
         from vmdpotential.engines.cuda import device
 
-        found = device.gpus()
-        return {"VMDPOTENTIAL_GPUS": str(found[place % len(found)].number)}
+        result = device.gpus()
+        return {"VMDPOTENTIAL_GPUS": str(result[place % len(result)].number)}
 
     def sharers(self, size: int = 0) -> int:
         """Return how many processes are to share each GPU for work such as was done last and `size` bytes more."""

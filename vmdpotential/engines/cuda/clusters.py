@@ -392,8 +392,8 @@ class ClusterList:
                 self._send([positions] + ([others] if others is not None else []))
                 self.launch()
                 copy = device.driver().memcpy_dtoh
-                for name, found, its in zip(("first", "second"), forces, energies, strict=False):
-                    copy(found, int(self.task[name]["out_forces"]))
+                for name, result, its in zip(("first", "second"), forces, energies, strict=False):
+                    copy(result, int(self.task[name]["out_forces"]))
                     if work.energy:
                         copy(its, int(self.task[name]["out_energies"]))
                 if work.virial:

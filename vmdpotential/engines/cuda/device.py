@@ -94,9 +94,9 @@ def nvcc() -> str:
     """
     homes = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")] + ["/usr/local/cuda"]
     for path in ("nvcc", *(str(Path(home, "bin", "nvcc")) for home in homes if home)):
-        found = shutil.which(path)
-        if found:
-            return found
+        result = shutil.which(path)
+        if result:
+            return result
     raise BackendError("the CUDA compiler nvcc is missing",
                        f"install the CUDA toolkit and put nvcc on PATH, or {_CURE}")
 
@@ -386,19 +386,19 @@ def gpus() -> tuple[Gpu, ...]:
         numbers = [int(n) if n.strip().isdigit() else -1 for n in text.split(",")]
         if not all(0 <= n < count for n in numbers):
             raise UsageError("VMDPOTENTIAL_GPUS", f"give numbers from 0 to {count - 1}, such as 0,1", value=repr(text))
-        found = [Gpu(n) for n in dict.fromkeys(numbers)]
+        results = [Gpu(n) for n in dict.fromkeys(numbers)]
     else:
-        found, reasons = [], []
+        results, reasons = [], []
         for n in range(count):
             try:
-                found.append(Gpu(n))
+                results.append(Gpu(n))
             except BackendError as error:
                 reasons.append(error)
-        if not found:
+        if not results:
             raise reasons[0]
-    for gpu in found:
+    for gpu in results:
         atexit.register(gpu.release)
-    return tuple(found)
+    return tuple(results)
 
 
 _bound: ContextVar[Gpu | None] = ContextVar("bound", default=None)

@@ -83,11 +83,11 @@ def uniforms(scaled: Scaled) -> list[float]:
     program = scaled.program
     values = dict(zip(program.parameters, scaled.values, strict=True)) | {"r2": 1.0, "rinv": 1.0}
     steps = run(program, Numpy, values)
-    found = [float(steps[number]) for number in _uniform_steps(program)]
-    if len(found) > MAX_UNIFORMS:
-        raise UsageError("interaction", f"needs {len(found)} constants, and the cuda engine takes {MAX_UNIFORMS}",
+    results = [float(steps[number]) for number in _uniform_steps(program)]
+    if len(results) > MAX_UNIFORMS:
+        raise UsageError("interaction", f"needs {len(results)} constants, and the cuda engine takes {MAX_UNIFORMS}",
                          "use {engine cpu}")
-    return found
+    return results
 
 
 def _uniform_steps(program: Program) -> list[int]:

@@ -321,8 +321,8 @@ def _compression(path: Path, file: IO[bytes]) -> str:
     """Return the suffix of the compression that the first bytes show, or an empty string."""
     start = file.read(4)
     file.seek(0)
-    found = next((kind for kind, magic in _MAGIC.items() if start.startswith(magic)), "")
+    match = next((kind for kind, magic in _MAGIC.items() if start.startswith(magic)), "")
     named = path.suffix.lower()
-    if named in COMPRESSED and start and found != named:
+    if named in COMPRESSED and start and match != named:
         raise InputError(f"{path}: is not a {_KIND[named]} file", f"rename it without {named}, or compress it")
-    return found
+    return match

@@ -287,8 +287,8 @@ def _format(path: Path) -> str:
     suffix = _suffix(path)
     if suffix and suffix != ".map":
         return suffix
-    found = _recognised(path)
-    return found if not suffix or found == AUTODOCK else suffix
+    result = _recognised(path)
+    return result if not suffix or result == AUTODOCK else suffix
 
 
 def _recognised(path: Path) -> str:

@@ -60,21 +60,21 @@ def read_autodock(path: Path) -> Grid:
         When the file is not such a map, or is truncated.
     """
     with files.opened(path) as stream:
-        lines, found, number = header_lines_of(path, stream, "a map of AutoDock"), {}, 0
+        lines, result, number = header_lines_of(path, stream, "a map of AutoDock"), {}, 0
         for word, count in _HEADER.items():
             number, line = next(lines)
             words = line.split()
             try:
                 if words[:1] != [word] or (count and len(words) != 1 + count):
                     raise ValueError
-                found[word] = [(whole if word == "NELEMENTS" else real)(text) for text in words[1 : 1 + count]]
+                result[word] = [(whole if word == "NELEMENTS" else real)(text) for text in words[1 : 1 + count]]
             except ValueError:
                 numbers = f" and {count} number{'s' * (count > 1)}" if count else ""
                 raise InputError(f"{path}: line {number}: {word}{numbers} should be here, so it is not a map of "
                                  "AutoDock") from None
-        spacing, centre = float(found["SPACING"][0]), np.array(found["CENTER"], float)
+        spacing, centre = float(result["SPACING"][0]), np.array(result["CENTER"], float)
         # the format counts intervals, of which it has an even number
-        nx, ny, nz = (int(n) + 1 for n in found["NELEMENTS"])
+        nx, ny, nz = (int(n) + 1 for n in result["NELEMENTS"])
         if not (0 < spacing < 1e3 and np.isfinite(centre).all() and min(nx, ny, nz) > 0):
             raise InputError(f"{path}: its spacing, counts or centre cannot be", "correct its header")
         values, _ = read_numbers(path, stream, nx * ny * nz, number + 1)

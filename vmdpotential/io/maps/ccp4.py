@@ -187,13 +187,13 @@ def _header(path: Path, stream: IO[bytes]) -> tuple[
     sections, rows, columns = (int(n) for n in words[2::-1])
     if min(sections, rows, columns) < 1:
         raise InputError(f"{path}: states {columns} x {rows} x {sections} points; the header is damaged")
-    wanted = sections * rows * columns * dtype.itemsize
-    if size == _HEADER + wanted:
+    requested = sections * rows * columns * dtype.itemsize
+    if size == _HEADER + requested:
         extension = 0  # some programs announce symmetry records and write none
-    if extension < 0 or size != _HEADER + extension + wanted:
-        problem = "is truncated" if size < _HEADER + extension + wanted else "does not fit its header"
+    if extension < 0 or size != _HEADER + extension + requested:
+        problem = "is truncated" if size < _HEADER + extension + requested else "does not fit its header"
         raise InputError(
-            f"{path}: {problem}: {columns} x {rows} x {sections} points need {_HEADER + extension + wanted:,} "
+            f"{path}: {problem}: {columns} x {rows} x {sections} points need {_HEADER + extension + requested:,} "
             f"bytes, the file has {size:,}"
         )
     memory.require(2 * extension, f"reading {path}", "read a smaller map")

@@ -92,14 +92,14 @@ def _escape(text: str) -> str:
 
 def _foreign(text: str) -> dict[str, str]:
     # APBS: "POTENTIAL (kT/e)"; pmepot: "PME potential (kT/e, T=300K)"
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     unit = re.search(r"\b(kT/e|kcal/mol/e)\b", text)
     temperature = re.search(r"\bT ?= ?(\d+(?:\.\d+)?) ?K\b", text)
     if unit:
-        found["unit"] = unit.group(1)
+        result["unit"] = unit.group(1)
     if temperature:
-        found["temperature"] = temperature.group(1)
-    return found
+        result["temperature"] = temperature.group(1)
+    return result
 
 
 def exact_lattice(lattice: Lattice, header: Mapping[str, str]) -> Lattice:

@@ -89,16 +89,16 @@ def read_netcdf_frame(path: Path, frame: int) -> tuple[Floats, Cell | None, int]
     InputError
         When the file is damaged, not of Amber, or has no such frame.
     """
-    found, count = _variables(path, frame, ("coordinates", "cell_lengths", "cell_angles"))
+    result, count = _variables(path, frame, ("coordinates", "cell_lengths", "cell_angles"))
     if count is None:
         raise InputError(f"{path}: is NetCDF without the variable 'coordinates', so not a file of Amber")
-    if not found:
+    if not result:
         raise InputError(f"{path}: has {count} frames, no frame {frame}")
-    positions = found["coordinates"].reshape(-1, 3)
+    positions = result["coordinates"].reshape(-1, 3)
     _check_finite(positions, path)
-    if len(found) < 3:
+    if len(result) < 3:
         return positions, None, count
-    return positions, cell_of(tuple(found["cell_lengths"]), tuple(found["cell_angles"]), path), count
+    return positions, cell_of(tuple(result["cell_lengths"]), tuple(result["cell_angles"]), path), count
 
 
 def _variables(path: Path, frame: int, names: Sequence[str]) -> tuple[dict[str, Floats], int | None]:
@@ -117,9 +117,9 @@ def _variables(path: Path, frame: int, names: Sequence[str]) -> tuple[dict[str, 
             variables = file.variables
             if "coordinates" in variables and variables["coordinates"].dimensions[:1] == ("frame",):
                 count = int(variables["coordinates"].shape[0])
-            found = {name: _copied(variables[name], frame) * float(getattr(variables[name], "scale_factor", 1.0))
+            result = {name: _copied(variables[name], frame) * float(getattr(variables[name], "scale_factor", 1.0))
                      for name in names if name in variables and -count <= frame < count}
-            return found, count if "coordinates" in variables else None
+            return result, count if "coordinates" in variables else None
     except InputError:
         raise
     except (OSError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError, EOFError):
@@ -188,10 +188,10 @@ def read_velocities(path: str | Path, count: int) -> Floats | None:
     path = held(path)
     try:
         if first_bytes(path, 3) == b"CDF":
-            found = _variables(path, 0, ("velocities",))[0].get("velocities")
+            result = _variables(path, 0, ("velocities",))[0].get("velocities")
         else:
-            found = _ascii_velocities(path, count)
-        velocities = None if found is None else found.reshape(count, 3)
+            result = _ascii_velocities(path, count)
+        velocities = None if result is None else result.reshape(count, 3)
         if velocities is not None:
             _check_finite(velocities, path)
     except (InputError, ValueError):

@@ -39,8 +39,8 @@ def merge(coordinates: Structure, topology: Structure) -> Structure:
     either = {}
     for name in ("chain_ids", "segment_ids", "insertion_codes", "elements"):
         ours, theirs = getattr(coordinates, name), getattr(topology, name)
-        wanted, other = (ours, theirs) if name == "chain_ids" else (theirs, ours)
-        either[name] = wanted if (wanted != "").any() else other
+        requested, other = (ours, theirs) if name == "chain_ids" else (theirs, ours)
+        either[name] = requested if (requested != "").any() else other
     return replace(
         topology, positions=coordinates.positions, cell=coordinates.cell or topology.cell, hetero=coordinates.hetero,
         occupancies=coordinates.occupancies, b_factors=coordinates.b_factors, title=coordinates.title or topology.title,

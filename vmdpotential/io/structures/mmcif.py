@@ -72,19 +72,19 @@ def read_mmcif(path: Path) -> Structure:
 def read_models(path: Path) -> Iterator[Structure]:
     """Yield the models of an mmCIF file; raises as :func:`read_mmcif`."""
     block, models = _models(path)
-    for found in models:
-        yield _structure(path, block, found)
+    for result in models:
+        yield _structure(path, block, result)
 
 
 def _models(path: Path) -> tuple[gemmi.cif.Block, list[Columns]]:
     raw = files.read_text(path, *_MEMORY)
-    block, found = _in_pieces(raw) or _at_once(path, raw)
+    block, result = _in_pieces(raw) or _at_once(path, raw)
     del raw
-    _check_columns(path, found)
-    model = found.get("pdbx_PDB_model_num")
+    _check_columns(path, result)
+    model = result.get("pdbx_PDB_model_num")
     if model is None or (model == model[0]).all():
-        return block, [found]
-    return block, [{name: values[model == number] for name, values in found.items()}
+        return block, [result]
+    return block, [{name: values[model == number] for name, values in result.items()}
                    for number in dict.fromkeys(model.tolist())]
 
 
@@ -141,21 +141,21 @@ def _at_once(path: Path, raw: bytes) -> tuple[gemmi.cif.Block, Columns]:
 
 def _columns(block: gemmi.cif.Block) -> Columns:
     """Return the columns of the atom table as arrays; '.' and '?' become blanks, or NaN in numbers."""
-    found: Columns = {}
+    result: Columns = {}
     for name in (*_TEXTS, *_NUMBERS):
         values = list(block.find_values(f"_atom_site.{name}"))
         if values:
-            found[name] = _numbers(values, name) if name in _NUMBERS else _texts(values)
+            result[name] = _numbers(values, name) if name in _NUMBERS else _texts(values)
     for name in _EITHER:
         values = list(block.find_values(f"_atom_site.auth_{name}"))
         labels = [] if values and "?" not in values and "." not in values else (
             list(block.find_values(f"_atom_site.label_{name}")))  # fmt: skip
         if values and labels:
             author = _texts(values)
-            found[name] = np.where(author == "", _texts(labels), author)
+            result[name] = np.where(author == "", _texts(labels), author)
         elif values or labels:
-            found[name] = _texts(values or labels)
-    return found
+            result[name] = _texts(values or labels)
+    return result
 
 
 def _numbers(values: list[str], name: str) -> Floats:

@@ -96,8 +96,8 @@ def check_record(line: str, where: str) -> None:
 
 
 def _starts(words: columns.Bytes, record: bytes) -> Mask:
-    found: Mask = (words[:, : len(record)] == np.frombuffer(record, np.uint8)).all(1)
-    return found
+    result: Mask = (words[:, : len(record)] == np.frombuffer(record, np.uint8)).all(1)
+    return result
 
 
 def _first_model(path: Path, words: columns.Bytes, atoms: Integers) -> Integers:
@@ -173,8 +173,8 @@ def _structure(
 
 def _two_letter_chains(labels: columns.Bytes) -> bool:
     """Return whether column 21 begins the chain's name, not that it ends the residue's: after many amino acids."""
-    found = np.unique(np.ascontiguousarray(labels[labels[:, 8] != 32, 5:9]).view(np.uint32))
-    words = [found[n : n + 1].tobytes().decode("latin-1") for n in range(len(found))]
+    result = np.unique(np.ascontiguousarray(labels[labels[:, 8] != 32, 5:9]).view(np.uint32))
+    words = [result[n : n + 1].tobytes().decode("latin-1") for n in range(len(result))]
     amino = Counter(word[3] for word in words if word[:3] in AMINO_ACIDS)
     return bool(amino) and max(amino.values()) > _SEVERAL
 

@@ -102,11 +102,11 @@ def _atom(path: Path, row: int, line: str) -> tuple[tuple[str, str, str, int, st
             f"'{line.strip()[:90]}'"
         )
     try:
-        found = residue_number(number[1])
+        result = residue_number(number[1])
     except ValueError:
         raise InputError(f"{path}: line {row}: the residue number {number[1][:30]} is too large") from None
     chain = words[3] if len(words) == 5 and words[3] != _NO_CHAIN else ""
-    return (words[1], words[2], chain, found, number[2], hetero), tuple(numbers)
+    return (words[1], words[2], chain, result, number[2], hetero), tuple(numbers)
 
 
 def write_pqr(structure: Structure, path: Path) -> None:

@@ -52,18 +52,18 @@ def nonbonded(structure: Structure, files: Sequence[Path]) -> Nonbonded:
     if "DRUDE" in topology.flags or "anisotropies" in topology.extra.get("terms", {}):
         raise InputError(f"{source}: is of a Drude model, whose polarizable charges are not known here")
     kinds, types = np.unique(topology.types, return_inverse=True)
-    found, e14fac = _read(files, all(name.isdigit() for name in kinds.tolist()))
-    atoms = [found(name) for name in kinds.tolist()]
+    result, e14fac = _read(files, all(name.isdigit() for name in kinds.tolist()))
+    atoms = [result(name) for name in kinds.tolist()]
     missing = [name for name, atom in zip(kinds.tolist(), atoms, strict=True) if atom is None or atom.epsilon is None]
     names = ", ".join(path.name for path in files)
     if missing:
         raise InputError(f"{listed([names], 60)}: no Lennard-Jones for the types {listed(missing, 120)}",
                          "give the parameter files that define them too")
-    c6, c12 = _table(atoms, found.geometric, False)
-    c6_14, c12_14 = _table(atoms, found.geometric, True)
+    c6, c12 = _table(atoms, result.geometric, False)
+    c6_14, c12_14 = _table(atoms, result.geometric, True)
     for i, first in enumerate(atoms):
         for j, second in enumerate(atoms[: i + 1]):
-            special = found.special(first.name, second.name)
+            special = result.special(first.name, second.name)
             if special:
                 rmin, epsilon, rmin14, epsilon14 = special
                 c6[i, j], c12[i, j] = _coefficients(rmin, epsilon)
@@ -81,8 +81,8 @@ def nonbonded(structure: Structure, files: Sequence[Path]) -> Nonbonded:
 
 def lennard_jones(path: Path, types: Sequence[str]) -> dict[str, tuple[float, float]]:
     """Return sigma, A, and epsilon, kcal/mol, of those types that a parameter file has; errors as :func:`nonbonded`."""
-    found = _read([path], False)[0]
-    atoms = {name: atom for name in types if (atom := found(name)) is not None and atom.epsilon is not None}
+    result = _read([path], False)[0]
+    atoms = {name: atom for name in types if (atom := result(name)) is not None and atom.epsilon is not None}
     return {name: (float(atom.sigma), abs(float(atom.epsilon))) for name, atom in atoms.items()}
 
 
@@ -200,5 +200,5 @@ def _with_lone_pairs(bonds: Integers, pairs: Integers, count: int) -> Integers:
     pairs = pairs[~np.isin(pairs[:, 0], bonds)]
     both = np.concatenate([bonds, bonds[:, ::-1]])
     near = csr_matrix((np.ones(len(both)), tuple(both.T)), shape=(count, count))
-    found = (csr_matrix((np.ones(len(pairs)), tuple(pairs.T)), shape=(count, count)) @ near).tocoo()
-    return np.concatenate([bonds, pairs, np.stack([found.row, found.col], axis=1).astype(np.int64)])
+    result = (csr_matrix((np.ones(len(pairs)), tuple(pairs.T)), shape=(count, count)) @ near).tocoo()
+    return np.concatenate([bonds, pairs, np.stack([result.row, result.col], axis=1).astype(np.int64)])

@@ -45,7 +45,7 @@ def folders() -> list[Path]:
 def find_include(name: str, path: Path) -> Path | None:
     """Return the file that ``#include "name"`` means in a file at `path`: beside that, else in :func:`folders`."""
     beside = Path() if isinstance(path, Held) else Path(path).parent
-    return next((found for place in (beside, *folders()) if (found := place / name).is_file()), None)
+    return next((result for place in (beside, *folders()) if (result := place / name).is_file()), None)
 
 
 class Line(NamedTuple):
@@ -140,9 +140,9 @@ class _Preprocessor:
 
 
 def _included(name: str, path: Path, where: str) -> Path:
-    found = find_include(name, path)
-    if found is None:
+    result = find_include(name, path)
+    if result is None:
         places = ", ".join(map(str, folders())) or "of which there is none"
         raise InputError(f"{where}: includes {name}, which is neither beside it nor in GROMACS' folders ({places})",
                          "name the folder that holds it by GMXLIB")
-    return found
+    return result

@@ -107,10 +107,10 @@ class Top:
         section, defaults, ions_there = "", None, False
         molecule = None
         for line in gromacs_folder.read_lines(path):
-            found = _SECTION.fullmatch(line.text)
+            match = _SECTION.fullmatch(line.text)
             ions_there |= line.path.name == "ions.itp"
-            if found:
-                section = found[1]
+            if match:
+                section = match[1]
                 if section == "defaults":
                     defaults = line.path
                 elif section == "intermolecular_interactions":
@@ -153,14 +153,14 @@ class Top:
     @property
     def cross_terms(self) -> Integers:
         """All cross-terms, (M, 8): their five atoms, from 0, make two dihedrals."""
-        found, start = [np.zeros((0, 5), np.int64)], 0
+        result, start = [np.zeros((0, 5), np.int64)], 0
         for entry in self.entries:
             size = len(entry.molecule.atoms)
             if entry.molecule.cross_terms:
                 first = start + size * np.arange(entry.number)[:, None, None]
-                found.append((first + np.array(entry.molecule.cross_terms) - 1).reshape(-1, 5))
+                result.append((first + np.array(entry.molecule.cross_terms) - 1).reshape(-1, 5))
             start += size * entry.number
-        return np.concatenate(found)[:, [0, 1, 2, 3, 1, 2, 3, 4]]
+        return np.concatenate(result)[:, [0, 1, 2, 3, 1, 2, 3, 4]]
 
     @property
     def ions(self) -> dict[Ion, Molecule]:
@@ -180,9 +180,9 @@ def _number(word: str, default: float) -> float:
 def _ions_of(defaults: Path, path: Path) -> str:
     """Return how a topology at `path` would include the ions of the force field that it includes, "" where none."""
     for line in _text(path).split("\n"):
-        found = _INCLUDE.match(line)
-        if found and gromacs_folder.find_include(found[2], path) == defaults:
-            name = str(PurePosixPath(found[2]).with_name("ions.itp"))
+        result = _INCLUDE.match(line)
+        if result and gromacs_folder.find_include(result[2], path) == defaults:
+            name = str(PurePosixPath(result[2]).with_name("ions.itp"))
             return name if gromacs_folder.find_include(name, path) else ""
     return ""
 
@@ -249,7 +249,7 @@ def write_top(structure: Structure, path: Path) -> None:
             raise InputError(f"{source}: line {entry.line + 1}: the number of molecules is a macro", "write it out")
         lines[entry.line:entry.line + 1] = [f"{match[1]}{count}{line[match.end():]}"] if count else []
     if any(name in top.included for name, _ in added):
-        at = [i for i, line in enumerate(lines) if (found := _SECTION.match(line.strip())) and found[1] == "system"]
+        at = [i for i, line in enumerate(lines) if (result := _SECTION.match(line.strip())) and result[1] == "system"]
         if not at:
             raise InputError(f"{source}: does not include the ions {top.include}, and has no [ system ] before which "
                              "it could", "include them")
@@ -277,16 +277,16 @@ def check_ion(structure: Structure, name: str, ion: Structure) -> None:
     assert structure.topology is not None
     top = Top.read(structure.topology.extra["file"])
     atoms = ion.atom_names.tolist()
-    found = next((one for one in top.molecules.values() if one.residues + one.atoms == [name] * len(ion) + atoms), None)
-    if found is None:
+    match = next((one for one in top.molecules.values() if one.residues + one.atoms == [name] * len(ion) + atoms), None)
+    if match is None:
         raise InputError(
             f"{top.path}: neither it nor what it includes has a molecule type with the residue {name} and the atoms "
             f"{listed(atoms, 80)}",
             "include the file of the ion there (.itp, of the same force field), or write no .top")
-    for atom, word, charge in zip(atoms, found.charges, ion.known_charges.tolist(), strict=True):
+    for atom, word, charge in zip(atoms, match.charges, ion.known_charges.tolist(), strict=True):
         if abs(_number(word, charge) - charge) > _CHARGE:
             raise InputError(f"{top.path}: the charge of {name} {atom} is {_number(word, charge):g} e in the molecule "
-                             f"type {found.name}, and {charge:g} e in the template", "take the charges of the .top")
+                             f"type {match.name}, and {charge:g} e in the template", "take the charges of the .top")
 
 
 def _left(top: Top, rows: Integers) -> list[int]:

@@ -60,10 +60,10 @@ def lennard_jones_of(structure: Structure, ions: Sequence[Ion]) -> tuple[Floats,
     single = np.flatnonzero(np.bincount(structure.residue_index)[structure.residue_index] == 1)
     atom_of = {IONS.get(name.upper()): atom
                for atom, name in zip(single.tolist(), structure.residue_names[single].tolist(), strict=True)}
-    found: dict[Ion, tuple[float, float]] = {}
+    result: dict[Ion, tuple[float, float]] = {}
     files: Sequence[Path] = topology.extra.get("ion_parameters", ())
     for path in files:
-        lacking = [ion for ion in ions if ion not in found]
+        lacking = [ion for ion in ions if ion not in result]
         types = [str(topology.types[atom_of[ion]]) for ion in lacking]
         if not lacking:
             break
@@ -71,7 +71,7 @@ def lennard_jones_of(structure: Structure, ions: Sequence[Ion]) -> tuple[Floats,
             alone = structure.take(np.sort([atom_of[ion] for ion in lacking]))
             table = openmm.nonbonded(alone, [path])
             for name, row in zip(alone.residue_names.tolist(), table.types.tolist(), strict=True):
-                found[IONS[name.upper()]] = float(table.sigma[row]), float(table.epsilon[row])
+                result[IONS[name.upper()]] = float(table.sigma[row]), float(table.epsilon[row])
             continue
         path = held(path)
         if suffix(path) in charmm.SUFFIXES:
@@ -80,13 +80,13 @@ def lennard_jones_of(structure: Structure, ions: Sequence[Ion]) -> tuple[Floats,
             parameters = _of_prmtop(path, lacking, types)
         else:
             parameters = _of_amber(path)
-        found |= {ion: parameters[kind] for ion, kind in zip(lacking, types, strict=True) if kind in parameters}
-    missing = [str(topology.types[atom_of[ion]]) for ion in ions if ion not in found]
+        result |= {ion: parameters[kind] for ion, kind in zip(lacking, types, strict=True) if kind in parameters}
+    missing = [str(topology.types[atom_of[ion]]) for ion in ions if ion not in result]
     if missing:
         where = listed(map(str, files), 80) if files else topology.extra["file"]
         raise InputError(
             f"{where}: no Lennard-Jones parameters of the ions {listed(missing, 80)}", _CURE)
-    values = np.array([found[ion] for ion in ions])
+    values = np.array([result[ion] for ion in ions])
     if not np.isfinite(values).all():
         raise InputError(f"{listed(map(str, files), 80)}: Lennard-Jones parameters of ions are no numbers",
                          "correct the file")

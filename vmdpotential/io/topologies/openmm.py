@@ -240,8 +240,8 @@ def _value(quantity: Any) -> float:
 
 def _particles(force: Any) -> tuple[Floats, Floats]:
     """Return charges (N,), e, and sigma, A, and epsilon, kcal/mol (N, 2), where epsilon is not 0."""
-    found = [force.getParticleParameters(i) for i in range(force.getNumParticles())]
-    values = np.array([[_value(part) for part in parts] for parts in found]).reshape(-1, 3) * (1, 10, _ENERGY)
+    results = [force.getParticleParameters(i) for i in range(force.getNumParticles())]
+    values = np.array([[_value(part) for part in parts] for parts in results]).reshape(-1, 3) * (1, 10, _ENERGY)
     values[values[:, 2] == 0, 1] = 0
     return values[:, 0], values[:, 1:]
 
@@ -249,9 +249,9 @@ def _particles(force: Any) -> tuple[Floats, Floats]:
 def _exceptions(forces: dict[str, Any], count: int) -> tuple[Integers, Integers, Floats, Floats, Floats]:
     """Return exclusions, 1-4 pairs, and of these c6, c12 and the product of the charges, e^2."""
     force = forces["NonbondedForce"]
-    found = [force.getExceptionParameters(k) for k in range(force.getNumExceptions())]
-    pairs = np.sort(np.array([entry[:2] for entry in found], np.int64).reshape(-1, 2), axis=1)
-    values = np.array([[_value(part) for part in entry[2:]] for entry in found]).reshape(-1, 3) * (1, 10, _ENERGY)
+    results = [force.getExceptionParameters(k) for k in range(force.getNumExceptions())]
+    pairs = np.sort(np.array([entry[:2] for entry in results], np.int64).reshape(-1, 2), axis=1)
+    values = np.array([[_value(part) for part in entry[2:]] for entry in results]).reshape(-1, 3) * (1, 10, _ENERGY)
     exclusions = unique_pairs(pairs, count)
     where = positions_of(pairs, exclusions, count)
     products, c6, c12 = (np.zeros(len(exclusions)) for _ in range(3))

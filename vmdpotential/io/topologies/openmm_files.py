@@ -50,7 +50,7 @@ def force_field(paths: Sequence[Path], scripts: bool = False) -> list[Part]:
     InputError
         When a file cannot be read, is no XML, or holds code; or for more than :data:`MOST_FILES` files.
     """
-    found: list[Part] = []
+    results: list[Part] = []
     waiting = [_located(path) for path in paths]
     known = set(waiting)
     while waiting:
@@ -71,8 +71,8 @@ def force_field(paths: Sequence[Path], scripts: bool = False) -> list[Part]:
             if len(known) > MOST_FILES:
                 raise InputError(f"{path}: its includes lead to more than {MOST_FILES} files",
                                  "give the files themselves")
-            found.append(Part(path, ElementTree.tostring(root, encoding="unicode") if includes else text))
-    return found
+            results.append(Part(path, ElementTree.tostring(root, encoding="unicode") if includes else text))
+    return results
 
 
 def system(path: Path, classes: Collection[str]) -> str:

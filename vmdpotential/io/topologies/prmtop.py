@@ -267,12 +267,12 @@ def _elements(sections: Sections, count: int, names: Names, labels: Names) -> Na
     numbers, inverse = np.unique(sections.integers("ATOMIC_NUMBER", count), return_inverse=True)
     symbols = np.array([gemmi.Element(int(number)).name if 0 < number < 119 else "" for number in numbers])
     # -1 stands for "unknown", 0 for a site without an element
-    found = symbols[inverse.reshape(-1)]
+    result = symbols[inverse.reshape(-1)]
     unknown = np.flatnonzero(numbers[inverse.reshape(-1)] < 0)
     if len(unknown):
-        found = found.astype("<U2")
-        found[unknown] = elements.guess_all(names[unknown], labels[unknown])
-    return found
+        result = result.astype("<U2")
+        result[unknown] = elements.guess_all(names[unknown], labels[unknown])
+    return result
 
 
 def _residue_labels(sections: Sections, residue: Integers, residues: int) -> dict[str, Any]:

@@ -112,9 +112,9 @@ def definition_of(structure: Structure, name: str, atoms: Sequence[str]) -> Defi
         if suffix(path) == ".xml":  # which OpenMM may have itself
             continue
         if suffix(path) in PRMTOP or first_bytes(held(path), 20).startswith((b"%VERSION", b"%FLAG")):
-            found = _read(held(path), name, list(atoms))
-            if found is not None:
-                return found
+            result = _read(held(path), name, list(atoms))
+            if result is not None:
+                return result
     raise InputError(f"{own}: no prmtop defines the ion {name} with the atoms {listed(atoms, 80)}",
                      "give {parameters}: a prmtop of the ion alone, as tleap writes it; or write .pdb, for tleap")
 
@@ -166,8 +166,8 @@ def _read(path: Path, name: str, atoms: list[str]) -> Defined | None:
     used = np.unique(table.types[first : first + len(atoms)])
     sigma, epsilon = table.sigma[used], table.epsilon[used]
     mixed = lennard_jones((sigma[:, None] + sigma) / 2, np.sqrt(epsilon[:, None] * epsilon))
-    for wanted, found in zip(mixed, (table.c6, table.c12), strict=True):
-        if not np.allclose(found[np.ix_(used, used)], wanted, rtol=1e-4, atol=1e-12 * float(wanted.max(initial=0.0))):
+    for chosen, result in zip(mixed, (table.c6, table.c12), strict=True):
+        if not np.allclose(result[np.ix_(used, used)], chosen, rtol=1e-4, atol=1e-12 * float(chosen.max(initial=0.0))):
             raise InputError(f"{path}: the atoms of {name} have Lennard-Jones parameters of pairs of types (NBFIX), "
                              "which are not taken over", _CURE)
     pairs = table.exclusions - first

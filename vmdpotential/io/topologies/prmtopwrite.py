@@ -139,7 +139,7 @@ class _Edit:
 
     def _several(self) -> list[tuple[int, str, Defined]]:
         """Return where ions of several atoms begin, their names, and what defines them."""
-        s, found = self.structure, list[tuple[int, str, Defined]]()
+        s, result = self.structure, list[tuple[int, str, Defined]]()
         defined: dict[str, Defined] = {}
         for start, size in zip(s.residue_starts[len(self.residues):-1].tolist(),
                                self.sizes[len(self.residues):].tolist(), strict=True):
@@ -148,8 +148,8 @@ class _Edit:
                 continue
             if name not in defined:
                 defined[name] = definition_of(s, name, s.atom_names[start:start + size].tolist())
-            found.append((start, name, defined[name]))
-        return found
+            result.append((start, name, defined[name]))
+        return result
 
     def parts(self) -> Iterator[bytes]:
         """Yield the parts of the file."""

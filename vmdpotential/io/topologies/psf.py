@@ -185,33 +185,33 @@ def _split(data: bytes, path: Path) -> tuple[tuple[str, ...], dict[str, _Section
 
 def _read_atoms(section: _Section, flags: tuple[str, ...], path: Path) -> _Atoms:
     block = section.body.rstrip().translate(_BLANKS)
-    found = block.count(b"\n") + 1 if block else 0
-    if found != section.count:
+    result = block.count(b"\n") + 1 if block else 0
+    if result != section.count:
         raise InputError(
-            f"{path}: line {section.line} promises {section.count} atoms and {found} lines follow; "
+            f"{path}: line {section.line} promises {section.count} atoms and {result} lines follow; "
             "the file is truncated or damaged", "write it again"
         )
-    if not found:
+    if not result:
         raise InputError(f"{path}: has no atoms")
     buffer = np.frombuffer(block + b"\n", np.uint8)
-    width = len(buffer) // found
-    if width * found == len(buffer) and (buffer[width - 1 :: width] == 10).all():  # as most writers have it
-        lengths = np.full(found, width - 1)
+    width = len(buffer) // result
+    if width * result == len(buffer) and (buffer[width - 1 :: width] == 10).all():  # as most writers have it
+        lengths = np.full(result, width - 1)
     else:
         lengths = np.diff(np.flatnonzero(buffer == 10), prepend=-1) - 1
         width = int(lengths.max()) + 1
     if width > 500:
         raise InputError(f"{path}: line {section.line + 1 + int(lengths.argmax())} is too long for a PSF")
-    memory.require(8 * found * width, f"reading {path}", "correct its longest lines")  # short ones are filled up
-    if found * width == len(buffer):
-        table = buffer.reshape(found, width).copy()
+    memory.require(8 * result * width, f"reading {path}", "correct its longest lines")  # short ones are filled up
+    if result * width == len(buffer):
+        table = buffer.reshape(result, width).copy()
         table[:, -1] = 32
     else:
-        table = np.full((found, width), 32, np.uint8)
+        table = np.full((result, width), 32, np.uint8)
         table[np.arange(width) < lengths[:, None]] = buffer[buffer != 10]
 
     spans = _COLUMNS_EXT if "EXT" in flags or "DRUDE" in flags else _COLUMNS
-    fixed = np.zeros(found, bool)
+    fixed = np.zeros(result, bool)
     if "NAMD" not in flags and width > spans[-1][1]:
         gaps = [stop for _, stop in spans]
         fixed = (table[:, gaps] == 32).all(1) & (table[:, : spans[0][1]] <= ord("9")).all(1)

@@ -175,7 +175,7 @@ def _short_types(topology: Topology, structure: Structure) -> tuple[Names, list[
 def _residue_numbers(structure: Structure) -> Names:
     assert structure.topology is not None
     number, of_residue = np.unique(structure.residue_ids, return_inverse=True)
-    texts = [str(one) for one in number.tolist()]
+    texts = [str(item) for item in number.tolist()]
     text = np.array(texts)[of_residue.reshape(-1)]
     if (structure.insertion_codes != "").any():
         text = np.char.add(text, structure.insertion_codes)

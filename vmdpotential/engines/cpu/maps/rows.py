@@ -89,12 +89,12 @@ def in_tile(x, y, z, q, first, count, cx, cy, cz, hx, hy, hz, cutoff2, chunk, fo
 @njit(**FAST)
 def in_leaf(table, row_x, row_y, row_z, count, cutoff2, index):
     """Write the atoms in range of a leaf to index; :mod:`~vmdpotential.engines.cpu.maps.filters` has both packed."""
-    found = 0
+    result = 0
     x, y, z = table[row_x], table[row_y], table[row_z]
     for i in range(count):
-        index[found] = np.int32(i)
-        found += (x[i] + y[i] + z[i]) < cutoff2
-    return found
+        index[result] = np.int32(i)
+        result += (x[i] + y[i] + z[i]) < cutoff2
+    return result
 
 
 @njit(**FAST)

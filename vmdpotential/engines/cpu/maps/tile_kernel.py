@@ -167,16 +167,16 @@ def sum_chunk(chunk, count, table, index, h, soft, cutoff, values, exact_values,
         px, py, pz = part // 4, part // 2 % 2, part % 2
         if 4 * px >= left[0] or 4 * py >= left[1] or 4 * pz >= left[2]:
             continue
-        found = count
+        result = count
         if everything:
             for k in range(count):
                 index[k] = np.int32(k)
         else:
-            found = in_leaf(table, GAP + px, GAP + 2 + py, GAP + 4 + pz, count, cutoff2, index)
+            result = in_leaf(table, GAP + px, GAP + 2 + py, GAP + 4 + pz, count, cutoff2, index)
         for pad in range(4):
-            index[found + pad] = np.int32(count)
-        for first in range(0, found, BLOCK):
-            leaf(table, index, first, min(BLOCK, found - first), X + 4 * px, REAL(4 * py - 2) * h[1],
+            index[result + pad] = np.int32(count)
+        for first in range(0, result, BLOCK):
+            leaf(table, index, first, min(BLOCK, result - first), X + 4 * px, REAL(4 * py - 2) * h[1],
                  REAL(4 * pz - 2) * h[2], h[1], h[2], cutoff2, values, sums, part * 64)
 
 

@@ -75,7 +75,7 @@ class Brick:
         if not self.vectors.any():
             return np.zeros((1, 3), np.int64)
         # of |i a + j b + k c| < side + reach along z, y and x in turn
-        found = []
+        results = []
         a, b, c = self.vectors
         most = self.sides + reach
         top = int(np.floor(most[2] / c[2]))
@@ -85,10 +85,10 @@ class Brick:
                 x = k * c[0] + j * b[0]
                 for i in range(int(np.ceil((-most[0] - x) / a[0])), int(np.floor((most[0] - x) / a[0])) + 1):
                     if (k, j, i) > (0, 0, 0) or (not half and (k, j, i) != (0, 0, 0)):
-                        found.append((i, j, k))
-        if np.abs(found).max(initial=0) > 500:
+                        results.append((i, j, k))
+        if np.abs(results).max(initial=0) > 500:
             raise InputError("the periodic cell is too small for the cutoff", "use a supercell")
-        return np.array([(0, 0, 0), *found], np.int64)
+        return np.array([(0, 0, 0), *results], np.int64)
 
 
 def aligned(shape: tuple[int, ...], kind: Any) -> NDArray[Any]:
@@ -96,8 +96,8 @@ def aligned(shape: tuple[int, ...], kind: Any) -> NDArray[Any]:
     size = int(np.prod(shape)) * np.dtype(kind).itemsize
     room = np.empty(size + 64, np.uint8)
     first = -room.ctypes.data % 64
-    found: NDArray[Any] = room[first : first + size].view(kind).reshape(shape)
-    return found
+    result: NDArray[Any] = room[first : first + size].view(kind).reshape(shape)
+    return result
 
 
 class Clusters:
@@ -226,8 +226,8 @@ def search(kernel: Any, brick: Brick, i: Clusters, j: Clusters, reach: float, ex
     steps = np.rint(shifts / grid) * grid
     rests = (shifts - steps).astype(kernel.REAL)
     steps = steps.astype(kernel.REAL)
-    for one in {id(i): i, id(j): j}.values():
-        one.centre(kernel, grid)
+    for item in {id(i): i, id(j): j}.values():
+        item.centre(kernel, grid)
     atoms_i = i.chunks(kernel)
     atoms_j = atoms_i if same else j.chunks(kernel)
     i.write(kernel, i.found, atoms_i)

@@ -65,14 +65,14 @@ def count_distances(positions: Floats, others: Floats | None, cell: Cell | None,
     tasks = list(free)
 
     def task(first: int, last: int) -> None:
-        found = free.pop()
+        result = free.pop()
         while first < last:
             part, at = divmod(first, count)
             stop = min(last, (part + 1) * count)
             kernel.run(*tables[0], *tables[-1], shape, basis, cell is not None, others is None, divided[part],
-                       bins / reach, bins, found, at, at + stop - first)
+                       bins / reach, bins, result, at, at + stop - first)
             first = stop
-        free.append(found)
+        free.append(result)
 
     grain = max(1, count // (8 * workers)) if len(divided) == 1 else 1
     threads.run(task, total_parts, "distances", grain)
@@ -109,7 +109,7 @@ def _rows(basis: Floats, heights: Floats, shape: Integers, reach: float, half: b
     steps = [np.arange(-m, m + 1) for m in most]
     gap = [np.maximum(np.abs(s) - 1, 0) * h / n for s, h, n in zip(steps, heights, shape, strict=True)]
     orthogonal = np.count_nonzero(basis) == 3
-    found = []
+    results = []
     for (a, gap_a), (b, gap_b) in product(zip(steps[0], gap[0], strict=True), zip(steps[1], gap[1], strict=True)):
         if half and (a, b) < (0, 0):
             continue
@@ -119,6 +119,6 @@ def _rows(basis: Floats, heights: Floats, shape: Integers, reach: float, half: b
         if half and a == 0 == b:
             near = near[near >= 0]
         if len(near):
-            found.append((a, b, near[0], near[-1]))
-    return np.array(found, np.int64)
+            results.append((a, b, near[0], near[-1]))
+    return np.array(results, np.int64)
 

@@ -199,14 +199,14 @@ class AllPairs:
     def _listed(self, count: int, others: int, alone: bool, exclusions: Any) -> tuple[Any, ...]:
         """Return the vectors in which not all pairs count: where those of groups begin, which, and two masks."""
         key = (count, others, alone, None if exclusions is None else exclusions.tobytes())
-        found = self._special.get(key)
-        if found is None:
+        result = self._special.get(key)
+        if result is None:
             if len(self._special) >= KEPT:
                 self._special.clear()
             corrected = self._shape.programs[1] is not None
-            found = _special(count, others, alone, exclusions, corrected, self._shape.unroll_i, self._kernel.WIDTH)
-            self._special[key] = found
-        return found
+            result = _special(count, others, alone, exclusions, corrected, self._shape.unroll_i, self._kernel.WIDTH)
+            self._special[key] = result
+        return result
 
     def _results(self, sums: Sequence[Any], sets: Sequence[Atoms]) -> PairResult:
         """Return the results of one set or two by their sums."""
@@ -239,9 +239,9 @@ def _symmetric(program: Program) -> bool:
 
 def _zeros(shape: tuple[int, int], real: Any) -> Any:
     """Return zeros that begin with a line of the cache."""
-    found = aligned(shape, real)
-    found.fill(0)
-    return found
+    result = aligned(shape, real)
+    result.fill(0)
+    return result
 
 
 def _special(count: int, others: int, alone: bool, exclusions: Any, corrected: bool, unroll: int,

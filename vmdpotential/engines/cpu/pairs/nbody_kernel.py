@@ -80,13 +80,13 @@ if PLAIN:
                 other = EXCLUDED and (excluded & bit) != 0
                 pi, pj = table_i[FIRST:, i], table_j[FIRST:, j]
                 table = tables[:, rows_i[i], rows_j[j]] if len(rows_i) else tables[:, 0, 0]
-                found = (excluded_pair(r2, rinv, pi, pj, table, values) if other else
+                result = (excluded_pair(r2, rinv, pi, pj, table, values) if other else
                          pair(r2, rinv, pi, pj, table, values))
-                add(sums, k * WIDTH, found, dx, dy, dz, ux, uy, uz, along)
+                add(sums, k * WIDTH, result, dx, dy, dz, ux, uy, uz, along)
                 if not SYMMETRIC:
-                    found = (excluded_pair(r2, rinv, pj, pi, table, values) if other else
+                    result = (excluded_pair(r2, rinv, pj, pi, table, values) if other else
                              pair(r2, rinv, pj, pi, table, values))
-                add(scratch, j - base * WIDTH, found, -dx, -dy, -dz, -ux, -uy, -uz, along)
+                add(scratch, j - base * WIDTH, result, -dx, -dy, -dz, -ux, -uy, -uz, along)
 
     many = one
 

@@ -41,15 +41,15 @@ class Pairs:
 
     def _looked_up(self, row_i, rows_j):
         """Return what tables hold for an atom i and a vector of atoms j, by their rows."""
-        v, builder, found = self.v, self.v.builder, {}
+        v, builder, result = self.v, self.v.builder, {}
         for n, name in enumerate(self.shape.tables):
             row = builder.mul(builder.add(builder.mul(constant(n), self.types), row_i), self.types)
             vector = ir.Constant(v.type, ir.Undefined)
             for lane, row_j in enumerate(rows_j):
                 value = builder.load(builder.gep(self.p_tables, [builder.add(row, row_j)]))
                 vector = builder.insert_element(vector, value, ir.Constant(ir.IntType(32), lane))
-            found[f"pair.{name}"] = vector
-        return found
+            result[f"pair.{name}"] = vector
+        return result
 
     def add(self, i, own, j, rows, sums_i, sums_j, left=None, excluded=None):
         """Add what a pair of an atom i and a vector of atoms j does to the sums of both.
@@ -64,13 +64,13 @@ class Pairs:
         inputs = {"r2": v.mul(r2, v.const(0.25)), "rinv": rinv} | (self._looked_up(*rows) if shape.tables else {})
 
         def results(own, named):
-            found = []
+            result = []
             for program, done in zip(shape.programs, own, strict=True):
                 steps = run_program(program, v, inputs | named, done=done) if program else {}
-                found.append([steps[r] for r in program.results] if program else None)
-            values = found[0]
-            if excluded is not None and found[1]:
-                values = [v.select(excluded, other, value) for other, value in zip(found[1], values, strict=True)]
+                result.append([steps[r] for r in program.results] if program else None)
+            values = result[0]
+            if excluded is not None and result[1]:
+                values = [v.select(excluded, other, value) for other, value in zip(result[1], values, strict=True)]
             zero = v.const(0.0)
             return values if left is None else [v.select(left, zero, value) for value in values]
 

@@ -196,15 +196,15 @@ def range_filter(m, n, bits, clusters):
             first = builder.mul(arguments[2], stride)
             j = [v.add(v.load(p_atoms, builder.add(first, constant(d * n))), v.broadcast(arguments[4 + d]))
                  for d in range(3)]
-            limit, found = v.broadcast(arguments[3]), constant(0)
+            limit, result = v.broadcast(arguments[3]), constant(0)
             for c in range(clusters):
                 least = limit
                 for i in range(c * m, c * m + m):
                     dx, dy, dz = (v.sub(v.load_one(p_place, constant(d * clusters * m + i)), j[d]) for d in range(3))
                     least = v.min(v.fma(dx, dx, v.fma(dy, dy, v.mul(dz, dz))), least)
                 near = builder.zext(builder.bitcast(v.less(least, limit), ir.IntType(n)), I64)
-                found = builder.or_(found, builder.shl(near, constant(c * n)))
-            return found
+                result = builder.or_(result, builder.shl(near, constant(c * n)))
+            return result
 
         return signature, codegen
 
@@ -301,7 +301,7 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
                 return [run_program(some, v, {f"i.{name}": mine[3 + k][a] for k, name in enumerate(names)},
                                     part="own", done=known) for a in range(m)]
 
-            done, done_light, done_excluded = (own(some) for some in programs)
+            done, done_light, done_excluded = (own(item) for item in programs)
 
             def evaluate(some, known, a, j, r2, rinv):
                 """Return the slope and the energies of atom a with atoms j, and those of these with it."""

@@ -127,9 +127,9 @@ class ClusterPairs:
                 if a is not None and some is not None]
         tables = self._tables(atoms)
         around = work.cell is not None and not work.cell.orthogonal
-        found = search(kernel, brick, sets[0], sets[-1], self.reach, None if others is not None else atoms.exclusions,
+        result = search(kernel, brick, sets[0], sets[-1], self.reach, None if others is not None else atoms.exclusions,
                        around, work.potential.corrects_excluded)
-        return ClusterList(self, kernel, sums, sets, found, tables)
+        return ClusterList(self, kernel, sums, sets, result, tables)
 
     def run(self, atoms: Atoms, others: Atoms | None = None) -> PairResult:
         """Return the sum over the pairs in range."""
@@ -155,11 +155,11 @@ class ClusterPairs:
     def _tables(self, atoms: Atoms) -> tuple[NDArray[Any], int]:
         """Return tables by two types (K, T * T), and T."""
         real = np.float32 if self.work.precision == "single" else np.float64
-        found = [np.asarray(atoms.tables[name], np.float64) / LENGTH**power
+        results = [np.asarray(atoms.tables[name], np.float64) / LENGTH**power
                  for name, power in self.work.potential.tables.items()]
-        if not found:
+        if not results:
             return np.zeros((1, 1), real), 0
-        return np.array([table.ravel() for table in found]).astype(real), len(found[0])
+        return np.array([table.ravel() for table in results]).astype(real), len(results[0])
 
 
 def _positions(given: Any) -> Floats:
@@ -259,8 +259,8 @@ class ClusterList:
         workers = max(1, min(threads.count(), len(self.parts)))
         shares, totals = self._shares(workers)
         ways, virials = [0.0] * workers, np.zeros((workers, 6))
-        results = [PairResult(np.empty((len(one), 3)), np.empty((len(one), sums.ENERGIES)) if work.energy else None)
-                   for one in sets]
+        results = [PairResult(np.empty((len(item), 3)), np.empty((len(item), sums.ENERGIES)) if work.energy else None)
+                   for item in sets]
 
         def share(worker: int, board: NDArray[np.int64]) -> None:
             """Write, sum and gather what falls to a thread; in between it waits for the others."""

@@ -57,7 +57,7 @@ if PLAIN:
 
         @njit(**FAST)
         def in_range(place, atoms, chunk, limit, x, y, z):
-            found = 0
+            result = 0
             for c in range(clusters):
                 for j in range(n):
                     least = limit
@@ -66,8 +66,8 @@ if PLAIN:
                         dy = place[1, i] - (atoms[chunk, 1, j] + y)
                         dz = place[2, i] - (atoms[chunk, 2, j] + z)
                         least = min(least, dx * dx + dy * dy + dz * dz)
-                    found |= (least < limit) << (c * n + j)
-            return found
+                    result |= (least < limit) << (c * n + j)
+            return result
 
         return in_range
 
@@ -510,10 +510,10 @@ def search(first, last, same, slots_i, atoms_i, centres_i, boxes_i, slots_j, ato
                         pairs[k] &= ~(ALL << N * n)
                 dense, rest = at, 0
                 for k in range(count):
-                    found = pairs[k] >> N * n & ALL
-                    full, some = _sizes(found)
-                    chunks[at], bits[at] = near[k], found
-                    few[rest], few_bits[rest] = near[k], found
+                    result = pairs[k] >> N * n & ALL
+                    full, some = _sizes(result)
+                    chunks[at], bits[at] = near[k], result
+                    few[rest], few_bits[rest] = near[k], result
                     at, rest = at + full, rest + some
                 counts[0], counts[1] = _write(ci, sh, light[ci], filled, dense, at, counts[2], few, few_bits, rest,
                                               entries, entry, chunks, bits)

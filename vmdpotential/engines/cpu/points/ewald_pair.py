@@ -180,9 +180,9 @@ class EwaldSites:
 
     def at(self, rows: Integers) -> Floats:
         """Return the smooth part that waits, e/A, at some rows."""
-        found = np.zeros(len(rows))
-        self._pair.kernel.smooth_at(*(column[rows] for column in self._places), self._waits, found, 0, len(rows))
-        return found
+        result = np.zeros(len(rows))
+        self._pair.kernel.smooth_at(*(column[rows] for column in self._places), self._waits, result, 0, len(rows))
+        return result
 
     def settle(self, potential: Floats) -> None:
         """Add what waits to the potential at the sites."""

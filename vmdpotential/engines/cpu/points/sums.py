@@ -82,6 +82,6 @@ class MeshAtPoints:
                 smooth, places, n, out, first, last), len(points), "interpolation", GRAIN)
         if field:
             values[1:] = -self._inverse @ values[1:]
-        found = np.empty_like(values)
-        found[:, order] = values
-        return found
+        result = np.empty_like(values)
+        result[:, order] = values
+        return result
