@@ -88,7 +88,8 @@ def atomic_radii(structure: Structure, chosen: NDArray[np.bool_], name: str = "a
         if len(bad):
             atom = int(bad[0])
             raise InputError(f"{where}: atom {atom + 1} ({structure.label(atom)}) has no radius", _SETS)
-        return structure.radii[chosen], "of the file"
+        # those of a completed structure are of a set, which the report of its preparation names
+        return structure.radii[chosen], "of the file" if structure.origins is None else "of the prepared structure"
     if name not in SETS:
         raise UsageError("radii", f"choose one of {', '.join(CHOICES)}", value=name)
     elements = fill(structure).elements

@@ -98,7 +98,7 @@ class Prepared(Tabular):
             text += "; left out: " + ", ".join(
                 f"{count} {what.replace('atoms', 'atom', 1) if count == 1 else what}"
                 for what, count in self.left_out.items())
-        return text
+        return f"{text}; radii: {self.radii}"
 
     def lines(self) -> list[str]:
         """Return the lines of a report."""
@@ -119,7 +119,6 @@ class Prepared(Tabular):
             result.append(f"gaps, capped by NME and ACE: {listed(self.gaps, 300)}")
         notes = Counter(row.note for row in self.rows if row.note)
         result += [f"{note}: {listed([row.label for row in self.rows if row.note == note], 200)}" for note in notes]
-        result.append(f"radii: {self.radii}")
         return result
 
     @property
