@@ -1,4 +1,4 @@
-"""The figures of reproduce_cutoff_paper, the papers' own points beside ours."""
+"""The figures of reproduce_cutoff_paper, the papers' own points next to ours."""
 
 from __future__ import annotations
 

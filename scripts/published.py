@@ -1,11 +1,11 @@
-"""What the papers print, as rows to stand before ours; facts alone, each with its source."""
+"""What the papers print, as rows above ours; facts alone, each with its source."""
 
 #: Tables 2 to 4 and section 5.3: one core of a Core 2 with SSE3 and a Tesla C870; 10^6 A^3 of water, 96,603 atoms,
 #: lattice points 0.5 A apart, a cutoff of 12 A.
 RODRIGUES = ("C. I. Rodrigues, D. J. Hardy, J. E. Stone, K. Schulten, W. W. Hwu, GPU acceleration of cutoff pair "
              "potentials for molecular modeling applications, Proc. 5th Conf. Computing Frontiers (2008) 273-282")
 
-#: Direct sums on GeForce 8800 GTX and others beside a core of a QX6700, and the steps of multilevel summation.
+#: Direct sums on GeForce 8800 GTX and others next to a core of a QX6700, and the steps of multilevel summation.
 STONE = ("J. E. Stone, lecture on GPU computing in molecular modeling; direct sums: J. E. Stone, J. C. Phillips, "
          "P. L. Freddolino, D. J. Hardy, L. G. Trabuco, K. Schulten, J. Comput. Chem. 28 (2007) 2618-2640; multilevel "
          "summation: D. J. Hardy, J. E. Stone, K. Schulten, Parallel Comput. 35 (2009) 164-177")

@@ -179,7 +179,7 @@ class HostGpu:
         self.used = set()
 
     def buffer(self, name, size):
-        self.buffers[name] = np.full(size, 0xFF, np.uint8)  # not a number, for whoever reads what was not written
+        self.buffers[name] = np.full(size, 0xFF, np.uint8)  # not a number, for a kernel that reads what was not written
         return self.buffers[name].ctypes.data
 
     def send(self, name, array, stream):

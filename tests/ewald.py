@@ -92,7 +92,7 @@ def with_field(points, positions, charges, vectors):
 def gaussian(points, positions, charges, vectors, smear):
     """Return potential and field (4, P) of Gaussian charges of a standard deviation and all their images: waves alone.
 
-    To 1e-9 of what a charge makes; for few atoms and cells that are not large beside the Gaussians.
+    To 1e-9 of what a charge makes; for few atoms and cells that are not large next to the Gaussians.
     """
     inverse = np.linalg.inv(vectors)
     most = np.ceil(6.5 / smear * np.linalg.norm(vectors, axis=1) / (2 * np.pi)).astype(int)

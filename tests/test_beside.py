@@ -1,4 +1,4 @@
-"""Blocks of frames beside each other on the threads of a process: the same bits as one after another."""
+"""Blocks of frames next to each other on the threads of a process: the same bits as one after another."""
 
 import threading
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Blocks of frames: the same results however often a run is stopped, and whoever computes them."""
+"""Blocks of frames: the same results however often a run is stopped, and on any worker."""
 
 import os
 import signal

@@ -331,7 +331,7 @@ def test_progress_is_silent_for_short_work_and_shown_for_long(monkeypatch):
     assert lines[0].startswith("long:   5 %")
     assert lines[-1] == "long: 50.0 s"
     assert 5 <= len(lines) <= 7
-    progress.report("nobody listens", 0.5)
+    progress.report("no one listens", 0.5)
 
 
 def test_a_log_has_no_more_lines_for_much_work_than_for_long(monkeypatch):

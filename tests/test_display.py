@@ -55,7 +55,7 @@ def test_colours_follow_the_map_beside_the_molecule(residue):
     lattice = Lattice(np.full(3, -12.0), np.ones(3), (26, 26, 26))
     points = lattice.points(np.stack(np.meshgrid(*[np.arange(26)] * 3, indexing="ij"), -1).reshape(-1, 3))
     distance = np.linalg.norm(points[:, None] - structure(residue).positions, axis=2).min(1)
-    # large inside and far away, and from -7 to 7 beside the molecule
+    # large inside and far away, and from -7 to 7 next to the molecule
     values = np.where((distance > 1.5) & (distance < 4), 7 * np.sign(points[:, 1]), 5000.0)
     grid = Grid(lattice, values.reshape(lattice.shape), "kT/e", 300.0, provenance=Provenance(medium="vacuum"))
     span = adapters.surface_range(grid, structure(residue))

@@ -91,7 +91,7 @@ def test_methods_without_a_field_say_so(monkeypatch):
     with pytest.raises(UsageError, match="has no field; use another method") as error:
         potential_map(DIPOLE, method="plain", padding=1, field=True)
     assert (error.value.parameter, error.value.value) == ("method", "plain")
-    assert potential_map(DIPOLE, padding=1).provenance.method == "plain"  # it says that it is the soonest
+    assert potential_map(DIPOLE, padding=1).provenance.method == "plain"  # it says that it is the first
     assert potential_map(DIPOLE, padding=1, field=True).provenance.method == "direct"
 
 

@@ -93,7 +93,7 @@ def test_atoms_selected_from_residues_have_the_charges_that_they_have_there() ->
 
 
 def test_a_force_field_that_is_a_guess_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    """Atom names of the PDB are Amber's too: what is taken is told, with the option that chooses."""
+    """Atom names of the PDB are Amber's too: what is taken is reported, with the option that chooses."""
     _, report = charges_and_report(residues(("ALA", ALANINE)))
     assert report.source == "amber14"
     assert "its names fit amber14 and charmm36; the charges are those of amber14" in caplog.text

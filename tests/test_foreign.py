@@ -1,4 +1,4 @@
-"""Methods and an interaction of another package, installed beside ours: by name, by auto, and by verify."""
+"""Methods and an interaction of another package, installed next to ours: by name, by auto, and by verify."""
 
 import json
 import os
@@ -122,7 +122,7 @@ np.savez(sys.argv[1], **made)
 
 @pytest.fixture(scope="module")
 def beside(tmp_path_factory):
-    """Run Python with the foreign package installed beside ours."""
+    """Run Python with the foreign package installed next to ours."""
     folder = tmp_path_factory.mktemp("foreign")
     install(folder, "foreign_sums", FOREIGN)
     path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])

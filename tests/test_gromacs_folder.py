@@ -56,7 +56,7 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir(parents=True)
     (folder / "forcefield.itp").write_text(FIELD)
     (folder / "water.itp").write_text(WATER)
-    (folder / "atoms.itp").write_text("[ atomtypes ]\nOW 8 16 0 A 0.3 0.6\nHW 1 1 0 A 0 0\n")  # beside what names it
+    (folder / "atoms.itp").write_text("[ atomtypes ]\nOW 8 16 0 A 0.3 0.6\nHW 1 1 0 A 0 0\n")  # next to what names it
     monkeypatch.setenv("GMXLIB", f"{tmp_path / 'absent'}:{folder.parent}")
     return folder
 
@@ -72,7 +72,7 @@ def test_includes_are_found_by_gmxlib_and_beside_the_file(library: Path, tmp_pat
 
     path.write_text(f"#define FLEXIBLE\n{TOP}")
     assert len(read_topology(path).topology.bonds) == 4
-    (tmp_path / "mine.ff").mkdir()  # beside the file comes first
+    (tmp_path / "mine.ff").mkdir()  # next to the file comes first
     (tmp_path / "mine.ff" / "water.itp").write_text(WATER.replace("HW1", "HX1"))
     assert read_topology(path).atom_names[1] == "HX1"
 
@@ -85,7 +85,7 @@ def test_includes_are_found_by_gmxlib_and_beside_the_file(library: Path, tmp_pat
 def test_what_is_wrong_with_includes_is_said_in_one_line(library: Path, tmp_path: Path) -> None:
     path = tmp_path / "system.top"
     for text, said in (
-        (TOP.replace("mine.ff/water", "nowhere"), "line 3: includes nowhere.itp, which is neither beside it nor in"),
+        (TOP.replace("mine.ff/water", "nowhere"), "line 3: includes nowhere.itp, which is neither next to it nor in"),
         ('#include "system.top"\n', "in a circle"),
         (TOP.replace("#endif", ""), "no #endif"),
         ("#else\n" + TOP, "line 1: #else without #ifdef"),

@@ -47,7 +47,7 @@ def open_sum(structure, field=False):
 
 @pytest.fixture(scope="module")
 def lattice_water():
-    """Waters whose oxygens stand on points of the lattice, where their potential is a hundred times any other."""
+    """Waters whose oxygens are on points of the lattice, where their potential is a hundred times any other."""
     rng = np.random.default_rng(1)
     oxygens = np.stack(np.meshgrid(*[np.arange(8) * 3.2] * 3, indexing="ij"), -1).reshape(-1, 3)
     waters = []

@@ -123,7 +123,7 @@ def broken_psf(change: tuple[str, str]) -> str:
         (("  -0.300000  ", "        NaN  "), r"atom 1 \(ALA1:N\) has a charge that is not a number"),
         (("32 !NBOND", "33 !NBOND"), "!NBOND .line 42. holds 64 numbers instead of 66"),
         (("32 !NBOND", "31 !NBOND"), "!NBOND .line 42. holds 64 numbers instead of 62"),
-        (("!NTHETA", "!NBOND"), "section !NBOND stands twice"),
+        (("!NTHETA", "!NBOND"), "section !NBOND occurs twice"),
         (("       1 !NCRTERM", "       2 !NCRTERM"), "!NCRTERM .* holds 8 numbers instead of 16"),
         (("!NPHI: dihedrals", "!NWHAT"), ""),
     ],
@@ -131,7 +131,7 @@ def broken_psf(change: tuple[str, str]) -> str:
 def test_psf_broken(tmp_path: Path, change: tuple[str, str], message: str) -> None:
     path = tmp_path / "my file.psf"
     path.write_text(broken_psf(change))
-    if not message:  # a section that nobody knows: read, but never written without it
+    if not message:  # a section that no one knows: read, but never written without it
         structure = psf.read_psf(path)
         with pytest.raises(InputError, match="!NWHAT is not understood"):
             psf.write_psf(structure, tmp_path / "out.psf")

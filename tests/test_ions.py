@@ -101,7 +101,7 @@ def test_neutral_and_one_water_for_each_ion(case):
     assert order == sorted(order)
     for name in ("atom_names", "residue_names", "residue_ids", "segment_ids", "charges", "elements"):
         np.testing.assert_array_equal(getattr(before, name)[order], getattr(after, name)[: len(after) - count])
-    # each ion lies on the oxygen of a water that is gone
+    # each ion is on the oxygen of a water that is gone
     gone = set(range(len(before))) - set(order)
     for ion in placement.ions:
         assert before.atom_names[rows[ion.position]].startswith("O")

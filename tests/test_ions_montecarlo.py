@@ -1,4 +1,4 @@
-"""Metropolis sampling of ions' sites: exact distributions that can be counted out, and energies summed anew."""
+"""Metropolis sampling of ions' sites: exact distributions that can be counted out, and energies summed again."""
 
 import itertools
 import math

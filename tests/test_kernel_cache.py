@@ -1,4 +1,4 @@
-"""Compiled kernels that are kept: whole, checked, made once, and by nobody else."""
+"""Compiled kernels that are kept: whole, checked, made once, and by no one else."""
 
 import ctypes
 import os
@@ -171,7 +171,7 @@ def test_a_folder_that_others_reach_is_refused(mode, owner, part, place, monkeyp
     assert stat.S_IMODE(result.stat().st_mode) == 0o700
     assert [record.getMessage() for record in caplog.records] == [
         f"vmdpotential: {place / part} {'belongs to another user' if owner else 'can be written by others'}"
-        f"{'' if owner else ' (chmod go-w)'}: kernels are compiled anew in every run"]
+        f"{'' if owner else ' (chmod go-w)'}: kernels are compiled again in every run"]
     assert not list((place / "kernels" / "cuda").iterdir())
 
 

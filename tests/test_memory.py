@@ -78,7 +78,7 @@ DEEP = {"proc/self/cgroup": "0::/user/job/step\n", "proc/self/mountinfo": V2}
     ({"proc/self/cgroup": "0::/\n", "proc/self/mountinfo": mount("cgroup2", "/sys/fs/cgroup", "/docker/a1")}
      | v2("", 5 * GB, GB), 4 * GB),
     ({"proc/self/cgroup": "0::/../elsewhere\n", "proc/self/mountinfo": V2} | v2("", 5 * GB, GB), 4 * GB),
-    # version 1, with and without 2 beside it
+    # version 1, with and without 2 next to it
     ({"proc/self/cgroup": "9:name=systemd:/x\n4:memory:/slurm/job\n1:cpu:/x\n0::/\n", "proc/self/mountinfo": V1 + V2}
      | v1("slurm/job/", 4 * GB, 3 * GB, GB, GB) | v1("slurm/", 9223372036854771712, 8 * GB), int(2.5 * GB)),
     ({"proc/self/cgroup": "4:cpu,memory:/docker/a1\n", "proc/self/mountinfo":
@@ -149,7 +149,7 @@ def test_a_map_larger_than_the_address_space(spacing, tmp_path):
 
 
 def test_auto_takes_a_method_that_fits(monkeypatch):
-    """Where the soonest needs more memory than there is, the next one is taken; where none fits, the soonest."""
+    """Where the first needs more memory than there is, the next one is taken; where none fits, the first."""
     class Made(direct.Direct):
         def __init__(self, name, seconds, needed):
             self.name, self.made = name, Estimate(seconds, needed)

@@ -28,7 +28,7 @@ PLAIN = Nonbonded("", ("A",), np.zeros(1, np.int64), np.zeros((1, 1)), np.zeros(
     ("charmm36", "CHARMM par_all36m_prot.prm", False),
     ("amber14", "OpenMM amber14-all.xml", False),
     ("prmtop topology", "prmtop", False),
-    ("psf topology", "OpenMM amber14-all.xml", False),  # of which force field nobody says
+    ("psf topology", "OpenMM amber14-all.xml", False),  # of no known force field
     ("OpenMM System system.xml", "OpenMM amber14-all.xml", False),
 ])
 def test_what_is_known_and_differs_is_told(charges, parameters, differ, caplog):

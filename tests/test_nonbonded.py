@@ -118,7 +118,7 @@ def test_ten_twelve_terms_are_refused(tmp_path):
 
 
 def test_tpr_has_gromacs_own_energies_of_1_4_pairs():
-    """No cutoff ends the sums over 1-4 pairs, so those of the first frame stand in the run's energy file."""
+    """No cutoff ends the sums over 1-4 pairs, so those of the first frame are in the run's energy file."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         structure = read_structure(MDA / "aux_edr.xtc", MDA / "aux_edr.tpr")

@@ -161,7 +161,7 @@ def test_every_format_is_the_same_wave_function(name, suffix, tmp_path):
 
 
 def complete(data):
-    """Return what iodata has read with what its writers need beside the wave function."""
+    """Return what iodata has read with what its writers need next to the wave function."""
     data.energy, data.title, data.run_type, data.lot, data.obasis_name = 0.0, "copy", "energy", "hf", "basis"
     data.extra = {**data.extra, "virial_ratio": 2.0, "nuclear_virial": 0.0, "full_virial_ratio": 2.0,
                   "model_name": "hf", "num_perturbations": 0, "keywords": "GTO"}

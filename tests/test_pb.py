@@ -187,7 +187,7 @@ def test_coarse_solution_is_corrected_by_a_finer_one():
 
 @pytest.mark.slow
 def test_dipole_whose_field_is_along_the_surface():
-    """Outside of Kirkwood's sphere, of a dipole: what flows along the surface beside the edges is not lost."""
+    """Outside of Kirkwood's sphere, of a dipole: what flows along the surface next to the edges is not lost."""
     places = PLACE + np.array([[1.2, 0.3, 0.0], [-0.7, 0.5, 0.6]])
     charges = np.array([1.0, -1.0])
     errors = []

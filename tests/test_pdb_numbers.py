@@ -105,7 +105,7 @@ def numbered(count, number, segment=""):
         (10_500, lambda n: n + 1, "", ["W", "W2"]),
         (20_500, lambda n: n + 1, "WAT1", ["WAT1", "WAT2", "WAT3"]),
         (20_500, lambda n: (n + 1) % 10000, "", ["W", "W2", "W3"]),  # as GROMACS wrote it
-        (2_000, lambda n: n % 2, "", [""]),  # one residue after the other has a number again: numbered anew
+        (2_000, lambda n: n % 2, "", [""]),  # one residue after the other has a number again: numbered again
         (50, lambda n: 7, "", [""]),
         (50, lambda n: n - 40, "", [""]),
     ],

@@ -124,7 +124,7 @@ def test_what_waits_at_many_sites_is_the_same_potential(cell):
     sites, length = EwaldSites(pair, points), np.linalg.norm(cell.reduced, axis=1).min()
     assert sorted(sites.order) == list(range(len(points)))
     sums, expected, rows = np.zeros(len(points)), np.zeros(len(points)), np.arange(0, len(points), 3)
-    # on, beside and between nodes; in, at the corners of and outside the cell
+    # on, next to and between nodes; in, at the corners of and outside the cell
     corners = np.array([[0, 0, 0], [1, 1, 1], [-1e-17, 0.999999, 0.5]]) @ pair.basis.vectors
     places = np.concatenate([corners, cloud(cell, 40, 0, seed=1)[0]])
     for n, place in enumerate(places):
@@ -167,7 +167,7 @@ def test_a_mesh_keeps_the_tolerance_in_every_cell(name, tolerance):
 @pytest.mark.parametrize("tolerance", [1e-2, 1e-4, 1e-6])
 def test_a_mesh_keeps_the_tolerance_in_an_open_boundary(tolerance):
     positions, charges, points = cloud(CELLS["box"], 3000, 400)
-    points = points[:, ::-1] + [5.0, -20.0, 30.0]  # beside the atoms, too
+    points = points[:, ::-1] + [5.0, -20.0, 30.0]  # next to the atoms, too
     structure = charges_at(positions, charges)
     actual = potential_at(structure, points, method="pme", tolerance=tolerance, unit="kcal/mol/e", dielectric=4.0)
     r = np.linalg.norm(points[:, None] - positions, axis=2)

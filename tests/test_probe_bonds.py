@@ -9,7 +9,7 @@ from vmdpotential.grid.lattice import Lattice
 from vmdpotential.probes import autodock
 from vmdpotential.probes.bonds import directions
 
-#: A carbonyl group beside an amide's N-H, a hydroxyl group, a nitrogen of a ring, a thioether and another N-H.
+#: A carbonyl group next to an amide's N-H, a hydroxyl group, a nitrogen of a ring, a thioether and another N-H.
 ATOMS = [
     ("OA", (0, 0, 0), -.57), ("C", (-1.23, 0, 0), .6), ("C", (-2.0, 1.31, .1), .03), ("N", (-1.93, -1.14, .05), -.42),
     ("HD", (-2.92, -1.02, .2), .27), ("OA", (3.1, 3.0, 1.2), -.65), ("C", (2.2, 4.05, 1.5), .2),

@@ -81,7 +81,7 @@ def test_processes_take_the_rest_of_a_long_run(tmp_path):
 
 
 class Deadly(Work):
-    """Work that ends whoever computes it."""
+    """Work that ends the process that computes it."""
 
     def block(self, numbers: range) -> None:
         os.kill(os.getpid(), signal.SIGKILL)

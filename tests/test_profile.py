@@ -26,7 +26,7 @@ from vmdpotential.units import coulomb_constant
 
 C = coulomb_constant("V")
 POPC = Path(openmm.__file__).parent / "app" / "data" / "POPC.pdb"
-#: A cell whose a and b lie in the xy plane and whose c does not stand on it.
+#: A cell whose a and b lie in the xy plane and whose c does not are on it.
 SLANTED = Cell(np.array([[20.0, 0, 0], [4.0, 18.0, 0], [3.0, 5.0, 40.0]]))
 
 
@@ -197,7 +197,7 @@ def test_a_bilayer_by_mesh_and_by_atoms():
 
 
 def test_a_map_of_the_shortest_wave_has_no_profile():
-    """Of it nobody can tell the sine from nothing, so that its field would be any."""
+    """Of it no one can tell the sine from nothing, so that its field would be any."""
     for nodes in (8, 9):
         wave = np.cos(np.pi * 8 / nodes * np.arange(nodes))
         grid = Grid(Lattice((0, 0, 0), (1, 1, 1), (3, 3, nodes)), np.tile(wave, (3, 3, 1)), "V",

@@ -87,8 +87,8 @@ def test_mixtures_know_the_methods_and_ions_by_any_name():
 
 
 @pytest.mark.parametrize(("words", "said"), [
-    ("field in.pqr --at all --resume", "--resume: goes on with what is kept beside .*; name a file as --output"),
-    ("profile in.pqr --resume -o -", "--resume: goes on with what is kept beside the output"),
+    ("field in.pqr --at all --resume", "--resume: goes on with what is kept next to .*; name a file as --output"),
+    ("profile in.pqr --resume -o -", "--resume: goes on with what is kept next to the output"),
     ("ionize in.pqr --parameters frcmod -o out.pdb", "--parameters.*: are written into a prmtop; name one as --output"),
 ])
 def test_options_that_would_do_nothing(words, said, tmp_path, monkeypatch, capsys):

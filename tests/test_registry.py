@@ -48,7 +48,7 @@ def add():
 
 @pytest.fixture
 def program(tmp_path):
-    """Run the shell program with foreign packages installed beside ours."""
+    """Run the shell program with foreign packages installed next to ours."""
     install(tmp_path, "foreign_potential", FOREIGN)
     install(tmp_path, "broken_potential", "import no_such_module\n")
     install(tmp_path, "greedy_potential", """

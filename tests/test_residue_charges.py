@@ -1,4 +1,4 @@
-"""Charges of a ligand from a file of its own, beside templates for the rest."""
+"""Charges of a ligand from a file of its own, next to templates for the rest."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_files_of_others() -> None:
     assert force_field["TRP"] == ours.charges
     universe = MDAnalysis.Universe(str(MDA / "mol2" / "Molecule.mol2"))
     (residue,) = read_residue_charges(MDA / "mol2" / "Molecule.mol2")
-    assert residue.short == "Q10"  # the number of the residue may stand at the end
+    assert residue.short == "Q10"  # the number of the residue may be at the end
     assert_allclose(list(residue.charges.values()), universe.atoms.charges, atol=1e-6)
 
 
@@ -111,7 +111,7 @@ def test_residues_must_have_just_the_atoms_that_are_given(
     ):
         with pytest.raises(ChargeError, match=said):
             charges_and_report(lysozyme, "amber14", residues=given if given == [nothing] else [*given, nothing])
-    # forms of other atoms, and a name that MOL2 joined with its number, are no fault; what is not there is told
+    # forms of other atoms, and a name that MOL2 joined with its number, are no fault; what is not there is reported
     one = replace(xylene, residue="TMP1", short="TMP")
     structure, report = charges_and_report(
         lysozyme, "amber14", residues=[one, replace(one, charges={"C1": 1.0}), nothing])

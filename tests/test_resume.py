@@ -1,4 +1,4 @@
-"""Runs over frames that were killed, and go on: the same bytes as one that nobody touched."""
+"""Runs over frames that were killed, and go on: the same bytes as one that no one touched."""
 
 import os
 import signal

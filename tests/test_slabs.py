@@ -235,7 +235,7 @@ sys.exit(make(SPACING, "big"))
 @pytest.mark.parametrize(("method", "suffix"), [
     ("pme", "zarr"), ("pme", "cmap"), ("cutoff --cutoff 2", "mrc")])
 def test_a_map_four_times_as_large_as_memory(tmp_path, method, suffix):
-    """256 MB, where a limit of the process leaves 64 MB beside what the program itself takes."""
+    """256 MB, where a limit of the process leaves 64 MB next to what the program itself takes."""
     write_structure(water(14), tmp_path / "box.pqr")
     # what memory.py keeps for libraries and kernels comes on top
     program = BIG.replace("ROOM", str(64_000_000 + 150_000_000)).replace("METHOD", method).replace("SUFFIX", suffix)

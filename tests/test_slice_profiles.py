@@ -67,7 +67,7 @@ def waves(cell, axis):
 
 
 def over(cell, function, spacing, **changes):
-    """Return a map of a function over a cell, which lies anywhere."""
+    """Return a map of a function over a cell, which is anywhere."""
     lattice = Lattice.over_cell(cell, spacing, (-3.3, 4.1, 7.7))
     made = Provenance(boundary="periodic", cell=tuple(cell.vectors.ravel().tolist()))
     return Grid(lattice, function(lattice.points()).reshape(lattice.shape), **{"provenance": made} | changes)

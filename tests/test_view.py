@@ -299,7 +299,7 @@ def test_viewer_script_is_found(npm, tmp_path, monkeypatch):
     assert find_viewer_script().path == script
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "none"))
     monkeypatch.setattr("sys.prefix", str(tmp_path))
-    monkeypatch.chdir(below)  # what lies in folders above, which others may write to, is not run
+    monkeypatch.chdir(below)  # what is in folders above, which others may write to, is not run
     with contextlib.suppress(BackendError):  # one that is installed on this machine
         assert find_viewer_script().path != script
     monkeypatch.chdir(tmp_path)

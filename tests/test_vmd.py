@@ -113,7 +113,7 @@ def test_what_the_readme_shows(home):
 
 @pytest.fixture
 def display():
-    """A display that nobody sees."""
+    """A display that no one sees."""
     read, write = os.pipe()
     server = subprocess.Popen(["Xvfb", "-displayfd", str(write), "-screen", "0", "1000x1000x24", "-nolisten", "tcp"],
                               pass_fds=[write], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -46,7 +46,7 @@ def test_four_site_model_by_geometry() -> None:
 
 
 def water_of(residue: str, names: str, massless: float | None = None) -> Structure:
-    """One water; its massless site stands `massless` A from the oxygen, which is at 0."""
+    """One water; its massless site is `massless` A from the oxygen, which is at 0."""
     atoms = names.split()
     sites = np.zeros((len(atoms), 3))
     sites[[name.lstrip("0123456789")[0] == "H" for name in atoms], 1] = 0.9572

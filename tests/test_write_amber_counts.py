@@ -1,4 +1,4 @@
-"""What a prmtop counts beside its terms: residues, extra points, where the solvent begins."""
+"""What a prmtop counts next to its terms: residues, extra points, where the solvent begins."""
 
 import re
 from dataclasses import replace

@@ -52,7 +52,7 @@ CL 1
 [ atoms ]
 1 Cl 1 CL CLM 1 -1.0
 """
-#: A solute in the middle: two methanes in one molecule stand between two blocks of water.
+#: A solute in the middle: two methanes in one molecule are between two blocks of water.
 TOP = """; made by hand\t: ä
 #include "mine.ff/forcefield.itp"
 #include "mine.ff/water.itp"
@@ -175,7 +175,7 @@ def test_molecules_of_the_top_agree_with_the_gro(system: Path) -> None:
     old, new = ((path).read_text(encoding="utf-8").splitlines() for path in (system / "system.top", output[1]))
     kept = [line for line in old if line and (not line.startswith(("SOL", "#include")) or "posre" in line)]
     assert [line for line in new if line in kept] == kept
-    assert '#include "../solute.itp"' in new  # beside the .top that was read
+    assert '#include "../solute.itp"' in new  # next to the .top that was read
     assert new.index('#include "../mine.ff/water.itp"') < new.index('#include "../mine.ff/ions.itp"') < new.index(
         "[ system ]")
     gone = int((placed.replaced < 20).sum())

@@ -64,7 +64,7 @@ def test_psf_from_prmtop(tmp_path: Path, path: Path) -> None:
     # float32 in MDAnalysis: half a unit of its last place for each atom
     other = universe(out)
     assert other.atoms.charges.sum(dtype=float) == pytest.approx(structure.net_charge, abs=3e-8 * len(structure) ** 0.7)
-    # a term that Amber lists once for each period stands once
+    # a term that Amber lists once for each period is once
     dihedrals = {tuple(row) for row in ordered(structure.topology.dihedrals).tolist()}
     assert {tuple(row) for row in ordered(again.topology.dihedrals).tolist()} == dihedrals
     assert len(again.topology.dihedrals) == len(dihedrals)

@@ -80,7 +80,7 @@ def _kept(name: str) -> Path | None:
             place.mkdir(mode=0o700, exist_ok=True)
             if flaw := _flaw(place, shared=place == base):
                 logging.getLogger(__name__).warning(
-                    "vmdpotential: %s %s: kernels are compiled anew in every run", place, flaw)
+                    "vmdpotential: %s %s: kernels are compiled again in every run", place, flaw)
                 return None
     except (OSError, RuntimeError):  # it cannot be made, or the user has no home
         return None

@@ -14,7 +14,7 @@
     │   └── OutputError               3   a result cannot be written
     └── BackendError (RuntimeError)   4   an engine or package asked for by name is missing
 
-A message is one line: what is wrong (with the file, the atom or the parameter) and the cure. Parameters stand in
+A message is one line: what is wrong (with the file, the atom or the parameter) and the cure. Parameters are in
 it as :class:`VmdpotentialError` says, so that a shell can write ``--spacing``, PyMOL ``spacing=`` and Tcl ``-spacing``.
 """
 
@@ -108,7 +108,7 @@ class VmdpotentialError(Exception):
     text : str
         What is wrong; may hold anything.
     cure : str
-        What to do, in words of our own in which parameters stand as ``{spacing}`` or ``{boundary open}``.
+        What to do, in words of our own in which parameters are as ``{spacing}`` or ``{boundary open}``.
     parameter : str
         The name of the parameter that is wrong, where it is one.
     value : str

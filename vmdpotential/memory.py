@@ -189,7 +189,7 @@ def from_environment(name: str) -> int | None:
 
 
 def require(needed: int, what: str, cure: str, reserve: int = RESERVE) -> None:
-    """Refuse a task that needs more memory than there is; parameters stand in the cure as :mod:`errors` says.
+    """Refuse a task that needs more memory than there is; parameters are in the cure as :mod:`errors` says.
 
     What is kept for others is as in :func:`limit`.
 

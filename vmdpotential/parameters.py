@@ -45,7 +45,7 @@ from vmdpotential.errors import UsageError, similar
 
 @dataclass(frozen=True)
 class Option:
-    """What a parameter is, beside its type.
+    """What a parameter is, apart from its type.
 
     Parameters
     ----------
@@ -219,12 +219,12 @@ class Parameter:
 
 
 def items(text: str, mark: str, form: str) -> dict[str, str]:
-    """Return ``{name: rest}`` of a text such as ``SOD=11,CLA=2``; `mark` stands between, `form` says what to write.
+    """Return ``{name: rest}`` of a text such as ``SOD=11,CLA=2``; `mark` is between, `form` says what to write.
 
     Raises
     ------
     ValueError
-        For an item without a name or a rest, or a name that stands twice.
+        For an item without a name or a rest, or a name that occurs twice.
     """
     result: dict[str, str] = {}
     for item in text.split(","):
@@ -232,7 +232,7 @@ def items(text: str, mark: str, form: str) -> dict[str, str]:
         if not name or not rest:
             raise ValueError(f"write {form}")
         if name in result:
-            raise ValueError(f"{name} stands twice")
+            raise ValueError(f"{name} occurs twice")
         result[name] = rest
     return result
 
@@ -469,7 +469,7 @@ def changed(kind: type[Options], options: Options | None, keywords: Mapping[str,
 def takes_fields(*kinds: Any) -> Callable[[Function], Function]:
     """Return a decorator: the signature that help and editors show has the fields of dataclasses as keywords.
 
-    They stand in the place of the function's own ``**keywords``.
+    They take the place of the function's own ``**keywords``.
     """
     def decorate(function: Function) -> Function:
         signature = inspect.signature(function)

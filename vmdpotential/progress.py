@@ -1,4 +1,4 @@
-"""Progress of long work: whoever runs a command listens, whoever computes reports."""
+"""Progress of long work: the caller of a command listens, what computes reports."""
 
 from __future__ import annotations
 

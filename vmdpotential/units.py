@@ -1,6 +1,6 @@
 """Units and the Coulomb constant.
 
-The constants are the SI's, exact since 2019 but for the electric constant, which is CODATA's of 2022; they stand here
+The constants are the SI's, exact since 2019 but for the electric constant, which is CODATA's of 2022; they are here
 because reading all of CODATA takes ``scipy.constants`` as long as a small map.
 
 Lengths are in angstrom (A) and charges in elementary charges (e) everywhere; a potential is ``C q / r`` with ``C`` from

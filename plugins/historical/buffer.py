@@ -60,7 +60,7 @@ class Constraints:
 
 @dataclass(frozen=True, eq=False)
 class Kinds:
-    """Atoms that a potential does not tell apart, with what the estimate takes of their pairs.
+    """Atoms that a potential does not distinguish, with what the estimate takes of their pairs.
 
     Parameters
     ----------

@@ -85,7 +85,7 @@ class Msm(Method):
 
 
 def _bytes(request: Request, nodes: float, radius: float) -> int:
-    # charges with what lies around them, potentials; the maps; atoms by bins, with images
+    # charges with what is around them, potentials; the maps; atoms by bins, with images
     images = request.images(radius) if request.cell is not None else 0.0
     real = 4 if request.precision == "single" else 8
     return int(10 * real * nodes + interpolated_bytes(request) + (100 + 200 * images) * request.charges.count)

@@ -92,7 +92,7 @@ class Stencil:
 def convolve(charges: NDArray[Any], stencil: Stencil, periodic: tuple[bool, bool, bool]) -> NDArray[Any]:
     """Return the potential that the charges of a level make on it."""
     level, kernel = stencil.level, stencil.kernel
-    # what lies around the level: periodic images, or nothing
+    # what is around the level: periodic images, or nothing
     for axis, (n, first, width) in enumerate(zip(level.shape, level.first, level.stencil.shape, strict=True)):
         around = (-first, width - 1 + first)
         if periodic[axis]:

@@ -35,7 +35,7 @@ LEVELS = 32
 #: Struct Level of levels.cu.
 LEVEL = kernels.struct("Level", [
     ("nodes", kernels.address("REAL")),  # (shape, rows padded) charges, then the potential
-    ("around", kernels.address("REAL")),  # (wide) charges with what lies around them: images, or nothing
+    ("around", kernels.address("REAL")),  # (wide) charges with what is around them: images, or nothing
     # (width[0], width[1] + 2 ROWS - 2, width[2]), first and last rows of zeros
     ("stencil", kernels.address("const REAL")),
     # (width[0], 2) the offsets along x at which a plane of the stencil counts
@@ -84,7 +84,7 @@ class LevelSum(kernels.NodeSum):
         return {"nodes": nodes.tolist(), "around": around.tolist(), "stencil": stencil, "planes": planes, "used": used}
 
     def fixed_bytes(self, count: int) -> int:
-        """Return the bytes that a GPU needs for some atoms beside the map."""
+        """Return the bytes that a GPU needs for some atoms next to the map."""
         return super().fixed_bytes(count) + sum(map(sum, self.sizes.values()))
 
     def prepare(self, gpu: Any, positions: Floats, charges: Floats, stream: Any = None) -> kernels.Job:

@@ -34,7 +34,7 @@ def convolve(charges, filled, planes, weights, low, high, block, out, first_task
     Parameters
     ----------
     charges : (NX + DX - 1, rows + DY - 1, nodes + DZ) float
-        With what lies around the level, rows a multiple of ROWS and nodes of `block`; out[i, j, k] is the
+        With what is around the level, rows a multiple of ROWS and nodes of `block`; out[i, j, k] is the
         sum of stencil[a, b, c] charges[i + a, j + b, k + c].
     filled : (NX + DX - 1, rows + DY - 1) bool
         Whether a row has charges.

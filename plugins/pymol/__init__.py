@@ -1,7 +1,7 @@
 """Electrostatic potential maps, ion placement and slice images inside PyMOL.
 
 Adds commands such as potential_map, potential_live and potential_ionize, and a dialog for them; ``help
-potential_map`` tells how to use them. PyMOL loads this file in three ways: as a plugin of its start-up
+potential_map`` shows how to use them. PyMOL loads this file in three ways: as a plugin of its start-up
 folder, by ``run plugins/pymol/__init__.py``, and by ``import vmdpotential.plugins.pymol``. In the first
 two it is a copy that hands over to the installed package.
 """

@@ -20,7 +20,7 @@ from .display import display_options
 #: Put before the name of each command.
 PREFIX = "potential_"
 
-#: Arguments that every command has, beside a command's own.
+#: Arguments that every command has, next to a command's own.
 _TAKEN = ("selection", "name", "quiet", "_self")
 
 
@@ -104,12 +104,12 @@ def unquoted(value: Any) -> str:
 
 
 def is_empty(value: Any) -> bool:
-    """Tell whether an argument was given, but as nothing between quotes or brackets."""
+    """Return whether an argument was given, but as nothing between quotes or brackets."""
     return isinstance(value, str) and value.strip() != "" and unquoted(value) == ""
 
 
 def words(value: Any) -> list[str]:
-    """Return the blank-separated words of an argument, which may stand in brackets; quotes keep blanks together."""
+    """Return the blank-separated words of an argument, which may be in brackets; quotes keep blanks together."""
     text = str(value).strip()
     if text.startswith("[") and text.endswith("]"):
         text = text[1:-1]

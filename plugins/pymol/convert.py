@@ -92,7 +92,7 @@ def read_selection(cmd: Any, selection: str, topology: Path | None = None, witho
     PyMOL sorts the atoms of an object by residue and name; `rank` remembers the file's order, which a
     topology needs. Charges are those of a topology of the whole objects; else those of `partial_charge`, where
     an object has some (from a PQR or MOL2 file). Of alternate locations one is kept, as from a file. The
-    whole objects go with the structure, since they tell the force field.
+    whole objects go with the structure, since they determine the force field.
 
     Parameters
     ----------
@@ -273,7 +273,7 @@ def _copies(columns: Mapping[str, Any]) -> Any:
 def _file_order(columns: Mapping[str, Any]) -> Any:
     """Return the order by rank within each object.
 
-    Ranks repeat in an object merged from others; then PyMOL's order stands, but with the copies of a
+    Ranks repeat in an object merged from others; then PyMOL's order is kept, but with the copies of a
     residue number, whose atoms PyMOL mixes, one after the other.
     """
     order = []

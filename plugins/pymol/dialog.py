@@ -44,11 +44,11 @@ class PyMOL:
         return Task(self.cmd, command, given, warn)
 
     def end_live(self) -> str:
-        """End the live map and return what to tell the user."""
+        """End the live map and return the line for the user."""
         return self._told(Session.of(self.cmd).end_live)
 
     def undo(self) -> str:
-        """Undo the last placement of ions and return what to tell the user."""
+        """Undo the last placement of ions and return the line for the user."""
         return self._told(Session.of(self.cmd).undo)
 
     def tell(self, line: str) -> None:

@@ -50,7 +50,7 @@ class Session:
         return session
 
     def end_live(self) -> str:
-        """End the live map and return what to tell the user.
+        """End the live map and return the line for the user.
 
         Raises
         ------
@@ -67,7 +67,7 @@ class Session:
         self.made[name] = Made(header, self._looks(name))
 
     def is_ours(self, name: str) -> bool:
-        """Tell whether an object is there, as it was made here."""
+        """Return whether an object is there, as it was made here."""
         return name in self.cmd.get_names("all") and name in self.made and self.made[name].looks == self._looks(name)
 
     def header(self, name: str) -> Mapping[str, str]:
@@ -105,7 +105,7 @@ class Session:
         return gone
 
     def undo(self) -> str:
-        """Undo the last placement of ions and return what to tell the user.
+        """Undo the last placement of ions and return the line for the user.
 
         Raises
         ------

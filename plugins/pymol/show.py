@@ -36,7 +36,7 @@ _ION_PARTS = ("ions",)
 _ORBITAL_PARTS = ("nuclei", "legend", "positive", "negative")
 _SHOWS = ("_surface", "_legend")
 
-#: Where the legend stands on the screen, which reaches from -1 to 1: above the molecule.
+#: Where the legend is on the screen, which reaches from -1 to 1: above the molecule.
 LEGEND = (0.0, 0.92, 0.0)
 
 #: Letters of its lines: more do not fit into a small window.
@@ -120,7 +120,7 @@ class Results:
         return name
 
     def show(self, report: Report, atoms: Selected | None) -> list[str]:
-        """Make an object of everything in the report that PyMOL can show; return what to tell the user.
+        """Make an object of everything in the report that PyMOL can show; return the line for the user.
 
         All of it is made, or nothing.
         """
@@ -284,7 +284,7 @@ class Results:
         self._lines.append(f"slice object {name}, through {'xyz'[axis]}={position:g} A, coloured by {ramp}")
 
     def _show_values(self, structure: Structure, atoms: Selected) -> None:
-        """Make a copy of the atoms, coloured by what stands in the place of their B factors."""
+        """Make a copy of the atoms, coloured by what takes the place of their B factors."""
         self._clear(())
         limit = float(np.abs(structure.b_factors).max()) or 1.0
         load_structure(self.cmd, self.name, structure, atoms, np.arange(len(structure)))

@@ -26,7 +26,7 @@ class Task(dialog.Task):
     """A command with values for its arguments, read from PyMOL at once.
 
     PyMOL is touched when the task is made and in :meth:`show` only, so that :meth:`compute` can run in a
-    thread beside the window.
+    thread next to the window.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class Task(dialog.Task):
                 adapters.with_frames(command, self.values, lambda: read_frames(cmd, source), self.changes)
 
     def show(self, report: Report) -> list[str]:
-        """Make objects of what came out, all or none; return what to tell the user, line by line.
+        """Make objects of what came out, all or none; return the lines for the user.
 
         Raises
         ------

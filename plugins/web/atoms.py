@@ -57,7 +57,7 @@ def structure_content(structure: Structure) -> dict[str, Any]:
 def surface_content(structure: Structure, chosen: NDArray[np.bool_]) -> dict[str, Any]:
     """Return how deep points are inside the molecular surface of the chosen atoms, without waters, in 8 bits.
 
-    A step is 1/32 of the spacing, so that the surface lies right to 1/64 of it; farther than four spacings only the
+    A step is 1/32 of the spacing, so that the surface is right to 1/64 of it; farther than four spacings only the
     sign is kept.
 
     Raises

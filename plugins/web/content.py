@@ -84,7 +84,7 @@ def shown_part(grid: Grid, name: str, around: Floats, margin: float, points: int
 
 
 def overlaps(grid: Grid, around: Floats) -> bool:
-    """Return whether any of the atoms lies in the map."""
+    """Return whether any of the atoms is in the map."""
     return bool(((around >= grid.lattice.origin) & (around <= grid.lattice.last)).all(1).any())
 
 

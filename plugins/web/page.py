@@ -177,7 +177,7 @@ def view_page(
 
 
 def _fill(title: str, content: dict[str, Any], viewer: str, licence: str) -> str:
-    """Return the page; every text of the user's goes through an escape for where it stands."""
+    """Return the page; every text of the user's goes through an escape for where it is."""
     scripts = [viewer, *(embeddable(_resource(name)) for name in SCRIPTS)]
     hashes = " ".join(f"'sha256-{_digest(text)}'" for text in scripts)
     page = Template(_resource("page.html")).substitute(
@@ -204,7 +204,7 @@ def _digest(text: str) -> str:
 
 
 def _json(content: Any) -> str:
-    """Return JSON that cannot end the element it stands in."""
+    """Return JSON that cannot end the element it is in."""
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")

@@ -98,7 +98,7 @@ def _read(path: Path) -> ViewerScript:
             licence = (folder / "LICENSE").read_text("utf-8", errors="replace")
             break
     else:
-        raise BackendError(f"{path}: its licence, which has to be in the page, is not beside it",
+        raise BackendError(f"{path}: its licence, which has to be in the page, is not next to it",
                            "put the file LICENSE of the npm package 3dmol into the same folder")
     return ViewerScript(embeddable(text), licence, _version(folder), path)
 
@@ -111,9 +111,9 @@ def _version(folder: Path) -> str:
 
 
 def embeddable(text: str) -> str:
-    """Return a script as it can stand between script tags, with its meaning unchanged.
+    """Return a script as it can be between script tags, with its meaning unchanged.
 
-    Browsers end a script at the first ``</script`` wherever it stands, and read other line ends as \\n.
+    Browsers end a script at the first ``</script`` wherever it is, and read other line ends as \\n.
     """
     text = re.sub("\r\n?", "\n", text)
     return re.sub(r"<(?=/script|!--)", r"\\x3c", text, flags=re.IGNORECASE)

@@ -1,7 +1,7 @@
 """Ions for GROMACS.
 
 A solvated system as `gmx solvate` leaves it (GRO and TOP) gets salt of 0.15 mol/L; GRO and TOP are written for grompp:
-the topology's own lines stay, `[ molecules ]` is counted anew, and the ions have the names that the force field's
+the topology's own lines stay, `[ molecules ]` is counted again, and the ions have the names that the force field's
 ions.itp gives them. Here it is water alone, with the GROMOS force field that comes with MDAnalysis' tests. The picture
 is the potential of the ions, with the waters around.
 """

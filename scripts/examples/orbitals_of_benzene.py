@@ -1,7 +1,7 @@
 """Orbitals of benzene.
 
 PySCF computes benzene and writes a Molden file; its highest occupied and lowest unoccupied orbitals become maps, which
-are drawn as isosurfaces of both signs, and as a slice 1 A above the ring beside the electron density in its plane. The
+are drawn as isosurfaces of both signs, and as a slice 1 A above the ring next to the electron density in its plane. The
 cube files open in PyMOL, VMD and ChimeraX.
 """
 

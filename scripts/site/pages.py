@@ -118,7 +118,7 @@ def _help(parameter: Parameter) -> str:
 
 
 def _cell(text: str) -> str:
-    parts = text.split("`")  # code stands as it is
+    parts = text.split("`")  # code is as it is
     parts[::2] = [re.sub(r"([|*_<\[])", r"\\\1", part) for part in parts[::2]]
     return "`".join(parts)
 

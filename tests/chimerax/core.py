@@ -1,7 +1,7 @@
 """ChimeraX's core as a library: a session without a window, from the wheel that holds its Python packages.
 
 The wheel's own ``chimerax/__init__.py`` imports every bundle, and those need Qt; and it lacks the module
-that stands in for the window. Everything else here is what ChimeraX does when it starts.
+that is in for the window. Everything else here is what ChimeraX does when it starts.
 """
 
 import builtins

@@ -113,7 +113,7 @@ def in_a_process(home, code, tmp_path):
                      "type: pip install vmdpotential, and restart ChimeraX"),
     ("gemmi", "ChimeraX's Python has no package 'gemmi', which vmdpotential needs; type: pip install gemmi"),
     ("numba", "Numba does not start: import of numba halted; None in sys.modules; look at the variables NUMBA_... of "
-              "the environment, or install numba anew"),
+              "the environment, or install numba again"),
 ])
 def test_missing_package_is_one_line_with_the_cure(home, tmp_path, package, cure):
     output = in_a_process(home, f"sys.modules[{package!r}] = None\n" + (

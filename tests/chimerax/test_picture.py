@@ -24,7 +24,7 @@ def test_picture(home, tmp_path):
     output = core.run(sys.executable, Path(__file__).parent / "picture.py", home, tmp_path / "1hvr.pdb", path)
     assert "surface #3, coloured from -5 to 5 kT/e at 298.15 K, continuum (Poisson-Boltzmann), 0.15 M" in output
     with Image.open(path) as image:
-        red, green, blue = np.moveaxis(np.asarray(image.convert("RGB"), int), 2, 0)[..., :560]  # beside it the dialog
+        red, green, blue = np.moveaxis(np.asarray(image.convert("RGB"), int), 2, 0)[..., :560]  # next to it the dialog
     # both signs on the surface are seen, with background around it
     assert 0.02 < ((red - blue > 20) & (red - green > 20)).mean() < 0.5
     assert 0.05 < ((blue - red > 20) & (blue - green > 5)).mean() < 0.5

@@ -76,7 +76,7 @@ def test_a_backend_that_is_installed_stays_chosen():
 
 
 def test_main_leaves_signals_and_streams_as_they_were(here, capsys):
-    """Also in a thread, where nobody may set a handler."""
+    """Also in a thread, where no one may set a handler."""
     numbers = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
     before = [signal.getsignal(number) for number in numbers], sys.stdout.errors, sys.stderr.errors
     codes = []
@@ -112,5 +112,5 @@ def test_packages_that_do_not_load_are_one_line(monkeypatch, capsys):
     assert cli.main(["slice", "map.npz", "--json"]) == 4
     out, err = capsys.readouterr()
     assert err == "vmdpotential: a package does not load (libz.so: failed to map segment); " \
-                  "install it anew, or see 'ulimit -v'\n"
+                  "install it again, or see 'ulimit -v'\n"
     assert "failed to map" in json.loads(out)["error"]["text"]

@@ -213,7 +213,7 @@ def test_an_input_is_never_an_output(name, tmp_path):
     "ionize in.pdb --topology {in} -o {in} --force", "slice {in} -o f.png --structure f.png --force",
     "view {in} -o page.html --ions page.html --force"])
 def test_every_command_keeps_its_inputs(command, tmp_path, monkeypatch, capsys):
-    """Before anything is read: what stands in the files would be no structure."""
+    """Before anything is read: what is in the files would be no structure."""
     monkeypatch.chdir(tmp_path)
     for name in ("f.png", "page.html"):
         (tmp_path / name).write_text("precious")

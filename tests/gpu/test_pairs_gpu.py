@@ -43,7 +43,7 @@ def test_all_pairs_by_any_knobs(engine, knobs, monkeypatch):
     expected = reference(OPEN, atoms, None)
     actual = [prepared.run(atoms) for _ in range(3)]
     check(actual[0], expected, False)
-    np.testing.assert_array_equal(actual[1].forces, actual[0].forces)  # and parts are counted anew in every run
+    np.testing.assert_array_equal(actual[1].forces, actual[0].forces)  # and parts are counted again in every run
     np.testing.assert_array_equal(actual[2].energies, actual[0].energies)
 
 

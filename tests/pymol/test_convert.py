@@ -57,7 +57,7 @@ def test_atoms_come_in_the_order_of_the_file(loaded):
     assert structure.charges is None
     assert structure.sources == ("mol",)
     assert_allclose(structure.cell.vectors, Cell.from_parameters(30, 31, 32, 80, 90, 100).vectors, atol=1e-5)
-    assert_array_equal(np.diff(structure.residue_starts), [2, 1, 2, 2, 1])  # the two waters are told apart
+    assert_array_equal(np.diff(structure.residue_starts), [2, 1, 2, 2, 1])  # the two waters are distinguished
     # PyMOL's own order is another; `order` leads back to it
     names = []
     loaded.iterate("all", "names.append(name)", space={"names": names})

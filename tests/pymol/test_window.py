@@ -1,4 +1,4 @@
-"""The plugin in PyMOL's own window, on a display that nobody sees: menu, dialog, objects."""
+"""The plugin in PyMOL's own window, on a display that no one sees: menu, dialog, objects."""
 
 import os
 import subprocess

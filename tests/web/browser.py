@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import time
 
-#: Each network request of a browser that is told to do nothing by itself would be the page's.
+#: Each network request of a browser that is set to do nothing by itself would be the page's.
 QUIET = (
     "--headless=new", "--no-sandbox", "--no-first-run", "--disable-quic", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-default-apps", "--disable-extensions",

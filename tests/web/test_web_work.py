@@ -2,7 +2,7 @@
 
 import numpy as np
 
-#: A worker that the test sees, and that is told of the second map late.
+#: A worker that the test sees, and that learns of the second map late.
 WATCHED = """window.told = []; const Plain = Worker; window.Worker = class extends Plain {
     constructor(...given) { super(...given); window.watched = this; }
     postMessage(task) {

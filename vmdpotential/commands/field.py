@@ -205,7 +205,7 @@ class Field(Result):
 
 
 def _summary(found: FieldSeries, scale: float) -> tuple[dict[str, Any], Floats]:
-    """Return means over frames for programs, and the number that people are told, (F, names, M)."""
+    """Return means over frames for programs, and the number in the report, (F, names, M)."""
     # no copy of the field of all frames is made
     sizes = np.sqrt(np.einsum("fnmd,fnmd->fnm", found.field, found.field)) if found.along is None else found.along
     series = scale * sizes

@@ -81,7 +81,7 @@ def ionize(
     ions before it is lowest, with all periodic images (Ewald's sum); then ions move to better waters until no
     move of a single ion gains. By monte-carlo they are a sample of Boltzmann's distribution instead:
     charges in a medium like water, moved and exchanged by Metropolis' rule. All keep their distances to every
-    solute atom, ion and image, and the energies told are those at the end. All files of a replica are written
+    solute atom, ion and image, and the energies reported are those at the end. All files of a replica are written
     together, or none.
 
     Raises

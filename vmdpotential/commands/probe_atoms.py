@@ -113,7 +113,7 @@ def _probe(text: str) -> tuple[str, str | tuple[float, float] | None]:
     if not equals:
         return text, None
     if not name or not all(letter.isalnum() or letter in "+-_*" for letter in name):
-        raise UsageError("probe", "a name of letters and digits stands before =", value=text)
+        raise UsageError("probe", "a name of letters and digits is before =", value=text)
     words = rest.split(",")
     try:
         sigma, epsilon = map(float, words)

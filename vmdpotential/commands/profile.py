@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 
 _NAMES = [name.replace(" ", "_") for name in QUANTITIES]
 
-#: Where the potential may be 0 beside a selection's place.
+#: Where the potential may be 0 next to a selection's place.
 _ZEROS = ("mean", "left")
 
 
@@ -65,7 +65,7 @@ def profile(
 
     The mean over the planes across the axis, and over the frames of a trajectory, with standard errors by blocks of
     frames. Poisson's equation is solved on the periodic cell, in conducting (tinfoil) surroundings, so that nothing
-    depends on where the cell begins; a slab with a dipole then has a field in the vacuum beside it.
+    depends on where the cell begins; a slab with a dipole then has a field in the vacuum next to it.
 
     Raises
     ------

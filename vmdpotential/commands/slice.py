@@ -130,7 +130,7 @@ class FigureOutput:
         "figure to write: .png, .pdf or .svg; - is standard output", short="o", metavar="FILE", written=True,
         suffix=".png", front=True)] = None
     format: Annotated[str, Option(
-        "of an output whose name tells none (-, a pipe): png, pdf or svg", viewer=False, metavar="SUFFIX")] = ""
+        "of an output whose name has no suffix (-, a pipe): png, pdf or svg", viewer=False, metavar="SUFFIX")] = ""
     force: Force = False
 
 

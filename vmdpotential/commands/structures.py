@@ -34,7 +34,7 @@ def read(structure: Path | Structure, topology: Path | None, cell: Cell | None =
     Raises
     ------
     UsageError
-        For a topology beside a viewer's structure.
+        For a topology in addition to a viewer's structure.
     InputError
         When a file cannot be read.
     """
@@ -90,7 +90,7 @@ def charged(structure: Structure, force_field: str, water: str, charges: Sequenc
     TaskError
         When atoms are missing and cannot be added.
     UsageError
-        For a System beside other files, or charges of atoms that have some.
+        For a System in addition to other files, or charges of atoms that have some.
     """
     from vmdpotential.io.topologies import openmm_system
     from vmdpotential.molecule.charges import charges_and_report

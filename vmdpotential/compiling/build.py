@@ -34,7 +34,7 @@ HERE = Path(__file__).parent.parent
 WITH_VECTORS = ("mesh_kernel", "metropolis_kernel", "nbody_kernel", "pair_kernel", "point_kernel", "search_kernel",
                 "tile_kernel")
 
-#: What kernel files import, beside Numba.
+#: What kernel files import, next to Numba.
 PARTS = ("engines/cpu/maps/rows.py", "engines/cpu/maps/filters.py", "engines/cpu/maps/leaf.py",
          "engines/cpu/pairs/moves.py", "engines/cpu/pairs/nbody_loop.py", "engines/cpu/pairs/pair_vectors.py",
          "compiling/simd.py", "compiling/meeting.py", "compiling/scalar.py", "compiling/threads.py",
@@ -55,7 +55,7 @@ def load(template: str | Path, **constants: Hashable) -> ModuleType:
     template : str or Path
         Name of the file, or the path of another package's.
     **constants
-        Values, which ``repr`` tells apart, of the names in capitals that the file declares and does not set.
+        Values, which ``repr`` distinguishes, of the names in capitals that the file declares and does not set.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def _do_without_vectors(error: Exception) -> None:
 
 @cache
 def _versions() -> str:
-    """Return what compiled code depends on beside its kernel file.
+    """Return what compiled code depends on next to its kernel file.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def _versions() -> str:
         import numba
     except Exception as error:  # a variable that Numba does not understand, or a broken installation
         raise BackendError(f"Numba does not start: {' '.join(str(error).split()).rstrip('.')}",
-                           "look at the variables NUMBA_... of the environment, or install numba anew") from None
+                           "look at the variables NUMBA_... of the environment, or install numba again") from None
     if numba.config.DISABLE_JIT:
         raise BackendError("NUMBA_DISABLE_JIT is set, and kernels that are not compiled would take hours",
                            "unset it")
@@ -270,7 +270,7 @@ def _rebuilt(entry: str, target: Any) -> Any:
     from numba.core import compiler
     from numba.core.runtime import rtsys
 
-    # all that code from the cache needs; what `target.refresh()` would bring beside it serves compiling alone, which
+    # all that code from the cache needs; what `target.refresh()` would bring next to it serves compiling alone, which
     # asks for it, and imports a quarter of a second's worth of modules
     rtsys.initialize(target)
     try:

@@ -52,7 +52,7 @@ class PythonSource(CSource):
         return self._let(f"math.erfc({a})")
 
     def interpolate(self, a: str, first: str, *others: str) -> str:
-        """Return what lies between two values of a table: `first` is ``values[...]``, and the others follow."""
+        """Return what is between two values of a table: `first` is ``values[...]``, and the others follow."""
         k, table = self._let(f"int({a})"), first.removesuffix("]")
         low, high = self._let(f"{table} + {k}]"), self._let(f"{table} + {k} + 1]")
         return self._let(f"{low} + ({a} - {k}) * ({high} - {low})")

@@ -163,7 +163,7 @@ def run(task: Callable[[int, int], None], total: int, label: str, grain: int = 1
 def together(task: Callable[[int, NDArray[np.int64]], None], workers: int) -> None:
     """Call ``task(worker, board)`` on so many threads at once, of which the caller is the first.
 
-    For work of milliseconds, to which :func:`run` would add one: nobody waits for a thread to start, and compiled code
+    For work of milliseconds, to which :func:`run` would add one: no one waits for a thread to start, and compiled code
     shares it out and waits for other threads by the board (:mod:`~vmdpotential.compiling.meeting`). When a
     thread fails, also by Ctrl-C, ``board[STOP]`` becomes 1, at which the others end.
     """

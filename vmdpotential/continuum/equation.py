@@ -148,7 +148,7 @@ class Problem:
             self.edges[2][:, :, k][free] = weight / (share[k] / c.membrane.permittivity + (1 - share[k]) / c.outside)
 
     def correct(self) -> None:
-        """Change the equation by what flows along the surface beside its edges, as the solution has it."""
+        """Change the equation by what flows along the surface next to its edges, as the solution has it."""
         if self._along is not None:
             nodes, flows = self._along.sources(self.unknown)
             self.nodes, place = np.unique(np.concatenate([self.nodes, nodes]), return_inverse=True)

@@ -1,4 +1,4 @@
-"""What flows along the surface of the molecule beside the edges of the lattice.
+"""What flows along the surface of the molecule next to the edges of the lattice.
 
 The cells of the nodes outside form stairs along the surface: cells have parts that are inside, and parts of the outside
 belong to cells of inner nodes. What flows across the surface is the same in both; what flows along it has the
@@ -28,7 +28,7 @@ HIGHEST = 2.5
 
 
 class Tangential:
-    """The edges next to a surface that are one side's, and what flows beside them.
+    """The edges next to a surface that are one side's, and what flows next to them.
 
     Parameters
     ----------

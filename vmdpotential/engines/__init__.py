@@ -74,7 +74,7 @@ def stretch(cell: Cell, other: Cell) -> Floats | None:
 
 @dataclass(frozen=True, eq=False)
 class LatticeSum:
-    """What is summed on a lattice: pairs of charges and points, and a smooth part beside them.
+    """What is summed on a lattice: pairs of charges and points, and a smooth part next to them.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class LatticeSum:
     precision : str
         One of :data:`PRECISIONS`.
     field : bool
-        Whether the field is summed beside the potential.
+        Whether the field is summed next to the potential.
     smooth : Mesh, SmoothPart or None
         The rest of a potential of which the pairs are the short-range part.
     """

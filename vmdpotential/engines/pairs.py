@@ -38,7 +38,7 @@ class PairSum:
     precision : str
         One of :data:`PRECISIONS`.
     energy, virial, jerk : bool
-        What is wanted beside forces; a jerk only without a cutoff.
+        What is wanted next to forces; a jerk only without a cutoff.
     buffer : float, A
         How much farther than the cutoff pairs are listed.
     layout : str

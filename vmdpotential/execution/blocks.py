@@ -75,7 +75,7 @@ def split(numbers: range, size: int = 0) -> list[range]:
 
 
 def folder_of(path: Path | None, resume: bool = False) -> Path | None:
-    """Return where the blocks of an output are kept: beside it; nowhere for what is not a file.
+    """Return where the blocks of an output are kept: next to it; nowhere for what is not a file.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def folder_of(path: Path | None, resume: bool = False) -> Path | None:
     """
     if path is None or files.is_standard(path) or (path.exists() and not path.is_file()):
         if resume:
-            raise UsageError("resume", "goes on with what is kept beside the output", "name a file as {output}")
+            raise UsageError("resume", "goes on with what is kept next to the output", "name a file as {output}")
         return None
     return path.with_name(f"{path.name}.blocks")
 

@@ -8,7 +8,7 @@ import sys
 def prepare() -> None:
     """Import matplotlib, which an MPLBACKEND that is not installed, such as a notebook's, would keep from starting.
 
-    Figures here need no backend; who uses pyplot beside them has the one of the variable, as ever.
+    Figures here need no backend; who uses pyplot next to them has the one of the variable, as ever.
     """
     if "matplotlib" in sys.modules:
         return

@@ -37,7 +37,7 @@ def draw_atoms(
     """Draw the heavy atoms near a plane, and the bonds between them, over what the Axes shows.
 
     Sites without an element, such as those of four-site waters, are left out. The Axes has an entry for each element
-    in its legend, and :func:`key` is what stands in it.
+    in its legend, and :func:`key` is what is in it.
 
     Parameters
     ----------

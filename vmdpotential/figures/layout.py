@@ -1,4 +1,4 @@
-"""Where the parts of a figure stand: measured, so that nothing is cut or overlaps."""
+"""Where the parts of a figure are: measured, so that nothing is cut or overlaps."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LEAST = 29.0
 
 
 def columns(extents: Sequence[Size], width: float) -> int:
-    """Return how many panels, each (across, up) in A, stand side by side in a figure `width` mm wide.
+    """Return how many panels, each (across, up) in A, are side by side in a figure `width` mm wide.
 
     So many that the figure is about as high as 0.7 of its width, and that few places stay empty.
     """
@@ -95,7 +95,7 @@ def arrange(
     count : int
         Columns.
     bar : Axes, optional
-        The colour bar, and whether it is `below` the panels, else it stands beside them.
+        The colour bar, and whether it is `below` the panels, else it is next to them.
     key : Legend, optional
         Goes below everything.
     """
@@ -194,7 +194,7 @@ def _break_long_labels(figure: Figure, renderer: Any) -> None:
 
 
 def _lift_letters(axes: Sequence[Axes], renderer: Any) -> None:
-    """Move a panel's letter above its title where both do not fit beside each other."""
+    """Move a panel's letter above its title where both do not fit next to each other."""
     for ax in axes:
         title, letter = ax.title, ax._left_title  # type: ignore[attr-defined]  # matplotlib offers no other way
         if title.get_text() and letter.get_text() and "\n" not in letter.get_text() and (

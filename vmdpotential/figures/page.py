@@ -43,7 +43,7 @@ SMALL, SMALL_DPI = 89.0, 110
 SUFFIXES = (".png", ".pdf", ".svg")
 
 _MM = 1 / 25.4
-#: mm: slices and the profile that shares their axis stand in one row where each has so much.
+#: mm: slices and the profile that shares their axis are in one row where each has so much.
 _BESIDE = 28.0
 _STYLE: dict[str, Any] = {
     "font.family": ["sans-serif", "DejaVu Sans"],  # the second for what the first lacks: Liberation has no raised +
@@ -167,7 +167,7 @@ def compose(
     Raises
     ------
     UsageError
-        When there is nothing to draw, a plane lies outside its map, the maps have different units,
+        When there is nothing to draw, a plane is outside its map, the maps have different units,
         or the range does not increase.
     """
     grids = [panel.grid for panel in panels] + list(profiles)
@@ -227,7 +227,7 @@ def compose(
             for n, ax in enumerate(axes):
                 ax.set_title(_letter(n), loc="left", fontweight="bold", fontsize=8)
         bar = None
-        # one panel that is neither flat nor small has its colour bar beside it, as high as itself
+        # one panel that is neither flat nor small has its colour bar next to it, as high as itself
         below = len(axes) > 1 or width < 70 or extents[0][1] < 0.6 * extents[0][0]
         if len(set(ranges)) > 1:
             for ax, image, panel, limits in zip(slices, images, panels, ranges, strict=True):
@@ -295,7 +295,7 @@ def _extent(panel: Panel) -> tuple[float, float]:
 
 
 def _shared(panels: Sequence[Panel], axis: int) -> str:
-    """Return which side of all panels runs along an axis, "right" or "up", so that a profile can stand beside them."""
+    """Return which side of all panels runs along an axis, "right" or "up", so that a profile can be next to them."""
     for side in ("up", "right"):
         if panels and all(getattr(panel.plane, side)[axis] > 1 - 1e-9 for panel in panels):
             return side

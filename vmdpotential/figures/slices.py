@@ -31,7 +31,7 @@ _SMALL = 0.06
 #: Of the longer side: half the length of a contour's label and the radius of an atom, which must not overlap.
 _LABEL = 0.065
 
-#: Blue, vermilion, green, black ... : told apart by everybody (Okabe and Ito 2008).
+#: Blue, vermilion, green, black ... : distinguished by everybody (Okabe and Ito 2008).
 SHADES = ("#0072b2", "#d55e00", "#009e73", "#000000", "#cc79a7", "#56b4e9", "#e69f00")
 
 
@@ -126,7 +126,7 @@ def draw_slice(
     Raises
     ------
     UsageError
-        When the plane lies outside the map, or the range does not increase.
+        When the plane is outside the map, or the range does not increase.
 
     Examples
     --------
@@ -246,7 +246,7 @@ def draw_profile(
     value_range : (low, high), optional
         Limits of the mean.
     upright : bool
-        Whether the axis runs upwards, as beside a slice, and the mean to the right.
+        Whether the axis runs upwards, as next to a slice, and the mean to the right.
     short : bool
         Whether a colour bar in the same figure states what the values are, so that the label is the unit alone.
 

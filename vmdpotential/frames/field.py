@@ -109,7 +109,7 @@ class Places:
         molecules = Molecules.of(structure, fit)
         members = np.flatnonzero(np.asarray(fit)[molecules.atoms])
         if len(members) < 3:
-            raise UsageError("fit", f"three atoms at least tell how a group is turned, and there are {len(members)}")
+            raise UsageError("fit", f"three atoms at least show how a group is turned, and there are {len(members)}")
         whole = _near(molecules, members, molecules.whole(structure.positions[molecules.atoms], structure.cell),
                       structure.cell)
         return cls("points", none, none, points, names, members, whole, molecules)

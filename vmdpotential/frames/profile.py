@@ -61,7 +61,7 @@ END, MOST = 6.0, 32
 #: A, of the cell's length without atoms from which on it is a vacuum.
 VACUUM = 8.0
 
-#: A vector of the cell lies in the planes across the axis where it leaves them by less than this part of its length.
+#: A vector of the cell is in the planes across the axis where it leaves them by less than this part of its length.
 _LEVEL = 1e-4
 
 #: A group whose mean position on a circle is nearer to the middle than this part of the radius has no centre.
@@ -102,7 +102,7 @@ class Profile:
     intervals : (names, 3, n) float64 or None
         Half the widths of their 95 % intervals.
     artificial : float, V/A
-        The field that conducting surroundings make in the vacuum beside a slab; 0 where there is no vacuum.
+        The field that conducting surroundings make in the vacuum next to a slab; 0 where there is no vacuum.
     corrected : bool
         Whether it was taken away.
     """
@@ -342,7 +342,7 @@ def vacuum(fraction: Floats, period: float) -> tuple[float, float]:
 def middle(fraction: Floats) -> float:
     """Return the middle of places along a circle, in fractions of it.
 
-    The mean of the angles as vectors tells where the group is, and with the images next to that the middle is its mean.
+    The mean of the angles as vectors shows where the group is, and with the images next to that the middle is its mean.
 
     Raises
     ------
@@ -369,7 +369,7 @@ class ProfileOptions:
         "standard deviation of each atom's Gaussian charge; the distance of nodes unless given, 0 for points", unit="A",
         low=0, high=100)] = None
     slab_correction: Annotated[bool, Option(
-        "take away the field that conducting (tinfoil) surroundings make in the vacuum beside a slab (Yeh and "
+        "take away the field that conducting (tinfoil) surroundings make in the vacuum next to a slab (Yeh and "
         "Berkowitz)")] = False
     unit: Unit = "V"
     temperature: Annotated[float, Option("temperature of kT/e", unit="K", above=0)] = DEFAULT_TEMPERATURE
@@ -412,7 +412,7 @@ def profile(structure: Structure, trajectory: Frames | None = None, options: Pro
     unit, temperature
         Of the potential, see :func:`vmdpotential.units.coulomb_constant`.
     slab_correction : bool
-        Whether the field that conducting surroundings make in the vacuum beside a slab is taken away.
+        Whether the field that conducting surroundings make in the vacuum next to a slab is taken away.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """Mean potential over frames of maps whose sums do not fit into memory: all frames for one slab after another.
 
-The trajectory is read once for each slab, which costs little beside the sums over its charges; a block's result has
+The trajectory is read once for each slab, which costs little next to the sums over its charges; a block's result has
 the size of a slab, so that blocks are kept, resumed and computed by other processes as those of smaller maps. Means and
 deviations go to their files at once. Standard errors follow from the correlation of the blocks over the whole map: what
 they are made of waits in a file without a name, which ends with the process.

@@ -55,7 +55,7 @@ TOGETHER = 4096
 TOO_SHORT = "no error is stated: the frames are too few for their correlation time, which cannot be known from them"
 
 #: What it says where there is one.
-PLUS_MINUS = "+- is the standard error of the mean, and the 95 % interval stands in brackets"
+PLUS_MINUS = "+- is the standard error of the mean, and the 95 % interval is in brackets"
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +149,7 @@ def _merge(count: int, more: int, mean: Floats, other: Floats, m2: Floats, other
     if to.size <= 8 * PART:
         part(0, to.size)
     else:
-        with progress.listening(lambda *_: None):  # of the frames it is told
+        with progress.listening(lambda *_: None):  # its progress is that of the frames
             threads.run(part, to.size, "merging", PART)
 
 
@@ -419,7 +419,7 @@ def _errors(values: Floats, together: float, freedom: float) -> Uncertainty:
 
 
 def beside(known: Uncertainty | None, digits: int = 4) -> str:
-    """Return what stands beside a mean in a report: its error and interval, nothing where they are not known."""
+    """Return what is next to a mean in a report: its error and interval, nothing where they are not known."""
     if known is None or np.isnan(known.error):
         return ""
     return f" +- {float(known.error):.{digits}f} (+- {float(known.interval):.{digits}f})"

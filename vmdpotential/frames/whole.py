@@ -93,7 +93,7 @@ class Alignment:
             Whether molecules are moved to their image nearest to the group; where the boundary is open, unless given.
         reference : (N, 3), A, optional
             Where the group belongs, such as the first frame; the structure's own positions unless given. Molecules
-            of a group lie beside each other as they do here.
+            of a group lie next to each other as they do here.
 
         Raises
         ------
@@ -204,7 +204,7 @@ class Alignment:
         return mean
 
     def _together(self, whole: Floats, cell: Cell) -> Floats:
-        """Return positions with the group's molecules beside each other as in the reference, however it is turned.
+        """Return positions with the group's molecules next to each other as in the reference, however it is turned.
 
         Every one goes to the image that is as far from the heaviest one as it is there.
         """

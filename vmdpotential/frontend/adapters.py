@@ -135,7 +135,7 @@ def is_topology(command: Command, parameter: Parameter) -> bool:
 
 
 def to_file(command: Command) -> bool:
-    """Tell whether the result is a file that the user names (a figure), not objects of the viewer."""
+    """Return whether the result is a file that the user names (a figure), not objects of the viewer."""
     return any(parameter.name == "output" and parameter.option.viewer for parameter in command.parameters)
 
 
@@ -370,7 +370,7 @@ def with_charges(whole: Structure, chosen: NDArray[np.bool_], charges: NDArray[n
     Parameters
     ----------
     whole : Structure
-        Without charges; it goes with the chosen atoms where templates give these, as it tells the force field.
+        Without charges; it goes with the chosen atoms where templates give these, as it determines the force field.
     chosen : (N,) bool
     charges : (N,) float64, e
         NaN where the viewer has none.

@@ -107,7 +107,7 @@ def _print(text: str) -> None:
 
 
 def _tell(text: str) -> None:
-    """Print on stderr; where that is full or closed nobody can be told, and the exit code has to say it."""
+    """Print on stderr; where that is full or closed only the exit code can report it."""
     try:
         print(text, file=sys.stderr, flush=True)
     except (OSError, ValueError):
@@ -145,7 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _drop("stdout")
             return 141
         except ImportError as error:  # an installation that is broken, or too little memory for a library
-            cure = "install it anew, or see 'ulimit -v'"
+            cure = "install it again, or see 'ulimit -v'"
             return _fail(BackendError(f"a package does not load ({error})", cure), words)
         except OSError as error:  # of files other than inputs and outputs: compiled kernels, fonts
             where = error.filename or "a temporary file"

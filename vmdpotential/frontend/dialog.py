@@ -1,6 +1,6 @@
 """What a dialog holds, in any Qt: a page for each command, Run, Stop, progress, and what came out in one line.
 
-A viewer puts the panel's widget into a window of its own. Commands compute in a thread beside the window, and the
+A viewer puts the panel's widget into a window of its own. Commands compute in a thread next to the window, and the
 viewer is touched in its own thread alone: when a task is made, and when its results are shown.
 """
 
@@ -53,7 +53,7 @@ class Task(ABC):
 
     @abstractmethod
     def show(self, report: Report) -> list[str]:
-        """Show what came out, and return what to tell the user, line by line."""
+        """Show what came out, and return the lines for the user."""
 
 
 class Viewer(Protocol):
@@ -71,7 +71,7 @@ class Viewer(Protocol):
         """Return a run of a command with what its form says."""
 
     def end_live(self) -> str:
-        """End the live map and return what to tell the user."""
+        """End the live map and return the line for the user."""
 
     def tell(self, line: str) -> None:
         """Write a line where the viewer keeps what commands say."""
@@ -176,7 +176,7 @@ class Panel:
         self.live_box.setVisible(any(form.command.name == "live" for form in forms))
         self.progress = widgets.QProgressBar()
         self.progress.setRange(0, 1000)
-        self.status = widgets.QLabel("Press Run: Map draws with its defaults. Every field has its help beside it.")
+        self.status = widgets.QLabel("Press Run: Map draws with its defaults. Every field has its help next to it.")
         self.status.setTextFormat(qt.QtCore.Qt.TextFormat.PlainText)  # names of files are no HTML
         self.status.setWordWrap(True)
         self.status.setAlignment(qt.QtCore.Qt.AlignmentFlag.AlignTop)

@@ -28,7 +28,7 @@ class Following(abc.ABC):
         Spells parameters in errors.
     """
 
-    #: What the user is told of; a viewer adds its own errors, whose text is one line.
+    #: What is reported to the user; a viewer adds its own errors, whose text is one line.
     failures: ClassVar[tuple[type[Exception], ...]] = (VmdpotentialError, MemoryError)
 
     def __init__(self, spell: Spelling) -> None:
@@ -67,7 +67,7 @@ class Following(abc.ABC):
         self.look()
 
     def stop(self) -> str:
-        """End it; return what to tell the user."""
+        """End it; return the line for the user."""
         self._release()
         rate = self.latest.rate
         self.latest.stop()

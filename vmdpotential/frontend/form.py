@@ -1,6 +1,6 @@
 """The page of one command in a dialog: a field for each argument, made from its declaration, in any Qt.
 
-What everybody sets stands in front; the rest is folded under "Advanced".
+What everybody sets is in front; the rest is folded under "Advanced".
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from vmdpotential.parameters import Command, Parameter
 #: Pixels, of a field.
 FIELD = 180
 
-#: The same in a narrow window, such as one beside the molecules.
+#: The same in a narrow window, such as one next to the molecules.
 NARROW = 110
 
 

@@ -17,7 +17,7 @@ def ours(error: VmdpotentialError | MemoryError) -> VmdpotentialError:
 
 
 def one_line(error: VmdpotentialError | MemoryError, spell: Spelling) -> str:
-    """Return what a user is told of an error."""
+    """Return the line for the user about an error."""
     return " ".join(ours(error).message(spell).split())
 
 

@@ -36,12 +36,12 @@ class Viewer:
     more : dict
         Further files of that folder, ``{name: text}``.
     startup : Path or None
-        File that the viewer runs when it starts, in which `lines` stand.
+        File that the viewer runs when it starts, in which `lines` are.
     lines : list of str
     after : list of str
-        What the user is told when it is done.
+        The line for the user when it is done.
     undone : list of str
-        What the user is told when it is removed.
+        The line for the user when it is removed.
     """
 
     title: str
@@ -75,7 +75,7 @@ def plan(viewer: str, folder: Path | None = None) -> Viewer:
     Raises
     ------
     UsageError
-        When the folder's name cannot stand in a start-up file.
+        When the folder's name cannot be in a start-up file.
     InputError
         When the start-up file cannot be read.
     """
@@ -168,7 +168,7 @@ def _names(source: Path, *patterns: str) -> list[str]:
 
 
 def requirement() -> str:
-    """Return what pip is told to install this package: where it was installed from, when that is known."""
+    """Return what pip gets to install this package: where it was installed from, when that is known."""
     try:
         origin = distribution("vmdpotential").read_text("direct_url.json")
     except PackageNotFoundError:

@@ -347,7 +347,7 @@ class Grid:
         return picture
 
     def header(self) -> dict[str, str]:
-        """Return what a file must say beside the values, as ``{name: text}`` without empty entries."""
+        """Return what a file must say next to the values, as ``{name: text}`` without empty entries."""
         items: dict[str, Any] = {
             "unit": self.unit, "temperature": self.temperature, "dielectric": self.dielectric,
         }
@@ -356,7 +356,7 @@ class Grid:
             value = getattr(self.provenance, entry.name)
             if entry.name == "cell" and value is not None:
                 value = " ".join(f"{x:.9g}" for x in value)
-            # '|' cannot stand in a suffix and is rare in names; blanks are common
+            # '|' cannot be in a suffix and is rare in names; blanks are common
             items[entry.name] = "|".join(value) if isinstance(value, tuple) else value
         return {key: f"{value:.9g}" if isinstance(value, float) else str(value)
                 for key, value in items.items() if value not in (None, "", ())}
@@ -468,7 +468,7 @@ class Grid:
         yield 0, self.values
 
     def display_limit(self) -> float:
-        """Return 1, 2 or 5 times a power of ten beyond which lies about one value of ten, for surfaces and colours."""
+        """Return 1, 2 or 5 times a power of ten beyond which is about one value of ten, for surfaces and colours."""
         return round_limit(self.values[:: max(1, self.values.shape[0] // 64)])
 
     def sample(self, points: ArrayLike, outside: float = np.nan) -> Floats:
@@ -503,7 +503,7 @@ class Grid:
 
 
 def round_limit(values: ArrayLike) -> float:
-    """Return 1, 2 or 5 times a power of ten beyond which lies about one value of ten, whatever its sign."""
+    """Return 1, 2 or 5 times a power of ten beyond which is about one value of ten, whatever its sign."""
     magnitude = float(np.quantile(np.abs(values), 0.9))
     if not magnitude > 0:
         return 1.0

@@ -105,12 +105,12 @@ class Plane:
 
     @property
     def axis(self) -> int | None:
-        """The axis that the normal lies along, None for an oblique plane."""
+        """The axis that the normal is along, None for an oblique plane."""
         along = np.flatnonzero(np.abs(self.normal) > 1 - 1e-9)
         return int(along[0]) if len(along) else None
 
     def axis_label(self, direction: NDArray[np.float64]) -> str:
-        """Return what to write beside the picture's axis along `right` or `up`."""
+        """Return what to write next to the picture's axis along `right` or `up`."""
         along = np.flatnonzero(np.abs(direction) > 1 - 1e-9)
         if len(along) and direction[along[0]] > 0:
             return f"{_AXES[along[0]]} (Å)"
@@ -144,7 +144,7 @@ def outline(lattice: Lattice, plane: Plane) -> Floats:
     Raises
     ------
     UsageError
-        When the plane lies outside the lattice.
+        When the plane is outside the lattice.
     """
     low, high = lattice.origin, lattice.last
     corners = np.array([[(low, high)[n >> d & 1][d] for d in range(3)] for n in range(8)])
@@ -196,7 +196,7 @@ def values_on(
     Raises
     ------
     UsageError
-        When the plane lies outside the map.
+        When the plane is outside the map.
     """
     edge = outline(grid.lattice, plane)
     low, high = edge.min(0), edge.max(0)

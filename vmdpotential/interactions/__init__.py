@@ -221,7 +221,7 @@ class Bound:
         Raises
         ------
         UsageError
-            When the radial function is not homogeneous, that is, when a length stands in it as a
+            When the radial function is not homogeneous, that is, when a length is in it as a
             plain number instead of a parameter with a unit.
         """
         return _scaled(self.interaction, tuple(self.values.items()), self.end, length)

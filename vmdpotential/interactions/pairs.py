@@ -49,7 +49,7 @@ class Rule:
     combine: Callable[[Any, Any, Any], dict[str, Scalar]]
 
 
-#: What a rule may give beside the parameters that a page names: pages use them where that is less work.
+#: What a rule may give next to the parameters that a page names: pages use them where that is less work.
 MORE = {"weight", "rmin", "depth"}
 
 
@@ -194,7 +194,7 @@ class PairPotential:
         Raises
         ------
         UsageError
-            When a length stands in a page as a plain number instead of a parameter with a unit.
+            When a length is in a page as a plain number instead of a parameter with a unit.
         """
         return _scaled(self, tuple(outputs), length, excluded)
 

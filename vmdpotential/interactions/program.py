@@ -175,7 +175,7 @@ class Numpy:
 
     @staticmethod
     def interpolate(a: Any, *values: Any) -> Any:
-        """Return what lies between values[k] and values[k + 1] at a = k + fraction."""
+        """Return what is between values[k] and values[k + 1] at a = k + fraction."""
         k = np.asarray(a).astype(np.int64)
         low, high = np.asarray(values)[k], np.asarray(values)[k + 1]
         return low + (a - k) * (high - low)

@@ -133,16 +133,16 @@ def erfc(a: Scalar) -> Scalar:
 
 
 def interpolate(a: Scalar, values: Sequence[Scalar]) -> Scalar:
-    """Return what lies between values[k] and values[k + 1] at a = k + fraction, linearly; at the end for a beyond it.
+    """Return what is between values[k] and values[k + 1] at a = k + fraction, linearly; at the end for a beyond it.
 
-    The values are parameters that stand one after another, and a is not negative. Engines on the CPU have this.
+    The values are parameters that are one after another, and a is not negative. Engines on the CPU have this.
     """
     a = minimum(a, len(values) - 1.001)
     return _record("interpolate", a, *values) if _traced(a) else Numpy.interpolate(a, *values)
 
 
 def trace(radial: Callable[..., Scalar], parameters: Sequence[str]) -> tuple[Program, Program]:
-    """Return the program of a radial function, and a program of a factor that stands before it.
+    """Return the program of a radial function, and a program of a factor that is before it.
 
     The factor depends on parameters alone; an engine multiplies the charges by it instead of
     every term.

@@ -62,7 +62,7 @@ def read_structure(path: str | Path, topology: str | Path | None = None) -> Stru
     Parameters
     ----------
     path : Path
-        Structure or coordinates, plain or compressed (.gz, .bz2). The suffix tells the format; where
+        Structure or coordinates, plain or compressed (.gz, .bz2). The suffix gives the format; where
         it does not (Amber's ``prmtop``, ``inpcrd``), the content does. ``-`` is standard input.
     topology : Path, optional
         PSF, prmtop, PQR, TPR or another file with the same atoms in the same order. Names, residues,
@@ -211,7 +211,7 @@ def write_structures(
 ) -> None:
     """Write a structure to several files, all of them or, when one fails, none; see :func:`write_structure`.
 
-    `beside` are files that belong to them, each with the function that writes it to a given path; `names` those by
+    `next to` are files that belong to them, each with the function that writes it to a given path; `names` those by
     which the formats are chosen (:func:`vmdpotential.io.files.output.named`), as `paths` unless given.
     """
     targets = [Path(path) for path in paths]

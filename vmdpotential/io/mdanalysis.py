@@ -80,7 +80,7 @@ def read_structure(path: str | Path) -> Structure:
 
 
 def read_frame(path: str | Path, n_atoms: int, frame: int = 0) -> tuple[Floats, Cell | None]:
-    """Read one frame of a trajectory; nothing is written beside it.
+    """Read one frame of a trajectory; nothing is written next to it.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def read_frame(path: str | Path, n_atoms: int, frame: int = 0) -> tuple[Floats, 
 
 
 def _gromacs_frame(path: Path, n_atoms: int, frame: int) -> tuple[Floats, Cell | None]:
-    """Read XTC and TRR by the file classes: the readers leave lock and offset files beside the trajectory."""
+    """Read XTC and TRR by the file classes: the readers leave lock and offset files next to the trajectory."""
     from MDAnalysis.lib.formats.libmdaxdr import TRRFile, XTCFile
 
     is_xtc = path.suffix.lower() == ".xtc"

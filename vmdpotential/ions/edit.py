@@ -48,7 +48,7 @@ class IonNames(NamedTuple):
 
 
 class Added(NamedTuple):
-    """An ion where it stands: the residue of the water that it replaced, atoms, positions (A, 3) in A, bonds (B, 2)."""
+    """An ion where it is: the residue of the water that it replaced, atoms, positions (A, 3) in A, bonds (B, 2)."""
 
     water: int
     atoms: Sequence[IonNames]

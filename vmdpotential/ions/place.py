@@ -220,7 +220,7 @@ class _Placer:
         if several.any():
             fixed[several] = candidates.potential_at(positions[several])
         energies = describe(candidates, owner, positions, charges, fixed)
-        # ions of a kind stand together in the file, in the order they were placed
+        # ions of a kind are together in the file, in the order they were placed
         rank = {s.name: i for i, (s, _) in enumerate(counts.added)}
         order = np.argsort([rank[s.name] for s in sites.species], kind="stable").tolist()
         chosen = self.allowed[sites.index]

@@ -25,7 +25,7 @@ _FEW = 64
 
 
 def quiet() -> AbstractContextManager[None]:
-    """Return a context without progress of what single ions take, beside that of all."""
+    """Return a context without progress of what single ions take, next to that of all."""
     return progress.listening(lambda label, fraction: None)
 
 

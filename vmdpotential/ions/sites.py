@@ -128,7 +128,7 @@ def nearest(points: Floats, atoms: Floats, cell: Cell | None, limit: float = np.
         return np.asarray(cKDTree(atoms).query(points, workers=-1)[0], np.float64)
     tree = cKDTree(cell.wrap(atoms))
     distance = np.asarray(tree.query(cell.wrap(points), workers=-1)[0], np.float64)
-    # an image that is nearer than the largest of these lies within that distance of the atoms' box
+    # an image that is nearer than the largest of these is within that distance of the atoms' box
     reach = min(float(distance.max()), limit)
     images, index = cell.images_in_box(points, tree.mins - reach, tree.maxes + reach)
     result = tree.query(images, distance_upper_bound=reach * (1 + 1e-9) + 1e-9, workers=-1)[0]

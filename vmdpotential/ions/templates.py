@@ -155,7 +155,7 @@ def turned(sites: Sites, templates: Mapping[str, Template], candidates: Candidat
 
 
 def in_the_way(oxygens: Floats, ions: Sequence[tuple[Template, Floats]], cell: Cell | None) -> Integers:
-    """Return the rows of the waters whose oxygens (W, 3) overlap with ions, which stand at some positions each."""
+    """Return the rows of the waters whose oxygens (W, 3) overlap with ions, which are at some positions each."""
     if not ions:
         return np.zeros(0, np.int64)
     light = np.concatenate([[atom.element == "H" for atom in template.names] for template, _ in ions])

@@ -103,7 +103,7 @@ def bind(options: MediumOptions, cell: Cell | None) -> Bound:
     whole = [method for method in methods if not method.cutoff and boundary in method.boundaries
              and method.takes(interaction)]
     truncated = not has_cutoff and not whole and any(method.cutoff for method in methods)
-    truncated = truncated and (bound.decay is None or summed.cutoff is not None)  # else the tolerance tells where
+    truncated = truncated and (bound.decay is None or summed.cutoff is not None)  # else the tolerance shows where
     if truncated:
         bound = bound.truncated(summed.cutoff or CUTOFF)
     if bound.cutoff is None and summed.cutoff is not None:

@@ -79,7 +79,7 @@ class MapPlan:
         return positions if self.together is None else self.together(positions, cell)
 
     def fits(self, positions: NDArray[np.float64], cell: Cell | None) -> bool:
-        """Tell whether the plan is for atoms at these positions (N, 3), A, and for their cell."""
+        """Return whether the plan is for atoms at these positions (N, 3), A, and for their cell."""
         if self.request.cell is not None:
             return same_cell(self.request.cell, cell, SAME)
         return self.request.charges.box.holds(positions[self.chosen])

@@ -80,7 +80,7 @@ class Charges:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """What a method is told that solves for the solution around the charges (:attr:`Method.quantities`).
+    """What a method gets that solves for the solution around the charges (:attr:`Method.quantities`).
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ class Request:
     tolerance : float
         Relative rms error, as :class:`vmdpotential.methods.accuracy.Errors` has it, that a method may make.
     field : bool
-        Whether the field is wanted beside the potential.
+        Whether the field is wanted next to the potential.
     error : float, e/A
         The rms error of the potential that keeps the tolerance (:func:`vmdpotential.methods.accuracy.goal`);
         infinite where it is not known.
@@ -460,7 +460,7 @@ class Method(abc.ABC):
     #: Whether its potential is the sum of the charges' own. If not, ``auto`` never takes it, `verify` has no definition
     #: to hold it against, and no error is stated.
     superposes: bool = True
-    #: Parameters of its own; a method that has some is told of the solution around the charges.
+    #: Parameters of its own; a method that has some gets the solution around the charges.
     quantities: Sequence[Quantity] = ()
     #: The relative permittivity of the medium unless another is given.
     dielectric: float = 1.0

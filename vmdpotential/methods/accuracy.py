@@ -49,7 +49,7 @@ BEYOND = 1e3
 FINER_BY = 1e-3
 
 #: A, between points whose potentials make a field by their difference: good to 4e-6 where a charge is 0.1 A away, and
-#: nearer to one a step of this part of it (1e-6 at 0.01 A), where rounding is small beside the field.
+#: nearer to one a step of this part of it (1e-6 at 0.01 A), where rounding is small next to the field.
 STEP, CLOSE, FINER = 2e-4, 0.1, 0.05
 
 

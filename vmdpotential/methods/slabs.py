@@ -30,7 +30,7 @@ class Sink(Protocol):
     """What takes a map slab by slab."""
 
     def begin(self, lattice: Lattice) -> None:
-        """Be told of the map to come; again where one that was not good enough is followed by a better one."""
+        """Learn of the map to come; again where one that was not good enough is followed by a better one."""
 
     def put(self, start: int, maps: Maps) -> None:
         """Take the potential, or with it the field, (1 or 4, nx, ny, n), of the planes from `start` on along z."""
@@ -39,7 +39,7 @@ class Sink(Protocol):
 def by_slabs(request: Request) -> Request:
     """Return a request for slabs, where the whole does not fit into memory; else itself.
 
-    Half of the memory is for slabs, the rest for what a plan needs beside them, such as a mesh.
+    Half of the memory is for slabs, the rest for what a plan needs next to them, such as a mesh.
     """
     # to be interpolated, and to be brought into a file's order and its blocks
     needed = interpolated_bytes(request) + 16 * request.points_held * (4 if request.field else 1)

@@ -30,7 +30,7 @@ _FAMILY_OF = {name: family for family, names in _FAMILIES.items() for name in na
 
 @cache
 def family(name: str) -> str:
-    """Return the name under which all variants of a residue stand: HIS for HSE, NHIE and HIP."""
+    """Return the name under which all variants of a residue are: HIS for HSE, NHIE and HIP."""
     name = name.upper()
     if name in _FAMILY_OF:
         return _FAMILY_OF[name]

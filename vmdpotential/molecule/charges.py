@@ -35,7 +35,7 @@ INTEGER_TOLERANCE = 1e-3
 _LISTED = 10
 
 
-#: Residues that only one program calls so, beside those of a library: waters and ions.
+#: Residues that only one program calls so, next to those of a library: waters and ions.
 _OWN_SOLVENT = {
     "charmm36": {"TIP3", "TIP4", "SOD", "POT", "CLA", "CAL", "CES", "LIT", "RUB"},
     "amber14": {"WAT", "LI+", "NA+", "K+", "RB+", "CS+", "CL-", "BR-", "I-", "F-"},

@@ -50,7 +50,7 @@ def evaluate(structure: Structure, text: str, words: Mapping[str, Callable[[Stru
     text : str
     words : mapping
         Words that mean here what they mean alone, and not what MDAnalysis' own tables of names say: ``protein``,
-        ``solute``; what differs is told.
+        ``solute``; what differs is reported.
 
     Raises
     ------

@@ -32,7 +32,7 @@ class Nonbonded:
     types : (N,) int64
         Row of the tables for each atom.
     c6, c12 : (T, T) float64, kcal/mol A^6 and kcal/mol A^12
-        E = c12 / r^12 - c6 / r^6 of two types; symmetric. Special pairs (NBFIX) simply stand in the table.
+        E = c12 / r^12 - c6 / r^6 of two types; symmetric. Special pairs (NBFIX) simply are in the table.
     exclusions : (E, 2) int64
         i < j, sorted, unique: pairs that are not summed (1-2, 1-3, and also the 1-4 pairs, which are summed apart).
     pairs14 : (P, 2) int64

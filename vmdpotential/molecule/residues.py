@@ -1,4 +1,4 @@
-"""Where residues begin, numbers that tell them apart, and which alternate location is kept."""
+"""Where residues begin, numbers that distinguish them, and which alternate location is kept."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def starts(changed: Mask, residue_names: Names, names: NDArray[np.uint64], unnum
 
     Notes
     -----
-    Waters and ions, and residues without a number, that follow each other under one number are told
+    Waters and ions, and residues without a number, that follow each other under one number are distinguished
     apart by their first atom: where its name comes again, the next residue begins.
     """
     changed = changed.copy()
@@ -99,7 +99,7 @@ def distinct_numbers(keys: Sequence[NDArray[np.generic]], numbers: Integers) -> 
     Parameters
     ----------
     keys : sequence of (R,) arrays
-        What else tells residues apart (name, insertion code, chain, segment).
+        What else distinguishes residues (name, insertion code, chain, segment).
     numbers : (R,) int64
         Kept as they are, unless two neighbours agree in everything; then all are counted from 1.
     """
@@ -148,14 +148,14 @@ def unique_numbers(chains: Names, codes: Names, numbers: Integers) -> tuple[Inte
 
 
 def parts(groups: Integers, keys: Sequence[Integers], numbers: Integers) -> Integers:
-    """Return in which part of its group each residue stands, (R,), so that no two of a part are alike.
+    """Return in which part of its group each residue is, (R,), so that no two of a part are alike.
 
     Parameters
     ----------
     groups : (R,) int64
         Chain and segment, as one number.
     keys : sequence of (R,) int64
-        What else tells residues apart.
+        What else distinguishes residues.
     numbers : (R,) int64
     """
     code = numbers - numbers.min()

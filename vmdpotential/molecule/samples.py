@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 def water_box(edge: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return positions (N, 3), A, and charges (N,), e, of TIP3P molecules at the density of water.
 
-    Molecules stand on a cubic lattice in random orientations, which has the cost of a real box.
+    Molecules are on a cubic lattice in random orientations, which has the cost of a real box.
     """
     side = 3.104  # A; one molecule in 29.9 A^3, the volume at 298 K
     count = max(1, round(edge / side))

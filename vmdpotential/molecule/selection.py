@@ -94,7 +94,7 @@ def is_water(structure: Structure) -> Mask:
 
 
 def is_solvated(structure: Structure) -> bool:
-    """Tell whether waters fill most of the structure, as in a simulation box, not as in a crystal's file."""
+    """Return whether waters fill most of the structure, as in a simulation box, not as in a crystal's file."""
     return len(structure) > 300 and float(is_water(structure).mean()) > 0.5
 
 
@@ -152,12 +152,12 @@ def select(structure: Structure, selection: Selection, parameter: str = "atoms")
     Parameters
     ----------
     structure : Structure
-        Of a trajectory it is the one beside it: a selection is made once, and not again for each frame.
+        Of a trajectory it is the one next to it: a selection is made once, and not again for each frame.
     selection : str or (K,) int or (N,) bool
         Indices or a mask; or text, of which the first that fits counts:
 
         - ``all``, ``solute`` (everything but water), ``protein``, ``nucleic``, ``lipid``, ``water``, ``ions``;
-        - ``group NAME``: a group of the structure's index file; a name with blanks stands in double quotes;
+        - ``group NAME``: a group of the structure's index file; a name with blanks is in double quotes;
         - text with a blank (unless it begins with a slash), and ``backbone``, ``nucleicbackbone``, ``nucleicbase``,
           ``nucleicsugar``, ``aromatic``: MDAnalysis' language, in which the words above mean what they mean alone;
         - gemmi's CID syntax ``/model/chain/residues/atoms`` and its short forms: ``//A``, ``//A/10-20/CA``, ``(ALA)``,

@@ -137,7 +137,7 @@ class Structure:
         Residue numbers as the file means them (hybrid-36 and wrapped numbers may repeat).
     residue_index : (N,) int64
         0-based residue each atom belongs to, increasing along the file. Use this, never
-        `residue_ids`, to tell residues apart.
+        `residue_ids`, to distinguish residues.
     insertion_codes : (N,) str
         Of residues; empty where there are none.
     charges : (N,) float64, e, or None

@@ -104,7 +104,7 @@ class Library:
             else:
                 self._patches[name] = _parse(atoms)
         if self._patches:
-            # caps that stand as residues of their own are what CHARMM's patches add to their neighbour
+            # caps that are as residues of their own are what CHARMM's patches add to their neighbour
             for cap, patch in (("ACE", "ACE"), ("NME", "CT3")):
                 added = {atom: charge for atom, charge in self._patches[patch][0].items() if atom not in ("C", "O")}
                 self.residues[cap] = " ".join(f"{atom}={charge}" for atom, charge in added.items())

@@ -21,7 +21,7 @@ CONTACT = 5.0
 
 @dataclass(frozen=True, eq=False)
 class Molecules:
-    """Atoms in an order in which the atoms beyond every bond stand side by side, so that a sum along bonds is one sum.
+    """Atoms in an order in which the atoms beyond every bond are side by side, so that a sum along bonds is one sum.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Molecules:
         for level in reversed(levels[1:]):
             np.add.at(sizes, above[level.start - 1 : level.stop - 1], sizes[level])
         # each after all that hangs on its elder siblings
-        before = np.concatenate([[0], np.cumsum(sizes[1:])])  # over siblings, which stand side by side, and all else
+        before = np.concatenate([[0], np.cumsum(sizes[1:])])  # over siblings, which are side by side, and all else
         eldest = np.searchsorted(above, above)
         among_siblings = before[:-1] - before[eldest]
         new = np.zeros(len(order), np.int64)
@@ -149,7 +149,7 @@ def _links(structure: Structure) -> Integers:
 class Complex:
     """Makes molecules of a periodic cell whole, and moves those to an image that is in contact with the largest ones.
 
-    What is in contact is moved together, and what has no image in contact stays: nothing in the cell tells where it
+    What is in contact is moved together, and what has no image in contact stays: nothing in the cell shows where it
     belongs.
 
     Parameters

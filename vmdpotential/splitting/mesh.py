@@ -26,7 +26,7 @@ Smooth = Splitting | Screened | SmoothCutoff | Gaussian
 Split = Callable[[float, float, int], tuple[Smooth, float]]
 
 #: Nodes over which distances turn at half the length of an open boundary's transform, and those of Gaussian charges:
-#: what a kink there leaves is nothing beside the potential of points, but their potential is fainter.
+#: what a kink there leaves is nothing next to the potential of points, but their potential is fainter.
 GUARD, GAUSSIAN_GUARD = 6, 10
 
 #: Entries of a table of the smooth part's transform, 64 MB.

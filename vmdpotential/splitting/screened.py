@@ -7,7 +7,7 @@ has in an ionic solution outside of the ball the potential of a point, psi^(i a 
 
 (Yukawa's potential in Ewald's way: G. Salin, J.-M. Caillol, J. Chem. Phys. 113 (2000) 10459, with a Gaussian for psi).
 At k = 0 it is finite: a solution needs no background, whatever the charges' sum. The mesh loses waves that are short
-beside L alone, so that the psi which is best for 1/r is so here, and its error is psi^(i a / L) times less.
+next to L alone, so that the psi which is best for 1/r is so here, and its error is psi^(i a / L) times less.
 
 Inside the ball r L(r) = f(x), with x = r / a, y = a / L and the polynomial p(x^2) / a that 1/r has there, solves
 f'' - y^2 f = (x p(x^2))'' / psi^(i y): a series x sum g_n x^2n with ::
@@ -159,7 +159,7 @@ def optimal_for_screened(length: float, radius: float, mesh: float, order: int) 
     -------
     splitting : Screened
     error : float, 1/A
-        As of :func:`~vmdpotential.splitting.coulomb.optimal`. Infinite where the radius is too long beside the
+        As of :func:`~vmdpotential.splitting.coulomb.optimal`. Infinite where the radius is too long next to the
         Debye length.
     """
     inner, error = optimal(radius, mesh, order)

@@ -90,7 +90,7 @@ class Row:
         Of the atom, or of the residue among `Structure.residue_starts`.
     area : float, A^2
     mean, low, high : float
-        The mean by area, and the range, of what lies inside the map; NaN where nothing does.
+        The mean by area, and the range, of what is inside the map; NaN where nothing does.
     """
 
     index: int

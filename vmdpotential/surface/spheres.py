@@ -112,7 +112,7 @@ class Spheres:
     def outside(self, points: Floats) -> NDArray[np.bool_]:
         """Return whether points (P, 3) are in no sphere, those on one counted as outside of it."""
         result = np.zeros(len(points), bool)
-        # most are told from the lattice: between its points the depth changes by less than the half diagonal of a cell
+        # most are decided by the lattice: between its points the depth changes by less than the half diagonal of a cell
         places = np.rint((points - self.lattice.origin) / self.spacing).astype(int)
         near = np.flatnonzero(self.depth[tuple(places.T)] < 0.87 * self.spacing)
         depth, _ = self.near.find(points[near], 0.0, -ON)

@@ -37,7 +37,7 @@ class Selected:
     models : list of ChimeraX's atomic structures
     place : ChimeraX's Place
         From the structure's coordinates to those of the scene: the position of the first model, so that
-        its periodic cell lies along its own axes however the model is turned.
+        its periodic cell is along its own axes however the model is turned.
     """
 
     structure: Structure
@@ -51,7 +51,7 @@ def read_atoms(atoms: Any, place: Any = None, topology: Path | None = None) -> S
 
     Charges are those of a topology of the whole models; else those of the atoms' attribute ``charge``, where they
     have it (the command addcharge, and the results of ``potential ionize``). Of coordinate sets the active one is
-    read, and of alternate locations those shown. The whole models go with the structure, since they tell the force
+    read, and of alternate locations those shown. The whole models go with the structure, since they determine the force
     field.
 
     Parameters

@@ -68,7 +68,7 @@ def show(session: Any, report: Report, name: str, selected: Selected | None, sur
             model, line = _show_map(session, value, name, selected)
             if surface and selected is not None:
                 model.display = False  # its isosurfaces would hide the other
-                line = (f"{_show_surface(session, value, name, selected, span)}; hidden beside it (show "
+                line = (f"{_show_surface(session, value, name, selected, span)}; hidden next to it (show "
                         f"#{model.id_string}): {line}")
                 if hide_water:
                     lines += _hide_water(selected)
@@ -178,7 +178,7 @@ def _show_surface(session: Any, grid: Grid, name: str, selected: Selected, span:
 
 
 def _show_key(session: Any, span: Range, words: str) -> None:
-    """Show ChimeraX's key with the colours, and what they mean in a line beside it."""
+    """Show ChimeraX's key with the colours, and what they mean in a line next to it."""
     from chimerax.color_key.model import get_model
     from chimerax.label.label2d import label_change, label_create, session_labels
 
@@ -257,7 +257,7 @@ def _show_ions(session: Any, placement: Placement, name: str, selected: Selected
 
 
 def _show_values(session: Any, structure: Structure, name: str, selected: Selected) -> tuple[Any, str]:
-    """Make a copy of the model, coloured by what stands in the place of B factors."""
+    """Make a copy of the model, coloured by what takes the place of B factors."""
     source = _one_model(selected)
     new = source.copy(name)
     new.position = source.scene_position

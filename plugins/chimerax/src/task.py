@@ -36,7 +36,7 @@ class Task(dialog.Task):
     """A command with values for its arguments, read from ChimeraX at once.
 
     ChimeraX is touched when the task is made and in :meth:`show` only, so that :meth:`compute` can run in a thread
-    beside the window.
+    next to the window.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class Task(dialog.Task):
         return {**given, **media.in_medium(self.command, self.options["medium"], by_user, bool(only_water))}
 
     def show(self, report: Report) -> list[str]:
-        """Make models of what came out, all or none, and log it; return what to tell the user, line by line.
+        """Make models of what came out, all or none, and log it; return the lines for the user.
 
         Raises
         ------
@@ -121,7 +121,7 @@ class Task(dialog.Task):
 
 
 def end_live(session: Any) -> str:
-    """End the live map and return what to tell the user, nothing where there is none."""
+    """End the live map and return the line for the user, nothing where there is none."""
     live, session.vmdpotential_live = getattr(session, "vmdpotential_live", None), None
     return "" if live is None else str(live.stop())
 

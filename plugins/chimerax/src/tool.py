@@ -71,7 +71,7 @@ class ChimeraX:
         return value
 
     def end_live(self) -> str:
-        """End the live map and return what to tell the user."""
+        """End the live map and return the line for the user."""
         return end_live(self.session) or "there is no live map"
 
     def tell(self, line: str) -> None:

@@ -324,7 +324,7 @@ class ClusterList:
             self._build()
 
     def _build(self) -> None:
-        """Make the list, anew with more room if it does not fit."""
+        """Make the list, again with more room if it does not fit."""
         task, gpu, held = self.task, self.gpu, self.held
         supers = int(task["first"]["supers"])
         expected = _entries(task) * supers

@@ -27,7 +27,7 @@ from vmdpotential import memory
 from vmdpotential.engines.cuda import build
 from vmdpotential.errors import BackendError, MemoryPlanError, UsageError
 
-#: Bytes that a process takes of a GPU beside its buffers.
+#: Bytes that a process takes of a GPU next to its buffers.
 CONTEXT = 700_000_000
 
 #: The oldest compute capability that the kernels run on.
@@ -176,7 +176,7 @@ class Gpu:
             self.users -= 1
 
     def timers(self) -> tuple[Any, Any]:
-        """Return two events for whoever times a run; :meth:`give_back_timers` takes them again."""
+        """Return two events to time a run; :meth:`give_back_timers` takes them again."""
         try:
             return self._timers.pop()
         except IndexError:
@@ -231,7 +231,7 @@ class Gpu:
         return int(self._buffers[name][0])
 
     def take(self, size: int) -> Block:
-        """Return memory of at least `size` bytes for whoever holds the block.
+        """Return memory of at least `size` bytes for the holder of the block.
 
         Raises
         ------
@@ -272,7 +272,7 @@ class Gpu:
         return block
 
     def give_back(self, allocation: Any, size: int) -> None:
-        """Keep an allocation that nobody holds any more for the next one who wants its size; from any thread."""
+        """Keep an allocation that no one holds any more for the next one who wants its size; from any thread."""
         self._spare.setdefault(size, []).append(allocation)
 
     def trim(self, keep: int = 2**30) -> None:

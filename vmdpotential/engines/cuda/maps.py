@@ -224,7 +224,7 @@ class Sum:
             yield type(self)(replace(self.work, lattice=part)).run(positions, charges)
 
     def fixed_bytes(self, count: int) -> int:
-        """Return the bytes that a GPU needs for some atoms beside the map."""
+        """Return the bytes that a GPU needs for some atoms next to the map."""
         return 32 * count + (cells.needed(self.task, self.starts, self.images * count) if self.sorted else 0)
 
     def table(self, gpu: Any, name: str, make: Callable[[], np.ndarray[Any, Any]], shared: Any = None) -> int:

@@ -37,7 +37,7 @@ class MeshSum(NodeSum):
         self._sampled_on: set[int] = set()
 
     def fixed_bytes(self, count: int) -> int:
-        """Return the bytes that a GPU needs for some atoms beside the map."""
+        """Return the bytes that a GPU needs for some atoms next to the map."""
         a, b, c = self.shape
         again = self.node_bytes if max(a, b, c) > 1024 else 0  # long transforms take two steps
         octant = (a // 2 + 1) * (b // 2 + 1) * (c // 2 + 1) if self.sampled else 0

@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 #: Points along each side of a block that interpolates, and the atoms of one that spreads; as in mesh.cu.
 TILE, ATOMS = 8, 32
 
-#: Shared memory in bytes that a block may ask for, beside what the kernel takes anyway.
+#: Shared memory in bytes that a block may ask for, next to what the kernel takes anyway.
 SHARED = 40_000
 
 #: Struct MeshTask of mesh.cu.
@@ -110,7 +110,7 @@ class NodeSum(maps.Sum, ABC):
         return self.real.itemsize * a * b * 2 * (c // 2 + 1)
 
     def fixed_bytes(self, count: int) -> int:
-        """Return the bytes that a GPU needs for some atoms beside the map."""
+        """Return the bytes that a GPU needs for some atoms next to the map."""
         return super().fixed_bytes(count) + 8 * int(self.node_task["shape"].prod()) + self.node_bytes
 
     def prepare(self, gpu: Any, positions: Floats, charges: Floats, stream: Any = None) -> maps.Job:

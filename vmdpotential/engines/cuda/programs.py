@@ -54,7 +54,7 @@ class Programs:
         if potential.corrects_excluded:
             programs["excluded_values"] = potential.scaled(outputs, excluded=True)
         bends = [_bend(scaled.program) for scaled in programs.values()] if work.jerk else []
-        #: What stands before the bend, and whether the kernel multiplies it by the slope too.
+        #: What is before the bend, and whether the kernel multiplies it by the slope too.
         self._bend, self._by_slope = bends[0][0] if bends else 1.0, all(over is not None for _, _, over in bends)
         functions = ""
         values = [self.scaled.cutoff2, self.scaled.softening2]

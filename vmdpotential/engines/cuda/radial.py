@@ -36,7 +36,7 @@ class DeviceSource(CSource):
 def source(scaled: Scaled, real: str, field: bool = False) -> str:
     """Return ``real radial(real r2, real rinv, const real *u)`` for the device; with `field` it returns a ``Slope``.
 
-    `u` holds :func:`uniforms`: what is the same for all pairs is computed on the host and lies in
+    `u` holds :func:`uniforms`: what is the same for all pairs is computed on the host and is in
     constant memory, which instructions read without a register.
 
     Parameters

@@ -30,7 +30,7 @@ def put_mesh(vertices: NDArray[np.float64], triangles: NDArray[np.int64], normal
     colours : (V, 4) uint8
         Red, green, blue, opacity.
     values : (V,) float64
-        Kept beside the colours in a PLY, as the property ``value``.
+        Kept next to the colours in a PLY, as the property ``value``.
     path : Path
         Where to write.
     name : Path

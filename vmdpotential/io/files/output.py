@@ -103,7 +103,7 @@ def writing(paths: Sequence[Path], force: bool = False, names: Sequence[Path] | 
     Raises
     ------
     UsageError
-        When a path stands twice, is read by the same command, or exists and `force` is not set.
+        When a path occurs twice, is read by the same command, or exists and `force` is not set.
     OutputError
         When a folder is missing, nothing can be written there, or the disk is full.
     """

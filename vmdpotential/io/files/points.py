@@ -15,7 +15,7 @@ from vmdpotential.io.files.text import held, read_text, reading
 def read_points(path: Path | str) -> tuple[NDArray[np.float64], list[str]]:
     """Return points (M, 3), A, and their names, which are their numbers from 1 on where the file has none.
 
-    Fields stand between commas or blanks; a first line without numbers and lines that begin with # are passed over.
+    Fields are between commas or blanks; a first line without numbers and lines that begin with # are passed over.
 
     Raises
     ------

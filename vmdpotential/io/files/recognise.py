@@ -34,7 +34,7 @@ def kind_of(path: Path) -> str:
     Raises
     ------
     InputError
-        When the file cannot be read, or neither suffix nor content tell its format.
+        When the file cannot be read, or neither suffix nor content show its format.
     """
     suffix = files.suffix(path)
     if suffix in _SUFFIXES:

@@ -25,7 +25,7 @@ import numpy as np
 from vmdpotential import memory
 from vmdpotential.errors import BackendError, InputError, MemoryPlanError, UsageError, VmdpotentialError, one_line
 
-#: Suffixes of compressed files; the format is told by the suffix before.
+#: Suffixes of compressed files; the format is given by the suffix before.
 COMPRESSED = (".gz", ".bz2")
 
 #: What stands for standard input, and what messages call that.
@@ -56,7 +56,7 @@ class Held(type(Path())):  # type: ignore[misc]  # Path itself has no subclasses
 
 
 def suffix(path: Path) -> str:
-    """Return the lower-case suffix that tells the format: ``.pdb`` of ``A.PDB.gz``."""
+    """Return the lower-case suffix that gives the format: ``.pdb`` of ``A.PDB.gz``."""
     path = Path(path)
     if path.suffix.lower() in COMPRESSED:
         path = path.with_suffix("")

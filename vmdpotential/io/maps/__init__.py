@@ -248,7 +248,7 @@ def read_map(path: Path | str) -> Grid:
     Parameters
     ----------
     path : Path
-        One of the formats of :func:`write_map`, or a ``.map`` of AutoDock: the suffix tells which, and where it does
+        One of the formats of :func:`write_map`, or a ``.map`` of AutoDock: the suffix says which, and where it does
         not, the content does.
         ``-`` is standard input.
 

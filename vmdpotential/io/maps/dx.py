@@ -3,7 +3,7 @@
 What is written suits VMD (comments before ``object 1`` only, fixed order, short lines), ChimeraX
 (no blank lines, diagonal deltas), PyMOL (``type double``, no exponent below -100, which float32
 cannot have), APBS (six decimals in the deltas at least) and NAMD (the type without quotes). Values
-carry seven digits. Origin and spacing stand with six to twelve decimals where others look for them, so
+carry seven digits. Origin and spacing are with six to twelve decimals where others look for them, so
 that the last of a thousand points is right to 1e-9 A, and exactly in the comments.
 """
 

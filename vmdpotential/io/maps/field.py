@@ -1,6 +1,6 @@
 """Fields out: three maps, of the components along x, y and z.
 
-A ``.npz`` file holds all three, as entries ``x``, ``y`` and ``z`` (nx, ny, nz) float32 beside those of a
+A ``.npz`` file holds all three, as entries ``x``, ``y`` and ``z`` (nx, ny, nz) float32 next to those of a
 map (:mod:`vmdpotential.io.maps.npz`). Other formats hold one scalar map: three files, with ``_x``, ``_y`` and
 ``_z`` before the suffix.
 """

@@ -36,7 +36,7 @@ _LINE, _HEADER, _LINES = 1 << 16, 1 << 24, 200_000
 _POSITIVE = ("temperature", "dielectric", "cutoff")
 _NOT_NEGATIVE = ("tolerance", "error", "error_away", "error_field", "error_field_away")
 
-#: Powers of ten that bring float32 numbers to seven digits; negative ones stand at the end.
+#: Powers of ten that bring float32 numbers to seven digits; negative ones are at the end.
 _POWERS = np.array([10.0**n for n in (*range(55), *range(-45, 0))])
 
 def title(grid: Grid) -> str:

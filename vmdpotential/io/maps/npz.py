@@ -22,7 +22,7 @@ from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.files import text as files
 from vmdpotential.io.maps.mapformat import check_finite, check_header
 
-#: Largest entry beside the values: names of many input files.
+#: Largest entry next to the values: names of many input files.
 _TEXT = 1 << 24
 
 

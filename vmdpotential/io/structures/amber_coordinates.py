@@ -173,7 +173,7 @@ def _read_ascii(path: Path) -> tuple[Floats, Cell | None]:
     cell = None
     if rest in (1, needed + 1):
         box = _fixed_numbers(body[-1:], path)
-        # with one or two atoms one line of velocities stands where a box may; its last numbers are no angles
+        # with one or two atoms one line of velocities is where a box may; its last numbers are no angles
         whole_line = rest == needed and len(box) == 3 * count - 6 * (needed - 1)
         velocities = whole_line and not (len(box) == 6 and (box[3:] > 20).all())
         if not velocities and len(box) in (3, 6):

@@ -285,7 +285,7 @@ def write_mmcif(structure: Structure, path: Path) -> None:
     """Write an mmCIF file with cell, label and author names.
 
     Coordinates have as many decimals, 3 to 6, as state them to 1e-9 A where that is possible.
-    Segment names stand in a column of our own, ``_atom_site.vmdpotential_segment_id``.
+    Segment names are in a column of our own, ``_atom_site.vmdpotential_segment_id``.
     """
     files.write_bytes(path, _records(structure, Path(path)))
 

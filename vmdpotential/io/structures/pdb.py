@@ -36,7 +36,7 @@ Mask = NDArray[np.bool_]
 
 #: Bytes of memory for a byte and for a line of a file, at most (measured).
 MEMORY = (5.0, 64.0)
-#: Which characters stand in numbers.
+#: Which characters are in numbers.
 _NUMERIC = np.isin(np.arange(256), np.frombuffer(b"0123456789+-.eE ", np.uint8))
 
 #: Atoms given to gemmi at once: serial numbers stay below 100,000 and memory small.

@@ -1,6 +1,6 @@
 """PDB files written in VMD's columns, as gemmi, MDAnalysis and others read them.
 
-The records that other formats share are here too: CRYST1, and residue numbers that tell neighbours apart.
+The records that other formats share are here too: CRYST1, and residue numbers that distinguish neighbours.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def check(structure: Structure, path: Path) -> None:
 
 
 def write_pdb(structure: Structure, path: Path) -> None:
-    """Write a PDB file in VMD's columns: 4-letter residue names reach column 21, segments stand in 73-76.
+    """Write a PDB file in VMD's columns: 4-letter residue names reach column 21, segments are in 73-76.
 
     Serials start again at 0 after 99,999, residue numbers after 9999. The file's residues stay apart on reading:
     when neighbours would carry the same number, all are renumbered; where a number comes again in a chain, the
@@ -120,14 +120,14 @@ def _aligned(names: columns.Bytes, symbols: columns.Bytes) -> columns.Bytes:
 
 
 def _keys(structure: Structure) -> list[NDArray[np.str_]]:
-    """Return what else than a number tells residues apart, (R,) each."""
+    """Return what else than a number distinguishes residues, (R,) each."""
     first = structure.residue_starts[:-1]
     return [getattr(structure, name)[first]
             for name in ("residue_names", "insertion_codes", "chain_ids", "segment_ids")]
 
 
 def written_numbers(structure: Structure) -> Integers:
-    """Return the residue number of every atom, (N,), changed only where neighbours could not be told apart."""
+    """Return the residue number of every atom, (N,), changed only where neighbours could not be distinguished."""
     first = structure.residue_starts[:-1]
     numbers, changed = residues.distinct_numbers(_keys(structure), structure.residue_ids[first])
     if changed:
@@ -173,7 +173,7 @@ def _short_segments(structure: Structure) -> NDArray[np.str_]:
 
 
 def _chain_ends(structure: Structure) -> Integers:
-    """Return the atoms before which TER stands: after the last linked residue of a chain."""
+    """Return the atoms before which TER is: after the last linked residue of a chain."""
     first = structure.residue_starts[:-1]
     linked = named(structure.residue_names[first], elements.POLYMER)
     terminal = np.isin(structure.atom_names, ("OXT", "OT2", "OC2"))
@@ -201,7 +201,7 @@ def fits(cell: Cell) -> bool:
 
 
 def tell_turned(cell: Cell) -> None:
-    """Warn where lengths and angles do not tell how a cell lies."""
+    """Warn where lengths and angles do not show how a cell is oriented."""
     if cell.turned:
         log.warning("the file states lengths and angles of the cell, not that its vectors are turned against x, y, z")
 

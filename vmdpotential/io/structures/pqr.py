@@ -112,7 +112,7 @@ def _atom(path: Path, row: int, line: str) -> tuple[tuple[str, str, str, int, st
 def write_pqr(structure: Structure, path: Path) -> None:
     """Write a PQR file: fields separated by blanks, charges with 4 to 8 decimals, its radii, or those of a table.
 
-    The segment stands in the place of a missing chain, the cell in a CRYST1 record.
+    The segment takes the place of a missing chain, the cell in a CRYST1 record.
 
     Raises
     ------
@@ -156,7 +156,7 @@ def _records(s: Structure) -> Iterator[bytes]:
 
 
 def _chains(s: Structure) -> Names:
-    """Return what stands in the chain's place: in every line something, or in none, as readers want it."""
+    """Return what is in the chain's place: in every line something, or in none, as readers want it."""
     chains = _word(np.where(s.chain_ids == "", s.segment_ids, s.chain_ids), _NO_CHAIN)
     return np.where(chains == _NO_CHAIN, "", chains) if (chains == _NO_CHAIN).all() else chains
 

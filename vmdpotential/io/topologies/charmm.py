@@ -180,7 +180,7 @@ def _coefficients(rmin: Any, epsilon: Any) -> tuple[Any, Any]:
 
 
 def _pairs(topology: Topology) -> tuple[Integers, Integers]:
-    """Return exclusions and 1-4 pairs: those by bonds, and what the PSF lists (NNB) beside them."""
+    """Return exclusions and 1-4 pairs: those by bonds, and what the PSF lists (NNB) next to them."""
     count, terms = len(topology.types), topology.extra.get("terms", {})
     bonds = topology.bonds
     if len(terms.get("lone_pairs", ())):

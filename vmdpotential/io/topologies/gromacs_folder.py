@@ -13,7 +13,7 @@ from typing import NamedTuple
 from vmdpotential.errors import InputError
 from vmdpotential.io.files.text import Held, read_text
 
-#: Programs of GROMACS, beside whose folder its data are.
+#: Programs of GROMACS, next to whose folder its data are.
 _PROGRAMS = ("gmx", "gmx_mpi", "gmx_d", "gmx_mpi_d")
 #: Where its data are under a prefix of an installation.
 _SHARE = Path("share", "gromacs", "top")
@@ -43,7 +43,7 @@ def folders() -> list[Path]:
 
 
 def find_include(name: str, path: Path) -> Path | None:
-    """Return the file that ``#include "name"`` means in a file at `path`: beside that, else in :func:`folders`."""
+    """Return the file that ``#include "name"`` means in a file at `path`: next to that, else in :func:`folders`."""
     beside = Path() if isinstance(path, Held) else Path(path).parent
     return next((result for place in (beside, *folders()) if (result := place / name).is_file()), None)
 
@@ -56,7 +56,7 @@ class Line(NamedTuple):
     text : str
         Without comments, macros replaced, one blank between words.
     path, number : Path, int
-        The file it stands in, and its number there, from 1.
+        The file it is in, and its number there, from 1.
     """
 
     text: str
@@ -143,6 +143,6 @@ def _included(name: str, path: Path, where: str) -> Path:
     result = find_include(name, path)
     if result is None:
         places = ", ".join(map(str, folders())) or "of which there is none"
-        raise InputError(f"{where}: includes {name}, which is neither beside it nor in GROMACS' folders ({places})",
+        raise InputError(f"{where}: includes {name}, which is neither next to it nor in GROMACS' folders ({places})",
                          "name the folder that holds it by GMXLIB")
     return result

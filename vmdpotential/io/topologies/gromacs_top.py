@@ -78,7 +78,7 @@ class Top:
     include : str
         The force field's ions, where it does not include them: as it would, ``amber99sb.ff/ions.itp``.
     included : set of str
-        Names of the molecule types that stand there.
+        Names of the molecule types that are there.
     unfit : InputError or None
         Why it cannot be written with other numbers of molecules.
     """
@@ -221,8 +221,8 @@ def read_top(path: str | Path) -> Structure:
 def write_top(structure: Structure, path: Path) -> None:
     """Write the .top that a structure was read with, for the molecules that it has now.
 
-    Numbers of ``[ molecules ]`` fall by what was taken out, and what was added stands at their end, as the molecule
-    types of the same atoms. All else stays as it is; an ``#include`` of a file beside the .top is changed where this
+    Numbers of ``[ molecules ]`` fall by what was taken out, and what was added is at their end, as the molecule
+    types of the same atoms. All else stays as it is; an ``#include`` of a file next to the .top is changed where this
     one is written to another folder.
 
     Raises
@@ -264,7 +264,7 @@ def write_top(structure: Structure, path: Path) -> None:
 def check_ion(structure: Structure, name: str, ion: Structure) -> None:
     """Raise InputError unless the .top that a structure was read with defines an ion of several atoms as it is given.
 
-    Bonded parameters are never made up: the molecule type of the ion has to stand in the .top, or in what it includes.
+    Bonded parameters are never made up: the molecule type of the ion has to be in the .top, or in what it includes.
 
     Parameters
     ----------
@@ -331,7 +331,7 @@ def _added(top: Top, structure: Structure, first: int) -> list[tuple[str, int]]:
 
 
 def _moved(line: str, source: Path, folder: Path) -> str:
-    """Return a line whose ``#include`` of a file beside `source` is found from another folder too."""
+    """Return a line whose ``#include`` of a file next to `source` is found from another folder too."""
     match = _INCLUDE.match(line)
     if match is None or os.path.isabs(match[2]) or not (place := source.resolve().parent / match[2]).is_file():
         return line

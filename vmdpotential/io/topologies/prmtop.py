@@ -82,7 +82,7 @@ class Sections:
         return names
 
     def fields(self, name: str, count: int) -> NDArray[np.bytes_]:
-        """Return `count` values as they stand in their columns."""
+        """Return `count` values as they are in their columns."""
         section = self._section(name)
         per_line, width = self.layout(name)
         lines = [line for line in section.body.split(b"\n") if line]
@@ -128,7 +128,7 @@ class Sections:
         return self.found[name]
 
     def layout(self, name: str) -> tuple[int, int]:
-        """Return how many values stand on a line of a section, and how wide they are: 20 and 4 of ``20a4``."""
+        """Return how many values are on a line of a section, and how wide they are: 20 and 4 of ``20a4``."""
         section = self._section(name)
         match = re.match(r"([0-9]{0,4})[a-zA-Z]+([0-9]{1,4})(?![0-9])", section.format.strip())
         numbers = (0, 0) if match is None else (int(match[1] or 1), int(match[2]))
@@ -276,7 +276,7 @@ def _elements(sections: Sections, count: int, names: Names, labels: Names) -> Na
 
 
 def _residue_labels(sections: Sections, residue: Integers, residues: int) -> dict[str, Any]:
-    """Return residue numbers, and chains and insertion codes where the file tells them."""
+    """Return residue numbers, and chains and insertion codes where the file states it them."""
     numbers = np.arange(1, residues + 1)
     result: dict[str, Any] = {}
     if "RESIDUE_NUMBER" in sections:

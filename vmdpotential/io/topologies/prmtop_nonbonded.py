@@ -58,7 +58,7 @@ def _check(sections: Sections, name: str, index: Integers, count: int) -> None:
 
 
 def _rows(sections: Sections, kinds: int, pointers: Integers) -> Integers:
-    """Return where the coefficients of two types stand in their list, (T, T); -1 where they have none."""
+    """Return where the coefficients of two types are in their list, (T, T); -1 where they have none."""
     rows = sections.integers("NONBONDED_PARM_INDEX", kinds**2).reshape(kinds, kinds)
     bonds = -rows[rows < 0] - 1
     if len(bonds):  # 10-12 terms, which since 1994 are there but 0

@@ -175,7 +175,7 @@ def _split(data: bytes, path: Path) -> tuple[tuple[str, ...], dict[str, _Section
             raise InputError(f"{path}: line {line} '{text[:40]}' begins no PSF section", "write the file again")
         name = match.group(3).decode()
         if name in sections:
-            raise InputError(f"{path}: line {line}: section !{name} stands twice", "write the file again")
+            raise InputError(f"{path}: line {line}: section !{name} occurs twice", "write the file again")
         body = data[end + 1 : following if mark >= 0 else len(data)]
         sections[name] = _Section(name, int(match.group(1)), int(match.group(2) or 0), line, body)
         line += 1 + body.count(b"\n")

@@ -253,7 +253,7 @@ def _atom_lines(
 
 
 def _further_columns(topology: Topology, flags: Sequence[str], count: int) -> Names | None:
-    """Return what stands behind the atoms of files with fluctuating charges or Drude particles, None elsewhere."""
+    """Return what is behind the atoms of files with fluctuating charges or Drude particles, None elsewhere."""
     kept = topology.extra.get("columns")
     if kept is None and "CHEQ" not in flags:
         return None

@@ -14,7 +14,7 @@ from vmdpotential.io.topologies.molecules import of_bonds, order_of, read_sdf, v
 from vmdpotential.molecule.given import Molecule, ResidueCharges
 from vmdpotential.molecule.structure import LARGEST_CHARGE
 
-#: A residue's key in its file (its number, say), its name, an atom's name and charge, and where that stands.
+#: A residue's key in its file (its number, say), its name, an atom's name and charge, and where that is.
 _Row = tuple[object, str, str, float, str]
 #: An atom of a MOL2: its key, residue, name, element and charge, and its line.
 _Atom = tuple[object, str, str, str, float, str]
@@ -162,7 +162,7 @@ def _gromacs(path: Path) -> Iterator[_Row]:
             section = line.text.strip("[ ]")
         elif section == "atomtypes" and len(words) > 5:
             kind = next((k for k in range(len(words) - 1, 1, -1) if words[k] in ("A", "S", "V", "D")), 0)
-            of_types[words[0]] = words[kind - 1] if kind else ""  # the charge stands before the particle's type
+            of_types[words[0]] = words[kind - 1] if kind else ""  # the charge is before the particle's type
         elif section == "moleculetype":
             molecule = words[0]
         elif section == "atoms":

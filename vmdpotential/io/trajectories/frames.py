@@ -67,7 +67,7 @@ class Frame(NamedTuple):
     total : int
         How many frames are read.
     time : float or None
-        ps, where the file tells.
+        ps, where the file states it.
     """
 
     number: int
@@ -126,7 +126,7 @@ def parse_frames(text: str) -> slice:
 class Trajectory:
     """A file of frames; every iteration reopens it, so that each worker may have its own.
 
-    Nothing is written beside it.
+    Nothing is written next to it.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ class Trajectory:
 
     @cached_property
     def _starts(self) -> NDArray[np.int64]:
-        """Where the frames of an XTC or TRR begin, bytes: its library would write a file of them beside it."""
+        """Where the frames of an XTC or TRR begin, bytes: its library would write a file of them next to it."""
         path = held(self.path)
         if path.suffix.lower() == ".gro":
             return np.array(list(gro.frames(path, self.atoms)), np.int64)
@@ -230,7 +230,7 @@ class Trajectory:
         return np.float32 if self.single and found.dtype == np.float32 else np.float64
 
     def _xdr(self, path: Path) -> Iterator[Frame]:
-        """Read by the file classes of MDAnalysis: its readers leave lock and offset files beside the trajectory."""
+        """Read by the file classes of MDAnalysis: its readers leave lock and offset files next to the trajectory."""
         from MDAnalysis.lib.formats.libmdaxdr import TRRFile, XTCFile
 
         is_xtc = path.suffix.lower() == ".xtc"
@@ -441,7 +441,7 @@ def _dcd_cell(found: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return lengths and angles of the cell in a DCD, as one of its dialects has them.
 
     NAMD and CHARMM before version 25 write ``a, gamma, b, beta, alpha, c`` with angles, or their cosines; CHARMM since
-    then the six numbers of a symmetric matrix. MDAnalysis tells them apart by their values, and so do we.
+    then the six numbers of a symmetric matrix. MDAnalysis distinguishes them by their values, and so do we.
     """
     cell: NDArray[np.float64] = np.array(found, np.float64)[[0, 2, 5, 4, 3, 1]]
     angles = cell[3:]

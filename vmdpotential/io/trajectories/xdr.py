@@ -133,7 +133,7 @@ def _follow(data: Any, n_atoms: int, whole: int, row: int) -> bool:
     atom = bit = run = 0
     while atom < n_atoms and bit + whole < last and _FIRST <= row < _BEYOND:
         bit += whole
-        # a flag, and when it is set five bits: three times the atoms packed beside this one, and a step in the ranges
+        # a flag, and when it is set five bits: three times the atoms packed next to this one, and a step in the ranges
         six = (data[bit >> 3] << 8 | data[(bit >> 3) + 1]) >> (10 - (bit & 7)) & 63
         bit += 1
         step = 0

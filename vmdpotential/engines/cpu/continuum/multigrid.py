@@ -133,7 +133,7 @@ class Multigrid:
 
 
 def _coarser(values: Values, axis: int) -> Values:
-    """Return the conductances of a coarse level: in series along an edge, the weighted mean of those beside it."""
+    """Return the conductances of a coarse level: in series along an edge, the weighted mean of those next to it."""
     result = np.zeros([(n + 1) // 2 for n in values.shape], np.float32)
     along = tuple(slice(0, -1) if d == axis else slice(None) for d in range(3))
     even, odd = (tuple(slice(start, values.shape[d] - 1, 2) if d == axis else slice(None) for d in range(3))

@@ -296,7 +296,7 @@ def solve(shapes, offsets, ex, ey, ez, d, k2, u, f, p, w, sums, tolerance, most,
     shapes : (L, 3), offsets : (L + 1,) int64
         Of the levels in ex, ey, ez (conductances from a node to the next), d (one over the diagonal), u and f.
     k2 : float32
-        What the diagonal has beside the conductances, on the finest level, as p (0 at first) and w.
+        What the diagonal has next to the conductances, on the finest level, as p (0 at first) and w.
     sums : (3, nx) float64
         Scratch.
     """

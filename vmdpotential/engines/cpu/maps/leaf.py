@@ -26,7 +26,7 @@ def vector_leaf(program, bits, newton_steps, masked, field):
     masked : bool
         Whether pairs beyond the cutoff must be masked.
     field : bool
-        Whether the field is summed beside the potential.
+        Whether the field is summed next to the potential.
     """
     width = LANES[bits]
     real = types.float64 if bits == 64 else types.float32

@@ -202,7 +202,7 @@ def sort(block, blocks):
 def spread(places, charges, order, start, mesh, step, first_block, last_block):
     """Add the charges of blocks of planes, every `step`-th one, to the mesh, which is float64 in every precision.
 
-    A potential far from charges is small beside what the rounding of many small sums in float32 would make.
+    A potential far from charges is small next to what the rounding of many small sums in float32 would make.
 
     Atoms order[start[b] : start[b + 1]] lie in block b. Blocks are at least ORDER planes thick, so
     that every second one may be done at the same time.

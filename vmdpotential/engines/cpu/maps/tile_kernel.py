@@ -10,7 +10,7 @@ coordinates. Sums of a block of atoms are kept
 in registers and added in float64, because the rounding of a long running sum, not that of its
 terms, is what limits a single precision map.
 
-With FIELD the kernel sums the field beside the potential: dV/d(r^2) comes from the traced function
+With FIELD the kernel sums the field next to the potential: dV/d(r^2) comes from the traced function
 (:mod:`vmdpotential.interactions.derivative`), and the distances from the point are those that r^2 is
 made of, so that it is as precise as the potential.
 
@@ -51,7 +51,7 @@ PROGRAM: Program
 PRECISION: str
 #: Whether pairs beyond the cutoff must be masked.
 MASKED: bool
-#: Whether the field is summed beside the potential.
+#: Whether the field is summed next to the potential.
 FIELD: bool
 #: Whether to do without vector code.
 PLAIN: bool

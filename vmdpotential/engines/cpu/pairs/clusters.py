@@ -18,7 +18,7 @@ from vmdpotential.molecule.cell import Cell
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: Atoms stand this close together in a chunk at least, A, or within three quarters of the reach: single precision
+#: Atoms are this close together in a chunk at least, A, or within three quarters of the reach: single precision
 #: would lose digits to coordinates in a chunk of a thin gas.
 CLOSE = 8.0
 
@@ -110,7 +110,7 @@ class Clusters:
     brick : Brick
     positions : (N, 3) float64, A
     rows : (R, N) float64
-        What stands beside coordinates in a chunk.
+        What is next to coordinates in a chunk.
     lacks : (N,) bool
         Atoms that are to be last in clusters.
     reach : float, A

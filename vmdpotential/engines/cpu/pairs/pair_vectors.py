@@ -30,7 +30,7 @@ class _Pairs(Vector):
     """Vector code for programs whose unit of length is twice that of the distances."""
 
     raw = quarter = None
-    #: Where parameters stand, of those that are loaded.
+    #: Where parameters are, of those that are loaded.
     places: dict = {}  # noqa: RUF012
 
     def square(self, r2):
@@ -126,7 +126,7 @@ class _Pairs(Vector):
 
 
     def interpolate(self, a, first, *others):
-        """Return what lies between two values of a table in memory."""
+        """Return what is between two values of a table in memory."""
         index = self.builder.fptosi(a, ir.VectorType(I32, self.lanes))
         table = self.places[first]
         low = self.look_up(table, index)
@@ -177,7 +177,7 @@ def _align_stack(builder, kind):
 
 
 def range_filter(m, n, bits, clusters):
-    """Return the function that tells which atoms of a chunk of N are in range of some clusters of M atoms."""
+    """Return the function that shows which atoms of a chunk of N are in range of some clusters of M atoms."""
     real = types.float64 if bits == 64 else types.float32
 
     @intrinsic

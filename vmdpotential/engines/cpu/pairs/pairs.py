@@ -31,7 +31,7 @@ WORTH = 0.25
 #: Pairs that a thread computes before it looks for Ctrl-C: in a tenth of a second or so.
 AT_ONCE = 2**27
 
-#: Pairs that take as long as a chunk and an entry of the list take beside their own.
+#: Pairs that take as long as a chunk and an entry of the list take next to their own.
 PAIRS_OF_CHUNK, PAIRS_OF_ENTRY = 45, 250
 
 #: Energies that are not requested.
@@ -136,7 +136,7 @@ class ClusterPairs:
         return self.search(atoms, others).run(atoms.positions, None if others is None else others.positions)
 
     def _rows(self, atoms: Atoms) -> Floats:
-        """Return what atoms bring beside their places (R, N), in units of the programs."""
+        """Return what atoms bring next to their places (R, N), in units of the programs."""
         potential = self.work.potential
         rows = []
         for name, power in potential.atoms.items():

@@ -1,6 +1,6 @@
 """Kernels that sort atoms into clusters and list the pairs of clusters in range.
 
-Atoms stand in chunks of N, compact along x, y and z, and in each there are N / M clusters of M. A list goes from
+Atoms are in chunks of N, compact along x, y and z, and in each there are N / M clusters of M. A list goes from
 clusters of M atoms i to chunks of N atoms j, of all images that count (S. Pall, B. Hess, "A flexible algorithm for
 calculating pair interactions on SIMD architectures", Comput. Phys. Commun. 184 (2013) 2641-2650). Coordinates in
 chunks are relative to their centres, which lie on a grid that makes the differences of two of them exact in REAL.
@@ -37,7 +37,7 @@ CAREFUL = FAST | {"fastmath": {"reassoc", "contract", "nsz"}}
 FAR = 1e6
 #: Atoms j of an entry of the list at most, so that a kernel finds them in the first-level cache.
 MOST = 960
-#: Bits of a slot beside the code of an image.
+#: Bits of a slot next to the code of an image.
 SLOTS = 33
 SLOT = (1 << SLOTS) - 1
 #: A chunk with so many atoms in range is summed as it is: packing it would take longer than the others' pairs.
@@ -141,7 +141,7 @@ def make_chunks(order, column, places, tallest, slots, start):
 def _sort(slots, first, count, keys, axis, kept, key):
     """Sort some slots by the keys of their atoms, those of empty ones last; stable.
 
-    Every slot goes to as many places from the first as there are before it: no branches, which here nobody could guess.
+    Every slot goes to as many places from the first as there are before it: no branches, which here no one could guess.
     """
     for k in range(count):
         kept[k] = a = slots[first + k]
@@ -531,7 +531,7 @@ def _sizes(found):
 
 @njit(**FAST)
 def _write(ci, sh, light, first, dense, packs, mask, few, few_bits, rest, entries, entry, chunks, bits):
-    """Write the entries of chunks with masks, then full ones, which stand in `chunks`, and of the few atoms of others.
+    """Write the entries of chunks with masks, then full ones, which are in `chunks`, and of the few atoms of others.
 
     Return the number of the next entry, and the next place in `chunks`.
     """

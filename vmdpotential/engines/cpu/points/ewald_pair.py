@@ -120,7 +120,7 @@ class EwaldPair:
     def most(self, distance: float) -> float:
         """Return what the potential (1/A) of a unit charge never exceeds at a distance (A) or farther.
 
-        The short part falls with the distance, and a B-spline lies below its largest coefficient.
+        The short part falls with the distance, and a B-spline is below its largest coefficient.
         """
         near = float(self._short(np.array([distance]))[0]) if distance < self._cutoff else 0.0
         return near + self._most_smooth

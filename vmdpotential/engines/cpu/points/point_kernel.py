@@ -21,7 +21,7 @@ PROGRAM: Program
 PRECISION: str
 #: Whether pairs beyond the cutoff must be masked.
 MASKED: bool
-#: Whether the gradient is summed beside the potential.
+#: Whether the gradient is summed next to the potential.
 FIELD: bool
 #: Whether to do without vector code.
 PLAIN: bool
