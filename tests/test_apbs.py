@@ -225,8 +225,8 @@ def test_all_parameters_reach_the_program():
     from vmdpotential.plugins.apbs import method
 
     values = {"salt": 0.1, "divalent": 0.02, "ion_radius": 3.5, "inside": 4.0, "probe": 1.6, "nonlinear": 1}
-    told = method.METHOD.quantities
-    assert [quantity.name for quantity in told] == list(values)
+    quantities = method.METHOD.quantities
+    assert [quantity.name for quantity in quantities] == list(values)
     lattice = Lattice([0, 0, 0], [0.5, 0.5, 0.5], (65, 65, 65))
     plan = SimpleNamespace(fine=lattice, solution=Solution(values, np.array([1.5]), "", 70.0, 310.0, "kT/e", 1.0))
     words = [" ".join(line.split()) for line in method._input(plan, np.zeros((1, 3))).splitlines()]

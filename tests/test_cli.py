@@ -101,9 +101,9 @@ def test_devices_names_no_parameter_of_python(capsys, monkeypatch):
     monkeypatch.setitem(registry._entries["engine"], "cuda", Broken())
     assert cli.main(["devices"]) == 0
     automatic.cache_clear()
-    told = capsys.readouterr().out
-    assert told.count("no driver; use the engine cpu") == 2
-    assert "engine=" not in told
+    report = capsys.readouterr().out
+    assert report.count("no driver; use the engine cpu") == 2
+    assert "engine=" not in report
 
 
 def test_devices_clears_the_kernels(tmp_path, capsys, monkeypatch):

@@ -83,8 +83,8 @@ def test_a_trajectory(peptide, capsys, tmp_path):
     code, out, err = shell(capsys, "energy", PEPTIDE[0], path, *PEPTIDE[1:], "--between", "protein", "water",
                            "--frames", "1::2", "--electrostatics", "rf", "--by", "residue")
     assert code == 0, err
-    told = re.search(r"protein with water: (\S+) kcal/mol", out)  # two frames have no error
-    assert float(told.group(1)) == pytest.approx(np.mean(totals), abs=1e-3)
+    report = re.search(r"protein with water: (\S+) kcal/mol", out)  # two frames have no error
+    assert float(report.group(1)) == pytest.approx(np.mean(totals), abs=1e-3)
     code, out, err = shell(capsys, "forces", PEPTIDE[0], path, *PEPTIDE[1:], "--between", "//*/2/CA", "water",
                            "--electrostatics", "rf", "--json", "-o", tmp_path / "forces.npz")
     assert code == 0, err

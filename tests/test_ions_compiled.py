@@ -31,14 +31,14 @@ def test_compiled_steps_are_the_plain_ones(species, monkeypatch):
         start.append(int(np.argmin(taken[size])))
         for row, distance in enumerate(candidates.apart[size]):
             taken[row, candidates.neighbours.near(start[-1], distance)] = True
-    compiled, told = run(np.array(start))
+    compiled, report = run(np.array(start))
     assert compiled._pairs is not None
     monkeypatch.setattr(memory, "limit", lambda: 0)  # no room for the potentials of all pairs
     plain, same = run(np.array(start))
     assert plain._pairs is None
     assert compiled.placed.tolist() == plain.placed.tolist() != start
-    assert (told.moves, told.exchanges) == (same.moves, same.exchanges)
-    assert 0 < told.moves[1] < told.moves[0]
-    assert 0 < told.exchanges[1] < told.exchanges[0]
-    np.testing.assert_allclose(told.energies, same.energies, rtol=0, atol=1e-9)
+    assert (report.moves, report.exchanges) == (same.moves, same.exchanges)
+    assert 0 < report.moves[1] < report.moves[0]
+    assert 0 < report.exchanges[1] < report.exchanges[0]
+    np.testing.assert_allclose(report.energies, same.energies, rtol=0, atol=1e-9)
     np.testing.assert_allclose(compiled._phi, plain._phi, rtol=0, atol=1e-9)

@@ -166,19 +166,19 @@ def test_the_served_program(tmp_path, monkeypatch, capsys):
         return code, capsys.readouterr()
 
     sent = b"".join(b"frame %d\n" % n + np.float32(x).tobytes() for n, x in enumerate(frames))
-    code, told = run(sent)
+    code, report = run(sent)
     assert code == 0
-    levels = [float(word) for word in told.out.split()[2:4]]
+    levels = [float(word) for word in report.out.split()[2:4]]
     assert levels[0] == seen[0].display_limit()
     assert levels[0] <= levels[1] <= np.abs(seen[0].values).max() * 2
-    assert [line.split()[:2] for line in told.out.splitlines()[:3]] == [["map", "first"], ["map", "0"], ["map", "1"]]
-    assert told.out.splitlines()[-1] == "2 frames"
+    assert [line.split()[:2] for line in report.out.splitlines()[:3]] == [["map", "first"], ["map", "0"], ["map", "1"]]
+    assert report.out.splitlines()[-1] == "2 frames"
     assert not output.exists()
     for grid, positions in zip(seen, [structure.positions, *frames], strict=True):
         assert deviation(grid, replace(structure, positions=positions)) < 2e-3
-    code, told = run(sent + b"frame 2\n\0\0")
-    assert (code, told.err) == (2, "vmdpotential: standard input: ends in frame 2, after 2 of 480 bytes\n")
-    code, told = run(b"frame 1 10 10 10 90 90\n")
+    code, report = run(sent + b"frame 2\n\0\0")
+    assert (code, report.err) == (2, "vmdpotential: standard input: ends in frame 2, after 2 of 480 bytes\n")
+    code, report = run(b"frame 1 10 10 10 90 90\n")
     assert code == 2
-    assert "begins no frame" in told.err
+    assert "begins no frame" in report.err
     assert "file is needed" in (main(["live", str(path)]), capsys.readouterr())[1].err

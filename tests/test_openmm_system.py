@@ -53,9 +53,9 @@ def test_charges_are_those_of_the_particles(made, capsys):
     assert np.array_equal(charged(part, "auto", "auto", [folder / "system.xml"])[0].charges, actual.charges[chosen])
     assert main(["energy", str(folder / "system.pdb"), "--charges", str(folder / "system.xml"), "--parameters",
                  str(folder / "system.xml"), "--between", "all", "all", "--cutoff", "7", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["parameters"].startswith("OpenMM System ")
-    (row,) = told["pairs"]
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["parameters"].startswith("OpenMM System ")
+    (row,) = printed["pairs"]
     for force in system.getForces():
         force.setForceGroup(int(isinstance(force, openmm.NonbondedForce)))
     nonbonded_force = next(force for force in system.getForces() if isinstance(force, openmm.NonbondedForce))

@@ -230,8 +230,8 @@ def test_full_equation_in_front_of_a_charged_plane(solution):
 
     given = {name: float(value) for name, _, value in (item.partition("=") for item in solution.split(","))}
     values = registry.get("method", "pb").parameters({**given, "nonlinear": 1})
-    told = Solution(values, np.ones(1), "", WATER, 298.15, "kT/e", 1.0)
-    continuum = described(told, PLACE[None], np.ones(1))
+    solvent = Solution(values, np.ones(1), "", WATER, 298.15, "kT/e", 1.0)
+    continuum = described(solvent, PLACE[None], np.ones(1))
     shares = continuum.ions
     charges = {"Na+": 1, "Cl-": -1, "Mg2+": 2, "SO4-2": -2, "Ca2+": 2, "SO42-": -2, "La3+": 3}
     strength = 0.5 * sum(charges[name] ** 2 * molar for name, molar in given.items())

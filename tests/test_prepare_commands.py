@@ -19,10 +19,10 @@ from vmdpotential.prepare.preparation import prepare_structure
 def test_map_prepares_by_itself(tmp_path, capsys):
     words = ["map", ENTRIES["1YJP"], "--spacing", "2", "-o", tmp_path / "map.npz", "--json"]
     code, out, _ = shell(capsys, *words)
-    told = json.loads(out)
+    report = json.loads(out)
     assert code == 0
-    assert told["prepared"]
-    assert abs(told["net_charge"]) < 1e-6
+    assert report["prepared"]
+    assert abs(report["net_charge"]) < 1e-6
     code, out, _ = shell(capsys, "surface", ENTRIES["1YJP"], tmp_path / "map.npz", "-o", tmp_path / "table.csv",
                          "--spacing", "1", "--json")
     assert code == 0
@@ -65,12 +65,12 @@ def test_what_a_file_without_hydrogens_lacks_is_not_listed(name, tmp_path, capsy
 def test_command_prepare_writes_structure_and_table(tmp_path, capsys):
     pqr, table = tmp_path / "out.pqr", tmp_path / "out.csv"
     code, out, _ = shell(capsys, "prepare", ENTRIES["7ETN"], "-o", pqr, table, "--json")
-    told = json.loads(out)
+    report = json.loads(out)
     assert code == 0
     written = read_structure(pqr)
-    assert len(written) == told["atoms"]
-    assert abs(written.net_charge - told["net_charge"]) < 1e-3
-    assert len(table.read_text().splitlines()) == 1 + len(told["residues"])
+    assert len(written) == report["atoms"]
+    assert abs(written.net_charge - report["net_charge"]) < 1e-3
+    assert len(table.read_text().splitlines()) == 1 + len(report["residues"])
 
 
 def test_an_unknown_ligand_ends_with_exit_3(tmp_path, capsys):
@@ -236,9 +236,9 @@ def test_a_file_of_a_ligand_fixes_what_is_refused(kind, tmp_path, capsys):
     words = ["prepare", tmp_path / "model.cif", "-o", tmp_path / "out.pqr", "--charges", path, "--json"]
     code, out, _ = shell(capsys, *words)
     assert code == 0
-    told = json.loads(out)
-    assert told["atoms"] == whole.GetNumAtoms()
-    assert path.name in told["residues"][0]["charges"]
+    report = json.loads(out)
+    assert report["atoms"] == whole.GetNumAtoms()
+    assert path.name in report["residues"][0]["charges"]
     made = read_structure(tmp_path / "out.pqr")
     assert [name for name in made.atom_names if "Q" in name] == names.tolist()
     if kind == "mol2":

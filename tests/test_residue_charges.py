@@ -152,9 +152,9 @@ def test_what_is_not_selected_needs_no_charges_and_is_named(
     words = ["map", path, "--force-field", "amber14", "--method", "direct", "--spacing", "6", "--json", "--force",
              "-o", str(out), "--atoms"]
     assert main([*words, "protein"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["without_charges"] == {"TMP": 1}
-    assert "left out: 1 residue without charges (TMP 1)" in told["report"][0]
+    report = json.loads(capsys.readouterr().out)
+    assert report["without_charges"] == {"TMP": 1}
+    assert "left out: 1 residue without charges (TMP 1)" in report["report"][0]
     for other in ("all", "resname TMP", "resname TMP or around 4 resname TMP"):
         assert main([*words, other]) == 3, other
         assert "TMP (1)" in capsys.readouterr().err

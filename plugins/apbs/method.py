@@ -144,8 +144,8 @@ def enclosing(lattice: Lattice) -> tuple[Lattice, tuple[int, int, int]]:
 
 def _input(plan: PbPlan, positions: Floats) -> str:
     """Return the input of APBS."""
-    told, fine = plan.solution, plan.fine
-    values, radius = told.values, float(told.radii.max(initial=0.0))
+    solvent, fine = plan.solution, plan.fine
+    values, radius = solvent.values, float(solvent.radii.max(initial=0.0))
     low, high = bounds(positions) if len(positions) else (fine.origin, fine.last)
     middle = (low + high) / 2
     half = (high - low) / 2 + radius
@@ -162,8 +162,8 @@ def _input(plan: PbPlan, positions: Floats) -> str:
         f"  fglen {three(fine.last - fine.origin)}", f"  fgcent {three((fine.origin + fine.last) / 2)}",
         "  mol 1", "  npbe" if values["nonlinear"] else "  lpbe", "  bcfl mdh", "  srfm smol", "  chgm spl2",
         "  sdens 10.0", "  swin 0.3",
-        f"  pdie {values['inside']:.6f}", f"  sdie {told.dielectric:.6f}", f"  srad {values['probe']:.6f}",
-        f"  temp {told.temperature:.6f}",
+        f"  pdie {values['inside']:.6f}", f"  sdie {solvent.dielectric:.6f}", f"  srad {values['probe']:.6f}",
+        f"  temp {solvent.temperature:.6f}",
         *(f"  ion charge {z} conc {molar:.9f} radius {values['ion_radius']:.6f}" for z, molar in ions_of(values)),
         "  calcenergy no", "  calcforce no", f"  write pot dxbin {program.MAP}", "end", "quit", ""])
 

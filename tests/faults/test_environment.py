@@ -96,10 +96,10 @@ def test_main_leaves_signals_and_streams_as_they_were(here, capsys):
 
 def test_warnings_have_parameters_as_each_interface_spells_them(caplog):
     log = logging.getLogger("vmdpotential.test")
-    told = []
-    with messages.warnings(told.append, lambda name, value: f"--{name}" + value and f"--{name}={value}"):
+    report = []
+    with messages.warnings(report.append, lambda name, value: f"--{name}" + value and f"--{name}={value}"):
         log.warning(Words("%s: {cutoff 5} or {cutoff x}"), "{data}")
-    assert told == ["{data}: --cutoff=5 or --cutoff=x"]
+    assert report == ["{data}: --cutoff=5 or --cutoff=x"]
     log.warning(Words("%s: {cutoff} of %g %%"), "{data}", 3)
     assert caplog.messages[-1] == "{data}: cutoff of 3 %"
 

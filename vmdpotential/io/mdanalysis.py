@@ -279,9 +279,9 @@ def _read(path: Path) -> tuple[Structure, bool]:
     with reading(path):
         import MDAnalysis
 
-        told = {"topology_format": "ITP", "infer_system": True} if path.suffix.lower() in _GROMACS else {}
+        options = {"topology_format": "ITP", "infer_system": True} if path.suffix.lower() in _GROMACS else {}
         with tpr_nonbonded.keeping(path) as kept, _preprocessed(path) as plain:
-            universe = MDAnalysis.Universe(str(plain), **told)
+            universe = MDAnalysis.Universe(str(plain), **options)
         atoms = universe.atoms
         count = len(atoms)
         if not count:
@@ -324,7 +324,7 @@ def _read(path: Path) -> tuple[Structure, bool]:
             # a TPR gives names of molecules here
             chain_ids=np.where(np.char.str_len(chains) == 1, chains, ""),
             # of GROMACS' topologies they are guesses from atom types; names of atoms and residues tell more
-            elements=None if told else text("elements"),  # type: ignore[arg-type]
+            elements=None if options else text("elements"),  # type: ignore[arg-type]
             insertion_codes=text("icodes"),
             charges=_decimals(atoms.charges) if "charges" in stated else None,
             cell=cell, topology=topology if "bonds" in stated else None, sources=(str(path),),

@@ -105,10 +105,10 @@ class PbPlan(Planned):
                before: tuple[Known, Known] | None) -> tuple[Continued, tuple[Known, Known]]:
         """Return the potential of a frame, from the solutions of another where there is one, and its solutions."""
         places, sources = charges_and_positions(positions, charges)
-        told = self.solution
-        continuum = described(told, places, sources / told.charge)
+        solvent = self.solution
+        continuum = described(solvent, places, sources / solvent.charge)
         solved = TwoLattices(continuum, self.request.lattice, get_engine(self.engine), before)
-        unit = coulomb_constant(told.unit, told.temperature) / coulomb_constant("kT/e", told.temperature)
+        unit = coulomb_constant(solvent.unit, solvent.temperature) / coulomb_constant("kT/e", solvent.temperature)
         values, errors = solved.values()[None], solved.errors()
         if self.request.field:
             values = np.concatenate([values, solved.field()])
@@ -200,14 +200,14 @@ class ContinuumPoints:
         TaskError
             When the solution does not converge.
         """
-        told = self._solution
+        solution = self._solution
         if not charges.any():
             return np.zeros(len(points)), np.zeros((len(points), 3)) if field else None
-        counted = (told.radii > 0) | (charges != 0)
-        continuum = described(replace(told, radii=told.radii[counted]), positions[counted], charges[counted])
-        solved = TwoLattices(continuum, Lattice.around(continuum.positions, told.spacing, PADDING), self._engine)
+        counted = (solution.radii > 0) | (charges != 0)
+        continuum = described(replace(solution, radii=solution.radii[counted]), positions[counted], charges[counted])
+        solved = TwoLattices(continuum, Lattice.around(continuum.positions, solution.spacing, PADDING), self._engine)
         values, slope, *errors = solved.at(points)
-        factor = told.dielectric / continuum.constant
+        factor = solution.dielectric / continuum.constant
         self.errors = (factor * errors[0], factor * errors[1])
         return factor * values, factor * slope if field else None
 
@@ -340,11 +340,11 @@ class PoissonBoltzmann(ContinuumMethod):
         """Return the error of the energy of Born's ion in a solution of ions, and its limit."""
         places, charges, radius, start = np.array([[0.13, 0.07, 0.21]]), np.ones(1), 3.0, 5.0
         values = {q.name: q.default for q in self.quantities}
-        told = Solution(values, np.array([radius]), "", WATER, 298.15, "kT/e", 1.0)
+        solvent = Solution(values, np.array([radius]), "", WATER, 298.15, "kT/e", 1.0)
         lattice = Lattice(np.full(3, -8.0), np.full(3, 0.5), (33, 33, 33))
-        request = Request(lattice, None, COULOMB.bind(), Charges.of(places, charges), solution=told)
-        result = PbPlan(request, told, engine.name, Estimate(0.0, 0)).run(places, charges)
-        c = described(told, places, charges)
+        request = Request(lattice, None, COULOMB.bind(), Charges.of(places, charges), solution=solvent)
+        result = PbPlan(request, solvent, engine.name, Estimate(0.0, 0)).run(places, charges)
+        c = described(solvent, places, charges)
         ions = c.kappa / (1 + c.kappa * start) / c.outside
         exact = 0.5 * c.constant * ((1 / c.outside - 1 / c.inside) / radius - ions)
         return abs(float(result.energies[0]) / exact - 1), 5e-3

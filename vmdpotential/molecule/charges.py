@@ -270,9 +270,9 @@ def _force_fields(structure: Structure, warn: bool) -> tuple[str, ...]:
         if other == best or matched[other] < matched[best] or charges[other] == charges[best]:
             continue
         fits.append(other)
-        told = sum(marks[best][:2]) > 0 == sum(marks[other][:2])
+        lines = sum(marks[best][:2]) > 0 == sum(marks[other][:2])
         # names of atoms as CHARMM writes them are its own; Amber's are those of the PDB, which everybody writes
-        if warn and not told and not (best == "charmm36" and marks[best][2] > 0 == sum(marks[other])):
+        if warn and not lines and not (best == "charmm36" and marks[best][2] > 0 == sum(marks[other])):
             log.warning(Words("%s: its names fit %s and %s; the charges are those of %s, choose with {force_field}"),
                         whole.where, best, other, best)
     return tuple(fits)

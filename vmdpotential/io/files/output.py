@@ -70,14 +70,14 @@ def named(paths: Sequence[Path], format: str, known: Callable[[Path], bool]) -> 
     UsageError
         When an output needs a format, or none needs the one that is given.
     """
-    told = [known(path) and not is_standard(path) for path in paths]
-    for path, tells in zip(paths, told, strict=True):
+    recognised = [known(path) and not is_standard(path) for path in paths]
+    for path, tells in zip(paths, recognised, strict=True):
         if not tells and not format and is_stream(path):
             raise UsageError("", f"{path}: has no suffix that tells a format", "give {format}")
-    if format and paths and all(told):
+    if format and paths and all(recognised):
         raise UsageError("format", "is for an output whose name does not tell it", "leave it out", value=format)
     return [path if tells or not format else path.with_name(f"{path.name}.{format.removeprefix('.')}")
-            for path, tells in zip(paths, told, strict=True)]
+            for path, tells in zip(paths, recognised, strict=True)]
 
 
 @contextlib.contextmanager

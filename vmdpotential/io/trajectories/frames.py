@@ -283,8 +283,8 @@ class Trajectory:
             file = DCDFile(str(path))
             mdanalysis.check_atoms(path, file.header["natoms"], self.atoms)
             return file
-        told = {} if suffix in (".nc", ".ncdf") else {"n_atoms": self.atoms}
-        reader = mdanalysis.opened(path, **told)
+        options = {} if suffix in (".nc", ".ncdf") else {"n_atoms": self.atoms}
+        reader = mdanalysis.opened(path, **options)
         mdanalysis.check_atoms(path, reader.n_atoms, self.atoms)
         return reader
 

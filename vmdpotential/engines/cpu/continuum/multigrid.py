@@ -121,15 +121,15 @@ class Multigrid:
 
     def _gradients(self, k2: Values, direction: Values, w: Values, goal: float) -> int:
         workers = 1 if w.size < 10 * self.kernel.SMALL else max(1, min(threads.count(), self.shape[0] // 8))
-        sums, told = np.zeros((3, self.shape[0])), np.zeros(1, np.int64)
+        sums, count = np.zeros((3, self.shape[0])), np.zeros(1, np.int64)
         self.u[:] = 0
 
         def work(worker: int, board: NDArray[np.int64]) -> None:
             self.kernel.solve(self.shapes, self.offsets, self.x, self.y, self.z, self.d, k2, self.u, self.f, direction,
-                              w, sums, goal, MOST, told, worker, workers, board)
+                              w, sums, goal, MOST, count, worker, workers, board)
 
         threads.together(work, workers)
-        return int(told[0])
+        return int(count[0])
 
 
 def _coarser(values: Values, axis: int) -> Values:
