@@ -230,9 +230,9 @@ def check_map(rng):
         matrix = np.zeros((3, 3))
         matrix[order, np.arange(3)] = signs
         result = values_of(turned(structure, matrix), swapped_lattice(lattice, order, signs), options)
-        if len(actual) > 1:
-            vectors = actual[1:] * signs[:, None, None, None]
-            result = np.concatenate([actual[:1], vectors[np.argsort(order)]])
+        if len(result) > 1:
+            vectors = result[1:] * signs[:, None, None, None]
+            result = np.concatenate([result[:1], vectors[np.argsort(order)]])
         back = np.argsort(order)
         return swap(result, back, signs[back])
 

@@ -132,7 +132,7 @@ def sample(request: Request, positions: Floats, charges: Floats, engine: Engine,
         distances = np.empty(len(places))
         found = _exact(request, places, positions, charges, engine, distances).reshape(len(steps), -1)
         if request.field:
-            found = np.concatenate([result[:1], (result[4:] - result[1:4]) / (2 * step)])
+            found = np.concatenate([found[:1], (found[4:] - found[1:4]) / (2 * step)])
         return found, distances[: len(points)]
 
     result, distances = exact(points, STEP)
