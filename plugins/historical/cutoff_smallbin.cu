@@ -1,7 +1,7 @@
 // Cutoff sum with small bins: a bin has room for CAPACITY atoms, so that its atoms lie side by side and are
 // found without a table; those that do not fit are left to the CPU. A block has a region of 8^3 points and
 // walks the list of bins that may be in range, 16 at a time through shared memory. The list is one for all
-// regions, as steps from the bin at the region's centre, and lies in constant memory as all arguments do.
+// regions, as steps from the bin at the region's centre, and is in constant memory as all arguments do.
 // A longer list than LISTED takes several launches, which add up. Macros that the host sets:
 //   COMPENSATED  1 for Kahan's sums, which carry what each addition rounds off
 

@@ -32,7 +32,7 @@ __device__ __forceinline__ int wrapped(int node, int n)
     return node < 0 ? node + n : node;
 }
 
-// The charges of a level with what lies around them.
+// The charges of a level with what is around them.
 extern "C" __global__ void surround(const LevelTask task)
 {
     const Level &level = task.levels[task.level];

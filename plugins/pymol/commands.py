@@ -170,7 +170,7 @@ def _live(cmd: Any, given: dict[str, Any]) -> Report | None:
             if session.live is None:
                 raise TaskError("there is no live map")
             session.live.wait()
-            return Report([session.live.told()], {})
+            return Report([session.live.status()], {})
     except VmdpotentialError as error:
         raise CmdException(messages.one_line(error, arguments.spell)) from None
     if word == "on":

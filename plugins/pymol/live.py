@@ -66,7 +66,7 @@ class Live(Following):
     def _tell(self, text: str) -> None:
         print(f" live: {text}")
 
-    def told(self) -> str:
+    def status(self) -> str:
         """Return how fast it is."""
         return f"{self.latest.rate:.1f} maps a second" if self.latest.rate else "follows what is shown"
 

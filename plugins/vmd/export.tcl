@@ -121,7 +121,7 @@ proc ::vmdpotential::export::write_atoms {molecule selection every number folder
     set complete [expr {[$selection num] == [$every num]}]
     set charged [expr {$topology && [has_charges $molecule $selection $every $needed]}]
     if {$topology && $needed && !$charged && !$complete} {
-        # templates give charges: all atoms together tell which force field it is
+        # templates give charges: all atoms together show which force field it is
         array set chosen {}
         foreach index [$selection list] {
             set chosen($index) 1
@@ -162,7 +162,7 @@ proc ::vmdpotential::export::check_names {molecule atoms} {
 }
 
 # Tell whether the selected atoms have charges in VMD, where who has none has 0. A molecule that has some may have a few
-# residues without; where most residues have none, nobody has given these any. What is odd is told where charges are
+# residues without; where most residues have none, no one has given these any. What is odd is reported where charges are
 # needed.
 proc ::vmdpotential::export::has_charges {molecule selection every needed} {
     if {!$needed} {

@@ -256,7 +256,7 @@ proc ::vmdpotential::live::wait {} {
     return [dict get $now map]
 }
 
-# End it for a reason that the user is told.
+# End it for a reason that is reported to the user.
 proc ::vmdpotential::live::end {why} {
     variable reason
     set reason "the live map has ended: $why"

@@ -1,5 +1,5 @@
 # The program as a child process: started through a pipe, so that VMD's display goes on; its progress is shown line by
-# line, and it can be stopped. A job is a dictionary; those that run stand in the array `running`.
+# line, and it can be stopped. A job is a dictionary; those that run are in the array `running`.
 
 namespace eval ::vmdpotential::job {
     variable last 0
@@ -10,7 +10,7 @@ namespace eval ::vmdpotential::job {
     variable session {}
     # called when a job has started, goes on or has ended, for the dialog
     variable listener {}
-    # when something was said last, as progress is told every ten seconds only
+    # when something was said last, as progress is reported every ten seconds only
     variable said 0
     # milliseconds a child has to end after it was asked to
     variable grace 15000
@@ -21,7 +21,7 @@ namespace eval ::vmdpotential::job {
 }
 
 # Return the words of a pipe: standard output goes to a file, standard error into the pipe. exec takes words that begin
-# with < > | for redirections, so what is said by users stands behind --option= or is a full path. The program replaces
+# with < > | for redirections, so what is said by users is behind --option= or is a full path. The program replaces
 # the shell: the pipe's process is the program.
 proc ::vmdpotential::job::pipe {program arguments output} {
     variable environment
@@ -155,7 +155,7 @@ proc ::vmdpotential::job::finish {id} {
         set failed 1
         set message "[dict get $job command] was stopped"
     } elseif {$failed} {
-        # a program that was killed has told nothing
+        # a program that was killed has reported nothing
         if {[llength [dict get $job errors]]} {
             set message [lindex [dict get $job errors] end]
         }

@@ -48,7 +48,7 @@ proc ::vmdpotential::show::result {job text} {
     set data [::vmdpotential::json::parse $text]
     foreach line [dict get $data report] {
         set line [::vmdpotential::job::named $job $line]
-        # what lies in the job's folder is no file of the user's
+        # what is in the job's folder is no file of the user's
         if {[string first [dict get $job folder] $line] < 0} {
             ::vmdpotential::say $line
         }

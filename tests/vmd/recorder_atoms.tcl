@@ -75,7 +75,7 @@ proc ::recorder::select {name id text frame rows command args} {
         text { return $text }
         frame {
             if {[llength $args]} {
-                # its text is not evaluated anew
+                # its text is not evaluated again
                 proc ::$name {command args} "::recorder::select [list $name $id $text [lindex $args 0] $rows] \$command {*}\$args"
                 return
             }

@@ -31,7 +31,7 @@ from vmdpotential.figures import pairs as figures
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.pairs import PairEnergies, over_frames
-from vmdpotential.frames.statistics import PLUS_MINUS, TOO_SHORT, FrameMean, Uncertainty, beside, without_nan
+from vmdpotential.frames.statistics import PLUS_MINUS, TOO_SHORT, FrameMean, Uncertainty, error_text, without_nan
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.radii import SETS
 from vmdpotential.molecule.structure import Structure
@@ -75,9 +75,9 @@ class _Rows:
     def data(self) -> list[dict[str, Any]]:
         """Return the rows for programs."""
         known, spread = self.sums.uncertainty(), self.sums.deviation()
-        beside = {"std": spread, "error": None if known is None else known.error,
+        values_by = {"std": spread, "error": None if known is None else known.error,
                   "interval": None if known is None else known.interval}
-        columns = {key: None if values is None else without_nan(values) for key, values in beside.items()}
+        columns = {key: None if values is None else without_nan(values) for key, values in values_by.items()}
         return [
             {"a": name, "b": self.b, **dict(zip(_COLUMNS, self.mean[n].tolist(), strict=True)),
              **{f"{column}_{key}": None if values is None else values[n][k] for key, values in columns.items()
@@ -245,13 +245,13 @@ def _lines(row: _Rows) -> Iterator[str | Rows]:
     known, of_all = row.sums.uncertainty(), row.all.uncertainty()
     if row.by != "total":
         coulomb, lennard_jones, total = row.mean.sum(0)
-        yield (f"{row.a} with {row.b}: {total:.4f}{beside(None if of_all is None else of_all.part(2))} kcal/mol "
+        yield (f"{row.a} with {row.b}: {total:.4f}{error_text(None if of_all is None else of_all.part(2))} kcal/mol "
                f"(Coulomb {coulomb:.4f}, Lennard-Jones {lennard_jones:.4f})")
 
     def line(n: int) -> str:
         coulomb, lennard_jones, total = row.mean[n]
         error = None if known is None else Uncertainty(known.error[n, 2], known.interval[n, 2])
-        return (f"{'' if row.by == 'total' else '  '}{row.names[n]} with {row.b}: {total:.4f}{beside(error)} "
+        return (f"{'' if row.by == 'total' else '  '}{row.names[n]} with {row.b}: {total:.4f}{error_text(error)} "
                 f"kcal/mol (Coulomb {coulomb:.4f}, Lennard-Jones {lennard_jones:.4f})")
 
     yield Rows(line, np.argsort(-np.abs(row.mean[:, 2]), kind="stable").tolist(), rest="that are smaller")

@@ -20,7 +20,7 @@ from vmdpotential.execution.blocks import clear
 from vmdpotential.figures import profiles as figures
 from vmdpotential.frames.field import TOLERANCE, FieldOptions, FieldSeries, Places, bonds_between, field_at
 from vmdpotential.frames.options import Execution
-from vmdpotential.frames.statistics import PLUS_MINUS, TOO_SHORT, beside, each_uncertainty, uncertainty, without_nan
+from vmdpotential.frames.statistics import PLUS_MINUS, TOO_SHORT, each_uncertainty, error_text, uncertainty, without_nan
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.molecule.charges import ChargeReport
@@ -228,12 +228,12 @@ def _lines(found: FieldSeries, summary: Mapping[str, Any], series: Floats) -> It
     mean = series.mean(0)
     places = each_uncertainty(series[:, 0])
     for n, name in enumerate(found.names):
-        yield (f"  mean over places, {name}: {mean[n].mean():.4f}{beside(uncertainty(series[:, n].mean(1)))}, "
+        yield (f"  mean over places, {name}: {mean[n].mean():.4f}{error_text(uncertainty(series[:, n].mean(1)))}, "
                f"{np.mean(summary['potential'][n]):.4f}")
     if mean.shape[1] > 1:
         def line(row: int) -> str:
             return (f"  {found.places.names[row]}: {mean[0, row]:.4f}"
-                    f"{beside(None if places is None else places.part(row))}, {summary['potential'][0][row]:.4f}")
+                    f"{error_text(None if places is None else places.part(row))}, {summary['potential'][0][row]:.4f}")
 
         yield Rows(line, np.argsort(-np.abs(mean[0]), kind="stable").tolist(), rest="that are smaller")
     if len(series) > 1:

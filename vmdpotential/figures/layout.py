@@ -118,13 +118,13 @@ def arrange(
         before = around
         left, right = around[..., 0].max(0), around[..., 1].max(0)
         bottom, top = around[..., 2].max(1), around[..., 3].max(1)
-        beside = 0.0
+        bar_width = 0.0
         bar_around = np.zeros(4) if bar is None else _decoration(figure, bar, renderer)
         if bar is not None and not below:
-            beside = _GAP + _BAR + bar_around[1]
+            bar_width = _GAP + _BAR + bar_around[1]
             right[-1] = 0.0
             bottom[-1], top[0] = max(bottom[-1], bar_around[2]), max(top[0], bar_around[3])
-        free = width - 2 * _MARGIN - beside - (left + right).sum() - _GAP * (count - 1)
+        free = width - 2 * _MARGIN - bar_width - (left + right).sum() - _GAP * (count - 1)
         under = _GAP + _BAR + bar_around[2] if bar is not None and below else 0.0
         rest = _MARGIN + foot + (top + bottom).sum() + _GAP * (len(high) - 1) + under
         highest = max(min(_HIGHEST * width, _PAGE) - rest, 0.5 * width)

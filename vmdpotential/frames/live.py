@@ -180,7 +180,7 @@ class Latest(Generic[Made]):
                         self._made[:] = [] if self._stopping else [made]
         except KeyboardInterrupt:
             pass
-        except BaseException as error:  # told where results are taken
+        except BaseException as error:  # raised where results are taken
             self._error = error
         finally:
             with self._changed:

@@ -418,7 +418,7 @@ def _errors(values: Floats, together: float, freedom: float) -> Uncertainty:
     return Uncertainty(error.reshape(values.shape[1:]), interval.reshape(values.shape[1:]))
 
 
-def beside(known: Uncertainty | None, digits: int = 4) -> str:
+def error_text(known: Uncertainty | None, digits: int = 4) -> str:
     """Return what is next to a mean in a report: its error and interval, nothing where they are not known."""
     if known is None or np.isnan(known.error):
         return ""

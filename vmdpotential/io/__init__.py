@@ -1,4 +1,4 @@
-"""Structures, topologies and maps: which reader or writer a file needs, told by its suffix or content.
+"""Structures, topologies and maps: which reader or writer a file needs, by its suffix or content.
 
 Formats of structures: PDB, mmCIF, GRO and PQR; PSF, Amber prmtop and GROMACS .top as topologies; Amber's rst7,
 inpcrd and NetCDF restarts as coordinates; and what MDAnalysis reads (TPR, XTC, TRR, DCD, ...).

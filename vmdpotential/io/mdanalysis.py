@@ -34,7 +34,7 @@ _NEEDS = {".gsd": "gsd", ".h5md": "h5py", ".tng": "pytng"}
 #: For what changes the whole process: filters of warnings, levels of logs.
 _one_thread = threading.RLock()
 
-#: Suffixes of GROMACS' topologies, which MDAnalysis must be told the format of (one of ``.top`` is not Amber's).
+#: Suffixes of GROMACS' topologies, which MDAnalysis needs the format of (one of ``.top`` is not Amber's).
 _GROMACS = (".top", ".itp")
 
 
@@ -184,14 +184,14 @@ def checked(positions: Any, path: Path, dtype: Any = np.float64, frame: int | No
     return result
 
 
-def opened(path: Path, **told: Any) -> Any:
+def opened(path: Path, **options: Any) -> Any:
     """Return MDAnalysis' reader of a trajectory, which is to be closed."""
     from MDAnalysis.coordinates.core import get_reader_for
 
     kind: Any = get_reader_for(str(path))
     reader = kind.__new__(kind)
     try:
-        reader.__init__(str(path), **told)
+        reader.__init__(str(path), **options)
     except Exception:
         # one that failed half way has nothing to close, and would print a traceback when it is deleted
         reader.close, reader._auxs = lambda: None, {}

@@ -54,8 +54,8 @@ def _prolate(band: float) -> Floats:
     """
     k = 2.0 * np.arange(DEGREE + 20)
     diagonal = k * (k + 1) + (2 * k * (k + 1) - 1) / ((2 * k + 3) * (2 * k - 1)) * band**2
-    beside = (k + 2) * (k + 1) / ((2 * k + 3) * np.sqrt((2 * k + 1) * (2 * k + 5))) * band**2
-    matrix = np.diag(diagonal) + np.diag(beside[:-1], 1) + np.diag(beside[:-1], -1)
+    off_diagonal = (k + 2) * (k + 1) / ((2 * k + 3) * np.sqrt((2 * k + 1) * (2 * k + 5))) * band**2
+    matrix = np.diag(diagonal) + np.diag(off_diagonal[:-1], 1) + np.diag(off_diagonal[:-1], -1)
     first = np.linalg.eigh(matrix)[1][:, 0] * np.sqrt(k + 0.5)
     legendre: Floats = first[: DEGREE + 1] / (2 * first[0])
     return legendre

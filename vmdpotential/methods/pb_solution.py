@@ -209,7 +209,7 @@ class TwoLattices:
         return values[0], ((values[4:] - values[1:4]) / (2 * STEP)).T
 
 
-def described(told: Solution, positions: Floats, charges: Floats) -> Continuum:
+def described(solution: Solution, positions: Floats, charges: Floats) -> Continuum:
     """Return the continuum of a request, for charges in e.
 
     Raises
@@ -217,17 +217,17 @@ def described(told: Solution, positions: Floats, charges: Floats) -> Continuum:
     InputError
         For charged atoms without a density, which a permittivity without a sharp surface needs.
     """
-    values, ions = told.values, ions_of(told.values)
-    bare = int(((charges != 0) & (told.radii <= 0)).sum()) if values.get("gaussian", 0.0) else 0
+    values, ions = solution.values, ions_of(solution.values)
+    bare = int(((charges != 0) & (solution.radii <= 0)).sum()) if values.get("gaussian", 0.0) else 0
     if bare:
         raise InputError(f"{bare} charged atoms have no radius, and no density with {{set gaussian}}",
                          "choose other {radii}, or leave out gaussian")
     half, centre = 0.5 * values.get("membrane", 0.0), values.get("membrane_centre", 0.0)
     full = np.array([(z, c * z * z) for z, c in ions] if values["nonlinear"] else []).reshape(-1, 2)
     full[:, 1] /= max(1e-30, full[:, 1].sum())
-    return Continuum(positions, charges, told.radii, coulomb_constant("kT/e", told.temperature), values["inside"],
-                     told.dielectric, values["probe"], values["ion_radius"],
-                     1 / debye_length(strength(ions), told.temperature, told.dielectric), full,
+    return Continuum(positions, charges, solution.radii, coulomb_constant("kT/e", solution.temperature),
+                     values["inside"], solution.dielectric, values["probe"], values["ion_radius"],
+                     1 / debye_length(strength(ions), solution.temperature, solution.dielectric), full,
                      Membrane(centre - half, centre + half, values["membrane_inside"]) if half else None,
                      values.get("gaussian", 0.0))
 

@@ -58,7 +58,7 @@ class ChargeReport:
     fits : tuple of str
         The force fields that have templates for as many atoms as the one taken, itself among them.
     waters : dict
-        Water model to what told it: ``by its name``, ``by the place of its massless site``, ``by default``
+        Water model to how it was found: ``by its name``, ``by the place of its massless site``, ``by default``
         or ``as asked``.
     given : tuple of str
         Residues whose charges are of a file for them alone, with the file and their net charge.
@@ -226,7 +226,7 @@ def charges_and_report(
             waters[label] = match.told_by
     result = structure.with_charges(charges)
     return result, ChargeReport(fits[0], result.net_charge, dict(templates.most_common()), fits, waters,
-                                tuple(given.told()), dict(without), approximate)
+                                tuple(given.described()), dict(without), approximate)
 
 
 def has_hydrogens(structure: Structure) -> bool:

@@ -109,7 +109,7 @@ class Given:
         charges = {name.upper(): charge for name, charge in self.residues[result].charges.items()}
         return Match(residue_name, tuple(charges[name] for name in names), given=self.residues[result].source)
 
-    def told(self) -> list[str]:
+    def described(self) -> list[str]:
         """Return of each residue that was found where its charges are from, how many there are, and the net charge."""
         return [f"{one.residue} from {one.source} ({_times(self.used[n])}, net charge {net_text(one.charges.values())})"
                 for n, one in enumerate(self.residues) if self.used[n]]

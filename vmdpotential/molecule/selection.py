@@ -49,7 +49,7 @@ Selection = str | NDArray[Any]
 
 
 def named_selection(selection: Selection) -> str:
-    """Return a selection as text that can be compared and told: of an array, a :class:`Picked`."""
+    """Return a selection as text that can be compared and reported: of an array, a :class:`Picked`."""
     if isinstance(selection, str):
         return selection
     rows = np.asarray(selection)

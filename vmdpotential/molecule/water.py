@@ -70,7 +70,7 @@ MASSLESS = frozenset(
 
 
 class Water(NamedTuple):
-    """The model of a kind of water: its name, its charges (e) in the order of the sites, and what told it."""
+    """The model of a kind of water: its name, its charges (e) in the order of the sites, and how it was found."""
 
     model: str
     charges: tuple[float, ...]
@@ -146,7 +146,7 @@ def find_water(
 
 
 def _choose(named: Sequence[str], sites: int, count: int, distance: float | None) -> tuple[str, str]:
-    """Return the model, and what told it; an empty name where name and geometry contradict each other."""
+    """Return the model, and how it was found; an empty name where name and geometry contradict each other."""
     possible = named or [name for name, model in MODELS.items() if model.sites == sites]
     if sites == 4 and distance is not None:
         # coordinates rounded to 0.01 A leave 0.003 A of scatter; a mean that fits no model is of flexible waters

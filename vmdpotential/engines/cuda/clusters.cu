@@ -1,6 +1,6 @@
 // Pairs in range. Atoms come in super clusters of 64: eight clusters of 8, and sixteen groups of 4. A warp computes a
 // cluster against a group at once, 8 x 4 pairs: lane l has atom l & 7 of the cluster and l >> 3 of the group. An entry
-// of the list is a group at one image beside a super cluster, with a bit for each of its clusters that has a pair in
+// of the list is a group at one image next to a super cluster, with a bit for each of its clusters that has a pair in
 // range. Positions are relative to the centre of the super cluster, in single precision; the shift between two of them
 // is computed in double when the list is made. S. Pall, B. Hess, Comput. Phys. Commun. 184 (2013) 2641-2650. Knobs:
 //   WARPS       of a block

@@ -1,4 +1,4 @@
-// What every kernel shares; when a kernel file is compiled, this stands before it, and between the two
+// What every kernel shares; when a kernel file is compiled, this is before it, and between the two
 // the structs of the arguments, which build.struct makes of the host's types, and the text of the traced
 // radial function. Macros that the host sets:
 //   REAL      float or double, the type of the terms
@@ -6,7 +6,7 @@
 //   FLUSH     terms that are summed in REAL before the sum is added in double
 //   UNIFORMS  doubles or floats, the field of the task that the radial function reads
 //   ADD       1 where the sums are added to what is in the map
-//   FIELD     1 where the field is summed beside the potential
+//   FIELD     1 where the field is summed next to the potential
 
 struct alignas(16) double4_t { double x, y, z, w; };
 

@@ -26,7 +26,7 @@ __device__ __forceinline__ size_t count(const MultigridTask &t, int level)
     return (size_t)shape[0] * shape[1] * shape[2];
 }
 
-// What flows to a node from those beside it, times their potentials.
+// What flows to a node from those next to it, times their potentials.
 __device__ __forceinline__ float around(const MultigridTask &t, int level, const float *u, size_t at)
 {
     const size_t y = t.levels[level].shape[2], x = y * t.levels[level].shape[1];

@@ -53,7 +53,7 @@ def library() -> Any:
 
 
 class _Kept:
-    """A file for HDF5, which crashes when it closes one that cannot be written: the error is kept, and told after."""
+    """A file for HDF5, which crashes when it closes one that cannot be written: the error is kept, and raised after."""
 
     def __init__(self, file: Any) -> None:
         self.file = file

@@ -44,8 +44,8 @@ def folders() -> list[Path]:
 
 def find_include(name: str, path: Path) -> Path | None:
     """Return the file that ``#include "name"`` means in a file at `path`: next to that, else in :func:`folders`."""
-    beside = Path() if isinstance(path, Held) else Path(path).parent
-    return next((result for place in (beside, *folders()) if (result := place / name).is_file()), None)
+    folder = Path() if isinstance(path, Held) else Path(path).parent
+    return next((result for place in (folder, *folders()) if (result := place / name).is_file()), None)
 
 
 class Line(NamedTuple):

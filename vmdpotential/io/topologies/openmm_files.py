@@ -62,8 +62,8 @@ def force_field(paths: Sequence[Path], scripts: bool = False) -> list[Part]:
             includes = root.findall("Include")
             for element in includes:
                 name = element.get("file", "")
-                beside = path.parent / name
-                other = _located(beside if beside.is_file() else Path(name))
+                local = path.parent / name
+                other = _located(local if local.is_file() else Path(name))
                 if other not in known:
                     known.add(other)
                     waiting.append(other)

@@ -525,7 +525,7 @@ def ahead(items: Iterator[Frame], count: int = AHEAD) -> Iterator[Frame]:
                 if not put(item):
                     return
             put(None)
-        except BaseException as error:  # told where the frames are taken
+        except BaseException as error:  # raised where the frames are taken
             put(error)
         finally:
             items.close()  # type: ignore[attr-defined]

@@ -288,8 +288,8 @@ def turn(first, last, beta, z, p):
 
 
 @njit(**FAST)
-def solve(shapes, offsets, ex, ey, ez, d, k2, u, f, p, w, sums, tolerance, most, told, worker, workers, board):
-    """Add to w what takes the residual f away, to `tolerance` of it; told[0] becomes the number of iterations.
+def solve(shapes, offsets, ex, ey, ez, d, k2, u, f, p, w, sums, tolerance, most, iterations, worker, workers, board):
+    """Add to w what takes the residual f away, to `tolerance` of it; iterations[0] becomes the number of iterations.
 
     Parameters
     ----------
@@ -335,7 +335,7 @@ def solve(shapes, offsets, ex, ey, ez, d, k2, u, f, p, w, sums, tolerance, most,
         if meeting < 0:
             return
         if worker == 0:
-            told[0] = count + 1
+            iterations[0] = count + 1
         if sums[0].sum() <= goal:
             return
 
