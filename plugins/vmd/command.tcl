@@ -234,8 +234,10 @@ proc ::vmdpotential::arguments {job all given} {
             if {[dict exists $given $name]} {
                 set names [dict get $given $name]
             }
-            foreach file [find_maps $job $names [dict get $option required]] {
-                lappend positions $file
+            if {[dict get $option positional]} {
+                lappend positions {*}[find_maps $job $names [dict get $option required]]
+            } elseif {[llength $names]} {  # a map whose grid is used
+                lappend words --[string map {_ -} $name]=[lindex [find_maps $job $names 1] 0]
             }
         }
     }

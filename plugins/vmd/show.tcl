@@ -20,6 +20,9 @@ proc ::vmdpotential::show::outputs {job given declared} {
     set folder [dict get $job folder]
     switch -- [dict get $job command] {
         map { set names potential.dx }
+        average { set names mean.dx }
+        density { set names density.dx }
+        probe { set names probe.dx }
         slice { set names slice.png }
         view { set names page.html }
         live { set names live.mrc }
@@ -56,6 +59,8 @@ proc ::vmdpotential::show::result {job text} {
     set keep 0
     switch -- [dict get $job command] {
         map { set keep [show_map $job $data] }
+        average { set keep [show_map $job [dict merge $data [list file [lindex [dict get $data files] 0]]]] }
+        density - probe { set keep [show_volume $job $data] }
         ionize { set data [show_ions $job $data] }
         orbital {
             set data [show_orbital $job $data]
@@ -134,6 +139,28 @@ proc ::vmdpotential::show::show_map {job data} {
         lappend said "isosurfaces at $level (blue) and -$level (red), colours from -$limit to $limit $meaning"
     }
     ::vmdpotential::say "molecule $molecule, volume $volume: [join $said {; }]"
+    return 1
+}
+
+# Load a density, or the energy of a probe, into its molecule, with an isosurface: of what is attracted, where it is an
+# energy.
+proc ::vmdpotential::show::show_volume {job data} {
+    set molecule [dict get $job molecule]
+    set file [lindex [dict get $data files] 0]
+    set type [type_of $file]
+    check_there $molecule "the map has not been loaded"
+    if {$type eq ""} {
+        ::vmdpotential::say "VMD has no reader for $file; name it .dx to see it" -warn
+        return 1
+    }
+    mol addfile $file type $type waitfor all $molecule
+    set volume [expr {[molinfo $molecule get numvolumedata] - 1}]
+    forget $molecule
+    set given [dict get $job given]
+    set level [expr {[dict exists $given isovalue] ? [dict get $given isovalue]
+        : [dict get $job command] eq "probe" ? [dict get $data minimum] / 2.0 : [dict get $data display_limit]}]
+    add_map $molecule all [list Isosurface $level $volume 0 0 1 1] [list ColorID [expr {$level > 0 ? 23 : 30}]] Transparent
+    ::vmdpotential::say "molecule $molecule, volume $volume: an isosurface at $level [dict get $data unit]"
     return 1
 }
 
