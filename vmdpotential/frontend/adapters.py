@@ -276,9 +276,8 @@ def drawn(report: Report) -> dict[str, Any]:
     grid = report.objects["grid"]
     if not isinstance(grid, Grid):
         return {}
-    title = ", ".join(filter(None, (grid.unit, grid.provenance.medium.partition(",")[0])))
     span = surface_range(grid, report.objects.get("structure"))
-    return {"range": list(span), "meaning": meaning(grid), "title": title}
+    return {"range": list(span), "meaning": meaning(grid)}
 
 
 def with_topology(whole: Structure, topology: Path, chosen: NDArray[np.bool_]) -> Structure:
