@@ -112,13 +112,13 @@ sys.exit(main([*words, "--spacing", "SPACING", "-o", "big.zarr"]))
 @pytest.mark.slow
 @pytest.mark.parametrize("words", ["open"], indirect=True)
 def test_sums_that_are_larger_than_memory(words, tmp_path):
-    """Sums of 550 MB, where 256 MB are left besides what libraries take."""
-    program = BIG.replace("ROOM", str(256_000_000 + 150_000_000)).replace("SPACING", "0.25")
+    """Sums of 550 MB, where 256 MB are left besides what libraries and compiling take."""
+    program = BIG.replace("ROOM", str(256_000_000 + 200_000_000)).replace("SPACING", "0.25")
     words = [*words, "--frames", ":2", "--stat", "mean,std", "--engine", "cpu", "--method", "pme", "--tolerance",
              "1e-2"]
     run = subprocess.run([sys.executable, "-c", program, *words], cwd=tmp_path, capture_output=True, text=True,
                          env=os.environ | {"VMDPOTENTIAL_THREADS": "1"})
     assert run.returncode == 0, run.stderr
     grid = open_map(tmp_path / "big.zarr")
-    assert 40 * grid.lattice.size > 1.3 * 406_000_000
+    assert 40 * grid.lattice.size > 1.15 * 456_000_000
     assert np.isfinite(grid.window((0, 0, 0), (50, 60, 20)).values).all()

@@ -130,6 +130,8 @@ def _child(cases: Cases, start: int, stop: int, write: int) -> NoReturn:
             wrong = cases.check(index)
         except Hang:
             wrong = "Hang"
+        except MemoryError:  # while the case was made; the parent looks at it again
+            wrong = "MemoryError"
         signal.setitimer(signal.ITIMER_PROF, 0)
         if wrong or index % 100 == 99:
             os.write(write, (json.dumps([index, wrong]) + "\n").encode())
@@ -149,6 +151,8 @@ def run(seed: int, start: int, stop: int, keep: Path, kind: str = "") -> int:
                 os.close(reader)
                 try:
                     _child(cases, start, end, writer)
+                except BaseException:
+                    traceback.print_exc()
                 finally:  # nothing of the parent's is done twice
                     os._exit(9)
             os.close(writer)
