@@ -227,8 +227,11 @@ class Results:
             cmd.rebuild(self._part("cut"))
 
     def _show_legend(self, text: str) -> None:
-        """Write what the ramp means: a label that stays in its place on the screen."""
+        """Write what the ramp means: a label that stays in its place on the screen, where those of other maps were."""
         cmd, name = self.cmd, self._part("legend")
+        for other in self.session.made:
+            if other.endswith(("_ramp", "_legend")) and not other.startswith(f"{self.name}_"):
+                cmd.disable(other)
         centre = cmd.get_position()
         cmd.pseudoatom(name, pos=list(centre), label=textwrap.fill(text, LETTERS, break_on_hyphens=False))
         self._made("legend")

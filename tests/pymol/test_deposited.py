@@ -75,6 +75,9 @@ def test_the_cell_and_an_assembly_are_objects_that_are_computed(cmd, do, crystal
     low, high = cmd.get_extent("pair_copies")
     assert high[1] - low[1] > 30
     assert cmd.count_atoms("crystal") == count
+    shown = cmd.get_names("all", enabled_only=1)
+    assert {"pair_legend", "pair_ramp"} <= set(shown)
+    assert not {"inside_legend", "inside_ramp"} & set(shown)  # both would be in one place on the screen
     # again, in the place of the first
     do("potential_map crystal, inside, spacing=2, expand=cell, boundary=periodic")
     assert cmd.count_atoms("inside_copies") == 6 * count
