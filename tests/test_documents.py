@@ -1,4 +1,4 @@
-"""The pages of docs/: their blocks are run in the order shown, and what they draw is left for scripts/docs."""
+"""The tutorials: their blocks are run in the order shown, and what they draw is left for scripts/docs."""
 
 import os
 import re
@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = sorted((ROOT / "docs").glob("*.md"))
-RECIPES = ROOT / "docs" / "python.md"
+DOCUMENTS = sorted((ROOT / "scripts" / "tutorials").glob("*.md"))
+RECIPES = ROOT / "scripts" / "tutorials" / "python.md"
 
 
 def blocks(path, languages="sh|python"):

@@ -136,7 +136,7 @@ def test_wheel_states_version_licence_and_requirements(wheel):
 def test_the_conda_recipe_requires_what_the_package_requires():
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg")
-    recipe = (ROOT / "conda" / "recipe.yaml").read_text()
+    recipe = (ROOT / "scripts" / "conda" / "recipe.yaml").read_text()
     run = recipe.partition("\n  run:\n")[2].partition("\n  run_constraints:\n")[0]
     required = {line.strip().removeprefix("- ").replace("matplotlib-base", "matplotlib") for line in run.splitlines()}
     options = setup["options"]

@@ -87,12 +87,12 @@ class _Declared(Report, ABC):
         dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)(cls)
 
 
-class Tabular:
+class Tabular(ABC):
     """What has a table."""
 
+    @abstractmethod
     def table(self) -> Columns:
         """Return the columns of the table."""
-        raise NotImplementedError
 
     def to_dataframe(self) -> Any:
         """Return the table as a :class:`pandas.DataFrame`.

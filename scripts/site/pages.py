@@ -23,8 +23,9 @@ EXAMPLES = ROOT / "scripts" / "examples"
 DRAWN = ROOT / "build" / "examples"
 
 #: Pages that are written, by their path in the checkout.
-WRITTEN = ["README.md", "docs/python.md", "docs/pymol.md", "docs/md.md", "docs/method-developer.md", "ARCHITECTURE.md",
-           "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "data/README.md", *(
+TUTORIALS = [f"scripts/tutorials/{name}" for name in ("pymol", "md", "python", "method-developer")]
+WRITTEN = ["README.md", *(f"{name}.md" for name in TUTORIALS), "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md",
+           "LICENSE", "data/README.md", *(
     str(path.relative_to(ROOT)) for part in ("plugins", "vmdpotential")
     for path in sorted((ROOT / part).rglob("*.md")))]
 
@@ -48,19 +49,19 @@ def copy_written(folder: Path) -> None:
 
 
 def with_pictures(folder: Path, name: str, text: str) -> str:
-    """Return a page of docs/ with the pictures that its blocks draw, which tests/test_documents.py leaves; links to
+    """Return a tutorial with the pictures that its blocks draw, which tests/test_documents.py leaves; links to
     examples lead to their pages.
     """
-    if not name.startswith("docs/"):
+    if not name.startswith("scripts/tutorials/"):
         return text
-    text = re.sub(r"\(\.\./scripts/examples/(\w+)\.py\)", r"(../examples/\1.md)", text)
+    text = re.sub(r"\(\.\./examples/(\w+)\.py\)", r"(../../examples/\1.md)", text)
 
     def with_picture(block: re.Match[str]) -> str:
         shown = [block[0]]
         for picture in re.findall(r"[\w-]+\.png", block[0]):
             if (file := DRAWN / Path(name).stem / picture).is_file():
-                (folder / "docs" / "pictures").mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(file, folder / "docs" / "pictures" / picture)
+                ((folder / name).parent / "pictures").mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file, (folder / name).parent / "pictures" / picture)
                 shown.append(f"![What this draws](pictures/{picture})")
         return "\n\n".join(shown)
 
@@ -187,10 +188,9 @@ def index() -> str:
                          if name.startswith("plugins/") and name.removesuffix(".md") not in first)]
     examples = [f"examples/{script.stem}" for script in sorted(EXAMPLES.glob("*.py"))]
     commands = [f"commands/{name}" for name in registry.available("command")]
-    parts = [("Start", ["First pictures <README>", "docs/pymol", "docs/md", "docs/python", "docs/method-developer",
-                        "vmdpotential/commands/GUIDE"]), ("Viewers and plugins", viewers),
-             ("Examples", examples), ("Theory", theory), ("Commands", commands), ("Python", ["python/index"]),
-             ("The package", [
+    parts = [("Start", ["First pictures <README>", *TUTORIALS, "vmdpotential/commands/GUIDE"]),
+             ("Viewers and plugins", viewers), ("Examples", examples), ("Theory", theory),
+             ("Commands", commands), ("Python", ["python/index"]), ("The package", [
                  "ARCHITECTURE", "CONTRIBUTING", "vmdpotential/engines/SPEED", "CHANGELOG", "data/README"])]
     return "\n\n".join([(Path(__file__).parent / "landing.md").read_text(encoding="utf-8").strip(), *(
         _contents(pages, "hidden:", "maxdepth: 1", f"caption: {title}") for title, pages in parts), ""])
