@@ -15,7 +15,7 @@ from vmdpotential.grid.lattice import Grid
 from . import arguments
 from .convert import Selected, cell_now, positions_now, symmetries
 from .grids import draw_grid
-from .made import Session
+from .session import Session
 
 if TYPE_CHECKING:
     from .task import Task

@@ -140,7 +140,7 @@ def _linear(rows: Floats, low: NDArray[np.int64], high: NDArray[np.int64], part:
 
 
 def label(grid: Grid) -> str:
-    """Return the unit as people read it, with the temperature that kT stands for, and the medium."""
+    """Return the unit as text, with the temperature of kT, and the medium."""
     unit = grid.unit or "unit not stated"
     if unit.startswith("kT") and grid.temperature is not None:
         unit += f" at {grid.temperature:g} K"

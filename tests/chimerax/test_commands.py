@@ -56,7 +56,7 @@ def test_map_by_definition(ions, do, log):
         assert len(vertices) > 20
         inside = (vertices > volume.data.origin).all(1) & (vertices < 8).all(1)
         assert_allclose(volume.interpolated_values(vertices[inside]), surface.level, rtol=1e-3)
-    assert f"map #2 potential, in V; surfaces at {low.level:g} (red) and {high.level:g} (blue)" in log.text
+    assert f"map #2 potential, in V; isosurfaces at {low.level:g} (red) and {high.level:g} (blue)" in log.text
     assert "net charge 0 e" in log.text
     assert "potential map: surface #3, coloured from -5 to 5 V" in log.shown[-1]
 
@@ -316,7 +316,7 @@ def test_stopped_work_leaves_nothing(session, ions, do, log, monkeypatch):
         do("potential map #1 spacing 0.5 boundary open medium explicit")
     assert len(calls) == 1
     assert session.models.list() == [ions]
-    assert log.shown[-1] == "potential map: stopped, nothing was made"
+    assert log.shown[-1] == "potential map: stopped; nothing was made"
     monkeypatch.undo()
     assert do("potential map #1 spacing 2 boundary open medium explicit") in session.models.list()
 
@@ -329,7 +329,7 @@ def test_values_colour_a_copy(session, ions):
     before = state(ions)
     values = replace(selected.structure, b_factors=np.array([-3.0, 0.0, 2.0]))
     (copy,), (line,) = show(session, Report([], {}, {"values": values}), "energy", selected)
-    assert line.startswith(f"model #{copy.id_string} energy: a copy whose B factors are the values, coloured from -3")
+    assert line.startswith(f"model #{copy.id_string} energy: a copy with the values as B factors, coloured from -3")
     assert_allclose(copy.atoms.bfactors, [-3, 0, 2, 0, 0])
     assert_array_equal(copy.atoms.colors[:2, :3], [[0, 0, 255], [255, 255, 255]])
     assert state(ions) == before

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vmdpotential.plugins.pymol.made import Session
+from vmdpotential.plugins.pymol.session import Session
 from vmdpotential.units import coulomb_constant, debye_length
 
 CHARGES = (1.0, -1.0, 0.5)

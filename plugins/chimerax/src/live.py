@@ -16,7 +16,7 @@ from vmdpotential.parameters import Command, Report
 from .convert import Selected, positions_now
 from .show import put_values
 
-#: What ChimeraX tells before it draws.
+#: ChimeraX's trigger before it draws.
 TRIGGER = "new frame"
 
 
@@ -46,7 +46,7 @@ class Live(Following):
         self._seen: Any = selected.structure.positions
         self._handler: Any = None
         if session.triggers.has_trigger(TRIGGER):
-            self._handler = session.triggers.add_handler(TRIGGER, lambda *told: self.look())
+            self._handler = session.triggers.add_handler(TRIGGER, lambda *event: self.look())
 
     def _check(self) -> None:
         if self.volume.deleted:

@@ -55,7 +55,7 @@ class Task(dialog.Task):
     Raises
     ------
     UserError
-        For whatever the user can cure, in one line.
+        For errors that the user can fix, in one line.
     """
 
     def __init__(self, session: Any, command: Command, given: Mapping[str, Any], warn: Callable[[str], None]) -> None:
@@ -69,7 +69,7 @@ class Task(dialog.Task):
             self.values, self.selected = _convert(command, given, session)
 
     def _in_medium(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the values with those that the medium stands for, where the user has not set them."""
+        """Return the values with those that the medium implies, where the user has not set them."""
         if "medium" not in self.options:
             return given
         own = {p.name for p in adapters.offered(self.command)}
@@ -101,16 +101,16 @@ class Task(dialog.Task):
                 self.session, command, partial(_convert_again, command, self.given), self.spell, self.models[0],
                 self.selected, made)
             lines.append("the map follows what is shown; end it with: potential live off")
-        told = [*report.lines, *lines]
-        text = "\n".join([f"{self.name}:", *told])
+        summary = [*report.lines, *lines]
+        text = "\n".join([f"{self.name}:", *summary])
         self.session.logger.info(f"<pre>{escape(text)}</pre>", is_html=True)
         self.session.logger.status(
-            f"{self.name}: {(told[-1] if lines else next(iter(told), 'done')).partition(';')[0]}")
-        return told
+            f"{self.name}: {(summary[-1] if lines else next(iter(summary), 'done')).partition(';')[0]}")
+        return summary
 
     @contextlib.contextmanager
     def one_line(self) -> Iterator[None]:
-        """Turn what the user can cure into ChimeraX's own error, in one line."""
+        """Turn errors that the user can fix into ChimeraX's own error, in one line."""
         try:
             with messages.warnings(lambda text: self.warn(f"{self.name}: {text}"), self.spell):
                 yield
