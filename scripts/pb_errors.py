@@ -79,8 +79,9 @@ def compare(structure: Structure, spacing: float, gaussian: float) -> tuple[list
     (result, solvated), (exact, solvated_finer) = (
         solve(structure, radii, each, gaussian) for each in (lattice, finer))
     own = (slice(None, None, ratio),) * 3
-    inside = region.signed_distances(structure.positions, values, 1.4, lattice) < 0
-    outside = ~(inside | (region.signed_distances(structure.positions, values, 1.4, finer)[own] < 0))
+    surface = region.Surface(structure.positions, values, 1.4)
+    inside = surface.distances(lattice) < 0
+    outside = ~(inside | (surface.distances(finer)[own] < 0))
     near = np.zeros_like(inside)
     for axis in range(3):
         for step in (-1, 1):

@@ -134,8 +134,9 @@ def discretised(structure, spacing, padding=5.0, lattice=None):
     continuum = Continuum(structure.positions, structure.charges, structure.radii, constant=1.0, inside=1.0,
                           outside=80.0, probe=1.4, ion_radius=2.0, kappa=0.0, ions=np.zeros((0, 2)))
 
-    def total(points, positions, charges):
-        return (charges / np.linalg.norm(points[:, None] - positions, axis=2)).sum(1)
+    def total(lattice, positions, charges):
+        values = (charges / np.linalg.norm(lattice.points()[:, None] - positions, axis=2)).sum(1)
+        return values.reshape(lattice.shape).astype(np.float32)
 
     return Problem(continuum, lattice, depth, total, get_engine("cpu"))
 
@@ -274,7 +275,7 @@ def test_surface_is_a_probes_distance_from_where_its_centre_can_be():
     rng = np.random.default_rng(7)
     centres, radii = rng.uniform(-4, 4, (60, 3)), rng.choice([1.2, 1.55, 1.7], 60)
     lattice = Lattice.around(centres, 0.5, 4.0)
-    result = region.signed_distances(centres, radii, 1.4, lattice).ravel()
+    result = region.Surface(centres, radii, 1.4).distances(lattice).ravel()
     depth = (radii + 1.4 - np.linalg.norm(lattice.points()[:, None] - centres, axis=2)).max(1)
     directions = rng.normal(size=(40_000, 3))
     directions /= np.linalg.norm(directions, axis=1)[:, None]

@@ -3,8 +3,7 @@
 The unknown is the potential where the solvent is, and inside of the molecule what the charges there do not make by
 themselves in a medium of the molecule's permittivity (the reaction potential). What they make, phi_c, is an exact sum,
 so that no charge is spread on a lattice; it enters at the edges that the surface cuts
-(:mod:`vmdpotential.continuum.jump`). So outside nothing large is subtracted from anything large, and phi_c is needed at
-few nodes.
+(:mod:`vmdpotential.continuum.jump`). So outside nothing large is subtracted from anything large.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ class Problem:
     depth : int
         Levels of multigrid.
     total : callable
-        The exact sum of q / r.
+        The exact sum of q / r at the nodes of a lattice.
     engine : Engine
 
     Attributes
@@ -94,18 +93,23 @@ class Problem:
     """
 
     def __init__(self, continuum: Continuum, lattice: Lattice, depth: int, total: Sum, engine: Engine) -> None:
-        self.continuum, self.lattice, self.total = continuum, lattice, total
+        self.continuum, self.lattice = continuum, lattice
         c = continuum
+        nx, ny, nz = lattice.shape
+        wide = Lattice(lattice.origin - lattice.spacing, lattice.spacing, (nx + 2, ny + 2, nz + 2))
+        phi = total(wide, c.positions, c.charges)
+        phi *= np.float32(c.constant / c.inside)
+        self._of_charges = phi[1:-1, 1:-1, 1:-1]
         distances = self.distances()
         self.within = distances < 0
         water = self._water()
         if c.gaussian:
-            self.edges, self.nodes, self.sources = smooth.discretised(c, lattice, distances, total)
+            self.edges, self.nodes, self.sources = smooth.discretised(c, lattice, distances, phi)
         else:
             outside = c.outside * water + (0 if c.membrane is None else c.membrane.permittivity * (1 - water))
             self.edges = region.conductances(distances, c.inside, outside, lattice)
             self._layer()
-            self.nodes, self.sources = sources_of_jump(c, lattice, distances, self.edges, total)
+            self.nodes, self.sources = sources_of_jump(c, lattice, distances, self.edges, phi)
         self._along = None if c.gaussian else Tangential(c, lattice, distances, self.edges)
         del distances
         self.k2 = np.zeros(lattice.shape, np.float32)
@@ -125,8 +129,7 @@ class Problem:
 
         Without a sharp surface that is van der Waals', where the unknown changes.
         """
-        c = self.continuum
-        return region.signed_distances(c.positions, c.radii, 0.0 if c.gaussian else c.probe, self.lattice)
+        return self.continuum.surface.distances(self.lattice)
 
     def _water(self) -> Floats:
         """Return which part of the cells of nodes (nz,) at each height is outside of the membrane."""
@@ -163,7 +166,8 @@ class Problem:
         TaskError
             When it does not converge.
         """
-        self.unknown[self._on_faces] = boundary - self._of_charges(self.faces, self.within[self._on_faces])
+        at = self._on_faces
+        self.unknown[at] = boundary - np.where(self.within[at], self._of_charges[at], 0)
         return self._solver.solve(self.unknown, self.nodes, self.sources, tolerance)
 
     @property
@@ -178,11 +182,8 @@ class Problem:
                                             and np.array_equal(one.spacing, other.spacing)):
             return
         self.unknown[:] = known.unknown
-        nodes = np.argwhere(self.within != known.within)  # on the other side of the surface now
-        if len(nodes):
-            phi = self._of_charges(one.points(nodes), np.ones(len(nodes), bool))
-            at = tuple(nodes.T)
-            self.unknown[at] += np.where(self.within[at], -phi, phi).astype(np.float32)
+        at = np.nonzero(self.within != known.within)  # on the other side of the surface now
+        self.unknown[at] += np.where(self.within[at], -self._of_charges[at], self._of_charges[at])
 
     def agree(self, finer: Problem, ratio: int) -> None:
         """Change the equation where a finer lattice is, so that the solution there solves it.
@@ -212,20 +213,15 @@ class Problem:
         own = (slice(None, None, ratio),) * 3
         values, inside = finer.unknown[own].astype(np.float64), finer.within[own]
         x, y, z = (slice(a, a + n) for a, n in zip(first.tolist(), values.shape, strict=True))
-        other = np.argwhere(inside != self.within[x, y, z])  # by rounding
-        if len(other):
-            at = tuple(other.T)
-            phi = self._of_charges(self.lattice.origin + self.lattice.spacing * (other + first),
-                                   np.ones(len(other), bool))
-            values[at] += np.where(inside[at], phi, -phi)
+        at = np.nonzero(inside != self.within[x, y, z])  # by rounding
+        phi = self._of_charges[x, y, z][at]
+        values[at] += np.where(inside[at], phi, -phi)
         return (x, y, z), values
 
     def potential(self, part: tuple[slice, slice, slice]) -> Values:
         """Return the whole potential on a part of the lattice, kT/e."""
         values = self.unknown[part].copy()
-        nodes = np.argwhere(self.within[part])
-        points = self.lattice.origin + self.lattice.spacing * (nodes + [s.start or 0 for s in part])
-        values[tuple(nodes.T)] += self._of_charges(points, np.ones(len(points), bool)).astype(np.float32)
+        np.add(values, self._of_charges[part], out=values, where=self.within[part])
         return values
 
     def potential_at(self, points: Floats) -> Floats:
@@ -240,10 +236,8 @@ class Problem:
         unknown, within = self.unknown.ravel(), self.within.ravel()
         inside = np.unique(np.concatenate([(at + step)[within[at + step]] for *_, step in corners]))
         if len(inside):  # the points are close to the molecule
-            nodes = np.stack(np.unravel_index(inside, self.lattice.shape), 1)
             unknown = unknown.copy()
-            unknown[inside] += self._of_charges(self.lattice.origin + self.lattice.spacing * nodes,
-                                                np.ones(len(inside), bool)).astype(np.float32)
+            unknown[inside] += self._of_charges[np.unravel_index(inside, self.lattice.shape)]
         result = np.zeros(len(points))
         for i, j, k, step in corners:
             result += weights[i][:, 0] * weights[j][:, 1] * weights[k][:, 2] * unknown[at + step]
@@ -266,20 +260,12 @@ class Problem:
         at = tuple(np.moveaxis(nodes, -1, 0))
         values = unknown[at].astype(np.float64)
         out = ~self.within[at]  # of a charge near the surface
-        values[out] -= self._of_charges(self.lattice.origin + self.lattice.spacing * nodes[out],
-                                        np.ones(int(out.sum()), bool))
+        values[out] -= self._of_charges[at][out]
         if self.continuum.gaussian:
             r = np.sqrt((((corners - t) * self.lattice.spacing) ** 2).sum(-1))
             values -= smooth.Kinks(self.continuum).at(np.arange(len(r)), r)
         result: Floats = (weights * values).sum(1)
         return result
-
-    def _of_charges(self, points: Floats, chosen: NDArray[np.bool_]) -> Floats:
-        """Return phi_c at those of the points (P, 3) that are chosen, 0 at others."""
-        values = np.zeros(len(points))
-        c = self.continuum
-        values[chosen] = c.constant / c.inside * self.total(points[chosen], c.positions, c.charges)
-        return values
 
 
 def ion_charge(w: Floats, ions: Floats) -> Floats:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.continuum.molecule import Continuum, Floats, Sum
+from vmdpotential.continuum.molecule import Continuum, Floats
 from vmdpotential.grid.lattice import Lattice
 
 Values = NDArray[np.float32]
@@ -28,14 +28,16 @@ TOGETHER, DENSITY = 1_000_000, 0.4
 
 
 def sources_of_jump(c: Continuum, lattice: Lattice, distances: Values, edges: tuple[Values, Values, Values],
-                    total: Sum) -> tuple[NDArray[np.int64], Floats]:
+                    phi: Values) -> tuple[NDArray[np.int64], Floats]:
     """Return the nodes that cut edges end at, as places in a flat array, and what flows into them by the jump.
+
+    `phi` (nx + 2, ny + 2, nz + 2) is phi_c, kT/e, at the nodes and one more on each side.
 
     Where the surface cuts an edge, the flow of the reaction potential is continuous on the inner node's side; what the
     charges add to it through the face between both nodes is their own flow, so that none of it is lost.
     """
     line, t, e, eps = _cut_edges(c, lattice, distances, edges)
-    value, slope, bend, through = _known(c, lattice, line, t, total)
+    value, slope, bend, through = _known(c, lattice, line, t, phi)
     # e times this is what flows less where the potential is a straight line on both sides of the surface, but for the
     # charges' own; outside that bends by the ratio of the permittivities
     jump = e * (value - t * slope + 0.5 * (eps / e - t) * (1 - t) * bend) + eps * slope
@@ -46,10 +48,10 @@ def sources_of_jump(c: Continuum, lattice: Lattice, distances: Values, edges: tu
 
 
 def flow_through_cuts(c: Continuum, lattice: Lattice, distances: Values, edges: tuple[Values, Values, Values],
-                      total: Sum) -> tuple[NDArray[np.int64], Floats]:
+                      phi: Values) -> tuple[NDArray[np.int64], Floats]:
     """Return the outer nodes (E,) of cut edges, as places in a larger lattice, and phi_c's flow from them (E,)."""
     line, t, _, eps = _cut_edges(c, lattice, distances, edges)
-    return line[:, 2], eps * _known(c, lattice, line, t, total)[3]
+    return line[:, 2], eps * _known(c, lattice, line, t, phi)[3]
 
 
 def at_free_nodes(lattice: Lattice, ends: NDArray[np.int64], sums: NDArray[Any]) -> tuple[NDArray[np.int64], Floats]:
@@ -59,12 +61,9 @@ def at_free_nodes(lattice: Lattice, ends: NDArray[np.int64], sums: NDArray[Any])
     return np.ravel_multi_index(tuple(nodes[free].T), lattice.shape), np.asarray(sums[free], np.float64)
 
 
-def _known(c: Continuum, lattice: Lattice, line: NDArray[np.int64], t: Floats, total: Sum) -> Floats:
+def _known(c: Continuum, lattice: Lattice, line: NDArray[np.int64], t: Floats, phi: Values) -> Floats:
     """Return what :func:`along` has of phi_c, (4, E), also next to charges."""
-    places, which = np.unique(line, return_inverse=True)
-    points = np.stack(np.unravel_index(places, tuple(np.array(lattice.shape) + 2)), 1) - 1
-    phi = c.constant / c.inside * total(lattice.origin + lattice.spacing * points, c.positions, c.charges)
-    known: Floats = np.stack(along(phi[which].reshape(line.shape), t))
+    known: Floats = np.stack(along(phi.ravel()[line].astype(np.float64), t))
     count = max(1000, int(TOGETHER / (DENSITY * (NEAR * lattice.spacing.max()) ** 3)))
     for start in range(0, len(line), count):
         rows = slice(start, start + count)

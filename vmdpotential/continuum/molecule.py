@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.continuum.region import Surface
+from vmdpotential.grid.lattice import Lattice
+
 Floats = NDArray[np.float64]
 Scalars = TypeVar("Scalars", NDArray[np.float32], NDArray[np.float64])
 
-#: Gives the sum of q / r, e/A, at points (P, 3) of charges (N,) at positions (N, 3).
-Sum = Callable[[Floats, Floats, Floats], Floats]
+#: Gives the sum of q / r (nx, ny, nz), e/A, at the nodes of a lattice, of charges (N,) at positions (N, 3).
+Sum = Callable[[Lattice, Floats, Floats], NDArray[np.float32]]
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,11 @@ class Continuum:
     ions: Floats
     membrane: Membrane | None = None
     gaussian: float = 0.0
+
+    @cached_property
+    def surface(self) -> Surface:
+        """The surface of the molecule; van der Waals' for a permittivity without one."""
+        return Surface(self.positions, self.radii, 0.0 if self.gaussian else self.probe)
 
     def mixed(self, free: Scalars) -> Scalars:
         """Return the permittivity where the molecule leaves a part of the space to the solvent."""

@@ -8,7 +8,7 @@ spheres.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,8 @@ Floats = NDArray[np.float64]
 Values = NDArray[np.float32]
 
 
-def signed_distances(positions: Floats, radii: Floats, probe: float, lattice: Lattice) -> Values:
-    """Return the distances (nx, ny, nz), A, of nodes to the molecular surface, negative inside.
-
-    Exact within a spacing of the surface, farther away only a bound; with a probe of 0 the surface is van der Waals'.
+class Surface:
+    """The molecular surface of atoms; with a probe of 0 van der Waals'.
 
     Parameters
     ----------
@@ -32,26 +30,43 @@ def signed_distances(positions: Floats, radii: Floats, probe: float, lattice: La
     radii : (N,) float64, A
         Atoms of a radius of 0 have no part in the surface.
     probe : float, A
-    lattice : Lattice
     """
-    kernel = build.load("region_kernel")
-    reach = 1.01 * float(lattice.spacing.max())
-    chosen = radii > 0
-    centres, accessible = np.ascontiguousarray(positions[chosen]), radii[chosen] + probe
-    depth, deepest = depths(centres, accessible, lattice, reach)
-    if probe == 0 or not len(centres):
-        return -depth
-    first, others = _neighbours(kernel, centres, accessible)
-    place = (lattice.origin, lattice.spacing)
-    by_planes(partial(kernel.project, centres, accessible, first, others, *place, probe, reach, depth, deepest),
-              lattice)
-    arcs = np.empty((8 * len(centres) + 100, 12))
-    count = kernel.arcs(centres, accessible, first, others, arcs)
-    if count > len(arcs):
-        arcs = np.empty((count, 12))
-        kernel.arcs(centres, accessible, first, others, arcs)
-    by_planes(partial(kernel.roll, arcs[:count], probe, reach, *place, depth), lattice)
-    return depth
+
+    def __init__(self, positions: Floats, radii: Floats, probe: float) -> None:
+        chosen = radii > 0
+        self._centres, self._accessible = np.ascontiguousarray(positions[chosen]), radii[chosen] + probe
+        self._probe, self._kernel = probe, build.load("region_kernel")
+
+    def distances(self, lattice: Lattice) -> Values:
+        """Return the distances (nx, ny, nz), A, of nodes to the surface, negative inside.
+
+        Exact within a spacing of the surface, farther away only a bound.
+        """
+        reach = 1.01 * float(lattice.spacing.max())
+        centres, accessible, probe = self._centres, self._accessible, self._probe
+        depth, deepest = depths(centres, accessible, lattice, reach)
+        if probe == 0 or not len(centres):
+            return -depth
+        place = (lattice.origin, lattice.spacing)
+        by_planes(partial(self._kernel.project, centres, accessible, *self._neighbours, *place, probe, reach, depth,
+                          deepest), lattice)
+        by_planes(partial(self._kernel.roll, self._arcs, probe, reach, *place, depth), lattice)
+        return depth
+
+    @cached_property
+    def _neighbours(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return _neighbours(self._kernel, self._centres, self._accessible)
+
+    @cached_property
+    def _arcs(self) -> Floats:
+        """Where the centres of probes are that touch two atoms, see the kernel."""
+        atoms = (self._centres, self._accessible, *self._neighbours)
+        arcs = np.empty((8 * len(self._centres) + 100, 12))
+        count = self._kernel.arcs(*atoms, arcs)
+        if count > len(arcs):
+            arcs = np.empty((count, 12))
+            self._kernel.arcs(*atoms, arcs)
+        return arcs[:count]
 
 
 def depths(centres: Floats, radii: Floats, lattice: Lattice, reach: float) -> tuple[Values, NDArray[np.int32]]:
@@ -77,7 +92,7 @@ def conductances(distances: Values, inside: float, outside: Floats, lattice: Lat
     Parameters
     ----------
     distances : (nx, ny, nz) float32
-        Of :func:`signed_distances`.
+        To the surface, negative inside.
     inside : float
         Permittivity of the molecule.
     outside : (nz,) float64

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.compiling import build
 from vmdpotential.continuum.jump import along, at_free_nodes, flow_through_cuts, sources_of_outer_charges
-from vmdpotential.continuum.molecule import Continuum, Floats, Sum
+from vmdpotential.continuum.molecule import Continuum, Floats
 from vmdpotential.continuum.region import by_planes
 from vmdpotential.grid.lattice import Lattice
 
@@ -51,7 +51,7 @@ def widths(c: Continuum) -> Floats:
 
 
 def discretised(c: Continuum, lattice: Lattice, distances: Values,
-                total: Sum) -> tuple[Edges, NDArray[np.int64], Floats]:
+                potential: Values) -> tuple[Edges, NDArray[np.int64], Floats]:
     """Return conductances, the nodes that something flows into as places in a flat array, and what that is.
 
     Parameters
@@ -60,8 +60,8 @@ def discretised(c: Continuum, lattice: Lattice, distances: Values,
     lattice : Lattice
     distances : (nx, ny, nz) float32
         Of nodes to van der Waals' surface, where the unknown changes.
-    total : callable
-        The exact sum of q / r.
+    potential : (nx + 2, ny + 2, nz + 2) float32, kT/e
+        phi_c at the nodes and one more on each side.
     """
     within, around = distances < 0, np.array(lattice.shape) + 2
     strides = (around[1] * around[2], around[2], 1)
@@ -87,7 +87,7 @@ def discretised(c: Continuum, lattice: Lattice, distances: Values,
     places, which = np.unique(line, return_inverse=True)
     which = which.reshape(line.shape)
     points = lattice.origin + lattice.spacing * (np.stack(np.unravel_index(places, tuple(around)), 1) - 1)
-    phi = c.constant / c.inside * total(points, c.positions, c.charges)
+    phi = potential.ravel()[places].astype(np.float64)
     integrals = np.empty(len(line))
     for start in range(0, len(line), TOGETHER):
         rows = slice(start, start + TOGETHER)
@@ -99,7 +99,7 @@ def discretised(c: Continuum, lattice: Lattice, distances: Values,
     inside = within[tuple(np.moveaxis(nodes, -1, 0))]
     # what flows into the first node of an edge, and out of the second, besides e times the difference of the unknown
     flow = e * (np.where(inside[:, 0], 0, phi[which[:, 1]]) - np.where(inside[:, 1], 0, phi[which[:, 2]]) - integrals)
-    outer, through = flow_through_cuts(c, lattice, distances, (x, y, z), total)
+    outer, through = flow_through_cuts(c, lattice, distances, (x, y, z), potential)
     astray, flows = sources_of_outer_charges(c, lattice, distances)
     ends, order = np.unique(np.concatenate([line[:, 1], line[:, 2], outer, astray]), return_inverse=True)
     sums = np.bincount(order, np.concatenate([flow, -flow, -through, flows]), len(ends))

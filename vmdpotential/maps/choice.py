@@ -1,65 +1,29 @@
-"""The method that sums a map: the one that is wanted, or the fastest of all that keep the tolerance."""
+"""The method that sums a map: the one that an option names, or the fastest of all that keep the tolerance."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import memory
 from vmdpotential.engines import Engine
 from vmdpotential.errors import UsageError
 from vmdpotential.interactions import Bound
 from vmdpotential.maps.options import SumOptions
-from vmdpotential.methods import Estimate, Method, Refusal, Request, accuracy, check_memory, map_bytes
+from vmdpotential.methods import Method, Request
 from vmdpotential.methods.accuracy import Sample
+from vmdpotential.methods.choice import SOON, fastest
 
-#: Sums that take less than this many times an engine's fixed cost are not worth looking for a faster one.
-SOON = 2.0
 
 def choose_method(options: SumOptions, request: Request, positions: NDArray[np.float64], charges: NDArray[np.float64],
                   engine: Engine, soon: float = SOON) -> tuple[Method, Request, Sample | None]:
-    """Return the method that is wanted, or the one that should be the fastest of all that keep the tolerance.
-
-    One that does not fit into memory is taken only where none does; one that is exact, without looking further, where
-    it takes less than `soon` times the engine's fixed cost.
-
-    Returns
-    -------
-    Method
-    Request
-        With the error that keeps the tolerance, where the method is not exact.
-    Sample or None
-        The exact potential at some points, where the method is not exact.
+    """Return the method that an option names, or the fastest; see :func:`vmdpotential.methods.choice.fastest`.
 
     Raises
     ------
     UsageError
         When the method, or none, can do what is requested.
     """
-    check_memory(request, Estimate(0.0, map_bytes(request)))
-    refused: list[tuple[str, Refusal]] = []
-    best: tuple[tuple[bool, float], Method] | None = None
-    room = memory.limit()
-    exact = None
-    # those that are exact first: where one is soon enough, nothing has to be sampled
-    for method in sorted(_ways(options, request.interaction), key=lambda method: not method.exact):
-        estimate: Estimate | Refusal | None = method.refusal(request)
-        if estimate is None:
-            if best is not None and not method.exact and best[0] < (False, soon * engine.costs.fixed):
-                break
-            if not method.exact and exact is None:
-                exact = accuracy.sample(request, positions, charges, engine)
-                goal = request.tolerance * exact.goal
-                request = request.with_error(goal if goal > 0 else np.inf)
-            estimate = method.estimate(request, engine)
-        if isinstance(estimate, Refusal):
-            refused.append((method.name, estimate))
-        elif best is None or (estimate.bytes > room, estimate.seconds) < best[0]:
-            best = (estimate.bytes > room, estimate.seconds), method
-    if best is None:
-        name, why = refused[0]
-        raise why.as_error(name)
-    return best[1], request, None if best[1].exact else exact
+    return fastest(_ways(options, request.interaction), request, positions, charges, engine, soon)
 
 
 def _ways(options: SumOptions, bound: Bound) -> list[Method]:

@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential import registry
 from vmdpotential.continuum.equation import Known, Problem, Values, enclosing
 from vmdpotential.continuum.interpolation import Smooth
 from vmdpotential.continuum.ions import ions_of, strength
@@ -22,8 +23,9 @@ from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Lattice, bounds
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.interactions.screened_coulomb import INTERACTION as SCREENED
-from vmdpotential.methods import Solution
-from vmdpotential.methods.accuracy import Errors
+from vmdpotential.methods import Charges, Method, Request, Solution
+from vmdpotential.methods.accuracy import Errors, run_to_tolerance
+from vmdpotential.methods.choice import fastest
 from vmdpotential.methods.points import Values as Sums
 from vmdpotential.methods.points import request_at, sum_at
 from vmdpotential.units import coulomb_constant, debye_length
@@ -304,8 +306,15 @@ def _sum(engine: Engine, points: Floats, positions: Floats, charges: Floats, fie
                   charges, engine)
 
 
-def _potential(engine: Engine, points: Floats, positions: Floats, charges: Floats) -> Floats:
-    return _sum(engine, points, positions, charges).potential
+def _potential(engine: Engine, lattice: Lattice, positions: Floats, charges: Floats) -> NDArray[np.float32]:
+    """Return the sum of q / r at the nodes of a lattice, by the fastest method."""
+    if not charges.any():
+        return np.zeros(lattice.shape, np.float32)
+    request = Request(lattice, None, COULOMB.bind(), Charges.of(positions, charges), tolerance=TOLERANCE)
+    methods: list[Method] = [registry.get("method", name) for name in registry.available("method")]
+    method, request, exact = fastest((each for each in methods if each.superposes and not each.algorithms), request,
+                                     positions, charges, engine)
+    return run_to_tolerance(method, request, positions, charges, exact, engine)[1].values()
 
 
 def _places(inside: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
