@@ -30,7 +30,7 @@ class _Files:
         "topology with the names of the structure's atoms, if its own file has none", viewer=False,
         metavar="FILE")] = None
     medium: Annotated[str | None, Option(
-        f"potential to compute and to show, by {media.HELP}; no computes none; water unless maps are given",
+        f"{media.HELP}, for the potential to show; no for none; default water, or none if maps are given",
         choices=(*media.MEDIA, "no"), front=True)] = None
 
 

@@ -116,8 +116,7 @@ def annotation(parameter: Parameter) -> Described:
         base = ListOf(base)
     text = describe(parameter)
     if parameter.required and role(parameter):  # the declaration speaks of files
-        text = {"structure": "atoms of the system, or of a part of it"}.get(
-            role(parameter), "one or several maps, such as #2,3")
+        text = "atoms of the system" if role(parameter) == "structure" else "one or several maps, such as #2,3"
     if not parameter.required and parameter.default not in (None, ()):
         default = parameter.default
         if isinstance(default, bool):
