@@ -34,8 +34,8 @@ WRITTEN = ["README.md", *(f"{name}.md" for name in TUTORIALS), "ARCHITECTURE.md"
 #: Packages of whose modules the reference is made, and single modules: what programs call.
 PACKAGES = ("densities", "figures", "frames", "grid", "ions", "molecule", "orbitals", "pairs", "probes")
 MODULES = ("engines", "errors", "interactions", "io", "io.maps", "io.topologies.forcefield", "io.trajectories.frames",
-           "maps", "maps.binding", "maps.solvation", "methods", "parameters", "points", "prepare.preparation", "progress",
-           "registry", "results", "surface", "tasks", "units")
+           "maps", "maps.binding", "maps.solvation", "methods", "parameters", "points", "prepare.preparation",
+           "progress", "registry", "results", "surface", "tasks", "units")
 
 
 
