@@ -32,7 +32,7 @@ class Session:
     """The objects that were made in one PyMOL; an object that the user has changed since is the user's."""
 
     cmd: Any
-    made: dict[str, ObjectRecord] = field(default_factory=dict)
+    records: dict[str, ObjectRecord] = field(default_factory=dict)
     placements: list[Step] = field(default_factory=list)
     dialog: Any = None
     live: Any = None
@@ -64,17 +64,17 @@ class Session:
 
     def add(self, name: str, header: Mapping[str, str]) -> None:
         """Note that an object was made."""
-        self.made[name] = ObjectRecord(header, self._fingerprint(name))
+        self.records[name] = ObjectRecord(header, self._fingerprint(name))
 
     def is_ours(self, name: str) -> bool:
         """Return whether an object is there, as it was made here."""
-        record = self.made.get(name)
+        record = self.records.get(name)
         return (record is not None and name in self.cmd.get_names("all")
                 and record.fingerprint == self._fingerprint(name))
 
     def header(self, name: str) -> Mapping[str, str]:
         """Return the header of a map that was made here, empty for another."""
-        return self.made[name].header if self.is_ours(name) else {}
+        return self.records[name].header if self.is_ours(name) else {}
 
     def check_free(self, names: Sequence[str]) -> None:
         """Refuse a run, called as the first of the names, that would replace objects of the user's.
@@ -90,7 +90,8 @@ class Session:
 
     def start(self, names: Sequence[str]) -> Step:
         """Remember the session as it is before a run that replaces these objects."""
-        replaced = {name: self.made[name] for name in names if name in self.cmd.get_names("all") and name in self.made}
+        present = self.cmd.get_names("all")
+        replaced = {name: self.records[name] for name in names if name in present and name in self.records}
         return Step(tuple(names), tuple(self.cmd.get_names("all", enabled_only=1)), replaced, self._saved(replaced))
 
     def revert(self, step: Step) -> list[str]:
@@ -99,10 +100,10 @@ class Session:
         for name in deleted:
             self.cmd.delete(name)
         for name in step.names:
-            self.made.pop(name, None)
+            self.records.pop(name, None)
         if step.session is not None and not set(step.replaced) & set(self.cmd.get_names("all")):
             self.cmd.set_session(step.session, partial=1, quiet=1)
-            self.made.update(step.replaced)
+            self.records.update(step.replaced)
         for name in set(step.shown) & set(self.cmd.get_names("all")):
             self.cmd.enable(name)
         return deleted

@@ -97,8 +97,9 @@ class Results:
 
     def display_objects(self) -> list[str]:
         """Return the objects that only display a map, of this run and others; their atoms do not belong to a system."""
-        made = [name for name in self.session.made if name.endswith(_DISPLAY_SUFFIXES) and self.session.is_ours(name)]
-        return list(dict.fromkeys([*made, *(self.name + part for part in _DISPLAY_SUFFIXES)]))
+        names = [name for name in self.session.records
+                 if name.endswith(_DISPLAY_SUFFIXES) and self.session.is_ours(name)]
+        return list(dict.fromkeys([*names, *(self.name + part for part in _DISPLAY_SUFFIXES)]))
 
     def find_map(self, name: str) -> Grid | Path:
         """Return a map object as a Grid; another name is a file's."""
@@ -230,7 +231,7 @@ class Results:
     def _show_legend(self, text: str) -> None:
         """Write what the ramp means: a label that stays in its place on the screen, where those of other maps were."""
         cmd, name = self.cmd, self._part("legend")
-        for other in self.session.made:
+        for other in self.session.records:
             if other.endswith(("_ramp", "_legend")) and not other.startswith(f"{self.name}_"):
                 cmd.disable(other)
         centre = cmd.get_position()

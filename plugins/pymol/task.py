@@ -75,10 +75,10 @@ class Task(dialog.Task):
         with self.one_line():
             lines = [*report.lines, *self.results.show(report, self.atoms)]
         self.results.session.orbital = report.data.get("orbital")
-        if (made := report.objects.get("live")) is not None:
+        if (live_map := report.objects.get("live")) is not None:
             if self.results.session.live is not None:
                 self.results.session.end_live()
-            self.results.session.live = Live(self, made)
+            self.results.session.live = Live(self, live_map)
             lines.append("the map follows what is shown; end it with: potential_live off")
         return lines
 

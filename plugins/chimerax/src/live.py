@@ -33,16 +33,16 @@ class Live(Following):
         Spells parameters in errors.
     volume : ChimeraX's map model
     selected : Selected
-    made : LiveMap
+    live_map : LiveMap
     """
 
     failures = (*Following.failures, UserError)
 
     def __init__(self, session: Any, command: Command, convert: Any, spell: Any, volume: Any, selected: Selected,
-                 made: LiveMap) -> None:
+                 live_map: LiveMap) -> None:
         super().__init__(spell)
         self.session, self.command, self.convert = session, command, convert
-        self.volume, self.selected, self.made = volume, selected, made
+        self.volume, self.selected, self.live_map = volume, selected, live_map
         self._seen: Any = selected.structure.positions
         self._handler: Any = None
         if session.triggers.has_trigger(TRIGGER):
@@ -79,7 +79,7 @@ class Live(Following):
         """In the thread: make the map of other positions, or of other atoms."""
         values, positions = request
         if values is None:
-            return self.made.update(positions)
+            return self.live_map.update(positions)
         report: Report = self.command(**values)
-        self.made = report.objects["live"]
-        return self.made.first
+        self.live_map = report.objects["live"]
+        return self.live_map.first
