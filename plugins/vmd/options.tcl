@@ -38,7 +38,8 @@ proc ::vmdpotential::options {command} {
             [dict keys [dict get [media] words]]]
     }
     if {$command in {map live orbital}} {
-        lappend ours {isovalue number {} {level of two isosurfaces, positive and negative; a round value unless given}}
+        lappend ours [list isovalue number {} {level of two isosurfaces, positive and negative; a round value unless given} \
+            [expr {$command ne "map"}]]
     }
     lappend ours {wait boolean {} {whether to return only when it is done; otherwise VMD stays usable meanwhile}}
     foreach entry $ours {
