@@ -13,7 +13,7 @@ from scipy.special import eval_legendre
 from vmdpotential import read_structure, registry, solvation_energy
 from vmdpotential.commands.map import command as map_
 from vmdpotential.continuum import region
-from vmdpotential.continuum.equation import Problem, enclosing
+from vmdpotential.continuum.equation import FACES, Problem, enclosing, on_face
 from vmdpotential.continuum.ions import valence
 from vmdpotential.continuum.molecule import Continuum
 from vmdpotential.engines import get_engine
@@ -173,10 +173,12 @@ def test_coarse_solution_is_corrected_by_a_finer_one():
         lattice.origin + lattice.spacing * first, 0.25, (65, 65, 65)))
     away = np.linalg.norm(lattice.points() - PLACE, axis=1) > 9
     exact = kirkwood_outside(lattice.points()[away], places, charges, inside, outside)
+    everywhere = kirkwood_outside(lattice.points(), places, charges, inside, outside).reshape(lattice.shape)
+    boundary = [everywhere[on_face(*face)] for face in FACES]
     errors = []
     for _ in range(2):
-        coarse.solve(kirkwood_outside(coarse.faces, places, charges, inside, outside))
-        fine.solve(coarse.potential_at(fine.faces))
+        coarse.solve(boundary)
+        fine.solve(coarse.on_faces(fine.lattice))
         difference = coarse.unknown.ravel()[away] - exact
         errors.append(np.sqrt(np.mean(difference**2) / np.mean(exact**2)))
         coarse.agree(fine, 4)

@@ -160,7 +160,7 @@ def test_frames_start_from_the_last_solution(monkeypatch):
     two = peptide()
     planned, _ = plan_map(two, MapOptions(method="pb", spacing=0.8, padding=4.0, engine="cpu"), margin=1.0)
     rng = np.random.default_rng(5)
-    frames = [two.positions + 0.03 * rng.normal(size=two.positions.shape) for _ in range(3)]
+    frames = [two.positions + 0.003 * rng.normal(size=two.positions.shape) for _ in range(3)]
     counts = []
     solve = Multigrid.solve
     monkeypatch.setattr(Multigrid, "solve", lambda *arguments: counts.append(solve(*arguments)) or counts[-1])

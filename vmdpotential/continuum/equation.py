@@ -8,11 +8,14 @@ so that no charge is spread on a lattice; it enters at the edges that the surfac
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.compiling import build
 from vmdpotential.continuum import region, smooth
 from vmdpotential.continuum.jump import sources_of_jump
 from vmdpotential.continuum.molecule import Continuum, Floats, Sum
@@ -23,7 +26,7 @@ from vmdpotential.grid.lattice import Lattice
 Values = NDArray[np.float32]
 
 #: Norm of the residual over that of the first one.
-TOLERANCE = 1e-6
+TOLERANCE = 1e-5
 
 #: Nodes of a coarse lattice next to the faces of a finer one that keep their own equation.
 MARGIN = 2
@@ -45,11 +48,25 @@ def enclosing(lattice: Lattice) -> tuple[Lattice, tuple[int, int, int], int]:
     return Lattice(lattice.origin - lattice.spacing * (a, b, c), lattice.spacing, (nx, ny, nz)), (a, b, c), depth
 
 
-def faces(shape: tuple[int, int, int]) -> NDArray[np.int64]:
-    """Return the nodes (F, 3) on the faces of a lattice."""
-    on_face = np.ones(shape, bool)
-    on_face[1:-1, 1:-1, 1:-1] = False
-    return np.argwhere(on_face)
+#: The two faces across each axis, as places in an array.
+FACES: tuple[tuple[int, int], ...] = tuple((axis, end) for axis in range(3) for end in (0, -1))
+
+
+def on_face(axis: int, end: int) -> tuple[slice | int, ...]:
+    """Return where a face is in an array (nx, ny, nz)."""
+    return tuple(end if d == axis else slice(None) for d in range(3))
+
+
+def cubic(nodes: Floats, points: Floats) -> Floats:
+    """Return weights (P, N) of increasing nodes, whose sum is the cubic polynomial through the four around a point."""
+    first = np.clip(np.searchsorted(nodes, points, "right") - 2, 0, len(nodes) - 4)
+    around, result = first[:, None] + np.arange(4), np.zeros((len(points), len(nodes)))
+    known = nodes[around]
+    for j in range(4):
+        others = [i for i in range(4) if i != j]
+        result[np.arange(len(points)), around[:, j]] = np.prod(
+            (points[:, None] - known[:, others]) / (known[:, [j]] - known[:, others]), 1)
+    return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,8 +105,6 @@ class Problem:
         The potential outside, the reaction potential inside.
     within : (nx, ny, nz) bool
         Which nodes are inside.
-    faces : (F, 3) float64, A
-        The nodes at which the boundary is needed.
     """
 
     def __init__(self, continuum: Continuum, lattice: Lattice, depth: int, total: Sum, engine: Engine) -> None:
@@ -120,8 +135,6 @@ class Problem:
             self.k2 *= water.astype(np.float32)
         self.ions = c.ions if c.kappa > 0 else c.ions[:0]
         self.unknown = np.zeros(lattice.shape, np.float32)
-        self._on_faces = tuple(faces(lattice.shape).T)
-        self.faces: Floats = lattice.origin + lattice.spacing * np.stack(self._on_faces, 1)
         self._solver = engine.multigrid(*self.edges, self.k2, self.ions, depth)
 
     def distances(self) -> Values:
@@ -158,16 +171,17 @@ class Problem:
             sums = np.bincount(place, np.concatenate([self.sources, flows]), len(self.nodes))
             self.sources = np.asarray(sums, np.float64)
 
-    def solve(self, boundary: Floats, tolerance: float = TOLERANCE) -> int:
-        """Solve for a potential (F,), kT/e, at the nodes of the faces; return how many iterations that took.
+    def solve(self, boundary: Sequence[Floats], tolerance: float = TOLERANCE) -> int:
+        """Solve for a potential, kT/e, on each of :data:`FACES`; return how many iterations that took.
 
         Raises
         ------
         TaskError
             When it does not converge.
         """
-        at = self._on_faces
-        self.unknown[at] = boundary - np.where(self.within[at], self._of_charges[at], 0)
+        for face, values in zip(FACES, boundary, strict=True):
+            at = on_face(*face)
+            self.unknown[at] = values - np.where(self.within[at], self._of_charges[at], 0)
         return self._solver.solve(self.unknown, self.nodes, self.sources, tolerance)
 
     @property
@@ -184,6 +198,12 @@ class Problem:
         self.unknown[:] = known.unknown
         at = np.nonzero(self.within != known.within)  # on the other side of the surface now
         self.unknown[at] += np.where(self.within[at], -self._of_charges[at], self._of_charges[at])
+
+    def begin(self, coarser: Problem, ratio: int) -> None:
+        """Start from the solution on a coarser lattice, which has every `ratio`-th node of this one and more."""
+        first = np.rint((self.lattice.origin - coarser.lattice.origin) / coarser.lattice.spacing).astype(np.int64)
+        region.by_planes(partial(build.load("region_kernel").refine, coarser.unknown, coarser._of_charges,
+                                 coarser.within, first, ratio, self.within, self.unknown), self.lattice)
 
     def agree(self, finer: Problem, ratio: int) -> None:
         """Change the equation where a finer lattice is, so that the solution there solves it.
@@ -224,24 +244,20 @@ class Problem:
         np.add(values, self._of_charges[part], out=values, where=self.within[part])
         return values
 
-    def potential_at(self, points: Floats) -> Floats:
-        """Return the potential (P,) outside, kT/e, by cubic polynomials through four nodes an axis."""
-        place = (points - self.lattice.origin) / self.lattice.spacing
-        first = np.clip(np.floor(place).astype(np.int64) - 1, 0, np.array(self.lattice.shape) - 4)
-        t = place - first
-        weights = [np.prod([(t - i) / (j - i) for i in range(4) if i != j], 0) for j in range(4)]
-        at = np.ravel_multi_index(tuple(first.T), self.lattice.shape)
-        corners = [(i, j, k, int(np.ravel_multi_index((i, j, k), self.lattice.shape)))
-                   for i, j, k in np.ndindex(4, 4, 4)]
-        unknown, within = self.unknown.ravel(), self.within.ravel()
-        inside = np.unique(np.concatenate([(at + step)[within[at + step]] for *_, step in corners]))
-        if len(inside):  # the points are close to the molecule
-            unknown = unknown.copy()
-            unknown[inside] += self._of_charges[np.unravel_index(inside, self.lattice.shape)]
-        result = np.zeros(len(points))
-        for i, j, k, step in corners:
-            result += weights[i][:, 0] * weights[j][:, 1] * weights[k][:, 2] * unknown[at + step]
-        return result
+    def on_faces(self, finer: Lattice) -> list[Floats]:
+        """Return the potential on each of the faces of a finer lattice, by cubic polynomials along the axes."""
+        weights = [cubic(*(grid.origin[d] + grid.spacing[d] * np.arange(grid.shape[d])
+                           for grid in (self.lattice, finer))) for d in range(3)]
+        results = []
+        for axis, end in FACES:
+            across = weights[axis][end]
+            planes = np.flatnonzero(across)
+            part = tuple(planes if d == axis else slice(None) for d in range(3))
+            values = self.unknown[part] + np.where(self.within[part], self._of_charges[part], 0)
+            plane = np.tensordot(values, across[planes], (axis, 0))
+            y, z = (weights[d] for d in range(3) if d != axis)
+            results.append(y @ plane @ z.T)
+        return results
 
     def reaction(self, unknown: Values | None = None) -> Floats:
         """Return the reaction potential (N,) at the charges, kT/e, interpolated trilinearly.

@@ -11,7 +11,8 @@ from vmdpotential.interactions import Bound
 from vmdpotential.maps.options import SumOptions
 from vmdpotential.methods import Method, Request
 from vmdpotential.methods.accuracy import Sample
-from vmdpotential.methods.choice import SOON, fastest
+from vmdpotential.methods.choice import SOON as SOON
+from vmdpotential.methods.choice import fastest
 
 
 def choose_method(options: SumOptions, request: Request, positions: NDArray[np.float64], charges: NDArray[np.float64],

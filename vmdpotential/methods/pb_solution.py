@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import registry
-from vmdpotential.continuum.equation import Known, Problem, Values, enclosing
+from vmdpotential.continuum.equation import FACES, Known, Problem, Values, cubic, enclosing
 from vmdpotential.continuum.interpolation import Smooth
 from vmdpotential.continuum.ions import ions_of, strength
 from vmdpotential.continuum.molecule import Continuum, Floats, Membrane, Sum
@@ -36,11 +36,9 @@ BEYOND = 16.0
 #: Nodes that it may have in any case.
 FREE = 800_000
 
-#: Of the fine lattice's first solution, which the coarse one is corrected by.
-START = 1e-4
-
-#: Of first solutions, from which follows what flows along the surface.
-ROUGH = 1e-3
+#: Tolerance of first solutions, from which follows what flows along the surface, and of those by which the coarse
+#: lattice is corrected.
+ROUGH, START = 1e-3, 3e-5
 
 #: What extrapolated errors of potentials and energies are multiplied by: so that at most one in twenty of 50 structures
 #: has a larger error (scripts/pb_errors.py).
@@ -54,6 +52,9 @@ TOLERANCE, CLUSTERS = 1e-5, 5.0
 
 #: Pairs of points and charges below which the charges' own potential is summed exactly.
 PAIRS = 1_000_000_000
+
+#: Nodes on the faces of the coarse lattice at which the far field is summed are about so far apart, A.
+SMOOTH_OVER = 2.0
 
 #: Nodes at which the fields of both lattices are compared, and A, between points whose potentials make a far field.
 COMPARED, STEP = 2000, 0.01
@@ -92,21 +93,22 @@ class TwoLattices:
         self.far = Problem(continuum, wide, levels, total, engine)
         if before is not None:
             self.far.start(before[1])
-        edge = far_field(continuum, engine, self.far.faces)
+        edge = far_field_on_faces(continuum, engine, wide)
         self.far.solve(edge, ROUGH)
         self.far.correct()
-        self.far.solve(edge)
+        self.far.solve(edge, START)
         self.fine = Problem(continuum, fine, depth, total, engine)
+        self.fine.begin(self.far, self.ratio)
         if before is not None:
             self.fine.start(before[0])
-        boundary = self.far.potential_at(self.fine.faces)
+        boundary = self.far.on_faces(fine)
         self.fine.solve(boundary, ROUGH)
         self.fine.correct()
         self.fine.solve(boundary, START)
         self._coarse = self.far.unknown.copy()
         self.far.agree(self.fine, self.ratio)
         self.far.solve(edge)
-        self.fine.solve(self.far.potential_at(self.fine.faces))
+        self.fine.solve(self.far.on_faces(fine))
         self.reaction = self.fine.reaction()
 
     @property
@@ -285,6 +287,24 @@ def far_field(continuum: Continuum, engine: Engine, points: Floats) -> Floats:
         values = sum_at(request_at(points, positions, charges, None, bound, tolerance=TOLERANCE), points, positions,
                         charges, engine).potential
     return continuum.constant / continuum.outside * values
+
+
+def far_field_on_faces(continuum: Continuum, engine: Engine, lattice: Lattice) -> list[Floats]:
+    """Return :func:`far_field` on each of the faces of a lattice.
+
+    Where no membrane makes kinks, summed at nodes about :data:`SMOOTH_OVER` apart, and interpolated.
+    """
+    steps = np.maximum(1, SMOOTH_OVER / lattice.spacing).astype(int) if continuum.membrane is None else np.ones(3, int)
+    places = [np.arange(float(n)) for n in lattice.shape]
+    chosen = [np.unique(np.append(each[::step], each[-1])) for each, step in zip(places, steps, strict=True)]
+    grids = [np.stack(np.meshgrid(*(places[d][[end]] if d == axis else chosen[d] for d in range(3)), indexing="ij"),
+                      -1).reshape(-1, 3) for axis, end in FACES]
+    sums = far_field(continuum, engine, lattice.points(np.concatenate(grids)))
+    results, weights = [], [cubic(a, b) for a, b in zip(chosen, places, strict=True)]
+    for (axis, _), values in zip(FACES, np.split(sums, np.cumsum([len(each) for each in grids])[:-1]), strict=True):
+        y, z = (weights[d] for d in range(3) if d != axis)
+        results.append(y @ values.reshape(y.shape[1], z.shape[1]) @ z.T)
+    return results
 
 
 def _gathered(positions: Floats, charges: Floats) -> tuple[Floats, Floats]:

@@ -5,6 +5,7 @@
 #define THREADS 256  // as in multigrid.py
 #define PARTS 512    // of a sum, which are added up in the same order always; as in multigrid.py
 #define SWEEPS 12    // up and down on the coarsest level
+#define SMOOTHINGS 2 // sweeps on each of the others before and after the level below; as in multigrid_kernel.py
 
 struct Node { int i, j, k; size_t at; bool inner; };
 
@@ -111,7 +112,9 @@ extern "C" __global__ void __launch_bounds__(1024) coarse(const MultigridTask t)
     const int most = t.count - 1;
     for (int level = t.level; level < most; level++) {
         ALL_NODES(level, start_at(t, level, n))
-        ALL_NODES(level, smooth_at(t, level, 1, n))
+        for (int step = 1; step < 2 * SMOOTHINGS; step++) {
+            ALL_NODES(level, smooth_at(t, level, step % 2, n))
+        }
         ALL_NODES(level, residual_at(t, level, n))
         ALL_NODES(level + 1, restrict_at(t, level, n))
     }
@@ -122,8 +125,9 @@ extern "C" __global__ void __launch_bounds__(1024) coarse(const MultigridTask t)
         }
     for (int level = most - 1; level >= t.level; level--) {
         ALL_NODES(level, prolong_at(t, level, n))
-        ALL_NODES(level, smooth_at(t, level, 1, n))
-        ALL_NODES(level, smooth_at(t, level, 0, n))
+        for (int step = 1; step <= 2 * SMOOTHINGS; step++) {
+            ALL_NODES(level, smooth_at(t, level, step % 2, n))
+        }
     }
 }
 

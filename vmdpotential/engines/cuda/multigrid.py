@@ -19,6 +19,9 @@ Values = NDArray[np.float32]
 #: Levels at most; threads of a block, and parts of a sum, as in multigrid.cu.
 LEVELS, THREADS, PARTS = 12, 256, 512
 
+#: Sweeps on each level before and after the one below, as in multigrid.cu.
+SMOOTHINGS = 2
+
 #: Nodes of a level that one block smooths with all levels below.
 SMALL = 6000
 
@@ -42,7 +45,7 @@ TASK = struct("MultigridTask", [
 class CudaMultigrid(multigrid.Multigrid):
     """See :class:`vmdpotential.engines.cpu.continuum.multigrid.Multigrid`."""
 
-    def _gradients(self, k2: Values, direction: Values, w: Values, goal: float) -> int:
+    def _gradients(self, k2: Values, w: Values, goal: float) -> int:
         finest, every = 4 * int(self.offsets[1]), 4 * int(self.offsets[-1])
         needed = 3 * finest + 7 * every
         residual = self.f[: self.offsets[1]].astype(np.float64)
@@ -56,7 +59,7 @@ class CudaMultigrid(multigrid.Multigrid):
                                  ("k2", k2), ("w", w)):
                 task[name] = gpu.upload(f"multigrid {name}", values)
             task["u"], task["r"] = gpu.buffer("multigrid u", every), gpu.buffer("multigrid r", every)
-            task["p"] = gpu.upload("multigrid p", direction)
+            task["p"] = gpu.upload("multigrid p", self.direction)
             task["parts"] = gpu.upload("multigrid parts", np.zeros(PARTS))
             task["totals"] = gpu.upload("multigrid totals", np.zeros(4))
             task["count"] = len(self.shapes)
@@ -101,14 +104,15 @@ class Steps:
         """Make of the residual what one cycle does."""
         for level in range(self.small):
             self.start("start", level)
-            self.start("smooth", level, 1)
+            for step in range(1, 2 * SMOOTHINGS):
+                self.start("smooth", level, step % 2)
             self.start("residual", level)
             self.start("restricted", level, size=self.sizes[level + 1])
         self.start("coarse", self.small, size=1, threads=1024)
         for level in reversed(range(self.small)):
             self.start("prolong", level)
-            self.start("smooth", level, 1)
-            self.start("smooth", level, 0)
+            for step in range(1, 2 * SMOOTHINGS + 1):
+                self.start("smooth", level, step % 2)
 
     def add_up(self, name: str, place: int) -> None:
         """Start a kernel that sums over the finest nodes, and add its parts up to a total."""

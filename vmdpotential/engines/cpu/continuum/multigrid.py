@@ -48,6 +48,7 @@ class Multigrid:
             for axis, (a, values) in enumerate(zip((self.x, self.y, self.z), fine, strict=True)):
                 self._level(a, level)[:] = _coarser(values, axis)
         self.d, self.u, self.f = (np.zeros(self.offsets[-1], np.float32) for _ in range(3))
+        self.direction = np.zeros(x.shape, np.float32)
 
     def _flat(self, finest: Values) -> Values:
         flat = np.zeros(self.offsets[-1], np.float32)
@@ -82,8 +83,7 @@ class Multigrid:
         TaskError
             When it does not converge.
         """
-        residual, direction = self._level(self.f, 0), np.zeros(self.shape, np.float32)
-        k2 = self.k2
+        residual, k2 = self._level(self.f, 0), self.k2
         if not len(self.ions):
             self._diagonal(k2)
         first, count = 0.0, 0
@@ -102,8 +102,9 @@ class Multigrid:
                 self._diagonal(k2)
             goal = max(GOAL, 0.5 * tolerance * first / norm)
             change = np.zeros_like(w) if len(self.ions) else w
-            direction[:] = 0
-            count += self._gradients(k2, direction, change, goal)
+            count += self._gradients(k2, change, goal)
+            if not len(self.ions) and goal > GOAL:
+                return count
             if len(self.ions):
                 largest = float(np.abs(change[self.k2 > 0]).max(initial=0))
                 w += change * np.float32(min(1.0, LARGEST / max(1e-30, largest)))
@@ -119,14 +120,15 @@ class Multigrid:
         threads.run(partial(kernel, *arguments), self.shape[0], "Poisson-Boltzmann",
                     max(4, -(-self.shape[0] // threads.count())))
 
-    def _gradients(self, k2: Values, direction: Values, w: Values, goal: float) -> int:
+    def _gradients(self, k2: Values, w: Values, goal: float) -> int:
+        """Add to w what takes the residual away, to a part of it; return how many iterations that took."""
         workers = 1 if w.size < 10 * self.kernel.SMALL else max(1, min(threads.count(), self.shape[0] // 8))
         sums, count = np.zeros((3, self.shape[0])), np.zeros(1, np.int64)
-        self.u[:] = 0
+        self.u[:], self.direction[:] = 0, 0
 
         def work(worker: int, board: NDArray[np.int64]) -> None:
-            self.kernel.solve(self.shapes, self.offsets, self.x, self.y, self.z, self.d, k2, self.u, self.f, direction,
-                              w, sums, goal, MOST, count, worker, workers, board)
+            self.kernel.solve(self.shapes, self.offsets, self.x, self.y, self.z, self.d, k2, self.u, self.f,
+                              self.direction, w, sums, goal, MOST, count, worker, workers, board)
 
         threads.together(work, workers)
         return int(count[0])

@@ -22,8 +22,8 @@ FAST = {"fastmath": {"contract", "reassoc", "nsz", "arcp"}, "error_model": "nump
 #: Nodes of a level that one thread has smoothed before several have met.
 SMALL = 30_000
 
-#: Sweeps up and down on the coarsest level.
-SWEEPS = 12
+#: Sweeps up and down on the coarsest level, and on each of the others before and after the level below it.
+SWEEPS, SMOOTHINGS = 12, 2
 
 F = np.float32
 
@@ -70,29 +70,30 @@ def smooth_plane(i, colour, u, f, ex, ey, ez, d, row):
 
 
 @njit(**FAST)
-def smooth(first, last, colour, u, f, ex, ey, ez, d, row, worker, workers, board, meeting):
-    """Solve for the nodes of one colour, then the other; the second follows a plane behind, while data are near."""
-    for i in range(first, last):
-        smooth_plane(i, colour, u, f, ex, ey, ez, d, row)
-        if i - 1 > first:
-            smooth_plane(i - 1, 1 - colour, u, f, ex, ey, ez, d, row)
-    meeting = meet(board, workers, meeting)
-    if last > first:
-        smooth_plane(first, 1 - colour, u, f, ex, ey, ez, d, row)
-        if last - 1 > first:
-            smooth_plane(last - 1, 1 - colour, u, f, ex, ey, ez, d, row)
-    return meet(board, workers, meeting) if meeting > 0 else meeting
+def start_plane(i, u, f, d):
+    """Solve for the nodes of colour 0 in a plane where all others are 0."""
+    _, ny, nz = u.shape
+    for j in range(1, ny - 1):
+        odd = F((i + j) % 2)
+        for k in range(1, nz - 1):
+            u[i, j, k] = f[i, j, k] * d[i, j, k] * (odd if k % 2 else F(1) - odd)
 
 
 @njit(**FAST)
-def start(first, last, u, f, d):
-    """Solve for the nodes of colour 0 where all others are 0."""
-    _, ny, nz = u.shape
-    for i in range(first, last):
-        for j in range(1, ny - 1):
-            odd = F((i + j) % 2)
-            for k in range(1, nz - 1):
-                u[i, j, k] = f[i, j, k] * d[i, j, k] * (odd if k % 2 else F(1) - odd)
+def smooth_ends(first, last, steps, begin, u, f, ex, ey, ez, d, row, worker, workers, board, meeting):
+    """Smooth what a pass over planes had to leave at its ends: in step s, s planes, of which other threads' are next.
+
+    Steps s, from `begin` on, solve for the nodes of colour s % 2.
+    """
+    for s in range(begin, steps + 1):
+        meeting = meet(board, workers, meeting)
+        if meeting < 0:
+            return meeting
+        for i in range(first, min(first + s, last)):
+            smooth_plane(i, s % 2, u, f, ex, ey, ez, d, row)
+        for i in range(max(last - s, first + s), last):
+            smooth_plane(i, s % 2, u, f, ex, ey, ez, d, row)
+    return meet(board, workers, meeting)
 
 
 @njit(**FAST)
@@ -107,46 +108,83 @@ def residual_plane(i, u, f, ex, ey, ez, d, out):
 
 
 @njit(**FAST)
-def restrict(first, last, u, f, ex, ey, ez, d, coarse, planes):
-    """Write the residual's weighted sums to planes of the coarse level; `planes` (3, ny, nz) is scratch."""
+def restrict_plane(i, planes, coarse):
+    """Write weighted sums of the residual's planes 2 i - 1 to 2 i + 1, of which `planes` has three, to a coarse one."""
     _, my, mz = coarse.shape
-    done = -1
-    for i in range(first, last):
-        for fine in range(max(done + 1, 2 * i - 1), 2 * i + 2):
-            residual_plane(fine, u, f, ex, ey, ez, d, planes[fine % 3])
-            done = fine
-        low, middle, high = planes[(2 * i - 1) % 3], planes[2 * i % 3], planes[(2 * i + 1) % 3]
-        for j in range(1, my - 1):
-            b = 2 * j
-            for k in range(1, mz - 1):
-                total = F(0)
-                for step in range(-1, 2):
-                    c = 2 * k + step
-                    sides = low[b, c] + high[b, c] + middle[b - 1, c] + middle[b + 1, c]
-                    corners = low[b - 1, c] + low[b + 1, c] + high[b - 1, c] + high[b + 1, c]
-                    weighted = F(4) * middle[b, c] + F(2) * sides + corners
-                    total += weighted * (F(2) if step == 0 else F(1))
-                coarse[i, j, k] = total * F(1 / 16)
+    low, middle, high = planes[(2 * i - 1) % 3], planes[2 * i % 3], planes[(2 * i + 1) % 3]
+    for j in range(1, my - 1):
+        b = 2 * j
+        for k in range(1, mz - 1):
+            total = F(0)
+            for step in range(-1, 2):
+                c = 2 * k + step
+                sides = low[b, c] + high[b, c] + middle[b - 1, c] + middle[b + 1, c]
+                corners = low[b - 1, c] + low[b + 1, c] + high[b - 1, c] + high[b + 1, c]
+                weighted = F(4) * middle[b, c] + F(2) * sides + corners
+                total += weighted * (F(2) if step == 0 else F(1))
+            coarse[i, j, k] = total * F(1 / 16)
 
 
 @njit(**FAST)
-def prolong(first, last, coarse, u):
-    """Add the coarse level's values, interpolated trilinearly, to planes of a level."""
+def down(first, last, u, f, ex, ey, ez, d, coarse, row, planes, worker, workers, board, meeting):
+    """Smooth u, which is 0, in two sweeps, and write the residual's weighted sums to the coarse level.
+
+    In one pass over planes, in which each step follows the one before a plane behind, while data are near; `planes`
+    (3, ny, nz) is scratch.
+    """
+    steps = 2 * SMOOTHINGS - 1
+    end = steps + 1
+    for i in range(first, last + end):
+        if i < last:
+            start_plane(i, u, f, d)
+        for s in range(1, end):
+            if first + s <= i - s < last - s:
+                smooth_plane(i - s, s % 2, u, f, ex, ey, ez, d, row)
+        done = i - end
+        if first + end <= done < last - end:
+            residual_plane(done, u, f, ex, ey, ez, d, planes[done % 3])
+            if done % 2 and done - 2 >= first + end:
+                restrict_plane(done // 2, planes, coarse)
+    meeting = smooth_ends(first, last, steps, 1, u, f, ex, ey, ez, d, row, worker, workers, board, meeting)
+    if meeting < 0:
+        return meeting
+    for i in range((first + 1) // 2, (last + 1) // 2):
+        if not first + end < 2 * i < last - end - 1:
+            for fine in range(2 * i - 1, 2 * i + 2):
+                residual_plane(fine, u, f, ex, ey, ez, d, planes[fine % 3])
+            restrict_plane(i, planes, coarse)
+    return meet(board, workers, meeting)
+
+
+@njit(**FAST)
+def prolong_plane(i, coarse, u, row):
+    """Add the coarse level's values, interpolated trilinearly, to a plane of a level."""
     ny = u.shape[1]
     mz = coarse.shape[2]
-    row = np.empty(mz, F)
-    for i in range(first, last):
-        a, b = i // 2, (i + 1) // 2
-        for j in range(1, ny - 1):
-            c, e = j // 2, (j + 1) // 2
-            ac, ae, bc, be = coarse[a, c], coarse[a, e], coarse[b, c], coarse[b, e]
-            for k in range(mz):
-                row[k] = F(0.25) * (ac[k] + ae[k] + bc[k] + be[k])
-            ui = u[i, j]
-            for k in range(1, mz):
-                ui[2 * k - 1] += F(0.5) * (row[k - 1] + row[k])
-            for k in range(1, mz - 1):
-                ui[2 * k] += row[k]
+    a, b = i // 2, (i + 1) // 2
+    for j in range(1, ny - 1):
+        c, e = j // 2, (j + 1) // 2
+        ac, ae, bc, be = coarse[a, c], coarse[a, e], coarse[b, c], coarse[b, e]
+        for k in range(mz):
+            row[k] = F(0.25) * (ac[k] + ae[k] + bc[k] + be[k])
+        ui = u[i, j]
+        for k in range(1, mz):
+            ui[2 * k - 1] += F(0.5) * (row[k - 1] + row[k])
+        for k in range(1, mz - 1):
+            ui[2 * k] += row[k]
+
+
+@njit(**FAST)
+def up(first, last, coarse, u, f, ex, ey, ez, d, row, worker, workers, board, meeting):
+    """Add the coarse level's values and smooth u in two sweeps, in one pass as :func:`down`."""
+    steps = 2 * SMOOTHINGS
+    for i in range(first, last + steps):
+        if i < last:
+            prolong_plane(i, coarse, u, row)
+        for s in range(1, steps + 1):
+            if first + s <= i - s < last - s:
+                smooth_plane(i - s, s % 2, u, f, ex, ey, ez, d, row)
+    return smooth_ends(first, last, steps, 1, u, f, ex, ey, ez, d, row, worker, workers, board, meeting)
 
 
 @njit(**FAST)
@@ -173,20 +211,10 @@ def cycle(shapes, offsets, ex, ey, ez, d, u, f, worker, workers, board, meeting)
         first, last = share(shapes[n, 0], worker, team)
         ul, fl, dl = level(u, offsets, shapes, n), level(f, offsets, shapes, n), level(d, offsets, shapes, n)
         x, y, z = level(ex, offsets, shapes, n), level(ey, offsets, shapes, n), level(ez, offsets, shapes, n)
-        start(first, last, ul, fl, dl)
-        meeting = meet(board, team, meeting)
-        if meeting < 0:
-            return meeting
-        for i in range(first, last):
-            smooth_plane(i, 1, ul, fl, x, y, z, dl, row)
-        meeting = meet(board, team, meeting)
-        if meeting < 0:
-            return meeting
-        first, last = share(shapes[n + 1, 0], worker, team)
         scratch = planes[: 3 * shapes[n, 1] * shapes[n, 2]].reshape((3, shapes[n, 1], shapes[n, 2]))
         scratch[:] = F(0)
-        restrict(first, last, ul, fl, x, y, z, dl, level(f, offsets, shapes, n + 1), scratch)
-        meeting = meet(board, team, meeting)
+        meeting = down(first, last, ul, fl, x, y, z, dl, level(f, offsets, shapes, n + 1), row, scratch, worker, team,
+                       board, meeting)
         if meeting < 0:
             return meeting
     if worker == 0:
@@ -208,37 +236,62 @@ def cycle(shapes, offsets, ex, ey, ez, d, u, f, worker, workers, board, meeting)
         first, last = share(shapes[n, 0], worker, team)
         ul, fl, dl = level(u, offsets, shapes, n), level(f, offsets, shapes, n), level(d, offsets, shapes, n)
         x, y, z = level(ex, offsets, shapes, n), level(ey, offsets, shapes, n), level(ez, offsets, shapes, n)
-        prolong(first, last, level(u, offsets, shapes, n + 1), ul)
-        meeting = meet(board, team, meeting)
-        if meeting < 0:
-            return meeting
-        meeting = smooth(first, last, 1, ul, fl, x, y, z, dl, row, worker, team, board, meeting)
+        meeting = up(first, last, level(u, offsets, shapes, n + 1), ul, fl, x, y, z, dl, row, worker, team, board,
+                     meeting)
         if meeting < 0:
             return meeting
     return meet(board, workers, meeting) if small == 0 else meeting
 
 
 @njit(**FAST)
-def apply(first, last, p, ex, ey, ez, k2, q, sums):
-    """Write the operator's values at p to q, and p q of each plane to sums."""
+def apply_plane(i, p, ex, ey, ez, k2, q):
+    """Write the operator's values at p in a plane to q; return their sum of p q."""
     _, ny, nz = p.shape
+    total = 0.0
+    for j in range(1, ny - 1):
+        pi, pp, pm, pj, pl = p[i, j], p[i + 1, j], p[i - 1, j], p[i, j + 1], p[i, j - 1]
+        xp, xm, yp, ym, zp, kk = ex[i, j], ex[i - 1, j], ey[i, j], ey[i, j - 1], ez[i, j], k2[i, j]
+        row = q[i, j]
+        for k in range(1, nz - 1):
+            row[k] = xp[k] * (pi[k] - pp[k]) + xm[k] * (pi[k] - pm[k]) + kk[k] * pi[k]
+        for k in range(1, nz - 1):
+            row[k] += yp[k] * (pi[k] - pj[k]) + ym[k] * (pi[k] - pl[k])
+        part = F(0)
+        for k in range(1, nz - 1):
+            value = row[k] + zp[k] * (pi[k] - pi[k + 1]) + zp[k - 1] * (pi[k] - pi[k - 1])
+            row[k] = value
+            part += value * pi[k]
+        total += part
+    return total
+
+
+@njit(**FAST)
+def turn_plane(i, beta, z, p):
+    """Turn the direction p to z + beta p in a plane."""
+    b = F(beta)
+    _, ny, nz = p.shape
+    for j in range(1, ny - 1):
+        zi, pi = z[i, j], p[i, j]
+        for k in range(1, nz - 1):
+            pi[k] = zi[k] + b * pi[k]
+
+
+@njit(**FAST)
+def turn(first, last, beta, z, p, ex, ey, ez, k2, q, sums, workers, board, meeting):
+    """Turn the direction p to z + beta p, write the operator's values at p to q, and p q of each plane to sums.
+
+    In one pass over planes; q may be z, whose planes are turned before.
+    """
     for i in range(first, last):
-        total = 0.0
-        for j in range(1, ny - 1):
-            pi, pp, pm, pj, pl = p[i, j], p[i + 1, j], p[i - 1, j], p[i, j + 1], p[i, j - 1]
-            xp, xm, yp, ym, zp, kk = ex[i, j], ex[i - 1, j], ey[i, j], ey[i, j - 1], ez[i, j], k2[i, j]
-            row = q[i, j]
-            for k in range(1, nz - 1):
-                row[k] = xp[k] * (pi[k] - pp[k]) + xm[k] * (pi[k] - pm[k]) + kk[k] * pi[k]
-            for k in range(1, nz - 1):
-                row[k] += yp[k] * (pi[k] - pj[k]) + ym[k] * (pi[k] - pl[k])
-            part = F(0)
-            for k in range(1, nz - 1):
-                value = row[k] + zp[k] * (pi[k] - pi[k + 1]) + zp[k - 1] * (pi[k] - pi[k - 1])
-                row[k] = value
-                part += value * pi[k]
-            total += part
-        sums[i] = total
+        turn_plane(i, beta, z, p)
+        if first < i - 1:
+            sums[i - 1] = apply_plane(i - 1, p, ex, ey, ez, k2, q)
+    meeting = meet(board, workers, meeting)
+    if meeting < 0:
+        return meeting
+    for i in (first, last - 1):
+        sums[i] = apply_plane(i, p, ex, ey, ez, k2, q)
+    return meet(board, workers, meeting)
 
 
 @njit(**FAST)
@@ -276,18 +329,6 @@ def products(first, last, r, z, sums):
 
 
 @njit(**FAST)
-def turn(first, last, beta, z, p):
-    """Turn the direction p to z + beta p."""
-    b = F(beta)
-    _, ny, nz = p.shape
-    for i in range(first, last):
-        for j in range(1, ny - 1):
-            zi, pi = z[i, j], p[i, j]
-            for k in range(1, nz - 1):
-                pi[k] = zi[k] + b * pi[k]
-
-
-@njit(**FAST)
 def solve(shapes, offsets, ex, ey, ez, d, k2, u, f, p, w, sums, tolerance, most, iterations, worker, workers, board):
     """Add to w what takes the residual f away, to `tolerance` of it; iterations[0] becomes the number of iterations.
 
@@ -321,13 +362,9 @@ def solve(shapes, offsets, ex, ey, ez, d, k2, u, f, p, w, sums, tolerance, most,
         now = sums[1].sum()
         if not now > 0 or not math.isfinite(now):
             return
-        turn(first, last, now / before if count else 0.0, q, p)
+        meeting = turn(first, last, now / before if count else 0.0, q, p, x, y, z, k2, q, sums[2], workers, board,
+                       meeting)
         before = now
-        meeting = meet(board, workers, meeting)
-        if meeting < 0:
-            return
-        apply(first, last, p, x, y, z, k2, q, sums[2])
-        meeting = meet(board, workers, meeting)
         if meeting < 0:
             return
         advance(first, last, now / sums[2].sum(), w, p, r, q, sums[0])
