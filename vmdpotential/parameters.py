@@ -257,7 +257,7 @@ def parse_numbers(text: str) -> dict[str, float]:
 def _boolean(text: str) -> bool:
     words = {"1": True, "yes": True, "true": True, "on": True, "0": False, "no": False, "false": False, "off": False}
     if text.lower() not in words:
-        raise ValueError("say yes or no")
+        raise ValueError("write yes or no")
     return words[text.lower()]
 
 

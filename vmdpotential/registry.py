@@ -141,7 +141,7 @@ def get(kind: str, name: str) -> Any:
     """
     _load_plugins()
     if name not in _entries[kind]:
-        raise UsageError(kind, f"there is none of this name{similar(name, available(kind))}; choose one of "
+        raise UsageError(kind, f"nothing has this name{similar(name, available(kind))}; choose one of "
                          f"{', '.join(listed(kind))}", value=name)
     target = _entries[kind][name]
     if isinstance(target, str):

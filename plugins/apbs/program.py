@@ -106,8 +106,8 @@ def _read(path: Path, shape: tuple[int, int, int]) -> Floats:
     data, counts, size = path.read_bytes(), " ".join(map(str, shape)).encode(), int(np.prod(shape))
     start = data.find(_BEGIN) + len(_BEGIN)
     if start < len(_BEGIN) or len(data) - start < 8 * size or counts not in data[:start]:
-        raise TaskError("the program APBS wrote a map of another shape than was asked for")
+        raise TaskError("the program APBS wrote a map of an unexpected shape")
     values = np.frombuffer(data, "<f8", size, start).reshape(shape)
     if not np.isfinite(values).all():
-        raise TaskError("the program APBS found no solution", "correct the atoms, their radii or {set}")
+        raise TaskError("the program APBS did not find a solution", "correct the atoms, their radii or {set}")
     return values

@@ -102,7 +102,7 @@ class Early(Method):
     def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
         """Return what the sum should take: more than today's kernels, so that ``auto`` takes those."""
         if engine.name != "cuda":
-            return Refusal("runs on a GPU alone", "use {engine cuda}")
+            return Refusal("only runs on a GPU", "use {engine cuda}")
         return self.cost(request, engine)
 
     def plan(self, request: Request, engine: Engine) -> EarlyPlan:

@@ -140,6 +140,6 @@ def lennard_jones_coulomb(positions: ArrayLike, charges: ArrayLike, half_rmin: A
     if exclusions is not None:
         left_out = np.unique(np.sort(np.asarray(exclusions, np.int64).reshape(-1, 2), axis=1), axis=0)
         if len(left_out) and not 0 <= left_out.min() <= left_out.max() < len(places):
-            raise UsageError("exclusions", "are of atoms that are not there")
+            raise UsageError("exclusions", "refer to atoms that do not exist")
     work = PairSum(ljc_potential(dielectric), precision=precision, energy=True)
     return get_engine(engine).prepare_pairs(work).run(Atoms(places, parameters, exclusions=left_out))

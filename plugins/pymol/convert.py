@@ -187,7 +187,7 @@ def read_frames(cmd: Any, source: Selected) -> Loaded:
         states = {name: state if count > 1 else 1 for name, count in counts.items()}
         results = [cmd.get_coords(part, states[name]) for name, (part, _) in zip(states, source.parts(), strict=True)]
         if any(part is None for part in results) or sum(map(len, results)) != source.count:
-            raise InputError(f"state {state} has other atoms than the one that is shown",
+            raise InputError(f"state {state} has different atoms from the state shown",
                              "choose objects with the same atoms in all states")
         held.append((np.concatenate(results)[source.order], _cell(cmd, states)))
     return Loaded(f"the states of {' and '.join(counts)}", held)

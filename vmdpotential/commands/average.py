@@ -44,7 +44,7 @@ def statistic_files(output: Path | None, text: str) -> tuple[tuple[str, ...], li
     name = map_name(output)
     others = [output.with_name(f"{name}_{word}{output.name[len(name):]}") for word in requested[1:]]
     if others and files.is_standard(output):
-        raise UsageError("stat", "a stream holds the mean alone", "name a file as {output}", value=text)
+        raise UsageError("stat", "only the mean can be written to a stream", "name a file as {output}", value=text)
     return requested, [output, *others]
 
 
@@ -77,7 +77,7 @@ class FitOptions:
         """
         group, called = reference_group(structure, self.fit)
         if self.motion == "rotation" and group is None:
-            raise UsageError("motion", "there is nothing to rotate onto its place", "give {fit}", value=self.motion)
+            raise UsageError("motion", "rotation needs atoms to fit", "give {fit}", value=self.motion)
         return {"group": group, "name": called, "rotate": None if self.motion == "auto" else self.motion == "rotation"}
 
 

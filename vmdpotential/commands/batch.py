@@ -127,7 +127,7 @@ def _command(name: str) -> Command:
     """
     command: Command = registry.get("command", name)
     if not command.repeatable or not any(p.option.positional and p.type is Path for p in command.parameters):
-        raise UsageError("task", "takes no input file that could be one of many", "choose a command such as map",
+        raise UsageError("task", "has no input file, and cannot be run for many", "choose a command such as map",
                          value=name)
     return command
 
@@ -169,7 +169,7 @@ def _endings(command: Command, formats: Suffixes, options: Mapping[str, Any]) ->
             endings[parameter.name] = [str(path) for path in paths_in(options[parameter.name])]
             for ending in endings[parameter.name]:
                 if ending[0] not in "._-" or os.path.basename(ending) != ending:
-                    raise UsageError(parameter.name, "is the ending of the files' names in a batch", "such as _x.csv "
+                    raise UsageError(parameter.name, "must be the end of a file name in a batch", "such as _x.csv "
                                      "or .png", value=ending)
     if formats and "output" not in endings:
         raise UsageError("format", f"{command.name} has no output", value=" ".join(formats))

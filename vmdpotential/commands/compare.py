@@ -61,7 +61,8 @@ def compare(
     if figure is not None:
         check_figure_format(figure)
     if structure is None and (away > 0 or within is not None):
-        raise UsageError("away" if away > 0 else "within", "is a distance from atoms", "give {structure} too")
+        raise UsageError("away" if away > 0 else "within", "is a distance from atoms, which need a structure",
+                         "give {structure} too")
     paths = [path for path in (output, figure) if path is not None]
     files.check(paths, force)
     names = [map_name(item) if isinstance(item, Path) else f"map {n}" for n, item in enumerate((first, second), 1)]
@@ -76,7 +77,7 @@ def compare(
         distance = near.reshape(a.lattice.shape)
         found = without(found, (distance < away) | (distance > (np.inf if within is None else within)))
         if not np.isfinite(found.values).any():
-            raise UsageError("within" if within is not None else "away", "leaves no point of the maps")
+            raise UsageError("within" if within is not None else "away", "leaves no point of the maps to compare")
     whole = difference(a, b) if structure is not None else found
     other = replace(a.with_values(a.values - whole.values), provenance=b.provenance)
     result = Comparison(

@@ -110,9 +110,10 @@ def density(
     if output.output is None and isinstance(source.structure, Path):
         raise UsageError("output", "a file is needed for the mean", "such as {output density.dx}")
     if smear and of == "occupancy":
-        raise UsageError("smear", "an occupancy has the atoms' radii", "leave it out", value=f"{smear:g}")
+        raise UsageError("smear", "does not apply to an occupancy, which uses the atoms' radii", "leave it out",
+                         value=f"{smear:g}")
     if sites is not None and of not in ("number", "occupancy"):
-        raise UsageError("sites", "counts atoms", "use {of number}", value=str(sites))
+        raise UsageError("sites", "can only be found in a density of numbers", "use {of number}", value=str(sites))
     chosen, paths = statistic_files(output.output, output.stat)
     names = files.named(paths, output.format, is_map)
     for path in names:

@@ -141,9 +141,10 @@ def energy(
 
     output.check()
     if output.figure is not None and by != "residue":
-        raise UsageError("figure", "shows residues", "use {by residue}")
+        raise UsageError("figure", "is only drawn for residues", "use {by residue}")
     if solvent.solvent != "none" and trajectory.trajectory is not None:
-        raise UsageError("solvent", "is for one structure", "leave out {trajectory}", value=solvent.solvent)
+        raise UsageError("solvent", "is only computed for one structure", "leave out {trajectory}",
+                         value=solvent.solvent)
     structure, report, frames = source.over(trajectory, between, "between")
     chosen = selections(structure, between)
     terms = options.terms(structure)

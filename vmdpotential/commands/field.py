@@ -54,12 +54,14 @@ class SiteOptions:
     def check(self) -> None:
         """Refuse options that do not fit together."""
         if (self.at is not None) + bool(self.bonds) + (self.points is not None) != 1:
-            raise UsageError("at", "the places of the field are needed once", "give one of {at}, {bonds} and {points}")
+            raise UsageError("at", "the places of the field must be given exactly once",
+                             "give one of {at}, {bonds} and {points}")
         if self.bonds and len(self.bonds) != 2:
             raise UsageError("bonds", f"takes two selections, and there are {len(self.bonds)}",
                              "such as {bonds [C]} [O]")
         if self.fit is not None and self.points is None:
-            raise UsageError("fit", "is for points; atoms move by themselves", "give {points}, or leave it out")
+            raise UsageError("fit", "only applies to points, as atoms move with the trajectory",
+                             "give {points}, or leave it out")
 
     def places(self, atoms: Structure) -> Places:
         """Return the places in a structure."""

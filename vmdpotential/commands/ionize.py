@@ -110,7 +110,8 @@ def ionize(
     names = [files.named(group.structures, format, can_be_written) for group in groups]
     files.check([path for group in groups for path in group.all], force)
     if parameters and not any(suffix(path) in PRMTOP for group in names for path in group):
-        raise UsageError("parameters", "are written into a prmtop", "name one as {output}, or leave them out")
+        raise UsageError("parameters", "are only used when a prmtop is written",
+                         "name one as {output}, or leave them out")
     system, charge_report = source.charged()
     check_formats(system, names[0])
     system = attached(system, parameters, names[0])
@@ -118,8 +119,8 @@ def ionize(
     check_templates(templates, names[0], system)
     placements = place_replicas(system, replicas, replace(options, templates=templates))
     if system.cell is None:
-        log.warning(Words("%s: has no periodic cell, so ions see no images and may come close to some; {cell} gives it "
-                          "one"), system.where)
+        log.warning(Words("%s: has no periodic cell, so periodic images are ignored and ions may "
+                          "come close to some; {cell} gives it one"), system.where)
     written: list[Path] = []
     for placement, group, suffixes in zip(placements, groups, names, strict=True):
         if not dry_run and group.all:
@@ -186,7 +187,7 @@ def _numbered(path: Path, number: int) -> Path:
         For what is no file.
     """
     if files.is_stream(path):
-        raise UsageError("replicas", "need files, whose names get numbers", "name files", value=str(path))
+        raise UsageError("replicas", "need output files, whose names get numbers", "name files", value=str(path))
     suffix = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
     return path.with_name(f"{path.name.removesuffix(suffix)}_{number}{suffix}")
 
@@ -199,7 +200,7 @@ def check_templates(templates: Mapping[str, Structure], outputs: Sequence[Path],
     for name, ion in templates.items():
         unbound = len(ion) > 1 and (ion.topology is None or not len(ion.topology.bonds))
         if unbound and ".psf" in suffixes:
-            raise UsageError("ion_template", "its file states no bonds, and a PSF needs them",
+            raise UsageError("ion_template", "a PSF needs bonds, and the file of the ion states none",
                              "give a MOL2 that has them, or write .pdb", value=name)
         if suffixes.intersection(PRMTOP):
             prmtop_ions.check_ion(system, name, ion)

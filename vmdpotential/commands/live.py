@@ -106,7 +106,7 @@ def _frames(stream: IO[bytes], atoms: int) -> Iterator[tuple[str, NDArray[np.flo
             if words[:1] != ["frame"] or len(words) not in (2, 8) or not np.isfinite(cell).all():
                 raise ValueError
         except ValueError:
-            raise InputError(f"standard input: '{line[:60]!r}' begins no frame") from None
+            raise InputError(f"standard input: '{line[:60]!r}' is not the first line of a frame") from None
         data = stream.read(12 * atoms)
         if len(data) < 12 * atoms:
             raise InputError(f"standard input: ends in frame {words[1]}, after {len(data)} of {12 * atoms} bytes")

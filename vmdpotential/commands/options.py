@@ -261,7 +261,7 @@ class TrajectoryOptions:
     def check(self) -> None:
         """Refuse frames without a trajectory."""
         if self.trajectory is None and self.frames is not None:
-            raise UsageError("frames", "are of a trajectory", "give its file after the structure's")
+            raise UsageError("frames", "need a trajectory", "give its file after the structure's")
 
 
 @dataclass(frozen=True, kw_only=True)

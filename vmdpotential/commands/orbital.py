@@ -101,7 +101,7 @@ def orbital_(
         raise UsageError("output", "a file is needed for the map", "such as {output orbital.cube}")
     potential = of_potential.potential
     if bool(orbital) + density + spin + potential != 1:
-        raise UsageError("orbital", "one quantity is computed at a time",
+        raise UsageError("orbital", "only one quantity is computed at a time",
                          "give one of {orbital}, {density}, {spin}, {potential}")
     if path is not None:
         check_map_format(path)

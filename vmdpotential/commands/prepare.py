@@ -72,7 +72,8 @@ def prepare(
         if structures and all(path.suffix.lower() == ".pdb" for path in structures):
             whole = _with_short_chains(whole)
         if tables:
-            raise UsageError("output", "nothing is done to residues", "leave out the table", value=str(tables[0]))
+            raise UsageError("output", "there is no table, as nothing is done to residues", "leave out the table",
+                             value=str(tables[0]))
         write_structures(whole, structures, force)
         return Report(
             [f"{len(whole)} atoms as they are", *(f"wrote {path}" for path in output)],

@@ -49,11 +49,11 @@ def probe_(
     """
     probe, ligand, output = options.probe, options.ligand, outputs.output
     if bool(probe) == bool(ligand):
-        raise UsageError("probe", "probe atoms or a molecule are mapped", "give one of {probe}, {ligand}")
+        raise UsageError("probe", "either probe atoms or a molecule must be given", "give one of {probe}, {ligand}")
     if output is None and isinstance(source.structure, Path):
         raise UsageError("output", "a file is needed for the map", "such as {output o2.dx}")
     if probe and (trajectory.trajectory is not None or trajectory.frames is not None or outputs.paths is not None):
-        raise UsageError("trajectory", "probe atoms see one structure",
+        raise UsageError("trajectory", "is not used for probe atoms, which are mapped around one structure",
                          "give {ligand}, or leave out trajectory, frames and paths")
     structure, all_frames = source.with_frames(trajectory)
     lattice = lattice_like(like)

@@ -34,7 +34,7 @@ def map_atoms(run: Run, source: CompleteSource, force_field: ParameterOptions) -
     probes = run.options.probe
     by_name = dict(_probe(text) for text in probes)
     if len(by_name) < len(probes):
-        raise UsageError("probe", "one of them is named twice", value=" ".join(probes))
+        raise UsageError("probe", "a probe is named twice", value=" ".join(probes))
     paths = [] if run.output is None else [_of_probe(run.output, name) for name in by_name]
     autodock = run.output is not None and run.output.suffix == ".map"
     for path in paths:
@@ -113,13 +113,13 @@ def _probe(text: str) -> tuple[str, str | tuple[float, float] | None]:
     if not equals:
         return text, None
     if not name or not all(letter.isalnum() or letter in "+-_*" for letter in name):
-        raise UsageError("probe", "a name of letters and digits is before =", value=text)
+        raise UsageError("probe", "the name before = must consist of letters and digits", value=text)
     words = rest.split(",")
     try:
         sigma, epsilon = map(float, words)
     except ValueError:
         if len(words) > 1:
-            raise UsageError("probe", "NAME=SIGMA,EPSILON has two numbers, in A and kcal/mol", value=text) from None
+            raise UsageError("probe", "NAME=SIGMA,EPSILON needs two numbers, in A and kcal/mol", value=text) from None
         return name, rest
     return name, (sigma, epsilon)
 

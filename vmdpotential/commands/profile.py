@@ -79,7 +79,7 @@ def profile(
 
     output.check()
     if options.slab_correction and integral:
-        raise UsageError("slab_correction", "has no double integral", "leave out {integral}")
+        raise UsageError("slab_correction", "cannot be combined with the double integral", "leave out {integral}")
     start, execution = time.perf_counter(), execution.keeping(output.output)
     with progress.clock() as clock:
         if isinstance(source.structure, Path) and is_map(source.structure):

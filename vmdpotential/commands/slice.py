@@ -67,7 +67,8 @@ class PlaneOptions:
     def check(self) -> None:
         """Refuse a point without a direction."""
         if self.point is not None and self.normal is None:
-            raise UsageError("point", "says no direction", "give {normal} too, or {plane} for a plane across an axis")
+            raise UsageError("point", "needs the direction of the plane",
+                             "give {normal} too, or {plane} for a plane across an axis")
 
     def of(self, lattice: Lattice) -> list[Plane]:
         """Return the planes through a map; the middle one where neither planes nor a profile are given."""

@@ -101,7 +101,7 @@ def charged(structure: Structure, force_field: str, water: str, charges: Sequenc
     system = next((path for path in charges if openmm_system.is_system(path)), None)
     if system is not None:
         if len(charges) > 1:
-            raise UsageError("charges", "are of all atoms, and other files go with none", "give this one alone",
+            raise UsageError("charges", "of all atoms cannot be combined with other files", "give this one alone",
                              value=str(system))
         structure, charges = openmm_system.with_charges(structure, system), ()
     given = residue_charges(charges)
@@ -185,7 +185,7 @@ def at_frame(structure: Structure, source: Path | Structure, trajectory: Path | 
         return structure
     path = trajectory or source
     if isinstance(path, Structure):
-        raise UsageError("frame", "is of a file", "give {trajectory}")
+        raise UsageError("frame", "is the frame of a file", "give {trajectory}")
     number = frame or 0
     match = next(iter(Trajectory(path, len(structure), slice(number, number + 1 or None))))
     return replace(structure, positions=match.positions, cell=cell or match.cell or structure.cell,

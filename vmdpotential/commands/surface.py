@@ -102,7 +102,7 @@ def surface(
 
     for path in output.output:
         if not is_mesh(path) and path.suffix.lower() != ".csv":
-            raise UsageError("output", f"{path}: the suffix is of no table or mesh",
+            raise UsageError("output", f"{path}: the suffix is not that of a table or mesh",
                              f"choose one of .csv, {', '.join(SUFFIXES)}")
     figure, force = output.figure, output.force
     if figure is not None:
@@ -125,7 +125,7 @@ def surface(
     seconds = time.perf_counter() - start
     inside = np.isfinite(values)
     if not inside.any():
-        raise UsageError("map", "no point of the surface is in it", "give the map of this structure",
+        raise UsageError("map", "does not cover any point of the surface", "give the map of this structure",
                          value=name)
     span = range or colour_range([grid], [values])
     owners = {"atom": made.atoms, "residue": structure.residue_of[made.atoms]}

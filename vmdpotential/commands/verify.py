@@ -311,7 +311,7 @@ def _closed_form(name: str, method: Method, backend: Engine) -> list[dict[str, A
     result = method.closed_form(backend)
     if result is not None:
         return [_row(f"{name}, closed form", *result)]
-    raise UsageError("what", f"{name} is no sum over charges, so that there is no definition to compare it with")
+    raise UsageError("what", f"{name} is not a sum over charges and cannot be compared with the definition")
 
 
 def _check_method(backend: Engine, method: Method, lattice: Any, positions: Floats, charges: Floats, cell: Any,

@@ -125,9 +125,9 @@ def _versions() -> str:
         import numba
     except Exception as error:  # a variable that Numba does not understand, or a broken installation
         raise BackendError(f"Numba does not start: {' '.join(str(error).split()).rstrip('.')}",
-                           "look at the variables NUMBA_... of the environment, or install numba again") from None
+                           "check the environment variables NUMBA_..., or install numba again") from None
     if numba.config.DISABLE_JIT:
-        raise BackendError("NUMBA_DISABLE_JIT is set, and kernels that are not compiled would take hours",
+        raise BackendError("NUMBA_DISABLE_JIT is set, and without compilation kernels would take hours",
                            "unset it")
     return "\n".join([numba.__version__, llvmlite.__version__, str(sys.implementation.cache_tag),
                       *((HERE / part).read_text() for part in PARTS)])

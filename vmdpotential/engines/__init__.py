@@ -101,7 +101,8 @@ class LatticeSum:
     def __post_init__(self) -> None:
         check_precision(self.precision)
         if self.cell is not None and self.pairs is not None and self.pairs.cutoff is None:
-            raise UsageError("cell", f"the sum of {self.pairs} over its images has no end: it has no cutoff")
+            raise UsageError("cell",
+                             f"the sum of {self.pairs} over periodic images does not converge, as it has no cutoff")
 
     @classmethod
     def split(cls, lattice: Lattice, smooth: Mesh | SmoothPart, precision: str = "single",
@@ -155,7 +156,8 @@ class PointSum:
 
     def __post_init__(self) -> None:
         if self.cell is not None and self.pairs is not None and self.pairs.cutoff is None:
-            raise UsageError("cell", f"the sum of {self.pairs} over its images has no end: it has no cutoff")
+            raise UsageError("cell",
+                             f"the sum of {self.pairs} over periodic images does not converge, as it has no cutoff")
 
     @classmethod
     def split(cls, smooth: Mesh, pairs: bool = True) -> PointSum:

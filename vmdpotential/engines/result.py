@@ -172,7 +172,7 @@ def check_frames(count: int) -> None:
     InputError
     """
     if not count:
-        raise InputError("there are no frames to take a mean of")
+        raise InputError("there are no frames to average")
 
 
 class StatedNothing:

@@ -259,7 +259,7 @@ def _row(item: Item, old: Mapping[str, str], options: Mapping[str, Any], resume:
     if not force and old.get("status") != "pending" and old.get("run", "").partition("-")[0] != task:
         for path in item.files:
             if path.exists():
-                raise UsageError("", f"{path}: exists, and is of another run", "use {force} to replace it")
+                raise UsageError("", f"{path}: exists and belongs to another run", "use {force} to replace it")
     return {"name": item.name, "structure": _shown(item), "file": BETWEEN.join(path.name for path in item.files),
             "status": "pending", "run": f"{task}-{content}"}
 
@@ -282,7 +282,7 @@ def _former(report: Path, force: bool) -> dict[str, dict[str, str]]:
             rows = []
         known = {*FIRST, *LAST} <= set(reader.fieldnames or ())
     if not known and not force:
-        raise UsageError("", f"{report}: exists, and is no table of a batch", "use {force} to replace it")
+        raise UsageError("", f"{report}: exists and is not the table of a batch", "use {force} to replace it")
     # a row with more or fewer fields is damaged
     whole = (row for row in rows if None not in row and None not in row.values())
     return {row["name"]: row for row in whole} if known else {}

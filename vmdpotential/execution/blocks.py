@@ -84,7 +84,8 @@ def folder_of(path: Path | None, resume: bool = False) -> Path | None:
     """
     if path is None or files.is_standard(path) or (path.exists() and not path.is_file()):
         if resume:
-            raise UsageError("resume", "goes on with what is kept next to the output", "name a file as {output}")
+            raise UsageError("resume", "needs an output file, next to which finished blocks are kept",
+                             "name a file as {output}")
         return None
     return path.with_name(f"{path.name}.blocks")
 

@@ -89,7 +89,7 @@ class Processes(Slots):
 
     def __init__(self, work: Work, count: int, size: int = 0) -> None:
         if not picklable(work):
-            raise UsageError("workers", "other processes cannot have what a script defines; move it to a module")
+            raise UsageError("workers", "other processes cannot import what a script defines; move it to a module")
         self._folder = tempfile.TemporaryDirectory(dir=_in_memory(4 * count * size), ignore_cleanup_errors=True)
         # by a file: to start a process with more than a pipe holds takes until it reads that
         (Path(self._folder.name) / WORK).write_bytes(pickle.dumps(work, pickle.HIGHEST_PROTOCOL))

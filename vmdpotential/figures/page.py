@@ -112,7 +112,8 @@ def is_figure(path: Path) -> bool:
 def check_figure_format(path: Path) -> None:
     """Raise UsageError when a figure cannot be written under this name."""
     if not is_figure(path):
-        raise UsageError("", f"{path}: the suffix is of no figure format", f"choose one of {', '.join(SUFFIXES)}")
+        raise UsageError("", f"{path}: the suffix is not that of a figure format",
+                         f"choose one of {', '.join(SUFFIXES)}")
 
 
 #: Ratio of the ranges of maps of different media, above which each medium has a scale of its own.

@@ -109,7 +109,7 @@ class Places:
         molecules = Molecules.of(structure, fit)
         members = np.flatnonzero(np.asarray(fit)[molecules.atoms])
         if len(members) < 3:
-            raise UsageError("fit", f"three atoms at least show how a group is turned, and there are {len(members)}")
+            raise UsageError("fit", f"at least three atoms are needed to fit a rotation, and there are {len(members)}")
         whole = _near(molecules, members, molecules.whole(structure.positions[molecules.atoms], structure.cell),
                       structure.cell)
         return cls("points", none, none, points, names, members, whole, molecules)
@@ -141,7 +141,7 @@ class Places:
         along = along if cell is None else cell.minimum_image(along)
         length = np.linalg.norm(along, axis=1)
         if not (length > 0).all():
-            raise InputError("the atoms of a bond are at one place: it has no direction")
+            raise InputError("the atoms of a bond are at the same position, so that it has no direction")
         return start + along / 2, along / length[:, None], np.eye(3)
 
 
@@ -407,7 +407,7 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
         request = replace(request, solution=_solute(structure, solute, asked.radii, medium))
         text = asked.own.medium(request, medium.dielectric, medium.temperature)
         if len(names) > 1 and medium.parameters.get("nonlinear"):
-            raise UsageError("set", "contributions add up by the linear equation alone", "leave out nonlinear")
+            raise UsageError("set", "contributions only add up for the linear equation", "leave out nonlinear")
 
     def computes(plan: PointPlan | None) -> tuple[Fields, Mapping[str, Any]]:
         work = Fields(frames, charges, places, parts, rows, left_out, plan)

@@ -155,7 +155,7 @@ def over_frames(work: PairEnergies | PairCounts, add: Callable[[Arrays], None], 
     """
     numbers = work.frames.numbers()
     if execution.resume and not work.frames.source.portable:
-        raise UsageError("resume", "goes on over the frames of a trajectory", "give its file after the structure's")
+        raise UsageError("resume", "needs a trajectory", "give its file after the structure's")
     if len(numbers) == 1:  # planned and computed at once
         add(work.over(work.frames.part(numbers)))
         return True

@@ -351,7 +351,7 @@ def middle(fraction: Floats) -> float:
     """
     mean = np.exp(2j * np.pi * fraction).mean()
     if abs(mean) < _SPREAD:
-        raise UsageError("center", "its atoms are spread evenly along the axis, so that they have no middle",
+        raise UsageError("center", "its atoms are spread evenly along the axis and have no middle",
                          "choose a layer, such as {center lipid}")
     about = float(np.angle(mean)) / (2 * np.pi)
     for _ in range(3):  # about the middle itself, which the images depend on
@@ -434,7 +434,7 @@ def profile(structure: Structure, trajectory: Frames | None = None, options: Pro
     if not 0 < spacing <= length / 4:
         raise UsageError("spacing", f"four nodes at least are needed in {length:.4g} A", value=f"{spacing:g}")
     if asked.slab_correction and abs(structure.known_charges.sum()) > 1e-3:
-        raise UsageError("slab_correction", "is for slabs without a net charge, and there is one of "
+        raise UsageError("slab_correction", "needs a slab without a net charge, and this one has "
                          f"{structure.known_charges.sum():.3g} e", "leave it out, or correct the charges")
     nodes = int(np.ceil(length / spacing - 1e-4))  # files round cells
     names, parts, rows = parts_of(len(structure), asked.sources)

@@ -42,7 +42,7 @@ def run(arguments: Sequence[str]) -> None:
     """
     first = next(iter(arguments), "")
     if first and not first.startswith("-"):
-        registry.get("command", first)  # which says what is similar, where there is none of this name
+        registry.get("command", first)  # which says what is similar, where nothing has this name
     if first == "map" and "--batch" in arguments:
         arguments = ["batch", "map", *(word for word in arguments[1:] if word != "--batch")]
         _tell("'map --batch' is now the command 'batch map', and will go in a later version")

@@ -42,7 +42,7 @@ def install(
     if uninstall and folder is None:
         target = startup.folder_of(old) or target
     if not uninstall and target.exists() and not plugin.owns(target):
-        raise UsageError("folder", f"{target} holds something else", "choose another place")
+        raise UsageError("folder", f"{target} contains other files", "choose another folder")
     lines = _uninstall(plugin, target, old, yes) if uninstall else _install(plugin, old, yes)
     again = shlex.join(["vmdpotential", "install", viewer, *(["--folder", str(folder)] if folder is not None else [])])
     if not yes:

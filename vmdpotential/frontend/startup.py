@@ -75,7 +75,7 @@ def without_block(old: bytes, path: Path) -> bytes:
     match = _BLOCK.search(old)
     if match is None:
         if b"# >>> vmdpotential, after" in old:
-            raise InputError(f"{path}: the block of vmdpotential has lost its last line '{_END}'",
+            raise InputError(f"{path}: the block of vmdpotential lacks its last line '{_END}'",
                              "put it back, or remove the block by hand")
         return old
     before = old[: match.start()]

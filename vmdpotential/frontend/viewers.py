@@ -80,7 +80,7 @@ def plan(viewer: str, folder: Path | None = None) -> Viewer:
         When the start-up file cannot be read.
     """
     if folder is not None and len(str(folder).splitlines()) > 1:
-        raise UsageError("folder", "has a line end in its name", "choose another place")
+        raise UsageError("folder", "has a line break in its name", "choose another folder")
     where = None if folder is None else Path(os.path.abspath(folder.expanduser()))
     return {"vmd": _vmd, "pymol": _pymol, "chimerax": _chimerax}[viewer](where)
 

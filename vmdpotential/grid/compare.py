@@ -56,7 +56,7 @@ def factor(first: Grid, second: Grid) -> float:
     if first.unit == second.unit and (not first.unit.startswith("kT") or first.temperature == second.temperature):
         return 1.0
     if first.unit not in POTENTIAL_UNITS or second.unit not in POTENTIAL_UNITS:
-        raise InputError(f"units do not fit: {first.unit or 'none'} and {second.unit or 'none'}",
+        raise InputError(f"the maps have different units: {first.unit or 'none'} and {second.unit or 'none'}",
                          "make both maps in one {unit}")
     a, b = (coulomb_constant(grid.unit, *_temperature(grid)) for grid in (first, second))
     return a / b
@@ -97,7 +97,7 @@ def combination(first: Grid, second: Grid, sign: int) -> Grid:
             there = second.sample(part.points()).reshape(part.shape)
             values[start : start + step] = first.values[start : start + step] - scale * there
         if not np.isfinite(values).any():
-            raise InputError("the maps have no point in common")
+            raise InputError("the maps do not overlap")
     return replace(first, values=values, provenance=made, field=None)
 
 

@@ -91,7 +91,7 @@ class StoredGrid(Grid):
         with np.errstate(over="ignore", invalid="ignore"):
             total = values.sum(dtype=np.float64)
         if not np.isfinite(total) and not np.isfinite(values).all():
-            raise InputError(f"{self._name}: has values that are not finite numbers", "compute the map again")
+            raise InputError(f"{self._name}: contains values that are not finite numbers", "compute the map again")
         return values
 
     def _of(self, lattice: Lattice, values: NDArray[np.float32]) -> Grid:

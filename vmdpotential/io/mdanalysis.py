@@ -313,7 +313,7 @@ def _read(path: Path) -> tuple[Structure, bool]:
             **terms,
         )
         if not ((topology.masses >= 0) & np.isfinite(topology.masses)).all():
-            raise InputError(f"{path}: holds masses that are none")
+            raise InputError(f"{path}: contains impossible masses")
         chains = text("chainIDs")
         new_residue = np.diff(atoms.resindices, prepend=atoms.resindices[:1]) != 0
         structure = Structure(

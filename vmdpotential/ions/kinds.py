@@ -51,7 +51,7 @@ class Kinds:
         self._listed: list[tuple[Species, int]] | None = None
         if ions is not None:
             if salt is not None:
-                raise UsageError("ions", "gives the numbers itself", "leave out {salt}")
+                raise UsageError("ions", "already gives the numbers of ions", "leave out {salt}")
             self._listed = self._list(ions)
             return
         if salt is not None:
@@ -110,11 +110,11 @@ class Kinds:
         """Return how many of each are added; see :func:`~vmdpotential.ions.counts.plan_counts`."""
         if self._listed is not None:
             if concentration:
-                raise UsageError("ions", "gives the numbers itself", "leave out {concentration}")
+                raise UsageError("ions", "already gives the numbers of ions", "leave out {concentration}")
             return explicit_counts(net_charge, waters, self._listed, {ion.name: n for ion, n in existing})
         if self._salts:
             if not concentration:
-                raise UsageError("salt", "is what a concentration is made of", "give {concentration} too")
+                raise UsageError("salt", "describes the salt of a concentration", "give {concentration} too")
             return plan_mixture(
                 net_charge, waters, self._salts, self._cation, self._anion, concentration=concentration,
                 neutralize=neutralize, method=method, existing=existing, count_existing=count_existing)

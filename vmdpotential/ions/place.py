@@ -153,7 +153,7 @@ def place_replicas(structure: StructureLike, replicas: int, options: IonOptions 
     if replicas < 1:
         raise UsageError("replicas", "must be at least 1", value=str(replicas))
     if site == "potential" and replicas > 1:
-        raise UsageError("replicas", "would all be the same, because the most favourable potential is not random",
+        raise UsageError("replicas", "would all be the same, as sites of the most favourable potential are not random",
                          "use {site monte-carlo} or {site random}", value=str(replicas))
     placer = _Placer(structure, chosen)
     if site == "potential":
@@ -271,5 +271,5 @@ def _replaceable(structure: Structure, residues: Any, keep: str | None) -> Any:
     if not kept.any():
         raise UsageError("keep", "selects no water", "leave it out, or select waters", value=keep)
     if kept.all():
-        raise UsageError("keep", "keeps all waters, so that none is left for ions", "select fewer", value=keep)
+        raise UsageError("keep", "keeps all waters and leaves none for ions", "select fewer", value=keep)
     return np.flatnonzero(~kept)

@@ -86,12 +86,12 @@ def find_salt(formula: str, others: Mapping[str, int]) -> tuple[str, str]:
     Raises
     ------
     UsageError
-        When it is no neutral formula of two known ions.
+        When it is not a neutral formula of two known ions.
     """
     for name, ions in _formulas(others):
         if name == formula:
             return ions
-    raise UsageError("salt", f"{formula}: is no neutral formula of two known ions",
+    raise UsageError("salt", f"{formula}: is not a neutral formula of two known ions",
                      "write one such as NaCl, CaCl2 or FeCl3; of polyatomic ions such as (NH4)2SO4 each needs an "
                      "{ion_template}")
 

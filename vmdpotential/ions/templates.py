@@ -76,17 +76,18 @@ def template_of(name: str, structure: Structure) -> Template:
     """
     where = structure.sources[0] if structure.sources else f"the template of {name}"
     if name.upper() in IONS or name.upper() in WATERS or not name.isalnum():
-        raise UsageError("ion_template", "is no name for an ion of several atoms", "choose another, such as SO4",
+        raise UsageError("ion_template", "is not a possible name for an ion of several atoms",
+                         "choose another, such as SO4",
                          value=name)
     charges = structure.known_charges
     net = round(float(charges.sum()))
     rest = float(charges.sum()) - net
     if not net or abs(rest) > ROUNDING:
-        raise InputError(f"{where}: its charges add up to {charges.sum():+.4f} e, which is no ion's",
+        raise InputError(f"{where}: its charges add up to {charges.sum():+.4f} e, which is no integer",
                          "give a file of the ion alone, with charges")
     apart = structure.positions[:, None] - structure.positions
     if len(structure) > 1 and np.sqrt((apart**2).sum(-1))[np.triu_indices(len(structure), 1)].min() < 0.1:
-        raise InputError(f"{where}: two atoms are at the same place", "give a file with coordinates")
+        raise InputError(f"{where}: two atoms have the same position", "give a file with coordinates")
     topology = structure.topology
     types = structure.atom_names if topology is None else np.where(
         topology.types == "", structure.atom_names, topology.types)

@@ -108,7 +108,7 @@ def binding_energy(structure: StructureLike, first: Selection, second: Selection
     if (a & b).any():
         raise UsageError("between", f"has {int((a & b).sum())} atoms in both selections", "choose parts without them")
     if (parameters or {}).get("nonlinear"):
-        raise UsageError("set", "the energies of parts add up by the linear equation alone", "leave out nonlinear")
+        raise UsageError("set", "the energies of parts only add up for the linear equation", "leave out nonlinear")
     both = a | b
     structure = in_continuum(structure, both, Medium.continuum())[0]
     lattice = lay_lattice(structure, structure.positions[both], None, spacing, PADDING)

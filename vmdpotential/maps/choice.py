@@ -33,7 +33,8 @@ def _ways(options: SumOptions, bound: Bound) -> list[Method]:
     for method in options.methods:
         ways = method.algorithms
         if not ways and options.algorithm != "pair" and options.summation != "auto":
-            raise UsageError("algorithm", "is for the method cutoff", "use {method cutoff}", value=options.algorithm)
+            raise UsageError("algorithm", "only applies to the method cutoff", "use {method cutoff}",
+                             value=options.algorithm)
         if ways and options.algorithm not in (*ways, "auto"):
             raise UsageError("algorithm", f"choose one of {', '.join(ways)}, auto", value=options.algorithm)
         if not ways:

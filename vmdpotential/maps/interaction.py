@@ -36,7 +36,7 @@ def medium_of(options: MediumOptions) -> Medium:
         if getattr(options, name) is not None:
             raise UsageError("medium", f"has the parameter {name} itself", f"leave out {{{name}}}")
     if options.temperature != DEFAULT_TEMPERATURE:
-        raise UsageError("medium", "has a temperature itself", "leave out {temperature}")
+        raise UsageError("medium", "states the temperature already", "leave out {temperature}")
     return medium
 
 
@@ -60,7 +60,7 @@ def medium_of_sum(options: MethodOptions) -> Medium:
         raise UsageError("radii", "are for a method that needs them", "use {method pb}", value=options.radii)
     if own is None and medium.salt is not None and isinstance(options, SumOptions) and (
             options.interaction != "auto" or options.smear or options.parameters):
-        raise UsageError("screened", "is an interaction by itself", "leave out {interaction}, {set} and {smear}",
+        raise UsageError("screened", "chooses the interaction already", "leave out {interaction}, {set} and {smear}",
                          value=f"{medium.salt:g}")
     return medium
 

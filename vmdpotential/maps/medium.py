@@ -86,7 +86,7 @@ class Medium:
         """
         solver = registry.get("method", method)
         if not solver.quantities:
-            raise UsageError("method", "solves no equation of a continuum", value=method)
+            raise UsageError("method", "is not a method for a continuum", value=method)
         values = solver.parameters({**({} if salt is None else {"salt": salt}), **parameters})
         permittivity = solver.dielectric if dielectric is None else dielectric
         return cls(permittivity, temperature, values.get("salt"), method, values)

@@ -150,7 +150,8 @@ def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | No
     positions, own = structure.positions[chosen], constant * structure.known_charges[chosen]
     if options.sources is not None:
         if not medium.method:
-            raise UsageError("sources", "are for a continuum, whose molecule has more atoms",
+            raise UsageError("sources",
+                             "only apply to a continuum, in which other atoms belong to the molecule without charges",
                              "use {method pb}, or {atoms}")
         charged = select(structure, options.sources)
         if (charged & ~chosen).any():

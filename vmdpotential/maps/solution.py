@@ -38,7 +38,7 @@ def solution_of(structure: Structure, chosen: NDArray[np.bool_], radii: str, med
     if not medium.method:
         return None
     if is_solvated(structure) and is_water(structure)[chosen].any():
-        raise InputError(f"{structure.where}: its waters are among the charges, and the solution replaces them",
+        raise InputError(f"{structure.where}: its waters are included, although the continuum replaces them",
                          "use {atoms solute}")
     result, source = atomic_radii(structure, chosen, radii)
     return Solution(medium.parameters, result, source, medium.dielectric, medium.temperature, unit,

@@ -244,7 +244,7 @@ class Refusal:
 
 
 _NO_MAPS = Refusal("makes no maps", "use another {method}")
-_NO_POINTS = Refusal("makes maps alone, no sums at points", "use another {method}")
+_NO_POINTS = Refusal("only makes maps, no sums at points", "use another {method}")
 
 
 class Planned(abc.ABC):
@@ -291,7 +291,7 @@ class Planned(abc.ABC):
         UsageError
         TaskError
         """
-        raise TaskError(f"the method {self.method} makes no plans for cells that change",
+        raise TaskError(f"the method {self.method} cannot plan for a changing cell",
                         "use {method pme}, or give {cell}")
 
     def on(self, lattice: Lattice) -> Planned:

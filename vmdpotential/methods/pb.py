@@ -238,7 +238,7 @@ class ContinuumMethod(Method):
         others = {name: value for name, value in values.items() if name not in ions}
         result = {**super().parameters({**({"salt": 0.0} if ions else {}), **others}), **ions}
         if not neutral(ions_of(result)):
-            raise UsageError("set", "the ions of the solution have a net charge",
+            raise UsageError("set", "the ions of the solution do not add up to a charge of 0",
                              "give concentrations that balance, such as {set Mg2+=0.1,Cl-=0.2}")
         return result
 

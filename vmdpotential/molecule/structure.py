@@ -384,7 +384,7 @@ class Structure:
                              f"{cure}, or write P 1 for it where it is the whole cell")
 
     def group(self, name: str) -> Integers:
-        """Return the rows (K,) of a group of the index file; raises ValueError where there is none of this name."""
+        """Return the rows (K,) of a group of the index file; raises ValueError where nothing has this name."""
         if name not in self.groups:
             known = ", ".join(self.groups) or "there is no index file"
             raise ValueError(f"there is no index group '{name}' ({known[:200]})")

@@ -140,7 +140,7 @@ class Component:
 
 @cache
 def component(name: str) -> Component | None:
-    """Return a component of the dictionary, None where there is none of this name.
+    """Return a component of the dictionary, None where nothing has this name.
 
     The most frequent ones are in a table of this package, and others are kept on disk once they were read, as reading
     the whole dictionary takes seconds.

@@ -105,7 +105,7 @@ def prepare_structure(
     twice = _listed_twice(structure) & ~hydrogen & ~dropped & ~strange
     heavy = ~hydrogen & ~dropped & ~strange & ~twice
     if not heavy.any():
-        raise InputError(f"{structure.where}: contains no atoms but hydrogens")
+        raise InputError(f"{structure.where}: contains only hydrogens")
     _check_places(structure, heavy)
     stated = {name.upper(): Component.from_molecule(charge.residue, charge.molecule)
               for charge in charges if charge.molecule is not None for name in (charge.short, charge.residue) if name}
@@ -161,7 +161,7 @@ def _named(structure: Structure, names: Collection[str]) -> dict[str, Integers]:
     result = {name: np.flatnonzero((structure.residue_names == name) | (numbered == name)) for name in names}
     none = [name for name, rows in result.items() if not len(rows)]
     if none:
-        raise UsageError("leave_out", "there are no residues of this name", value=", ".join(none))
+        raise UsageError("leave_out", "no residue has this name", value=", ".join(none))
     return result
 
 
@@ -177,7 +177,7 @@ def _check_places(structure: Structure, heavy: NDArray[np.bool_]) -> None:
     pairs = cKDTree(structure.positions[rows]).query_pairs(_SAME, output_type="ndarray")
     if len(pairs):
         names = [f"{structure.label(int(rows[a]))} and {structure.label(int(rows[b]))}" for a, b in pairs]
-        raise TaskError(f"{structure.where}: atoms are at the same place: {listed(names, 120)}",
+        raise TaskError(f"{structure.where}: atoms have the same position: {listed(names, 120)}",
                         "remove one of each pair")
 
 

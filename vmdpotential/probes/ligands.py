@@ -134,7 +134,7 @@ def ligand_of(text: str) -> Ligand:
     Raises
     ------
     UsageError
-        When there is none of this name.
+        When nothing has this name.
     InputError
         When the file cannot be read.
     """

@@ -250,6 +250,6 @@ def common_place(volumes: Sequence[Any]) -> Any:
     first, *others = volumes
     for other in others:
         if not first.scene_position.same(other.scene_position, angle_tolerance=1e-3, shift_tolerance=1e-4):
-            raise UsageError("maps", f"#{first.id_string} and #{other.id_string} are moved against each other; "
+            raise UsageError("maps", f"#{first.id_string} and #{other.id_string} are displaced relative to each other; "
                              f"resample one with: volume resample #{other.id_string} onGrid #{first.id_string}")
     return first.scene_position

@@ -73,9 +73,9 @@ def named(paths: Sequence[Path], format: str, known: Callable[[Path], bool]) -> 
     recognised = [known(path) and not is_standard(path) for path in paths]
     for path, tells in zip(paths, recognised, strict=True):
         if not tells and not format and is_stream(path):
-            raise UsageError("", f"{path}: has no suffix that tells a format", "give {format}")
+            raise UsageError("", f"{path}: has no suffix that states the format", "give {format}")
     if format and paths and all(recognised):
-        raise UsageError("format", "is for an output whose name does not tell it", "leave it out", value=format)
+        raise UsageError("format", "is only for an output whose name has no suffix", "leave it out", value=format)
     return [path if tells or not format else path.with_name(f"{path.name}.{format.removeprefix('.')}")
             for path, tells in zip(paths, recognised, strict=True)]
 
@@ -154,15 +154,15 @@ def check(paths: Sequence[Path], force: bool = False, names: Sequence[Path] | No
 
 def _check_one(path: Path, force: bool, folder_wanted: bool) -> None:
     if folder_wanted and is_stream(path):
-        raise OutputError(f"{path}: takes no Zarr map, which is a folder", "name a folder, or write another format")
+        raise OutputError(f"{path}: is a file, and a Zarr map is a folder", "name a folder, or write another format")
     if is_standard(path):
         return
     if path.is_dir() and not (folder_wanted and _is_map_folder(path)):
-        raise OutputError(f"{path}: is a folder", "name a new one: what is in it is no Zarr map alone" if folder_wanted
+        raise OutputError(f"{path}: is a folder", "name a new one, as it contains more than a Zarr map" if folder_wanted
                           else "name a file")
     if is_stream(path):
         if not (path.is_fifo() or path.is_char_device()):
-            raise OutputError(f"{path}: is no file", "name another")
+            raise OutputError(f"{path}: is not a regular file", "name another")
         if not os.access(path, os.W_OK):
             raise OutputError(f"{path}: no permission to write to it", "name another file")
         return

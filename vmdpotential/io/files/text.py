@@ -273,7 +273,7 @@ def translating(path: Path) -> Iterator[None]:
     except ValueError as error:
         if "null byte" not in str(error):  # in its name
             raise
-        raise InputError(f"{path}: is no name of a file", "check its name and folder") from None
+        raise InputError(f"{path}: is not a valid file name", "check its name and folder") from None
 
 
 def unreadable(path: Path, error: OSError) -> InputError:
@@ -284,7 +284,7 @@ def unreadable(path: Path, error: OSError) -> InputError:
         return InputError(f"{path}: there is no such file", "check its name and folder")
     if isinstance(error, IsADirectoryError):
         return InputError(f"{path}: is a folder", "name a file")
-    return InputError(f"{path}: cannot be read ({error.strerror or error})", "copy it to where it can be")
+    return InputError(f"{path}: cannot be read ({error.strerror or error})", "check the file's permissions, or copy it")
 
 
 @contextlib.contextmanager

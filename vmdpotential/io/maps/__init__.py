@@ -39,7 +39,7 @@ def check_map_format(path: Path | str, lattice: Lattice | None = None) -> None:
     Raises
     ------
     UsageError
-        When the suffix is of no map format, or the format cannot hold the lattice.
+        When the suffix is not that of a map format, or the format cannot hold the lattice.
     BackendError
         When the format needs a package that is not installed.
     """
@@ -54,7 +54,7 @@ def check_map_format(path: Path | str, lattice: Lattice | None = None) -> None:
 
         omezarr.library()
     if not suffix:
-        raise UsageError("", f"{path}: the suffix is of no map format", f"choose one of {', '.join(SUFFIXES)}")
+        raise UsageError("", f"{path}: the suffix is not that of a map format", f"choose one of {', '.join(SUFFIXES)}")
     if suffix == ".ccp4" and lattice is not None:
         from vmdpotential.io.maps.ccp4 import starts
 
@@ -277,7 +277,7 @@ def read_map(path: Path | str) -> Grid:
     with files.reading(path):
         suffix = _format(path)
         if not suffix:
-            raise InputError(f"{path}: its suffix and its content are of no map format",
+            raise InputError(f"{path}: neither its suffix nor its content is that of a map format",
                              f"choose one of {', '.join(SUFFIXES)}")
         return _reader(suffix)(path)
 

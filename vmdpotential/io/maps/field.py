@@ -24,7 +24,7 @@ def field_paths(path: Path | str, lattice: Lattice | None = None) -> list[Path]:
     Raises
     ------
     UsageError
-        When the suffix is of no map format, or the format cannot hold the lattice.
+        When the suffix is not that of a map format, or the format cannot hold the lattice.
     """
     path = Path(path)
     check_map_format(path, lattice)

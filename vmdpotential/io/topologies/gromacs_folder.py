@@ -142,7 +142,7 @@ class _Preprocessor:
 def _included(name: str, path: Path, where: str) -> Path:
     result = find_include(name, path)
     if result is None:
-        places = ", ".join(map(str, folders())) or "of which there is none"
+        places = ", ".join(map(str, folders())) or "of which there is impossible"
         raise InputError(f"{where}: includes {name}, which is neither next to it nor in GROMACS' folders ({places})",
                          "name the folder that holds it by GMXLIB")
     return result

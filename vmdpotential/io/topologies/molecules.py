@@ -62,7 +62,7 @@ def valence_charges(elements: Sequence[str], bonds: Sequence[tuple[int, int, int
 def order_of(word: str, where: str) -> int:
     """Return the number of a bond's order; raises InputError for one that is unknown."""
     if word not in _ORDERS:
-        raise InputError(f"{where}: '{word[:20]}' is no order of a bond")
+        raise InputError(f"{where}: '{word[:20]}' is not a bond order")
     return _ORDERS[word]
 
 
@@ -83,7 +83,7 @@ def read_sdf(lines: Sequence[str], where: str) -> Iterator[tuple[str, Molecule]]
 
 def _molecule(lines: Sequence[str], where: str) -> tuple[str, Molecule]:
     if len(lines) < 4 or "V3000" in lines[3]:
-        raise InputError(f"{where}: begins no molecule of an SDF (V2000)")
+        raise InputError(f"{where}: is not the start of an SDF molecule (V2000)")
     try:
         atoms, links = int(lines[3][:3]), int(lines[3][3:6])
         table, rest = lines[4 : 4 + atoms], lines[4 + atoms : 4 + atoms + links]

@@ -87,7 +87,7 @@ def nonbonded(structure: Structure, files: Sequence[Path], scripts: bool = False
     system = next((path for path in files if is_system(path)), None)
     if system is not None:
         if len(files) > 1:
-            raise InputError(f"{system}: is a whole System, which no other file goes with", "give it alone")
+            raise InputError(f"{system}: is a whole System and cannot be combined with other files", "give it alone")
         with reading(system):
             text = openmm_files.system(system, _CLASSES)
             return _of_system(XmlSerializer.deserialize(text), f"OpenMM System {names}")
@@ -108,7 +108,7 @@ def nonbonded(structure: Structure, files: Sequence[Path], scripts: bool = False
             if not lacking:
                 raise
             text = listed([f"{name} ({number})" for name, number in lacking.most_common()], 120)
-            raise InputError(f"no template fits the residues {text}",
+            raise InputError(f"no template matches the residues {text}",
                              "add their hydrogens, or give force fields that know them") from None
         except KeyError as error:
             raise InputError(
@@ -197,14 +197,14 @@ def _of_system(system: Any, source: str) -> Nonbonded:
         if known and kind == "CustomBondForce":
             known = _BONDS14.fullmatch(force.getEnergyFunction()) is not None
         if not known and kind not in _NOT_PAIRS:
-            raise InputError(f"makes a {kind}, which is more than charges and Lennard-Jones of pairs",
+            raise InputError(f"makes a {kind}, which goes beyond charges and Lennard-Jones of pairs",
                              "leave out the file that adds it, or compute it with OpenMM")
         forces[kind] = force
     if "NonbondedForce" not in forces:
         raise InputError("has no charges and Lennard-Jones", "give the files that hold them")
     plain = forces["NonbondedForce"]
     if plain.getNumParticleParameterOffsets() or plain.getNumExceptionParameterOffsets():
-        raise InputError("has charges or Lennard-Jones that change with a parameter (offsets)",
+        raise InputError("has charges or Lennard-Jones parameters that change with a global parameter (offsets)",
                          "compute it with OpenMM")
     charges, own = _particles(forces["NonbondedForce"])
     table = forces.get("CustomNonbondedForce")

@@ -138,7 +138,7 @@ def _check(system: System, path: Path) -> None:
                          "write the System with the charges that are meant, without offsets")
     good = np.abs(system.charges) < LARGEST_CHARGE  # nor NaN
     if not good.all():
-        raise InputError(f"{path}: the charge of particle {int(np.argmin(good))} is no possible number")
+        raise InputError(f"{path}: the charge of particle {int(np.argmin(good))} is not a possible charge")
 
 
 def _compare(structure: Structure, found: Any, path: Path, where: str) -> None:

@@ -177,7 +177,7 @@ def read_prmtop(path: str | Path) -> Structure:
     charges = _decimals(sections.floats("CHARGE", count) / (CHAMBER_CHARGE if chamber else AMBER_CHARGE))
     masses = sections.floats("MASS", count)
     if not ((masses >= 0) & np.isfinite(masses)).all():
-        raise InputError(f"{path}: section MASS (line {sections.found['MASS'].line}) holds masses that are none")
+        raise InputError(f"{path}: section MASS (line {sections.found['MASS'].line}) contains impossible masses")
     types = sections.words("AMBER_ATOM_TYPE", count, blank=True)
     starts = sections.integers("RESIDUE_POINTER", residues) - 1
     if not residues or starts[0] != 0 or (np.diff(starts) <= 0).any() or starts[-1] >= count:

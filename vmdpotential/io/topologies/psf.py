@@ -172,7 +172,8 @@ def _split(data: bytes, path: Path) -> tuple[tuple[str, ...], dict[str, _Section
         match = _HEADER.match(data[position:end])
         if match is None:
             text = data[position:end].decode("latin-1").strip()
-            raise InputError(f"{path}: line {line} '{text[:40]}' begins no PSF section", "write the file again")
+            raise InputError(f"{path}: line {line} '{text[:40]}' is not the start of a PSF section",
+                             "write the file again")
         name = match.group(3).decode()
         if name in sections:
             raise InputError(f"{path}: line {line}: section !{name} occurs twice", "write the file again")
@@ -225,10 +226,10 @@ def _read_atoms(section: _Section, flags: tuple[str, ...], path: Path) -> _Atoms
     masses = _numbers(words[2], "mass", section.line, path)
     wrong = np.flatnonzero(~((masses >= 0) & np.isfinite(masses)))
     if len(wrong):
-        raise InputError(f"{path}: line {section.line + 1 + wrong[0]}: the mass {masses[wrong[0]]:g} is none")
+        raise InputError(f"{path}: line {section.line + 1 + wrong[0]}: the mass {masses[wrong[0]]:g} is impossible")
     codes = _numbers(words[3], "fixed-atom code", section.line, path)
     if not (np.abs(codes) < 2**31).all():
-        raise InputError(f"{path}: section !NATOM (line {section.line}) holds fixed-atom codes that are none")
+        raise InputError(f"{path}: section !NATOM (line {section.line}) contains invalid codes of fixed atoms")
     extra: dict[str, Any] = {"move": codes.astype(np.int64)}
     if len(words) > 4:
         extra["columns"] = np.stack([np.array(column) for column in words[4:]], axis=1)
@@ -243,7 +244,8 @@ def _words(table: NDArray[np.uint8], allowed: tuple[int, ...], line: int, path: 
     if count not in allowed or (counts != count).any():
         bad = int(np.argmax(counts != count)) if count in allowed else 0
         raise InputError(
-            f"{path}: line {line + 1 + bad}: the columns of this atom fit no kind of PSF", "write the file again"
+            f"{path}: line {line + 1 + bad}: the columns of this atom do not match any kind of PSF", "write the file "
+            "again"
         )
     padded = np.full((len(table), table.shape[1] + 1), 32, np.uint8)
     padded[:, :-1] = table

@@ -53,7 +53,7 @@ def read_residue_charges(path: str | Path) -> list[ResidueCharges]:
                 raise InputError(f"{where}: residue {residue} has two atoms {atom}",
                                  "name its atoms differently, as the structure does")
             if not abs(charge) < LARGEST_CHARGE:  # nor NaN
-                raise InputError(f"{where}: the charge of {residue} {atom} is no possible number")
+                raise InputError(f"{where}: the charge of {residue} {atom} is not a possible charge")
             charges[atom] = charge
             if where.endswith(_COMPUTED):
                 computed.add(key)

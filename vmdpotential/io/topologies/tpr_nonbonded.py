@@ -65,16 +65,16 @@ class Kept:
         """
         count, kinds = len(labels), self.general.atnr
         if any(len(values) != 2 for values in self.functions[: kinds**2]):
-            raise InputError(f"{path}: has Buckingham potentials, which are not known here", _CURE)
+            raise InputError(f"{path}: has Buckingham potentials, which are not supported", _CURE)
         if self.general.reppow != 12:
-            raise InputError(f"{path}: repels by r to the {self.general.reppow:g}, which is not known here", _CURE)
+            raise InputError(f"{path}: repels by r to the {self.general.reppow:g}, which is not supported", _CURE)
         others = sorted({name for kind in set(names.tolist()) for name in self.molecules[kind].others})
         if any(not (0 <= kind.pairs14[:, 1:].min(initial=0) <= kind.pairs14[:, 1:].max(initial=0) < len(kind.types))
                for kind in self.molecules.values()):
             raise InputError(f"{path}: names atoms in 1-4 pairs that its molecules do not have", "write it again")
         if others:
             raise InputError(
-                f"{path}: has pairs with charges of their own ({', '.join(others)}), which are not known here", _CURE)
+                f"{path}: has pairs with charges of their own ({', '.join(others)}), which are not supported", _CURE)
         if any(self.molecules[name].perturbed for name in set(names.tolist())):
             log.warning("%s: has a second state of the molecules (free energies); the first one is taken", path)
         at = {name: starts[names == name] for name in self.molecules}

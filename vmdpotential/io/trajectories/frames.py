@@ -118,7 +118,7 @@ def parse_frames(text: str) -> slice:
             raise ValueError("frames are written as begin:end:step, such as 100:, ::10 or 0:500:5")
         return slice(numbers[0], numbers[0] + 1 or None)
     if len(numbers) == 3 and numbers[2] is not None and numbers[2] < 1:
-        raise ValueError("the step between frames is at least 1")
+        raise ValueError("the step between frames must be at least 1")
     return slice(*numbers)
 
 
@@ -422,7 +422,7 @@ def _count(reader: Any) -> int:
 def _chosen(path: Path | str, frames: slice, count: int) -> range:
     chosen = range(count)[frames]
     if not chosen:
-        raise InputError(f"{path}: has {count} frames, and none of them is asked for", "choose other {frames}")
+        raise InputError(f"{path}: has {count} frames, and none of them is selected", "choose other {frames}")
     if frames.stop is not None and frames.stop > count:
         log.warning("%s: has %d frames, none from %d to %d", path, count, count, frames.stop - 1)
     return chosen

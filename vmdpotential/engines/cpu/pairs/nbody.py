@@ -188,7 +188,7 @@ class AllPairs:
         table[:3, :count] = places
         if shape.jerk:
             if atoms.velocities is None:
-                raise UsageError("velocities", "jerks need them")
+                raise UsageError("velocities", "are needed for jerks")
             table[3:6, :count] = atoms.velocities.T
         for n, (name, power) in enumerate(self.work.potential.atoms.items()):
             if name not in atoms.parameters:

@@ -88,7 +88,7 @@ class ClusterPairs:
         if work.potential.cutoff is None or work.reach is None:
             raise UsageError("cutoff", "pairs are listed up to a cutoff, and this potential has none")
         if work.jerk:
-            raise UsageError("jerk", "there are jerks without a cutoff only")
+            raise UsageError("jerk", "jerks are only computed without a cutoff")
         self.work, self.reach = work, work.reach
         self.m, self.n, self.packed = layout(work.layout, work.precision)
         self.outputs = ("slope", "energy") if work.energy else ("slope",)
@@ -233,7 +233,7 @@ class ClusterList:
         """
         given = [_positions(x) for x in (positions, others) if x is not None]
         if [len(x) for x in given] != [len(x) for x in self.sets]:
-            raise UsageError("positions", "others than the pairs were searched for")
+            raise UsageError("positions", "are not those for which the pairs were searched")
         return given
 
     def _check(self, way: float) -> None:
@@ -242,7 +242,7 @@ class ClusterList:
             raise InputError("a position is not a finite number")
         longest = self.pairs.work.buffer / 2
         if not way <= longest:
-            raise UsageError("buffer", f"an atom has moved by {way:.3g} A since the pairs were searched, and they hold "
+            raise UsageError("buffer", f"an atom moved by {way:.3g} A since the pairs were searched, and they hold "
                              f"up to {longest:g} A", "search them again, or use a longer {buffer}")
 
     def run(self, positions: Floats, others: Floats | None = None) -> PairResult:
