@@ -135,7 +135,7 @@ def adapt(command: Command) -> Callable[..., Report]:
 
 
 def _run(command: Command, given: dict[str, Any], quiet: Any, cmd: Any) -> Report:
-    """Run a command that was typed and tell what came out."""
+    """Run a typed command and report its results."""
     cmd, silent = _pymol(cmd), _is_quiet(quiet)
     if command.name == "live" and (report := _live(cmd, given)) is not None:
         if not silent:
@@ -160,7 +160,7 @@ def _run(command: Command, given: dict[str, Any], quiet: Any, cmd: Any) -> Repor
 
 
 def _live(cmd: Any, given: dict[str, Any]) -> Report | None:
-    """End the live map, or wait for it, where that is what was typed instead of a selection."""
+    """End the live map, or wait for it, if off or wait is typed instead of a selection."""
     session = Session.of(cmd)
     word = arguments.unquoted(given["selection"])
     try:

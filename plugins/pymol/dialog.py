@@ -116,7 +116,7 @@ class Dialog(QtWidgets.QDialog):  # type: ignore[misc]
 
 
 def open_dialog(cmd: Any, command: str = "") -> Dialog:
-    """Show the dialog of a PyMOL, made when it is asked for first, with the page of a command in front."""
+    """Show the dialog of a PyMOL, creating it at first use, with the page of a command."""
     session = Session.of(cmd)
     if session.dialog is None:
         windows = QtWidgets.QApplication.topLevelWidgets()

@@ -154,7 +154,7 @@ class Results:
         finally:
             if self._zoom:
                 self.cmd.zoom(self._zoom, 4)
-            elif self.cmd.get_view() != view:  # PyMOL has turned to what is new, away from what the user looked at
+            elif self.cmd.get_view() != view:  # PyMOL has moved the view to the new objects
                 self.cmd.set_view(view)
         return self._lines
 

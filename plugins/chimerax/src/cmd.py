@@ -177,7 +177,7 @@ def _run(session: Any, command: Command, given: Mapping[str, Any]) -> Any:
 
 
 def _live(session: Any, wait: bool) -> None:
-    """End the live map, or wait until it is that of what is shown."""
+    """End the live map, or wait until it is up to date."""
     if getattr(session, "vmdpotential_live", None) is None:
         raise UserError("potential live: there is no live map")
     if wait:

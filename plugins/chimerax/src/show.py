@@ -121,7 +121,7 @@ def _show_nuclei(session: Any, structure: Structure, name: str) -> Any:
 
 
 def show_copies(session: Any, structure: Structure, name: str, selected: Selected) -> Any:
-    """Make a model of the copies that an assembly or a cell consists of, in the place of the models they are of."""
+    """Make a model of the copies in an assembly or a cell; the original models are hidden."""
     model = _new_model(session, structure, name)
     model.position = selected.place
     if structure.cell is not None:
