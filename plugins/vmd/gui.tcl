@@ -198,7 +198,7 @@ proc ::vmdpotential::gui::fields {page command all} {
         set text [string map {_ { }} [string map {|sel| selection |mol| molecule | {}} |$name|]]
         ttk::label $page.label_$name -text $text -anchor w -width 16
         input $page.field_$name $key $declaration
-        ttk::label $page.help_$name -text [::vmdpotential::describe $declaration] -wraplength 400 -justify left \
+        ttk::label $page.help_$name -text [::vmdpotential::describe $declaration 1] -wraplength 400 -justify left \
             -foreground #5a6068
         grid $page.label_$name -row $row -column 0 -sticky w -pady 2
         grid $page.field_$name -row $row -column 1 -sticky w -pady 2
