@@ -68,8 +68,8 @@ def show(session: Any, report: Report, name: str, selected: Selected | None, sur
             model, line = _show_map(session, value, name, selected)
             if surface and selected is not None:
                 model.display = False  # its isosurfaces would hide the other
-                line = (f"{_show_surface(session, value, name, selected, span)}; hidden next to it (show "
-                        f"#{model.id_string}): {line}")
+                lines.append(f"{line}; the map is hidden (show #{model.id_string})")
+                line = _show_surface(session, value, name, selected, span)
                 if hide_water:
                     lines += _hide_water(selected)
         elif kind == "ions" and selected is not None:
