@@ -107,10 +107,10 @@ def main() -> None:
     ratios = []
     for name, structure, spacing in cases:
         stated, actual, finer = compare(structure, spacing, arguments.gaussian)
-        ratios.append([true / told for true, told in zip(actual, stated, strict=True)])
+        ratios.append([true / claimed for true, claimed in zip(actual, stated, strict=True)])
         print(f"{name:32} {len(structure):5} atoms, {spacing:g} A against {spacing / finer:g} A, "
               "actual (stated): " + ", ".join(
-            f"{where} {100 * true:.2f} ({100 * told:.2f}) %" for where, true, told in zip(
+            f"{where} {100 * true:.2f} ({100 * claimed:.2f}) %" for where, true, claimed in zip(
                 ("outside", "at the surface", "energy"), actual, stated, strict=True)), flush=True)
     for where, column in zip(("outside", "at the surface", "energy"), np.array(ratios).T, strict=True):
         print(f"{where}: {np.sum(column > 1)} of {len(column)} actual errors are larger than the stated ones; "

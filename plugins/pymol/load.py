@@ -36,7 +36,7 @@ def load_whole(cmd: Any, name: str, structure: Structure) -> None:
 
 
 def load_structure(cmd: Any, name: str, structure: Structure, source: Selected, kept: Any) -> None:
-    """Make an object of what was kept of a selection, with its bonds, and of what was added to it.
+    """Make an object of the kept atoms of a selection, with their bonds, and of the added atoms.
 
     Parameters
     ----------

@@ -154,7 +154,7 @@ class Results:
         finally:
             if self._zoom:
                 self.cmd.zoom(self._zoom, 4)
-            elif self.cmd.get_view() != view:  # PyMOL has turned to what is new, away from what the user looked at
+            elif self.cmd.get_view() != view:  # PyMOL has moved the view to the new objects
                 self.cmd.set_view(view)
         return self._lines
 
@@ -323,8 +323,7 @@ class Results:
             cmd.set("label_position", [0, 1.8, 3], ions)  # above the sphere and before it, not inside
         self._lines.append(
             f"object {self.name}: {len(kept)} atoms kept, {len(placement.ions)} ions; object {ions}: the ions, "
-            "positive blue, negative red, b is the energy in kcal/mol; take it back with: "
-            "potential_undo")
+            "positive blue, negative red, b is the energy in kcal/mol; undo with: potential_undo")
 
     def _show_figure(self, figure: Figure) -> None:
         """Show a picture of the figure in PyMOL's window."""

@@ -32,7 +32,7 @@ class Task(dialog.Task):
     ----------
     cmd : PyMOL's cmd module or instance
     command : Command
-    given : mapping
+    inputs : mapping
         Values by the names of :func:`arguments.arguments`, mostly text; those left out have their defaults.
     warn : function
         Takes the package's warnings, one line each, also in the thread of :meth:`compute`.
@@ -43,22 +43,22 @@ class Task(dialog.Task):
         One line that names the argument and how to fix it.
     """
 
-    def __init__(self, cmd: Any, command: Command, given: Mapping[str, Any],
+    def __init__(self, cmd: Any, command: Command, inputs: Mapping[str, Any],
                  warn: Callable[[str], None]) -> None:
-        self.cmd, self.command, self.given, self.warn = cmd, command, given, warn
+        self.cmd, self.command, self.inputs, self.warn = cmd, command, inputs, warn
         self.values: dict[str, Any] = {}
         #: The atoms that are computed; those whose states are the frames, and what makes frames of the former of them.
         self.atoms: Selected | None = None
         self.source: Selected | None = None
         self.changes: tuple[Change, ...] = ()
         with self.one_line():
-            for argument, value in given.items():
+            for argument, value in inputs.items():
                 if arguments.is_empty(value):
                     raise UsageError(argument, "a value is needed", "leave it out for its default", value=value)
             options = {parameter.name: parameter.convert(arguments.unquoted(self._given(parameter)) or None)
                        for parameter in arguments.displayed(command)}
-            self.given = given = self._in_medium(given, options)
-            self.results = Results(cmd, command, arguments.unquoted(given.get("name")), options)
+            self.inputs = inputs = self._in_medium(inputs, options)
+            self.results = Results(cmd, command, arguments.unquoted(inputs.get("name")), options)
             for parameter in adapters.offered(command):
                 if not adapters.is_topology(command, parameter):
                     self._read(parameter)
@@ -84,25 +84,25 @@ class Task(dialog.Task):
 
     def again(self) -> Task:
         """Return the same task with what PyMOL holds now."""
-        return Task(self.cmd, self.command, self.given, self.warn)
+        return Task(self.cmd, self.command, self.inputs, self.warn)
 
-    def _in_medium(self, given: Mapping[str, Any], options: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _in_medium(self, inputs: Mapping[str, Any], options: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the arguments with those that the medium implies, where the user has not set them."""
         if "medium" not in options:
-            return given
+            return inputs
         by_user = {parameter.name: text for parameter in adapters.offered(self.command)
-                   if (text := arguments.unquoted(given.get(arguments.argument_name(parameter))))
+                   if (text := arguments.unquoted(inputs.get(arguments.argument_name(parameter))))
                    and text != as_text(parameter.default)}
-        selection = arguments.unquoted(given.get("selection")) or "all"
+        selection = arguments.unquoted(inputs.get("selection")) or "all"
         try:
             only_water = not self.cmd.count_atoms(f"({selection}) and not solvent")
         except CmdException:  # reported when the atoms are read
             only_water = False
         values = media.in_medium(self.command, options["medium"], by_user, only_water)
-        return {**given, **{name: as_text(value) for name, value in values.items() if name not in by_user}}
+        return {**inputs, **{name: as_text(value) for name, value in values.items() if name not in by_user}}
 
     def _given(self, parameter: Any) -> Any:
-        return self.given.get(arguments.argument_name(parameter), arguments.default_text(parameter))
+        return self.inputs.get(arguments.argument_name(parameter), arguments.default_text(parameter))
 
     def _read(self, parameter: Any) -> None:
         """Put the value of a parameter into `values`, unless it is the default."""
@@ -114,7 +114,7 @@ class Task(dialog.Task):
             if parameter.required:
                 raise UsageError(parameter.name, "a value is needed")
         elif role == "structure" and isinstance(text, str):
-            topology = self.cmd.exp_path(arguments.unquoted(self.given.get("topology")))
+            topology = self.cmd.exp_path(arguments.unquoted(self.inputs.get("topology")))
             self.atoms = read_selection(self.cmd, text or "all", Path(topology) if topology else None,
                                         self.results.display_objects())
             self.source = self.atoms

@@ -85,8 +85,8 @@ proc ::vmdpotential::takes_frames {all given} {
     return 0
 }
 
-# Return the options on a new molecule of the assembly or the cell, where one is asked for: the program makes it of the
-# molecule's file, which lists the operators. VMD does not know them, and shows what is computed.
+# Return the options on a new molecule of the assembly or the cell, if one is requested: the program makes it from the
+# molecule's file, which lists the operators. VMD does not know them, and shows the copies.
 proc ::vmdpotential::copies {all given} {
     set words {}
     foreach name {assembly expand} {
@@ -153,7 +153,7 @@ proc ::vmdpotential::prepare {command all given} {
     if {[dict exists $given draw] && [dict get $given draw] ni [dict get $all draw choices]} {
         error "-draw '[dict get $given draw]': choose one of [join [dict get $all draw choices] {, }]"
     }
-    # what is read from a file needs no molecule, and makes one
+    # wave functions are read from a file, and make a molecule
     set molecule [expr {[dict exists $all file] && [dict get $all file kind] eq "wavefunction" ? -1 : [find_molecule $given]}]
     set given [in_medium $command $given $molecule]
     set job [dict create command $command molecule $molecule folder [job::make_folder] charged 0 complete 0]
@@ -294,7 +294,7 @@ proc ::vmdpotential::arguments {job all given} {
 }
 
 # Return the file of frames that a command takes: the one that is named, or one with the frames of the molecule where
-# some are asked for, or needed; else nothing.
+# some are requested or needed; otherwise nothing.
 proc ::vmdpotential::trajectory {job all given} {
     foreach {name option} $all {
         if {[dict get $option kind] ne "trajectory"} {

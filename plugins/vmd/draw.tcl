@@ -187,7 +187,7 @@ proc ::vmdpotential::show::clear_preview {} {
     variable ::vmdpotential::preview
     foreach entry $preview {
         lassign $entry molecule id
-        catch {graphics $molecule delete $id}  ;# the molecule may be gone
+        catch {graphics $molecule delete $id}  ;# the molecule may have been deleted
     }
     set preview {}
 }

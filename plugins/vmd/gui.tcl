@@ -32,7 +32,7 @@ proc ::vmdpotential::gui::show {} {
     return $window
 }
 
-# Fill the window: with the pages, or with what is missing.
+# Fill the window with the pages, or with a message if the program is missing.
 proc ::vmdpotential::gui::fill {} {
     variable window
     variable pages
@@ -114,7 +114,7 @@ proc ::vmdpotential::gui::locate {} {
     fill
 }
 
-# One page: what everybody sets, and the rest when it is asked for, in a part of the window that scrolls.
+# One page, which scrolls: the important options, and the others under Advanced.
 proc ::vmdpotential::gui::page {page command} {
     variable height
     variable width
@@ -174,7 +174,7 @@ proc ::vmdpotential::gui::scrolled {bar first last} {
     $bar set $first $last
 }
 
-# Show what is folded, or fold it again.
+# Unfold or fold the advanced options.
 proc ::vmdpotential::gui::fold {all} {
     if {[winfo manager $all.folded] eq ""} {
         pack $all.folded -anchor w
@@ -198,7 +198,7 @@ proc ::vmdpotential::gui::fields {page command all} {
         set text [string map {_ { }} [string map {|sel| selection |mol| molecule | {}} |$name|]]
         ttk::label $page.label_$name -text $text -anchor w -width 16
         input $page.field_$name $key $declaration
-        ttk::label $page.help_$name -text [::vmdpotential::describe $declaration] -wraplength 400 -justify left \
+        ttk::label $page.help_$name -text [::vmdpotential::describe $declaration 1] -wraplength 400 -justify left \
             -foreground #5a6068
         grid $page.label_$name -row $row -column 0 -sticky w -pady 2
         grid $page.field_$name -row $row -column 1 -sticky w -pady 2

@@ -61,7 +61,7 @@ proc ::vmdpotential::live::poll {} {
         return
     }
     if {[dict get $now molecule] ni [molinfo list]} {
-        end "molecule [dict get $now molecule] is gone"
+        end "molecule [dict get $now molecule] was deleted"
     } elseif {[reselected]} {
         again
     } elseif {![same [coordinates] [dict get $now sent]]} {
@@ -135,7 +135,7 @@ proc ::vmdpotential::live::same {one other} {
     return [expr {[lindex $one 0] eq [lindex $other 0] && [lindex $one 1] eq [lindex $other 1]}]
 }
 
-# Send what is shown, if it is another than what was sent and the last map has come.
+# Send the shown coordinates, if they have changed and the last map has arrived.
 proc ::vmdpotential::live::send {} {
     variable now
     if {[dict get $now busy] || ![dict get $now due]} {
@@ -238,7 +238,7 @@ proc ::vmdpotential::live::send_if {} {
     }
 }
 
-# Return when the map is that of what is shown; raise an error where none follows.
+# Return when the map is up to date; raise an error if there is no live map.
 proc ::vmdpotential::live::wait {} {
     variable now
     if {$now eq ""} {

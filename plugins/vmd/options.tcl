@@ -87,17 +87,17 @@ proc ::vmdpotential::eval_help {words} {
     }
 }
 
-# Return the help of an option in one line.
-proc ::vmdpotential::describe {declaration} {
+# Return the help of an option in one line; a field of the dialog shows choices and default itself.
+proc ::vmdpotential::describe {declaration {field 0}} {
     dict with declaration {
         set details {}
-        if {[llength $choices]} {
+        if {!$field && [llength $choices]} {
             lappend details [join $choices |]
         }
         if {$unit ne ""} {
             lappend details $unit
         }
-        if {$default ne ""} {
+        if {!$field && $default ne ""} {
             lappend details "default $default"
         }
         if {[llength $details]} {

@@ -21,7 +21,7 @@ namespace eval ::vmdpotential::job {
 }
 
 # Return the words of a pipe: standard output goes to a file, standard error into the pipe. exec takes words that begin
-# with < > | for redirections, so what is said by users is behind --option= or is a full path. The program replaces
+# with < > | for redirections, so text from users follows --option= or is a full path. The program replaces
 # the shell: the pipe's process is the program.
 proc ::vmdpotential::job::pipe {program arguments output} {
     variable environment
@@ -55,7 +55,7 @@ proc ::vmdpotential::job::read_file {path} {
     return $text
 }
 
-# Return a new folder that only this user can read; it is gone when VMD ends.
+# Return a new folder that only this user can read; it is removed when VMD ends.
 proc ::vmdpotential::job::make_folder {} {
     variable session
     variable last
@@ -203,7 +203,7 @@ proc ::vmdpotential::job::wait {{id {}}} {
     return $result
 }
 
-# Return what is running, as {id command ...}.
+# Return the running jobs, as {id command ...}.
 proc ::vmdpotential::job::jobs {} {
     variable running
     set list {}

@@ -48,7 +48,7 @@ proc ::vmdpotential::show::result {job text} {
     set data [::vmdpotential::json::parse $text]
     foreach line [dict get $data report] {
         set line [::vmdpotential::job::named $job $line]
-        # what is in the job's folder is no file of the user's
+        # files in the job's folder are temporary
         if {[string first [dict get $job folder] $line] < 0} {
             ::vmdpotential::say $line
         }
@@ -87,7 +87,7 @@ proc ::vmdpotential::show::type_of {path} {
 
 proc ::vmdpotential::show::check_there {molecule else} {
     if {$molecule ni [molinfo list]} {
-        error "molecule $molecule is gone; $else"
+        error "molecule $molecule was deleted; $else"
     }
 }
 
@@ -139,8 +139,8 @@ proc ::vmdpotential::show::show_map {job data} {
     return 1
 }
 
-# Load a density, or the energy of a probe, into its molecule, with an isosurface: of what is attracted, where it is an
-# energy.
+# Load a density, or the energy of a probe, into its molecule, with an isosurface: for an
+# energy, at a negative level.
 proc ::vmdpotential::show::show_volume {job data} {
     set molecule [dict get $job molecule]
     set file [lindex [dict get $data files] 0]
@@ -161,7 +161,7 @@ proc ::vmdpotential::show::show_volume {job data} {
     return 1
 }
 
-# Load the nuclei and the map of an orbital or a density as a molecule, in the place of the one that was drawn last, with
+# Load the nuclei and the map of an orbital or a density as a molecule, replacing the one drawn before, with
 # isosurfaces of both signs; return the answer with its molecule.
 proc ::vmdpotential::show::show_orbital {job data} {
     variable orbital

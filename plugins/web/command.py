@@ -43,7 +43,7 @@ class ViewSource(CopyOptions, _Files):
     ph: Ph = 7.0
 
     def read(self) -> tuple[Structure, list[str]]:
-        """Return the structure with the atoms that it lacks, and the line that says what was added, if anything."""
+        """Return the completed structure, and the line that reports added atoms, if any."""
         whole = Source(structure=self.structure, topology=self.topology, index=self.index, assembly=self.assembly,
                        expand=self.expand)
         return complete(whole.read(), self.prepare, self.ph)
@@ -109,7 +109,7 @@ def view(
     """Make a web page of a structure, isosurfaces and slices of maps, and ions, or a scene of Mol*.
 
     Without maps, the potential of the solute in water is computed: one command leads from a deposited structure to its
-    coloured surface. Missing hydrogens and atoms are added to what is shown, as for a map.
+    coloured surface. Missing hydrogens and atoms are added, as for a map.
 
     The page is one file that holds everything and needs no network: it can be sent, kept and opened
     years later. 3Dmol.js draws it; get it once with: npm install 3dmol

@@ -98,7 +98,7 @@ def view_page(
         With energies: of :func:`vmdpotential.place_ions`, or the table that ``ionize`` wrote. Ions
         of the structure are listed in any case.
     atoms : str
-        Which atoms are shown, as a selection; waters only when asked for.
+        Atoms to show, as a selection; the default excludes waters.
     level : float, optional
         Of the isosurfaces at first, in the map's unit; both signs are drawn.
     title : str

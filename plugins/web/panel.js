@@ -6,7 +6,7 @@
   const content = JSON.parse($("content").textContent);
   const STEPS = 400;  // of the level slider
   const MANY = 20000;  // atoms that are not drawn inside the surface until asked for
-  const SHOWN = 0.98;  // part of the surface that the colours tell apart at first
+  const SHOWN = 0.98;  // part of the surface within the range of the colours at first
   const state = { map: null, level: 0, axis: -1, position: 0, range: 0, ion: -1, triangles: [0, 0] };
   const maps = [];
   let scene = null, atoms = null, measured = () => false;
@@ -29,7 +29,7 @@
     };
   }
 
-  // what is still being made
+  // pending work
   const pending = new Set();
   function working(promise) {
     pending.add(promise);
@@ -40,7 +40,7 @@
   }
   page.idle = async () => { while (pending.size) await Promise.allSettled(pending); };
 
-  // a view that the user has not turned stays fitted to what is shown
+  // a view that the user has not rotated stays fitted to the shown parts
   function refit(change) {
     const fitted = scene.untouched;
     change();
@@ -160,7 +160,7 @@
   function setRange(range) {
     if (range > 0) state.range = range;
     if (!state.range) return;
-    $("range").value = state.range;  // also in place of what is no range
+    $("range").value = state.range;  // also replaces an invalid range
     const { signs } = state.map, [negative, positive] = signs, both = negative && positive;
     $("low").textContent = negative ? `−${page.show(state.range)}` : "0";
     $("middle").textContent = both ? "0" : `${negative ? "−" : "+"}${page.show(state.range / 2)}`;
@@ -185,7 +185,7 @@
     setPosition((map.origin[axis] + map.last[axis]) / 2);
   }
 
-  // each map is unpacked once, whoever asks for it first
+  // each map is unpacked once
   const unpacked = [];
   const unpack = (n) => unpacked[n] ??= page.work("map", { n, content: content.maps[n] }).then((values) => {
     maps[n] = new page.Lattice(content.maps[n], values);
@@ -338,7 +338,7 @@
   function chooseIon(n) {
     const ion = content.ions[n];
     mark(n);
-    $("tip").hidden = true;  // of what was under the mouse before
+    $("tip").hidden = true;  // of the previous position of the mouse
     const place = ion.position.map((x) => x.toFixed(1).replace("-", "−")).join(", ");
     const energy = ion.energy === null ? "" : `, ${decimal(ion.energy)} kcal/mol when placed`;
     announce(`${ion.name} ${ion.number}, charge ${signed(ion.charge)}, at ${place} Å${energy}`);

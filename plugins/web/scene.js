@@ -66,7 +66,7 @@
       this.render();
     }
 
-    // Resolves when all is drawn; what is asked of a graphics card that is at work would stop the page meanwhile.
+    // Resolves when all is drawn; a request to a busy graphics card would block the page.
     async done() {
       await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
       const gl = this.viewer.getCanvas().getContext("webgl2"), fence = gl?.fenceSync(gl.SYNC_GPU_COMMANDS_COMPLETE, 0);
@@ -224,7 +224,7 @@
       for (let n = 0; n < 3 * count; n += 3) yield [places[n], places[n + 1], places[n + 2], 1.5];
     }
 
-    // Fits all that is shown into the view below its legend and above the hint, and what is around a single atom.
+    // Fits all shown parts, or the surroundings of a single atom, into the view between legend and hint.
     fit() {
       const low = [Infinity, Infinity, Infinity], high = [-Infinity, -Infinity, -Infinity];
       for (const sphere of this.spheres()) for (let d = 0; d < 3; d++) {
@@ -273,7 +273,7 @@
     }
 
     mark(point, text, dark) {
-      if (this.waiting) this.renderNow();  // what is added and taken away between two pictures confuses the viewer
+      if (this.waiting) this.renderNow();  // the viewer cannot handle additions and removals between two frames
       this.quietly(() => {
         if (this.label) this.viewer.removeLabel(this.label);
         this.label = text ? this.addLabel(point, text, dark, { x: 14, y: -14 }) : null;

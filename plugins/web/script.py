@@ -73,7 +73,7 @@ def find_viewer_script(named: Path | None = None) -> ViewerScript:
 
 
 def _folders() -> Iterator[Path]:
-    # not the folders above the current one, which others may write to, as /tmp: what is found there becomes a page
+    # not the folders above the current one (such as /tmp): others may write to them, and the code gets into the page
     for folder in (Path.cwd(), Path(sys.prefix), Path(sys.prefix) / "lib", user_folder(),
                    Path("/usr/local/lib"), Path("/usr/lib")):
         yield folder / "node_modules"

@@ -30,7 +30,7 @@
 
   // The surface where sign * value = level: one vertex for each lattice cell that it crosses, at the mean of the
   // points where it crosses the cell's edges; normals point to where sign * value falls. With depths of the nodes
-  // in a molecule only what is outside of it (depth 0 or less) is kept, and the surface ends there, open.
+  // parts inside a molecule (depth above 0) are removed, and the surface is open there.
   page.isosurface = function (map, level, sign, depth = null) {
     const [nx, ny, nz] = map.shape, data = map.data;
     const dx = ny * nz, dy = nz, dz = 1;

@@ -17,6 +17,7 @@ from pathlib import Path
 import vmdpotential
 from vmdpotential import registry
 from vmdpotential.frontend.arguments import headings
+from vmdpotential.frontend.declarations import as_text
 from vmdpotential.parameters import Command, Parameter
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,6 +51,8 @@ class Task:
     theory: str = ""
     #: The title in the guide.
     guide: str = ""
+    #: Lines for a shell, where the commands' own examples are of another task.
+    lines: tuple[str, ...] = ()
 
 
 #: Every command, every exported function and every example is on one of these pages, or on more.
@@ -64,7 +67,9 @@ TASKS = {
         "figure_of_a_protein", "methods", "Maps"),
     "Continuum": Task(
         "The Poisson-Boltzmann equation: a molecule in water and salt, energies of solvation and of binding.",
-        "map energy", "potential_map solvation_energy binding_energy Medium", "", "methods", "Maps"),
+        "map energy", "potential_map solvation_energy binding_energy Medium", "", "methods", "Maps", (
+            "map protein.pdb --method pb --screened 0.15 --spacing 0.5 -o potential.dx",
+            "energy complex.pdb --topology complex.prmtop --between protein 'resname LIG' --solvent pb")),
     "Slices, surfaces and comparisons": Task(
         "Figures of planes through a map, the potential on a molecular surface, and the difference of two maps.",
         "slice surface compare", "draw_slice surface_potential compare thumbnail Plane", "figure_of_a_protein",
@@ -171,8 +176,8 @@ def _type(parameter: Parameter) -> str:
         kind = option.metavar or {int: "whole number", float: "number", Path: "file"}.get(parameter.type, "text")
     if parameter.several:
         kind += " ..."
-    if not parameter.required and default not in (None, (), "", False):
-        kind += f"; default {default}"
+    if not parameter.required and (text := as_text(default)):
+        kind += f"; default {text}"
     return _cell(f"{kind}{f' {option.unit}' if option.unit else ''}")
 
 
@@ -230,7 +235,7 @@ def task_page(title: str, task: Task) -> str:
     parts = [f"# {title}", task.text, "## Commands", "\n".join(["| command | purpose |", "|---|---|", *(
         f"| [`{command.name}`](../commands/{command.name}.md) | {_cell(_first(command.description))} |"
         for command in commands)])]
-    if shown := dict.fromkeys(line for command in commands for line in command.examples):
+    if shown := dict.fromkeys(task.lines or (line for command in commands for line in command.examples)):
         parts.append("\n".join(["```sh", *(f"vmdpotential {line}" for line in shown), "```"]))
     if names:
         parts += ["## Python", "After `import vmdpotential as vp`:",

@@ -143,15 +143,15 @@ def description(command: Command) -> CmdDesc:
 
 def adapt(command: Command) -> Any:
     """Return the function that ChimeraX calls for a command: values by name, as its annotations made them."""
-    def function(session: Any, **given: Any) -> Any:
-        return _run(session, command, given)
+    def function(session: Any, **inputs: Any) -> Any:
+        return _run(session, command, inputs)
 
     function.__name__ = (PREFIX + command.name).replace(" ", "_")
     function.__doc__ = command.description
     return function
 
 
-def _run(session: Any, command: Command, given: Mapping[str, Any]) -> Any:
+def _run(session: Any, command: Command, inputs: Mapping[str, Any]) -> Any:
     """Convert what ChimeraX has, run the command and show the results.
 
     Returns
@@ -165,7 +165,7 @@ def _run(session: Any, command: Command, given: Mapping[str, Any]) -> Any:
     CancelOperation
         When the user stops it; then nothing has been made.
     """
-    task = Task(session, command, given, session.logger.warning)
+    task = Task(session, command, inputs, session.logger.warning)
     try:
         with StatusLine(session, task.name) as listener:
             report = task.compute(listener)
@@ -177,7 +177,7 @@ def _run(session: Any, command: Command, given: Mapping[str, Any]) -> Any:
 
 
 def _live(session: Any, wait: bool) -> None:
-    """End the live map, or wait until it is that of what is shown."""
+    """End the live map, or wait until it is up to date."""
     if getattr(session, "vmdpotential_live", None) is None:
         raise UserError("potential live: there is no live map")
     if wait:

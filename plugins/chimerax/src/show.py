@@ -68,8 +68,8 @@ def show(session: Any, report: Report, name: str, selected: Selected | None, sur
             model, line = _show_map(session, value, name, selected)
             if surface and selected is not None:
                 model.display = False  # its isosurfaces would hide the other
-                line = (f"{_show_surface(session, value, name, selected, span)}; hidden next to it (show "
-                        f"#{model.id_string}): {line}")
+                lines.append(f"{line}; the map is hidden (show #{model.id_string})")
+                line = _show_surface(session, value, name, selected, span)
                 if hide_water:
                     lines += _hide_water(selected)
         elif kind == "ions" and selected is not None:
@@ -121,7 +121,7 @@ def _show_nuclei(session: Any, structure: Structure, name: str) -> Any:
 
 
 def show_copies(session: Any, structure: Structure, name: str, selected: Selected) -> Any:
-    """Make a model of the copies that an assembly or a cell consists of, in the place of the models they are of."""
+    """Make a model of the copies in an assembly or a cell; the original models are hidden."""
     model = _new_model(session, structure, name)
     model.position = selected.place
     if structure.cell is not None:

@@ -42,7 +42,7 @@ class Task(dialog.Task):
     ----------
     session : ChimeraX's session
     command : Command
-    given : mapping
+    inputs : mapping
         Values by name, as annotations or a dialog made them; those left out have their defaults.
     warn : function
         Takes warnings, one line each, also in the thread of :meth:`compute`.
@@ -58,24 +58,24 @@ class Task(dialog.Task):
         For errors that the user can fix, in one line.
     """
 
-    def __init__(self, session: Any, command: Command, given: Mapping[str, Any], warn: Callable[[str], None]) -> None:
-        self.session, self.command, self.given, self.warn = session, command, given, warn
+    def __init__(self, session: Any, command: Command, inputs: Mapping[str, Any], warn: Callable[[str], None]) -> None:
+        self.session, self.command, self.inputs, self.warn = session, command, inputs, warn
         self.name, self.spell = PREFIX + command.name, spelling(command)
         self.models: list[Any] = []
         with self.one_line():
-            self.options = {parameter.name: parameter.convert(given.get(parameter.name, parameter.default))
+            self.options = {parameter.name: parameter.convert(inputs.get(parameter.name, parameter.default))
                             for parameter in surface_options(command)}
-            self.given = given = self._in_medium(given)
-            self.values, self.selected = _convert(command, given, session)
+            self.inputs = inputs = self._in_medium(inputs)
+            self.values, self.selected = _convert(command, inputs, session)
 
-    def _in_medium(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _in_medium(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the values with those that the medium implies, where the user has not set them."""
         if "medium" not in self.options:
-            return given
+            return inputs
         own = {p.name for p in adapters.offered(self.command)}
-        by_user = {name: value for name, value in given.items() if name in own and value is not None}
-        only_water = named(np.array(given["structure"].residues.names, np.str_), WATERS).all()
-        return {**given, **media.in_medium(self.command, self.options["medium"], by_user, bool(only_water))}
+        by_user = {name: value for name, value in inputs.items() if name in own and value is not None}
+        only_water = named(np.array(inputs["structure"].residues.names, np.str_), WATERS).all()
+        return {**inputs, **media.in_medium(self.command, self.options["medium"], by_user, bool(only_water))}
 
     def show(self, report: Report) -> list[str]:
         """Make models of what came out, all or none, and log it; return the lines for the user.
@@ -92,13 +92,13 @@ class Task(dialog.Task):
             if live_map is not None:
                 end_live(self.session)
             self.models, lines = show(
-                self.session, report, self.given.get("name") or default_name(command), self.selected,
+                self.session, report, self.inputs.get("name") or default_name(command), self.selected,
                 self.options.get("surface", False), self.options.get("range"),
                 self.options.get("hide_water", False))
             undo.pop_all()  # all is made
         if live_map is not None and self.selected is not None:
             self.session.vmdpotential_live = Live(
-                self.session, command, partial(_convert_again, command, self.given), self.spell, self.models[0],
+                self.session, command, partial(_convert_again, command, self.inputs), self.spell, self.models[0],
                 self.selected, live_map)
             lines.append("the map follows what is shown; end it with: potential live off")
         summary = [*report.lines, *lines]
@@ -126,10 +126,10 @@ def end_live(session: Any) -> str:
     return "" if live is None else str(live.stop())
 
 
-def _convert_again(command: Command, given: Mapping[str, Any], session: Any) -> tuple[dict[str, Any], Selected | None]:
+def _convert_again(command: Command, inputs: Mapping[str, Any], session: Any) -> tuple[dict[str, Any], Selected | None]:
     """Return the values of a command with the atoms that its specification means now."""
-    spec = getattr(given["structure"], "spec", None)
-    return _convert(command, given if spec is None else {**given, "structure": AtomsArg.parse(spec, session)[0]},
+    spec = getattr(inputs["structure"], "spec", None)
+    return _convert(command, inputs if spec is None else {**inputs, "structure": AtomsArg.parse(spec, session)[0]},
                     session)
 
 
@@ -148,27 +148,27 @@ def spelling(command: Command) -> Spelling:
     return spell
 
 
-def _copied(session: Any, command: Command, given: Mapping[str, Any],
+def _copied(session: Any, command: Command, inputs: Mapping[str, Any],
             selected: Selected) -> tuple[Selected, tuple[Change, ...]]:
     """Return the atoms of a new model with the assembly or the cell, if one is requested, and how frames are copied."""
-    requested = {name: given[name] for name in ("assembly", "expand") if given.get(name)}
+    requested = {name: inputs[name] for name in ("assembly", "expand") if inputs.get(name)}
     files = [Path(model.filename) for model in selected.models if getattr(model, "filename", None)]
     file = files[0] if len(selected.models) == len(files) == 1 else None
     copies = adapters.copies(requested, selected.structure, file)
     if copies is None:
         return selected, ()
     structure = copies.of_structure(selected.structure)
-    model = show_copies(session, structure, f"{given.get('name') or default_name(command)} copies", selected)
+    model = show_copies(session, structure, f"{inputs.get('name') or default_name(command)} copies", selected)
     return read_atoms(model.atoms), (copies,)
 
 
-def _convert(command: Command, given: Mapping[str, Any], session: Any) -> tuple[dict[str, Any], Selected | None]:
+def _convert(command: Command, inputs: Mapping[str, Any], session: Any) -> tuple[dict[str, Any], Selected | None]:
     """Return the values that the command takes, and the atoms among them."""
     values: dict[str, Any] = {}
     selected = place = None
     # maps first: the atoms drawn on a slice are wanted in the coordinates of its map
     for parameter in sorted(adapters.offered(command), key=lambda p: role(p) != "map"):
-        value = given.get(parameter.name)
+        value = inputs.get(parameter.name)
         if value is None or adapters.is_topology(command, parameter):
             continue
         kind = role(parameter)
@@ -180,10 +180,10 @@ def _convert(command: Command, given: Mapping[str, Any], session: Any) -> tuple[
             grids = [read_volume(volume) for volume in volumes]
             values[parameter.name] = grids if parameter.several else grids[0]
         elif kind == "structure":
-            topology = given.get("topology")
+            topology = inputs.get("topology")
             selected = read_atoms(value, place, None if topology is None else Path(topology))
             source = selected
-            selected, changes = _copied(session, command, given, source)
+            selected, changes = _copied(session, command, inputs, source)
             values[parameter.name] = selected.structure
         elif declared(parameter) == "wavefunction":
             values[parameter.name] = adapters.wavefunction(Path(value).expanduser())

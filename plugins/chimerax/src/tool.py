@@ -43,11 +43,11 @@ class ChimeraX:
         live = getattr(self.session, "vmdpotential_live", None)
         return live is not None and live.latest.running
 
-    def task(self, command: Command, given: Mapping[str, str], warn: Callable[[str], None]) -> Task:
+    def task(self, command: Command, inputs: Mapping[str, str], warn: Callable[[str], None]) -> Task:
         """Return a run of a command with what its form says."""
         parameters = {p.name: p for p in (*adapters.offered(command), *surface_options(command))}
-        values: dict[str, Any] = {"name": given.get("name", "")}
-        for name, text in given.items():
+        values: dict[str, Any] = {"name": inputs.get("name", "")}
+        for name, text in inputs.items():
             parameter = parameters.get(name)
             if parameter is None or (text == _default(parameter) and not role(parameter)):
                 continue
