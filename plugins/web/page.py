@@ -137,10 +137,10 @@ def view_page(
         "structure": structure_content(structure.take(atoms_shown)), "surface": surface, "missing": missing,
         "source": Path(source).name, "selection": atoms, "stops": list(STOPS),
     }
-    kept = ("name", "unit", "medium", "shape", "spacing", "minimum", "maximum", "thinned", "precision")
+    keys = ("name", "unit", "medium", "shape", "spacing", "minimum", "maximum", "thinned", "precision")
     summary = {
         "atoms": int(atoms_shown.sum()), "ions": len(listed), "viewer": f"3Dmol.js {viewer.version}".strip(),
-        "maps": [{key: item[key] for key in kept} for item in maps],
+        "maps": [{key: item[key] for key in keys} for item in maps],
         "surface": None if surface is None else {"shape": surface["shape"], "spacing": surface["spacing"][0]},
     }
     licence = f"3Dmol.js {viewer.version}\n\n{viewer.licence}"
