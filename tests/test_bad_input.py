@@ -90,7 +90,6 @@ TABLE = [
     Case(2, "slice in/dx.mrc -o f.png", "in/dx.mrc", "give it the suffix of its format"),
     Case(2, "slice in/dx.npz -o f.png", "in/dx.npz", "give it the suffix of its format"),
     Case(2, "slice in/mrc.dx -o f.png", "in/mrc.dx: line 1", "give it the suffix of its format"),
-    Case(2, "slice in/good.dx in/volt.dx -o f.png", "kT/e and V", "draw them apart"),
     Case(2, "slice in/good.dx --structure in/nan.pdb -o f.png", "atom 190 (TIP364:OH2)", "repair or remove it"),
     Case(2, "slice in/good.dx --topology in/box.psf -o f.png", "--topology", "give --structure too"),
     # outputs
@@ -157,17 +156,9 @@ TABLE = [
     Case(2, "map in/ion.pqr -o m.dx --set debye_length", "--set debye_length: ", "give NAME=NUMBER"),
     Case(2, "map in/ion.pqr -o m.dx --atoms protein", "--atoms protein: selects no atoms", "choose all, solute"),
     Case(2, "map in/ion.pqr -o m.dx --atoms (((", "--atoms '(((': is no selection", "choose all, solute"),
-    Case(2, "slice in/good.dx -o f.png --plane w=3", "--plane w=3: ", "such as z=12.5"),
-    Case(2, "slice in/good.dx -o f.png --plane z=99", "--plane z=99: misses the map", "covers z from -2 to 2 A"),
     Case(2, "slice in/good.dx in/good.npz -o f.png --plane x=-9",
          "--plane x=-9: misses the map", "from -2 to 2 A (good)"),
-    Case(2, "slice in/good.dx -o f.png --normal 0,0,0", "--normal 0,0,0: ", "not all 0"),
-    Case(2, "slice in/good.dx -o f.png --normal 1,1,1 --point 99,0,0", "through 99 0 0 A misses", "covers x -2 to 2"),
-    Case(2, "slice in/good.dx -o f.png --point 1,1,1", "--point", "give --normal too"),
     Case(2, "slice in/good.dx -o f.png --range 5,-5", "--range 5,-5", "must be below the second"),
-    Case(2, "slice in/good.dx -o f.png --range low,high", "--range low,high: ", "such as -20,20"),
-    Case(2, "slice in/good.dx -o f.png --width wide", "--width wide", "say single (89 mm)"),
-    Case(2, "slice in/good.dx -o f.png --dpi 99999", "--dpi 99999", "must be at most 2400"),
 ]
 
 

@@ -1,6 +1,5 @@
 """The estimate of a pair list's buffer: against sampled displacements, and what must hold of it."""
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -109,15 +108,6 @@ def test_the_heaviest_constraint_counts_and_none_changes_nothing():
     none = buffer.Constraints(np.zeros((0, 2), np.int64), np.zeros(0))
     assert buffer.Kinds.of(FIELD, some, masses, 100.0, 300.0, none).missed(0.3, 20.0) == pytest.approx(
         buffer.Kinds.of(FIELD, some, masses, 100.0, 300.0).missed(0.3, 20.0))
-
-
-def test_drift_falls_with_the_buffer_and_grows_with_age():
-    of = kinds()
-    by_buffer = [buffer.drift(of, b, 20.0) for b in (0.0, 0.3, 0.6, 1.2, 2.4)]
-    assert all(a > b > 0 for a, b in itertools.pairwise(by_buffer))
-    by_life = [of.missed(0.5, t) for t in (5.0, 10.0, 20.0, 40.0)]
-    assert all(a < b for a, b in itertools.pairwise(by_life))
-    assert of.missed(0.5, 20.0) > kinds((16.0, 4.0, 4.0)).missed(0.5, 20.0)
 
 
 def test_buffer_keeps_the_tolerance_and_is_the_least_that_does():

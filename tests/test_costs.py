@@ -43,16 +43,6 @@ def test_a_smaller_error_costs_more():
         pme.METHOD.plan(request.with_error(1e-15), CPU)
 
 
-def test_the_work_grows_as_it_should():
-    """Twice the atoms at the same density, the points with them: everything but the transform doubles."""
-    twice = replace(SIZE, atoms=2 * SIZE.atoms, points=2 * SIZE.points)
-    ratio = np.array(costs.parts(twice, 1.0, 4.0, 6)[5:9]) / costs.parts(SIZE, 1.0, 4.0, 6)[5:9]
-    assert ratio == pytest.approx(2)
-    alone, with_field = (costs.parts(replace(SIZE, maps=maps), 1.0, 4.0, 6) for maps in (1, 4))
-    assert with_field[5] == 4 * alone[5]  # interpolated four times, transformed once
-    assert with_field[3] == alone[3] > 0
-
-
 @pytest.mark.parametrize(("edge", "cell", "method"), [
     (6.0, None, "direct"), (40.0, None, "pme"), (12.0, Cell(np.eye(3) * 12.5), "pme")])
 def test_auto_takes_the_fastest_method(edge, cell, method):

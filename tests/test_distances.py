@@ -57,15 +57,6 @@ def test_histograms_are_the_definition(engine, name, count):
             assert (result == definition(positions, second, cell, reach, 37)).all()
 
 
-def test_an_atom_and_its_own_images(engine):
-    """A cubic lattice has 6 neighbours at its constant, 12 at sqrt(2), 8 at sqrt(3), 6 at 2; half of them are pairs."""
-    result = engine.count_distances(np.array([[0.3, 0.1, 0.9]]), None, Cell(np.eye(3) * 2.0), 4.2, 28)
-    assert {n: int(c) for n, c in enumerate(result) if c} == {13: 3, 18: 6, 23: 4, 26: 3}
-    other = engine.count_distances(np.array([[0.3, 0.1, 0.9]]), np.array([[2.3, 0.1, 4.9]]), Cell(np.eye(3) * 2.0),
-                                   4.2, 28)
-    assert {n: int(c) for n, c in enumerate(other) if c} == {0: 1, 13: 6, 18: 12, 23: 8, 26: 6}
-
-
 def test_edges_of_ranges_belong_to_the_next(engine):
     line = np.zeros((7, 3))
     line[:, 2] = np.arange(7)

@@ -163,19 +163,6 @@ def test_an_atom_on_a_point_makes_no_field_there(engine, precision):
     np.testing.assert_allclose(values[1:, 2, 3, 4], others[1:, 0], rtol=1e-5)
 
 
-@pytest.mark.parametrize("method", ["direct", "cutoff"])
-def test_a_crystal_on_the_lattice_is_finite_and_right(engine, method):
-    # every atom on a lattice point: the rule for coincident points carries the whole map
-    side = np.arange(6) * 2.0
-    positions = np.stack(np.meshgrid(side, side, side, indexing="ij"), -1).reshape(-1, 3)
-    charges = (-1.0) ** (positions.sum(1) / 2)
-    lattice = Lattice(np.zeros(3), np.full(3, 1.0), (11, 11, 11))
-    bound = interaction("coulomb") if method == "direct" else interaction("shifted_coulomb", cutoff=5.0)
-    values = getattr(sums, method)(engine, lattice, positions, charges, bound)
-    exact = definition(lattice.points(), positions, charges, bound).reshape(11, 11, 11)
-    np.testing.assert_allclose(values, exact, rtol=3e-6, atol=2e-6 if engine.name == "cpu" else 1e-5)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("cell", [None, *CELLS], ids=str)
 @pytest.mark.parametrize("count", [1, 150, 3000])

@@ -27,12 +27,6 @@ def test_derivative_equals_finite_differences(bound):
     np.testing.assert_allclose(bound.derivative(r), expected, rtol=1e-6, atol=1e-8 * np.abs(expected).max())
 
 
-def test_derivative_of_coulomb_is_the_inverse_square():
-    bound = interaction("coulomb")
-    np.testing.assert_allclose(bound.derivative([0.5, 2.0, 40.0]), [-4.0, -0.25, -1 / 1600], rtol=1e-15)
-    np.testing.assert_array_equal(bound.truncated(5.0).derivative([5.0, 6.0]), 0.0)
-
-
 def test_one_charge_and_a_dipole():
     lattice = Lattice(np.array([-4.0, -5.0, -6.0]), np.full(3, 1.7), (7, 7, 7))
     points = lattice.points() - [0.3, 0.2, 0.1]

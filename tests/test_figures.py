@@ -11,7 +11,6 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.contour import ContourSet
 from matplotlib.figure import Figure
 
-from vmdpotential.errors import UsageError
 from vmdpotential.figures import page as figures
 from vmdpotential.figures import slices
 from vmdpotential.grid.planes import Plane
@@ -140,9 +139,3 @@ def test_the_bar_points_where_values_lie_beyond():
         assert bar._colorbar.extend in (ends, "neither")
     assert compose(grid, "z=15", value_range=(-1, 1)).figure.axes[-1]._colorbar.extend == "both"
     assert compose(grid, "z=15", value_range=(-100, 100)).figure.axes[-1]._colorbar.extend == "neither"
-
-
-def test_widths_are_told_with_their_unit_too():
-    assert figures.width_in_mm("89mm") == figures.width_in_mm("single") == figures.width_in_mm(89)
-    with pytest.raises(UsageError, match="width=89cm"):
-        figures.width_in_mm("89cm")

@@ -10,7 +10,6 @@ import pytest
 
 import vmdpotential
 from vmdpotential.errors import InputError, OutputError, UsageError
-from vmdpotential.frontend import startup
 from vmdpotential.frontend.cli import main
 from vmdpotential.frontend.install import command
 from vmdpotential.frontend.viewers import plan, tcl_word
@@ -155,11 +154,6 @@ def test_folder_with_a_line_end(home):
         command(viewer="vmd", folder="a\nputs b", yes=True)
 
 
-def test_unknown_viewer(home, capsys):
-    assert main(["install", "spam"]) == 2
-    assert "choose one of vmd, pymol, chimerax" in capsys.readouterr().err
-
-
 def test_chimerax_is_told_what_to_type(home):
     lines = command(viewer="chimerax", yes=True).lines
     folder = home / ".chimerax-bundles" / "vmdpotential"
@@ -208,9 +202,3 @@ def test_vmd_loads_the_plugin_and_its_own_file(home, own, tmp_path):
     assert words == plan("vmd").more["program.txt"].splitlines()
     assert subprocess.run([*words, "--version"], capture_output=True, text=True,
                           env={**os.environ, "PYTHONPATH": str(ROOT)}).stdout.startswith("vmdpotential ")
-
-
-def test_block_states_its_folder():
-    data = startup.with_block(b"x", ["line"], Path("f"), Path("/a b/c"))
-    assert startup.folder_of(data) == Path("/a b/c")
-    assert startup.folder_of(b"x") is None

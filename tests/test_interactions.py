@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import constants, special
+from scipy import constants
 
 from vmdpotential import registry, units
 from vmdpotential.errors import UsageError
@@ -61,11 +61,6 @@ def test_unknown_parameter_is_named():
     assert error.value.parameter == "kappa"
 
 
-@pytest.mark.parametrize(("unit", "power"), [("A", 1), ("1/A", -1), ("A^2", 2), ("1/A^2", -2), ("", 0), ("e", 0)])
-def test_powers_of_length_in_units(unit, power):
-    assert Quantity("x", unit, 1, 0, 2, "").length_power == power
-
-
 def test_scaling_keeps_a_function_of_several_lengths():
     def radial(r2, rinv, p):
         return rinv * p.a / (p.a + p.b * r2)  # a in A, b in 1/A
@@ -94,10 +89,3 @@ def test_coulomb_constants():
     for wrong in ({"unit": "eV"}, {"temperature": 0.0}, {"dielectric": -1.0}):
         with pytest.raises(UsageError):
             coulomb_constant(**wrong)
-
-
-def test_erfc_of_the_reference_is_scipys():
-    from vmdpotential.interactions.tracing import erfc
-
-    x = np.linspace(0, 5, 50)
-    np.testing.assert_array_equal(erfc(x), special.erfc(x))

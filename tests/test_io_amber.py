@@ -152,16 +152,6 @@ def test_coordinates_agree_with_parmed(path: Path) -> None:
         assert_allclose(cell.parameters, box, rtol=1e-9)
 
 
-def test_coordinates_agree_with_openmm() -> None:
-    from openmm import unit
-    from openmm.app import AmberInpcrdFile
-
-    positions, cell = amber_coordinates.read_coordinates(TOOLS / "dhfr" / "JAC.inpcrd")
-    theirs = AmberInpcrdFile(str(TOOLS / "dhfr" / "JAC.inpcrd"))
-    assert_allclose(positions, theirs.positions.value_in_unit(unit.angstrom), atol=1e-9)
-    assert_allclose(cell.vectors, np.array(theirs.boxVectors.value_in_unit(unit.angstrom)), atol=1e-9)
-
-
 def ascii_coordinates(count: int, velocities: bool, box: str) -> tuple[str, np.ndarray]:
     random = np.random.default_rng(count)
     positions = np.round(random.uniform(-90, 90, (count, 3)), 7)

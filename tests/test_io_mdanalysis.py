@@ -213,24 +213,6 @@ def test_frame_of_triclinic_trajectory_fits_its_psf() -> None:
     assert np.linalg.norm(turned.minimum_image(across), axis=1).max() < 4
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "message"),
-    [
-        ("a.tpr", b"not a tpr at all", "MDAnalysis cannot read it"),
-        ("a.what", b"nothing", "MDAnalysis cannot read it"),
-        ("missing.tpr", None, "there is no such file"),
-    ],
-)
-def test_what_mdanalysis_refuses(tmp_path: Path, name: str, data: bytes | None, message: str) -> None:
-    path = tmp_path / name
-    if data is not None:
-        path.write_bytes(data)
-    with pytest.raises(InputError, match=message) as caught:
-        mdanalysis.read_topology(path)
-    assert str(caught.value).startswith(str(path))
-    assert "\n" not in str(caught.value)
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("name", ["adk_oplsaa.xtc", "adk_oplsaa.trr", "SiN_tric_namd.dcd", "Amber/bala.ncdf"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 from pathlib import Path
 
 import numpy as np
@@ -69,13 +67,6 @@ def test_psf_residues_of_waters() -> None:
     assert structure.residue_count == water.sum() // 3 + 100 + len(
         np.unique(structure.residue_ids[~water & ~ions])
     )
-
-
-@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress], ids=["gz", "bz2"])
-def test_psf_compressed(tmp_path: Path, pack: object) -> None:
-    path = tmp_path / ("a.psf.gz" if pack is gzip.compress else "a.psf.bz2")
-    path.write_bytes(pack((MDA / "watdyn.psf").read_bytes()))
-    same_terms(psf.read_psf(path).topology, psf.read_psf(MDA / "watdyn.psf").topology)
 
 
 def test_psf_with_crlf(tmp_path: Path) -> None:

@@ -77,27 +77,12 @@ def test_sltcap_is_the_donnan_equilibrium(charge):
     assert abs(min(result.values()) - ideal) <= 0.5
 
 
-def test_sltcap_by_hand():
-    # N0 = 50 and Q = -30: 50 exp(-asinh(0.3)) = 50 (sqrt(1.09) - 0.3) = 37.2
-    assert numbers(-30, 1000 * 50, SOD, CLA, concentration=water_molarity() / 1000, method="sltcap") == {
-        "SOD": 67, "CLA": 37,
-    }  # fmt: skip
-
-
 def test_split_by_hand_and_where_it_is_not_valid():
     concentration = water_molarity() / 1000  # N0 = 50 in 50000 waters
     assert numbers(-30, 50000, SOD, CLA, concentration=concentration, method="split") == {"SOD": 65, "CLA": 35}
     assert numbers(8, 50000, SOD, CLA, concentration=concentration, method="split") == {"SOD": 46, "CLA": 54}
     with pytest.raises(UsageError, match="not valid for a charge of -51"):
         plan_counts(-51, 50000, SOD, CLA, concentration=concentration, method="split")
-
-
-@pytest.mark.parametrize("method", ["sltcap", "split"])
-def test_sltcap_and_split_need_monovalent_ions_and_neutralise(method):
-    with pytest.raises(UsageError, match="monovalent"):
-        plan_counts(-3, 5000, MG, CLA, concentration=0.2, method=method)
-    with pytest.raises(UsageError, match="neutralises"):
-        plan_counts(-3, 5000, SOD, CLA, concentration=0.2, method=method, neutralize=False)
 
 
 def test_existing_ions_are_part_of_the_salt_unless_told_otherwise():

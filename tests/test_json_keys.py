@@ -46,6 +46,13 @@ CASES = {
     "surface": ["surface", FILES[0], "map.npz", "--topology", FILES[1], "--atoms", "protein", "--spacing", "0.8",
                 "-o", "surface.csv"],
     "slice": ["slice", "map.npz", "-o", "slice.png", "--dpi", "50"],
+    "devices": ["devices"],
+    "verify": ["verify", "--engine", "cpu", "--method", "direct"],
+    "benchmark": ["benchmark", "--engine", "cpu", "--method", "pme", "--box", "20", "--repeats", "1"],
+    "benchmark-pairs": ["benchmark", "--engine", "cpu", "--pairs", "rf", "--box", "25", "--cutoff", "9",
+                        "--repeats", "1"],
+    "benchmark-bodies": ["benchmark", "--engine", "cpu", "--pairs", "gravity", "--box", "12", "--repeats", "1"],
+    "view": ["view", "small.pqr", "map.npz", "-o", "scene.mvsx"],
 }
 
 

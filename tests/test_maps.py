@@ -9,9 +9,9 @@ import pytest
 from helpers import charges_at, water
 from scipy import constants
 
-from vmdpotential import memory, registry
+from vmdpotential import registry
 from vmdpotential.commands.map import command
-from vmdpotential.errors import InputError, MemoryPlanError, UsageError
+from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io import read_map
 from vmdpotential.maps import SumOptions, bind, check_tolerance, choose_cell, potential_map
@@ -162,19 +162,6 @@ def test_other_interactions_by_cutoff_are_truncated():
     assert grid.provenance.interaction == "coulomb (truncated at 3 A)"
     assert grid.values[0, 0, 0] == 0
     assert grid.sample([0, 0, 3.0]) == pytest.approx(14.3996 * (1 / 2.5), rel=0.02)
-
-
-def test_maps_larger_than_memory_are_refused_before(monkeypatch):
-    monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "1M")
-    with pytest.raises(MemoryPlanError, match=r"a map of 81 x 81 x 85 points needs 2.23 MB of memory, 1 MB are free"):
-        potential_map(DIPOLE, spacing=0.25)
-    monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "lots")
-    with pytest.raises(UsageError, match="VMDPOTENTIAL_MEMORY"):
-        memory.limit()
-    monkeypatch.delenv("VMDPOTENTIAL_MEMORY")
-    assert memory.limit() > 1e6
-    with pytest.raises(MemoryPlanError, match=r"PB|TB"):
-        potential_map(DIPOLE, spacing=0.01, padding=1000)
 
 
 def test_command_writes_a_map_with_its_provenance(tmp_path):

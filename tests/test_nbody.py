@@ -122,14 +122,6 @@ def test_few_atoms(engine):
         assert not other.forces.any()
 
 
-def test_all_excluded_is_nothing(engine):
-    atoms = system(40)
-    every = np.stack(np.triu_indices(40, 1), 1)
-    result = engine.prepare_pairs(PairSum(LJC, energy=True)).run(with_(atoms, exclusions=every))
-    assert not result.forces.any()
-    assert not result.energies.any()
-
-
 def test_excluded_pairs_do_not_cancel(engine):
     """Bonded atoms would repel each other 1e9 times as strongly as the rest."""
     atoms = system(100)
@@ -173,28 +165,6 @@ def test_layouts_give_the_same(engine, layout):
     atoms = with_(system(203), exclusions=exclusions(203))
     expected = engine.prepare_pairs(PairSum(LJC, precision="double")).run(atoms)
     close(engine.prepare_pairs(PairSum(LJC, layout=layout)).run(atoms).forces, expected.forces, 5e-6)
-
-
-def test_forces_are_the_slope_of_the_energy(engine):
-    atoms, h = system(60), 1e-5
-    prepared = engine.prepare_pairs(PairSum(LJC, precision="double", energy=True))
-    forces = prepared.run(atoms).forces
-    for atom, axis in ((0, 0), (17, 1), (59, 2)):
-        energies = []
-        for sign in (-1, 1):
-            moved = atoms.positions.copy()
-            moved[atom, axis] += sign * h
-            energies.append(prepared.run(with_(atoms, positions=moved)).energies.sum())
-        assert -(energies[1] - energies[0]) / (2 * h) == pytest.approx(forces[atom, axis], rel=1e-5, abs=1e-6)
-
-
-@pytest.mark.parametrize("potential", [GRAVITY, LJC], ids=["gravity", "ljc"])
-def test_jerks_are_how_forces_change(engine, potential):
-    atoms, h = system(60), 1e-5
-    prepared = engine.prepare_pairs(PairSum(potential, precision="double", jerk=True))
-    ahead, back = (prepared.run(with_(atoms, positions=atoms.positions + t * atoms.velocities)).forces
-                   for t in (h, -h))
-    close(prepared.run(atoms).jerks, (ahead - back) / (2 * h), 1e-6)
 
 
 def test_what_cannot_be_summed_is_refused(engine):

@@ -16,7 +16,6 @@ from vmdpotential.interactions.pairs import (
     CHARGES,
     GEOMETRIC,
     LORENTZ_BERTHELOT,
-    SOURCES,
     TABLE,
     PairPotential,
     Term,
@@ -168,13 +167,6 @@ def test_ewalds_polynomials_and_tables_keep_the_forces(beta_cutoff, made):
         # relative to the force of two bare charges at a usual distance, as errors of all forces are
         assert np.abs((slope - exact) * R).max() < (4e-6 if made is ewald.tabulated else 1e-6) / 3.0**2
         np.testing.assert_allclose(energy, bare(beta * R) / R, atol=4e-6)
-
-
-def test_softening_is_plummers():
-    potential = PairPotential((Term("gravity", coulomb.INTERACTION.bind(), SOURCES),), softening=0.3)
-    slope, energy = values(potential, R, ("slope", "energy"), {"i.source": 5.0, "j.source": -2.0})
-    np.testing.assert_allclose(slope, -2 * (R**2 + 0.09) ** -1.5, rtol=1e-12)
-    np.testing.assert_allclose(energy, -2 * (R**2 + 0.09) ** -0.5, rtol=1e-12)
 
 
 def test_terms_that_do_not_fit_are_refused():

@@ -101,15 +101,6 @@ def test_a_variance_far_smaller_than_the_mean_keeps_its_digits(make):
     np.testing.assert_allclose(result.mean(), stack.mean(0), rtol=1e-14)
 
 
-def test_equal_frames_have_no_variance(make):
-    maps = random_maps(1)
-    result = make(maps).new_sums()
-    for _ in range(3):
-        result.add(make(maps))
-    assert not result.variance().any()
-    np.testing.assert_array_equal(result.mean(), maps[0].astype(np.float64))
-
-
 def test_sums_take_results_from_elsewhere(make):
     """A map that did not fit its GPU is on the host."""
     first, second = random_maps(4, 1), random_maps(4, 2)

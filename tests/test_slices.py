@@ -107,12 +107,6 @@ def test_in_plane_axes_are_right_handed_and_z_is_up():
     assert Plane.through((1, 2, 3), (0, 0, -7)).label == "z = 3 Å"
 
 
-@pytest.mark.parametrize("normal", [(0, 0, 0), (np.nan, 0, 1), (1, 2)])
-def test_normal_without_direction(normal):
-    with pytest.raises(UsageError, match="normal="):
-        Plane.through((0, 0, 0), normal)
-
-
 def test_planes_outside_the_map_are_named():
     grid = make()
     with pytest.raises(UsageError, match=r"plane=z=90: misses the map, which covers z from 7\.5 to 27\.5 A"):

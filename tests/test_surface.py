@@ -116,11 +116,6 @@ def test_rows_add_up_and_leave_out_what_is_not_in_the_map():
     assert np.isnan([table[2].mean, table[2].low, table[2].high]).all()
 
 
-def test_residues_of_atoms():
-    made = carbons(np.zeros((4, 3)) + np.arange(4)[:, None])
-    np.testing.assert_array_equal(made.residue_of, np.arange(4))
-
-
 @pytest.fixture
 def files(tmp_path):
     lines = [f"ATOM  {n:5d}  C   UNK A{n:4d}    {x:8.3f}{0:8.3f}{0:8.3f}  1.00  0.00           C" for n, x in

@@ -23,13 +23,6 @@ def grid():
     return random_grid()
 
 
-def test_values_keep_eleven_bits(molecule, grid):
-    content = map_content(grid, "m", grid.lattice.points([[0, 0, 0], [49, 39, 29]]), 0, 10**6)
-    assert content["shape"] == [50, 40, 30]
-    check_values(content, grid.values)
-    assert (content["minimum"], content["maximum"]) == (grid.values.min(), grid.values.max())
-
-
 @pytest.mark.parametrize("factor", [1e-7, 1e9])
 def test_values_keep_eleven_bits_whatever_their_size(grid, factor):
     scaled = grid.with_values(grid.values * np.float32(factor))

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import memory
 from vmdpotential.continuum.ions import ions_of
-from vmdpotential.engines import Engine, charges_and_positions
+from vmdpotential.engines import Engine
+from vmdpotential.engines.inputs import charges_and_positions
 from vmdpotential.engines.result import HostResult
 from vmdpotential.errors import BackendError, MemoryPlanError
 from vmdpotential.grid.lattice import Lattice, bounds

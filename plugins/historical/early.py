@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vmdpotential.engines import Engine, LatticeSum, charges_and_positions
+from vmdpotential.engines import Engine, LatticeSum
+from vmdpotential.engines.inputs import charges_and_positions
 from vmdpotential.engines.result import HostResult
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.methods import Estimate, Method, Planned, Refusal, Request, check_memory

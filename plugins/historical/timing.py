@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,7 @@ from vmdpotential.engines import Engine
 from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.errors import UsageError
 from vmdpotential.pairs import samples
-from vmdpotential.parameters import Report
+from vmdpotential.results import Result, hidden, key
 from vmdpotential.units import DEFAULT_TEMPERATURE
 
 from . import buffer, nbody
@@ -50,7 +51,7 @@ def _bodies(name: str, water: samples.Water, precision: str) -> tuple[PairSum, A
 
 
 def time_pairs(name: str, backend: Engine, box: float, cutoff: float, precision: str, drift: float,
-               repeats: int) -> Report:
+               repeats: int) -> Times:
     """Return the times of pair forces in a box of water.
 
     Parameters
@@ -75,18 +76,12 @@ def time_pairs(name: str, backend: Engine, box: float, cutoff: float, precision:
         raise UsageError("precision", "pairs are summed in single or double", value=precision)
     water = samples.water(box)
     atoms = water.atoms
-    data: dict[str, Any] = {"engine": backend.name, "hardware": backend.describe(), "pairs": name,
-                            "precision": precision, "atoms": len(atoms)}
-    head = f"{name}, {len(atoms)} atoms, {precision} precision, {backend.name} engine ({backend.describe()})"
+    about: dict[str, Any] = {"engine": backend.name, "hardware": backend.describe(), "pairs": name,
+                             "precision": precision, "atoms": len(atoms)}
     if name in BODIES:
         work, bodies = _bodies(name, water, precision)
         prepared = backend.prepare_pairs(work)
-        seconds = _seconds(lambda: prepared.run(bodies), repeats)
-        median = statistics.median(seconds)
-        rate = len(atoms) ** 2 / median
-        data |= {"seconds": seconds, "median": median, "pairs_per_second": rate, "flops": rate * BODIES[name]}
-        return Report([head, f"median {median * 1e3:.4g} ms of {repeats}, {rate:.3g} pairs/s, "
-                             f"{rate * BODIES[name] / 1e9:.4g} GFLOPS ({BODIES[name]} operations a pair)"], data)
+        return BodyTimes(**about, seconds=_seconds(lambda: prepared.run(bodies), repeats))
     potential = samples.potential(name, cutoff)
     gap = 0.0
     if drift:
@@ -96,17 +91,79 @@ def time_pairs(name: str, backend: Engine, box: float, cutoff: float, precision:
     prepared = backend.prepare_pairs(PairSum(potential, water.cell, precision, buffer=gap))
     match = prepared.search(atoms)
     searches = _seconds(lambda: prepared.search(atoms), repeats)
-    seconds = _seconds(lambda: match.run(atoms.positions), repeats)
-    count = samples.useful(len(atoms), water.cell.volume, cutoff)
-    median, search = statistics.median(seconds), statistics.median(searches)
-    data |= {"cutoff": cutoff, "drift": drift, "buffer": gap, "seconds": seconds, "median": median,
-             "list_median": search, "slots": match.slots, "useful": count, "useful_per_second": count / median}
-    return Report([
-        head,
-        f"cutoff {cutoff:g} A" + (f", buffer {gap:.2f} A for a drift of {drift:g} kT/ns an atom" if drift else ""),
-        f"list median {search * 1e3:.4g} ms, forces median {median * 1e3:.4g} ms of {repeats}: "
-        f"{count / median:.3g} pairs in range/s, {match.slots / median:.3g} pairs/s computed",
-    ], data)
+    return ListTimes(
+        **about, seconds=_seconds(lambda: match.run(atoms.positions), repeats), cutoff=cutoff, drift=drift, buffer=gap,
+        searches=searches, slots=match.slots, useful=samples.useful(len(atoms), water.cell.volume, cutoff))
+
+
+class Times(Result):
+    """Times of pair forces, s."""
+
+    engine: str
+    hardware: str
+    pairs: str
+    precision: str
+    atoms: int
+    seconds: Sequence[float]
+
+    @key
+    def median(self) -> float:
+        """Of the forces."""
+        return statistics.median(self.seconds)
+
+    def text(self) -> Iterator[str]:
+        """Yield what was summed."""
+        yield f"{self.pairs}, {self.atoms} atoms, {self.precision} precision, {self.engine} engine ({self.hardware})"
+
+
+class BodyTimes(Times):
+    """Times of sums over all pairs."""
+
+    @key
+    def pairs_per_second(self) -> float:
+        """Each pair from both sides."""
+        return self.atoms**2 / self.median
+
+    @key
+    def flops(self) -> float:
+        """Operations a second, as the papers count them."""
+        return self.pairs_per_second * BODIES[self.pairs]
+
+    def text(self) -> Iterator[str]:
+        """Yield what was summed, and how fast."""
+        yield from super().text()
+        yield (f"median {self.median * 1e3:.4g} ms of {len(self.seconds)}, {self.pairs_per_second:.3g} pairs/s, "
+               f"{self.flops / 1e9:.4g} GFLOPS ({BODIES[self.pairs]} operations a pair)")
+
+
+class ListTimes(Times):
+    """Times of lists of pairs, and of the forces by them; `slots` are computed, of which `useful` are in range."""
+
+    cutoff: float
+    drift: float
+    buffer: float
+    slots: int
+    useful: float
+    searches: Sequence[float] = hidden()
+
+    @key
+    def list_median(self) -> float:
+        """Of the search for pairs."""
+        return statistics.median(self.searches)
+
+    @key
+    def useful_per_second(self) -> float:
+        """Pairs in range."""
+        return self.useful / self.median
+
+    def text(self) -> Iterator[str]:
+        """Yield what was summed, and how fast."""
+        yield from super().text()
+        drift = f", buffer {self.buffer:.2f} A for a drift of {self.drift:g} kT/ns an atom" if self.drift else ""
+        yield f"cutoff {self.cutoff:g} A{drift}"
+        yield (f"list median {self.list_median * 1e3:.4g} ms, forces median {self.median * 1e3:.4g} ms of "
+               f"{len(self.seconds)}: {self.useful_per_second:.3g} pairs in range/s, "
+               f"{self.slots / self.median:.3g} pairs/s computed")
 
 
 RF, EWALD, GRAVITY, GRAVITY_JERK, LENNARD_JONES_COULOMB = (partial(time_pairs, name) for name in (*LISTED, *BODIES))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +18,11 @@ from vmdpotential.io.files import output as files
 from vmdpotential.ions import Placement
 from vmdpotential.maps.solute import as_mapped
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.parameters import Command, Option
+from vmdpotential.results import Result, part
+
+from .content import distances
+from .document import Document
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +111,7 @@ def view(
         metavar="CSV")] = None,
     shown: ShownOptions = ShownOptions(),
     written: PageOutput = PageOutput(),
-) -> Report:
+) -> Viewed:
     """Make a web page of a structure, isosurfaces and slices of maps, and ions, or a scene of Mol*.
 
     Without maps, the potential of the solute in water is computed: one command leads from a deposited structure to its
@@ -130,9 +136,8 @@ def view(
         raise UsageError("output", "a file for the page is needed", "give one, such as page.html")
     from vmdpotential.io.maps import map_name, open_map
 
-    from .content import distances
-    from .mvs import Scene, view_scene
-    from .page import Page, view_page
+    from .mvs import view_scene
+    from .page import view_page
 
     written.check()  # before any work
     structure, done = source.read()
@@ -151,7 +156,7 @@ def view(
             warnings.append(f"no potential is shown: {error}")
     options: dict[str, Any] = {"atoms": shown.atoms, "level": shown.level, "title": shown.title or "", "names": names,
                                "margin": shown.margin, "points": shown.points}
-    page: Page | Scene
+    page: Document
     if written.scene:
         if ions is not None:
             raise UsageError("ions", "is not shown in a scene", "leave it out; ions of the structure are shown")
@@ -160,20 +165,36 @@ def view(
         page = view_page(structure, grids, ions, viewer_script=written.viewer_script, **options)
     if output is not None:
         page.save(output, written.force)
-    size = len(page.content)
-    summary = page.summary
-    lines = [*done, f"{page.title}: {summary['atoms']} atoms, {summary['ions']} ions; drawn by {summary['viewer']}"]
-    for item in summary["maps"]:
-        shape = " x ".join(map(str, item["shape"]))
-        spacing = distances(item["spacing"], 3).replace("×", "x")
-        lines.append(f"{item['name']}: {shape} points, {spacing} A apart{' (thinned)' if item['thinned'] else ''}, "
-                     f"{item['minimum']:.4g} to {item['maximum']:.4g} {item['unit']}".rstrip()
-                     + (f", {item['medium']}" if item["medium"] else ""))
-    lines += [f"warning: {warning}" for warning in [*warnings, *page.warnings]]
-    lines.append(f"{f'wrote {output}' if output else 'page'}: {size / 1e6:.1f} MB")
-    data = {"prepared": done[0] if done else None, "file": None if output is None else str(output), "bytes": size,
-            "title": page.title, **summary, "warnings": [*warnings, *page.warnings]}
-    return Report(lines, data, {"page": page})
+    return Viewed(page=page, prepared=done[0] if done else None, file=output,
+                  warnings=[*warnings, *page.warnings])
+
+
+class Viewed(Result):
+    """A page or scene, and what is in it."""
+
+    prepared: str | None
+    file: Path | None
+    warnings: Sequence[str]
+    page: Document = part("title", bytes="size", shown=True)
+
+    @cached_property
+    def data(self) -> Mapping[str, Any]:
+        """What ``--json`` prints."""
+        return {**super().data, **self.page.summary}
+
+    def text(self) -> Iterator[str]:
+        """Yield what was added to the structure, what is drawn, and where."""
+        page, summary = self.page, self.page.summary
+        yield from [self.prepared] if self.prepared else []
+        yield f"{page.title}: {summary['atoms']} atoms, {summary['ions']} ions; drawn by {summary['viewer']}"
+        for item in summary["maps"]:
+            shape = " x ".join(map(str, item["shape"]))
+            spacing = distances(item["spacing"], 3).replace("×", "x")
+            medium = f", {item['medium']}" if item["medium"] else ""
+            yield (f"{item['name']}: {shape} points, {spacing} A apart{' (thinned)' if item['thinned'] else ''}, "
+                   f"{item['minimum']:.4g} to {item['maximum']:.4g} {item['unit']}".rstrip() + medium)
+        yield from (f"warning: {warning}" for warning in self.warnings)
+        yield f"{f'wrote {self.file}' if self.file else 'page'}: {page.size / 1e6:.1f} MB"
 
 
 command = Command.of(view, examples=(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
 
 from .content import shown_part
-from .saving import OneFile
+from .document import Document
 
 #: How parts of a structure are drawn, of those that Mol* finds in it.
 DRAWN = {"polymer": "cartoon", "ligand": "ball_and_stick", "branched": "ball_and_stick", "ion": "spacefill",
@@ -31,14 +30,8 @@ ENCLOSED = 0.1
 OPACITY = 0.5
 
 
-@dataclass(frozen=True)
-class Scene(OneFile):
+class Scene(Document):
     """A scene of Mol* as the content of an .mvsx file."""
-
-    content: bytes = field(repr=False)
-    title: str
-    summary: Mapping[str, Any]
-    warnings: tuple[str, ...] = ()
 
 
 def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str], *, atoms: str = "solute",
@@ -79,7 +72,7 @@ def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str]
     title = title or " ".join(structure.title.split()) or Path(next(iter(structure.sources), "structure")).name
     archive = specification.MVSX(data=builder.get_state(title=title), assets=assets)
     summary = {"atoms": len(chosen), "ions": 0, "viewer": "Mol*", "maps": maps, "surface": None}
-    return Scene(archive.dumps(), title, summary)
+    return Scene(content=archive.dumps(), title=title, summary=summary)
 
 
 def _file(write: Any, content: Structure | Grid, suffix: str) -> bytes:

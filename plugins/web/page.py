@@ -7,7 +7,7 @@ import hashlib
 import html
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from string import Template
@@ -25,7 +25,7 @@ from vmdpotential.molecule.structure import Structure
 
 from .atoms import structure_content, surface_content
 from .content import ion_content, map_content, overlaps
-from .saving import OneFile
+from .document import Document
 from .script import embeddable, find_viewer_script
 
 #: Our scripts, in the order they run; the first ones also run in a worker.
@@ -39,32 +39,16 @@ POINTS = 2_000_000
 MARGIN = 10.0
 
 
-@dataclass(frozen=True)
-class Page(OneFile):
-    """A self-contained HTML page; in a notebook it shows itself.
+@dataclass(frozen=True, kw_only=True)
+class Page(Document):
+    """A self-contained HTML page; in a notebook it shows itself, in a frame of `height` pixels."""
 
-    Parameters
-    ----------
-    html : str
-        The whole page.
-    title : str
-    summary : dict
-        What is in it: number of atoms and ions, and for each map its points, spacing and range.
-    warnings : tuple of str
-    height : int
-        Of the frame in a notebook, pixels.
-    """
-
-    html: str = field(repr=False)  # a megabyte
-    title: str
-    summary: dict[str, Any] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
     height: int = 620
 
     @property
-    def content(self) -> bytes:  # type: ignore[override]  # made of the text
-        """The file of the page."""
-        return self.html.encode("utf-8")
+    def html(self) -> str:
+        """The whole page."""
+        return self.content.decode("utf-8")
 
     def _repr_html_(self) -> str:
         """Return a frame that holds the page and can reach nothing outside it."""
@@ -160,10 +144,11 @@ def view_page(
         "surface": None if surface is None else {"shape": surface["shape"], "spacing": surface["spacing"][0]},
     }
     licence = f"3Dmol.js {viewer.version}\n\n{viewer.licence}"
-    return Page(_fill(title, content, viewer.text, licence), title, summary, tuple(warnings))
+    return Page(content=_fill(title, content, viewer.text, licence), title=title, summary=summary,
+                warnings=tuple(warnings))
 
 
-def _fill(title: str, content: dict[str, Any], viewer: str, licence: str) -> str:
+def _fill(title: str, content: dict[str, Any], viewer: str, licence: str) -> bytes:
     """Return the page; every text of the user's goes through an escape for where it is."""
     scripts = [viewer, *(embeddable(_resource(name)) for name in SCRIPTS)]
     hashes = " ".join(f"'sha256-{_digest(text)}'" for text in scripts)
@@ -179,7 +164,7 @@ def _fill(title: str, content: dict[str, Any], viewer: str, licence: str) -> str
         licence=html.escape(licence),
         program=f"vmdpotential {__version__}",
     )
-    return page.encode("utf-8", "backslashreplace").decode("utf-8")  # names of files may be any bytes
+    return page.encode("utf-8", "backslashreplace")  # names of files may be any bytes
 
 
 def _resource(name: str) -> str:

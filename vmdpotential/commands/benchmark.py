@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from vmdpotential import registry
 from vmdpotential.engines import PRECISIONS
-from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.parameters import Command, Option
+from vmdpotential.results import Result, hidden, key, part
+
+if TYPE_CHECKING:
+    from vmdpotential.methods import Planned
+    from vmdpotential.methods.accuracy import Errors
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +54,7 @@ def benchmark(
         "energy drift that a pair list kept for 10 steps of 2 fs may cause, which determines its buffer; 0 for no "
         "buffer", unit="kT/ns/atom",
         low=0, high=1e3)] = 0.0,
-) -> Report:
+) -> Result:
     """Time a map of a box of random water molecules on this machine, or forces of its pairs.
 
     From arrays in to array out, kernels compiled and warm: with planning and the measurement of the error, and
@@ -64,8 +72,7 @@ def benchmark(
     from vmdpotential.molecule.cell import Cell
     from vmdpotential.molecule.samples import water_box
 
-    box, spacing, cutoff, boundary, tolerance = (
-        sample.box, sample.spacing, sample.cutoff, sample.boundary, sample.tolerance)
+    box, spacing, cutoff = sample.box, sample.spacing, sample.cutoff
     if pairs:
         measure = registry.get("pair-benchmark", pairs)
         return measure(get_engine(engine), box, cutoff, precision, drift, repeats)  # type: ignore[no-any-return]
@@ -75,62 +82,103 @@ def benchmark(
     backend: Any = get_engine(engine)
     positions, charges = water_box(box)
     lattice = Lattice(np.full(3, spacing / 2), np.full(3, spacing), (count, count, count))
-    cell = Cell.from_parameters(box, box, box) if boundary == "periodic" else None
+    cell = Cell.from_parameters(box, box, box) if sample.boundary == "periodic" else None
     name = method if variant == "auto" else variant
-    chosen = registry.get("method", name)
-    requested = maps.SumOptions(method=name, cutoff=cutoff if chosen.cutoff else None)
-    bound, about = maps.bind(requested, cell), Charges.of(positions, charges, cell)
-    request = Request(lattice, cell, bound, about, precision, tolerance)
-    start = time.perf_counter()
-    chosen, request, exact = maps.choose_method(requested, request, positions, charges, backend)
-    plan, result, errors = run_to_tolerance(chosen, request, positions, charges, exact, backend)
-    result.values()
-    first = time.perf_counter() - start
-    reach = request.interaction.cutoff
-    terms = (lattice.size * len(positions) * (1.0 if reach is None else 4 / 3 * np.pi * reach**3 / box**3)
-             if errors is None else None)
-    planned, seconds, on_device = [], [], []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        chosen, request, exact = maps.choose_method(requested, request, positions, charges, backend)
-        plan, result, errors = run_to_tolerance(chosen, request, positions, charges, exact, backend)
+    options = maps.SumOptions(method=name, cutoff=cutoff if registry.get("method", name).cutoff else None)
+    request = Request(lattice, cell, maps.bind(options, cell), Charges.of(positions, charges, cell), precision,
+                      sample.tolerance)
+
+    def plan_and_run() -> tuple[Planned, Errors | None]:
+        chosen, within, exact = maps.choose_method(options, request, positions, charges, backend)
+        plan, result, errors = run_to_tolerance(chosen, within, positions, charges, exact, backend)
         result.values()
-        planned.append(time.perf_counter() - start)
-    for number in range(repeats + 1):
-        start = time.perf_counter()
+        return plan, errors
+
+    def run() -> float | None:
         result = plan.run(positions, charges)
         result.values()
-        if number:  # what a plan needs is made in its first run
-            seconds.append(time.perf_counter() - start)
-            on_device.append(result.device_seconds)
-    median = statistics.median(seconds)
-    rate = "" if terms is None else f", {terms / median:.3g} pairs/s"
-    lines = [
-        f"{name} sum, {boundary} boundary, {precision} precision, {backend.name} engine ({backend.describe()})",
-        f"{len(positions)} atoms, {lattice.size} points" + ("" if terms is None else f", {terms:.3g} pairs"),
-        f"first run {first:.3f} s, then planned again {statistics.median(planned):.4f} s, and by the plan median "
-        f"{median:.4f} s of {repeats} ({min(seconds):.4f} to {max(seconds):.4f}){rate}",
-        str(plan),
-    ]
-    data = {
-        "engine": backend.name, "hardware": backend.describe(), "method": name, "variant": variant,
-        "boundary": boundary, "precision": precision, "atoms": len(positions), "points": lattice.size, "pairs": terms,
-        "first": first, "seconds": seconds, "median": median, "planned": planned,
-        "planned_median": statistics.median(planned),
-    }
-    if errors is not None:
-        lines.append(f"relative rms error {errors} (asked {tolerance:g})")
-        data |= {"tolerance": tolerance, "error": errors.everywhere, "error_away": errors.away}
-    if on_device[0] is not None:
-        device = statistics.median(filter(None, on_device))
-        data["device_median"] = device
-        lines.append(f"on the GPU {device * 1e3:.3f} ms")
-        if terms is not None:
-            limit = backend.special_limit
-            lines[-1] += (f", {terms / device:.3g} pairs/s, {100 * terms / device / limit:.0f} % of the special "
-                          f"function units' {limit:.3g}/s")
-            data |= {"special_limit": limit, "ratio_to_limit": terms / device / limit}
-    return Report(lines, data)
+        return result.device_seconds
+
+    first, (plan, errors) = _timed(plan_and_run)
+    reach = request.interaction.cutoff
+    terms = lattice.size * len(positions) * (1.0 if reach is None else 4 / 3 * np.pi * reach**3 / box**3)
+    planned = [_timed(plan_and_run)[0] for _ in range(repeats)]
+    run()  # what a plan needs is made in its first run
+    runs = [_timed(run) for _ in range(repeats)]
+    return MapTimes(
+        engine=backend.name, hardware=backend.describe(), method=name, variant=variant, boundary=sample.boundary,
+        precision=precision, atoms=len(positions), points=lattice.size, pairs=terms if errors is None else None,
+        first=first, seconds=[seconds for seconds, _ in runs], planned=planned,
+        on_device=[seconds for _, seconds in runs if seconds], tolerance=sample.tolerance, errors=errors, plan=plan,
+        special_limit=backend.special_limit if backend.name == "cuda" else None)
+
+
+def _timed(work: Callable[[], T]) -> tuple[float, T]:
+    start = time.perf_counter()
+    result = work()
+    return time.perf_counter() - start, result
+
+
+class MapTimes(Result):
+    """Times of a map, s: of the first run, of runs that plan it again, and of those by a plan."""
+
+    engine: str
+    hardware: str
+    method: str
+    variant: str
+    boundary: str
+    precision: str
+    atoms: int
+    points: int
+    pairs: float | None
+    first: float
+    seconds: Sequence[float]
+    planned: Sequence[float]
+    tolerance: float
+    special_limit: float | None
+    errors: Errors | None = part(error="everywhere", error_away="away")
+    on_device: Sequence[float] = hidden()
+    plan: Planned = hidden()
+
+    @key
+    def median(self) -> float:
+        """Of the runs by a plan."""
+        return statistics.median(self.seconds)
+
+    @key
+    def planned_median(self) -> float:
+        """Of the runs that plan it again."""
+        return statistics.median(self.planned)
+
+    @key
+    def device_median(self) -> float | None:
+        """Of the kernels of a GPU."""
+        return statistics.median(self.on_device) if self.on_device else None
+
+    @key
+    def ratio_to_limit(self) -> float | None:
+        """Pairs a second on a GPU, over what its special function units could do."""
+        if self.pairs is None or self.device_median is None or self.special_limit is None:
+            return None
+        return self.pairs / self.device_median / self.special_limit
+
+    def text(self) -> Iterator[str]:
+        """Yield what was summed, and the times."""
+        yield (f"{self.method} sum, {self.boundary} boundary, {self.precision} precision, {self.engine} engine "
+               f"({self.hardware})")
+        pairs = "" if self.pairs is None else f", {self.pairs:.3g} pairs"
+        yield f"{self.atoms} atoms, {self.points} points{pairs}"
+        rate = "" if self.pairs is None else f", {self.pairs / self.median:.3g} pairs/s"
+        yield (f"first run {self.first:.3f} s, then planned again {self.planned_median:.4f} s, and by the plan median "
+               f"{self.median:.4f} s of {len(self.seconds)} ({min(self.seconds):.4f} to {max(self.seconds):.4f}){rate}")
+        yield str(self.plan)
+        if self.errors is not None:
+            yield f"relative rms error {self.errors} (asked {self.tolerance:g})"
+        if self.device_median is not None:
+            limit = "" if self.ratio_to_limit is None or self.pairs is None else (
+                f", {self.pairs / self.device_median:.3g} pairs/s, {100 * self.ratio_to_limit:.0f} % of the special "
+                f"function units' {self.special_limit:.3g}/s")
+            yield f"on the GPU {self.device_median * 1e3:.3f} ms{limit}"
 
 
 command = Command.of(benchmark, examples=(

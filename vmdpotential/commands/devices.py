@@ -2,44 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 from vmdpotential import cache, registry
 from vmdpotential.errors import BackendError, in_words
-from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.parameters import Command, Option
+from vmdpotential.results import Result, hidden
 
 
 def devices(
     clear_cache: Annotated[bool, Option("remove the compiled kernels that are kept for later runs")] = False,
-) -> Report:
+) -> Devices:
     """List what can compute here: each engine with its hardware, or why it does not work.
 
     The last lines say which engine is used by default, and where compiled kernels are kept: 3 to 20 MB, which later
     runs use, and which are compiled again where they are missing.
     """
-    from vmdpotential.engines import automatic, get_engine, reason
+    from vmdpotential.engines import automatic, reason
 
-    lines, data = [], {}
-    for name in registry.available("engine"):
-        try:
-            result = get_engine(name).describe()
-            data[name] = {"works": True, "hardware": result}
-            lines.append(f"{name}: {result}")
-        except BackendError as error:
-            why = error.message(in_words)
-            data[name] = {"works": False, "reason": why}
-            lines.append(f"{name}: does not work: {why}")
-    chosen = automatic()
-    lines.append(f"auto: {chosen}" + (f", because {reason()}" if reason() else ""))
-    removed = cache.clear() if clear_cache else 0
+    engines = {name: _hardware(name) for name in registry.available("engine")}
+    chosen, removed = automatic(), cache.clear() if clear_cache else 0
     folder, size = cache.kept()
-    if folder is not None:
-        lines.append(f"compiled kernels: {size / 1e6:.1f} MB in {folder}")
-    if clear_cache:
-        lines.append(f"{removed / 1e6:.1f} MB of compiled kernels were removed")
-    report: dict[str, Any] = {"engines": data, "auto": chosen, "reason": reason(),
-                              "kernels": {"folder": str(folder or ""), "bytes": size, "removed": removed}}
-    return Report(lines, report)
+    return Devices(engines=engines, auto=chosen, reason=reason(),
+                   kernels={"folder": str(folder or ""), "bytes": size, "removed": removed},
+                   cleared=clear_cache)
+
+
+def _hardware(engine: str) -> dict[str, Any]:
+    from vmdpotential.engines import get_engine
+
+    try:
+        return {"works": True, "hardware": get_engine(engine).describe()}
+    except BackendError as error:
+        return {"works": False, "reason": error.message(in_words)}
+
+
+class Devices(Result):
+    """What can compute here, and the compiled kernels that are kept."""
+
+    engines: Mapping[str, Mapping[str, Any]]
+    auto: str
+    reason: str
+    kernels: Mapping[str, Any]
+    cleared: bool = hidden()
+
+    def text(self) -> Iterator[str]:
+        """Yield a line for each engine, the one that is used, and where kernels are."""
+        for name, about in self.engines.items():
+            yield f"{name}: {about['hardware'] if about['works'] else 'does not work: ' + about['reason']}"
+        yield f"auto: {self.auto}" + (f", because {self.reason}" if self.reason else "")
+        if self.kernels["folder"]:
+            yield f"compiled kernels: {self.kernels['bytes'] / 1e6:.1f} MB in {self.kernels['folder']}"
+        if self.cleared:
+            yield f"{self.kernels['removed'] / 1e6:.1f} MB of compiled kernels were removed"
 
 
 command = Command.of(devices, examples=(

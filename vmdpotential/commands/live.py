@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import IO, Annotated
+from typing import IO, Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +25,11 @@ from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.io.structures.pdb import cell_of
 from vmdpotential.maps import MapOptions
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.molecule.charges import ChargeReport
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.parameters import Command, Option
 from vmdpotential.prepare.follow import Follower
+from vmdpotential.results import Result, hidden, key, part
 
 
 def live(
@@ -33,7 +38,7 @@ def live(
     output: Annotated[Path | None, Option(
         "map that a viewer reads, written again for every frame: .mrc, .dx ...", short="o", viewer=False, shell=True,
         written=True)] = None,
-) -> Report:
+) -> Followed:
     """Keep a map of what is shown, while frames are played, atoms moved and selections changed.
 
     The first map is checked against the tolerance, and the others are computed in the same way. A coarse spacing makes
@@ -67,17 +72,10 @@ def live(
     start = time.perf_counter()
     made = LiveMap(structure, options, fixed_cell=source.cell is not None, changes=changes,
                    atoms=len(shown))
-    grid = made.first
-    provenance = grid.provenance
-    about = {**charge_report.data, "unit": grid.unit, "dielectric": grid.dielectric, "medium": provenance.medium}
-    lines = [
-        str(charge_report),
-        f"{provenance.method} sum, {boundary_text(structure.cell if provenance.boundary == 'periodic' else None)}, "
-        f"{' x '.join(map(str, grid.lattice.shape))} points, {provenance.medium}",
-        f"planned in {time.perf_counter() - start:.2f} s on the {provenance.engine} engine",
-    ]
+    result = Followed(charges=charge_report, first=made.first, live=made, structure=structure,
+                      seconds=time.perf_counter() - start)
     if output is None:
-        return Report(lines, {**about, "frames": 1}, {"grid": grid, "structure": structure, "live": made})
+        return result
 
     def answer(number: str, grid: Grid) -> None:
         place = output.with_name(f".part-{output.name}")
@@ -88,13 +86,46 @@ def live(
 
     count = 0
     try:
-        answer("first", grid)
+        answer("first", made.first)
         for number, positions, frame_cell in _frames(sys.stdin.buffer, made.atoms):
             answer(number, made.update(positions, frame_cell))
             count += 1
     finally:
         output.unlink(missing_ok=True)
-    return Report([*lines, f"{count} frames"], {**about, "frames": count})
+    return replace(result, answered=count)
+
+
+class Followed(Result):
+    """A map that follows frames, and how many of them a program was sent."""
+
+    charges: ChargeReport = part()
+    first: Grid = part("unit", "dielectric", "provenance.medium")
+    live: LiveMap = hidden()
+    structure: Structure = hidden()
+    seconds: float = hidden()
+    answered: int | None = hidden(default=None)
+
+    @key
+    def frames(self) -> int:
+        """How many frames have a map; the first one in a viewer."""
+        return 1 if self.answered is None else self.answered
+
+    @cached_property
+    def objects(self) -> Mapping[str, Any]:
+        """The map and its structure, inside a viewer."""
+        return {} if self.answered is not None else {
+            "grid": self.first, "structure": self.structure, "live": self.live}
+
+    def text(self) -> Iterator[str]:
+        """Yield what is summed, and how long planning took."""
+        about = self.first.provenance
+        yield str(self.charges)
+        cell = self.structure.cell if about.boundary == "periodic" else None
+        yield (f"{about.method} sum, {boundary_text(cell)}, {' x '.join(map(str, self.first.lattice.shape))} points, "
+               f"{about.medium}")
+        yield f"planned in {self.seconds:.2f} s on the {about.engine} engine"
+        if self.answered is not None:
+            yield f"{self.answered} frames"
 
 
 def _frames(stream: IO[bytes], atoms: int) -> Iterator[tuple[str, NDArray[np.float64], Cell | None]]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from vmdpotential import progress, registry
 from vmdpotential.errors import BackendError, CheckError, UsageError, VmdpotentialError
-from vmdpotential.parameters import Command, Option, Report, Rows
+from vmdpotential.parameters import Command, Option, Rows
+from vmdpotential.results import Columns, Result
 
 if TYPE_CHECKING:
     from vmdpotential.engines import Engine, Floats
@@ -33,7 +34,7 @@ def verify(
         "check every method in every precision, with and without the field")] = False,
     points: Annotated[int, Option("number of points at which a map is compared", low=10, high=10000)] = 400,
     seed: Annotated[int, Option("seed of the random box and points", low=0)] = 1,
-) -> Report:
+) -> Verified:
     """Compare every engine, method and interaction on this machine with the definition in float64.
 
     A box of random water molecules is summed on a lattice that straddles the tiles of all kernels, and compared at
@@ -49,7 +50,7 @@ def verify(
     from vmdpotential.engines import get_engine
 
     rows: list[dict[str, Any]] = []
-    skipped = {}
+    skipped: dict[str, str] = {}
     for name in registry.available("engine") if engine == "all" else (engine,):
         try:
             backend = get_engine(name)
@@ -76,24 +77,46 @@ def verify(
             except VmdpotentialError as error:
                 result = [{"what": label, "error": None, "limit": None, "passed": False, "reason": str(error)}]
             rows += [{"engine": name, **row, "seconds": time.perf_counter() - start} for row in result]
-    failed = [row for row in rows if not row["passed"]]
-    def line(n: int) -> str:
-        row = rows[n]
-        return (f"{'PASS' if row['passed'] else 'FAIL'}  {row['engine']:<5} {row['what']:<58} " + (
-            row.get("reason") or f"{row['error']:.1e} (at most {row['limit']:.0e})") + f" {row['seconds']:7.2f} s")
+    verified = Verified(rows=rows, skipped=skipped, passed=all(row["passed"] for row in rows))
+    if not verified.passed:
+        raise CheckError(f"verify: {len(verified.failed)} of {len(rows)} failed: " + ", ".join(
+            f"{row['engine']} {row['what']}" for row in verified.failed), verified)
+    return verified
 
-    order = sorted(range(len(rows)), key=lambda n: rows[n]["passed"])
-    lines: list[str | Rows] = [Rows(line, order, len(failed))]
-    reasons: dict[str, dict[str, None]] = {}
-    for label, reason in skipped.items():  # one line for all methods that have the same
-        reasons.setdefault(reason, {})[label.partition(",")[0]] = None
-    lines += [f"not checked: {', '.join(names)}: {reason}" for reason, names in reasons.items()]
-    lines.append(f"{len(rows) - len(failed)} of {len(rows)} passed: relative errors against the definition in float64")
-    report = Report(lines, {"rows": rows, "skipped": skipped, "passed": not failed})
-    if failed:
-        raise CheckError(f"verify: {len(failed)} of {len(rows)} failed: " + ", ".join(
-            f"{row['engine']} {row['what']}" for row in failed), report)
-    return report
+
+class Verified(Result):
+    """Errors of every engine, method and interaction, and what was not checked."""
+
+    rows: Sequence[Mapping[str, Any]]
+    skipped: Mapping[str, str]
+    passed: bool
+
+    @property
+    def failed(self) -> Sequence[Mapping[str, Any]]:
+        """The rows whose error is above its limit."""
+        return [row for row in self.rows if not row["passed"]]
+
+    def text(self) -> Iterator[str | Rows]:
+        """Yield the errors, in a short report those that are too large, and what was not checked."""
+        order = sorted(range(len(self.rows)), key=lambda n: self.rows[n]["passed"])
+        yield Rows(lambda n: _line(self.rows[n]), order, len(self.failed))
+        reasons: dict[str, dict[str, None]] = {}
+        for label, reason in self.skipped.items():  # one line for all methods that have the same
+            reasons.setdefault(reason, {})[label.partition(",")[0]] = None
+        yield from (f"not checked: {', '.join(names)}: {reason}" for reason, names in reasons.items())
+        yield (f"{len(self.rows) - len(self.failed)} of {len(self.rows)} passed: relative errors against the "
+               "definition in float64")
+
+    def table(self) -> Columns:
+        """Return a row for each check."""
+        return {name: [row.get(name) for row in self.rows]
+                for name in ("engine", "what", "error", "limit", "passed", "reason", "seconds")}
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    error = row.get("reason") or f"{row['error']:.1e} (at most {row['limit']:.0e})"
+    return (f"{'PASS' if row['passed'] else 'FAIL'}  {row['engine']:<5} {row['what']:<58} {error} "
+            f"{row['seconds']:7.2f} s")
 
 
 def _interactions(backend: Engine) -> Iterator[tuple[str, Any]]:

@@ -37,6 +37,7 @@ WITH_VECTORS = ("mesh_kernel", "metropolis_kernel", "nbody_kernel", "pair_kernel
 #: What kernel files import, next to Numba.
 PARTS = ("engines/cpu/maps/rows.py", "engines/cpu/maps/filters.py", "engines/cpu/maps/leaf.py",
          "engines/cpu/pairs/moves.py", "engines/cpu/pairs/nbody_loop.py", "engines/cpu/pairs/pair_vectors.py",
+         "engines/cpu/pairs/search_vectors.py", "engines/cpu/pairs/vector_parts.py",
          "compiling/simd.py", "compiling/meeting.py", "compiling/scalar.py", "compiling/threads.py",
          "interactions/tracing.py", "interactions/program.py", "interactions/derivative.py", "interactions/csource.py")
 

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import __version__
-from vmdpotential.engines import Engine, get_engine, near
+from vmdpotential.engines import Engine, get_engine
+from vmdpotential.engines.inputs import near
 from vmdpotential.engines.result import Result
 from vmdpotential.errors import InputError, TaskError, UsageError, Words
 from vmdpotential.grid.lattice import Box, Grid, Lattice, Provenance

@@ -23,7 +23,7 @@ from vmdpotential.engines import Engine, LatticeSum
 from vmdpotential.errors import BackendError, TaskError
 from vmdpotential.methods import Estimate, Method, Plan, Refusal, Request, check_memory, map_bytes
 from vmdpotential.methods.costs import Size, cheapest, parts
-from vmdpotential.methods.pme import choices_of, make_mesh, mesh_bytes
+from vmdpotential.methods.pme import Choice, mesh_bytes, plan_on_mesh
 from vmdpotential.splitting.mesh import Split
 from vmdpotential.splitting.shifted import optimal_for_cutoff
 
@@ -129,12 +129,8 @@ class CutoffByMesh(Method):
             return METHOD.plan(request, engine)
         best = self._choose(request, engine)
         assert best is not None
-        spacing, ratio, order, _ = best
-        split = self._split(request)
-        mesh = make_mesh(request, spacing, ratio, order, "{tolerance}, or {algorithm pair}", split)
-        work = LatticeSum.split(request.lattice, mesh, request.precision, request.field)
-        error = split(ratio * spacing, spacing, order)[1] * request.charges.density
-        return Plan(self.name, engine.name, work, estimate, error, choices_of(mesh))
+        return plan_on_mesh(self.name, request, engine, estimate, best, "{tolerance}, or {algorithm pair}",
+                            self._split(request))
 
     def _split(self, request: Request) -> Split:
         return partial(optimal_for_cutoff, _cutoff(request))
@@ -147,7 +143,7 @@ class CutoffByMesh(Method):
         a, b, c = (extent + _cutoff(request) for extent in full.extents)
         return replace(full, extents=(a, b, c), periodic=True)
 
-    def _choose(self, request: Request, engine: Engine) -> tuple[float, float, int, float] | None:
+    def _choose(self, request: Request, engine: Engine) -> Choice | None:
         error = min(request.relative_error / MARGIN, 1.0)
         return cheapest(self._size(request), engine.costs, error, self._split(request))
 

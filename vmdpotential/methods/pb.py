@@ -17,7 +17,8 @@ from vmdpotential import memory
 from vmdpotential.continuum.equation import Known, enclosing
 from vmdpotential.continuum.ions import ions_of, named, neutral
 from vmdpotential.engines import MULTIGRID_BYTES as BYTES
-from vmdpotential.engines import SOFT_CORE, Engine, PreparedPoints, charges_and_positions, get_engine
+from vmdpotential.engines import SOFT_CORE, Engine, PreparedPoints, get_engine
+from vmdpotential.engines.inputs import charges_and_positions
 from vmdpotential.engines.result import HostResult, Solvated
 from vmdpotential.errors import MemoryPlanError, UsageError
 from vmdpotential.grid.lattice import Lattice

@@ -44,6 +44,9 @@ Floats = NDArray[np.float64]
 #: of molecules have one.
 MARGIN = 1.5
 
+#: A mesh: its spacing, the ratio of the split radius to it, the order, and the seconds that a sum should take.
+Choice = tuple[float, float, int, float]
+
 
 class Pme(Method):
     """The full potential by a mesh; see :class:`vmdpotential.methods.Method`."""
@@ -80,15 +83,10 @@ class Pme(Method):
             When the mesh does not fit into memory.
         """
         estimate = self.require(request, engine)
-        best = _choose(request, engine)
+        best, split = _choose(request, engine), _split(request)
         assert best is not None
-        spacing, ratio, order, _ = best
-        split, width = _split(request).mesh, _split(request).width
-        mesh = make_mesh(request, spacing, ratio, order, "{tolerance} or {spacing}" if width is None else "{smear}",
-                         split)
-        work = LatticeSum.split(request.lattice, mesh, request.precision, request.field)
-        error = split(ratio * spacing, spacing, order)[1] * request.charges.density
-        return Plan(self.name, engine.name, work, estimate, error, choices_of(mesh))
+        cure = "{tolerance} or {spacing}" if split.width is None else "{smear}"
+        return plan_on_mesh(self.name, request, engine, estimate, best, cure, split.mesh)
 
     def plan_points(self, request: Request, engine: Engine) -> MeshPlan:
         """Return the plan of a sum at points, in double precision.
@@ -115,7 +113,7 @@ def _split(request: Request) -> LongRange:
     return split
 
 
-def _choose(request: Request, engine: Engine) -> tuple[float, float, int, float] | None:
+def _choose(request: Request, engine: Engine) -> Choice | None:
     """Return mesh spacing, ratio of the split radius to it, order and seconds of the cheapest mesh."""
     error, split = request.relative_error / MARGIN, _split(request)
     if request.at_points:
@@ -247,7 +245,17 @@ def make_mesh(request: Request, spacing: float, ratio: float, order: int, cure: 
     return mesh
 
 
-def choices_of(mesh: Mesh) -> str:
+def plan_on_mesh(method: str, request: Request, engine: Engine, estimate: Estimate, best: Choice, cure: str,
+                 split: Split) -> Plan:
+    """Return the plan of a sum on the chosen mesh; `cure` and `split` are those of :func:`make_mesh`."""
+    spacing, ratio, order, _ = best
+    mesh = make_mesh(request, spacing, ratio, order, cure, split)
+    work = LatticeSum.split(request.lattice, mesh, request.precision, request.field)
+    error = split(ratio * spacing, spacing, order)[1] * request.charges.density
+    return Plan(method, engine.name, work, estimate, error, _choices_of(mesh))
+
+
+def _choices_of(mesh: Mesh) -> str:
     """Return what a mesh is, for people."""
     step = np.linalg.norm(mesh.steps, axis=1).max()
     pairs = "no pairs" if mesh.short is None else f"pairs within {mesh.splitting.radius:.3g} A"

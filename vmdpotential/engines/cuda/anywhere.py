@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import LatticeSum, PointSum, charges_and_positions, in_box
+from vmdpotential.engines import LatticeSum, PointSum
 from vmdpotential.engines.cuda import device, maps
 from vmdpotential.engines.cuda.mesh import MeshSum
 from vmdpotential.engines.cuda.points import PairsAtPoints
+from vmdpotential.engines.inputs import charges_and_positions, in_box
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell

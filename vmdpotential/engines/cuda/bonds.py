@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import memory
 from vmdpotential.engines.bonds import BondSum, Floats
 from vmdpotential.engines.cuda import device
 from vmdpotential.engines.cuda.build import address, struct
-from vmdpotential.errors import MemoryPlanError
 
 #: Threads of a block, as in bonds.cu.
 THREADS = 128
@@ -48,11 +46,7 @@ def bonds(work: BondSum) -> Floats:
     task["origin"], task["spacing"], task["shape"] = lattice.origin, lattice.spacing, lattice.shape
     task["smooth"], task["cap"], task["cutoff"] = work.smooth, work.cap, work.cutoff
     task["nodes"], task["atoms"], task["types"] = lattice.size, len(work.kinds), types
-    gpu = device.idlest(1)[0]
-    with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})", needed):
-        if needed > gpu.free():
-            raise MemoryPlanError(f"{memory.size(needed)} of GPU memory are needed, {memory.size(gpu.free())} are free",
-                                  "use a larger {spacing}, or {engine cpu}")
+    with device.with_room(needed) as gpu:
         for name, array in arrays.items():
             task[name] = gpu.upload(f"bonds {name}", array)
         task["values"] = gpu.buffer("bonds values", values.nbytes)

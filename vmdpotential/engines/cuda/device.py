@@ -425,6 +425,23 @@ def idlest(count: int) -> list[Gpu]:
     return sorted(gpus(), key=lambda gpu: gpu.users)[:count]
 
 
+@contextlib.contextmanager
+def with_room(size: int) -> Iterator[Gpu]:
+    """Lend the idlest GPU for work that takes so many bytes.
+
+    Raises
+    ------
+    MemoryPlanError
+        When that is more than is free.
+    """
+    gpu = idlest(1)[0]
+    with gpu, errors(f"GPU {gpu.number} ({gpu.name})", size):
+        if size > gpu.free():
+            raise MemoryPlanError(f"{memory.size(size)} of GPU memory are needed, {memory.size(gpu.free())} are free",
+                                  "use a larger {spacing}, or {engine cpu}")
+        yield gpu
+
+
 def _line(error: BaseException) -> str:
     return " ".join(str(error).split())
 

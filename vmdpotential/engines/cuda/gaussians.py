@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import memory, progress
+from vmdpotential import progress
 from vmdpotential.engines.cuda import device
 from vmdpotential.engines.cuda.build import address, struct
 from vmdpotential.engines.gaussians import (
@@ -21,7 +21,6 @@ from vmdpotential.engines.gaussians import (
     boys_table,
     hermite,
 )
-from vmdpotential.errors import MemoryPlanError
 
 Singles = NDArray[np.float32]
 
@@ -52,11 +51,7 @@ def potential(work: GaussianSum) -> Singles:
     task["origin"], task["spacing"], task["shape"] = lattice.origin, lattice.spacing, lattice.shape
     task["closest"], task["begins"] = work.closest, 1
     needed = 12 * lattice.size + 8 * len(electrons.coefficients) + 32 * len(electrons.orders)
-    gpu = device.idlest(1)[0]
-    with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})", needed):
-        if needed > gpu.free():
-            raise MemoryPlanError(f"{memory.size(needed)} of GPU memory are needed, {memory.size(gpu.free())} are free",
-                                  "use a larger {spacing}, or {engine cpu}")
+    with device.with_room(needed) as gpu:
         task["sums"] = gpu.buffer("gaussians sums", 8 * lattice.size)
         task["values"] = gpu.buffer("gaussians values", values.nbytes)
         blocks = [-(-n // edge) for n, edge in zip(lattice.shape, EDGES, strict=True)][::-1]

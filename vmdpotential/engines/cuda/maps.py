@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
-from vmdpotential.engines import SOFT_CORE, LatticeSum, charges_and_positions, in_box
+from vmdpotential.engines import SOFT_CORE, LatticeSum
 from vmdpotential.engines.cuda import cells, radial
 from vmdpotential.engines.cuda.build import address, struct
+from vmdpotential.engines.inputs import charges_and_positions, in_box
 from vmdpotential.engines.result import HostResult, Mean, MeanOfResults, Result
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vmdpotential.engines import charges_and_positions, in_box
 from vmdpotential.engines.cuda import maps
 from vmdpotential.engines.cuda import result as results
+from vmdpotential.engines.inputs import charges_and_positions, in_box
 from vmdpotential.engines.result import HostResult, MeanOfResults, Result, check_frames
 
 if TYPE_CHECKING:

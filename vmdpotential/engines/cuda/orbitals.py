@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import memory
 from vmdpotential.engines.cuda import device
 from vmdpotential.engines.cuda.build import address, struct
 from vmdpotential.engines.orbitals import OrbitalSum, Singles
-from vmdpotential.errors import MemoryPlanError
 
 #: Points of a block along x, y and z, as in orbitals.cu.
 EDGES = (4, 4, 8)
@@ -56,11 +54,7 @@ def orbitals(work: OrbitalSum) -> Singles:
     task["origin"], task["spacing"], task["shape"] = lattice.origin, lattice.spacing, lattice.shape
     task["shells"], task["monomials"], task["orbitals"] = len(work.shells), monomials, groups * together
     task["squares"] = int(len(work.weights) > 0)
-    gpu = device.idlest(1)[0]
-    with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})", needed):
-        if needed > gpu.free():
-            raise MemoryPlanError(f"{memory.size(needed)} of GPU memory are needed, {memory.size(gpu.free())} are free",
-                                  "use a larger {spacing}, or {engine cpu}")
+    with device.with_room(needed) as gpu:
         for name, array in arrays.items():
             task[name] = gpu.upload(f"orbitals {name}", array)
         task["values"] = gpu.buffer("orbitals values", values.nbytes)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import SOFT_CORE, PointSum, charges_and_positions
+from vmdpotential.engines import SOFT_CORE, PointSum
 from vmdpotential.engines.cuda import device, radial
 from vmdpotential.engines.cuda.build import address, struct
+from vmdpotential.engines.inputs import charges_and_positions
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import bounds
 from vmdpotential.interactions import Bound

@@ -8,8 +8,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import LatticeSum, charges_and_positions, in_box
+from vmdpotential.engines import LatticeSum
 from vmdpotential.engines.cpu.maps import mesh, tiles
+from vmdpotential.engines.inputs import charges_and_positions, in_box
 from vmdpotential.engines.result import HostResult, Maps, Mean, MeanOfResults, check_frames
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.splitting.mesh import Mesh

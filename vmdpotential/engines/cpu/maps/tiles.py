@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.compiling import build, threads
-from vmdpotential.engines import SOFT_CORE, near
+from vmdpotential.engines import SOFT_CORE
 from vmdpotential.engines.cpu import cells
+from vmdpotential.engines.inputs import near
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Bound, Scaled

@@ -13,7 +13,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from vmdpotential.compiling.simd import I32, I64, LEVEL, Vector, constant, pointer
+from vmdpotential.compiling.simd import I32, I64, Vector, constant, pointer
+from vmdpotential.engines.cpu.pairs.vector_parts import Loop, PairVectors, align_stack
 from vmdpotential.interactions.program import run as run_program
 
 I16 = ir.IntType(16)
@@ -24,201 +25,6 @@ ROW = 1104
 #: Atoms i whose pairs are computed side by side: a processor sees too few instructions ahead to find those of the next
 #: atom while it waits for a result, and it has too few registers for more.
 BESIDE = 2
-
-
-class _Pairs(Vector):
-    """Vector code for programs whose unit of length is twice that of the distances."""
-
-    raw = quarter = None
-    #: Where parameters are, of those that are loaded.
-    places: dict = {}  # noqa: RUF012
-
-    def square(self, r2):
-        """Return the program's r2 for a squared distance."""
-        self.raw, self.quarter = r2, super().mul(r2, self.const(0.25))
-        return self.quarter
-
-    def mul(self, a, b):
-        """Return a * b; the unit goes into what r2 is multiplied by, which mostly is the same in every pass."""
-        if b is self.quarter and b is not None:
-            a, b = b, a
-        if a is self.quarter and a is not None and b is not a:
-            return super().mul(self.raw, super().mul(b, self.const(0.25)))
-        return super().mul(a, b)
-
-    def fma(self, a, b, c):
-        """Return a * b + c, likewise."""
-        if b is self.quarter and b is not None:
-            a, b = b, a
-        if a is self.quarter and a is not None and b is not a:
-            return super().fma(self.raw, super().mul(b, self.const(0.25)), c)
-        return super().fma(a, b, c)
-
-    def bits_of(self, number):
-        """Return the vector of flags that the lowest bits of an i16 are."""
-        if self.lanes < 16:
-            number = self.builder.trunc(number, ir.IntType(self.lanes))
-        return self.builder.bitcast(number, ir.VectorType(ir.IntType(1), self.lanes))
-
-    def _numbers(self, name, mask):
-        """Return 0, 1, 2 ... packed or unpacked by a mask: which elements :meth:`pick` is to take to do that to others.
-
-        A permutation is half of the work of packing.
-        """
-        whole = ir.VectorType(self.integer, self.lanes)
-        count = ir.Constant(whole, list(range(self.lanes)))
-        return self.call(f"llvm.x86.avx512.mask.{name}.v{self.lanes}i{self.bits}",
-                         [count, ir.Constant(whole, None), mask], whole)
-
-    def packing(self, mask):
-        """Return which elements are where the mask is set, one after another."""
-        return self._numbers("compress", mask)
-
-    def unpacking(self, mask):
-        """Return which elements go where the mask is set."""
-        return self._numbers("expand", mask)
-
-    def pick(self, vector, numbers):
-        """Return some elements of a vector of 512 bits."""
-        kind = "sf" if self.bits == 32 else "df"
-        return self.call(f"llvm.x86.avx512.permvar.{kind}.512", [vector, numbers], self.type)
-
-    def opaque(self, vector):
-        """Return a vector that LLVM knows nothing of: it neither reorders sums with it nor makes a scalar of it."""
-        kind, width = {"avx512": ("v", 512), "avx2": ("x", 256)}.get(LEVEL, ("", 0))
-        if not 128 <= self.lanes * self.bits <= width:  # no register holds just that
-            return vector
-        return self.builder.asm(ir.FunctionType(self.type, [self.type]), "", f"={kind},0", [vector], False)
-
-    def shuffle(self, a, b, lanes):
-        """Return some lanes of two vectors."""
-        return self.builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(I32, len(lanes)), lanes))
-
-    def sums(self, vectors):
-        """Return the sums of vectors, a power of two of them, as one vector."""
-        width, several = self.lanes, list(vectors)
-        while len(several) > 1:
-            groups, width = self.lanes // width, width // 2
-            low = [2 * width * g + n for g in range(groups) for n in range(width)]
-            low += [self.lanes + n for n in low]
-            high = [n + width for n in low]
-            several = [self.add(self.shuffle(a, b, low), self.shuffle(a, b, high))
-                       for a, b in zip(several[::2], several[1::2], strict=True)]
-        total, step = several[0], width // 2
-        while step:
-            total = self.add(total, self.shuffle(total, total, [n ^ step for n in range(self.lanes)]))
-            step //= 2
-        return self.shuffle(total, total, list(range(0, self.lanes, width)))
-
-    def look_up(self, address, index):
-        """Return the elements of a table."""
-        if LEVEL == "avx512" and self.lanes * self.bits == 512 and self.bits == 32:
-            mask = ir.Constant(ir.VectorType(ir.IntType(1), 16), [1] * 16)
-            pointer8 = self.builder.bitcast(address, ir.IntType(8).as_pointer())
-            return self.call("llvm.x86.avx512.mask.gather.dps.512",
-                             [ir.Constant(self.type, None), pointer8, index, mask, ir.Constant(I32, 4)], self.type)
-        result = ir.Constant(self.type, ir.Undefined)
-        for n in range(self.lanes):
-            lane = ir.Constant(I32, n)
-            one = self.builder.load(self.builder.gep(address, [self.builder.extract_element(index, lane)]))
-            result = self.builder.insert_element(result, one, lane)
-        return result
-
-
-    def interpolate(self, a, first, *others):
-        """Return what is between two values of a table in memory."""
-        index = self.builder.fptosi(a, ir.VectorType(I32, self.lanes))
-        table = self.places[first]
-        low = self.look_up(table, index)
-        high = self.look_up(self.builder.gep(table, [constant(1)]), index)
-        return self.fma(self.sub(a, self.builder.sitofp(index, self.type)), self.sub(high, low), low)
-
-
-class _Loop:
-    """A loop over [first, end) that carries some values, possibly none times."""
-
-    def __init__(self, builder, first, end, state, step=1):
-        self.builder, self.end, self.step, self.start = builder, end, step, state
-        self.before = builder.block
-        self.body, self.after = builder.append_basic_block("pass"), builder.append_basic_block("passed")
-        builder.cbranch(builder.icmp_signed("<", first, end), self.body, self.after)
-        builder.position_at_end(self.body)
-        self.index = builder.phi(I64)
-        self.index.add_incoming(first, self.before)
-        self.state = [builder.phi(value.type) for value in state]
-        for phi, value in zip(self.state, state, strict=True):
-            phi.add_incoming(value, self.before)
-
-    def close(self, new):
-        """End the loop; return what it carries out."""
-        builder = self.builder
-        following = builder.add(self.index, constant(self.step))
-        last = builder.block
-        for phi, value in zip([self.index, *self.state], [following, *new], strict=True):
-            phi.add_incoming(value, last)
-        builder.cbranch(builder.icmp_signed("<", following, self.end), self.body, self.after)
-        builder.position_at_end(self.after)
-        out = []
-        for old, value in zip(self.start, new, strict=True):
-            phi = builder.phi(value.type)
-            phi.add_incoming(old, self.before)
-            phi.add_incoming(value, last)
-            out.append(phi)
-        return out
-
-
-def _align_stack(builder, kind):
-    """Make LLVM align the stack for vectors: it spills them across cache lines where no variable asks for it."""
-    with builder.goto_entry_block():
-        slot = builder.alloca(kind)
-    slot.align = 64
-    kept = ir.FunctionType(ir.VoidType(), [slot.type])
-    builder.asm(kept, "", "r", [slot], side_effect=True)  # no code, but the variable may not be dropped
-
-
-def range_filter(m, n, bits, clusters):
-    """Return the function that shows which atoms of a chunk of N are in range of some clusters of M atoms."""
-    real = types.float64 if bits == 64 else types.float32
-
-    @intrinsic
-    def in_range(typing, place, atoms, chunk, limit, x, y, z):
-        """Return which atoms of a chunk, moved by (x, y, z), are nearer to an atom of a cluster than the limit.
-
-        N bits for each M of the places (3, clusters * M), the lowest for the first.
-        """
-        signature = types.int64(place, atoms, types.int64, real, real, real, real)
-
-        def codegen(context, builder, sig, arguments):
-            v = Vector(builder, bits, n)
-            p_place, p_atoms = (pointer(context, builder, sig.args[k], arguments[k], v.element) for k in range(2))
-            strides = context.make_array(sig.args[1])(context, builder, arguments[1]).strides
-            stride = builder.sdiv(builder.extract_value(strides, 0), constant(bits // 8))
-            first = builder.mul(arguments[2], stride)
-            j = [v.add(v.load(p_atoms, builder.add(first, constant(d * n))), v.broadcast(arguments[4 + d]))
-                 for d in range(3)]
-            limit, result = v.broadcast(arguments[3]), constant(0)
-            for c in range(clusters):
-                least = limit
-                for i in range(c * m, c * m + m):
-                    dx, dy, dz = (v.sub(v.load_one(p_place, constant(d * clusters * m + i)), j[d]) for d in range(3))
-                    least = v.min(v.fma(dx, dx, v.fma(dy, dy, v.mul(dz, dz))), least)
-                near = builder.zext(builder.bitcast(v.less(least, limit), ir.IntType(n)), I64)
-                result = builder.or_(result, builder.shl(near, constant(c * n)))
-            return result
-
-        return signature, codegen
-
-    return in_range
-
-
-@intrinsic
-def ones(typing, number):
-    """Return how many bits of a whole number are set."""
-
-    def codegen(context, builder, sig, arguments):
-        return builder.ctpop(arguments[0])
-
-    return types.int64(types.int64), codegen
 
 
 def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, soft, one_sided):
@@ -256,9 +62,9 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
                                pair_tables, i, step, rest, real, real, real, i, i, i, i, i, i, i, buffer, total)
 
         def codegen(context, builder, sig, arguments):
-            v = _Pairs(builder, bits, n)
+            v = PairVectors(builder, bits, n)
             element = v.element
-            _align_stack(builder, v.type)
+            align_stack(builder, v.type)
 
             def array(k, kind=element):
                 return pointer(context, builder, sig.args[k], arguments[k], kind)
@@ -399,7 +205,7 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
 
             sums = [v.const(0.0)] * (channels * m + (6 if virial else 0))
 
-            loop = _Loop(builder, first, dense, sums)
+            loop = Loop(builder, first, dense, sums)
             chunk = chunk_at(loop.index)
             where = builder.mul(builder.add(mask, builder.sub(loop.index, first)), constant(2 * m))
             flags = [[v.bits_of(builder.load(builder.gep(p_masks, [builder.add(where, constant(2 * a + k))]), align=2))
@@ -408,7 +214,7 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
             hand_over(chunk, given)
             sums = loop.close(new)
 
-            loop = _Loop(builder, dense, packs if packed else end, sums)
+            loop = Loop(builder, dense, packs if packed else end, sums)
             chunk = chunk_at(loop.index)
             new, given = block(with_types(load(chunk)), loop.state)
             hand_over(chunk, given)
@@ -419,7 +225,7 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
                     number = builder.load(builder.gep(p_bits, [index]), align=2)
                     return v.bits_of(number), builder.zext(v.call("llvm.ctpop.i16", [number], I16), I64)
 
-                loop = _Loop(builder, packs, end, [constant(0)])
+                loop = Loop(builder, packs, end, [constant(0)])
                 filled, = loop.state
                 flag, count = flags_at(loop.index)
                 numbers = v.packing(flag)
@@ -429,14 +235,14 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
                 for k in range(rows):
                     v.store(p_buffer, builder.add(filled, constant(k * ROW)), aside if k < 3 else v.const(0.0))
 
-                loop = _Loop(builder, constant(0), filled, sums, n)
+                loop = Loop(builder, constant(0), filled, sums, n)
                 j = [v.load(p_buffer, builder.add(loop.index, constant(k * ROW))) for k in range(rows)]
                 new, given = block(with_types(j), loop.state)
                 for k in range(channels):
                     v.store(p_buffer, builder.add(loop.index, constant((rows + k) * ROW)), given[k])
                 sums = loop.close(new)
 
-                loop = _Loop(builder, packs, end, [constant(0)])
+                loop = Loop(builder, packs, end, [constant(0)])
                 filled, = loop.state
                 flag, count = flags_at(loop.index)
                 numbers, zero = v.unpacking(flag), v.const(0.0)

@@ -53,7 +53,7 @@ EACH = N // M
 if PLAIN:
 
     def range_filter(m, n, bits, clusters):
-        """Return what :func:`vmdpotential.engines.cpu.pairs.pair_vectors.range_filter` does, in loops."""
+        """Return what :func:`vmdpotential.engines.cpu.pairs.search_vectors.range_filter` does, in loops."""
 
         @njit(**FAST)
         def in_range(place, atoms, chunk, limit, x, y, z):
@@ -83,7 +83,7 @@ if PLAIN:
 else:
     from vmdpotential.compiling.simd import LEVEL
     from vmdpotential.engines.cpu.pairs.moves import place_writer
-    from vmdpotential.engines.cpu.pairs.pair_vectors import ones, range_filter
+    from vmdpotential.engines.cpu.pairs.search_vectors import ones, range_filter
 
     PACKS = LEVEL == "avx512" and N % 8 == 0
 
