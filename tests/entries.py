@@ -3,7 +3,10 @@
 from pathlib import Path
 
 import MDAnalysisTests
+import numpy as np
 import pdbfixer
+
+from vmdpotential.molecule.structure import Structure
 
 DATA = Path(MDAnalysisTests.__file__).parent / "data"
 ENTRIES = {name: DATA / file for name, file in {
@@ -11,3 +14,7 @@ ENTRIES = {name: DATA / file for name, file in {
     "1HVR": "1hvr.pdb", "4E43": "4E43.pdb", "NMR": "nmr_neopetrosiamide.pdb", "19HC": "19hc.pdb.gz",
     "1A28": "1a28.pdb.gz", "6MSM": "6msm.pdb.bz2", "1BD2": "mmcif/1BD2.cif.gz"}.items()}
 ENTRIES["1BHL"] = Path(pdbfixer.__file__).parent / "tests" / "data" / "1BHL.pdb"
+
+
+def heavy(structure: Structure) -> np.ndarray:
+    return ~np.isin(structure.elements, ["H", "D", ""])

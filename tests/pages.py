@@ -1,4 +1,4 @@
-"""What a page of the command view holds."""
+"""What a page of the command view contains, and a molecule and a map for one."""
 
 import base64
 import gzip
@@ -6,6 +6,9 @@ import json
 from html.parser import HTMLParser
 
 import numpy as np
+
+from vmdpotential.grid.lattice import Grid, Lattice, Provenance
+from vmdpotential.molecule.structure import Structure
 
 
 class Elements(HTMLParser):
@@ -60,3 +63,23 @@ def check_values(content, expected):
     error = np.abs(values_of(content) - expected)
     assert error.max() > 0
     assert (error <= np.maximum(2**-11 * np.abs(expected), 2**-39 * np.abs(expected).max())).all()
+
+
+def small_molecule():
+    """Two residues, one water and one ion."""
+    names = ["N", "CA", "C", "O", "N", "CA", "C", "O", "OW", "HW1", "HW2", "NA"]
+    positions = np.random.default_rng(5).uniform(8, 14, (12, 3)).round(3)
+    positions[-1] = 20, 3.5, 4.25
+    return Structure(
+        positions, names, ["ALA"] * 4 + ["GLY"] * 4 + ["SOL"] * 3 + ["NA"], [1] * 4 + [2] * 4 + [3] * 3 + [4],
+        np.repeat(range(4), [4, 4, 3, 1]), elements=[name[0] for name in names[:11]] + ["Na"], chain_ids=["A"] * 12,
+        title="two residues", sources=("small.pdb",))
+
+
+def random_grid():
+    """Values of very different sizes."""
+    rng = np.random.default_rng(6)
+    lattice = Lattice((1.0, 2.0, 3.0), (0.5, 0.6, 0.7), (50, 40, 30))
+    values = rng.normal(size=lattice.shape) * 10 ** rng.uniform(-4, 5, lattice.shape)
+    about = Provenance(method="direct", boundary="open", inputs=("a.pdb", "b <b>.psf"), program="vmdpotential 1.2.3")
+    return Grid(lattice, values, "kT/e", 310.5, 4.0, about)

@@ -1,4 +1,4 @@
-"""The tutorials: their blocks are run in the order shown, and what they draw is left for scripts/docs."""
+"""The tutorials, whose blocks are run in the order shown and leave their pictures for scripts/docs; the reference."""
 
 import os
 import re
@@ -58,3 +58,9 @@ def test_links_and_pictures_exist():
     for path in DOCUMENTS:
         for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text(encoding="utf-8")):
             assert (path.parent / target).exists(), f"{path}: {target}"
+
+
+def test_the_reference_by_task_lists_every_command_name_and_example():
+    script = f"import runpy; runpy.run_path({str(ROOT / 'scripts' / 'site' / 'pages.py')!r})['check_tasks']()"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

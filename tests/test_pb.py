@@ -11,7 +11,6 @@ from scipy.spatial import cKDTree
 from scipy.special import eval_legendre
 
 from vmdpotential import read_structure, registry, solvation_energy
-from vmdpotential.commands.energy import command as energy_
 from vmdpotential.commands.map import command as map_
 from vmdpotential.continuum import region
 from vmdpotential.continuum.equation import FACES, Problem, enclosing, on_face
@@ -19,13 +18,11 @@ from vmdpotential.continuum.ions import valence
 from vmdpotential.continuum.molecule import Continuum
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
-from vmdpotential.errors import InputError, MemoryPlanError, TaskError, UsageError
+from vmdpotential.errors import InputError, MemoryPlanError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.io.structures.pqr import write_pqr
 from vmdpotential.maps import MapOptions, plan_map, potential_map
-from vmdpotential.maps.binding import binding_energy
-from vmdpotential.maps.refine import refined
 from vmdpotential.methods import Charges, Request, Solution
 from vmdpotential.methods.pb_solution import described
 from vmdpotential.surface import molecular_surface, rows
@@ -381,108 +378,6 @@ def test_small_protein_against_apbs_on_a_fine_grid():
     means = [[row.mean for row in rows(surface, surface.sample(grid, 1.4), surface.atoms)]
              for grid in (ours, theirs)]
     assert np.corrcoef(*means)[0, 1] > 0.99
-
-
-def peptide():
-    """Return two residues of T4 lysozyme, with charges and radii."""
-    openmmtools = pytest.importorskip("openmmtools", reason="openmmtools is not installed")
-    folder = Path(openmmtools.__file__).parent / "data" / "T4-lysozyme-L99A-implicit"
-    protein = read_structure(folder / "receptor.pdb", topology=folder / "receptor.prmtop")
-    return protein.part(np.arange(len(protein)) < protein.residue_starts[2])
-
-
-@pytest.mark.slow
-def test_tolerance_chooses_the_spacing():
-    two = peptide()
-    coarse = potential_map(two, method="pb", spacing=1.0, padding=4.0)
-    error = max(coarse.provenance.error, coarse.provenance.error_away)
-    result = potential_map(two, method="pb", spacing=1.0, padding=4.0, tolerance=0.7 * error)
-    assert max(result.provenance.error, result.provenance.error_away) <= 0.7 * error
-    assert result.lattice.spacing[0] < 0.9
-    assert np.array_equal(potential_map(two, method="pb", spacing=1.0, padding=4.0, tolerance=0.1).lattice.spacing,
-                          coarse.lattice.spacing) == (error < 0.1)
-    energy = solvation_energy(two, spacing=1.0, tolerance=0.01)
-    assert energy.error <= 0.01 * abs(energy.total)
-    with pytest.raises(TaskError) as caught:
-        refined(1e-5, 0.3, lambda spacing: (None, spacing))
-    assert caught.value.parameter == "tolerance"
-
-
-@pytest.mark.slow
-def test_sources_are_linear_in_the_continuum_of_all_atoms():
-    two = peptide()
-    lattice = Lattice.around(two.positions, 0.8, 5.0)
-    first = np.arange(len(two)) < two.residue_starts[1]
-    whole, *parts = (potential_map(two, method="pb", lattice=lattice, sources=n) for n in (None, first, ~first))
-    assert parts[0].values + parts[1].values == pytest.approx(whole.values, abs=2e-4 * float(abs(whole.values).max()))
-    assert not parts[0].solvation.energies[~first].any()
-    assert parts[0].solvation.total != pytest.approx(whole.solvation.total, rel=0.05)
-    for options, parameter in (({"method": "direct"}, "sources"), ({"method": "pb", "atoms": ~first}, "sources")):
-        with pytest.raises(UsageError) as caught:
-            potential_map(two, sources=first, lattice=lattice, **options)
-        assert caught.value.parameter == parameter
-
-
-@pytest.mark.slow
-def test_report_has_the_energy_of_solvation(tmp_path):
-    two = peptide()
-    report = map_(structure=two, spacing=0.8, padding=4.0, method="pb")
-    result, energy = report.data["solvation"], solvation_energy(two, spacing=0.8)
-    assert result["total"] == pytest.approx(energy.total, rel=0.02)
-    assert [row["energy"] for row in result["residues"]] == pytest.approx(energy.by_residue(two), rel=0.05)
-    assert sum(result["atoms"]) == pytest.approx(result["total"])
-    assert len(result["atoms"]) == len(two)
-    assert 0 < result["error"] < 0.1 * abs(result["total"])
-    assert map_(structure=two, spacing=0.8, padding=4.0, method="direct").data.get("solvation") is None
-
-
-@pytest.mark.slow
-def test_energy_between_two_ions_in_water():
-    """Far apart each is as if alone and the other's charge is screened; in one medium all of it is Coulomb's law."""
-    places = PLACE + np.array([[0.0, 0, 0], [14.0, 0, 0]])
-    ions = replace(charges_at(places, [1.0, -2.0]), radii=np.array([2.0, 2.0]))
-    options = {"spacing": 0.6, "radii": "auto"}
-    result = binding_energy(ions, [True, False], [False, True], parameters={"salt": 0}, **options)
-    coulomb = coulomb_constant("kcal/mol/e")
-    assert result.coulomb == pytest.approx(-2 * coulomb / INSIDE / 14, rel=1e-6)
-    # what an ion loses to the ball of the other: G. Born's and P. Debye's dipole of a cavity, to the leading order
-    assert result.coulomb + result.screening == pytest.approx(-2 * coulomb / WATER / 14, rel=0.05)
-    lost = 0.5 * coulomb / WATER / 14**4 * 2.0**3 * (2 * (WATER - INSIDE) / (2 * WATER + INSIDE))
-    assert result.desolvation == pytest.approx((lost, 4 * lost), abs=0.1)
-    same = binding_energy(ions, [True, False], [False, True], dielectric=INSIDE, parameters={"salt": 0}, **options)
-    assert same.total == pytest.approx(same.coulomb, abs=2e-3 * abs(same.coulomb))
-    for second, parameters, name in (([True, True], {}, "between"), ([False, True], {"nonlinear": 1}, "set")):
-        with pytest.raises(UsageError) as caught:
-            binding_energy(ions, [True, False], second, parameters=parameters, **options)
-        assert caught.value.parameter == name
-
-
-@pytest.mark.slow
-def test_binding_is_the_difference_of_energies_of_solvation():
-    two = peptide()
-    first = np.arange(len(two)) < two.residue_starts[1]
-    result = binding_energy(two, first, ~first, spacing=0.8)
-    kinds = [solvation_energy(two, spacing=0.5, atoms=chosen).total for chosen in ("all", first, ~first)]
-    change = kinds[0] - kinds[1] - kinds[2]
-    assert result.screening + sum(result.desolvation) == pytest.approx(change, abs=2 * result.error)
-    assert min(result.desolvation) > 0
-    assert result.error < 0.3 * max(result.desolvation)
-
-
-@pytest.mark.slow
-def test_energy_command_in_water():
-    openmmtools = pytest.importorskip("openmmtools", reason="openmmtools is not installed")
-    folder = Path(openmmtools.__file__).parent / "data" / "cb7-viologen" / "leap"
-    between = ("resname LIG", "not resname LIG")
-    options = {"topology": folder / "complex-vacuum.prmtop", "between": between, "solvent": "pb"}
-    data = energy_(structure=folder / "complex-vacuum.pdb", spacing=1.0, **options).data
-    result = data["solvent"][0]
-    assert result["total"] == pytest.approx(result["coulomb"] + result["screening"] + sum(result["desolvation"]))
-    assert result["coulomb"] == pytest.approx(data["pairs"][0]["coulomb"] / INSIDE, rel=1e-3)  # two molecules
-    assert abs(result["total"]) < abs(result["coulomb"])
-    with pytest.raises(UsageError) as caught:
-        energy_(structure=folder / "complex-vacuum.pdb", trajectory=folder / "complex-vacuum.pdb", **options)
-    assert caught.value.parameter == "solvent"
 
 
 def test_atoms_count_in_the_memory_of_a_map(monkeypatch):

@@ -1,29 +1,20 @@
 """Completing deposited structures: hydrogens, missing atoms, states, charges, radii."""
 
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from entries import ENTRIES
+from entries import ENTRIES, heavy
 from helpers import slow
 from rigid_hydrogens import FAR, by_bonded_terms, compared, keys, of_modeller, of_pdb2pqr, protein
 
 from vmdpotential.commands.structures import charged
-from vmdpotential.errors import IncompleteError, InputError, TaskError, UsageError
-from vmdpotential.io import read_structure, write_structure
-from vmdpotential.molecule.gasteiger import gasteiger
-from vmdpotential.molecule.radii import atomic_radii
+from vmdpotential.errors import IncompleteError, TaskError, UsageError
+from vmdpotential.io import read_structure
 from vmdpotential.molecule.selection import Picked, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.prepare.components import component
 from vmdpotential.prepare.preparation import prepare_structure
-
-
-def heavy(structure: Structure) -> np.ndarray:
-    return ~np.isin(structure.elements, ["H", "D", ""])
 
 
 @pytest.mark.parametrize("name", slow(list(ENTRIES), ["19HC", "6MSM", "1BD2", "1A28", "1OSM", "1HVR", "4E43"]))
@@ -206,41 +197,6 @@ def test_a_trace_of_alpha_carbons_cannot_be_completed():
         prepare_structure(structure.take(structure.atom_names == "CA"))
 
 
-def test_ligands_have_rdkits_gasteiger_charges():
-    from rdkit import Chem
-    from rdkit.Chem import AllChem
-
-    kinds = {1: Chem.BondType.SINGLE, 2: Chem.BondType.DOUBLE, 3: Chem.BondType.TRIPLE, 5: Chem.BondType.SINGLE,
-             6: Chem.BondType.DOUBLE, 7: Chem.BondType.TRIPLE}
-    for name in ("ATP", "NAG", "GOL", "SO4", "NAD", "FAD", "EPE", "CLR", "HIS", "TRP", "PLP", "ACT", "ARG"):
-        actual = component(name)
-        elements = [*actual.elements, *("H" for names in actual.hydrogens.values() for _ in names)]
-        bonds = [tuple(bond) for bond in actual.bonds.tolist()]
-        row = len(actual.atoms)
-        for atom, names in actual.hydrogens.items():
-            for _ in names:
-                bonds.append((actual.row[atom], row, 1))
-                row += 1
-        formal = np.concatenate([actual.charges, np.zeros(row - len(actual.atoms), np.int64)])
-        molecule = Chem.RWMol()
-        for element, charge in zip(elements, formal.tolist(), strict=True):
-            atom = Chem.Atom(element)
-            atom.SetFormalCharge(charge)
-            atom.SetNoImplicit(True)
-            molecule.AddAtom(atom)
-        for a, b, order in bonds:
-            molecule.AddBond(a, b, kinds[order])
-        Chem.SanitizeMol(molecule)
-        AllChem.ComputeGasteigerCharges(molecule, 12)
-        expected = [atom.GetDoubleProp("_GasteigerCharge") for atom in molecule.GetAtoms()]
-        charges = gasteiger(np.array(elements), formal, np.array(bonds))
-        np.testing.assert_allclose(charges, expected, atol=1e-3, err_msg=name)
-        np.testing.assert_allclose(charges.sum(), formal.sum(), atol=1e-6)
-
-
-# ---- commands ------------------------------------------------------------------------------------------
-
-
 def test_selections_of_a_viewer_are_those_of_the_atoms_it_has():
     structure = read_structure(ENTRIES["1YJP"])
     with pytest.raises(IncompleteError):
@@ -289,19 +245,6 @@ def test_added_atoms_follow_those_they_belong_to():
     np.testing.assert_allclose(turned, made.positions @ turn.T + 3, atol=1e-9)
 
 
-def test_nucleic_acids_have_templates_and_one_charge_for_each_phosphate():
-    import openmmtools
-
-    path = Path(openmmtools.__file__).parent / "data" / "dna_dodecamer_explicit" / "4c64_no_mg.pdb"
-    structure = read_structure(path)
-    made = prepare_structure(structure)
-    assert not made.charges.approximate
-    phosphates = int(((structure.elements == "P")).sum())
-    assert round(made.structure.net_charge) == -phosphates
-    names = {str(name) for name in made.structure.atom_names}
-    assert {"HO5'", "HO3'", "H2''"} <= names
-
-
 def test_atoms_listed_twice_and_dummy_atoms_are_named():
     structure = read_structure(ENTRIES["1YJP"])
     rows = np.concatenate([np.arange(len(structure)), [len(structure) - 1]])
@@ -346,57 +289,3 @@ def test_of_an_ion_its_centre_is_enough():
     assert len(oxygens) == 4
     np.testing.assert_allclose(np.linalg.norm(oxygens, axis=1), 1.45, atol=0.05)
     assert round(made.net_charge) == -2
-
-
-@pytest.mark.slow
-def test_radii_of_parse_are_those_of_pdb2pqr(tmp_path):
-    structure = read_structure(ENTRIES["1OSM"])
-    bare = replace(structure.take(heavy(structure) & ~structure.hetero), cell=None)
-    made = prepare_structure(bare, radii="parse").structure
-    write_structure(made, tmp_path / "made.pdb")
-    subprocess.run([sys.executable, "-m", "pdb2pqr", "--ff", "PARSE", "--assign-only", "--keep-chain",
-                    tmp_path / "made.pdb", tmp_path / "made.pqr"], check=True, capture_output=True)
-    other = read_structure(tmp_path / "made.pqr")
-
-    def keys_of(one: Structure) -> list[tuple[int, str, str]]:
-        return list(zip(one.residue_ids.tolist(), one.insertion_codes.tolist(), one.atom_names.tolist(), strict=True))
-
-    theirs = dict(zip(keys_of(other), other.radii.tolist(), strict=True))
-    keys = keys_of(made)
-    both = [(made.radii[row], theirs[key]) for row, key in enumerate(keys) if key in theirs]
-    assert len(both) > 0.95 * len(made)
-    np.testing.assert_allclose(*np.array(both).T, atol=1e-6)
-
-
-def test_radii_of_residues_that_parse_does_not_cover():
-    structure = read_structure(ENTRIES["1HVR"])
-    whole = prepare_structure(structure.take(structure.residue_names == "XK2"), radii="parse")
-    assert (whole.structure.radii > 0).all()
-    assert "XK2" in whole.radii
-    with pytest.raises(InputError):
-        atomic_radii(whole.structure, np.ones(len(whole.structure), bool), "parse")
-
-
-def test_phosphate_keeps_its_third_hydrogen():
-    result = component("PO4")
-    count = len(result.atoms)
-    made = prepare_structure(Structure(result.positions, result.atoms, ["PO4"] * count, [1] * count, [0] * count,
-                                       elements=result.elements)).structure
-    assert (made.elements == "H").sum() == 1
-    assert round(made.net_charge) == -2
-
-
-def test_guanine_and_amidines():
-    """An imine of a ring is no base near pH 7; benzamidine and arginine are."""
-    from vmdpotential.prepare.draft import draft_of
-    from vmdpotential.prepare.states import assign
-
-    for name, net in (("GUN", 0), ("BEN", 1), ("ADE", 0), ("ACT", -1), ("SO4", -2), ("TRS", 1), ("EPE", 0), ("ATP", -4),
-                      ("NAG", 0), ("IMD", 1), ("GOL", 0), ("SPM", 4), ("GBS", 0), ("PO4", -2)):
-        result = component(name)
-        count = len(result.atoms)
-        structure = Structure(result.positions, result.atoms, [name] * count, [1] * count, [0] * count,
-                              elements=result.elements)
-        draft = draft_of(structure, np.ones(count, bool))
-        assert draft.residues[0].component is not None, name
-        assert assign(draft, result.bonds, 7.0, {}, {}).charges.sum() == net, name

@@ -16,17 +16,22 @@ import molviewspec
 import mrcfile
 import numpy as np
 import pytest
-from pages import Elements, check_values, content_of, places_of, unpacked, values_of, words_of
+from pages import (
+    Elements,
+    content_of,
+    places_of,
+    random_grid,
+    small_molecule,
+    words_of,
+)
 
 from vmdpotential import io, registry
 from vmdpotential.errors import BackendError, InputError, UsageError
 from vmdpotential.frontend import cli
-from vmdpotential.grid.lattice import Grid, Lattice, Provenance
+from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.ions import PlacedIon
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.plugins.web import view_page
-from vmdpotential.plugins.web.atoms import structure_content, surface_content
-from vmdpotential.plugins.web.content import ion_content, map_content, thinned
 from vmdpotential.plugins.web.script import embeddable, find_viewer_script, user_folder
 from vmdpotential.units import BOHR
 
@@ -51,23 +56,12 @@ def npm(tmp_path):
 
 @pytest.fixture
 def molecule():
-    """Two residues, one water and one ion."""
-    names = ["N", "CA", "C", "O", "N", "CA", "C", "O", "OW", "HW1", "HW2", "NA"]
-    positions = np.random.default_rng(5).uniform(8, 14, (12, 3)).round(3)
-    positions[-1] = 20, 3.5, 4.25
-    return Structure(
-        positions, names, ["ALA"] * 4 + ["GLY"] * 4 + ["SOL"] * 3 + ["NA"], [1] * 4 + [2] * 4 + [3] * 3 + [4],
-        np.repeat(range(4), [4, 4, 3, 1]), elements=[name[0] for name in names[:11]] + ["Na"], chain_ids=["A"] * 12,
-        title="two residues", sources=("small.pdb",))
+    return small_molecule()
 
 
 @pytest.fixture
 def grid():
-    rng = np.random.default_rng(6)
-    lattice = Lattice((1.0, 2.0, 3.0), (0.5, 0.6, 0.7), (50, 40, 30))
-    values = rng.normal(size=lattice.shape) * 10 ** rng.uniform(-4, 5, lattice.shape)
-    about = Provenance(method="direct", boundary="open", inputs=("a.pdb", "b <b>.psf"), program="vmdpotential 1.2.3")
-    return Grid(lattice, values, "kT/e", 310.5, 4.0, about)
+    return random_grid()
 
 
 def test_orbitals_and_densities_are_shown_as_isosurfaces(npm, molecule, grid):
@@ -116,51 +110,6 @@ def test_hostile_texts_stay_texts(npm, molecule, grid):
     assert ["Inputs", HOSTILE] in content["maps"][0]["about"]
 
 
-def test_values_keep_eleven_bits(molecule, grid):
-    content = map_content(grid, "m", grid.lattice.points([[0, 0, 0], [49, 39, 29]]), 0, 10**6)
-    assert content["shape"] == [50, 40, 30]
-    check_values(content, grid.values)
-    assert (content["minimum"], content["maximum"]) == (grid.values.min(), grid.values.max())
-
-
-@pytest.mark.parametrize("factor", [1e-7, 1e9])
-def test_values_keep_eleven_bits_whatever_their_size(grid, factor):
-    scaled = grid.with_values(grid.values * np.float32(factor))
-    content = map_content(scaled, "m", grid.lattice.points([[0, 0, 0]]), 1e3, 10**6)
-    check_values(content, scaled.values)
-
-
-def test_a_map_of_zeros_is_shown(grid):
-    content = map_content(grid.with_values(grid.values * 0), "m", np.ones((1, 3)) * 5, 2, 10**6)
-    assert not values_of(content).any()
-
-
-def test_a_map_is_cut_to_the_atoms_on_its_own_points(grid):
-    around = np.array([[10.0, 10.0, 10.0], [12.0, 13.0, 14.0]])
-    content = map_content(grid, "m", around, 2.0, 10**6)
-    origin, spacing, shape = (np.array(content[key]) for key in ("origin", "spacing", "shape"))
-    assert (origin <= 8).all()
-    assert (origin > 8 - spacing).all()
-    assert (origin + spacing * (shape - 1) >= [14, 15, 16]).all()
-    first = np.rint((origin - grid.lattice.origin) / spacing).astype(int)
-    np.testing.assert_allclose(first * spacing + grid.lattice.origin, origin, atol=1e-12)
-    part = grid.values[tuple(slice(a, a + n) for a, n in zip(first, shape, strict=True))]
-    check_values(content, part)
-    assert not content["thinned"]
-
-
-def test_a_large_map_is_thinned_by_interpolation(grid):
-    coarse = thinned(grid, 5000)
-    assert 4000 < coarse.lattice.size <= 5000
-    np.testing.assert_allclose(coarse.lattice.last, grid.lattice.last)
-    expected = grid.sample(coarse.lattice.points())
-    # in single precision: neighbours of either sign may nearly cancel
-    np.testing.assert_allclose(coarse.values.ravel(), expected, rtol=1e-6, atol=1e-7 * np.abs(expected).max())
-    content = map_content(grid, "m", grid.lattice.points([[0, 0, 0]]), 1e3, 5000)
-    assert content["thinned"]
-    assert f"{' × '.join(map(str, coarse.lattice.shape))} points" in dict(content["about"])["In this page"]
-
-
 def test_unit_temperature_and_provenance_are_stated(npm, molecule, grid):
     (content,) = content_of(view_page(molecule, grid, viewer_script=npm))["maps"]
     assert content["label"] == "kT/e at 310.5 K"
@@ -186,43 +135,6 @@ def test_waters_are_left_out_unless_asked_for(npm, molecule):
         assert [ion["position"] for ion in content["ions"]] == [[20, 3.5, 4.25]]  # in any case, and once
 
 
-def test_atoms_keep_names_numbers_and_kinds_of_any_length(molecule):
-    long = dataclasses.replace(
-        molecule, residue_names=np.where(molecule.residue_names == "GLY", "POPC", molecule.residue_names),
-        residue_ids=molecule.residue_ids + 123_456, insertion_codes=np.where(molecule.residue_ids == 2, "B", ""),
-        segment_ids=np.full(12, "MEMBRANE"), chain_ids=np.where(molecule.residue_ids == 1, "A", ""))
-    content = structure_content(long)
-    residues = content["residues"]
-    assert words_of(residues["names"]).tolist() == ["ALA", "POPC", "SOL", "NA"]
-    assert words_of(residues["numbers"]).tolist() == ["123457", "123458B", "123459", "123460"]
-    assert words_of(residues["chains"]).tolist() == ["A", "MEMBRANE", "MEMBRANE", "MEMBRANE"]
-    assert unpacked(residues["lengths"], "<u4").tolist() == [4, 4, 3, 1]
-    assert unpacked(residues["kinds"], "u1").tolist() == [1, 0, 2, 0]  # polymer, other, water
-    radius = dict(zip(content["elements"]["words"], content["elements"]["radii"], strict=True))
-    assert radius["C"] == pytest.approx(1.7)
-
-
-def test_depth_in_a_molecule_of_one_sphere_is_the_distance_to_it(molecule):
-    carbon = molecule.take([1])
-    content = surface_content(carbon, np.ones(1, bool))
-    spacing, step = content["spacing"][0], content["step"]
-    depth = unpacked(content["data"], "i1").astype(float) * step
-    lattice = Lattice(content["origin"], content["spacing"], tuple(content["shape"]))
-    expected = 1.7 - np.linalg.norm(lattice.points() - carbon.positions[0], axis=1)
-    near = np.abs(expected) < 1.5 * spacing
-    assert near.sum() > 500
-    # the edges of the lattice cross the accessible surface, 3.1 A around, at most half a diagonal away
-    assert np.abs(depth - expected)[near].max() < spacing**2 / (2 * 1.4) + step
-    assert ((depth > 0) == (expected > 0))[~near].all()
-
-
-def test_waters_have_no_surface_beside_a_solute(molecule):
-    surface = surface_content(molecule, np.ones(12, bool))
-    without = surface_content(molecule, molecule.residue_names != "SOL")
-    assert surface == without
-    assert surface_content(molecule, molecule.residue_names == "SOL")["shape"] != surface["shape"]
-
-
 def test_a_page_without_a_surface_says_why(npm, molecule, grid):
     nameless = dataclasses.replace(molecule, elements=np.full(12, ""), atom_names=np.full(12, "X"))
     page = view_page(nameless, grid, viewer_script=npm)
@@ -230,44 +142,6 @@ def test_a_page_without_a_surface_says_why(npm, molecule, grid):
     assert content_of(page)["missing"] == page.warnings[0]
     assert page.warnings[0].startswith("no molecular surface: no atom has a radius")
     assert content_of(view_page(molecule, viewer_script=npm))["surface"] is None  # there is nothing to colour it by
-
-
-def table(tmp_path, ions):
-    path = tmp_path / "ions.csv"
-    lines = [",".join(PlacedIon.COLUMNS), *(",".join(map(str, ion.row)) for ion in ions)]
-    path.write_text("\n".join(lines) + "\n")
-    return path
-
-
-def test_ions_of_a_table_are_those_of_the_placement(tmp_path, molecule):
-    ions = [
-        PlacedIon("SOD", 1, 2, 1, (1.25, -2.5, 3.0), "HOH 77", "WAT", 5.25, None, -10.5, -17.5, -8.25, -14.0),
-        PlacedIon("NA", 2, 1, 1, (20.0, 3.5, 4.25), "HOH 78", "", 6.0, 7.0, -11.5, -18.5, -9.25, -15.0),
-    ]
-    direct = ion_content(ions, molecule)
-    assert direct == ion_content(table(tmp_path, ions), molecule)
-    assert len(direct) == 2  # the second is the structure's own
-    assert direct[0] == {"name": "SOD", "number": 1, "element": "Na", "charge": 1, "colour": "#2f6db5",
-                         "position": [1.25, -2.5, 3.0], "water": "HOH 77 WAT", "solute": 5.25, "ion": None,
-                         "energy": -10.5, "final": -8.25}
-    (alone,) = ion_content(None, molecule)
-    assert (alone["name"], alone["charge"], alone["energy"]) == ("NA", 1, None)
-    assert len(ion_content(ions[:1], molecule)) == 2
-
-
-@pytest.mark.parametrize(("text", "message"), [
-    ("a,b\n1,2\n", "no column name"),
-    ("name,x_A,y_A,z_A\nSOD,1,two,3\n", "line 2: y_A 'two' is not a number"),
-    ("name,x_A,y_A,z_A\nSOD,1,nan,3\n", "line 2: y_A 'nan' is not a number"),
-    ("name,x_A,y_A,z_A\nSOD,1,2,3\nSOD,1,2\n", "line 3: has no position"),
-    (b"\xffe\x80", "cannot be read as a table"),
-])
-def test_a_bad_table_is_named_with_its_line(tmp_path, molecule, text, message):
-    path = tmp_path / "bad.csv"
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(InputError, match=message) as caught:
-        ion_content(path, molecule)
-    assert str(path) in str(caught.value)
 
 
 def test_a_map_with_gaps_is_refused(npm, molecule, grid):

@@ -34,7 +34,7 @@ STEP, LEAST = 32, 2
 BYTES, SECONDS, ATOM = 240, 3.5e-6, 2e-4
 
 #: The coarse lattice is as many times as large as the molecule, as APBS's own tools have it, and reaches beyond it, A:
-#: at its boundary atoms screen each other by a sum that knows nothing of the space where no ions are.
+#: the boundary values there are a sum of screened charges, which ignores the space without ions.
 COARSE, BEYOND = 1.7, 20.0
 
 
@@ -56,17 +56,17 @@ class PbPlan(Planned):
         Raises
         ------
         BackendError
-            When APBS is not there.
+            When APBS is not installed.
         TaskError
             When it fails.
         """
-        places, sources = charges_and_positions(positions, charges)
-        told = self.solution
-        result = program.solve(_input(self, places), _atoms(places, sources / told.charge, told.radii), self.fine.shape,
-                              self.estimate.seconds)
+        centres, sources = charges_and_positions(positions, charges)
+        solution = self.solution
+        result = program.solve(_input(self, centres), _atoms(centres, sources / solution.charge, solution.radii),
+                               self.fine.shape, self.estimate.seconds)
         a, b, c = self.first
         nx, ny, nz = self.request.lattice.shape
-        unit = coulomb_constant(told.unit, told.temperature) / coulomb_constant("kT/e", told.temperature)
+        unit = coulomb_constant(solution.unit, solution.temperature) / coulomb_constant("kT/e", solution.temperature)
         values = unit * result[a : a + nx, b : b + ny, c : c + nz]
         return HostResult(np.ascontiguousarray(values, np.float32)[None])
 
@@ -106,7 +106,7 @@ class PoissonBoltzmann(ContinuumMethod):
         MemoryPlanError
             When the map does not fit into memory.
         BackendError
-            When APBS is not there.
+            When APBS is not installed.
         """
         estimate = self.require(request, engine)
         assert request.solution is not None
@@ -128,8 +128,8 @@ class PoissonBoltzmann(ContinuumMethod):
                 break
         points, fits = (" x ".join(map(str, counts)) for counts in (lattice.shape, shape))
         needed, apart = memory.size(BYTES * nodes + map_bytes(request)), size * lattice.spacing.max()
-        return Refusal(f"{needed} are needed for {points} points, and {memory.size(room)} are there; {fits} points, "
-                       f"{apart:.2g} A apart, would fit",
+        return Refusal(f"{points} points need {needed} of memory, and {memory.size(room)} are available; "
+                       f"{fits} points, {apart:.2g} A apart, would fit",
                        "use a larger {spacing} or less {padding}", MemoryPlanError)
 
 

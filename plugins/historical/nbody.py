@@ -19,7 +19,7 @@ from vmdpotential.interactions.pairs import CHARGES, LORENTZ_BERTHELOT, SOURCES,
 
 Floats = NDArray[np.float64]
 
-#: The paper's dielectrics; its sigmoidal one has no published coefficients, and Mehler's and Solmajer's stands for it.
+#: The paper's dielectrics; its sigmoidal one has no published coefficients, so that of Mehler and Solmajer is used.
 DIELECTRICS = {"constant": coulomb, "linear": distance_dependent, "sigmoidal": sigmoidal_dielectric}
 
 

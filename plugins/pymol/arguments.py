@@ -43,7 +43,7 @@ def displayed(command: Command) -> tuple[Parameter, ...]:
 
 
 def arguments(command: Command) -> dict[str, Parameter | None]:
-    """Return PyMOL's arguments in their order; None stands for the name of the objects that are made."""
+    """Return PyMOL's arguments in their order; None for the name of the new objects."""
     first, *others = offered(command)
     result: dict[str, Parameter | None] = {argument_name(first): first}
     if not to_file(command):
@@ -52,7 +52,7 @@ def arguments(command: Command) -> dict[str, Parameter | None]:
 
 
 def entries(command: Command) -> list[Entry]:
-    """Return the fields of the dialog: what is drawn of what, then what everybody sets, then the rest."""
+    """Return the fields of the dialog: inputs and display first, then the other important ones, then the rest."""
     shown = displayed(command)
     fields = [Entry(name, parameter, default_text(parameter), describe(parameter), parameter is not None and (
         parameter.option.front if parameter in shown else in_front(command, parameter)))
@@ -72,7 +72,7 @@ def default_text(parameter: Parameter | None) -> str:
 
 def describe(parameter: Parameter | None) -> str:
     """Return the help of an argument, one line."""
-    return "what the new objects are called" if parameter is None else adapters.describe(parameter)
+    return "name of the new objects" if parameter is None else adapters.describe(parameter)
 
 
 def help_text(command: Command) -> str:

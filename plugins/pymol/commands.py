@@ -15,7 +15,7 @@ from vmdpotential.frontend import adapters, messages
 from vmdpotential.parameters import Command, Report
 
 from . import arguments, feedback
-from .made import Session
+from .session import Session
 from .task import Task
 
 
@@ -188,14 +188,14 @@ def _is_quiet(text: Any) -> bool:
     try:
         return bool(int(text))
     except ValueError:
-        raise CmdException(f"quiet={text}: say 0 or 1") from None
+        raise CmdException(f"quiet={text}: use 0 or 1") from None
 
 
 def potential_undo(quiet: Any = 1, *, _self: Any = None) -> str:
     """DESCRIPTION
 
     Undo the last placement of ions: delete the objects that potential_ionize made, and show again what was
-    shown before. It can be repeated. An object that you have changed since stays.
+    shown before. It can be repeated. Objects that you have changed since are kept.
 
 USAGE
 

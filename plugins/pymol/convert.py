@@ -259,7 +259,7 @@ def _changes(columns: Mapping[str, Any], *names: str) -> Any:
 def _copies(columns: Mapping[str, Any]) -> Any:
     """Return (N,) how often an atom of the same residue, name and alternate location came before it.
 
-    0 unless a residue number stands for several residues, as in a large box of water.
+    0 unless several residues have the same number, as in a large box of water.
     """
     seen: dict[tuple[Any, ...], int] = {}
     copies = []

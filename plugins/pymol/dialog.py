@@ -16,7 +16,7 @@ from vmdpotential.parameters import Command
 
 from . import arguments
 from .commands import viewer_commands
-from .made import Session
+from .session import Session
 from .task import Task
 
 
@@ -45,11 +45,11 @@ class PyMOL:
 
     def end_live(self) -> str:
         """End the live map and return the line for the user."""
-        return self._told(Session.of(self.cmd).end_live)
+        return self._in_one_line(Session.of(self.cmd).end_live)
 
     def undo(self) -> str:
         """Undo the last placement of ions and return the line for the user."""
-        return self._told(Session.of(self.cmd).undo)
+        return self._in_one_line(Session.of(self.cmd).undo)
 
     def tell(self, line: str) -> None:
         """Write a line to PyMOL's output."""
@@ -63,7 +63,7 @@ class PyMOL:
         molecules = [name for name in objects if self.cmd.get_type(name) == "object:molecule"]
         return ["all", *molecules, *self.cmd.get_names("public_selections")]
 
-    def _told(self, action: Callable[[], str]) -> str:
+    def _in_one_line(self, action: Callable[[], str]) -> str:
         try:
             return action()
         except VmdpotentialError as error:

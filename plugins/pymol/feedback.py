@@ -30,14 +30,14 @@ class Box:
     While it is open the window is redrawn and its other controls wait. Stop raises KeyboardInterrupt.
     """
 
-    def __init__(self, qt: Any, beside: progress.Listener) -> None:
-        self._qt, self._beside = qt, beside
+    def __init__(self, qt: Any, terminal: progress.Listener) -> None:
+        self._qt, self._terminal = qt, terminal
         self._start, self._drawn = time.monotonic(), 0.0
         self._box: Any = None
 
     def __call__(self, label: str, fraction: float) -> None:
         """Show how much of `label` is done."""
-        self._beside(label, fraction)
+        self._terminal(label, fraction)
         now = time.monotonic()
         if now - self._start < DELAY or now - self._drawn < 0.1:
             return
@@ -56,7 +56,7 @@ class Box:
             raise KeyboardInterrupt
 
     def close(self) -> None:
-        """Remove the box; what raises KeyboardInterrupt or ends leaves none behind."""
+        """Remove the box, also after KeyboardInterrupt."""
         if self._box is not None:
             self._box.close()
             self._box.deleteLater()

@@ -15,7 +15,7 @@ from vmdpotential.grid.lattice import Grid
 from . import arguments
 from .convert import Selected, cell_now, positions_now, symmetries
 from .grids import draw_grid
-from .made import Session
+from .session import Session
 
 if TYPE_CHECKING:
     from .task import Task
@@ -37,14 +37,14 @@ class Live(Following):
     ----------
     task : Task
         The command that was run, its results shown.
-    made : LiveMap
+    live_map : LiveMap
         What it returned.
     """
 
     failures = (*Following.failures, CmdException)
 
-    def __init__(self, task: Task, made: LiveMap) -> None:
-        self.cmd, self.task, self.made = task.cmd, task, made
+    def __init__(self, task: Task, live_map: LiveMap) -> None:
+        self.cmd, self.task, self.live_map = task.cmd, task, live_map
         assert task.atoms is not None
         self.atoms: Selected = task.atoms
         super().__init__(arguments.spell)
@@ -99,9 +99,9 @@ class Live(Following):
         """In the thread: make the map of a frame, or of another selection."""
         task, positions, cell = request
         if task is None:
-            return self.made.update(positions.astype(np.float64), cell)
-        self.made = task.compute(self.latest.listen).objects["live"]
-        return self.made.first
+            return self.live_map.update(positions.astype(np.float64), cell)
+        self.live_map = task.compute(self.latest.listen).objects["live"]
+        return self.live_map.first
 
     def _draw(self, grid: Grid) -> None:
         name, session = self.task.results.name, Session.of(self.cmd)

@@ -49,16 +49,16 @@ def load_structure(cmd: Any, name: str, structure: Structure, source: Selected, 
         Rows of the source's structure.
     """
     rows = source.order[kept]
-    there: list[Any] = []
+    atoms_read: list[Any] = []
     bonds: list[Any] = []
     for part, state in source.parts():
         read = cmd.get_model(part, state)
         for bond in read.bond:
-            bond.index = [len(there) + index for index in bond.index]
+            bond.index = [len(atoms_read) + index for index in bond.index]
         bonds += read.bond
-        there += read.atom
+        atoms_read += read.atom
     model = Indexed()
-    model.atom = [there[row] for row in rows]
+    model.atom = [atoms_read[row] for row in rows]
     model.atom += [_atom(structure, row) for row in range(len(kept), len(structure))]
     for atom, value in zip(model.atom, structure.b_factors.tolist(), strict=True):
         atom.b = value

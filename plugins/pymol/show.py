@@ -23,7 +23,7 @@ from vmdpotential.parameters import Command, Report
 from .convert import Selected
 from .grids import load_grid, read_grid
 from .load import load_ions, load_structure, load_whole, nuclei_text
-from .made import Session
+from .session import Session
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _MAP_PARTS = ("ramp", "legend", "positive", "negative", "surface", "cut")
 _ION_PARTS = ("ions",)
 _ORBITAL_PARTS = ("nuclei", "legend", "positive", "negative")
-_SHOWS = ("_surface", "_legend")
+_DISPLAY_SUFFIXES = ("_surface", "_legend")
 
 #: Where the legend is on the screen, which reaches from -1 to 1: above the molecule.
 LEGEND = (0.0, 0.92, 0.0)
@@ -95,23 +95,25 @@ class Results:
     def _part(self, part: str) -> str:
         return f"{self.name}_{part}"
 
-    def shows(self) -> list[str]:
-        """Return the objects that only show a map, of this run and others: their atoms are no part of a system."""
-        made = [name for name in self.session.made if name.endswith(_SHOWS) and self.session.is_ours(name)]
-        return list(dict.fromkeys([*made, *(self.name + part for part in _SHOWS)]))
+    def display_objects(self) -> list[str]:
+        """Return the objects that only display a map, of this run and others; their atoms do not belong to a system."""
+        names = [name for name in self.session.records
+                 if name.endswith(_DISPLAY_SUFFIXES) and self.session.is_ours(name)]
+        return list(dict.fromkeys([*names, *(self.name + part for part in _DISPLAY_SUFFIXES)]))
 
     def find_map(self, name: str) -> Grid | Path:
         """Return a map object as a Grid; another name is a file's."""
         if name in self.cmd.get_names("objects"):
             if self.cmd.get_type(name) != "object:map":
-                raise InputError(f"object '{name}' is no map", "choose one made by potential_map or loaded from a file")
+                raise InputError(f"object '{name}' is not a map",
+                                 "choose one made by potential_map or loaded from a file")
             return read_grid(self.cmd, name, self.session.header(name))
         if not Path(name).exists():
             raise InputError(f"'{name}' is neither a map object nor a file")
         return Path(name)
 
     def load_copies(self, structure: Structure) -> str:
-        """Make an object of the copies that an assembly or a cell consists of, in the place of an earlier one's."""
+        """Make an object of the copies in an assembly or a cell; it replaces an earlier one."""
         name = self._part("copies")
         self.session.check_free([name])
         self.cmd.delete(name)
@@ -147,7 +149,7 @@ class Results:
                     self._show_ions(value, atoms)
                     self.session.placements.append(step)
         except BaseException:
-            self.session.take_back(step)
+            self.session.revert(step)
             raise
         finally:
             if self._zoom:
@@ -229,7 +231,7 @@ class Results:
     def _show_legend(self, text: str) -> None:
         """Write what the ramp means: a label that stays in its place on the screen, where those of other maps were."""
         cmd, name = self.cmd, self._part("legend")
-        for other in self.session.made:
+        for other in self.session.records:
             if other.endswith(("_ramp", "_legend")) and not other.startswith(f"{self.name}_"):
                 cmd.disable(other)
         centre = cmd.get_position()
@@ -293,7 +295,7 @@ class Results:
         load_structure(self.cmd, self.name, structure, atoms, np.arange(len(structure)))
         self._made()
         self.cmd.spectrum("b", "blue white red", self.name, minimum=-limit, maximum=limit)
-        self._lines.append(f"object {self.name}: a copy whose B factors are the values, coloured from {-limit:.4g} "
+        self._lines.append(f"object {self.name}: a copy with the values as B factors, coloured from {-limit:.4g} "
                            f"(blue) to {limit:.4g} (red)")
 
     def _show_ions(self, placement: Placement, atoms: Selected) -> None:

@@ -40,7 +40,7 @@ class Task(dialog.Task):
     Raises
     ------
     CmdException
-        One line that names the argument and the cure.
+        One line that names the argument and how to fix it.
     """
 
     def __init__(self, cmd: Any, command: Command, given: Mapping[str, Any],
@@ -75,10 +75,10 @@ class Task(dialog.Task):
         with self.one_line():
             lines = [*report.lines, *self.results.show(report, self.atoms)]
         self.results.session.orbital = report.data.get("orbital")
-        if (made := report.objects.get("live")) is not None:
+        if (live_map := report.objects.get("live")) is not None:
             if self.results.session.live is not None:
                 self.results.session.end_live()
-            self.results.session.live = Live(self, made)
+            self.results.session.live = Live(self, live_map)
             lines.append("the map follows what is shown; end it with: potential_live off")
         return lines
 
@@ -87,7 +87,7 @@ class Task(dialog.Task):
         return Task(self.cmd, self.command, self.given, self.warn)
 
     def _in_medium(self, given: Mapping[str, Any], options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the arguments with those that the medium stands for, where the user has not set them."""
+        """Return the arguments with those that the medium implies, where the user has not set them."""
         if "medium" not in options:
             return given
         by_user = {parameter.name: text for parameter in adapters.offered(self.command)
@@ -116,7 +116,7 @@ class Task(dialog.Task):
         elif role == "structure" and isinstance(text, str):
             topology = self.cmd.exp_path(arguments.unquoted(self.given.get("topology")))
             self.atoms = read_selection(self.cmd, text or "all", Path(topology) if topology else None,
-                                        self.results.shows())
+                                        self.results.display_objects())
             self.source = self.atoms
             self._copy()
             self.values[parameter.name] = self.atoms.structure
@@ -139,21 +139,21 @@ class Task(dialog.Task):
             self.values[parameter.name] = str(text) if parameter.type in (int, float, bool) else text
 
     def _copy(self) -> None:
-        """Go on with an object of the assembly or the cell, where one is asked for."""
+        """Replace the atoms by those of the assembly or the cell, if one is requested."""
         assert self.atoms is not None
-        asked = {parameter.name: arguments.unquoted(self._given(parameter))
+        requested = {parameter.name: arguments.unquoted(self._given(parameter))
                  for parameter in adapters.offered(self.command) if parameter.name in ("assembly", "expand")}
-        file, colon, name = asked.get("assembly", "").rpartition(":")
+        file, colon, name = requested.get("assembly", "").rpartition(":")
         if colon:
-            asked["assembly"] = f"{self.cmd.exp_path(file)}:{name}"
-        copies = adapters.copies(asked, self.atoms.structure)
+            requested["assembly"] = f"{self.cmd.exp_path(file)}:{name}"
+        copies = adapters.copies(requested, self.atoms.structure)
         if copies is not None:
             shown = self.results.load_copies(copies.of_structure(self.atoms.structure))
             self.atoms, self.changes = read_selection(self.cmd, f"%{shown}"), (copies,)
 
     @contextlib.contextmanager
     def one_line(self) -> Iterator[None]:
-        """Turn what the user can cure into PyMOL's own error, in one line."""
+        """Turn errors that the user can fix into PyMOL's own error, in one line."""
         try:
             with messages.warnings(self.warn, arguments.spell):
                 yield

@@ -20,14 +20,14 @@ proc ::vmdpotential::options {command} {
                 set atoms ""
             }
         }
-        lappend ours [list sel text $atoms {atoms: a selection, or what atomselect returned}] \
+        lappend ours [list sel text $atoms {atoms to compute: a selection, or the result of atomselect}] \
             {frame text now {frame of the molecule: now, first, last or a number} 0}
     }
     if {![info exists kinds(wavefunction)]} {
-        lappend ours {mol text top {molecule: top, or its number} 0}
+        lappend ours {mol text top {molecule to use: top, or its number} 0}
     }
     if {$command eq "map"} {
-        lappend ours {draw text surface {what of the map: a coloured surface, isosurfaces and a slice, or all} 1
+        lappend ours {draw text surface {how the map is drawn: as a coloured surface, as isosurfaces with a slice, or both (all)} 1
             {surface isosurfaces all}} \
             {range text {} {range of the colours, such as -5,5 or 5; unless given 5 kT/e in water, otherwise round values}} \
             {hide_water boolean yes {hide the water when the first surface is drawn} 1}
@@ -38,9 +38,10 @@ proc ::vmdpotential::options {command} {
             [dict keys [dict get [media] words]]]
     }
     if {$command in {map live orbital}} {
-        lappend ours {isovalue number {} {where isosurfaces are drawn, with both signs; a round value unless given}}
+        lappend ours [list isovalue number {} {level of two isosurfaces, positive and negative; a round value unless given} \
+            [expr {$command ne "map"}]]
     }
-    lappend ours {wait boolean {} {return when it is done; without it, VMD stays usable meanwhile}}
+    lappend ours {wait boolean {} {whether to return only when it is done; otherwise VMD stays usable meanwhile}}
     foreach entry $ours {
         lassign $entry name kind default help front choices
         dict set all $name [dict create name $name kind $kind several 0 required 0 positional 0 viewer 1 \
@@ -48,11 +49,11 @@ proc ::vmdpotential::options {command} {
     }
     foreach option $declared {
         set name [dict get $option name]
-        # what only a shell can do, such as a batch of files, is no option here
+        # options for the shell alone are not offered here
         if {[dict get $option kind] ne "structure" && ![dict get $option shell] && ![dict exists $all $name]} {
             dict set option own 0
             if {$medium && $name eq "atoms"} {
-                # those that the medium stands for
+                # those that the medium implies
                 dict set option default {}
             }
             dict set all $name $option
@@ -67,10 +68,10 @@ proc ::vmdpotential::usage {} {
         say [format "  %-8s %s" $name [dict get $command summary]]
     }
     say "  help COMMAND  the options of a command"
-    say "  program PATH  which program is run"
+    say "  program PATH  show or set which program is run"
     say "  stop, wait    end what is running, or wait for it; jobs lists it"
-    say "  live off      end the live map; live wait: until it is that of what is shown"
-    say "  clear         take the preview of ions away"
+    say "  live off      end the live map; live wait waits until it is up to date"
+    say "  clear         remove the preview of ions"
 }
 
 proc ::vmdpotential::eval_help {words} {

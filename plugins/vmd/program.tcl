@@ -82,7 +82,7 @@ proc ::vmdpotential::only_water {given molecule} {
     return [expr {!$count}]
 }
 
-# Return the options that were given with those that the medium stands for, where the user has not set them; of water
+# Return the options that were given with those that the medium implies, where the user has not set them; of water
 # alone, which has no solute, all atoms count.
 proc ::vmdpotential::in_medium {command given molecule} {
     if {![dict get [declarations] $command medium]} {

@@ -21,21 +21,22 @@ from vmdpotential.parameters import Command, Option, Report
 
 @dataclass(frozen=True, kw_only=True)
 class _Files:
-    """What is shown; the first of the parameters."""
+    """Structure, maps and medium; the first of the parameters."""
 
     structure: Annotated[Path | Structure, Option("structure file", positional=True)]
     maps: Annotated[tuple[Path | Grid, ...], Option(
         "map files, or maps", positional=True, metavar="MAP", front=True)] = ()
     topology: Annotated[Path | None, Option(
-        "topology that names the structure's atoms, where its own file does not", viewer=False, metavar="FILE")] = None
+        "topology with the names of the structure's atoms, if its own file has none", viewer=False,
+        metavar="FILE")] = None
     medium: Annotated[str | None, Option(
-        f"potential to compute and to show, by {media.HELP}; no computes none; water unless maps are given",
+        f"{media.HELP}, for the potential to show; no for none; default water, or none if maps are given",
         choices=(*media.MEDIA, "no"), front=True)] = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ViewSource(CopyOptions, _Files):
-    """A structure to look at, which lacks nothing that can be added, and maps."""
+    """A structure, completed if atoms are missing, and maps."""
 
     index: Index = None
     prepare: Prepare = "auto"
@@ -53,25 +54,26 @@ class ShownOptions:
     """What of the structure and the maps is shown."""
 
     atoms: Annotated[str, Option(
-        "what is shown: solute (everything but water), all, protein ..., or a selection", metavar="SEL",
+        "atoms to show: solute (everything but water), all, protein ..., or a selection", metavar="SEL",
         selection=True)] = "solute"
     level: Annotated[float | None, Option(
-        "of the positive and the negative isosurface at first, in the map's unit; for a tenth of the map unless given",
+        "initial level of both isosurfaces, in the map's unit; unless given, they enclose a tenth of the map",
         above=0, front=True, aliases=("isovalue",))] = None
-    title: Annotated[str | None, Option("of the page; the structure's own unless given")] = None
-    margin: Annotated[float, Option("that a map is kept around the atoms shown", unit="A", low=0, high=1e4)] = 10.0
+    title: Annotated[str | None, Option("title of the page; unless given, that of the structure")] = None
+    margin: Annotated[float, Option(
+        "margin around the shown atoms, within which a map is kept", unit="A", low=0, high=1e4)] = 10.0
     points: Annotated[int, Option(
-        "most lattice points of a map that the page keeps; one with more is thinned", low=1000, high=100_000_000,
+        "largest number of grid points of a map; larger maps are thinned", low=1000, high=100_000_000,
         aliases=("max_points",),
     )] = 2_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class PageOutput:
-    """The page, and what draws in it."""
+    """The output file, and the viewer script of a page."""
 
     viewer_script: Annotated[Path | None, Option(
-        "3Dmol.js, or the folder of its npm package, where it is not found by itself", viewer=False)] = None
+        "3Dmol.js, or the folder of its npm package, if it is not found automatically", viewer=False)] = None
     output: Annotated[Path | None, Option(
         "page to write, .html, or scene of Mol*, .mvsx; - is standard output", short="o", metavar="FILE", written=True,
         suffix=".html", front=True)] = None

@@ -48,30 +48,30 @@ def map_content(grid: Grid, name: str, around: Floats, margin: float, points: in
     grid : Grid
     name : str
     around : (N, 3) float64, A
-        Atoms that the kept part covers.
+        Atoms around which the map is shown.
     margin : float, A
         Kept around them.
     points : int
-        Most points that are kept.
+        Largest number of points.
 
     Raises
     ------
     InputError
         When a value is not a number.
     """
-    kept = shown_part(grid, name, around, margin, points)
-    size = np.abs(kept.values)
+    part = shown_part(grid, name, around, margin, points)
+    size = np.abs(part.values)
     scale = 2.0 ** np.ceil(np.log2(max(float(size.max()), 1e-30) / 32768))
-    lattice = kept.lattice
+    lattice = part.lattice
     spread = [float(x) for x in np.quantile(size, [0.3, 0.9, 0.98, 0.9995])]
     return {
         "name": name, "unit": grid.unit, "medium": grid.provenance.medium, "label": label(grid),
         "shape": list(lattice.shape), "origin": lattice.origin.tolist(), "spacing": lattice.spacing.tolist(),
-        "scale": scale, "minimum": float(kept.values.min()), "maximum": float(kept.values.max()), "quantiles": spread,
+        "scale": scale, "minimum": float(part.values.min()), "maximum": float(part.values.max()), "quantiles": spread,
         "limit": standard_limit(grid), "outwards": outwards(grid),
-        "signs": [float(x) != 0 for x in robust_range([kept.values])],
-        "data": packed((kept.values / scale).astype("<f2")), "about": about(grid, kept),
-        "thinned": kept.lattice.spacing.tolist() != grid.lattice.spacing.tolist(), "precision": PRECISION,
+        "signs": [float(x) != 0 for x in robust_range([part.values])],
+        "data": packed((part.values / scale).astype("<f2")), "about": about(grid, part),
+        "thinned": part.lattice.spacing.tolist() != grid.lattice.spacing.tolist(), "precision": PRECISION,
     }
 
 
@@ -140,14 +140,14 @@ def _linear(rows: Floats, low: NDArray[np.int64], high: NDArray[np.int64], part:
 
 
 def label(grid: Grid) -> str:
-    """Return the unit as people read it, with the temperature that kT stands for, and the medium."""
+    """Return the unit as text, with the temperature of kT, and the medium."""
     unit = grid.unit or "unit not stated"
     if unit.startswith("kT") and grid.temperature is not None:
         unit += f" at {grid.temperature:g} K"
     return ", ".join(filter(None, (unit, grid.provenance.medium)))
 
 
-def about(grid: Grid, kept: Grid) -> list[list[str]]:
+def about(grid: Grid, part: Grid) -> list[list[str]]:
     """Return rows (what, value) of where a map comes from and what of it the page holds."""
     header = {"unit": "not stated", "temperature": "not stated", **grid.header()}
     header["inputs"] = header.get("inputs", "").replace("|", ", ")
@@ -164,8 +164,8 @@ def about(grid: Grid, kept: Grid) -> list[list[str]]:
         if value:
             stated = value != "not stated"
             rows.append([what, f"{value}{_UNITS.get(key, '') if stated else ''}"])
-    points = " × ".join(map(str, kept.lattice.shape))
-    rows.append(["In this page", f"{points} points, {distances(kept.lattice.spacing, 3)} Å apart; {PRECISION}"])
+    points = " × ".join(map(str, part.lattice.shape))
+    rows.append(["In this page", f"{points} points, {distances(part.lattice.spacing, 3)} Å apart; {PRECISION}"])
     return rows
 
 

@@ -14,12 +14,12 @@ from vmdpotential import extras
 from vmdpotential.figures.colours import ISOVALUES, sign_colour
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io import write_structure
-from vmdpotential.io.files import output
 from vmdpotential.io.maps import write_map
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
 
 from .content import shown_part
+from .saving import OneFile
 
 #: How parts of a structure are drawn, of those that Mol* finds in it.
 DRAWN = {"polymer": "cartoon", "ligand": "ball_and_stick", "branched": "ball_and_stick", "ion": "spacefill",
@@ -32,26 +32,13 @@ OPACITY = 0.5
 
 
 @dataclass(frozen=True)
-class Scene:
+class Scene(OneFile):
     """A scene of Mol* as the content of an .mvsx file."""
 
     content: bytes = field(repr=False)
     title: str
     summary: Mapping[str, Any]
     warnings: tuple[str, ...] = ()
-
-    def save(self, path: Path | str, force: bool = False) -> None:
-        """Write the archive, whole or not at all.
-
-        Raises
-        ------
-        UsageError
-            When the file exists and `force` is not set.
-        OutputError
-            When it cannot be written.
-        """
-        with output.writing([Path(path)], force) as (temporary,):
-            temporary.write_bytes(self.content)
 
 
 def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str], *, atoms: str = "solute",

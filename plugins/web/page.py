@@ -19,13 +19,13 @@ from vmdpotential import __version__
 from vmdpotential.errors import UsageError, VmdpotentialError
 from vmdpotential.figures.colours import ISOVALUES, STOPS
 from vmdpotential.grid.lattice import Grid
-from vmdpotential.io.files import output
 from vmdpotential.ions import PlacedIon, Placement
 from vmdpotential.molecule.selection import is_ion, select
 from vmdpotential.molecule.structure import Structure
 
 from .atoms import structure_content, surface_content
 from .content import ion_content, map_content, overlaps
+from .saving import OneFile
 from .script import embeddable, find_viewer_script
 
 #: Our scripts, in the order they run; the first ones also run in a worker.
@@ -40,7 +40,7 @@ MARGIN = 10.0
 
 
 @dataclass(frozen=True)
-class Page:
+class Page(OneFile):
     """A self-contained HTML page; in a notebook it shows itself.
 
     Parameters
@@ -62,22 +62,9 @@ class Page:
     height: int = 620
 
     @property
-    def content(self) -> bytes:
+    def content(self) -> bytes:  # type: ignore[override]  # made of the text
         """The file of the page."""
         return self.html.encode("utf-8")
-
-    def save(self, path: Path | str, force: bool = False) -> None:
-        """Write the page, whole or not at all.
-
-        Raises
-        ------
-        UsageError
-            When the file exists and `force` is not set.
-        OutputError
-            When it cannot be written.
-        """
-        with output.writing([Path(path)], force) as (temporary,):
-            temporary.write_bytes(self.content)
 
     def _repr_html_(self) -> str:
         """Return a frame that holds the page and can reach nothing outside it."""
@@ -166,10 +153,10 @@ def view_page(
         "structure": structure_content(structure.take(atoms_shown)), "surface": surface, "missing": missing,
         "source": Path(source).name, "selection": atoms, "stops": list(STOPS),
     }
-    kept = ("name", "unit", "medium", "shape", "spacing", "minimum", "maximum", "thinned", "precision")
+    keys = ("name", "unit", "medium", "shape", "spacing", "minimum", "maximum", "thinned", "precision")
     summary = {
         "atoms": int(atoms_shown.sum()), "ions": len(listed), "viewer": f"3Dmol.js {viewer.version}".strip(),
-        "maps": [{key: item[key] for key in kept} for item in maps],
+        "maps": [{key: item[key] for key in keys} for item in maps],
         "surface": None if surface is None else {"shape": surface["shape"], "spacing": surface["spacing"][0]},
     }
     licence = f"3Dmol.js {viewer.version}\n\n{viewer.licence}"

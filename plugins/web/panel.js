@@ -253,7 +253,7 @@
     $("range").addEventListener("change", () => setRange(Number($("range").value)));
   }
 
-  // the handle of the slice moves it along its axis, however the axis lies on the screen
+  // the handle of the slice moves it along its axis, in any orientation of the axis on the screen
   function bindHandle() {
     const handle = $("handle");
     scene.moved = () => {
@@ -450,13 +450,13 @@
 
   // a text in lines of at most so many pixels, as far as its words allow
   function lines(draw, text, width) {
-    const found = [];
+    const result = [];
     for (const word of text.split(" ")) {
-      const longer = [...found.slice(-1), word].join(" ");
-      if (found.length && draw.measureText(longer).width <= width) found[found.length - 1] = longer;
-      else found.push(word);
+      const longer = [...result.slice(-1), word].join(" ");
+      if (result.length && draw.measureText(longer).width <= width) result[result.length - 1] = longer;
+      else result.push(word);
     }
-    return found;
+    return result;
   }
 
   function save() {
@@ -522,8 +522,8 @@
       bindScene();
       setTheme(document.documentElement.dataset.theme);
     } else {
-      withoutScene("This browser shows no 3D graphics: WebGL is switched off or not there. Switch on hardware "
-        + "acceleration in its settings, or open the page in another browser. The tables beside are complete.");
+      withoutScene("This browser shows no 3D graphics: WebGL is switched off or missing. Switch on hardware "
+        + "acceleration in its settings, or open the page in another browser. All tables are shown.");
     }
     await Promise.all(pending);
     if (!scene) return;

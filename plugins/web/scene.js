@@ -36,7 +36,7 @@
       this.models = [];
       this.drawn = "none";
       this.moved = () => {};
-      this.covered = () => [0, 0];  // heights in pixels of what lies over the view, above and below
+      this.covered = () => [0, 0];  // heights in pixels of what covers the view, above and below
       this.measured = [];  // lines and their labels
       this.ions = this.viewer.addModel();
       this.ions.addAtoms(content.ions.map((ion, n) => {

@@ -1,9 +1,9 @@
 """Water around a protein.
 
-The density of water's oxygens around adenylate kinase, relative to that of the bulk, over the ten frames of the
-trajectory that comes with MDAnalysis' tests. Each oxygen is a Gaussian of 1 A, so that so few frames make a smooth map.
-The slice shows the protein's place, which no water enters, and the first layer of water around it. The highest maxima
-are printed; a long trajectory makes of them sites where waters stay.
+The density of the waters' oxygens around adenylate kinase, relative to the bulk, from the ten frames of the trajectory
+in MDAnalysis' tests. Each oxygen is a Gaussian of 1 A, so that a few frames give a smooth map. The slice shows the
+protein, where there is no water, and the first hydration layer. The highest maxima are printed; with a long trajectory
+they are hydration sites.
 """
 
 import sys
@@ -17,24 +17,22 @@ from vmdpotential.densities.sites import find_sites
 from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.figures.page import WIDTHS, Panel, compose, save
 from vmdpotential.frames.density import DensityOptions, merge, plan_density
-from vmdpotential.io.trajectories.frames import Trajectory
-from vmdpotential.molecule.selection import select
 
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "build/examples/density_of_water")
 out.mkdir(parents=True, exist_ok=True)
 
 structure = vp.read_structure(datafiles.GRO)
-frames = Trajectory(Path(datafiles.XTC), len(structure))
-protein, water = select(structure, "protein"), select(structure, "//*/(SOL)/OW")
+frames = vp.Trajectory(Path(datafiles.XTC), len(structure))
+protein, water = vp.select(structure, "protein"), vp.select(structure, "//*/(SOL)/OW")
 planning = plan_density(structure, frames, count(structure, water, "number", "relative"),
                         DensityOptions(padding=8.0, smear=1.0), alignment={"group": protein, "name": "protein"})
-found = merge(planning, run_blocks(planning.work, planning.numbers, size=planning.size))
-grid = found.grids["mean"]
+result = merge(planning, run_blocks(planning.work, planning.numbers, size=planning.size))
+grid = result.grids["mean"]
 vp.write_map(grid, out / "water.dx", force=True)
-print(f"{found.frames} frames; bulk {found.bulk:.4f} oxygens in 1 A^3; at most {grid.values.max():.1f} times that")
+print(f"{result.frames} frames; bulk {result.bulk:.4f} oxygens in 1 A^3; at most {grid.values.max():.1f} times that")
 
-density = grid.values.astype(float) * found.bulk
-sites = find_sites(density, None, grid.lattice, volume=found.voxel, radius=1.4, most=5)
+density = grid.values.astype(float) * result.bulk
+sites = find_sites(density, None, grid.lattice, volume=result.voxel, radius=1.4, most=5)
 for site in sites:
     print(f"site at {' '.join(f'{x:.1f}' for x in site.position)} A: {site.occupancy:.2f} waters")
 

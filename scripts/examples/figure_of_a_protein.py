@@ -1,10 +1,10 @@
 """Figure of a protein.
 
-The potential of HIV protease with an inhibitor, from the entry as it was deposited, for a paper: three planes as panels
-on one scale, two columns (183 mm) wide, as PDF with text as text, and on its molecular surface, seen from two sides, as
-PNG. `prepare_structure` adds hydrogens, states, charges and radii, and says what it did. `screened=0.15` puts the
-charges into water with 0.15 mol/L of salt, all space alike; without it the potential is that in vacuum, some hundred
-times larger.
+The potential of HIV protease with an inhibitor, from the deposited entry, as figures for a paper: three planes as
+panels on one scale, two columns (183 mm) wide, as a PDF with editable text; and the molecular surface from two sides,
+as PNG. `prepare_structure` adds hydrogens, protonation states, charges and radii, and reports them. `screened=0.15` is
+the potential in water with 0.15 mol/L of salt, with one permittivity everywhere; without it, it is that in vacuum, some
+hundred times larger.
 """
 
 import sys

@@ -1,10 +1,10 @@
 """Ions for Amber.
 
-A dipeptide in a box of TIP3P from tleap (prmtop and rst7) gets salt of 0.15 mol/L at random waters, and prmtop and rst7
-are written again for sander, pmemd or OpenMM: every bond, angle and exclusion of what stays, and the ions' van der
-Waals parameters from Amber's force field as OpenMM has it; a frcmod will do too. Random sites are where a simulation
-begins that should find the ions' places itself. The picture is the ions' and the peptide's potential on the plane of
-most ions.
+A dipeptide in a box of TIP3P from tleap (prmtop and rst7) gets 0.15 mol/L of salt at random waters. The new prmtop and
+rst7, for sander, pmemd or OpenMM, keep all bonds, angles and exclusions of the remaining atoms. The ions have the van
+der Waals parameters of Amber's force field in OpenMM; a frcmod can be used as well. Random sites are a suitable start
+for a simulation that is to find the distribution of the ions itself. The picture shows the potential of the ions and
+the peptide on the plane with most ions.
 """
 
 import sys

@@ -1,9 +1,9 @@
 """Ions for GROMACS.
 
-A solvated system as `gmx solvate` leaves it (GRO and TOP) gets salt of 0.15 mol/L; GRO and TOP are written for grompp:
-the topology's own lines stay, `[ molecules ]` is counted again, and the ions have the names that the force field's
-ions.itp gives them. Here it is water alone, with the GROMOS force field that comes with MDAnalysis' tests. The picture
-is the potential of the ions, with the waters around.
+A solvated system from `gmx solvate` (GRO and TOP) gets 0.15 mol/L of salt, and GRO and TOP are written for grompp. The
+topology keeps its own lines, `[ molecules ]` is updated, and the ions have the names of the force field's ions.itp.
+Here the system is water only, with the GROMOS force field of MDAnalysis' tests. The picture shows the potential of the
+ions, with the waters around them.
 """
 
 import sys

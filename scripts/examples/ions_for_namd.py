@@ -1,10 +1,10 @@
 """Ions for NAMD.
 
-A solvated protein as psfgen makes it (PDB and PSF, CHARMM's names) gets neutralising ions and salt to 0.15 mol/L. Each
-ion takes the place of a water where the potential of the protein and of the ions before it wants it. PDB and PSF are
-written for NAMD with the ions' CHARMM names, types, charges and masses, and the lines of the configuration that say the
-periodic cell. The picture is the plane through the protein with
-the most ions, and the potential of the protein and all ions.
+A solvated protein from psfgen (PDB and PSF with CHARMM's names) gets neutralising ions and 0.15 mol/L of salt. Each ion
+replaces the water with the lowest energy in the potential of the protein and of the ions placed before it. PDB and PSF
+are written for NAMD with the ions' CHARMM names, types, charges and masses, and so are the lines of the configuration
+file that set the periodic cell. The picture shows the potential of the protein and all ions on the plane with most
+ions.
 """
 
 import csv
@@ -15,7 +15,6 @@ import numpy as np
 
 import vmdpotential as vp
 from vmdpotential.figures.page import Panel, compose, save
-from vmdpotential.molecule.selection import select
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "build/examples/ions_for_namd")
@@ -39,7 +38,7 @@ for n, vector in enumerate(placed.structure.cell.vectors, 1):
 (out / "ionized.namd").write_text("\n".join(lines) + "\n")
 
 potential = vp.potential_map(placed.structure, atoms="solute", spacing=1.0)
-low, high = np.quantile(structure.positions[select(structure, "protein"), 2], (0.25, 0.75))
+low, high = np.quantile(structure.positions[vp.select(structure, "protein"), 2], (0.25, 0.75))
 heights = np.array([ion.position[2] for ion in placed.ions if low < ion.position[2] < high])
 plane = vp.Plane.across(2, round(float(heights[np.argmax([(abs(heights - z) < 2).sum() for z in heights])])))
 page = compose([Panel(potential, plane)], structure=placed.structure, slab=4)

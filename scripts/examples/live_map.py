@@ -1,8 +1,8 @@
 """A live map.
 
 What a viewer does while frames are played or atoms are dragged, in Python: a `LiveMap` is planned once, and each
-`update` makes the map of new positions by that plan. Here the protein swings about its middle; the picture shows the
-potential at the two ends of the swing, and what differs between them.
+`update` makes the map of new positions by that plan. Here the protein swings about its centre. The picture shows the
+potential at both ends of the swing, and the difference.
 """
 
 import sys
@@ -15,16 +15,14 @@ import numpy as np
 import vmdpotential as vp
 from vmdpotential.figures.page import Panel, compose, save
 from vmdpotential.frames.live import LiveMap
-from vmdpotential.maps import MapOptions
-from vmdpotential.molecule.selection import select
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "build/examples/live_map")
 out.mkdir(parents=True, exist_ok=True)
 
 structure = vp.read_structure(DATA / "dhfr.pdb.gz", topology=DATA / "dhfr.psf.gz")
-protein = structure.take(np.flatnonzero(select(structure, "protein")))
-live = LiveMap(protein, MapOptions(boundary="periodic", spacing=1.5, tolerance=1e-3, engine="cpu"))
+protein = structure.take(np.flatnonzero(vp.select(structure, "protein")))
+live = LiveMap(protein, vp.MapOptions(boundary="periodic", spacing=1.5, tolerance=1e-3, engine="cpu"))
 
 middle = protein.positions.mean(0)
 maps = []

@@ -1,8 +1,8 @@
 """Orbitals of benzene.
 
-PySCF computes benzene and writes a Molden file; its highest occupied and lowest unoccupied orbitals become maps, which
-are drawn as isosurfaces of both signs, and as a slice 1 A above the ring next to the electron density in its plane. The
-cube files open in PyMOL, VMD and ChimeraX.
+PySCF computes benzene and writes a Molden file. Its highest occupied and lowest unoccupied orbitals become maps, drawn
+as isosurfaces of both signs, and as a slice 1 A above the ring, next to the electron density in the plane of the ring.
+The cube files open in PyMOL, VMD and ChimeraX.
 """
 
 import math

@@ -1,9 +1,9 @@
 """Where oxygen goes in a protein.
 
-Implicit ligand sampling: the free energy of O2 at every place in and around adenylate kinase, against vacuum,
-from ten frames of a simulation without it (the trajectory that comes with MDAnalysis' tests). Lennard-Jones parameters
-are those of the run's TPR file. The slice shows cavities as red islands in the protein; a converged map needs
-thousands of frames. The deepest minima are printed, and the barriers between them.
+Implicit ligand sampling: the free energy of O2 relative to vacuum, everywhere in and around adenylate kinase, from ten
+frames of a simulation without it (the trajectory in MDAnalysis' tests). Lennard-Jones parameters are those of the run's
+TPR file. The slice shows cavities as red islands in the protein; a converged map needs thousands of frames. The deepest
+minima are printed, and the barriers between them.
 """
 
 import sys
@@ -15,9 +15,6 @@ import vmdpotential as vp
 from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.figures.page import WIDTHS, Panel, compose, save
 from vmdpotential.frames.ligand import merge, plan_insertions
-from vmdpotential.io.topologies.forcefield import nonbonded
-from vmdpotential.io.trajectories.frames import Trajectory
-from vmdpotential.molecule.selection import select
 from vmdpotential.probes.energies import probe_sum
 from vmdpotential.probes.ligands import LIGANDS
 from vmdpotential.probes.paths import minima_and_barriers
@@ -26,23 +23,23 @@ out = Path(sys.argv[1] if len(sys.argv) > 1 else "build/examples/oxygen_in_a_pro
 out.mkdir(parents=True, exist_ok=True)
 
 structure = vp.read_structure(datafiles.GRO, topology=datafiles.TPR)
-frames = Trajectory(Path(datafiles.XTC), len(structure))
-protein, oxygen = select(structure, "protein"), LIGANDS["O2"]
-terms = nonbonded(structure)
+frames = vp.Trajectory(Path(datafiles.XTC), len(structure))
+protein, oxygen = vp.select(structure, "protein"), LIGANDS["O2"]
+terms = vp.nonbonded(structure)
 sums = tuple(probe_sum(terms, sigma, epsilon, 10.0)
              for sigma, epsilon in zip(oxygen.sigma.tolist(), oxygen.epsilon.tolist(), strict=True))
 planning = plan_insertions(
     structure, frames, oxygen, sums, alignment={"group": protein, "name": "protein"}, lattice=None, spacing=1.0,
     padding=4.0, options={"orientations": 12, "parts": 1, "temperature": 300.0, "boundary": "periodic",
                           "engine": "auto", "fixed_cell": False})
-found = merge(planning, run_blocks(planning.work, planning.numbers, size=1))
-grid = found.grids["mean"]
+result = merge(planning, run_blocks(planning.work, planning.numbers, size=1))
+grid = result.grids["mean"]
 vp.write_map(grid, out / "oxygen.dx", force=True)
-print(f"{found.frames} frames; free energy of O2 in the box {found.solvation:.2f} kcal/mol against vacuum")
+print(f"{result.frames} frames; free energy of O2 in the box {result.solvation:.2f} kcal/mol against vacuum")
 minima = minima_and_barriers(grid, below=19.0, least=0.6, wraps=False, most=5)
-for number, one in enumerate(minima, 1):
-    way = "" if one.barrier is None else f", over {one.barrier:.1f} kcal/mol to minimum {one.lower + 1}"
-    print(f"minimum {number} at {' '.join(f'{x:.0f}' for x in one.position)} A: {one.energy:.2f} kcal/mol{way}")
+for number, minimum in enumerate(minima, 1):
+    way = "" if minimum.barrier is None else f", over {minimum.barrier:.1f} kcal/mol to minimum {minimum.lower + 1}"
+    print(f"minimum {number} at {' '.join(f'{x:.0f}' for x in minimum.position)} A: {minimum.energy:.2f} kcal/mol{way}")
 
 page = compose([Panel(grid, vp.Plane.parse(f"z={minima[0].position[2]:g}"))], value_range=(-5.0, 5.0),
                structure=structure, width=WIDTHS["single"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import doctest
 import importlib
 import inspect
 import pkgutil
@@ -10,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import vmdpotential
@@ -31,21 +33,85 @@ WRITTEN = ["README.md", *(f"{name}.md" for name in TUTORIALS), "ARCHITECTURE.md"
 
 #: Packages of whose modules the reference is made, and single modules: what programs call.
 PACKAGES = ("densities", "figures", "frames", "grid", "ions", "molecule", "orbitals", "pairs", "probes")
-MODULES = ("engines", "errors", "interactions", "io", "io.topologies.forcefield", "io.trajectories.frames", "maps",
-           "methods", "parameters", "points", "progress", "registry", "results", "surface", "tasks", "units")
+MODULES = ("engines", "errors", "interactions", "io", "io.maps", "io.topologies.forcefield", "io.trajectories.frames",
+           "maps", "maps.binding", "maps.solvation", "methods", "parameters", "points", "prepare.preparation",
+           "progress", "registry", "results", "surface", "tasks", "units")
 
 
-def copy_written(folder: Path) -> None:
-    """Copy the written pages, and the pictures and files that they name, to the places that they have in the checkout.
-    """
+
+@dataclass(frozen=True)
+class Task:
+    """A page of the reference: what serves one task."""
+
+    text: str
+    commands: str
+    functions: str
+    examples: str = ""
+    theory: str = ""
+    #: The title in the guide.
+    guide: str = ""
+
+
+#: Every command, every exported function and every example is on one of these pages, or on more.
+TASKS = {
+    "Structures": Task(
+        "Read a structure with its charges, complete what a deposited one lacks, and select atoms of it.",
+        "prepare", "read_structure prepare_structure assign_charges select write_structure Structure Topology Cell "
+        "Trajectory", guide="Deposited structures and models"),
+    "Maps": Task(
+        "The electrostatic potential on a grid, in vacuum or screened, with full long range; or at points.",
+        "map batch", "potential_map potential_at read_map open_map write_map Grid Lattice Provenance Medium MapOptions",
+        "figure_of_a_protein", "methods", "Maps"),
+    "Continuum": Task(
+        "The Poisson-Boltzmann equation: a molecule in water and salt, energies of solvation and of binding.",
+        "map energy", "potential_map solvation_energy binding_energy Medium", "", "methods", "Maps"),
+    "Slices, surfaces and comparisons": Task(
+        "Figures of planes through a map, the potential on a molecular surface, and the difference of two maps.",
+        "slice surface compare", "draw_slice surface_potential compare thumbnail Plane", "figure_of_a_protein",
+        "", "Surfaces and comparisons"),
+    "Ions": Task(
+        "Neutralising ions and salt at favourable sites of a solvated structure.",
+        "ionize", "place_ions place_replicas", "ions_for_gromacs ions_for_namd ions_for_amber", "pairs", "Ions"),
+    "Energies, forces and distributions": Task(
+        "Coulomb and Lennard-Jones energies and forces between selections, and radial distribution functions.",
+        "energy forces rdf", "energy forces rdf interaction_energy nonbonded Interaction Quantity", "energy_by_residue",
+        "pairs", "Energies, forces and distributions"),
+    "Averages, profiles and fields": Task(
+        "Over a trajectory: the mean potential, profiles along an axis, potential and field at atoms and points.",
+        "average profile field", "average profile field Trajectory", "membrane_profile", "methods",
+        "Means over frames"),
+    "Densities": Task(
+        "Densities of atoms over a trajectory, and hydration sites.", "density", "density", "density_of_water",
+        "densities", "Densities over a trajectory"),
+    "Probes": Task(
+        "AutoGrid's maps, Lennard-Jones energies of probe atoms, and free energies of small molecules.",
+        "probe", "probe", "oxygen_in_a_protein", "probes", "Probes and small molecules"),
+    "Orbitals": Task(
+        "Orbitals, densities and potentials from files of quantum chemistry.", "orbital", "orbital",
+        "orbitals_of_benzene", "orbitals", "Orbitals and densities from quantum chemistry"),
+    "Viewers and the web page": Task(
+        "Install the plugins of PyMOL, VMD and ChimeraX, follow what a viewer shows, and make a page for a browser.",
+        "install view live", "", "live_map", guide="Deposited structures and models"),
+    "Plugins and this machine": Task(
+        "List hardware and plugins, test and time the program, and add methods, interactions or commands of your own.",
+        "devices verify benchmark plugins completion", "register available VmdpotentialError BackendError ChargeError "
+        "CheckError InputError MemoryPlanError NoRoomError OutputError StoppedError TaskError UsageError",
+        guide="Files, pipes and exit codes"),
+}
+
+
+def written_pages(folder: Path) -> dict[str, str]:
+    """Return the written pages by their paths in the checkout; copy the pictures and files that they name."""
+    pages = {}
     for name in WRITTEN:
         text = (ROOT / name).read_text(encoding="utf-8")
-        put(folder / name, with_pictures(folder, name, text))
+        pages[name] = with_pictures(folder, name, text)
         for target in re.findall(r"\]\(([^):#]+)\)", text):
             file = (ROOT / name).parent / target
             if file.is_file() and str(file.resolve().relative_to(ROOT)) not in WRITTEN:
                 (folder / name).parent.joinpath(target).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(file, (folder / name).parent / target)
+    return pages
 
 
 def with_pictures(folder: Path, name: str, text: str) -> str:
@@ -157,23 +223,72 @@ def modules() -> list[str]:
     return sorted(results)
 
 
+def task_page(title: str, task: Task) -> str:
+    """Return the page of a task: commands and functions with their examples, worked examples, guide and theory."""
+    commands = [registry.get("command", name) for name in task.commands.split()]
+    names = task.functions.split()
+    parts = [f"# {title}", task.text, "## Commands", "\n".join(["| command | purpose |", "|---|---|", *(
+        f"| [`{command.name}`](../commands/{command.name}.md) | {_cell(_first(command.description))} |"
+        for command in commands)])]
+    if shown := dict.fromkeys(line for command in commands for line in command.examples):
+        parts.append("\n".join(["```sh", *(f"vmdpotential {line}" for line in shown), "```"]))
+    if names:
+        parts += ["## Python", "After `import vmdpotential as vp`:",
+                  "\n".join(["| name | purpose |", "|---|---|", *map(_row, names)]),
+                  *(f"```python\n{code}```" for code in map(_docstring_example, names) if code)]
+    for number, script in enumerate(EXAMPLES / f"{name}.py" for name in task.examples.split()):
+        heading = _first(ast.get_docstring(ast.parse(script.read_text("utf-8"))) or "").rstrip(".")
+        parts += [*["## Worked examples"][number:], f"[{heading}](../examples/{script.stem}.md)"]
+        parts += [f"![{heading}](../examples/pictures/{script.stem}/{path.name})" for path in drawn_by(script)[:1]]
+    anchor = re.sub(r"[^\w -]", "", task.guide.lower()).replace(" ", "-")
+    theory = f", and the [theory](../vmdpotential/{task.theory}/THEORY.md)" if task.theory else ""
+    parts += ["## More", f"[{task.guide}](../vmdpotential/commands/GUIDE.md#{anchor}) in the guide{theory}.", ""]
+    return "\n\n".join(parts)
+
+
+def check_tasks() -> None:
+    """Raise an error for a command, a function or an example that is on no page of a task, or does not exist."""
+    for part, present in (("commands", registry.available("command")), ("functions", vmdpotential.__all__),
+                          ("examples", [script.stem for script in EXAMPLES.glob("*.py")])):
+        listed = {name for task in TASKS.values() for name in getattr(task, part).split()}
+        if different := listed ^ set(present):
+            raise SystemExit(f"{part} in TASKS and in the package differ: {', '.join(sorted(different))}")
+
+
+def _docstring_example(name: str) -> str:
+    """Return the example of an exported function, without prompts and output."""
+    target = getattr(vmdpotential, name)
+    if inspect.isclass(target):
+        return ""
+    return "".join(line.source for line in doctest.DocTestParser().get_examples(inspect.getdoc(target) or ""))
+
+
+def _row(name: str) -> str:
+    """Return an exported name as a row of a table, with a link to its documentation."""
+    target = getattr(vmdpotential, name)
+    kind = "class" if inspect.isclass(target) else "func"
+    return (f"| {{py:{kind}}}`{name} <{target.__module__}.{target.__qualname__}>` "
+            f"| {_cell(_first(inspect.getdoc(target) or ''))} |")
+
+
+def _first(text: str) -> str:
+    """Return the first line, with code as in Markdown and without the braces around parameters."""
+    line = re.sub(r":\w+:`", "`", text.split("\n\n", 1)[0].replace("\n", " ").replace("``", "`"))
+    return re.sub(r"(?<!\{)\{(\w+)( [^}]*)?\}", r"\1\2", line)
+
+
 def public_page() -> str:
     """Return the page of the names that the package itself has."""
-    entries = []
-    for name in vmdpotential.__all__:
-        target = getattr(vmdpotential, name)
-        place = f"{target.__module__}.{target.__qualname__}"
-        kind = "class" if inspect.isclass(target) else "func"
-        summary = (inspect.getdoc(target) or "").split("\n", 1)[0].replace("``", "`")
-        entries.append(f"| {{py:{kind}}}`{name} <{place}>` | {_cell(summary)} |")
-    rows = [f"| [{name.removeprefix('vmdpotential.')}]({name}.rst) | {_summary(name)} |" for name in modules()]
+    entries = [_row(name) for name in vmdpotential.__all__]
+    rows = [f"| [{name.removeprefix('vmdpotential.')}]({name}.rst) | {_cell(_first(_module_text(name)))} |"
+            for name in modules()]
     return "\n".join([
         "# Python", "", "`import vmdpotential as vp` has these names:", "", "| name | what |", "|---|---|", *entries,
         "", "## Modules", "", "| module | what |", "|---|---|", *rows, "", _contents(modules(), "hidden:"), ""])
 
 
-def _summary(name: str) -> str:
-    return _cell((inspect.getdoc(importlib.import_module(name)) or "").split("\n", 1)[0].replace("``", "`"))
+def _module_text(name: str) -> str:
+    return inspect.getdoc(importlib.import_module(name)) or ""
 
 
 def _contents(pages: list[str], *options: str) -> str:
@@ -189,29 +304,43 @@ def index() -> str:
     examples = [f"examples/{script.stem}" for script in sorted(EXAMPLES.glob("*.py"))]
     commands = [f"commands/{name}" for name in registry.available("command")]
     parts = [("Start", ["First pictures <README>", *TUTORIALS, "vmdpotential/commands/GUIDE"]),
+             ("Reference by task", [f"tasks/{_file(title)}" for title in TASKS]),
              ("Viewers and plugins", viewers), ("Examples", examples), ("Theory", theory),
              ("Commands", commands), ("Python", ["python/index"]), ("The package", [
                  "ARCHITECTURE", "CONTRIBUTING", "vmdpotential/engines/SPEED", "CHANGELOG", "data/README"])]
-    return "\n\n".join([(Path(__file__).parent / "landing.md").read_text(encoding="utf-8").strip(), *(
+    tasks = "\n".join(["| task | what it does |", "|---|---|", *(
+        f"| [{title}](tasks/{_file(title)}.md) | {task.text} |" for title, task in TASKS.items())])
+    return "\n\n".join([(Path(__file__).parent / "landing.md").read_text(encoding="utf-8").strip(), tasks, *(
         _contents(pages, "hidden:", "maxdepth: 1", f"caption: {title}") for title, pages in parts), ""])
 
 
+def _file(title: str) -> str:
+    return title.lower().replace(",", "").replace(" ", "-")
+
+
 def main(folder: Path) -> None:
-    """Make all pages."""
+    """Make all pages, and remove those of an earlier run that are no longer made."""
+    check_tasks()
     draw_examples()
-    copy_written(folder)
+    pages = written_pages(folder)
     for name in registry.available("command"):
-        put(folder / "commands" / f"{name}.md", command_page(registry.get("command", name)))
+        pages[f"commands/{name}.md"] = command_page(registry.get("command", name))
     for script in sorted(EXAMPLES.glob("*.py")):
-        put(folder / "examples" / f"{script.stem}.md", example_page(script))
+        pages[f"examples/{script.stem}.md"] = example_page(script)
         shutil.copytree(DRAWN / script.stem, folder / "examples" / "pictures" / script.stem, dirs_exist_ok=True,
                         ignore=lambda _, names: [name for name in names if not name.endswith(".png")])
-    put(folder / "python" / "index.md", public_page())
+    for title, task in TASKS.items():
+        pages[f"tasks/{_file(title)}.md"] = task_page(title, task)
+    pages["python/index.md"] = public_page()
     for name in modules():
         short = name.removeprefix("vmdpotential.")
-        put(folder / "python" / f"{name}.rst",
-            f"{short}\n{'=' * len(short)}\n\n.. automodule:: {name}\n   :members:\n")
-    put(folder / "index.md", index())
+        pages[f"python/{name}.rst"] = f"{short}\n{'=' * len(short)}\n\n.. automodule:: {name}\n   :members:\n"
+    pages["index.md"] = index()
+    for path in folder.rglob("*"):
+        if path.suffix in (".md", ".rst") and str(path.relative_to(folder)) not in pages:
+            path.unlink()
+    for name, text in pages.items():
+        put(folder / name, text)
 
 
 if __name__ == "__main__":

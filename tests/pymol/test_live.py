@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vmdpotential.plugins.pymol.made import Session
+from vmdpotential.plugins.pymol.session import Session
 from vmdpotential.units import coulomb_constant, debye_length
 
 CHARGES = (1.0, -1.0, 0.5)
@@ -46,7 +46,7 @@ def test_it_follows(cmd, do, moving):
         assert "VTKm" not in do("potential_live wait", "ray 16, 12")  # nor a line for every surface that is contoured
         check(cmd, state)
     assert cmd.isolevel("live_positive", query=1) == pytest.approx(33)
-    assert live.made.plans > 1  # the third frame left the box that was planned
+    assert live.live_map.plans > 1  # the third frame left the box that was planned
     before = live.latest.asked
     do("potential_live wait")
     assert live.latest.asked == before  # nothing has moved
@@ -73,7 +73,7 @@ def test_default_follows_in_water(cmd, do):
     cmd.alter("ion", "partial_charge=-2")
     do("potential_live wait")
     check_born(cmd, 2, -2.0)
-    assert "continuum" in Session.of(cmd).live.made.first.provenance.medium
+    assert "continuum" in Session.of(cmd).live.live_map.first.provenance.medium
     do("potential_live off")
 
 
@@ -92,7 +92,7 @@ def test_another_selection(cmd, do, moving):
     cmd.remove("name C2")
     do("potential_live wait")
     live = Session.of(cmd).live
-    assert live.made.atoms == 2
+    assert live.live_map.atoms == 2
     cmd.delete("live")
     cmd.frame(2)
     assert "the map live was deleted or replaced" in do("potential_live wait")

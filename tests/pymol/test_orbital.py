@@ -8,7 +8,7 @@ import pytest
 from pymol import CmdException
 
 from vmdpotential.plugins.pymol.grids import read_grid
-from vmdpotential.plugins.pymol.made import Session
+from vmdpotential.plugins.pymol.session import Session
 
 
 @pytest.fixture

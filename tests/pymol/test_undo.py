@@ -32,7 +32,7 @@ def test_undo_restores_what_was_there(box, do):
     count = box.count_atoms("ionized")
     assert "Error" not in do("potential_ionize box, ionized, concentration=0.3")
     assert box.count_atoms("ionized") < count
-    assert "ionized and ionized_ions of before is back" in do("potential_undo quiet=0").replace("\n", " ")
+    assert "restored ionized and ionized_ions" in do("potential_undo quiet=0").replace("\n", " ")
     assert box.count_atoms("ionized") == count
     assert {"ionized", "ionized_ions"} <= shown(box)
     do("potential_undo")
@@ -47,7 +47,7 @@ def test_undo_restores_what_was_there(box, do):
 def test_objects_of_the_user_stay(box, do):
     do("potential_ionize box")
     box.translate([5, 0, 0], "ionized_ions", camera=0)
-    assert "ionized_ions was changed since and stays" in do("potential_undo quiet=0").replace("\n", " ")
+    assert "kept ionized_ions" in do("potential_undo quiet=0").replace("\n", " ")
     assert box.get_names("objects") == ["box", "ionized_ions"]
     assert "ionized_ions exists already" in do("potential_ionize box")
     box.delete("ionized_ions")

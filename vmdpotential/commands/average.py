@@ -64,7 +64,7 @@ class FitOptions:
 
     fit: Fit = "auto"
     motion: Annotated[str, Option(
-        "how they are moved; auto rotates in an open boundary, a periodic cell is translated only",
+        "motion that fits the atoms: auto rotates in an open boundary and only translates in a periodic cell",
         choices=("auto", "translation", "rotation"))] = "auto"
 
     def alignment(self, structure: Structure) -> dict[str, Any]:
@@ -86,8 +86,8 @@ def average(
     trajectory: FramesFile,
     frames: FramesOption = None,
     stat: Annotated[str, Option(
-        "what is written: mean, and in further files std (standard deviation over the n frames, divisor n) and "
-        "sem (standard error of the mean)", metavar="mean,std,sem", front=True)] = "mean",
+        "statistics to write: mean, and in further files std (standard deviation over the n frames, divisor n) and sem"
+        " (standard error of the mean)", metavar="mean,std,sem", front=True)] = "mean",
     fit: FitOptions = FitOptions(),
     options: MapOptions = MapOptions(),
     like: LikeGrid = None,

@@ -16,29 +16,35 @@ from vmdpotential.parameters import Command, Option, Report
 class Sample:
     """The sample that is timed, and the accuracy."""
 
-    box: Annotated[float, Option("edge of a cube of water", unit="A", low=10, high=500)] = 100.0
-    spacing: Annotated[float, Option("between lattice points", unit="A", low=0.1, high=10)] = 0.5
-    cutoff: Annotated[float, Option("of the cutoff sum", unit="A", low=1, high=100)] = 12.0
-    tolerance: Annotated[float, Option("of pme and msm, see map", low=1e-6, high=0.1)] = 1e-4
-    boundary: Annotated[str, Option("of cutoff, pme and msm", choices=("open", "periodic"))] = "open"
+    box: Annotated[float, Option("edge of the cube of water", unit="A", low=10, high=500)] = 100.0
+    spacing: Annotated[float, Option("distance between lattice points", unit="A", low=0.1, high=10)] = 0.5
+    cutoff: Annotated[float, Option("cutoff of the method cutoff", unit="A", low=1, high=100)] = 12.0
+    tolerance: Annotated[float, Option(
+        "tolerance of the methods pme and msm, as in the command map", low=1e-6, high=0.1)] = 1e-4
+    boundary: Annotated[str, Option(
+        "boundary of the methods cutoff, pme and msm", choices=("open", "periodic"))] = "open"
 
 
 def benchmark(
     engine: Annotated[str, Option(
-        "what computes", choices=lambda: ("auto", *registry.available("engine")))] = "auto",
-    method: Annotated[str, Option("how it is summed", choices=lambda: registry.available("method"))] = "cutoff",
-    precision: Annotated[str, Option("of the sums", choices=PRECISIONS)] = "single",
+        "engine that computes: cpu, cuda, or auto for a GPU where there is one", choices=lambda: ("auto",
+        *registry.available("engine")))] = "auto",
+    method: Annotated[str, Option(
+        "summation method to time",
+        choices=lambda: registry.available("method"))] = "cutoff",
+    precision: Annotated[str, Option("floating-point precision of the sums", choices=PRECISIONS)] = "single",
     sample: Sample = Sample(),
     variant: Annotated[str, Option(
-        "another method in its place, as in earlier versions", choices=lambda: ("auto", *registry.available("method")),
+        "older name of the option method", choices=lambda: ("auto", *registry.available("method")),
     )] = "auto",
-    repeats: Annotated[int, Option("runs that are timed; the median counts", low=1, high=1000)] = 5,
+    repeats: Annotated[int, Option("number of timed runs, of which the median counts", low=1, high=1000)] = 5,
     pairs: Annotated[str, Option(
         "time pair forces instead of a map: Lennard-Jones with a reaction field (rf) or Ewald's real-space part "
         "(ewald), gravity, gravity with jerks, or Lennard-Jones and Coulomb of all pairs",
         choices=lambda: ("", *registry.available("pair-benchmark")))] = "",
     drift: Annotated[float, Option(
-        "of the energy that a pair list of 10 steps of 2 fs may cause, for its buffer; 0 for none", unit="kT/ns/atom",
+        "energy drift that a pair list kept for 10 steps of 2 fs may cause, which determines its buffer; 0 for no "
+        "buffer", unit="kT/ns/atom",
         low=0, high=1e3)] = 0.0,
 ) -> Report:
     """Time a map of a box of random water molecules on this machine, or forces of its pairs.

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 BetweenOption = Annotated[tuple[str, ...], Option(
-    "two selections, of the atoms in the structure for all frames; more pairs of selections go on", metavar="SEL",
+    "two selections, made once in the structure and kept for all frames; further pairs may follow", metavar="SEL",
     selection=True)]
 
 

@@ -23,13 +23,15 @@ from vmdpotential.results import Axes, Figure, Result, hidden, part, shown
 def compare(
     first: Annotated[Path | Grid, Option("map file, or map", positional=True, metavar="MAP")],
     second: Annotated[Path | Grid, Option(
-        "map that is subtracted; interpolated where its points are others", positional=True, metavar="MAP")],
+        "map to compare with and to subtract; interpolated where its grid differs", positional=True, metavar="MAP")],
     structure: Annotated[Path | Structure | None, Option(
-        "structure whose neighbourhood alone is compared", metavar="FILE", front=True)] = None,
+        "structure for the options that select points by their distance to its atoms", metavar="FILE",
+        front=True)] = None,
     away: Annotated[float, Option(
-        "how far from every atom of the structure points are at least", unit="A", low=0, high=1000)] = 0.0,
+        "least distance of the compared points to every atom of the structure", unit="A", low=0, high=1000)] = 0.0,
     within: Annotated[float | None, Option(
-        "how far from an atom of the structure points are at most", unit="A", above=0, high=1000)] = None,
+        "largest distance of the compared points to the nearest atom of the structure; no limit unless given",
+        unit="A", above=0, high=1000)] = None,
     plane: Annotated[tuple[str | Plane, ...], Option(
         "planes of the figure; the middle across z unless given", unit="A", metavar="z=0", front=True)] = (),
     output: Annotated[Path | None, Option(

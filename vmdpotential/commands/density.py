@@ -43,8 +43,8 @@ class DensityFit(FitOptions):
     """How frames are moved onto the structure."""
 
     motion: Annotated[str, Option(
-        "how they are moved: auto and translation do not rotate them; rotation does, with every molecule at its image "
-        "nearest to them", choices=("auto", "translation", "rotation"))] = "auto"
+        "motion that fits the atoms: auto and translation do not rotate them; rotation does, with every molecule at "
+        "its image nearest to them", choices=("auto", "translation", "rotation"))] = "auto"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,8 +66,8 @@ class DensityOutput:
     """The files of maps over frames."""
 
     stat: Annotated[str, Option(
-        "what is written: mean, and in further files std (standard deviation over the frames) and sem (standard error "
-        "of the mean)", metavar="mean,std,sem")] = "mean"
+        "statistics to write: mean, and in further files std (standard deviation over the frames) and sem (standard "
+        "error of the mean)", metavar="mean,std,sem")] = "mean"
     output: Annotated[Path | None, Option(
         "map file of the mean: .dx, .mrc, .cube, .npz ...", short="o", viewer=False, written=True,
         suffix=".npz")] = None

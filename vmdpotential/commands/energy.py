@@ -113,7 +113,7 @@ def energy(
     source: CompleteSource,
     between: BetweenOption,
     by: Annotated[str, Option(
-        "what has a row: the pair of selections, or each residue or atom of the first with all of the second",
+        "what each row is for: the pair of selections, or each residue or atom of the first with all of the second",
         choices=("total", "residue", "atom"), front=True)] = "total",
     trajectory: TrajectoryOptions = TrajectoryOptions(),
     options: PairOptions = PairOptions(),

@@ -42,7 +42,8 @@ class SiteOptions:
     at: Annotated[str | None, Option("selection of atoms at which the field is computed", metavar="SEL", front=True,
                                      selection=True)] = None
     bonds: Annotated[tuple[str, ...], Option(
-        "two selections: at the middles of the bonds between them, and along these, from the first to the second",
+        "two selections: the field is computed at the middles of the bonds between them, with its component along each"
+        " bond, from the first to the second",
         metavar="SEL", front=True, selection=True)] = ()
     points: Annotated[Path | None, Option(
         "file of points, a line x,y,z (A) for each and a name where they have one", metavar="FILE")] = None

@@ -63,14 +63,15 @@ def ionize(
     source: SolvatedSource,
     options: IonOptions = IonOptions(),
     ion_template: Annotated[Mapping[str, Path] | None, Option(
-        "ions of several atoms, by files with their charges (MOL2, PQR): NH4=ammonium.mol2; the name is used in the "
-        "other options and in formulas", metavar="NAME=FILE,...", parse=parse_templates)] = None,
+        "files with the charges of ions of several atoms (MOL2, PQR), such as NH4=ammonium.mol2; the other options and"
+        " formulas use that name", metavar="NAME=FILE,...", parse=parse_templates)] = None,
     replicas: Annotated[int, Option(
-        "how many placements, at random or monte-carlo sites with the seeds S, S+1 ...; files out_1.pdb, out_2.pdb ...",
+        "number of independent placements at random or monte-carlo sites, with the seeds S, S+1 ...; written to "
+        "out_1.pdb, out_2.pdb ...",
         low=1, high=10_000, viewer=False)] = 1,
     parameters: Annotated[tuple[Path, ...], Option(
-        "Lennard-Jones of ions that the prmtop of the input lacks, to write one: Amber's frcmod, OpenMM's .xml, "
-        "CHARMM's .prm, a prmtop that has them; of ions of several atoms a prmtop with all their terms",
+        "files with Lennard-Jones parameters of ions that the input prmtop lacks, needed to write a prmtop: Amber's "
+        "frcmod, OpenMM's .xml, CHARMM's .prm, or a prmtop; for ions of several atoms a prmtop with all their terms",
         metavar="FILE", viewer=False)] = (),
     dry_run: Annotated[bool, Option("report ions and sites, write nothing", viewer=False)] = False,
     outputs: IonOutput = IonOutput(),

@@ -33,9 +33,11 @@ from vmdpotential.results import hidden, key, part
 class FrameSource(CompleteSource):
     """A structure with charges, at a frame of a trajectory or of its own file."""
 
-    trajectory: Annotated[Path | None, Option("file of frames of these atoms", viewer=False, shell=True)] = None
+    trajectory: Annotated[Path | None, Option(
+        "trajectory with the coordinates of these atoms", viewer=False, shell=True)] = None
     frame: Annotated[int | None, Option(
-        "which frame of the trajectory, or of the structure file where there is none, counted from 0",
+        "frame to use of the trajectory, or of a structure file with several models, counted from 0; the first unless "
+        "given",
         viewer=False)] = None
 
     def read(self) -> Structure:

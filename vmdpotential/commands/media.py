@@ -16,7 +16,7 @@ from vmdpotential.molecule.selection import is_water
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command
 
-#: Values of parameters by the word that stands for them; those that a user sets take precedence.
+#: Values of parameters for each medium; those that a user sets take precedence.
 MEDIA: dict[str, dict[str, Any]] = {
     "water": {"atoms": "solute", "method": "pb", "radii": OWN_OR_MBONDI2},
     "screened": {"atoms": "solute", "screened": 0.15},
@@ -27,9 +27,8 @@ MEDIA: dict[str, dict[str, Any]] = {
 #: The medium of the first picture, in every viewer.
 DEFAULT = "water"
 
-HELP = ("what surrounds the charges: water (of the solute, with 0.15 M of salt, by the Poisson-Boltzmann equation), "
-        "screened (of the solute, by Debye and Hueckel's potential with that salt), vacuum (of the solute) or explicit "
-        "(all atoms count)")
+HELP = ("medium around the charges: water (Poisson-Boltzmann, 0.15 M of salt), screened (Debye-Hueckel, 0.15 M), "
+        "vacuum, or explicit (all atoms, with their water)")
 
 #: Options, or values of these, that mean another medium, in this order: whose, which one, and by which options.
 _RULES = (
@@ -49,7 +48,7 @@ def has_medium(command: Command) -> bool:
 
 
 def in_medium(command: Command, medium: str, given: Mapping[str, Any], only_water: bool = False) -> dict[str, Any]:
-    """Return values of a command's parameters with those that a medium stands for.
+    """Return values of a command's parameters with those that a medium implies.
 
     Parameters
     ----------

@@ -30,10 +30,11 @@ from vmdpotential.units import BOHR, DEFAULT_TEMPERATURE, POTENTIAL_UNITS, coulo
 log = logging.getLogger(__name__)
 
 ForceField = Annotated[str, Option(
-    "templates for charges that no topology gives; auto decides by the names of the whole structure",
+    "force field whose residue templates give charges where no topology does; auto decides by the atom names of the "
+    "whole structure",
     choices=("auto", *FORCE_FIELDS))]
 Water = Annotated[str, Option(
-    "model of waters that no topology gives charges; auto by their name and sites", choices=CHOICES)]
+    "water model that gives charges to waters without any; auto decides by their name and sites", choices=CHOICES)]
 CellOption = Annotated[Cell | None, Option(
     "periodic cell instead of the file's: lengths, or these and angles, or an XSC file", unit="A, degrees",
     metavar="A,B,C[,AL,BE,GA]|XSC", parse=parse_cell)]
@@ -53,8 +54,8 @@ Pka = Annotated[str, Option(
     "source of the pKa values of added hydrogens: model compounds, or PROPKA, which computes them for this structure",
     choices=("model", "propka"))]
 Assembly = Annotated[str, Option(
-    "biological assembly to build from the operators that the file lists, such as 1; of other atoms than the file's, "
-    "with the file that lists them: entry.cif:1", metavar="[FILE:]NAME")]
+    "biological assembly to build, such as 1, from the operators in the structure file, or in another file: "
+    "entry.cif:1", metavar="[FILE:]NAME")]
 Expand = Annotated[str, Option(
     "whether the asymmetric unit of a crystal is expanded to its whole cell by the space group's operators",
     choices=("no", "cell"))]
@@ -65,14 +66,15 @@ Like = Annotated[Path | None, Option(
     "map whose grid is used instead of spacing and padding", viewer=False, metavar="MAP")]
 LikeGrid = Annotated[Path | Grid | None, Option("map whose grid is used instead of spacing and padding", metavar="MAP")]
 Fit = Annotated[str, Option(
-    "atoms that are moved onto their place in the structure: auto (protein and nucleic acids, else lipids), none, "
-    "or a selection", metavar="auto|none|SEL", selection=True, words=("auto", "none"))]
+    "atoms to fit onto their positions in the structure: auto (protein and nucleic acids, else lipids), none, or a "
+    "selection", metavar="auto|none|SEL", selection=True, words=("auto", "none"))]
 FramesFile = Annotated[Path | Frames, Option(
     "frames of these atoms: XTC, TRR, DCD, NetCDF, H5MD, PDB of several models ...", positional=True, viewer=False)]
 Format = Annotated[str, Option(
     "format of an output whose name has no suffix (-, a pipe): dx, npz, pdb ...", viewer=False, metavar="SUFFIX")]
 FramesOption = Annotated[slice | None, Option(
-    "which frames of the trajectory, counted from 0: begin, end (left out) and step", parse=parse_frames,
+    "frames to use, counted from 0, as begin:end:step; the end itself is left out; all unless given",
+    parse=parse_frames,
     metavar="B:E:S", viewer=False, front=True)]
 Force = Annotated[bool, Option("replace files that exist", viewer=False)]
 

@@ -27,14 +27,14 @@ class ProbeOptions:
     atoms: Annotated[str, Option(
         "atoms that the probe or the molecule feels", metavar="SEL", selection=True, front=True)] = "all"
     around: Annotated[str, Option(
-        "atoms around which the grid is laid; unless given, all that the probe feels, or for a molecule the whole "
+        "atoms around which the grid is placed; unless given, all that the probe feels, or for a molecule the whole "
         "periodic cell", metavar="SEL", selection=True)] = ""
     spacing: Annotated[float | None, Option(
         "distance between grid points; 0.375 A for probes and 1 A for a molecule unless given", unit="A", low=0.05,
         high=100, front=True)] = None
     padding: Annotated[float, Option("margin around those atoms", unit="A", low=0, high=1000)] = 4.0
     cutoff: Annotated[float, Option(
-        "of Lennard-Jones; AutoDock's maps end at 8 A", unit="A", low=3, high=50)] = 12.0
+        "cutoff of the Lennard-Jones energy; AutoDock's own maps end at 8 A", unit="A", low=3, high=50)] = 12.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,15 +43,17 @@ class InsertionOptions:
 
     fit: Fit = "auto"
     boundary: Annotated[str, Option(
-        "of a molecule over frames: open, or periodic with all images; auto is periodic where the atoms fill the cell",
+        "boundary for a molecule over frames: open, or periodic with all images; auto is periodic where the atoms fill"
+        " the cell",
         choices=("auto", "open", "periodic"))] = "auto"
     orientations: Annotated[int, Option(
-        "of a molecule at each place, spread evenly; half of them where its ends are alike", low=1, high=10000)] = 12
+        "number of orientations of a molecule at each place, spread evenly; half of them where its two ends are "
+        "alike", low=1, high=10000)] = 12
     places: Annotated[int, Option(
-        "of a molecule along each edge of the box of a grid point", low=1, high=10)] = 2
-    temperature: Annotated[float, Option("of the frames", unit="K", above=0, high=1e4)] = 298.15
+        "number of places of a molecule along each edge of the box around a grid point", low=1, high=10)] = 2
+    temperature: Annotated[float, Option("temperature of the frames", unit="K", above=0, high=1e4)] = 298.15
     stat: Annotated[str, Option(
-        "of a molecule: mean is the free energy, and sem its standard error, in a further file",
+        "statistics to write for a molecule: mean is the free energy, and sem its standard error, in a further file",
         metavar="mean,sem")] = "mean"
 
 

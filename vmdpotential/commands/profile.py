@@ -53,10 +53,11 @@ def profile(
         "selection whose middle is moved to 0 in every frame, so that its drift does not blur the mean",
         metavar="SEL", selection=True)] = None,
     zero: Annotated[str, Option(
-        "where the potential is 0: the mean over the cell, the left edge, or the mean over a selection such as water, "
+        "zero of the potential: the mean over the cell, the left edge, or the mean over a selection such as water, "
         "weighted by its density", metavar="mean|left|SEL", selection=True, words=_ZEROS)] = "mean",
     integral: Annotated[bool, Option(
-        "show next to it the potential as the double integral from the left edge has it (gmx potential)")] = False,
+        "also show the potential as the double integral of the charge from the left edge, as gmx potential computes "
+        "it")] = False,
     options: ProfileOptions = ProfileOptions(),
     execution: Execution = Execution(),
     output: TableOutput = TableOutput(),

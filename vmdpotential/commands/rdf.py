@@ -35,9 +35,10 @@ def rdf(
     trajectory: TrajectoryOptions = TrajectoryOptions(),
     range: Annotated[float, Option(
         "longest distance", unit="A", above=0, high=1000, front=True, aliases=("max_distance",))] = 15.0,
-    bins: Annotated[int, Option("of the distance, all of one width", low=1, high=100_000, front=True)] = 150,
+    bins: Annotated[int, Option(
+        "number of bins over the distance, of equal width", low=1, high=100_000, front=True)] = 150,
     exclude: Annotated[str, Option(
-        "pairs that do not count: none, those within a residue, or those up to three bonds apart",
+        "pairs to leave out: none, those within a residue, or those up to three bonds apart",
         choices=("none", "residue", "bonded"))] = "none",
     engine: Engine = "auto",
     execution: PartialExecution = PartialExecution(),

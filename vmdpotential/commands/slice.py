@@ -89,7 +89,7 @@ class AtomsOptions:
     topology: Annotated[Path | None, Option(
         "topology that names the structure's atoms, where its own file does not", viewer=False, metavar="FILE")] = None
     slab: Annotated[float, Option("thickness of the layer of atoms that is drawn", unit="A", above=0)] = 3.0
-    waters: Annotated[bool, Option("draw waters too, but for sites that are no atoms")] = False
+    waters: Annotated[bool, Option("draw waters too, without their virtual sites")] = False
 
     def check(self) -> None:
         """Refuse a topology without a structure's file."""
@@ -116,7 +116,8 @@ class StyleOptions:
         "otherwise wide enough for 98 % of what is shown", parse=_range, metavar="LO,HI", front=True,
         aliases=("color_range",))] = None
     contours: Annotated[int, Option(
-        "about how many contour levels, at round values; without small loops around atoms", low=0, high=50)] = 0
+        "approximate number of contour levels, at round values, without small loops around atoms; 0 draws none",
+        low=0, high=50)] = 0
     width: Annotated[str, Option(
         "width of the figure: single (89 mm), double (183 mm) or a number of mm", metavar="MM")] = "single"
     dpi: Annotated[int, Option("resolution", unit="dots per inch", low=50, high=2400)] = 600
@@ -130,7 +131,8 @@ class FigureOutput:
         "figure to write: .png, .pdf or .svg; - is standard output", short="o", metavar="FILE", written=True,
         suffix=".png", front=True)] = None
     format: Annotated[str, Option(
-        "of an output whose name has no suffix (-, a pipe): png, pdf or svg", viewer=False, metavar="SUFFIX")] = ""
+        "format of an output whose name has no suffix (-, a pipe): png, pdf or svg",
+        viewer=False, metavar="SUFFIX")] = ""
     force: Force = False
 
 

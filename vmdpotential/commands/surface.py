@@ -37,15 +37,17 @@ class SurfaceShape:
     """Which surface, and where the map is read."""
 
     kind: Annotated[str, Option(
-        "molecular: what a probe cannot enter; accessible: where its centre can be", choices=KINDS,
+        "kind of surface: molecular (what a probe cannot enter) or accessible (where the probe's centre can be)",
+        choices=KINDS,
         front=True, aliases=("surface_type",))] = "molecular"
     probe: Annotated[float, Option(
         "radius of the probe", unit="A", low=0, high=20, aliases=("probe_radius",))] = PROBE
     outwards: Annotated[float, Option(
-        "how far from the surface the map is read, 1.4 where a water's centre would be", unit="A", low=-10,
+        "distance outside of the surface at which the map is read; 1.4 is where a water's centre would be", unit="A",
+        low=-10,
         high=20, aliases=("offset",))] = 0.0
     spacing: Annotated[float, Option(
-        "of the lattice that the surface is found on", unit="A", low=0.05, high=2)] = 0.3
+        "spacing of the lattice on which the surface is constructed", unit="A", low=0.05, high=2)] = 0.3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,14 +69,15 @@ def surface(
         front=True, selection=True)
         ] = "solute",
     shape: SurfaceShape = SurfaceShape(),
-    by: Annotated[str, Option("what has a row of the table", choices=("residue", "atom", "vertex"))] = "residue",
+    by: Annotated[str, Option("what each row of the table is for", choices=("residue", "atom", "vertex"))] = "residue",
     range: Annotated[Range | None, Option(
         "range of the colours, such as -5,5; unless given that, in kT/e, for a potential in water (screened, "
         "continuum), "
         "otherwise wide enough for 98 % of the surface",
         parse=_range, metavar="LO,HI", front=True, aliases=("color_range",))] = None,
     view: Annotated[tuple[str, ...], Option(
-        "from where the figure looks: x, -x, y, -y, z or -z; several become panels", metavar="AXIS")] = ("z", "-z"),
+        "direction from which the figure looks: x, -x, y, -y, z or -z; several become panels",
+        metavar="AXIS")] = ("z", "-z"),
     unit_of_file: UnitOfFile = None,
     output: SurfaceOutput = SurfaceOutput(),
 ) -> OnSurface:

@@ -25,13 +25,14 @@ EDGE, CUTOFF = 40.0, 10.0
 
 def verify(
     engine: Annotated[str, Option(
-        "what is checked; all that work here unless given",
+        "engines to check; all that work here unless given",
         choices=lambda: ("all", *registry.available("engine")))] = "all",
     method: Annotated[str, Option(
-        "what is checked; all unless given", choices=lambda: ("all", *registry.available("method")))] = "all",
-    thorough: Annotated[bool, Option("every method in every precision, with and without the field")] = False,
-    points: Annotated[int, Option("points at which a map is compared", low=10, high=10000)] = 400,
-    seed: Annotated[int, Option("of the random box and points", low=0)] = 1,
+        "methods to check; all unless given", choices=lambda: ("all", *registry.available("method")))] = "all",
+    thorough: Annotated[bool, Option(
+        "check every method in every precision, with and without the field")] = False,
+    points: Annotated[int, Option("number of points at which a map is compared", low=10, high=10000)] = 400,
+    seed: Annotated[int, Option("seed of the random box and points", low=0)] = 1,
 ) -> Report:
     """Compare every engine, method and interaction on this machine with the definition in float64.
 

@@ -57,16 +57,30 @@ def on_face(axis: int, end: int) -> tuple[slice | int, ...]:
     return tuple(end if d == axis else slice(None) for d in range(3))
 
 
-def cubic(nodes: Floats, points: Floats) -> Floats:
-    """Return weights (P, N) of increasing nodes, whose sum is the cubic polynomial through the four around a point."""
-    first = np.clip(np.searchsorted(nodes, points, "right") - 2, 0, len(nodes) - 4)
-    around, result = first[:, None] + np.arange(4), np.zeros((len(points), len(nodes)))
-    known = nodes[around]
-    for j in range(4):
-        others = [i for i in range(4) if i != j]
-        result[np.arange(len(points)), around[:, j]] = np.prod(
-            (points[:, None] - known[:, others]) / (known[:, [j]] - known[:, others]), 1)
-    return result
+class Cubic:
+    """The cubic polynomial along an axis through the four nodes around each point.
+
+    Parameters
+    ----------
+    nodes : (N,) float64
+        Increasing.
+    points : (P,) float64
+    """
+
+    def __init__(self, nodes: Floats, points: Floats) -> None:
+        first = np.clip(np.searchsorted(nodes, points, "right") - 2, 0, len(nodes) - 4)
+        #: (P, 4) the nodes around each point, and their weights.
+        self.nodes = first[:, None] + np.arange(4)
+        known = nodes[self.nodes]
+        parts = [np.prod([(points - known[:, i]) / (known[:, j] - known[:, i]) for i in range(4) if i != j], 0)
+                 for j in range(4)]
+        self.weights: Floats = np.stack(parts, 1)
+
+    def of(self, values: Floats) -> Floats:
+        """Return the values (P, M) at the points of functions that have `values` (N, M) at the nodes."""
+        # no product of matrices, for which BLAS would start threads
+        result: Floats = sum(self.weights[:, j, None] * values[self.nodes[:, j]] for j in range(4))  # type: ignore
+        return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,17 +260,16 @@ class Problem:
 
     def on_faces(self, finer: Lattice) -> list[Floats]:
         """Return the potential on each of the faces of a finer lattice, by cubic polynomials along the axes."""
-        weights = [cubic(*(grid.origin[d] + grid.spacing[d] * np.arange(grid.shape[d])
-                           for grid in (self.lattice, finer))) for d in range(3)]
+        axes = [Cubic(*(grid.origin[d] + grid.spacing[d] * np.arange(grid.shape[d]) for grid in (self.lattice, finer)))
+                for d in range(3)]
         results = []
         for axis, end in FACES:
-            across = weights[axis][end]
-            planes = np.flatnonzero(across)
-            part = tuple(planes if d == axis else slice(None) for d in range(3))
-            values = self.unknown[part] + np.where(self.within[part], self._of_charges[part], 0)
-            plane = np.tensordot(values, across[planes], (axis, 0))
-            y, z = (weights[d] for d in range(3) if d != axis)
-            results.append(y @ plane @ z.T)
+            plane = np.zeros(1)
+            for node, weight in zip(axes[axis].nodes[end], axes[axis].weights[end], strict=True):
+                at = on_face(axis, node)
+                plane = plane + weight * (self.unknown[at] + np.where(self.within[at], self._of_charges[at], 0))
+            y, z = (axes[d] for d in range(3) if d != axis)
+            results.append(z.of(y.of(plane).T).T)
         return results
 
     def reaction(self, unknown: Values | None = None) -> Floats:

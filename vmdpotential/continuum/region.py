@@ -20,6 +20,9 @@ from vmdpotential.grid.lattice import Lattice, bounds
 Floats = NDArray[np.float64]
 Values = NDArray[np.float32]
 
+#: Atoms whose arcs a thread computes at a time.
+SOME_ATOMS = 500
+
 
 class Surface:
     """The molecular surface of atoms; with a probe of 0 van der Waals'.
@@ -60,13 +63,18 @@ class Surface:
     @cached_property
     def _arcs(self) -> Floats:
         """Where the centres of probes are that touch two atoms, see the kernel."""
-        atoms = (self._centres, self._accessible, *self._neighbours)
-        arcs = np.empty((8 * len(self._centres) + 100, 12))
-        count = self._kernel.arcs(*atoms, arcs)
-        if count > len(arcs):
-            arcs = np.empty((count, 12))
-            self._kernel.arcs(*atoms, arcs)
-        return arcs[:count]
+        atoms, parts = (self._centres, self._accessible, *self._neighbours), {}
+
+        def add(first: int, last: int) -> None:
+            rows = np.empty((4 * (last - first), 12))
+            count = self._kernel.arcs(*atoms, first, last, rows)
+            if count > len(rows):
+                rows = np.empty((count, 12))
+                self._kernel.arcs(*atoms, first, last, rows)
+            parts[first] = rows[:count]
+
+        threads.run(add, len(self._centres), "surface", SOME_ATOMS)
+        return np.concatenate([parts[first] for first in sorted(parts)])
 
 
 def depths(centres: Floats, radii: Floats, lattice: Lattice, reach: float) -> tuple[Values, NDArray[np.int32]]:

@@ -117,24 +117,67 @@ def project(centres, radii, first, others, origin, spacing, probe, reach, depth,
 
 
 @njit(**PLAIN_CODE)
-def arcs(centres, radii, first, others, out):
+def buried(x, y, z, squares, along, t, radius):
+    """Return whether a circle around t `along` is inside one of spheres at (x, y, z), of radii of such squares.
+
+    Without a branch, so that LLVM makes vectors of it.
+    """
+    inside = 0
+    for c in range(len(x)):
+        gx, gy, gz = t * along[0] - x[c], t * along[1] - y[c], t * along[2] - z[c]
+        square = gx * gx + gy * gy + gz * gz
+        off = gx * along[0] + gy * along[1] + gz * along[2]
+        left = squares[c] - square - radius * radius
+        inside |= (left > 2e-12 * radius) & (left * left >= 4 * radius * radius * (square - off * off))
+    return inside != 0
+
+
+@njit(**PLAIN_CODE)
+def turns(x, y):
+    """Return a number from 0 to 4 that grows with the angle of (x, y) and needs no trigonometry."""
+    part = y / (abs(x) + abs(y))
+    if x < 0:
+        return 2 - part
+    return part if part >= 0 else 4 + part
+
+
+@njit(**PLAIN_CODE)
+def radians(turn):
+    """Return the angle of which :func:`turns` makes a number."""
+    if turn >= 4:
+        return 2 * math.pi
+    quarter = math.floor(turn)
+    part = turn - quarter
+    return 0.5 * math.pi * quarter + math.atan2(part, 1 - part)
+
+
+@njit(**PLAIN_CODE)
+def arcs(centres, radii, first, others, first_atom, last_atom, out):
     """Write the arcs of circles between two spheres that are outside of all others; return how many there are.
 
-    A row of `out` (A, 12) is the circle's centre, two unit vectors in its plane, its radius and two angles; where there
-    are more arcs than rows, those beyond are counted alone.
+    Of the circles of some atoms with those of larger numbers. A row of `out` (A, 12) is the circle's centre, two unit
+    vectors in its plane, its radius and two angles; where there are more arcs than rows, those beyond are only counted.
     """
     result = 0
     begins, ends = np.empty(MOST), np.empty(MOST)
     u, v, middle, along = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
-    for a in range(len(radii)):
-        for m in range(first[a], first[a + 1]):
-            b = others[m]
+    most = 0
+    for a in range(first_atom, last_atom):
+        most = max(most, first[a + 1] - first[a])
+    near_x, near_y, near_z, near_squares = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
+    for a in range(first_atom, last_atom):
+        count = first[a + 1] - first[a]
+        for m in range(count):
+            c = others[first[a] + m]
+            near_x[m], near_y[m], near_z[m] = (centres[c, 0] - centres[a, 0], centres[c, 1] - centres[a, 1],
+                                               centres[c, 2] - centres[a, 2])
+            near_squares[m] = radii[c] ** 2
+        for m in range(count):
+            b = others[first[a] + m]
             if b < a:
                 continue
-            square = 0.0
-            for d in range(3):
-                along[d] = centres[b, d] - centres[a, d]
-                square += along[d] ** 2
+            along[0], along[1], along[2] = near_x[m], near_y[m], near_z[m]
+            square = along[0] ** 2 + along[1] ** 2 + along[2] ** 2
             apart = math.sqrt(square)
             if apart < 1e-6 or apart <= abs(radii[a] - radii[b]):
                 continue
@@ -143,9 +186,16 @@ def arcs(centres, radii, first, others, out):
             if radius <= 1e-12:
                 continue
             radius = math.sqrt(radius)
-            least = 0
             for d in range(3):
                 along[d] /= apart
+            own = near_squares[m]
+            near_squares[m] = -1  # the circle is on it
+            whole = buried(near_x[:count], near_y[:count], near_z[:count], near_squares[:count], along, t, radius)
+            near_squares[m] = own
+            if whole:  # as most circles are
+                continue
+            least = 0
+            for d in range(3):
                 middle[d] = centres[a, d] + t * along[d]
                 if abs(along[d]) < abs(along[least]):
                     least = d
@@ -155,51 +205,41 @@ def arcs(centres, radii, first, others, out):
             v[0] = along[1] * u[2] - along[2] * u[1]
             v[1] = along[2] * u[0] - along[0] * u[2]
             v[2] = along[0] * u[1] - along[1] * u[0]
-            buried, cuts = False, 0
-            for turn in range(2):  # most circles are buried whole, which takes no angle to see
-                for o in range(first[a], first[a + 1]):
-                    c = others[o]
-                    if c == b:
-                        continue
-                    x, y, squares = 0.0, 0.0, 0.0
-                    for d in range(3):
-                        g = middle[d] - centres[c, d]
-                        x += g * u[d]
-                        y += g * v[d]
-                        squares += g * g
-                    level = (radii[c] ** 2 - squares - radius**2) / (2 * radius)
-                    size = math.sqrt(x * x + y * y)
-                    if level >= size:
-                        buried = buried or level > 1e-12
-                        if buried:
-                            break
-                        continue
-                    if turn == 0 or level <= -size or cuts >= MOST - 2:
-                        continue
-                    half = math.acos(level / size)
-                    begin = (math.atan2(y, x) + half) % (2 * math.pi)
-                    end = begin + 2 * (math.pi - half)
-                    begins[cuts], ends[cuts] = begin, min(end, 2 * math.pi)
+            cuts = 0
+            for c in range(count):
+                gx, gy, gz = t * along[0] - near_x[c], t * along[1] - near_y[c], t * along[2] - near_z[c]
+                x, y = gx * u[0] + gy * u[1] + gz * u[2], gx * v[0] + gy * v[1] + gz * v[2]
+                square = gx * gx + gy * gy + gz * gz
+                level = (near_squares[c] - square - radius * radius) / (2 * radius)
+                rest = x * x + y * y - level * level
+                if rest <= 0 or c == m or cuts >= MOST - 2:  # the circle does not cut the sphere
+                    continue
+                rest = math.sqrt(rest)
+                begin = turns(x * level - y * rest, y * level + x * rest)
+                end = turns(x * level + y * rest, y * level - x * rest)
+                begins[cuts], ends[cuts] = begin, end
+                if end < begin:
+                    begins[cuts], ends[cuts] = 0.0, end
                     cuts += 1
-                    if end > 2 * math.pi:
-                        begins[cuts], ends[cuts] = 0.0, end - 2 * math.pi
-                        cuts += 1
-                if buried:
-                    break
-            if buried:
-                continue
-            order = np.argsort(begins[:cuts])
+                    begins[cuts], ends[cuts] = begin, 4.0
+                cuts += 1
             angle = 0.0
-            for place in range(cuts + 1):
-                until = 2 * math.pi if place == cuts else begins[order[place]]
-                if until > angle + 1e-9:
-                    if result < len(out):
-                        for d in range(3):
-                            out[result, d], out[result, 3 + d], out[result, 6 + d] = middle[d], u[d], v[d]
-                        out[result, 9], out[result, 10], out[result, 11] = radius, angle, until
-                    result += 1
-                if place < cuts:
-                    angle = max(angle, ends[order[place]])
+            while angle < 4 - 1e-9:
+                until, next_cut = angle, 4.0
+                for cut in range(cuts):
+                    if begins[cut] <= angle:
+                        until = max(until, ends[cut])
+                    else:
+                        next_cut = min(next_cut, begins[cut])
+                if until == angle:  # no sphere buries what follows
+                    until = next_cut
+                    if until > angle + 1e-9:
+                        if result < len(out):
+                            for d in range(3):
+                                out[result, d], out[result, 3 + d], out[result, 6 + d] = middle[d], u[d], v[d]
+                            out[result, 9], out[result, 10], out[result, 11] = radius, radians(angle), radians(until)
+                        result += 1
+                angle = until
     return result
 
 

@@ -14,7 +14,7 @@ from vmdpotential.parameters import Option
 class Execution:
     """Where blocks of frames are computed and kept; `folder` is where, see :func:`.blocks.folder_of`."""
 
-    resume: Annotated[bool, Option("go on after a run that was stopped, with the blocks it left", viewer=False)] = False
+    resume: Annotated[bool, Option("continue a stopped run with the blocks that it finished", viewer=False)] = False
     workers: Annotated[int, Option(
         "number of processes on this machine that compute blocks of frames; 0 computes in this one", viewer=False,
         low=0, high=4096)] = 0
@@ -43,4 +43,5 @@ class Execution:
 class PartialExecution(Execution):
     """Where blocks are computed, of a task that may end with some of the frames."""
 
-    partial: Annotated[bool, Option("write what is done when the run is stopped", viewer=False)] = False
+    partial: Annotated[bool, Option(
+        "when the run is stopped, write the result of the frames that are done", viewer=False)] = False

@@ -364,12 +364,13 @@ def middle(fraction: Floats) -> float:
 class ProfileOptions:
     """All options of a profile, see :func:`profile`."""
 
-    spacing: Annotated[float, Option("between nodes, at most", unit="A", above=0, high=100)] = 0.5
+    spacing: Annotated[float, Option(
+        "largest distance between nodes of the profile", unit="A", above=0, high=100)] = 0.5
     smear: Annotated[float | None, Option(
         "standard deviation of each atom's Gaussian charge; the distance of nodes unless given, 0 for points", unit="A",
         low=0, high=100)] = None
     slab_correction: Annotated[bool, Option(
-        "take away the field that conducting (tinfoil) surroundings make in the vacuum next to a slab (Yeh and "
+        "remove the field that conducting (tinfoil) surroundings make in the vacuum next to a slab (Yeh and "
         "Berkowitz)")] = False
     unit: Unit = "V"
     temperature: Annotated[float, Option("temperature of kT/e", unit="K", above=0)] = DEFAULT_TEMPERATURE

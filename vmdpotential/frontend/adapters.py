@@ -147,7 +147,7 @@ def default_name(command: Command) -> str:
 def describe(parameter: Parameter) -> str:
     """Return the help of a parameter with its unit; where it speaks of files, of what a viewer has instead."""
     if parameter.required and role(parameter) and "file" in parameter.option.help:
-        return "the system, or a part of it" if role(parameter) == "structure" else "made here, or loaded"
+        return "atoms of the system" if role(parameter) == "structure" else "map that was made here or loaded"
     return parameter.option.help + (f", {parameter.option.unit}" if parameter.option.unit else "")
 
 

@@ -13,7 +13,7 @@ SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
 
 
 def completion(
-    shell: Annotated[str, Option("shell that reads the script", choices=SHELLS, positional=True)],
+    shell: Annotated[str, Option("shell for which the script is printed", choices=SHELLS, positional=True)],
 ) -> Report:
     """Print a script by which a shell completes commands, options, their values and files.
 

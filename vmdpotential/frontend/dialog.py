@@ -176,7 +176,7 @@ class Panel:
         self.live_box.setVisible(any(form.command.name == "live" for form in forms))
         self.progress = widgets.QProgressBar()
         self.progress.setRange(0, 1000)
-        self.status = widgets.QLabel("Press Run: Map draws with its defaults. Every field has its help next to it.")
+        self.status = widgets.QLabel("Press Run to start. Help is next to every field.")
         self.status.setTextFormat(qt.QtCore.Qt.TextFormat.PlainText)  # names of files are no HTML
         self.status.setWordWrap(True)
         self.status.setAlignment(qt.QtCore.Qt.AlignmentFlag.AlignTop)

@@ -13,11 +13,13 @@ from vmdpotential.parameters import Command, Option, Report
 
 
 def install(
-    viewer: Annotated[str, Option("which viewer", choices=VIEWERS, positional=True, viewer=False)],
-    yes: Annotated[bool, Option("do it; without, what would be done is only said", viewer=False)] = False,
-    uninstall: Annotated[bool, Option("undo it", viewer=False)] = False,
+    viewer: Annotated[str, Option("viewer to install the plugin for", choices=VIEWERS, positional=True, viewer=False)],
+    yes: Annotated[bool, Option("do it; otherwise only report what would be done", viewer=False)] = False,
+    uninstall: Annotated[bool, Option(
+        "remove the plugin and its lines in the viewer's start-up file", viewer=False)] = False,
     folder: Annotated[Path | None, Option(
-        "where the plugin gets a folder of its own, instead of the viewer's usual place", viewer=False)] = None,
+        "folder in which the plugin gets a folder of its own, instead of the viewer's usual place",
+        viewer=False)] = None,
 ) -> Report:
     """Put the plugin where a viewer finds it, and say how to load it.
 

@@ -12,7 +12,7 @@ from vmdpotential.parameters import Command, Option, Report
 
 def plugins(
     declarations: Annotated[bool, Option(
-        "declare the options of the commands for structures and maps instead, for viewers (with --json)",
+        "print the options of all commands for structures and maps instead, for viewers (with --json)",
         viewer=False)] = False,
 ) -> Report:
     """List commands, methods, interactions and engines, and plugins that failed to load."""

@@ -52,9 +52,10 @@ def parse_smear(text: str) -> float:
 
 
 Boundary = Annotated[str, Option(
-    "open, or with all periodic images; auto is periodic where the atoms fill the cell",
+    "boundary: open, or periodic with all images; auto is periodic where the atoms fill the cell",
     choices=("auto", "open", "periodic"))]
-Engine = Annotated[str, Option("what computes", choices=partial(choices, "engine"))]
+Engine = Annotated[str, Option(
+    "engine that computes: cpu, cuda, or auto for a GPU where there is one", choices=partial(choices, "engine"))]
 Unit = Annotated[str, Option("unit of the potential", choices=POTENTIAL_UNITS)]
 
 
@@ -63,12 +64,12 @@ class AtomOptions:
     """Which charges make the potential; a program may give a mask or indices instead of a selection."""
 
     atoms: Annotated[Selection, Option(
-        "whose charges make the potential: all, solute, protein, water ..., or a selection (a CID, an expression as "
-        "'protein and resid 1:100', or group NAME), made once in the structure, also for frames",
+        "atoms whose charges make the potential: all, solute, protein, water ..., or a selection (a CID, an expression"
+        " such as 'protein and resid 1:100', or group NAME), made once in the structure and kept for all frames",
         metavar="all|solute|protein|SEL", front=True, selection=True)] = "all"
     sources: Annotated[Selection | None, Option(
-        "in a continuum (pb): atoms whose charges count; the others are a part of the molecule without charges; all "
-        "unless given", metavar="SEL", selection=True)] = None
+        "atoms whose charges count in a continuum (pb); the others belong to the molecule without charges; all unless "
+        "given", metavar="SEL", selection=True)] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,8 +86,8 @@ class MediumOptions:
     """The medium of the charges, by the parameters that commands have; a program may give a `medium` instead."""
 
     screened: Annotated[float | None, Option(
-        "potential in water with this much of a 1:1 salt, which screens it (Debye and Hueckel), such as 0.15; in "
-        "vacuum unless given", unit="M", low=0, high=10, metavar="SALT",
+        "concentration of a 1:1 salt in water that screens the potential (Debye-Hueckel), such as 0.15; vacuum unless "
+        "given", unit="M", low=0, high=10, metavar="SALT",
         aliases=("ionic_strength",))] = None
     temperature: Annotated[float, Option(
         "temperature of the medium, and of kT in units", unit="K", above=0, high=1e6)] = DEFAULT_TEMPERATURE
@@ -101,7 +102,8 @@ class MethodOptions(MediumOptions):
     """The summation method, and what one that solves for the solution around the charges needs."""
 
     method: Annotated[str, Option(
-        "how it is summed", choices=partial(choices, "method"), listed=partial(choices, "method", True))] = "auto"
+        "summation method; auto chooses the fastest that keeps the tolerance",
+        choices=partial(choices, "method"), listed=partial(choices, "method", True))] = "auto"
     parameters: Annotated[Mapping[str, float] | None, Option(
         "parameters of the interaction, such as debye_length=8, or of a method that has some (of pb also the ions of "
         "the solution by name and molarity, such as Mg2+=0.1,Cl-=0.2)", name="set", aliases=("interaction_params",),
@@ -140,18 +142,19 @@ class SumOptions(MethodOptions):
         f"of the method cutoff, and of interactions that have one; {CUTOFF:g} unless given", unit="A", low=0.5,
         high=1000)] = None
     algorithm: Annotated[str, Option(
-        "of the method cutoff: every pair, a mesh to the tolerance, or the faster",
+        "how the method cutoff sums: pair by pair, on a mesh to the tolerance, or auto for the faster of both",
         choices=("pair", "mesh", "auto"))] = "pair"
     interaction: Annotated[str, Option(
-        "potential of one charge; the method's own unless given", choices=partial(choices, "interaction"))] = "auto"
+        "interaction, the potential of one charge as a function of distance; auto is the method's own",
+        choices=partial(choices, "interaction"))] = "auto"
     smear: Annotated[float, Option(
         "standard deviation of the Gaussian that each charge is, or VMD's Ewald factor b = 1 / (sqrt(2) smear) with "
         "its unit, such as 0.25/A; 0 for points", unit="A", low=0, high=1000, metavar="A|B/A",
         parse=parse_smear)] = 0.0
     tolerance: Annotated[float | None, Option(
-        "error of methods that are not exact, over the potential's rms, everywhere and away from charges; 1e-4 unless "
-        "given. The method pb then reduces the spacing until its errors outside of the molecule and at its surface are "
-        "smaller", low=LEAST_TOLERANCE, high=0.1)] = None
+        "largest rms error relative to the rms potential, everywhere and away from charges, of methods that are not "
+        "exact; 1e-4 unless given. The method pb reduces the spacing until its errors outside of the molecule and at "
+        "its surface are smaller", low=LEAST_TOLERANCE, high=0.1)] = None
     precision: Annotated[str, Option(
         "floating-point precision of the sums; double where auto needs it for the tolerance",
         choices=PRECISIONS)] = "single"

@@ -17,7 +17,7 @@ from vmdpotential.errors import InputError, TaskError, UsageError, Words
 from vmdpotential.grid.lattice import Box, Grid, Lattice, Provenance
 from vmdpotential.grid.solvation import Solvation
 from vmdpotential.grid.stored import StoredGrid
-from vmdpotential.maps.choice import SOON, choose_method
+from vmdpotential.maps.choice import choose_method
 from vmdpotential.maps.interaction import bind, check_tolerance, medium_of_sum
 from vmdpotential.maps.medium import Medium, stated_medium
 from vmdpotential.maps.options import TOLERANCE, MapOptions
@@ -25,6 +25,7 @@ from vmdpotential.maps.places import choose_cell, lay_lattice
 from vmdpotential.maps.solute import in_continuum
 from vmdpotential.maps.solution import solution_of
 from vmdpotential.methods import Charges, Method, Planned, Request, accuracy
+from vmdpotential.methods.choice import SOON
 from vmdpotential.methods.slabs import Sink, by_slabs
 from vmdpotential.molecule.cell import SAME, Cell, same_cell
 from vmdpotential.molecule.selection import is_solvated, is_water, named_selection, select

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import registry
-from vmdpotential.continuum.equation import FACES, Known, Problem, Values, cubic, enclosing
+from vmdpotential.continuum.equation import FACES, Cubic, Known, Problem, Values, enclosing
 from vmdpotential.continuum.interpolation import Smooth
 from vmdpotential.continuum.ions import ions_of, strength
 from vmdpotential.continuum.molecule import Continuum, Floats, Membrane, Sum
@@ -300,10 +300,10 @@ def far_field_on_faces(continuum: Continuum, engine: Engine, lattice: Lattice) -
     grids = [np.stack(np.meshgrid(*(places[d][[end]] if d == axis else chosen[d] for d in range(3)), indexing="ij"),
                       -1).reshape(-1, 3) for axis, end in FACES]
     sums = far_field(continuum, engine, lattice.points(np.concatenate(grids)))
-    results, weights = [], [cubic(a, b) for a, b in zip(chosen, places, strict=True)]
+    results, axes = [], [Cubic(a, b) for a, b in zip(chosen, places, strict=True)]
     for (axis, _), values in zip(FACES, np.split(sums, np.cumsum([len(each) for each in grids])[:-1]), strict=True):
-        y, z = (weights[d] for d in range(3) if d != axis)
-        results.append(y @ values.reshape(y.shape[1], z.shape[1]) @ z.T)
+        (y, first), (z, second) = ((axes[d], len(chosen[d])) for d in range(3) if d != axis)
+        results.append(z.of(y.of(values.reshape(first, second)).T).T)
     return results
 
 

@@ -88,7 +88,7 @@ class EnergyOptions:
         "Coulomb energies: with all images by a mesh (pme) or by waves (ewald: to 1e-9, slow), with a reaction field, "
         "shifted to zero at the cutoff, or with a permittivity of 4 r", choices=ELECTROSTATICS)] = "pme"
     cutoff: Annotated[float, Option(
-        "of Lennard-Jones, and of electrostatics but for pme and ewald", unit="A", low=1, high=1000)] = 12.0
+        "cutoff of Lennard-Jones, and of electrostatics other than pme and ewald", unit="A", low=1, high=1000)] = 12.0
     dielectric: Annotated[float, Option(
         "relative permittivity that divides Coulomb energies", above=0, high=1e6,
         aliases=("dielectric_constant",))] = 1.0

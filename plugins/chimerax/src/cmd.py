@@ -64,7 +64,7 @@ def _register_one(command: Command, logger: Any) -> None:
     _register(PREFIX + command.name, description(command), adapt(command), logger=logger)
     if command.name == "live":
         _register(f"{PREFIX}live off", CmdDesc(synopsis="End the live map"), partial(_live, wait=False), logger=logger)
-        _register(f"{PREFIX}live wait", CmdDesc(synopsis="Wait until the live map is that of what is shown"),
+        _register(f"{PREFIX}live wait", CmdDesc(synopsis="Wait until the live map is up to date"),
                   partial(_live, wait=True), logger=logger)
 
 
@@ -116,7 +116,7 @@ def annotation(parameter: Parameter) -> Described:
         base = ListOf(base)
     text = describe(parameter)
     if parameter.required and role(parameter):  # the declaration speaks of files
-        text = "the system, or a part of it" if role(parameter) == "structure" else "one or several, such as #2,3"
+        text = "atoms of the system" if role(parameter) == "structure" else "one or several maps, such as #2,3"
     if not parameter.required and parameter.default not in (None, ()):
         default = parameter.default
         if isinstance(default, bool):
@@ -131,7 +131,7 @@ def description(command: Command) -> CmdDesc:
     keyword = [(name, kind) for name, kind, required in offered if not required]
     keyword += [(parameter.name, annotation(parameter)) for parameter in surface_options(command)]
     if not adapters.to_file(command):
-        keyword.insert(0, ("name", Described(StringArg, f"what the new model is called; default "
+        keyword.insert(0, ("name", Described(StringArg, f"name of the new model; default "
                                                         f"{default_name(command)}")))
     # what selects atoms may follow its keyword: after those of the structure it would be read as more of these
     named = [parameter.name for parameter in command.parameters if parameter.required and parameter.option.selection]
@@ -161,7 +161,7 @@ def _run(session: Any, command: Command, given: Mapping[str, Any]) -> Any:
     Raises
     ------
     UserError
-        For whatever the user can cure, in one line.
+        For errors that the user can fix, in one line.
     CancelOperation
         When the user stops it; then nothing has been made.
     """
@@ -170,8 +170,8 @@ def _run(session: Any, command: Command, given: Mapping[str, Any]) -> Any:
         with StatusLine(session, task.name) as listener:
             report = task.compute(listener)
     except KeyboardInterrupt:
-        session.logger.status(f"{task.name}: stopped, nothing was made")
-        raise CancelOperation(f"{task.name}: stopped, nothing was made") from None
+        session.logger.status(f"{task.name}: stopped; nothing was made")
+        raise CancelOperation(f"{task.name}: stopped; nothing was made") from None
     task.show(report)
     return task.models[0] if len(task.models) == 1 else task.models or None
 

@@ -169,9 +169,10 @@ def read_frames(selected: Selected) -> Loaded:
 
 def _charges(atoms: Any) -> Any:
     """Return (N,) the attribute charge, NaN where an atom has none."""
-    # only atoms that something has made an object of in Python can have the attribute
-    found = [getattr(atom, "charge", None) if atom is not None else None for atom in atoms.instances(instantiate=False)]
-    return np.array([np.nan if charge is None else charge for charge in found], np.float64)
+    # only atoms with an object in Python can have the attribute
+    objects = atoms.instances(instantiate=False)
+    charges = [None if atom is None else getattr(atom, "charge", None) for atom in objects]
+    return np.array([np.nan if charge is None else charge for charge in charges], np.float64)
 
 
 def _cell(models: Sequence[Any]) -> Cell | None:

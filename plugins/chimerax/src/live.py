@@ -16,7 +16,7 @@ from vmdpotential.parameters import Command, Report
 from .convert import Selected, positions_now
 from .show import put_values
 
-#: What ChimeraX tells before it draws.
+#: ChimeraX's trigger before it draws.
 TRIGGER = "new frame"
 
 
@@ -33,20 +33,20 @@ class Live(Following):
         Spells parameters in errors.
     volume : ChimeraX's map model
     selected : Selected
-    made : LiveMap
+    live_map : LiveMap
     """
 
     failures = (*Following.failures, UserError)
 
     def __init__(self, session: Any, command: Command, convert: Any, spell: Any, volume: Any, selected: Selected,
-                 made: LiveMap) -> None:
+                 live_map: LiveMap) -> None:
         super().__init__(spell)
         self.session, self.command, self.convert = session, command, convert
-        self.volume, self.selected, self.made = volume, selected, made
+        self.volume, self.selected, self.live_map = volume, selected, live_map
         self._seen: Any = selected.structure.positions
         self._handler: Any = None
         if session.triggers.has_trigger(TRIGGER):
-            self._handler = session.triggers.add_handler(TRIGGER, lambda *told: self.look())
+            self._handler = session.triggers.add_handler(TRIGGER, lambda *event: self.look())
 
     def _check(self) -> None:
         if self.volume.deleted:
@@ -79,7 +79,7 @@ class Live(Following):
         """In the thread: make the map of other positions, or of other atoms."""
         values, positions = request
         if values is None:
-            return self.made.update(positions)
+            return self.live_map.update(positions)
         report: Report = self.command(**values)
-        self.made = report.objects["live"]
-        return self.made.first
+        self.live_map = report.objects["live"]
+        return self.live_map.first

@@ -1,4 +1,4 @@
-"""What is said when ChimeraX's Python lacks the package vmdpotential, or something that it needs."""
+"""The error for a missing or unsuitable package vmdpotential, or one that it needs, in ChimeraX's Python."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class _EscapeKey:
     """Looks into the window's events for the Escape key."""
 
     def pressed(self) -> bool:
-        """Handle the events that wait, without those of the user, and tell whether Escape was among them."""
+        """Handle the events that wait, without those of the user, and return whether Escape was among them."""
         from Qt.QtCore import QEvent, QObject, Qt
         from Qt.QtWidgets import QApplication
 

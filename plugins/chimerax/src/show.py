@@ -58,7 +58,7 @@ def show(session: Any, report: Report, name: str, selected: Selected | None, sur
     models : list
         New models, without the surfaces of maps; none of the user's is changed.
     lines : list of str
-        What to tell the user.
+        Lines for the user.
     """
     models, lines = [], []
     if selected is None and "structure" in report.objects:  # of a wave function
@@ -103,7 +103,7 @@ def _show_map(session: Any, grid: Grid, name: str, selected: Selected | None) ->
         volume.set_parameters(surface_levels=[-level, level], surface_colors=shades, cap_faces=False)
     session.models.add([volume])
     number, unit = volume.id_string, grid.unit or "no known unit"
-    line = f"map #{number} {name}, in {unit}; surfaces at {-level:g} (red) and {level:g} (blue)"
+    line = f"map #{number} {name}, in {unit}; isosurfaces at {-level:g} (red) and {level:g} (blue)"
     if grid.provenance.medium:
         line += f", {grid.provenance.medium}"
     if selected is not None:
@@ -274,7 +274,7 @@ def _show_values(session: Any, structure: Structure, name: str, selected: Select
     new.atoms.colors = colours
     first = np.unique(new.atoms.residues.pointers, return_index=True)[1]
     new.atoms[first].residues.ribbon_colors = colours[first]
-    return new, (f"model #{new.id_string} {name}: a copy whose B factors are the values, coloured from {-limit:.4g} "
+    return new, (f"model #{new.id_string} {name}: a copy with the values as B factors, coloured from {-limit:.4g} "
                  f"(blue) to {limit:.4g} (red); #{source.id_string} is unchanged")
 
 

@@ -50,12 +50,12 @@ class Task(dialog.Task):
     Attributes
     ----------
     models : list
-        What was made.
+        New models.
 
     Raises
     ------
     UserError
-        For whatever the user can cure, in one line.
+        For errors that the user can fix, in one line.
     """
 
     def __init__(self, session: Any, command: Command, given: Mapping[str, Any], warn: Callable[[str], None]) -> None:
@@ -69,7 +69,7 @@ class Task(dialog.Task):
             self.values, self.selected = _convert(command, given, session)
 
     def _in_medium(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the values with those that the medium stands for, where the user has not set them."""
+        """Return the values with those that the medium implies, where the user has not set them."""
         if "medium" not in self.options:
             return given
         own = {p.name for p in adapters.offered(self.command)}
@@ -84,33 +84,33 @@ class Task(dialog.Task):
         ------
         UserError
         """
-        made, command = report.objects.get("live"), self.command
+        live_map, command = report.objects.get("live"), self.command
         before = self.session.models.list()
         with self.one_line(), contextlib.ExitStack() as undo:
             undo.callback(lambda: self.session.models.close(
                 [model for model in self.session.models.list() if model not in before]))
-            if made is not None:
+            if live_map is not None:
                 end_live(self.session)
             self.models, lines = show(
                 self.session, report, self.given.get("name") or default_name(command), self.selected,
                 self.options.get("surface", False), self.options.get("range"),
                 self.options.get("hide_water", False))
             undo.pop_all()  # all is made
-        if made is not None and self.selected is not None:
+        if live_map is not None and self.selected is not None:
             self.session.vmdpotential_live = Live(
                 self.session, command, partial(_convert_again, command, self.given), self.spell, self.models[0],
-                self.selected, made)
+                self.selected, live_map)
             lines.append("the map follows what is shown; end it with: potential live off")
-        told = [*report.lines, *lines]
-        text = "\n".join([f"{self.name}:", *told])
+        summary = [*report.lines, *lines]
+        text = "\n".join([f"{self.name}:", *summary])
         self.session.logger.info(f"<pre>{escape(text)}</pre>", is_html=True)
         self.session.logger.status(
-            f"{self.name}: {(told[-1] if lines else next(iter(told), 'done')).partition(';')[0]}")
-        return told
+            f"{self.name}: {(summary[-1] if lines else next(iter(summary), 'done')).partition(';')[0]}")
+        return summary
 
     @contextlib.contextmanager
     def one_line(self) -> Iterator[None]:
-        """Turn what the user can cure into ChimeraX's own error, in one line."""
+        """Turn errors that the user can fix into ChimeraX's own error, in one line."""
         try:
             with messages.warnings(lambda text: self.warn(f"{self.name}: {text}"), self.spell):
                 yield
@@ -150,10 +150,11 @@ def spelling(command: Command) -> Spelling:
 
 def _copied(session: Any, command: Command, given: Mapping[str, Any],
             selected: Selected) -> tuple[Selected, tuple[Change, ...]]:
-    """Return the atoms of a new model with the assembly or the cell, where one is asked for, and what makes it."""
-    asked = {name: given[name] for name in ("assembly", "expand") if given.get(name)}
+    """Return the atoms of a new model with the assembly or the cell, if one is requested, and how frames are copied."""
+    requested = {name: given[name] for name in ("assembly", "expand") if given.get(name)}
     files = [Path(model.filename) for model in selected.models if getattr(model, "filename", None)]
-    copies = adapters.copies(asked, selected.structure, files[0] if len(selected.models) == len(files) == 1 else None)
+    file = files[0] if len(selected.models) == len(files) == 1 else None
+    copies = adapters.copies(requested, selected.structure, file)
     if copies is None:
         return selected, ()
     structure = copies.of_structure(selected.structure)

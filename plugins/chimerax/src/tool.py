@@ -86,14 +86,14 @@ class ChimeraX:
 
 
 def entries(command: Command) -> list[Entry]:
-    """Return the fields of a command: what is drawn of what, then what everybody sets, then the rest."""
+    """Return the fields of a command: inputs and display first, then the other important ones, then the rest."""
     offered, shown = adapters.offered(command), surface_options(command)
     fields = [Entry(p.name, p, _default(p), adapters.describe(p), in_front(command, p)) for p in offered if p.required]
     fields += [Entry(p.name, p, _default(p), adapters.describe(p), p.option.front) for p in shown]
     others = [Entry(p.name, p, _default(p), adapters.describe(p), in_front(command, p))
               for p in offered if not p.required]
     if not adapters.to_file(command):
-        others.append(Entry("name", None, "", "what the new models are called", False))
+        others.append(Entry("name", None, "", "name of the new models", False))
     return sorted([*fields, *others], key=lambda entry: not entry.front)
 
 
@@ -122,7 +122,7 @@ class Potential(ToolInstance):  # type: ignore[misc]
         layout.addWidget(self.panel.widget)
         self.tool_window.manage("side")
         changed = session.triggers
-        self._handlers = [changed.add_handler(name, lambda *told: self.panel.refresh())
+        self._handlers = [changed.add_handler(name, lambda *event: self.panel.refresh())
                           for name in ("add models", "remove models")]
 
     def delete(self) -> None:

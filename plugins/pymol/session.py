@@ -1,4 +1,4 @@
-"""What was made in a PyMOL session: which objects are ours, and how a placement is undone."""
+"""The objects that commands made in a PyMOL session, and how a placement of ions is undone."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from vmdpotential.errors import TaskError, UsageError
 
 
 @dataclass(frozen=True)
-class Made:
-    """An object that a command made: the header of its map (else empty), and what it looked like then."""
+class ObjectRecord:
+    """An object that a command made: the header of its map (else empty), and its fingerprint at that time."""
 
     header: Mapping[str, str]
-    looks: tuple[Any, ...]
+    fingerprint: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Step:
 
     names: tuple[str, ...]
     shown: tuple[str, ...]
-    replaced: Mapping[str, Made]
+    replaced: Mapping[str, ObjectRecord]
     session: Any = None
 
 
@@ -32,7 +32,7 @@ class Session:
     """The objects that were made in one PyMOL; an object that the user has changed since is the user's."""
 
     cmd: Any
-    made: dict[str, Made] = field(default_factory=dict)
+    records: dict[str, ObjectRecord] = field(default_factory=dict)
     placements: list[Step] = field(default_factory=list)
     dialog: Any = None
     live: Any = None
@@ -64,15 +64,17 @@ class Session:
 
     def add(self, name: str, header: Mapping[str, str]) -> None:
         """Note that an object was made."""
-        self.made[name] = Made(header, self._looks(name))
+        self.records[name] = ObjectRecord(header, self._fingerprint(name))
 
     def is_ours(self, name: str) -> bool:
         """Return whether an object is there, as it was made here."""
-        return name in self.cmd.get_names("all") and name in self.made and self.made[name].looks == self._looks(name)
+        record = self.records.get(name)
+        return (record is not None and name in self.cmd.get_names("all")
+                and record.fingerprint == self._fingerprint(name))
 
     def header(self, name: str) -> Mapping[str, str]:
         """Return the header of a map that was made here, empty for another."""
-        return self.made[name].header if self.is_ours(name) else {}
+        return self.records[name].header if self.is_ours(name) else {}
 
     def check_free(self, names: Sequence[str]) -> None:
         """Refuse a run, called as the first of the names, that would replace objects of the user's.
@@ -83,26 +85,28 @@ class Session:
         """
         for name in names:
             if name in self.cmd.get_names("all") and not self.is_ours(name):
-                raise UsageError("name", f"the object {name} exists already", "choose another", value=names[0])
+                raise UsageError("name", f"the object {name} exists already, and was not made by this plugin",
+                                 "choose another name", value=names[0])
 
     def start(self, names: Sequence[str]) -> Step:
         """Remember the session as it is before a run that replaces these objects."""
-        replaced = {name: self.made[name] for name in names if name in self.cmd.get_names("all") and name in self.made}
+        present = self.cmd.get_names("all")
+        replaced = {name: self.records[name] for name in names if name in present and name in self.records}
         return Step(tuple(names), tuple(self.cmd.get_names("all", enabled_only=1)), replaced, self._saved(replaced))
 
-    def take_back(self, step: Step) -> list[str]:
-        """Delete what a run made and put back what was there and shown; return the names that were deleted."""
-        gone = [name for name in step.names if self.is_ours(name)]
-        for name in gone:
+    def revert(self, step: Step) -> list[str]:
+        """Delete the objects of a run, restore those it replaced and hid; return the names that were deleted."""
+        deleted = [name for name in step.names if self.is_ours(name)]
+        for name in deleted:
             self.cmd.delete(name)
         for name in step.names:
-            self.made.pop(name, None)
+            self.records.pop(name, None)
         if step.session is not None and not set(step.replaced) & set(self.cmd.get_names("all")):
             self.cmd.set_session(step.session, partial=1, quiet=1)
-            self.made.update(step.replaced)
+            self.records.update(step.replaced)
         for name in set(step.shown) & set(self.cmd.get_names("all")):
             self.cmd.enable(name)
-        return gone
+        return deleted
 
     def undo(self) -> str:
         """Undo the last placement of ions and return the line for the user.
@@ -116,12 +120,12 @@ class Session:
             raise TaskError("there is no placement of ions to undo")
         step = self.placements.pop()
         changed = [name for name in step.names if name in self.cmd.get_names("all") and not self.is_ours(name)]
-        gone = self.take_back(step)
-        text = f"deleted {' and '.join(gone)}" if gone else "nothing was left to delete"
+        deleted = self.revert(step)
+        text = f"deleted {' and '.join(deleted)}" if deleted else "the objects had been deleted already"
         if step.session is not None:
-            text += f", {' and '.join(step.replaced)} of before is back"
+            text += f"; restored {' and '.join(step.replaced)}"
         if changed:
-            text += f"; {' and '.join(changed)} was changed since and stays"
+            text += f"; kept {' and '.join(changed)}, changed since"
         return text
 
     def _saved(self, names: Iterable[str]) -> Any:
@@ -129,8 +133,8 @@ class Session:
         requested = " ".join(names)
         return self.cmd.get_session(requested, partial=1, quiet=1) if requested else None
 
-    def _looks(self, name: str) -> tuple[Any, ...]:
-        """Return what tells an object from another that the user has given its name."""
+    def _fingerprint(self, name: str) -> tuple[Any, ...]:
+        """Return data by which an object differs from another one of the same name."""
         kind = self.cmd.get_type(name)
         if kind == "object:molecule":
             coordinates = self.cmd.get_coords(f"%{name}", 0)
