@@ -480,6 +480,26 @@ def solve(shapes, offsets, ex, ey, ez, d, k2, u, f, p, w, sums, tolerance, most,
 
 
 @njit(**FAST)
+def coarsen(fine, axis, coarse):
+    """Write the conductances of a coarse level: in series along an edge, the weighted mean of those next to it."""
+    nx, ny, nz = fine.shape
+    ax, ay, az = 1 * (axis == 0), 1 * (axis == 1), 1 * (axis == 2)
+    for i in range(coarse.shape[0] - ax):
+        for j in range(coarse.shape[1] - ay):
+            for k in range(coarse.shape[2] - az):
+                total = F(0)
+                for s in range(-1, 2):
+                    for t in range(-1, 2):
+                        a = min(max(2 * i + (0 if ax else s), 0), nx - 1)
+                        b = min(max(2 * j + (0 if ay else s if ax else t), 0), ny - 1)
+                        c = min(max(2 * k + (0 if az else t), 0), nz - 1)
+                        first, second = fine[a, b, c], fine[a + ax, b + ay, c + az]
+                        weight = (F(1) if s else F(2)) * (F(1) if t else F(2))
+                        total += weight * first * second / (first + second)
+                coarse[i, j, k] = F(0.125) * total
+
+
+@njit(**FAST)
 def invert(first, last, ex, ey, ez, k2, d):
     """Write one over the diagonal to planes of d."""
     _, ny, nz = d.shape
