@@ -92,7 +92,7 @@ class Multigrid:
         first, count = 0.0, 0
         for step in range(STEPS if len(self.ions) else ROUNDS):
             norm = self._residual(w, nodes, sources)
-            first = first or max(norm, float(np.linalg.norm(sources)))
+            first = first or max(norm, float(np.sqrt(np.square(sources).sum())))  # BLAS would wait for threads
             if not np.isfinite(norm):
                 break
             if norm <= tolerance * first:
@@ -122,7 +122,9 @@ class Multigrid:
         residual = self._level(self.f, 0)
         self._rows(self.kernel.residual, w, *self.edges, self.k2, self.ions, residual)
         np.add.at(residual.reshape(-1), nodes, sources.astype(np.float32))
-        return float(np.sqrt(sum(float(np.vdot(plane, plane)) for plane in residual)))
+        sums = np.zeros(self.shape[0])
+        self.kernel.products(1, self.shape[0] - 1, residual, residual, sums)
+        return float(np.sqrt(sums.sum()))
 
     def _newton(self, w: Values, goal: float) -> int:
         """Make a step by Newton's method from the residual; return how many iterations that took."""
@@ -143,7 +145,6 @@ class Multigrid:
         """Add to w what takes the residual away, to a part of it; return how many iterations that took."""
         workers = 1 if w.size < 10 * self.kernel.SMALL else max(1, min(threads.count(), self.shape[0] // 8))
         sums, count = np.zeros((3, self.shape[0])), np.zeros(1, np.int64)
-        self.u[:], self.direction[:] = 0, 0
 
         def work(worker: int, board: NDArray[np.int64]) -> None:
             self.kernel.solve(self.shapes, self.offsets, self.x, self.y, self.z, self.d, self.added, self.u,

@@ -115,14 +115,49 @@ def exact_residual_nodes(i, w, ex, ey, ez, k2, ions, out):
             out[i, j, k] = total
 
 
+@njit(**FAST)
+def start_nodes(i, u, f, d):
+    """Do what :func:`start_plane` does, node by node."""
+    _, ny, nz = u.shape
+    for j in range(1, ny - 1):
+        odd = F((i + j) % 2)
+        for k in range(1, nz - 1):
+            u[i, j, k] = f[i, j, k] * d[i, j, k] * (odd if k % 2 else F(1) - odd)
+
+
+@njit(**FAST)
+def prolong_nodes(i, j, k, coarse, u):
+    """Do what :func:`prolong_plane` does in a row, node by node from the coarse node k on."""
+    mz = coarse.shape[2]
+    a, b, c, e = i // 2, (i + 1) // 2, j // 2, (j + 1) // 2
+    odd = (i + j) % 2
+    for n in range(k, mz - 1):
+        total = coarse[a, c, n] + coarse[a, e, n] + coarse[b, c, n] + coarse[b, e, n]
+        m = n + odd
+        total += coarse[a, c, m] + coarse[a, e, m] + coarse[b, c, m] + coarse[b, e, m]
+        u[i, j, n + m] += F(0.125) * total
+
+
 if PLAIN:
-    smooth_plane, residual_plane = smooth_nodes, residual_nodes
+    start_plane, smooth_plane, residual_plane = start_nodes, smooth_nodes, residual_nodes
     apply_plane, exact_residual_plane = apply_nodes, exact_residual_nodes
+
+    @njit(**FAST)
+    def prolong_plane(i, coarse, u):
+        """Add the coarse level's values, interpolated trilinearly, to the nodes of colour 0 in a plane.
+
+        Those of colour 1 are solved for next, from these alone.
+        """
+        for j in range(1, u.shape[1] - 1):
+            prolong_nodes(i, j, 1 - (i + j) % 2, coarse, u)
+
 else:
     from vmdpotential.engines.cpu.continuum.stencil import (
         DOUBLES,
         NODES,
         TOGETHER,
+        begin,
+        interpolate,
         lacking,
         lacking_exactly,
         operate,
@@ -147,6 +182,36 @@ else:
             values[i, j, 0] = values[i, j, nz - 1] = F(0)
         for k in range(NODES):
             values[i, ny - 1, k] = F(0)
+
+    @njit(**FAST)
+    def start_plane(i, u, f, d):
+        """Solve for the nodes of colour 0 in a plane where all others are 0."""
+        nz = u.shape[2]
+        if nz < NODES or nz % 2 == 0:
+            start_nodes(i, u, f, d)
+            return
+        first, last = run_of(i, u.shape)
+        for at in range(first + (i + 1) % 2, last, NODES):
+            begin(u, f, d, at)
+
+    @njit(**FAST)
+    def prolong_plane(i, coarse, u):
+        """Add the coarse level's values, interpolated trilinearly, to the nodes of colour 0 in a plane.
+
+        Those of colour 1 are solved for next, from these alone.
+        """
+        _, ny, nz = u.shape
+        _, my, mz = coarse.shape
+        a, b = i // 2 * my, (i + 1) // 2 * my
+        for j in range(1, ny - 1):
+            c, e = j // 2, (j + 1) // 2
+            odd = (i + j) % 2
+            n = 1 - odd
+            while 2 * n + odd + NODES < nz:
+                interpolate(coarse, (a + c) * mz + n, (a + e) * mz + n, (b + c) * mz + n, (b + e) * mz + n, odd, u,
+                            (i * ny + j) * nz + 2 * n + odd)
+                n += NODES // 2
+            prolong_nodes(i, j, n, coarse, u)
 
     @njit(**FAST)
     def smooth_plane(i, colour, u, f, ex, ey, ez, d):
@@ -200,16 +265,6 @@ else:
         for at in range(first, last, DOUBLES):
             lacking_exactly(w, ex, ey, ez, k2, out, at, ny * nz, nz)
         clear_faces(i, out)
-
-
-@njit(**FAST)
-def start_plane(i, u, f, d):
-    """Solve for the nodes of colour 0 in a plane where all others are 0."""
-    _, ny, nz = u.shape
-    for j in range(1, ny - 1):
-        odd = F((i + j) % 2)
-        for k in range(1, nz - 1):
-            u[i, j, k] = f[i, j, k] * d[i, j, k] * (odd if k % 2 else F(1) - odd)
 
 
 @njit(**FAST)
@@ -279,32 +334,12 @@ def down(first, last, u, f, ex, ey, ez, d, coarse, planes, worker, workers, boar
 
 
 @njit(**FAST)
-def prolong_plane(i, coarse, u, row):
-    """Add the coarse level's values, interpolated trilinearly, to the nodes of colour 0 in a plane.
-
-    Those of colour 1 are solved for next, from these alone.
-    """
-    ny, mz = u.shape[1], coarse.shape[2]
-    a, b = i // 2, (i + 1) // 2
-    for j in range(1, ny - 1):
-        c, e = j // 2, (j + 1) // 2
-        for k in range(mz):
-            row[k] = F(0.25) * (coarse[a, c, k] + coarse[a, e, k] + coarse[b, c, k] + coarse[b, e, k])
-        if (i + j) % 2:
-            for k in range(1, mz):
-                u[i, j, 2 * k - 1] += F(0.5) * (row[k - 1] + row[k])
-        else:
-            for k in range(1, mz - 1):
-                u[i, j, 2 * k] += row[k]
-
-
-@njit(**FAST)
-def up(first, last, coarse, u, f, ex, ey, ez, d, row, worker, workers, board, meeting):
+def up(first, last, coarse, u, f, ex, ey, ez, d, worker, workers, board, meeting):
     """Add the coarse level's values and smooth u in two sweeps, in one pass as :func:`down`."""
     steps = 2 * SMOOTHINGS
     for i in range(first, last + steps):
         if i < last:
-            prolong_plane(i, coarse, u, row)
+            prolong_plane(i, coarse, u)
         for s in range(1, steps + 1):
             if first + s <= i - s < last - s:
                 smooth_plane(i - s, s % 2, u, f, ex, ey, ez, d)
@@ -324,7 +359,7 @@ def cycle(shapes, offsets, ex, ey, ez, d, u, f, worker, workers, board, meeting)
     Small levels are the first thread's alone.
     """
     most = len(shapes) - 1
-    row, planes = np.zeros(shapes[0, 2], F), np.empty(3 * shapes[0, 1] * shapes[0, 2], F)
+    planes = np.empty(3 * shapes[0, 1] * shapes[0, 2], F)
     small = 0
     while small < most and offsets[small + 1] - offsets[small] >= SMALL:
         small += 1
@@ -360,7 +395,7 @@ def cycle(shapes, offsets, ex, ey, ez, d, u, f, worker, workers, board, meeting)
         first, last = share(shapes[n, 0], worker, team)
         ul, fl, dl = level(u, offsets, shapes, n), level(f, offsets, shapes, n), level(d, offsets, shapes, n)
         x, y, z = level(ex, offsets, shapes, n), level(ey, offsets, shapes, n), level(ez, offsets, shapes, n)
-        meeting = up(first, last, level(u, offsets, shapes, n + 1), ul, fl, x, y, z, dl, row, worker, team, board,
+        meeting = up(first, last, level(u, offsets, shapes, n + 1), ul, fl, x, y, z, dl, worker, team, board,
                      meeting)
         if meeting < 0:
             return meeting

@@ -75,6 +75,47 @@ relax, relax_together = _relaxing(1), _relaxing(TOGETHER)
 
 
 @intrinsic
+def begin(typing, u, f, d, at):
+    """Solve for every second node where all others are 0, which those between become."""
+
+    def codegen(context, builder, signature, arguments):
+        v = _vector(builder)
+        u, f, d = _pointers(context, builder, signature, arguments, 3)
+        at = arguments[3]
+        v.store(u, at, v.select(_even(v), v.mul(v.load(f, at), v.load(d, at)), v.const(0.0)))
+        return context.get_dummy_value()
+
+    return types.void(u, f, d, types.int64), codegen
+
+
+@intrinsic
+def interpolate(typing, coarse, first, second, third, fourth, ahead, u, at):
+    """Add to every second node, half as many as a vector has, the mean of coarse ones that start at four places.
+
+    With `ahead` the next coarse nodes count as much as these.
+    """
+
+    def codegen(context, builder, signature, arguments):
+        v, half = _vector(builder), ir.VectorType(ir.FloatType(), NODES // 2)
+        coarse, = _pointers(context, builder, signature, arguments, 1)
+        places, ahead, at = arguments[1:5], arguments[5], arguments[7]
+        u = pointer(context, builder, signature.args[6], arguments[6], ir.FloatType())
+        total = None
+        for place in places:
+            for n in (place, builder.add(place, ahead)):
+                address = builder.bitcast(builder.gep(coarse, [n]), half.as_pointer())
+                value = builder.load(address, align=4)
+                total = value if total is None else builder.fadd(total, value, flags=FLAGS)
+        lanes = [n // 2 if n % 2 == 0 else NODES // 2 for n in range(NODES)]
+        spread = builder.shuffle_vector(total, ir.Constant(half, None),
+                                        ir.Constant(ir.VectorType(ir.IntType(32), NODES), lanes))
+        v.store(u, at, v.fma(spread, v.const(0.125), v.load(u, at)))
+        return context.get_dummy_value()
+
+    return types.void(coarse, *[types.int64] * 5, u, types.int64), codegen
+
+
+@intrinsic
 def lacking(typing, u, f, x, y, z, d, out, at, sx, sy, to):
     """Write the residual of every second node, 0 for those between, to out from `to` on."""
 
