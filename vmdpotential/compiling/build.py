@@ -36,8 +36,8 @@ WITH_VECTORS = ("mesh_kernel", "metropolis_kernel", "multigrid_kernel", "nbody_k
 
 #: What kernel files import, next to Numba.
 PARTS = ("engines/cpu/maps/rows.py", "engines/cpu/maps/filters.py", "engines/cpu/maps/leaf.py",
-         "engines/cpu/continuum/stencil.py", "engines/cpu/pairs/moves.py", "engines/cpu/pairs/nbody_loop.py",
-         "engines/cpu/pairs/pair_vectors.py",
+         "engines/cpu/continuum/nodes.py", "engines/cpu/continuum/planes.py", "engines/cpu/continuum/stencil.py",
+         "engines/cpu/pairs/moves.py", "engines/cpu/pairs/nbody_loop.py", "engines/cpu/pairs/pair_vectors.py",
          "compiling/simd.py", "compiling/meeting.py", "compiling/scalar.py", "compiling/threads.py",
          "interactions/tracing.py", "interactions/program.py", "interactions/derivative.py", "interactions/csource.py")
 
