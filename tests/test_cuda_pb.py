@@ -12,12 +12,14 @@ from vmdpotential.engines.cuda import device, multigrid
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("ions", [np.zeros((0, 2)), np.array([(1.0, 0.5), (-2.0, 0.5)])], ids=["linear", "full"])
 @pytest.mark.parametrize("small", [10, 10**6])
-def test_solution_is_that_of_the_cpu(monkeypatch, small):
+def test_solution_is_that_of_the_cpu(monkeypatch, small, ions):
     gpu = HostGpu()
     monkeypatch.setattr(device, "idlest", lambda count: [gpu])
     monkeypatch.setattr(device, "errors", lambda *_: nullcontext())
-    monkeypatch.setattr(device, "driver", lambda: SimpleNamespace(memcpy_dtoh=gpu.copy))
+    monkeypatch.setattr(device, "driver", lambda: SimpleNamespace(memcpy_dtoh=gpu.copy,
+                                                                  memcpy_htod=gpu.copy_back))
     monkeypatch.setattr(multigrid, "SMALL", small)
     rng = np.random.default_rng(4)
     shape = (25, 17, 33)
@@ -29,7 +31,7 @@ def test_solution_is_that_of_the_cpu(monkeypatch, small):
     results = []
     for kind in (Multigrid, multigrid.CudaMultigrid):
         w = boundary.copy()
-        count = kind(*edges, k2, np.zeros((0, 2)), 3).solve(w, nodes, sources, 1e-6)
+        count = kind(*edges, k2, ions, 3).solve(w, nodes, sources, 1e-6)
         results.append((w, count))
     assert abs(results[0][1] - results[1][1]) <= 1
     assert np.abs(results[0][0] - results[1][0]).max() < 1e-4

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from helpers import charges_at
 from scipy.special import eval_legendre
-from test_pb import INSIDE, PLACE, RADIUS, START, WATER, C, ball, peptide
+from test_pb import INSIDE, PLACE, RADIUS, START, WATER, C, ball
+from test_pb_energies import peptide
 
 from vmdpotential import potential_at, potential_map
 from vmdpotential.commands.field import command as field_

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from helpers import charges_at
 from scipy.integrate import quad, solve_ivp
-from test_pb import INSIDE, PLACE, WATER, C, peptide, solved
+from test_pb import INSIDE, PLACE, WATER, C, solved
+from test_pb_energies import peptide
 
 from vmdpotential import potential_at, potential_map
 from vmdpotential.errors import InputError, UsageError

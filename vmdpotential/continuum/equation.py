@@ -150,6 +150,7 @@ class Problem:
         self.ions = c.ions if c.kappa > 0 else c.ions[:0]
         self.unknown = np.zeros(lattice.shape, np.float32)
         self._solver = engine.multigrid(*self.edges, self.k2, self.ions, depth)
+        self.edges = self._solver.edges  # without a copy
 
     def distances(self) -> Values:
         """Return the distances (nx, ny, nz) of nodes to the surface, A, negative inside; exact next to it.
@@ -197,6 +198,10 @@ class Problem:
             at = on_face(*face)
             self.unknown[at] = values - np.where(self.within[at], self._of_charges[at], 0)
         return self._solver.solve(self.unknown, self.nodes, self.sources, tolerance)
+
+    def finish(self) -> None:
+        """Free what only solutions need."""
+        del self._solver, self.edges, self.k2
 
     @property
     def known(self) -> Known:

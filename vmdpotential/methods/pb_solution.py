@@ -109,6 +109,8 @@ class TwoLattices:
         self.far.agree(self.fine, self.ratio)
         self.far.solve(edge)
         self.fine.solve(self.far.on_faces(fine))
+        for problem in (self.fine, self.far):
+            problem.finish()
         self.reaction = self.fine.reaction()
 
     @property

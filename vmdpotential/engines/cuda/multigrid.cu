@@ -12,10 +12,11 @@ struct Node { int i, j, k; size_t at; bool inner; };
 __device__ __forceinline__ Node node(const MultigridTask &t, int level, size_t n)
 {
     const int *shape = t.levels[level].shape;
+    const unsigned row = (unsigned)n / shape[2];  // more nodes than 2^32 fit into no memory
     Node a;
-    a.k = n % shape[2];
-    a.j = n / shape[2] % shape[1];
-    a.i = n / ((size_t)shape[2] * shape[1]);
+    a.k = (unsigned)n - row * shape[2];
+    a.i = row / shape[1];
+    a.j = row - a.i * shape[1];
     a.at = t.levels[level].first + n;
     a.inner = a.i > 0 && a.j > 0 && a.k > 0 && a.i < shape[0] - 1 && a.j < shape[1] - 1 && a.k < shape[2] - 1;
     return a;
@@ -33,6 +34,45 @@ __device__ __forceinline__ float around(const MultigridTask &t, int level, const
     const size_t y = t.levels[level].shape[2], x = y * t.levels[level].shape[1];
     return t.x[at] * u[at + x] + t.x[at - x] * u[at - x] + t.y[at] * u[at + y] + t.y[at - y] * u[at - y]
         + t.z[at] * u[at + 1] + t.z[at - 1] * u[at - 1];
+}
+
+// The conductances of a coarse level: in series along an edge, the weighted mean of those next to it.
+__device__ float coarser(const MultigridTask &t, int level, const Node &a, const float *conductances, int axis)
+{
+    const int *shape = t.levels[level - 1].shape, *own = t.levels[level].shape;
+    const float *fine = conductances + t.levels[level - 1].first;
+    const size_t y = shape[2], x = y * shape[1], along = axis == 0 ? x : axis == 1 ? y : 1;
+    if ((axis == 0 ? a.i : axis == 1 ? a.j : a.k) == own[axis] - 1)
+        return 0.0f;
+    float sum = 0;
+    for (int s = -1; s < 2; s++)
+        for (int v = -1; v < 2; v++) {
+            const int i = min(max(2 * a.i + (axis == 0 ? 0 : s), 0), shape[0] - 1);
+            const int j = min(max(2 * a.j + (axis == 1 ? 0 : axis == 0 ? s : v), 0), shape[1] - 1);
+            const int k = min(max(2 * a.k + (axis == 2 ? 0 : v), 0), shape[2] - 1);
+            const float *edge = fine + i * x + j * y + k, first = edge[0], second = edge[along];
+            sum += (float)((2 - abs(s)) * (2 - abs(v))) * first * second / (first + second);
+        }
+    return 0.125f * sum;
+}
+
+__device__ void coarsen_at(const MultigridTask &t, int level, size_t n)
+{
+    const Node a = node(t, level, n);
+    t.x[a.at] = coarser(t, level, a, t.x, 0);
+    t.y[a.at] = coarser(t, level, a, t.y, 1);
+    t.z[a.at] = coarser(t, level, a, t.z, 2);
+}
+
+// One over the diagonal; what ions add to it is that of the finest level's node, for a larger cell.
+__device__ void invert_at(const MultigridTask &t, int level, size_t n)
+{
+    const Node a = node(t, level, n);
+    const int *finest = t.levels[0].shape;
+    const size_t y = t.levels[level].shape[2], x = y * t.levels[level].shape[1];
+    const size_t same = (((size_t)a.i << level) * finest[1] + (a.j << level)) * finest[2] + (a.k << level);
+    t.d[a.at] = a.inner ? 1 / (t.x[a.at] + t.x[a.at - x] + t.y[a.at] + t.y[a.at - y] + t.z[a.at] + t.z[a.at - 1]
+                               + (float)(1 << 2 * level) * t.added[same]) : 0.0f;
 }
 
 __device__ void start_at(const MultigridTask &t, int level, size_t n)
@@ -95,11 +135,20 @@ __device__ void prolong_at(const MultigridTask &t, int level, size_t n)
             call;                                                                           \
     }
 
+ONE_NODE(coarsen, t.level, coarsen_at(t, t.level, n))
+ONE_NODE(invert, t.level, invert_at(t, t.level, n))
 ONE_NODE(start, t.level, start_at(t, t.level, n))
-ONE_NODE(smooth, t.level, smooth_at(t, t.level, t.colour, n))
 ONE_NODE(residual, t.level, residual_at(t, t.level, n))
 ONE_NODE(restricted, t.level + 1, restrict_at(t, t.level, n))
 ONE_NODE(prolong, t.level, prolong_at(t, t.level, n))
+
+// Rows and planes of all levels but the coarsest have odd numbers of nodes, so that colours alternate in memory.
+extern "C" __global__ void __launch_bounds__(THREADS) smooth(const MultigridTask t)
+{
+    const size_t n = 2 * ((size_t)blockIdx.x * THREADS + threadIdx.x) + t.colour;
+    if (n < count(t, t.level))
+        smooth_at(t, t.level, t.colour, n);
+}
 
 #define ALL_NODES(level, call)                                                              \
     for (size_t n = threadIdx.x; n < count(t, level); n += blockDim.x)                      \
@@ -153,6 +202,50 @@ __device__ void add_up(const MultigridTask &t, double mine)
     }                                                                                       \
     add_up(t, sum);
 
+// What ions add at a potential, over what they add to the linear equation's diagonal, or the derivative of it.
+__device__ double of_ions(const MultigridTask &t, double w, bool derivative)
+{
+    double sum = 0;
+    for (int n = 0; n < t.kinds; n++) {
+        const double valence = t.ions[2 * n], share = t.ions[2 * n + 1];
+        sum += (derivative ? share : -share / valence) * exp(fmin(50.0, -valence * w));
+    }
+    return sum;
+}
+
+ONE_NODE(slope, 0, t.slope[n] = t.k2[n] > 0 ? t.k2[n] * of_ions(t, t.whole[n], true) : 0.0)
+
+// The residual of a solution without its sources, in float64.
+__device__ void exact_at(const MultigridTask &t, size_t n)
+{
+    const Node a = node(t, 0, n);
+    const size_t y = t.levels[0].shape[2], x = y * t.levels[0].shape[1];
+    const float *w = t.whole;
+    double sum = 0;
+    if (a.inner) {
+        const double c = w[n];
+        sum = t.x[n] * (w[n + x] - c) + t.x[n - x] * (w[n - x] - c) + t.y[n] * (w[n + y] - c)
+            + t.y[n - y] * (w[n - y] - c) + t.z[n] * (w[n + 1] - c) + t.z[n - 1] * (w[n - 1] - c);
+        if (t.k2[n] > 0)
+            sum -= t.k2[n] * (t.kinds ? of_ions(t, c, false) : c);
+    }
+    t.f[n] = sum;
+}
+
+ONE_NODE(exact, 0, exact_at(t, n))
+
+extern "C" __global__ void __launch_bounds__(THREADS) add_sources(const MultigridTask t)
+{
+    const size_t n = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    if (n < t.source_count)
+        atomicAdd(&t.f[t.nodes[n]], t.sources[n]);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) squares(const MultigridTask t)
+{
+    FINEST(sum += (double)t.f[n] * t.f[n])
+}
+
 // r z, which the next two need.
 extern "C" __global__ void __launch_bounds__(THREADS) products(const MultigridTask t)
 {
@@ -170,7 +263,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) apply(const MultigridTask 
             const float c = t.p[n];
             value = t.x[n] * (c - t.p[n + x]) + t.x[n - x] * (c - t.p[n - x]) + t.y[n] * (c - t.p[n + y])
                 + t.y[n - y] * (c - t.p[n - y]) + t.z[n] * (c - t.p[n + 1]) + t.z[n - 1] * (c - t.p[n - 1])
-                + t.k2[n] * c;
+                + t.added[n] * c;
             sum += (double)value * c;
         }
         t.u[n] = value)

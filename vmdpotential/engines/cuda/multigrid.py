@@ -1,7 +1,9 @@
-"""Multigrid on a GPU, around multigrid.cu: conjugate gradients there, their residuals in float64 on the host."""
+"""Multigrid on a GPU, around multigrid.cu."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -29,13 +31,17 @@ LEVEL = struct("MultigridLevel", [("first", np.uint64), ("shape", np.int32, 3)],
 
 #: Struct MultigridTask of multigrid.cu.
 TASK = struct("MultigridTask", [
-    ("x", address("const float")), ("y", address("const float")), ("z", address("const float")),
-    ("d", address("const float")),
+    ("x", address("float")), ("y", address("float")), ("z", address("float")), ("d", address("float")),
     ("u", address("float")), ("f", address("float")), ("r", address("float")),  # all levels
-    ("k2", address("const float")), ("p", address("float")), ("w", address("float")),  # the finest
+    ("k2", address("const float")), ("added", address("const float")),  # the finest: of ions, and where w is now
+    ("slope", address("float")), ("p", address("float")), ("w", address("float")), ("whole", address("const float")),
+    ("ions", address("const double")),  # (kinds, 2)
+    ("nodes", address("const long long")), ("sources", address("const float")),  # (source_count,)
     ("parts", address("double")),  # (PARTS,)
     ("totals", address("double")),  # r z, p A p, squares of r, the last r z
     ("levels", LEVEL, LEVELS),
+    ("source_count", np.uint64),
+    ("kinds", np.int32),
     ("count", np.int32),  # of levels
     ("level", np.int32),
     ("colour", np.int32),
@@ -43,32 +49,78 @@ TASK = struct("MultigridTask", [
 
 
 class CudaMultigrid(multigrid.Multigrid):
-    """See :class:`vmdpotential.engines.cpu.continuum.multigrid.Multigrid`."""
+    """See :class:`vmdpotential.engines.cpu.continuum.multigrid.Multigrid`; all levels stay on the GPU."""
 
-    def _gradients(self, k2: Values, w: Values, goal: float) -> int:
+    def _make(self, x: Values, y: Values, z: Values) -> None:
+        self._edges = x, y, z
+        self.gpu = gpu = device.idlest(1)[0]
         finest, every = 4 * int(self.offsets[1]), 4 * int(self.offsets[-1])
-        needed = 3 * finest + 7 * every
-        residual = self.f[: self.offsets[1]].astype(np.float64)
-        gpu = device.idlest(1)[0]
+        sizes = {**dict.fromkeys(("x", "y", "z", "d", "u", "f", "r"), every), "p": finest, "w": finest,
+                 **({"slope": finest, "change": finest} if len(self.ions) else {}), "parts": 8 * PARTS}
+        needed = sum(sizes.values()) + finest
+        task = np.zeros((), TASK)
         with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})", needed):
             if needed > gpu.free():
                 raise MemoryPlanError(f"{memory.size(needed)} of GPU memory are needed, {memory.size(gpu.free())} are "
                                       "free", "use a larger {spacing}, or {engine cpu}")
-            task = np.zeros((), TASK)
-            for name, values in (("x", self.x), ("y", self.y), ("z", self.z), ("d", self.d), ("f", self.f),
-                                 ("k2", k2), ("w", w)):
-                task[name] = gpu.upload(f"multigrid {name}", values)
-            task["u"], task["r"] = gpu.buffer("multigrid u", every), gpu.buffer("multigrid r", every)
-            task["p"] = gpu.upload("multigrid p", self.direction)
-            task["parts"] = gpu.upload("multigrid parts", np.zeros(PARTS))
-            task["totals"] = gpu.upload("multigrid totals", np.zeros(4))
-            task["count"] = len(self.shapes)
+            self._blocks = {name: gpu.take(size) for name, size in sizes.items()}
+            self._blocks |= {"k2": gpu.keep(self.k2), "ions": gpu.keep(self.ions), "totals": gpu.keep(np.zeros(4))}
+            for name, block in self._blocks.items():
+                if name != "change":
+                    task[name] = block.address
+            task["whole"] = task["w"]
+            task["added"] = task["slope" if len(self.ions) else "k2"]
+            task["count"], task["kinds"] = len(self.shapes), len(self.ions)
             task["levels"]["first"][: len(self.shapes)] = self.offsets[:-1]
             task["levels"]["shape"][: len(self.shapes)] = self.shapes
-            steps = Steps(gpu, task, self.shapes.prod(1).tolist())
-            count = steps.run(goal**2 * float(np.vdot(residual, residual)), multigrid.MOST)
+            for name, values in zip("xyz", (x, y, z), strict=True):
+                device.driver().memcpy_htod(int(task[name]), values)
+            self._steps = Steps(gpu, task, self.shapes.prod(1).tolist())
+            for level in range(1, len(self.shapes)):
+                self._steps.start("coarsen", level)
+            if not len(self.ions):
+                self._steps.invert()
+
+    @property
+    def edges(self) -> tuple[Values, Values, Values]:
+        """The conductances of the finest level."""
+        return self._edges
+
+    def _residual(self, w: Values, nodes: NDArray[np.int64], sources: Floats) -> float:
+        task, totals = self._steps.task, np.zeros(4)
+        with self._bound():
+            device.driver().memcpy_htod(int(task["whole"]), w)
+            device.driver().memcpy_htod(int(task["totals"]), totals)
+            task["source_count"] = len(nodes)
+            task["nodes"] = self.gpu.upload("multigrid nodes", nodes)
+            task["sources"] = self.gpu.upload("multigrid sources", sources.astype(np.float32))
+            self._steps.start("exact", 0)
+            if len(nodes):
+                self._steps.start("add_sources", 0, size=len(nodes))
+            self._steps.add_up("squares", 2)
+            device.driver().memcpy_dtoh(totals, int(task["totals"]))
+        self._squares = float(totals[2])
+        return float(np.sqrt(self._squares))
+
+    def _linearise(self, w: Values) -> None:
+        with self._bound():
+            self._steps.start("slope", 0)
+            self._steps.invert()
+
+    def _gradients(self, w: Values, goal: float) -> int:
+        task = self._steps.task
+        with self._bound():
+            if len(self.ions):  # w is 0, and what changes the solution
+                task["w"] = self._blocks["change"].address
+                device.driver().memcpy_htod(int(task["w"]), w)
+            count = self._steps.run(goal**2 * self._squares, multigrid.MOST)
             device.driver().memcpy_dtoh(w, int(task["w"]))
         return count
+
+    @contextmanager
+    def _bound(self) -> Iterator[None]:
+        with self.gpu, device.errors(f"GPU {self.gpu.number} ({self.gpu.name})"):
+            yield
 
 
 class Steps:
@@ -100,19 +152,27 @@ class Steps:
                 return count
         return most
 
+    def invert(self) -> None:
+        """Make the diagonals of all levels."""
+        for level in range(len(self.sizes)):
+            self.start("invert", level)
+
     def cycle(self) -> None:
         """Make of the residual what one cycle does."""
         for level in range(self.small):
             self.start("start", level)
-            for step in range(1, 2 * SMOOTHINGS):
-                self.start("smooth", level, step % 2)
+            self.smooth(level, 2 * SMOOTHINGS - 1)
             self.start("residual", level)
             self.start("restricted", level, size=self.sizes[level + 1])
         self.start("coarse", self.small, size=1, threads=1024)
         for level in reversed(range(self.small)):
             self.start("prolong", level)
-            for step in range(1, 2 * SMOOTHINGS + 1):
-                self.start("smooth", level, step % 2)
+            self.smooth(level, 2 * SMOOTHINGS)
+
+    def smooth(self, level: int, steps: int) -> None:
+        """Solve for the nodes of one colour after the other."""
+        for step in range(1, steps + 1):
+            self.start("smooth", level, step % 2, self.sizes[level] // 2 + 1)
 
     def add_up(self, name: str, place: int) -> None:
         """Start a kernel that sums over the finest nodes, and add its parts up to a total."""

@@ -38,17 +38,22 @@ class Multigrid:
     """
 
     def __init__(self, x: Values, y: Values, z: Values, k2: Values, ions: Floats, levels: int) -> None:
-        self.kernel = build.load("multigrid_kernel")
         shapes = np.array([[((n - 1) >> level) + 1 for n in x.shape] for level in range(levels)], np.int64)
         self.shapes, self.offsets = shapes, np.concatenate([[0], np.cumsum(shapes.prod(1))])
         self.shape, self.k2, self.ions = x.shape, k2, ions
+        self._make(x, y, z)
+
+    def _make(self, x: Values, y: Values, z: Values) -> None:
+        """Make all levels."""
+        self.kernel = build.load("multigrid_kernel")
         self.x, self.y, self.z = (self._flat(a) for a in (x, y, z))
-        for level in range(1, levels):
-            fine = [self._level(a, level - 1) for a in (self.x, self.y, self.z)]
-            for axis, (a, values) in enumerate(zip((self.x, self.y, self.z), fine, strict=True)):
-                self._level(a, level)[:] = _coarser(values, axis)
+        for level in range(1, len(self.shapes)):
+            fine, coarse = ([self._level(a, n) for a in (self.x, self.y, self.z)] for n in (level - 1, level))
+            for axis in range(3):
+                self.kernel.coarsen(fine[axis], axis, coarse[axis])
         self.d, self.u, self.f = (np.zeros(self.offsets[-1], np.float32) for _ in range(3))
         self.direction = np.zeros(x.shape, np.float32)
+        self._invert(self.k2)
 
     def _flat(self, finest: Values) -> Values:
         flat = np.zeros(self.offsets[-1], np.float32)
@@ -59,8 +64,9 @@ class Multigrid:
         part: Values = flat[self.offsets[level] : self.offsets[level + 1]].reshape(self.shapes[level])
         return part
 
-    def _diagonal(self, k2: Values) -> None:
-        """Make the diagonals of all levels."""
+    def _invert(self, k2: Values) -> None:
+        """Make the diagonals of all levels, with what ions add."""
+        self.added = k2
         for level in range(len(self.shapes)):
             d = self._level(self.d, level)
             self.kernel.invert(1, len(d) - 1, *(self._level(a, level) for a in (self.x, self.y, self.z)), k2, d)
@@ -83,36 +89,27 @@ class Multigrid:
         TaskError
             When it does not converge.
         """
-        residual, k2 = self._level(self.f, 0), self.k2
-        if not len(self.ions):
-            self._diagonal(k2)
         first, count = 0.0, 0
         for step in range(STEPS if len(self.ions) else ROUNDS):
-            self._rows(self.kernel.residual, w, *self._finest, self.k2, self.ions, residual)
-            np.add.at(residual.reshape(-1), nodes, sources.astype(np.float32))
-            norm = float(np.sqrt(sum(float(np.vdot(plane, plane)) for plane in residual)))
-            first = first or max(norm, float(np.linalg.norm(sources)))
+            norm = self._residual(w, nodes, sources)
+            first = first or max(norm, float(np.sqrt(np.square(sources).sum())))  # BLAS would wait for threads
             if not np.isfinite(norm):
                 break
             if norm <= tolerance * first:
                 return count
-            if len(self.ions):
-                k2 = np.empty_like(self.k2)
-                self._rows(self.kernel.slope, w, self.k2, self.ions, k2)
-                self._diagonal(k2)
             goal = max(GOAL, 0.5 * tolerance * first / norm)
-            change = np.zeros_like(w) if len(self.ions) else w
-            count += self._gradients(k2, change, goal)
-            if not len(self.ions) and goal > GOAL:
-                return count
-            if len(self.ions):
-                largest = float(np.abs(change[self.k2 > 0]).max(initial=0))
-                w += change * np.float32(min(1.0, LARGEST / max(1e-30, largest)))
+            if not len(self.ions):
+                count += self._gradients(w, goal)
+                if goal > GOAL:
+                    return count
+            else:
+                count += self._newton(w, goal)
             report("Poisson-Boltzmann", min(0.99, (step + 1) / 8))
         raise TaskError("the Poisson-Boltzmann equation did not converge", "correct the atoms, their radii or {set}")
 
     @property
-    def _finest(self) -> tuple[Values, Values, Values]:
+    def edges(self) -> tuple[Values, Values, Values]:
+        """The conductances of the finest level."""
         return self._level(self.x, 0), self._level(self.y, 0), self._level(self.z, 0)
 
     def _rows(self, kernel: Any, *arguments: Any) -> None:
@@ -120,31 +117,38 @@ class Multigrid:
         threads.run(partial(kernel, *arguments), self.shape[0], "Poisson-Boltzmann",
                     max(4, -(-self.shape[0] // threads.count())))
 
-    def _gradients(self, k2: Values, w: Values, goal: float) -> int:
+    def _residual(self, w: Values, nodes: NDArray[np.int64], sources: Floats) -> float:
+        """Make the residual; return its norm."""
+        residual = self._level(self.f, 0)
+        self._rows(self.kernel.residual, w, *self.edges, self.k2, self.ions, residual)
+        np.add.at(residual.reshape(-1), nodes, sources.astype(np.float32))
+        sums = np.zeros(self.shape[0])
+        self.kernel.products(1, self.shape[0] - 1, residual, residual, sums)
+        return float(np.sqrt(sums.sum()))
+
+    def _newton(self, w: Values, goal: float) -> int:
+        """Make a step by Newton's method from the residual; return how many iterations that took."""
+        change = np.zeros_like(w)
+        self._linearise(w)
+        count = self._gradients(change, goal)
+        largest = float(np.abs(change[self.k2 > 0]).max(initial=0))
+        w += change * np.float32(min(1.0, LARGEST / max(1e-30, largest)))
+        return count
+
+    def _linearise(self, w: Values) -> None:
+        """Take the derivative at w of what ions add."""
+        slope = np.empty_like(self.k2)
+        self._rows(self.kernel.slope, w, self.k2, self.ions, slope)
+        self._invert(slope)
+
+    def _gradients(self, w: Values, goal: float) -> int:
         """Add to w what takes the residual away, to a part of it; return how many iterations that took."""
         workers = 1 if w.size < 10 * self.kernel.SMALL else max(1, min(threads.count(), self.shape[0] // 8))
         sums, count = np.zeros((3, self.shape[0])), np.zeros(1, np.int64)
-        self.u[:], self.direction[:] = 0, 0
 
         def work(worker: int, board: NDArray[np.int64]) -> None:
-            self.kernel.solve(self.shapes, self.offsets, self.x, self.y, self.z, self.d, k2, self.u, self.f,
-                              self.direction, w, sums, goal, MOST, count, worker, workers, board)
+            self.kernel.solve(self.shapes, self.offsets, self.x, self.y, self.z, self.d, self.added, self.u,
+                              self.f, self.direction, w, sums, goal, MOST, count, worker, workers, board)
 
         threads.together(work, workers)
         return int(count[0])
-
-
-def _coarser(values: Values, axis: int) -> Values:
-    """Return the conductances of a coarse level: in series along an edge, the weighted mean of those next to it."""
-    result = np.zeros([(n + 1) // 2 for n in values.shape], np.float32)
-    along = tuple(slice(0, -1) if d == axis else slice(None) for d in range(3))
-    even, odd = (tuple(slice(start, values.shape[d] - 1, 2) if d == axis else slice(None) for d in range(3))
-                 for start in (0, 1))
-    mean = 2 / (1 / values[even] + 1 / values[odd])
-    for d in range(3):
-        if d != axis:
-            low, middle, high = (np.take(mean, np.clip(np.arange(0, mean.shape[d], 2) + step, 0, mean.shape[d] - 1), d)
-                                 for step in (-1, 0, 1))
-            mean = 0.25 * (low + high) + 0.5 * middle
-    result[along] = mean
-    return result

@@ -17,6 +17,9 @@ from numba import njit
 from vmdpotential.compiling.meeting import take, wait
 from vmdpotential.compiling.threads import SUMMED
 
+#: Whether to do without vector code.
+PLAIN: bool
+
 FAST = {"fastmath": {"contract", "reassoc", "nsz", "arcp"}, "error_model": "numpy", "boundscheck": False, "nogil": True}
 
 #: Nodes of a level that one thread has smoothed before several have met.
@@ -44,43 +47,26 @@ def share(planes, worker, workers):
     return 1 + inner * worker // workers, 1 + inner * (worker + 1) // workers
 
 
-@njit(**FAST)
-def around(i, j, u, f, ex, ey, ez, row):
-    """Write f and what a row's neighbours add to it; in steps of few arrays, of which LLVM makes vectors."""
-    nz = u.shape[2]
-    ui, up, um, uj, ul, fi = u[i, j], u[i + 1, j], u[i - 1, j], u[i, j + 1], u[i, j - 1], f[i, j]
-    xp, xm, yp, ym, zp = ex[i, j], ex[i - 1, j], ey[i, j], ey[i, j - 1], ez[i, j]
-    for k in range(1, nz - 1):
-        row[k] = fi[k] + xp[k] * up[k] + xm[k] * um[k]
-    for k in range(1, nz - 1):
-        row[k] += yp[k] * uj[k] + ym[k] * ul[k]
-    for k in range(1, nz - 1):
-        row[k] += zp[k] * ui[k + 1] + zp[k - 1] * ui[k - 1]
+if PLAIN:
+    from vmdpotential.engines.cpu.continuum.nodes import apply_nodes as apply_plane
+    from vmdpotential.engines.cpu.continuum.nodes import exact_residual_nodes as exact_residual_plane
+    from vmdpotential.engines.cpu.continuum.nodes import prolong_plane
+    from vmdpotential.engines.cpu.continuum.nodes import residual_nodes as residual_plane
+    from vmdpotential.engines.cpu.continuum.nodes import smooth_nodes as smooth_plane
+    from vmdpotential.engines.cpu.continuum.nodes import start_nodes as start_plane
+else:
+    from vmdpotential.engines.cpu.continuum.planes import (
+        apply_plane,
+        exact_residual_plane,
+        prolong_plane,
+        residual_plane,
+        smooth_plane,
+        start_plane,
+    )
 
 
 @njit(**FAST)
-def smooth_plane(i, colour, u, f, ex, ey, ez, d, row):
-    """Solve for the nodes of a colour in a plane."""
-    _, ny, nz = u.shape
-    for j in range(1, ny - 1):
-        around(i, j, u, f, ex, ey, ez, row)
-        ui, di, first = u[i, j], d[i, j], (i + j + colour) % 2
-        for k in range(1, nz - 1):
-            ui[k] = row[k] * di[k] if k % 2 == first else ui[k]
-
-
-@njit(**FAST)
-def start_plane(i, u, f, d):
-    """Solve for the nodes of colour 0 in a plane where all others are 0."""
-    _, ny, nz = u.shape
-    for j in range(1, ny - 1):
-        odd = F((i + j) % 2)
-        for k in range(1, nz - 1):
-            u[i, j, k] = f[i, j, k] * d[i, j, k] * (odd if k % 2 else F(1) - odd)
-
-
-@njit(**FAST)
-def smooth_ends(first, last, steps, begin, u, f, ex, ey, ez, d, row, worker, workers, board, meeting):
+def smooth_ends(first, last, steps, begin, u, f, ex, ey, ez, d, worker, workers, board, meeting):
     """Smooth what a pass over planes had to leave at its ends: in step s, s planes, of which other threads' are next.
 
     Steps s, from `begin` on, solve for the nodes of colour s % 2.
@@ -90,43 +76,32 @@ def smooth_ends(first, last, steps, begin, u, f, ex, ey, ez, d, row, worker, wor
         if meeting < 0:
             return meeting
         for i in range(first, min(first + s, last)):
-            smooth_plane(i, s % 2, u, f, ex, ey, ez, d, row)
+            smooth_plane(i, s % 2, u, f, ex, ey, ez, d)
         for i in range(max(last - s, first + s), last):
-            smooth_plane(i, s % 2, u, f, ex, ey, ez, d, row)
+            smooth_plane(i, s % 2, u, f, ex, ey, ez, d)
     return meet(board, workers, meeting)
 
 
 @njit(**FAST)
-def residual_plane(i, u, f, ex, ey, ez, d, out):
-    """Write the residual of a plane."""
-    _, ny, nz = u.shape
-    for j in range(1, ny - 1):
-        around(i, j, u, f, ex, ey, ez, out[j])
-        ui, di, row = u[i, j], d[i, j], out[j]
-        for k in range(1, nz - 1):
-            row[k] -= ui[k] / di[k]
-
-
-@njit(**FAST)
 def restrict_plane(i, planes, coarse):
-    """Write weighted sums of the residual's planes 2 i - 1 to 2 i + 1, of which `planes` has three, to a coarse one."""
+    """Write weighted sums of the residual's planes 2 i - 1 to 2 i + 1, of which `planes` has three, to a coarse one.
+
+    Trilinear weights; next to a coarse node and at the corners around it the residual is 0.
+    """
     _, my, mz = coarse.shape
     low, middle, high = planes[(2 * i - 1) % 3], planes[2 * i % 3], planes[(2 * i + 1) % 3]
     for j in range(1, my - 1):
         b = 2 * j
         for k in range(1, mz - 1):
-            total = F(0)
-            for step in range(-1, 2):
-                c = 2 * k + step
-                sides = low[b, c] + high[b, c] + middle[b - 1, c] + middle[b + 1, c]
-                corners = low[b - 1, c] + low[b + 1, c] + high[b - 1, c] + high[b + 1, c]
-                weighted = F(4) * middle[b, c] + F(2) * sides + corners
-                total += weighted * (F(2) if step == 0 else F(1))
-            coarse[i, j, k] = total * F(1 / 16)
+            c = 2 * k
+            sides = low[b - 1, c] + low[b + 1, c] + high[b - 1, c] + high[b + 1, c]
+            before = low[b, c - 1] + high[b, c - 1] + middle[b - 1, c - 1] + middle[b + 1, c - 1]
+            behind = low[b, c + 1] + high[b, c + 1] + middle[b - 1, c + 1] + middle[b + 1, c + 1]
+            coarse[i, j, k] = F(0.5) * middle[b, c] + F(0.125) * (sides + before + behind)
 
 
 @njit(**FAST)
-def down(first, last, u, f, ex, ey, ez, d, coarse, row, planes, worker, workers, board, meeting):
+def down(first, last, u, f, ex, ey, ez, d, coarse, planes, worker, workers, board, meeting):
     """Smooth u, which is 0, in two sweeps, and write the residual's weighted sums to the coarse level.
 
     In one pass over planes, in which each step follows the one before a plane behind, while data are near; `planes`
@@ -139,13 +114,13 @@ def down(first, last, u, f, ex, ey, ez, d, coarse, row, planes, worker, workers,
             start_plane(i, u, f, d)
         for s in range(1, end):
             if first + s <= i - s < last - s:
-                smooth_plane(i - s, s % 2, u, f, ex, ey, ez, d, row)
+                smooth_plane(i - s, s % 2, u, f, ex, ey, ez, d)
         done = i - end
         if first + end <= done < last - end:
             residual_plane(done, u, f, ex, ey, ez, d, planes[done % 3])
             if done % 2 and done - 2 >= first + end:
                 restrict_plane(done // 2, planes, coarse)
-    meeting = smooth_ends(first, last, steps, 1, u, f, ex, ey, ez, d, row, worker, workers, board, meeting)
+    meeting = smooth_ends(first, last, steps, 1, u, f, ex, ey, ez, d, worker, workers, board, meeting)
     if meeting < 0:
         return meeting
     for i in range((first + 1) // 2, (last + 1) // 2):
@@ -157,34 +132,16 @@ def down(first, last, u, f, ex, ey, ez, d, coarse, row, planes, worker, workers,
 
 
 @njit(**FAST)
-def prolong_plane(i, coarse, u, row):
-    """Add the coarse level's values, interpolated trilinearly, to a plane of a level."""
-    ny = u.shape[1]
-    mz = coarse.shape[2]
-    a, b = i // 2, (i + 1) // 2
-    for j in range(1, ny - 1):
-        c, e = j // 2, (j + 1) // 2
-        ac, ae, bc, be = coarse[a, c], coarse[a, e], coarse[b, c], coarse[b, e]
-        for k in range(mz):
-            row[k] = F(0.25) * (ac[k] + ae[k] + bc[k] + be[k])
-        ui = u[i, j]
-        for k in range(1, mz):
-            ui[2 * k - 1] += F(0.5) * (row[k - 1] + row[k])
-        for k in range(1, mz - 1):
-            ui[2 * k] += row[k]
-
-
-@njit(**FAST)
-def up(first, last, coarse, u, f, ex, ey, ez, d, row, worker, workers, board, meeting):
+def up(first, last, coarse, u, f, ex, ey, ez, d, worker, workers, board, meeting):
     """Add the coarse level's values and smooth u in two sweeps, in one pass as :func:`down`."""
     steps = 2 * SMOOTHINGS
     for i in range(first, last + steps):
         if i < last:
-            prolong_plane(i, coarse, u, row)
+            prolong_plane(i, coarse, u)
         for s in range(1, steps + 1):
             if first + s <= i - s < last - s:
-                smooth_plane(i - s, s % 2, u, f, ex, ey, ez, d, row)
-    return smooth_ends(first, last, steps, 1, u, f, ex, ey, ez, d, row, worker, workers, board, meeting)
+                smooth_plane(i - s, s % 2, u, f, ex, ey, ez, d)
+    return smooth_ends(first, last, steps, 1, u, f, ex, ey, ez, d, worker, workers, board, meeting)
 
 
 @njit(**FAST)
@@ -200,7 +157,7 @@ def cycle(shapes, offsets, ex, ey, ez, d, u, f, worker, workers, board, meeting)
     Small levels are the first thread's alone.
     """
     most = len(shapes) - 1
-    row, planes = np.zeros(shapes[0, 2], F), np.empty(3 * shapes[0, 1] * shapes[0, 2], F)
+    planes = np.empty(3 * shapes[0, 1] * shapes[0, 2], F)
     small = 0
     while small < most and offsets[small + 1] - offsets[small] >= SMALL:
         small += 1
@@ -213,8 +170,8 @@ def cycle(shapes, offsets, ex, ey, ez, d, u, f, worker, workers, board, meeting)
         x, y, z = level(ex, offsets, shapes, n), level(ey, offsets, shapes, n), level(ez, offsets, shapes, n)
         scratch = planes[: 3 * shapes[n, 1] * shapes[n, 2]].reshape((3, shapes[n, 1], shapes[n, 2]))
         scratch[:] = F(0)
-        meeting = down(first, last, ul, fl, x, y, z, dl, level(f, offsets, shapes, n + 1), row, scratch, worker, team,
-                       board, meeting)
+        meeting = down(first, last, ul, fl, x, y, z, dl, level(f, offsets, shapes, n + 1), scratch, worker, team, board,
+                       meeting)
         if meeting < 0:
             return meeting
     if worker == 0:
@@ -224,7 +181,7 @@ def cycle(shapes, offsets, ex, ey, ez, d, u, f, worker, workers, board, meeting)
         for sweep in range(2 * SWEEPS):
             for half in range(2):
                 for i in range(1, shapes[most, 0] - 1):
-                    smooth_plane(i, half if sweep < SWEEPS else 1 - half, ul, fl, x, y, z, dl, row)
+                    smooth_plane(i, half if sweep < SWEEPS else 1 - half, ul, fl, x, y, z, dl)
     for n in range(most - 1, -1, -1):
         if n >= small and worker:
             continue
@@ -236,33 +193,11 @@ def cycle(shapes, offsets, ex, ey, ez, d, u, f, worker, workers, board, meeting)
         first, last = share(shapes[n, 0], worker, team)
         ul, fl, dl = level(u, offsets, shapes, n), level(f, offsets, shapes, n), level(d, offsets, shapes, n)
         x, y, z = level(ex, offsets, shapes, n), level(ey, offsets, shapes, n), level(ez, offsets, shapes, n)
-        meeting = up(first, last, level(u, offsets, shapes, n + 1), ul, fl, x, y, z, dl, row, worker, team, board,
+        meeting = up(first, last, level(u, offsets, shapes, n + 1), ul, fl, x, y, z, dl, worker, team, board,
                      meeting)
         if meeting < 0:
             return meeting
     return meet(board, workers, meeting) if small == 0 else meeting
-
-
-@njit(**FAST)
-def apply_plane(i, p, ex, ey, ez, k2, q):
-    """Write the operator's values at p in a plane to q; return their sum of p q."""
-    _, ny, nz = p.shape
-    total = 0.0
-    for j in range(1, ny - 1):
-        pi, pp, pm, pj, pl = p[i, j], p[i + 1, j], p[i - 1, j], p[i, j + 1], p[i, j - 1]
-        xp, xm, yp, ym, zp, kk = ex[i, j], ex[i - 1, j], ey[i, j], ey[i, j - 1], ez[i, j], k2[i, j]
-        row = q[i, j]
-        for k in range(1, nz - 1):
-            row[k] = xp[k] * (pi[k] - pp[k]) + xm[k] * (pi[k] - pm[k]) + kk[k] * pi[k]
-        for k in range(1, nz - 1):
-            row[k] += yp[k] * (pi[k] - pj[k]) + ym[k] * (pi[k] - pl[k])
-        part = F(0)
-        for k in range(1, nz - 1):
-            value = row[k] + zp[k] * (pi[k] - pi[k + 1]) + zp[k - 1] * (pi[k] - pi[k - 1])
-            row[k] = value
-            part += value * pi[k]
-        total += part
-    return total
 
 
 @njit(**FAST)
@@ -378,6 +313,26 @@ def solve(shapes, offsets, ex, ey, ez, d, k2, u, f, p, w, sums, tolerance, most,
 
 
 @njit(**FAST)
+def coarsen(fine, axis, coarse):
+    """Write the conductances of a coarse level: in series along an edge, the weighted mean of those next to it."""
+    nx, ny, nz = fine.shape
+    ax, ay, az = 1 * (axis == 0), 1 * (axis == 1), 1 * (axis == 2)
+    for i in range(coarse.shape[0] - ax):
+        for j in range(coarse.shape[1] - ay):
+            for k in range(coarse.shape[2] - az):
+                total = F(0)
+                for s in range(-1, 2):
+                    for t in range(-1, 2):
+                        a = min(max(2 * i + (0 if ax else s), 0), nx - 1)
+                        b = min(max(2 * j + (0 if ay else s if ax else t), 0), ny - 1)
+                        c = min(max(2 * k + (0 if az else t), 0), nz - 1)
+                        first, second = fine[a, b, c], fine[a + ax, b + ay, c + az]
+                        weight = (F(1) if s else F(2)) * (F(1) if t else F(2))
+                        total += weight * first * second / (first + second)
+                coarse[i, j, k] = F(0.125) * total
+
+
+@njit(**FAST)
 def invert(first, last, ex, ey, ez, k2, d):
     """Write one over the diagonal to planes of d."""
     _, ny, nz = d.shape
@@ -388,29 +343,14 @@ def invert(first, last, ex, ey, ez, k2, d):
                                      + ez[i, j, k - 1] + k2[i, j, k])
 
 
-@njit(error_model="numpy", boundscheck=False, nogil=True)
+@njit(**FAST)
 def residual(w, ex, ey, ez, k2, ions, out, first_plane, last_plane):
     """Write the residual of w without its sources, summed in float64, to planes of out.
 
     `ions` (I, 2) are valences and shares of the ionic strength, for the full equation; none for the linear one.
     """
-    _, ny, nz = w.shape
     for i in range(max(1, first_plane), min(len(w) - 1, last_plane)):
-        for j in range(1, ny - 1):
-            for k in range(1, nz - 1):
-                c = np.float64(w[i, j, k])
-                total = (ex[i, j, k] * (w[i + 1, j, k] - c) + ex[i - 1, j, k] * (w[i - 1, j, k] - c)
-                         + ey[i, j, k] * (w[i, j + 1, k] - c) + ey[i, j - 1, k] * (w[i, j - 1, k] - c)
-                         + ez[i, j, k] * (w[i, j, k + 1] - c) + ez[i, j, k - 1] * (w[i, j, k - 1] - c))
-                if len(ions):
-                    if k2[i, j, k] > 0:
-                        charge = 0.0
-                        for n in range(len(ions)):
-                            charge -= ions[n, 1] / ions[n, 0] * math.exp(min(50.0, -ions[n, 0] * c))
-                        total -= k2[i, j, k] * charge
-                else:
-                    total -= k2[i, j, k] * c
-                out[i, j, k] = total
+        exact_residual_plane(i, w, ex, ey, ez, k2, ions, out)
 
 
 @njit(error_model="numpy", boundscheck=False, nogil=True)

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Time the stages of the Poisson-Boltzmann solver of an engine, from input arrays to the output array.
+
+A lump of 40 balls of the permittivity 2 in water with 0.15 M of salt, 129^3 and 257^3 nodes 0.5 A apart. Prints the
+medians of five runs in ms, and on a GPU, with `--kernels`, the time of each kernel, which others do not overlap then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from vmdpotential.continuum import region
+from vmdpotential.continuum.equation import levels
+from vmdpotential.engines import get_engine
+from vmdpotential.grid.lattice import Lattice
+
+
+def timed(times: dict[str, float], name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what calls a function and adds the time that it took, ms, to those of its name."""
+
+    def wrapped(*arguments: Any, **options: Any) -> Any:
+        start = time.perf_counter()
+        result = call(*arguments, **options)
+        times[name] += 1e3 * (time.perf_counter() - start)
+        return result
+
+    return wrapped
+
+
+def problem(nodes: int) -> tuple[Any, ...]:
+    """Return conductances, what ions add, nodes with sources and what flows there, for a lump of balls."""
+    rng, extent = np.random.default_rng(1), 0.25 * (nodes - 1)
+    lattice = Lattice(np.full(3, -extent), np.full(3, 0.5), (nodes,) * 3)
+    centres, radii = rng.normal(scale=extent / 4, size=(40, 3)), np.full(40, extent / 5)
+    distances = region.Surface(centres, radii, 0.0).distances(lattice)
+    edges = region.conductances(distances, 2.0, np.full(nodes, 78.5), lattice)
+    k2 = np.where(distances > 2, np.float32(78.5 * 0.25 / 7.9**2), np.float32(0))
+    places = np.flatnonzero(abs(distances[1:-1, 1:-1, 1:-1]) < 0.25)
+    shape = (nodes - 2,) * 3
+    places = np.ravel_multi_index(tuple(n + 1 for n in np.unravel_index(places, shape)), lattice.shape)
+    return edges, k2, places, rng.normal(size=len(places))
+
+
+def run(engine: Any, nodes: int, kernels: bool) -> dict[str, float]:
+    """Return the times of one solution, ms."""
+    edges, k2, places, flows = problem(nodes)
+    times: dict[str, float] = defaultdict(float)
+    unknown = np.zeros((nodes,) * 3, np.float32)
+    start = time.perf_counter()
+    solver = timed(times, "levels", engine.multigrid)(*edges, k2, np.zeros((0, 2)), levels((nodes,) * 3))
+    solver._residual = timed(times, "residual", solver._residual)
+    solver._gradients = timed(times, "gradients", solver._gradients)
+    if kernels:
+        from vmdpotential.engines.cuda import device
+
+        one = solver._steps.start
+
+        def alone(name: str, level: int, *others: Any, **options: Any) -> None:
+            def call() -> None:
+                one(name, level, *others, **options)
+                device.driver().Context.synchronize()
+
+            timed(times, f"  {name} {level}", call)()
+
+        solver._steps.start = alone
+    times["iterations"] = solver.solve(unknown, places, flows, 3e-5)
+    times["whole"] = 1e3 * (time.perf_counter() - start)
+    return times
+
+
+def main() -> None:
+    """Print the times."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--engine", default="cpu", help="cpu or cuda")
+    parser.add_argument("--nodes", type=int, nargs="+", default=[129, 257], help="along each axis (default 129 257)")
+    parser.add_argument("--kernels", action="store_true", help="of a GPU, each by itself")
+    arguments = parser.parse_args()
+    engine = get_engine(arguments.engine)
+    for nodes in arguments.nodes:
+        run(engine, nodes, False)
+        results = [run(engine, nodes, arguments.kernels) for _ in range(5)]
+        print(f"{nodes}^3 nodes, {engine.describe()}")
+        for name in results[0]:
+            print(f"  {name:20} {np.median([each.get(name, 0.0) for each in results]):9.2f}")
+
+
+if __name__ == "__main__":
+    main()
