@@ -8,8 +8,8 @@ The well of depth 1 at the distance rmin, with the powers 12 and 6 (G. M. Morris
 The Gaussian is that of a desolvation by the volumes around an atom, exp(-r^2 / 2 w^2). The Coulomb energy is that with
 a permittivity which rises with the distance (:mod:`vmdpotential.interactions.sigmoidal_dielectric`), whose 1/r grows no
 further below a distance. It is also the sum of a part that ends and a smooth one: this is the energy itself from there
-on, and within a polynomial of r^2 with the same value and derivatives. Maps of atoms have an energy as the weight of each, in the place of a charge; `depth` is 1
-over the unit of length, as engines expect of a potential.
+on, and within a polynomial of r^2 with the same value and derivatives. Maps of atoms have an energy as the weight of
+each, in the place of a charge; `depth` is 1 over the unit of length, as engines expect of a potential.
 """
 
 from math import factorial
