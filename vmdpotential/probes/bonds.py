@@ -83,7 +83,7 @@ def directions(positions: Floats, types: Sequence[str], kinds: NDArray[np.int64]
             continue
         near = neighbours(atom, _BY_OXYGEN if kind == TWO_PAIRS else _BY_OTHERS, _HYDROGEN)[:3]
         if kind == TWO_PAIRS and len(near) == 2:
-            between.append((place, *near))
+            between.append((place, near[0], near[1]))
         elif near:
             starts[place] = positions[near[0]] if len(near) == 1 else positions[near].mean(0)
             others = [n for n in neighbours(near[0], _BY_OTHERS, _HYDROGEN) if n != atom]
