@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from vmdpotential.grid.lattice import Lattice
+from vmdpotential.interactions import probe as pages
 from vmdpotential.interactions import sigmoidal_dielectric
-from vmdpotential.probes import autodock
+from vmdpotential.probes import autodock, coulomb
 from vmdpotential.units import coulomb_constant
 
 #: Ten atoms, by their types, places and charges, and what autogrid4 4.2.6 has at some of the nodes of 11 x 11 x 11 that
@@ -63,6 +64,29 @@ def test_maps_of_autogrid(probe, engine):
         # its tables are the only difference between it and the definition, and maps have the definition
         assert by_definition(probe, point, table=True) == pytest.approx(theirs, abs=2e-3, rel=1e-4)
         assert result[node] == pytest.approx(by_definition(probe, point, table=False), abs=1e-4, rel=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spacing", [(0.375, 0.375, 0.375), (0.375, 0.9, 0.2)])
+def test_coulomb_energies_by_parts_are_those_of_all_pairs(spacing, engine):
+    rng = np.random.default_rng(5)
+    places, charges = rng.uniform(-12, 12, (1200, 3)), rng.normal(0, 0.4, 1200) * 47
+    lattice = Lattice(np.array([-6.0, -5.0, -4.0]), np.array(spacing), (33, 31, 30))
+    assert lattice.size * len(charges) > coulomb.MANY
+    result = coulomb.coulomb(engine, lattice, places, charges).ravel()
+    bound = pages.SCREENED.bind()
+    for node in rng.integers(0, lattice.size, 200):
+        r = np.linalg.norm(lattice.points()[node] - places, axis=1)
+        assert result[node] == pytest.approx((bound(np.maximum(r, 1e-6)) * charges).sum(), abs=2.5e-4, rel=1e-5)
+
+
+def test_parts_of_the_coulomb_energy_are_all_of_it():
+    near, far = pages.split(7.0)
+    r = np.linspace(0.1, 12, 200)
+    np.testing.assert_allclose(near(r) + far(r), pages.SCREENED.bind()(r), rtol=1e-12)
+    ends = np.array([7 - 1e-3, 7.0])
+    assert np.abs(near(ends)).max() < 1e-12
+    assert np.diff(far.derivative(np.array([7 - 1e-6, 7 + 1e-6]))) == pytest.approx(0, abs=1e-8)
 
 
 def test_hydrogen_bonds_have_their_wells(engine):

@@ -21,7 +21,7 @@ from vmdpotential.probes import autodock
 from vmdpotential.probes.energies import probe_sum, type_sum
 
 
-@pytest.mark.parametrize("page", [pages.DISPERSION, pages.GAUSSIAN, pages.SCREENED],
+@pytest.mark.parametrize("page", [pages.DISPERSION, pages.GAUSSIAN, pages.SCREENED, pages.FAR],
                          ids=lambda page: page.name)
 def test_pages_state_their_values(page, engine):
     for check in page.checks:

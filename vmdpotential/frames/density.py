@@ -71,8 +71,15 @@ class Densities(GridWork):
         """Counters of blocks that are done, one for each thread at most."""
         return []
 
+    @cached_property
+    def _sampled(self) -> NDArray[np.int16]:
+        """Which of the sample each node is, and for others the one after the last."""
+        result = np.full(self.lattice.size, len(self.sample), np.int16)
+        result[self.sample] = np.arange(len(self.sample))
+        return result
+
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_spare"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_spare", "_sampled")}
 
     def block(self, numbers: range) -> Arrays:
         """Return what some frames sum up to.
@@ -93,10 +100,10 @@ class Densities(GridWork):
             counter.add(positions, self._change(cell))
         nodes, sums, squares = counter.take()
         self._spare.append(counter)
-        of_node = np.zeros(self.lattice.size)
-        of_node[nodes] = sums
+        sample = np.zeros(len(self.sample) + 1)
+        sample[self._sampled[nodes]] = sums
         return {"count": np.array(len(numbers)), "nodes": nodes, "sums": sums, "squares": squares,
-                "sample": of_node[self.sample], "cells": np.concatenate([cells.mean, cells.m2])}
+                "sample": sample[:-1], "cells": np.concatenate([cells.mean, cells.m2])}
 
     def _change(self, cell: Cell | None) -> Floats:
         """Return what brings positions in a frame's cell to the same fractions of the lattice's; none for the same."""

@@ -7,13 +7,17 @@ The well of depth 1 at the distance rmin, with the powers 12 and 6 (G. M. Morris
 
 The Gaussian is that of a desolvation by the volumes around an atom, exp(-r^2 / 2 w^2). The Coulomb energy is that with
 a permittivity which rises with the distance (:mod:`vmdpotential.interactions.sigmoidal_dielectric`), whose 1/r grows no
-further below a distance. Maps of atoms have an energy as the weight of each, in the place of a charge; `depth` is 1
-over the unit of length, as engines expect of a potential.
+further below a distance. It is also the sum of a part that ends and a smooth one: this is the energy itself from there
+on, and within a polynomial of r^2 with the same value and derivatives. Maps of atoms have an energy as the weight of
+each, in the place of a charge; `depth` is 1 over the unit of length, as engines expect of a potential.
 """
 
+from math import factorial
 from typing import Any
 
-from vmdpotential.interactions import Check, Interaction, Quantity
+import numpy as np
+
+from vmdpotential.interactions import Bound, Check, Interaction, Quantity
 from vmdpotential.interactions import sigmoidal_dielectric as water
 from vmdpotential.interactions.tracing import Scalar, exp, fma, maximum, minimum
 
@@ -44,6 +48,22 @@ def screened(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
     return water.radial(r2, rinv, p) * minimum(r2 * rinv / p.closest, 1.0)
 
 
+def _polynomial(r2: Scalar, end: Scalar, p: Any) -> Scalar:
+    """Return what the smooth part has within `end` more than there."""
+    t = minimum(r2 - end * end, 0.0)
+    return t * fma(t, fma(t, p.third, p.second), p.first)
+
+
+def far(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
+    """Return the smooth part."""
+    return screened(maximum(r2, p.end * p.end), minimum(rinv, 1.0 / p.end), p) + _polynomial(r2, p.end, p)
+
+
+def near(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
+    """Return the part that ends at the cutoff."""
+    return screened(r2, rinv, p) - p.there - _polynomial(r2, p.cutoff, p)
+
+
 DISPERSION = Interaction("dispersion_of_probe", dispersion, _WELL, checks=[
     Check(3.5, -1.0), Check(7.0, 1 / 4096 - 2 / 64), Check(3.7, -1.0, {"smooth": 0.25}), Check(0.5, 7.0, {"cap": 7.0}),
 ])
@@ -53,3 +73,24 @@ GAUSSIAN = Interaction("desolvation_of_probe", gaussian, [
 SCREENED = Interaction("coulomb_of_probe", screened, [
     *water.INTERACTION.quantities, Quantity("closest", "A", 0.5, 1e-3, 10, "distance below which 1/r is constant"),
 ], checks=[Check(10, water.INTERACTION.checks[0].value)])
+
+_THERE = Quantity("there", "1/A", 0.0, -1e3, 1e3, "value at its end")
+_DERIVATIVES = [
+    Quantity("first", "1/A^3", 0.0, -1e3, 1e3, "derivative by r^2 at the end"),
+    Quantity("second", "1/A^5", 0.0, -1e3, 1e3, "half of the second derivative"),
+    Quantity("third", "1/A^7", 0.0, -1e3, 1e3, "a sixth of the third derivative"),
+]
+FAR = Interaction("coulomb_of_probe_far", far, [
+    *SCREENED.quantities, Quantity("end", "A", 8.0, 1.0, 1e3, "distance from which it is the whole"), *_DERIVATIVES,
+], checks=[Check(10, SCREENED.checks[0].value)])
+NEAR = Interaction("coulomb_of_probe_near", near, [*SCREENED.quantities, _CUTOFF, _THERE, *_DERIVATIVES])
+
+
+def split(end: float) -> tuple[Bound, Bound]:
+    """Return :data:`SCREENED` as a part that ends at a distance, A, and a smooth part."""
+    whole, square = SCREENED.bind(), end * end
+    # derivatives of any formula, to 1e-10 of them
+    series = np.polynomial.Chebyshev.interpolate(lambda s: whole(np.sqrt(s)), 24, [0.8 * square, 1.2 * square])
+    names = ("first", "second", "third")
+    values = {name: float(series.deriv(n)(square)) / factorial(n) for n, name in enumerate(names, 1)}
+    return NEAR.bind(cutoff=end, there=float(whole(end)), **values), FAR.bind(end=end, **values)

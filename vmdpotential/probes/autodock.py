@@ -24,10 +24,11 @@ from vmdpotential.engines.bonds import DONOR, ONE_PAIR, TWO_PAIRS, BondSum
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.interactions import Bound
-from vmdpotential.interactions.probe import DISPERSION, GAUSSIAN, SCREENED
+from vmdpotential.interactions.probe import DISPERSION, GAUSSIAN
 from vmdpotential.molecule.elements import fill
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.probes.bonds import directions
+from vmdpotential.probes.coulomb import coulomb
 from vmdpotential.units import coulomb_constant
 
 Floats = NDArray[np.float64]
@@ -171,7 +172,8 @@ def autodock_maps(atoms: Receptor, lattice: Lattice, probes: Sequence[str], engi
     for number, probe in enumerate(probes):
         progress.report("probe maps", number / len(probes))
         if probe == ELECTROSTATIC:
-            values = sums.of(SCREENED.bind(), atoms.charges * COULOMB_WEIGHT * coulomb_constant("kcal/mol/e"))
+            values = coulomb(engine, lattice, atoms.positions,
+                             atoms.charges * COULOMB_WEIGHT * coulomb_constant("kcal/mol/e"))
         elif probe == DESOLVATION:
             values = BY_CHARGE * sums.volumes()
         else:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines.bonds import DONOR, ONE_PAIR, TWO_PAIRS
+from vmdpotential.engines.bonds import DONOR, TWO_PAIRS
 
 Floats = NDArray[np.float64]
 
@@ -65,8 +65,11 @@ def directions(positions: Floats, types: Sequence[str], kinds: NDArray[np.int64]
             positions[pairs[:, 0]] - positions[pairs[:, 1]], axis=1).tolist(), strict=True):
         near_by.setdefault(first, []).append((second, apart))
         near_by.setdefault(second, []).append((first, apart))
-    hydrogen = np.isin(types, ["H", "HD"])
-    along, normal, powers = np.zeros((len(rows), 3)), np.zeros((len(rows), 3)), np.full(len(rows), 2.0)
+    hydrogen = np.isin(types, ["H", "HD"]).tolist()
+    # of each atom, the points whose difference is its direction; of those with a plane, its row and two points each
+    ends, starts, powers = positions[rows].copy(), positions[rows].copy(), np.full(len(rows), 2.0)
+    by_carbonyl: list[tuple[int, int, int]] = []
+    between: list[tuple[int, int, int]] = []
 
     def neighbours(atom: int, heavy: float, light: float) -> list[int]:
         return sorted(n for n, apart in near_by.get(atom, ()) if apart < (light if hydrogen[n] else heavy))
@@ -75,26 +78,32 @@ def directions(positions: Floats, types: Sequence[str], kinds: NDArray[np.int64]
         if kind == DONOR:
             near = neighbours(atom, _BEARING, _BEARING)
             if near:
-                along[place] = _unit(positions[atom] - positions[near[0]])
+                starts[place] = positions[near[0]]
                 powers[place] = 4.0 if types[near[0]] in ("OA", "SA") else 2.0
             continue
         near = neighbours(atom, _BY_OXYGEN if kind == TWO_PAIRS else _BY_OTHERS, _HYDROGEN)[:3]
-        if not near:
-            continue
-        if kind == ONE_PAIR or len(near) != 2:
-            along[place] = _unit(positions[atom] - positions[near].mean(0))
-        if kind == TWO_PAIRS and len(near) == 1:
+        if kind == TWO_PAIRS and len(near) == 2:
+            between.append((place, near[0], near[1]))
+        elif near:
+            starts[place] = positions[near[0]] if len(near) == 1 else positions[near].mean(0)
             others = [n for n in neighbours(near[0], _BY_OTHERS, _HYDROGEN) if n != atom]
-            if others:
-                normal[place] = _unit(np.cross(along[place], positions[others[0]] - positions[near[0]]))
-        elif kind == TWO_PAIRS and len(near) == 2:
-            # the plane of the pairs has the line between the neighbours as its normal
-            normal[place] = _unit(positions[near[1]] - positions[near[0]])
-            from_first = positions[atom] - positions[near[0]]
-            along[place] = _unit(from_first - (from_first @ normal[place]) * normal[place])
+            if kind == TWO_PAIRS and len(near) == 1 and others:
+                by_carbonyl.append((place, near[0], others[0]))
+    along, normal = _unit(ends - starts), np.zeros((len(rows), 3))
+    if by_carbonyl:
+        row, carbon, other = np.array(by_carbonyl).T
+        normal[row] = _unit(np.cross(along[row], positions[other] - positions[carbon]))
+    if between:
+        # the plane of the pairs has the line between the neighbours as its normal
+        row, first, second = np.array(between).T
+        normal[row] = _unit(positions[second] - positions[first])
+        from_first = ends[row] - positions[first]
+        along[row] = _unit(from_first - (from_first * normal[row]).sum(1, keepdims=True) * normal[row])
     return Directions(rows, kinds[rows].astype(np.int64), along, normal, powers)
 
 
-def _unit(vector: Floats) -> Floats:
-    length = float(np.linalg.norm(vector))
-    return vector / length if length > 0 else vector
+def _unit(vectors: Floats) -> Floats:
+    """Return vectors (n, 3) by their lengths; those of no length as they are."""
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    result: Floats = vectors / np.where(length > 0, length, 1.0)
+    return result

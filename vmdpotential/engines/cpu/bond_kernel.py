@@ -43,10 +43,16 @@ S1, S2, S3, S4, S5, S6 = F(-1 / 6), F(1 / 120), F(-1 / 5040), F(1 / 362880), F(-
 PI, TWO_THIRDS = F(math.pi), F(2 / 3)
 
 
+@njit(inline="always")
+def place(begin, w):
+    """Return begin + w as an index that cannot count from the end, so that a loop over w becomes vector code."""
+    return np.uint64(begin) + np.uint64(w)
+
+
 @njit(error_model="numpy", nogil=True, fastmath=FAST)
-def one_direction(dx, dy, z, direction, squared, r, front, part):
+def one_direction(dx, dy, z, ux, uy, rise, squared, r, front, part):
     """Fill distances, cosines with the direction of a hydrogen or nitrogen, and the part of the well that is left."""
-    flat, rise, square = dx * direction[0] + dy * direction[1], direction[2], dx * dx + dy * dy
+    flat, square = dx * ux + dy * uy, dx * dx + dy * dy
     for w in range(WIDTH):
         r[w] = math.sqrt(square + z[w] * z[w])
         cosine = (flat + z[w] * rise) / max(r[w], LEAST)
@@ -57,13 +63,12 @@ def one_direction(dx, dy, z, direction, squared, r, front, part):
 
 
 @njit(error_model="numpy", nogil=True, fastmath=FAST)
-def two_pairs(dx, dy, z, direction, axis, r, part):
+def two_pairs(dx, dy, z, ux, uy, rise, axis_x, axis_y, up, r, part):
     """Fill distances and the part of the well that the angles at an oxygen or sulfur with two lone pairs leave.
 
-    `axis` is the normal of the plane of the pairs.
+    The axis is the normal of the plane of the pairs.
     """
-    flat, rise, square = dx * direction[0] + dy * direction[1], direction[2], dx * dx + dy * dy
-    out, up = dx * axis[0] + dy * axis[1], axis[2]
+    flat, square, out = dx * ux + dy * uy, dx * dx + dy * dy, dx * axis_x + dy * axis_y
     for w in range(WIDTH):
         r[w] = math.sqrt(square + z[w] * z[w])
         inverse = ONE / max(r[w], LEAST)
@@ -78,21 +83,21 @@ def two_pairs(dx, dy, z, direction, axis, r, part):
 
 
 @njit(error_model="numpy", nogil=True, fastmath=FAST)
-def turn_away(a, direction, front, closest, others, begin, ramp):
+def turn_away(a, ux, uy, uz, front, closest, others, begin, ramp):
     """Fill the factor of a hydrogen in front of a probe that has a nearer one, sin^2(2 t / 3) of the angle t of both.
 
     arccos is the root of 1 - c times a polynomial (M. Abramowitz, I. A. Stegun, 1964, 4.4.46), sin its series.
     """
     for w in range(WIDTH):
-        c = (direction[0] * others[0, begin + w] + direction[1] * others[1, begin + w]
-             + direction[2] * others[2, begin + w])
+        k = place(begin, w)
+        c = ux * others[0, k] + uy * others[1, k] + uz * others[2, k]
         c = min(max(c, -ONE), ONE)
         u = abs(c)
         angle = math.sqrt(ONE - u) * (A0 + u * (A1 + u * (A2 + u * (A3 + u * (A4 + u * (A5 + u * (A6 + u * A7)))))))
         angle = TWO_THIRDS * (angle if c >= ZERO else PI - angle)
         t = angle * angle
         sine = angle * (ONE + t * (S1 + t * (S2 + t * (S3 + t * (S4 + t * (S5 + t * S6))))))
-        ramp[w] = sine * sine if front[w] > ZERO and closest[begin + w] != a else ONE
+        ramp[w] = sine * sine if front[w] > ZERO and closest[k] != a else ONE
 
 
 @njit(error_model="numpy", nogil=True, fastmath=FAST)
@@ -141,31 +146,33 @@ def run(positions, kinds, directions, normals, powers, types, distances, depths,
                 square = dx * dx + dy * dy
                 for begin in range(ranges[n, 0], ranges[n, 1], WIDTH):
                     for w in range(WIDTH):
-                        dz = F(steps[begin + w] - middle)
+                        k = place(begin, w)
+                        dz = F(steps[k] - middle)
                         r2 = square + dz * dz
-                        closer = r2 < nearest[begin + w]
-                        nearest[begin + w] = r2 if closer else nearest[begin + w]
-                        closest[begin + w] = a if closer else closest[begin + w]
+                        closer = r2 < nearest[k]
+                        nearest[k] = r2 if closer else nearest[k]
+                        closest[k] = a if closer else closest[k]
             for k in range(padded if donors and seen else 0):
                 for d in range(3):
                     others[d, k] = along[max(closest[k], 0), d]
             for n in range(seen):
                 a = near[n]
                 dx, dy, middle = F(x - positions[a, 0]), F(y - positions[a, 1]), positions[a, 2] - origin[2]
+                ux, uy, uz = along[a, 0], along[a, 1], along[a, 2]
                 for begin in range(ranges[n, 0], ranges[n, 1], WIDTH):
                     for w in range(WIDTH):
-                        z[w] = F(steps[begin + w] - middle)
+                        z[w] = F(steps[place(begin, w)] - middle)
                     if kinds[a] == TWO_PAIRS:
-                        two_pairs(dx, dy, z, along[a], axes[a], r, part)
+                        two_pairs(dx, dy, z, ux, uy, uz, axes[a, 0], axes[a, 1], axes[a, 2], r, part)
                     else:
-                        one_direction(dx, dy, z, along[a], powers[a] == 2, r, front, part)
+                        one_direction(dx, dy, z, ux, uy, uz, powers[a] == 2, r, front, part)
                     left = ZERO
                     for w in range(WIDTH):
                         left += part[w] + (ONE if r[w] < repelled else ZERO)
                     if left == ZERO:  # behind the atom, where it does not repel
                         energy[:] = ZERO
                     elif donors:
-                        turn_away(a, along[a], front, closest, others, begin, ramp)
+                        turn_away(a, ux, uy, uz, front, closest, others, begin, ramp)
                     for p in range(count):
                         distance, depth = distances[p, types[a]], depths[p, types[a]]
                         if left > ZERO:
@@ -174,12 +181,12 @@ def run(positions, kinds, directions, normals, powers, types, distances, depths,
                             continue
                         if extremes[p]:
                             for w in range(WIDTH):
-                                at = begin + w
+                                at = place(begin, w)
                                 low[p, at] = min(low[p, at], energy[w] if r[w] <= reach else FAR)
                                 high[p, at] = max(high[p, at], energy[w] if r[w] <= reach else -FAR)
                         else:
                             for w in range(WIDTH):
-                                total[p, begin + w] += ramp[w] * energy[w] if r[w] <= reach else ZERO
+                                total[p, place(begin, w)] += ramp[w] * energy[w] if r[w] <= reach else ZERO
             for p in range(count):
                 for k in range(nz):
                     both = low[p, k] + high[p, k] if low[p, k] <= high[p, k] else 0.0
