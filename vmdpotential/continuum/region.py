@@ -20,7 +20,7 @@ from vmdpotential.grid.lattice import Lattice, bounds
 Floats = NDArray[np.float64]
 Values = NDArray[np.float32]
 
-#: Atoms whose arcs a thread computes at a time.
+#: Atoms whose neighbours or arcs a thread computes at a time.
 SOME_ATOMS = 500
 
 
@@ -130,8 +130,12 @@ def _neighbours(kernel: Any, centres: Floats, radii: Floats) -> tuple[NDArray[np
     starts = np.concatenate([[0], np.cumsum(np.bincount(number, minlength=int(counts.prod())))])
     first, nothing = np.zeros(len(radii) + 1, np.int64), np.zeros(0, np.int64)
     fixed = (centres, radii, order, starts, low, side, counts)
-    kernel.neighbours(*fixed, first, nothing, np.zeros(0), False)
+
+    def run(*output: Any) -> None:
+        threads.run(partial(kernel.neighbours, *fixed, first, *output), len(radii), "surface", SOME_ATOMS)
+
+    run(nothing, np.zeros(0), False)
     first = np.cumsum(first)
     others = np.empty(first[-1], np.int64)
-    kernel.neighbours(*fixed, first, others, np.empty(len(others)), True)
+    run(others, np.empty(len(others)), True)
     return first, others

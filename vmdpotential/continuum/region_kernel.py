@@ -51,14 +51,15 @@ def stamp(centres, radii, reach, origin, spacing, depth, deepest, first_plane, l
 
 
 @njit(**PLAIN_CODE)
-def neighbours(centres, radii, order, starts, low, side, counts, first, out, distances, fill):
-    """Count, or with `fill` write, the spheres that meet each sphere, the nearest first.
+def neighbours(centres, radii, order, starts, low, side, counts, first, out, distances, fill, first_sphere,
+               last_sphere):
+    """Count, or with `fill` write, the spheres that meet each of some spheres, the nearest first.
 
     Spheres `order` are sorted into cubes of `side` from `low`, cube c holding those from starts[c] on; `first` (N,) is
     where each sphere's neighbours begin in `out` and `distances`.
     """
     nx, ny, nz = counts
-    for a in range(len(radii)):
+    for a in range(first_sphere, last_sphere):
         result = 0
         begin = first[a] if fill else 0
         x, y, z = [int((centres[a, d] - low[d]) / side) for d in range(3)]
