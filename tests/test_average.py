@@ -331,14 +331,14 @@ class Quiet(Stop):
 
 @pytest.mark.parametrize(("words", "message"), [
     (["--stat", "mode"], "--stat mode: give some of mean, std"),
-    (["--frames", "20:"], "has 20 frames, and none of them is asked for"),
+    (["--frames", "20:"], "has 20 frames, and none of them is selected"),
     (["--fit", "(XYZ)"], "--fit '(XYZ)': selects no atoms"),
-    (["--motion", "rotation"], "--motion rotation: there is nothing to rotate"),
+    (["--motion", "rotation"], "--motion rotation: rotation needs atoms to fit"),
     (["--motion", "rotation", "--fit", "water"], "a periodic cell is not rotated"),
     (["--smear", "-1"], "--smear -1: "),
     (["--smear", "1", "--interaction", "coulomb"], "--smear 1: makes the interaction gaussian"),
     (["--like", "nothing.dx"], "nothing.dx"),
-    (["--stat", "std", "-o", "-"], "--stat std: a stream holds the mean alone"),
+    (["--stat", "std", "-o", "-"], "--stat std: only the mean can be written to a stream"),
 ])
 def test_what_is_wrong_is_said_in_one_line(files, tmp_path, capsys, words, message):
     output = [] if "-o" in words else ["-o", str(tmp_path / "mean.dx")]

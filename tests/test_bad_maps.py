@@ -57,7 +57,7 @@ BAD_TEXT = [
     ("map.mrc", "", "is empty"),
     ("map.mrc", "x" * 2000, "no 'MAP' at byte 208"),
     ("map.dx.gz", "\x1f", "is not a gzip file"),
-    ("map.xyz", "words", "of no map format; choose one of .dx.gz, .dx"),
+    ("map.xyz", "words", "that of a map format; choose one of .dx.gz, .dx"),
 ]
 
 

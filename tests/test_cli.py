@@ -184,7 +184,7 @@ def test_values_arrive_as_text_or_objects():
     ({"name": "x", "width": 1}, "width: sample has no such parameter"),
     ({"name": "x", "size": 0}, "size=0: must be above 0 A"),
     ({"name": "x", "size": None}, "a value is needed"),
-    ({"name": "x", "loud": "maybe"}, "say yes or no"),
+    ({"name": "x", "loud": "maybe"}, "write yes or no"),
     ({"name": "x", "seed": -1}, "at least 0"),
     ({"name": "x", "seed": 1.5}, "seed: int is needed, not float"),
     *(({"name": "x", name: value}, f"{name}: is empty; give a value, or leave it out")

@@ -331,8 +331,8 @@ class TestOption:
         assert grid.provenance.error is None
 
     @pytest.mark.parametrize(("options", "parameter", "text"), [
-        ({"method": "pme", "algorithm": "mesh"}, "algorithm", "is for the method cutoff; use method=cutoff"),
-        ({"method": "direct", "algorithm": "auto"}, "algorithm", "is for the method cutoff; use method=cutoff"),
+        ({"method": "pme", "algorithm": "mesh"}, "algorithm", "only applies to the method cutoff"),
+        ({"method": "direct", "algorithm": "auto"}, "algorithm", "only applies to the method cutoff"),
         ({"method": "cutoff", "algorithm": "fast"}, "algorithm", "choose one of pair, mesh, auto"),
         ({"method": "cutoff", "algorithm": "mesh", "interaction": "screened_coulomb"}, "method",
          "sums shifted_coulomb alone"),

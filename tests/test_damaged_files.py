@@ -97,9 +97,9 @@ SUSPECTS = [
     (".gro", GRO, "\n    1ALA", "\n  1_0ALA", "line 3: columns 1-5 hold no residue number"),
     (".gro", GRO, "2.00000", "-2.0000", "lengths of the box must be positive"),
     (".psf", PSF, FIRST, "-0_470000", "charge '-0_470000' is not a number"),
-    (".psf", PSF, "14.0070", "    nan", "line 7: the mass nan is none"),
-    (".psf", PSF, "14.0070", "-14.007", "line 7: the mass -14.007 is none"),
-    (".prmtop", PRMTOP, "1.20100000E+01", "           nan", "section MASS .* masses that are none"),
+    (".psf", PSF, "14.0070", "    nan", "line 7: the mass nan is impossible"),
+    (".psf", PSF, "14.0070", "-14.007", "line 7: the mass -14.007 is impossible"),
+    (".prmtop", PRMTOP, "1.20100000E+01", "           nan", "section MASS .* impossible masses"),
     (".prmtop", PRMTOP, "1.20100000E+01", "1_2.100000E+01", "section MASS .* not a number"),
     (".rst7", RST7, "    11", "     ²", "second line does not begin with the number"),
     (".dx", DX, "counts 2", "counts 1_2", "line [0-9]+: 'object 1"), (".dx", DX, "rank 0", "rank 1", "holds vectors"),
@@ -117,7 +117,7 @@ SUSPECTS = [
     (".prmtop", PRMTOP, "NAME\n%FORMAT(20a4)", "NAME\n%FORMAT(0a4)", "unknown format .0a4"),
     (".prmtop", PRMTOP, "NAME\n%FORMAT(20a4)", "NAME\n%FORMAT(20a9223372036854775807)", "unknown format"),
     (".prmtop", PRMTOP, "      11       0", "999999999999999999       0", "section POINTERS|holds"),
-    (".psf", PSF, "      11 !NATOM", "9" * 30 + " !NATOM", "begins no PSF section|no atom list|NATOM"),
+    (".psf", PSF, "      11 !NATOM", "9" * 30 + " !NATOM", "is not the start of a PSF section|no atom list|NATOM"),
 ]
 
 

@@ -161,7 +161,7 @@ def test_nothing_is_written_when_a_component_cannot_be(tmp_path):
     for name in ("a.dx", "a.npz"):
         with pytest.raises(InputError, match="finite numbers"):
             write_field((good, good, bad), tmp_path / name)
-    with pytest.raises(UsageError, match="no map format"):
+    with pytest.raises(UsageError, match="not that of a map format"):
         field_paths("field.txt")
     assert not list(tmp_path.iterdir())
 

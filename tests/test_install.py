@@ -108,7 +108,7 @@ def test_what_is_not_ours_is_left_alone(home):
     folder = home / ".vmdplugins" / "vmdpotential"
     folder.mkdir(parents=True)
     (folder / "precious").write_text("data")
-    with pytest.raises(UsageError, match="holds something else; choose another place"):
+    with pytest.raises(UsageError, match="contains other files; choose another folder"):
         command(viewer="vmd", yes=True)
     command(viewer="vmd", uninstall=True, yes=True)
     assert (folder / "precious").read_text() == "data"
@@ -125,7 +125,7 @@ def test_a_damaged_block_is_not_guessed_at(home):
     path = home / ".vmdrc"
     damaged = path.read_bytes().replace(b"# <<< vmdpotential <<<\n", b"") + b"puts mine\n"
     path.write_bytes(damaged)
-    with pytest.raises(InputError, match="lost its last line"):
+    with pytest.raises(InputError, match="lacks its last line"):
         command(viewer="vmd", yes=True)
     assert path.read_bytes() == damaged
 
@@ -150,7 +150,7 @@ def test_a_startup_file_that_is_a_folder(home):
 
 
 def test_folder_with_a_line_end(home):
-    with pytest.raises(UsageError, match="line end in its name"):
+    with pytest.raises(UsageError, match="line break in its name"):
         command(viewer="vmd", folder="a\nputs b", yes=True)
 
 

@@ -50,7 +50,7 @@ def test_a_system_without_a_cell_is_told_and_can_be_given_one(caplog):
     report = command(structure=structure)
     assert report.lines[1] == "open boundary"
     assert (report.data["boundary"], report.data["cell"]) == ("open", None)
-    assert "has no periodic cell, so ions see no images" in caplog.text
+    assert "has no periodic cell, so periodic images are ignored" in caplog.text
     assert "{cell}" in caplog.records[0].msg.template
     caplog.clear()
     report = command(structure=structure, cell="30,30,30")

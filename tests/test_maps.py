@@ -148,7 +148,7 @@ def test_a_crystals_asymmetric_unit_is_no_periodic_system(caplog):
     ({"method": "pme", "cutoff": 10.0}, "cutoff=10: the method pme has none; use method=cutoff"),
     ({"method": "msm", "cutoff": 10.0}, "cutoff=10: the method msm has none; use method=cutoff"),
     ({"method": "direct", "boundary": "open", "cutoff": 10.0}, "cutoff=10: the method direct has none"),
-    ({"method": "pme", "algorithm": "mesh"}, "algorithm=mesh: is for the method cutoff; use method=cutoff"),
+    ({"method": "pme", "algorithm": "mesh"}, "algorithm=mesh: only applies to the method cutoff; use method=cutoff"),
 ])
 def test_options_that_would_change_nothing_are_refused(options, message):
     dipole = charges_at(DIPOLE.positions, DIPOLE.charges, Cell.from_parameters(20, 20, 20))

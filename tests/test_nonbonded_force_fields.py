@@ -148,7 +148,7 @@ def test_pdb_with_amber_of_openmm_has_its_energy():
     whole = read_structure(OPENMM / "test.pdb")
     structure = whole.take(whole.residue_index < whole.residue_index[300])
     files = ("amber14/protein.ff14SB.xml",)
-    with pytest.raises(InputError, match=r"no template fits the residues [A-Z]{3} .1.; add their hydrogens"):
+    with pytest.raises(InputError, match=r"no template matches the residues [A-Z]{3} .1.; add their hydrogens"):
         nonbonded(structure, [Path(files[0])])  # its chain was cut
     structure = whole.take(np.arange(len(whole)) < 582)
     result = nonbonded(structure, [Path(name) for name in files])
@@ -236,7 +236,7 @@ SCALED = "".join(f'<Atom type="{name}" charge="1" radius="1" scale="1"/>' for na
     (added('<CustomBondForce energy="k*r"><PerBondParameter name="k"/><Bond class1="C" class2="C" k="1"/>'
            "</CustomBondForce>"), "makes a CustomBondForce"),
     (lambda root: root.remove(root.find("NonbondedForce")), "has no charges and Lennard-Jones"),
-    (lambda root: root.find("Residues").remove(root.find("Residues")[2]), "no template fits the residues BUT (1)"),
+    (lambda root: root.find("Residues").remove(root.find("Residues")[2]), "no template matches the residues BUT (1)"),
     (lambda root: root.find("LennardJonesForce").remove(root.find("LennardJonesForce")[0]), "for the type o"),
 ])
 def test_force_fields_that_do_not_do_are_one_line(change, message, tmp_path):

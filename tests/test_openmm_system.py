@@ -75,7 +75,7 @@ def test_parameters_of_a_system_are_those_of_its_force_field(made):
     assert np.array_equal(result.exclusions, same.exclusions)
     np.testing.assert_allclose(result.c12[np.ix_(result.types, result.types)], same.c12[np.ix_(same.types, same.types)],
                                rtol=1e-12)
-    with pytest.raises(InputError, match="no other file goes with"):
+    with pytest.raises(InputError, match="cannot be combined with other files"):
         nonbonded(structure, [folder / "system.xml", "amber14-all.xml"])
 
 
@@ -102,7 +102,7 @@ def test_systems_that_do_not_fit_are_refused_in_a_line(made, tmp_path):
                                     'q="-1" sig="0"/></ParticleOffsets>'), "1 of its charges change with a parameter")
     refused(structure, text[:-20], "is no XML")
     refused(structure, text.replace(' mass="', ' m="', 1), r"line \d+: a particle without its mass")
-    refused(structure, text, "go with none", UsageError, [folder / "other.csv"])
+    refused(structure, text, "cannot be combined with other files", UsageError, [folder / "other.csv"])
     refused(structure.with_charges(np.zeros(len(structure))), text, "without charges", UsageError)
     refused(structure, "<ForceField/>", "holds no charges")
     (tmp_path / "other.xml").write_text("<Other/>")

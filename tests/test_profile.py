@@ -308,7 +308,7 @@ def test_the_command(capsys, tmp_path, monkeypatch):
     assert code == 0, err
     assert len(json.loads(out)["z"]) == grid.lattice.shape[2]
     for words, message in ((("map.npz", "--center", "lipid"), "--center: is for a structure"),
-                           ((POPC, "--frames", "1:"), "--frames: are of a trajectory"),
+                           ((POPC, "--frames", "1:"), "--frames: need a trajectory"),
                            ((POPC, "--from", "(XYZ)"), "--from '(XYZ)': selects no atoms")):
         code, _, err = shell(capsys, "profile", *words)
         assert code == 2

@@ -114,5 +114,5 @@ def test_the_helpers_of_streams(tmp_path):
     with text.opened(path) as file:
         assert text.take(file, path, count=2) == b"ab"
     assert text.held("nowhere") == Path("nowhere")
-    with pytest.raises(InputError, match="is no name of a file"):
+    with pytest.raises(InputError, match="is not a valid file name"):
         read_structure("a\0b.pdb")

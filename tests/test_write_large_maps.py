@@ -89,7 +89,7 @@ def test_force_replaces_a_zarr_map_and_no_other_folder(tmp_path):
     for place in (path, tmp_path / "mine.zarr"):
         place.mkdir(exist_ok=True)
         (place / "notes.txt").write_text("precious")
-        with pytest.raises(OutputError, match="no Zarr map alone"):
+        with pytest.raises(OutputError, match="more than a Zarr map"):
             write_map(grid, place, force=True)
         assert (place / "notes.txt").read_text() == "precious"
     with pytest.raises(OutputError, match="is a folder"):  # a folder is no place for a file
@@ -104,7 +104,7 @@ def test_a_zarr_map_goes_to_no_stream(tmp_path, monkeypatch, capsys):
     write_structure(water(6), "box.pqr")
     command = "map box.pqr --method direct --spacing 1 --padding 1"
     assert cli.main(f"{command} -o - --format zarr".split()) == 3
-    assert "takes no Zarr map" in capsys.readouterr().err
+    assert "is a file, and a Zarr map is a folder" in capsys.readouterr().err
     assert cli.main(f"{command} -o box.pqr --format zarr --force".split()) == 2
     assert cli.main(f"{command} -o named --format zarr".split()) == 0
     assert isinstance(read_map("named"), Grid)

@@ -112,8 +112,8 @@ def in_a_process(home, code, tmp_path):
     ("vmdpotential", "ChimeraX's Python has no package 'vmdpotential'; "
                      "type: pip install vmdpotential, and restart ChimeraX"),
     ("gemmi", "ChimeraX's Python has no package 'gemmi', which vmdpotential needs; type: pip install gemmi"),
-    ("numba", "Numba does not start: import of numba halted; None in sys.modules; look at the variables NUMBA_... of "
-              "the environment, or install numba again"),
+    ("numba", "Numba does not start: import of numba halted; None in sys.modules; check the environment variables "
+              "NUMBA_..., or install numba again"),
 ])
 def test_missing_package_is_one_line_with_the_cure(home, tmp_path, package, cure):
     output = in_a_process(home, f"sys.modules[{package!r}] = None\n" + (

@@ -257,5 +257,5 @@ def test_maps_that_cannot_be_cut_are_refused(session, convert):
     one, two = show(session, grid()), show(session, grid())
     assert convert.common_place([one, two]).same(one.scene_position)
     two.position = translation((1, 0, 0))
-    with pytest.raises(UsageError, match="are moved against each other"):
+    with pytest.raises(UsageError, match="are displaced relative to each other"):
         convert.common_place([one, two])

@@ -328,10 +328,10 @@ def test_maps_on_standard_output(ion, tmp_path, capfdbinary):
 
 
 @pytest.mark.parametrize(("words", "line"), [
-    ("-o -", "-: has no suffix that tells a format; give --format"),
-    ("-o /dev/null", "/dev/null: has no suffix that tells a format; give --format"),
-    ("-o - --format pdb", "-.pdb: the suffix is of no map format; choose one of"),
-    ("-o m.dx --format mrc", "--format mrc: is for an output whose name does not tell it; leave it out"),
+    ("-o -", "-: has no suffix that states the format; give --format"),
+    ("-o /dev/null", "/dev/null: has no suffix that states the format; give --format"),
+    ("-o - --format pdb", "-.pdb: the suffix is not that of a map format; choose one of"),
+    ("-o m.dx --format mrc", "--format mrc: is only for an output whose name has no suffix; leave it out"),
     ("-o - --format dx --json", "--json prints on standard output, and so does the data; write the data to a file"),
     ("-o /dev/stdout --format dx --json", "--json prints on standard output"),
 ])

@@ -279,4 +279,4 @@ def test_loaded_states_are_frames(dhfr, do):
     one, both, second = peak(""), peak(", frames=:"), peak(", frames=1")
     assert (one[0], both[0], second[0]) == ("1", "2", "1")
     assert second[1] == pytest.approx(0.9 * one[1], abs=0.15)
-    assert "none of them is asked for" in do("potential_rdf box, between=all all, range=6, frames=7:")
+    assert "none of them is selected" in do("potential_rdf box, between=all all, range=6, frames=7:")

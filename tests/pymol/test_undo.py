@@ -129,7 +129,7 @@ def vertices(cmd, name):
     ("potential_map box, m, spacing=2, cut=sideways", "cut=sideways:"),
     ("potential_map box, m, spacing=2, cut=x=900", "cut=x=900: the map reaches from"),
     ("potential_map box, m, spacing=2, isosurface=-1", "isosurface=-1: must be above 0"),
-    ("potential_ionize box, labels=perhaps", "labels=perhaps: say yes or no"),
+    ("potential_ionize box, labels=perhaps", "labels=perhaps: write yes or no"),
 ])
 def test_wrong_display_is_one_line_and_leaves_nothing(box, do, line, message):
     output = do(line)

@@ -83,7 +83,7 @@ def template_of(name: str, structure: Structure) -> Template:
     net = round(float(charges.sum()))
     rest = float(charges.sum()) - net
     if not net or abs(rest) > ROUNDING:
-        raise InputError(f"{where}: its charges add up to {charges.sum():+.4f} e, which is no integer",
+        raise InputError(f"{where}: its charges add up to {charges.sum():+.4f} e, and not to an ion's",
                          "give a file of the ion alone, with charges")
     apart = structure.positions[:, None] - structure.positions
     if len(structure) > 1 and np.sqrt((apart**2).sum(-1))[np.triu_indices(len(structure), 1)].min() < 0.1:
