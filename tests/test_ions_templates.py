@@ -198,7 +198,7 @@ def test_what_is_no_ion_is_refused():
         ("SO4", neutral, "not to an ion's"), ("SO4", SULFATE.with_charges([2.3, -1, -1, -1, -1]), "not to an ion's"),
         ("SO4", replace(SULFATE, positions=np.zeros((5, 3))), "same position"),
         ("SO4", replace(SULFATE, charges=None), "no charges"), ("SOD", AMMONIUM, "possible name"),
-        ("A-B", AMMONIUM, "no name"),
+        ("A-B", AMMONIUM, "possible name"),
     ):
         with pytest.raises((UsageError, InputError), match=message):
             template_of(name, ion)
