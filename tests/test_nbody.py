@@ -248,5 +248,5 @@ def test_two_masses_and_two_ions():
         nbody.gravity(two, [1.0])
     with pytest.raises(UsageError, match="linear"):
         nbody.lennard_jones_coulomb(two, [1, -1], [1, 1], [0, 0], "none")
-    with pytest.raises(UsageError, match="not there"):
+    with pytest.raises(UsageError, match="do not exist"):
         nbody.lennard_jones_coulomb(two, [1, -1], [1, 1], [0, 0], exclusions=[[0, 2]])
