@@ -72,14 +72,14 @@ static float __int_as_float(int x) { float y; memcpy(&y, &x, 4); return y; }
 static void __threadfence() {}
 
 // What the lanes of a warp tell each other; all threads of the block have to call them, in blocks of one warp at best.
-static double told[1024];
+static double lanes[1024];
 static void __syncwarp() { __syncthreads(); }
 
 template <class T> static T __shfl_sync(unsigned, T value, int lane)
 {
-    told[threadIdx.x] = value;
+    lanes[threadIdx.x] = value;
     __syncthreads();
-    const T other = (T)told[(threadIdx.x & ~31u) | (lane & 31)];
+    const T other = (T)lanes[(threadIdx.x & ~31u) | (lane & 31)];
     __syncthreads();
     return other;
 }
@@ -96,11 +96,11 @@ template <class T> static T __shfl_up_sync(unsigned all, T value, int lanes)
 
 static unsigned __ballot_sync(unsigned, bool mine)
 {
-    told[threadIdx.x] = mine;
+    lanes[threadIdx.x] = mine;
     __syncthreads();
     unsigned bits = 0;
     for (int lane = 0; lane < 32; lane++)
-        bits |= (told[(threadIdx.x & ~31u) | lane] != 0) << lane;
+        bits |= (lanes[(threadIdx.x & ~31u) | lane] != 0) << lane;
     __syncthreads();
     return bits;
 }

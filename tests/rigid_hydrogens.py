@@ -139,16 +139,16 @@ def compared(made: Structure, theirs: Places, minimum: Places) -> list[Compared]
         if len(near) < 2 or made.elements[holder] not in ("C", "N") or made.residue_names[holder] not in AMINO_ACIDS:
             continue
         there = theirs.get(names[holder])
-        beside = [place for place in others.get(names[holder][:2], []) if np.linalg.norm(place - centre) < 1.3]
+        close = [place for place in others.get(names[holder][:2], []) if np.linalg.norm(place - centre) < 1.3]
         moved = there is None or any(np.linalg.norm(theirs[names[k]] - made.positions[k]) > 0.01
                                      for k in (holder, *near) if names[k] in theirs)
         for row in rows:
             name, label = names[row][2], made.label(holder)
-            if moved or len(beside) != len(rows):
+            if moved or len(close) != len(rows):
                 result.append(Compared(label, name, np.nan, np.nan, "built otherwise" if moved else "another state"))
                 continue
             ours = made.positions[row] - centre
-            place = min(beside, key=lambda one: np.linalg.norm(one - made.positions[row])) - centre
+            place = min(close, key=lambda one: np.linalg.norm(one - made.positions[row])) - centre
             plain, alike = np.linalg.norm(place - ours), np.linalg.norm(_as_long(place, ours) - ours)
             reason = "" if alike < FAR else _reason(made, holder, near, _as_long(place, ours), ours,
                                                     _as_long(minimum[names[row]] - centre, ours), set(theirs), names)

@@ -103,12 +103,12 @@ def test_all_pairs_on_the_host(gpu, monkeypatch):
         prepared = CUDA.prepare_pairs(PairSum(potential, None, precision, True, potential is OPEN, jerk))
         expected = reference(potential, atoms, None)
         check(prepared.run(atoms), expected, potential is OPEN, TOLERANCE[precision])
-        beside = replace(others, positions=others.positions + 0.5, exclusions=None)
-        check(prepared.run(atoms, beside), reference(potential, atoms, None, beside), potential is OPEN,
+        shifted = replace(others, positions=others.positions + 0.5, exclusions=None)
+        check(prepared.run(atoms, shifted), reference(potential, atoms, None, shifted), potential is OPEN,
               TOLERANCE[precision])
-        nobody = Atoms(np.zeros((0, 3)))
-        assert len(prepared.run(nobody).forces) == 0
-        assert not prepared.run(atoms, nobody).forces.any()
+        no_atoms = Atoms(np.zeros((0, 3)))
+        assert len(prepared.run(no_atoms).forces) == 0
+        assert not prepared.run(atoms, no_atoms).forces.any()
 
 
 TRICLINIC = Cell.from_parameters(10.5, 11, 12, 80, 70, 100)

@@ -235,13 +235,13 @@ class TestMethod:
         request, _ = request_for(lattice, positions, charges, reach=8.0, tolerance=1e-3)
         plan = cutoff.BY_MESH.plan(request, ENGINE)
         expected = plan.run(positions, charges).values()
-        beside = np.vstack([positions, [[28.9, 5.0, 5.0]]]), np.append(charges, 1.0)
-        np.testing.assert_array_equal(plan.run(*beside).values(), expected)
-        beside[0][-1, 0] = 18.0  # 7.2 A from the last point
-        plan.run(*beside)
-        beside[0][-1] = [5.0, 5.0, -0.5]
+        extended = np.vstack([positions, [[28.9, 5.0, 5.0]]]), np.append(charges, 1.0)
+        np.testing.assert_array_equal(plan.run(*extended).values(), expected)
+        extended[0][-1, 0] = 18.0  # 7.2 A from the last point
+        plan.run(*extended)
+        extended[0][-1] = [5.0, 5.0, -0.5]
         with pytest.raises(InputError, match="outside of the box"):
-            plan.run(*beside)
+            plan.run(*extended)
 
     def test_charges_of_zero(self):
         positions, charges = random_charges(np.eye(3) * 20)

@@ -121,7 +121,7 @@ np.savez(sys.argv[1], **made)
 
 
 @pytest.fixture(scope="module")
-def beside(tmp_path_factory):
+def in_other_environment(tmp_path_factory):
     """Run Python with the foreign package installed next to ours."""
     folder = tmp_path_factory.mktemp("foreign")
     install(folder, "foreign_sums", FOREIGN)
@@ -134,8 +134,8 @@ def beside(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_maps_by_name_by_auto_with_a_cutoff_and_with_a_field(beside, tmp_path):
-    done = beside("-c", MAPS, str(tmp_path / "maps.npz"))
+def test_maps_by_name_by_auto_with_a_cutoff_and_with_a_field(in_other_environment, tmp_path):
+    done = in_other_environment("-c", MAPS, str(tmp_path / "maps.npz"))
     assert done.returncode == 0, done.stderr
     made = np.load(tmp_path / "maps.npz")
     ended = "fading (length 3 A, truncated at 7 A)"
@@ -178,13 +178,13 @@ def test_maps_by_name_by_auto_with_a_cutoff_and_with_a_field(beside, tmp_path):
 
 
 @pytest.mark.slow
-def test_verify_checks_them_and_finds_one_that_is_wrong(beside):
-    done = beside("-m", "vmdpotential", "verify", "--engine", "cpu", "--method", "near", "--json")
+def test_verify_checks_them_and_finds_one_that_is_wrong(in_other_environment):
+    done = in_other_environment("-m", "vmdpotential", "verify", "--engine", "cpu", "--method", "near", "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     rows = [row["what"] for row in json.loads(done.stdout)["rows"]]
     assert "fading, the values on its page" in rows
     assert "nine_six of two atoms, the values on its page" in rows
     assert "near, periodic, single precision, field of fading" in rows
-    done = beside("-m", "vmdpotential", "verify", "--engine", "cpu", "--method", "wrong")
+    done = in_other_environment("-m", "vmdpotential", "verify", "--engine", "cpu", "--method", "wrong")
     assert done.returncode == 3
     assert "FAIL  cpu   wrong, open, single precision, coulomb" in done.stdout

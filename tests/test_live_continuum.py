@@ -99,7 +99,7 @@ class Shown(Following):
 
     def __init__(self, structure: Any) -> None:
         super().__init__(lambda name, value="": name)
-        self.structure, self.seen, self.drawn, self.told = structure, None, [], []
+        self.structure, self.seen, self.drawn, self.messages = structure, None, [], []
 
     def _ask(self) -> None:
         if self.seen is None or not same_molecules(self.structure, self.seen):
@@ -123,7 +123,7 @@ class Shown(Following):
         pass
 
     def _tell(self, text: str) -> None:
-        self.told.append(text)
+        self.messages.append(text)
 
 
 @pytest.mark.slow
@@ -136,7 +136,7 @@ def test_a_viewer_follows_a_mutation_of_as_many_atoms(bpti):
     shown.wait()
     shown.wait()
     shown.stop()
-    assert not shown.told
+    assert not shown.messages
     assert len(shown.drawn) == 3
     before, after, moved = shown.drawn
     assert np.mean(after.values) > np.mean(before.values) + 0.1

@@ -61,9 +61,9 @@ def test_all_images_within_a_cutoff_count(cell, cutoff):
         field = np.empty((len(points[few]), 3))
         actual = cutoff_at_points(points[few], positions, charges, interaction, cell, field)
         np.testing.assert_allclose(actual, expected[few], atol=1e-11 * max(1.0, abs(expected).max()))
-        beside = [cutoff_at_points(points[few] + step, positions, charges, interaction, cell)
+        nearby = [cutoff_at_points(points[few] + step, positions, charges, interaction, cell)
                   for step in 1e-5 * np.array([[1.0, 0, 0], [-1, 0, 0]])]
-        slope = (beside[1] - beside[0]) / 2e-5
+        slope = (nearby[1] - nearby[0]) / 2e-5
         np.testing.assert_allclose(field[:, 0], slope, atol=1e-5 * max(1.0, abs(slope).max()))
 
 

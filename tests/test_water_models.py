@@ -60,7 +60,7 @@ TOLD = ("by its name", "by the place of its massless site", "by default")
 
 
 @pytest.mark.parametrize(
-    ("residue", "names", "massless", "model", "charges", "told"),
+    ("residue", "names", "massless", "model", "charges", "stated"),
     [
         ("TIP3", "OH2 H1 H2", None, "TIP3P", (-0.834, 0.417, 0.417), 0),
         ("HOH", "O H1 H2", None, "TIP3P", (-0.834, 0.417, 0.417), 2),
@@ -79,13 +79,13 @@ TOLD = ("by its name", "by the place of its massless site", "by default")
         ("TIP4", "OH2 H1 H2 OM", 0.15, "TIP4P", (0, 0.52, 0.52, -1.04), 1),
     ],
 )
-def test_water_models(residue, names, massless, model, charges, told) -> None:
+def test_water_models(residue, names, massless, model, charges, stated) -> None:
     result, report = charges_and_report(water_of(residue, names, massless))
     assert result.known_charges.tolist() == pytest.approx(charges)
-    assert report.waters == {model: TOLD[told]}
+    assert report.waters == {model: TOLD[stated]}
     assert report.templates == {model: 1}
-    assert f"water {model} ({TOLD[told]})" in str(report)
-    assert report.data["water_models"] == {model: TOLD[told]}
+    assert f"water {model} ({TOLD[stated]})" in str(report)
+    assert report.data["water_models"] == {model: TOLD[stated]}
 
 
 @pytest.mark.parametrize(

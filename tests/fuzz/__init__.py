@@ -10,6 +10,6 @@ a warning, more memory than the plan, more than ten seconds, a crash.
     python -m fuzz --seed 7 --only 1234                      one case again, with its traceback
     pytest tests/fuzz                                              what every run of the tests does
 
-Every case is made by its seed and its index alone. A violation is kept as a file, and its name told; once it is
+Every case is made by its seed and its index alone. A violation is kept as a file, and its name is printed; once it is
 understood it becomes a small case of its own in ``tests/test_damaged_files.py``.
 """

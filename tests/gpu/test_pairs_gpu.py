@@ -25,12 +25,12 @@ def test_all_pairs(engine, count):
     atoms = some_atoms(count, edge=2.0 * max(count, 8) ** (1 / 3))
     if count == 2:  # all pairs would be excluded, and errors have nothing to relate to
         atoms = replace(atoms, exclusions=None)
-    beside = replace(some_atoms(130, edge=10.0, seed=2), exclusions=None)
-    beside = replace(beside, positions=beside.positions - [11, 0, 0])
+    shifted = replace(some_atoms(130, edge=10.0, seed=2), exclusions=None)
+    shifted = replace(shifted, positions=shifted.positions - [11, 0, 0])
     for potential, precision in product((GRAVITY, OPEN), TOLERANCE):
         jerk = potential is GRAVITY
         prepared = engine.prepare_pairs(PairSum(potential, None, precision, True, not jerk, jerk))
-        for others in (None, beside):
+        for others in (None, shifted):
             check(prepared.run(atoms, others), reference(potential, atoms, None, others), not jerk,
                   TOLERANCE[precision])
 
@@ -66,7 +66,7 @@ def test_pairs_in_range(engine, potential, cell, precision):
 @pytest.mark.parametrize("cell", [None, Cell.from_parameters(14, 15, 16, 70, 80, 110)], ids=["open", "triclinic"])
 def test_pairs_in_range_of_many_atoms_and_of_two_sets(engine, cell, monkeypatch):
     atoms = some_atoms(200, 14.0, cell=cell)
-    beside = list(split(some_atoms(200, 14.0, 2, cell)))
+    shifted = list(split(some_atoms(200, 14.0, 2, cell)))
     for energy in (False, True):
         prepared = engine.prepare_pairs(PairSum(FIELD, cell, energy=energy, virial=True))
         expected = reference(FIELD, atoms, cell)
@@ -74,7 +74,7 @@ def test_pairs_in_range_of_many_atoms_and_of_two_sets(engine, cell, monkeypatch)
         assert relative_rms(actual.forces, expected.forces) < 3e-6
         if energy:
             check(actual, expected)
-            check(prepared.run(*beside), reference(FIELD, beside[0], cell, beside[1]))
+            check(prepared.run(*shifted), reference(FIELD, shifted[0], cell, shifted[1]))
     monkeypatch.setattr(clusters, "_entries", lambda *_: 1.0)  # too little room at first
     np.testing.assert_allclose(prepared.run(atoms).forces, actual.forces, atol=1e-4 * np.abs(actual.forces).max())
 

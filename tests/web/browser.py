@@ -161,7 +161,7 @@ class Browser:
         return [url for url in urls if not url.startswith(("data:", "blob:"))]
 
     def problems(self):
-        """Return what the console was told: errors, warnings and exceptions."""
+        """Return what the console printed: errors, warnings and exceptions."""
         results = []
         for event in self.events:
             details = event["params"]

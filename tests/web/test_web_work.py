@@ -3,10 +3,10 @@
 import numpy as np
 
 #: A worker that the test sees, and that learns of the second map late.
-WATCHED = """window.told = []; const Plain = Worker; window.Worker = class extends Plain {
+WATCHED = """window.posted = []; const Plain = Worker; window.Worker = class extends Plain {
     constructor(...given) { super(...given); window.watched = this; }
     postMessage(task) {
-      window.told.push(task.name + task.what.n);
+      window.posted.push(task.name + task.what.n);
       if (task.name === "map" && task.what.n === 1) setTimeout(() => super.postMessage(task), 300);
       else super.postMessage(task);
     } };"""
@@ -28,7 +28,7 @@ def test_the_map_chosen_last_is_shown_and_each_is_unpacked_once(browser, sphere)
         choose(browser, 1)
         browser.settle()
     assert browser.run("vmdpotential.maps.indexOf(vmdpotential.state.map)") == 1
-    assert browser.run("told.filter((name) => name.startsWith('map'))") == ["map0", "map1"]
+    assert browser.run("posted.filter((name) => name.startsWith('map'))") == ["map0", "map1"]
 
 
 def test_isosurfaces_are_drawn_after_the_worker_has_ended(browser, sphere):
@@ -44,7 +44,7 @@ def test_isosurfaces_are_drawn_after_the_worker_has_ended(browser, sphere):
     browser.click("#inside")  # what was known of the molecule is known again
     assert browser.run("vmdpotential.state.triangles")[0] >= after[0]
     assert browser.problems() == []
-    assert len(browser.run("told")) == len(set(browser.run("told")))
+    assert len(browser.run("posted")) == len(set(browser.run("posted")))
 
 
 def test_what_is_typed_and_is_no_number_above_0_is_put_back(browser, sphere):

@@ -207,7 +207,7 @@ def write_structure(structure: StructureLike, path: str | Path, force: bool = Fa
 
 def write_structures(
     structure: Structure, paths: Sequence[str | Path], force: bool = False,
-    beside: Mapping[Path, Callable[[Path], None]] | None = None, names: Sequence[Path] | None = None,
+    companions: Mapping[Path, Callable[[Path], None]] | None = None, names: Sequence[Path] | None = None,
 ) -> None:
     """Write a structure to several files, all of them or, when one fails, none; see :func:`write_structure`.
 
@@ -215,7 +215,7 @@ def write_structures(
     which the formats are chosen (:func:`vmdpotential.io.files.output.named`), as `paths` unless given.
     """
     targets = [Path(path) for path in paths]
-    others = dict(beside or {})
+    others = dict(companions or {})
     names = targets if names is None else names
     check_formats(structure, names)
     with output.writing([*targets, *others], force, [*names, *others]) as temporary:
