@@ -39,7 +39,7 @@ PARTS = ("engines/cpu/maps/rows.py", "engines/cpu/maps/filters.py", "engines/cpu
          "engines/cpu/continuum/nodes.py", "engines/cpu/continuum/planes.py", "engines/cpu/continuum/stencil.py",
          "engines/cpu/pairs/moves.py", "engines/cpu/pairs/nbody_loop.py", "engines/cpu/pairs/pair_vectors.py",
          "engines/cpu/pairs/search_vectors.py", "engines/cpu/pairs/vector_parts.py",
-         "continuum/region_vectors.py",
+         "continuum/jump.py", "continuum/region_vectors.py",
          "compiling/simd.py", "compiling/meeting.py", "compiling/scalar.py", "compiling/threads.py",
          "interactions/tracing.py", "interactions/program.py", "interactions/derivative.py", "interactions/csource.py")
 

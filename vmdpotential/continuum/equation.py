@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.compiling import build
 from vmdpotential.continuum import region, smooth
-from vmdpotential.continuum.jump import sources_of_jump
+from vmdpotential.continuum.jump import sources_of_jump, summed
 from vmdpotential.continuum.molecule import Continuum, Floats, Sum
 from vmdpotential.continuum.tangential import Tangential
 from vmdpotential.engines import Engine
@@ -181,9 +181,8 @@ class Problem:
         """Change the equation by what flows along the surface next to its edges, as the solution has it."""
         if self._along is not None:
             nodes, flows = self._along.sources(self.unknown)
-            self.nodes, place = np.unique(np.concatenate([self.nodes, nodes]), return_inverse=True)
-            sums = np.bincount(place, np.concatenate([self.sources, flows]), len(self.nodes))
-            self.sources = np.asarray(sums, np.float64)
+            self.nodes, self.sources = summed(np.concatenate([self.nodes, nodes]), np.concatenate(
+                [self.sources, flows]), self.lattice.size)
 
     def solve(self, boundary: Sequence[Floats], tolerance: float = TOLERANCE) -> int:
         """Solve for a potential, kT/e, on each of :data:`FACES`; return how many iterations that took.

@@ -20,8 +20,47 @@ from vmdpotential.grid.lattice import Lattice, bounds
 Floats = NDArray[np.float64]
 Values = NDArray[np.float32]
 
+#: Cubes along an axis, at most.
+MOST = 200
+
 #: Atoms whose neighbours or arcs a thread computes at a time.
 SOME_ATOMS = 500
+
+
+class Cubes:
+    """Points sorted by the cubes that they are in, row by row.
+
+    Parameters
+    ----------
+    points : (N, 3) float64, A
+    side : float, A
+        The least one; longer where cubes would be too many.
+
+    Attributes
+    ----------
+    order : (N,) int64
+        The points in the order of their cubes.
+    of : (N, 3) int64
+        The cubes of the points in this order.
+    starts : (C + 1,) int64
+        Where the points of each cube begin, the cubes along z one after the other.
+    low : (3,) float64, A
+        The first cube's corner.
+    side : float, A
+    counts : (3,) int64
+        Cubes along each axis.
+    """
+
+    def __init__(self, points: Floats, side: float) -> None:
+        low, high = bounds(points) if len(points) else (np.zeros(3), np.zeros(3))
+        self.low, self.side = low, max(side, float((high - low).max()) / MOST, 1e-9)
+        cubes = ((points - low) / self.side).astype(np.int64)
+        self.counts = cubes.max(0, initial=0) + 1
+        number = (cubes[:, 0] * self.counts[1] + cubes[:, 1]) * self.counts[2] + cubes[:, 2]
+        self.order = np.argsort(number, kind="stable")
+        self.of = cubes[self.order]
+        ends = np.cumsum(np.bincount(number, minlength=int(self.counts.prod())))
+        self.starts = np.concatenate([np.zeros(1, np.int64), ends])
 
 
 class Surface:
@@ -38,16 +77,9 @@ class Surface:
     def __init__(self, positions: Floats, radii: Floats, probe: float) -> None:
         chosen = np.flatnonzero(radii > 0)
         self._probe, self._kernel = probe, build.load("region_kernel")
-        # in the order of cubes whose side is the largest diameter: neighbours in space are neighbours in memory
-        low, high = bounds(positions[chosen])
-        side = max(2 * float(radii.max(initial=0.0) + probe), float((high - low).max(initial=0.0)) / 200, 1e-9)
-        cubes = ((positions[chosen] - low) / side).astype(np.int32)
-        counts = cubes.max(0, initial=0) + 1
-        number = (cubes[:, 0] * counts[1] + cubes[:, 1]) * counts[2] + cubes[:, 2]
-        order = np.argsort(number, kind="stable")
-        self._cubes, self._counts = cubes[order], counts
-        self._starts = np.concatenate([[0], np.cumsum(np.bincount(number, minlength=int(counts.prod())))])
-        self._centres, self._accessible = positions[chosen[order]], radii[chosen[order]] + probe
+        self._cubes = Cubes(positions[chosen], 2 * float(radii.max(initial=0.0) + probe))
+        chosen = chosen[self._cubes.order]  # neighbours in space are neighbours in memory
+        self._centres, self._accessible = positions[chosen], radii[chosen] + probe
 
     def distances(self, lattice: Lattice) -> Values:
         """Return the distances (nx, ny, nz), A, of nodes to the surface, negative inside.
@@ -92,9 +124,9 @@ class Surface:
     @cached_property
     def _neighbours(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The spheres that meet each sphere, the nearest first, those of sphere n from first[n] on."""
-        numbers = np.zeros(len(self._centres), np.int64)
-        others = self._of_atoms(partial(self._kernel.neighbours, self._centres, self._accessible, self._starts,
-                                        self._cubes, self._counts, numbers), np.empty(100, np.int32))
+        numbers, cubes = np.zeros(len(self._centres), np.int64), self._cubes
+        others = self._of_atoms(partial(self._kernel.neighbours, self._centres, self._accessible,
+                                        cubes.starts, cubes.of, cubes.counts, numbers), np.empty(100, np.int32))
         return np.concatenate([[0], np.cumsum(numbers)]), others
 
     @cached_property
