@@ -145,7 +145,7 @@ def test_distances_to_spheres_are_those_of_the_deepest():
 def test_distances_on_a_lattice_with_few_nodes_along_z_are_those_of_a_larger_one():
     centres, radii = np.random.default_rng(4).random((20, 3)) * 6, np.full(20, 1.6)
     large = Lattice.around(centres, 0.5, 4.0)
-    middle = Lattice(large.origin + [0, 0, 3.5], large.spacing, (*large.shape[:2], 3))
+    middle = Lattice(large.origin + np.array([0, 0, 3.5]), large.spacing, (*large.shape[:2], 3))
     surface = Surface(centres, radii, 1.4)
     for part, whole in zip(surface.with_ions(middle, 2.0), surface.with_ions(large, 2.0), strict=True):
         near = abs(surface.distances(middle)) < 0.5
