@@ -292,7 +292,7 @@ class Density:
     voxel: float
 
 
-def merge(planning: Planning, results: Iterable[Arrays] | Run, wanted: Sequence[str] = ("mean",),
+def merge(planning: Planning, results: Iterable[Arrays] | Run, statistics: Sequence[str] = ("mean",),
           bulk: float | None = None, partial: bool = False) -> Density:
     """Return what the blocks' results amount to.
 
@@ -300,7 +300,7 @@ def merge(planning: Planning, results: Iterable[Arrays] | Run, wanted: Sequence[
     ----------
     planning : Planning
     results : iterable
-    wanted : sequence of str
+    statistics : sequence of str
         Of ``mean``, ``std`` and ``sem``.
     bulk : float, optional
         What relative densities are over, in the first unit of the quantity; the mean over the cell unless given.
@@ -331,10 +331,10 @@ def merge(planning: Planning, results: Iterable[Arrays] | Run, wanted: Sequence[
         if not (partial and counts):
             raise
     blocks = BlockMean.of_sums(counts, series, totals.reshape(3, *work.lattice.shape))
-    return _density(planning, blocks, cells, wanted, bulk)
+    return _density(planning, blocks, cells, statistics, bulk)
 
 
-def _density(planning: Planning, blocks: BlockMean, cells: Moments, wanted: Sequence[str],
+def _density(planning: Planning, blocks: BlockMean, cells: Moments, statistics: Sequence[str],
              bulk: float | None) -> Density:
     work, counted = planning.work, planning.work.counted
     lattice, cell, deviation, stretched = work.lattice, None, None, 1.0
@@ -359,7 +359,7 @@ def _density(planning: Planning, blocks: BlockMean, cells: Moments, wanted: Sequ
         engine=work.engine, frames=frames_text(planning.numbers[: blocks.count]), inputs=planning.inputs,
         cell=None if cell is None else tuple(cell.reshape(-1).tolist()))
     grids = {}
-    for name in wanted:
+    for name in statistics:
         values = maps[name]
         if values is None:
             log.warning("%s", TOO_SHORT)
