@@ -3,7 +3,7 @@
 // one node after another; what fits into one block is smoothed by one, all levels at once.
 
 #define THREADS 256  // as in multigrid.py
-#define PARTS 512    // of a sum, which are added up in the same order always; as in multigrid.py
+#define PARTS 1024   // of a sum, which are added up in the same order always; as in multigrid.py
 #define SWEEPS 12    // up and down on the coarsest level
 #define SMOOTHINGS 2 // sweeps on each of the others before and after the level below; as in multigrid_kernel.py
 
