@@ -32,7 +32,8 @@ LEVEL = struct("MultigridLevel", [("first", np.uint64), ("shape", np.int32, 3)],
 #: Struct MultigridTask of multigrid.cu.
 TASK = struct("MultigridTask", [
     ("x", address("float")), ("y", address("float")), ("z", address("float")), ("d", address("float")),
-    ("u", address("float")), ("f", address("float")), ("r", address("float")),  # all levels
+    ("u", address("float")), ("f", address("float")),  # all levels, d those below the finest
+    ("r", address("float")),  # of one level at a time
     ("k2", address("const float")), ("added", address("const float")),  # the finest: of ions, and where w is now
     ("slope", address("float")), ("p", address("float")), ("w", address("float")), ("whole", address("const float")),
     ("ions", address("const double")),  # (kinds, 2)
@@ -55,8 +56,8 @@ class CudaMultigrid(multigrid.Multigrid):
         self._edges = x, y, z
         self.gpu = gpu = device.idlest(1)[0]
         finest, every = 4 * int(self.offsets[1]), 4 * int(self.offsets[-1])
-        sizes = {**dict.fromkeys(("x", "y", "z", "d", "u", "f", "r"), every),
-                 **dict.fromkeys(("k2", "p", "w"), finest),
+        sizes = {**dict.fromkeys(("x", "y", "z", "u", "f"), every),
+                 "d": every - finest, **dict.fromkeys(("r", "k2", "p", "w"), finest),
                  **({"slope": finest, "change": finest} if len(self.ions) else {}), "parts": 8 * PARTS}
         needed = sum(sizes.values())
         task = np.zeros((), TASK)
@@ -79,7 +80,7 @@ class CudaMultigrid(multigrid.Multigrid):
             for level in range(1, len(self.shapes)):
                 self._steps.start("coarsen", level)
             if not len(self.ions):
-                self._steps.invert()
+                self._steps.diagonals()
 
     @property
     def edges(self) -> tuple[Values, Values, Values]:
@@ -105,7 +106,7 @@ class CudaMultigrid(multigrid.Multigrid):
     def _linearise(self, w: Values) -> None:
         with self._bound():
             self._steps.start("slope", 0)
-            self._steps.invert()
+            self._steps.diagonals()
 
     def _gradients(self, w: Values, goal: float) -> int:
         task = self._steps.task
@@ -152,10 +153,10 @@ class Steps:
                 return count
         return most
 
-    def invert(self) -> None:
-        """Make the diagonals of all levels."""
-        for level in range(len(self.sizes)):
-            self.start("invert", level)
+    def diagonals(self) -> None:
+        """Make the diagonals of all levels but the finest."""
+        for level in range(1, len(self.sizes)):
+            self.start("diagonals", level)
 
     def cycle(self) -> None:
         """Make of the residual what one cycle does."""
