@@ -23,7 +23,7 @@ from vmdpotential.molecule.cell import Cell
 from vmdpotential.plugins.web.content import thinned
 from vmdpotential.splitting import coulomb
 from vmdpotential.splitting.mesh import fast_length, over_cell
-from vmdpotential.surface.spheres import Spheres
+from vmdpotential.surfaces.spheres import Spheres
 
 MAP = """
 import numpy as np, vmdpotential as vp

@@ -13,8 +13,8 @@ from vmdpotential.errors import IncompleteError, TaskError, UsageError
 from vmdpotential.io import read_structure
 from vmdpotential.molecule.selection import Picked, select
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.prepare.components import component
-from vmdpotential.prepare.preparation import prepare_structure
+from vmdpotential.preparation.components import component
+from vmdpotential.preparation.prepare import prepare_structure
 
 
 @pytest.mark.parametrize("name", slow(list(ENTRIES), ["19HC", "6MSM", "1BD2", "1A28", "1OSM", "1HVR", "4E43"]))
@@ -234,7 +234,7 @@ def test_a_chain_that_ends_after_a_nitrogen_is_completed(left):
 
 
 def test_added_atoms_follow_those_they_belong_to():
-    from vmdpotential.prepare.follow import Follower
+    from vmdpotential.preparation.follow import Follower
 
     structure = read_structure(ENTRIES["1YJP"])
     made = prepare_structure(structure).structure

@@ -47,7 +47,7 @@ if TYPE_CHECKING:  # for type checkers and editors; a test checks that these are
     from vmdpotential.molecule.structure import Topology as Topology
     from vmdpotential.pairs.energy import interaction_energy as interaction_energy
     from vmdpotential.points import potential_at as potential_at
-    from vmdpotential.prepare.preparation import prepare_structure as prepare_structure
+    from vmdpotential.preparation.prepare import prepare_structure as prepare_structure
     from vmdpotential.registry import available as available
     from vmdpotential.registry import register as register
     from vmdpotential.tasks import average as average
@@ -80,7 +80,7 @@ _PUBLIC = {
     "Trajectory": "io.trajectories.frames",
     "select": "molecule.selection",
     "assign_charges": "molecule.charges",
-    "prepare_structure": "prepare.preparation",
+    "prepare_structure": "preparation.prepare",
     "MapOptions": "maps",
     "Medium": "maps.medium",
     "potential_map": "maps",

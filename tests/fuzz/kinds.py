@@ -35,8 +35,8 @@ from vmdpotential.molecule.elements import fill
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.orbitals.evaluate import density_map
 from vmdpotential.orbitals.read import read_wavefunction
-from vmdpotential.prepare.components import component
-from vmdpotential.prepare.preparation import prepare_structure
+from vmdpotential.preparation.components import component
+from vmdpotential.preparation.prepare import prepare_structure
 from vmdpotential.probes.ligands import read_ligand
 
 from .seeds import ITP, MOL2, NAMES, grid, system

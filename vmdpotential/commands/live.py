@@ -28,7 +28,7 @@ from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option
-from vmdpotential.prepare.follow import Follower
+from vmdpotential.preparation.follow import Follower
 from vmdpotential.results import Result, hidden, key, part
 
 

@@ -187,7 +187,7 @@ class ChargedSource(TemplateOptions, Source):
         structure, report = self.with_charges(
             shown, atoms, parameter, trajectory.trajectory is None or are_models(trajectory.trajectory))
         if report.prepared:
-            from vmdpotential.prepare.follow import Follower
+            from vmdpotential.preparation.follow import Follower
 
             frames = changed(frames, (Follower(shown, structure),))
         return structure, report, frames

@@ -20,7 +20,7 @@ from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.radii import SETS
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Report
-from vmdpotential.prepare.report import Prepared
+from vmdpotential.preparation.report import Prepared
 from vmdpotential.results import Columns, Result, part, put_table, shown
 
 
@@ -56,7 +56,7 @@ def prepare(
     BackendError
         When biotite, hydride or PROPKA is not installed.
     """
-    from vmdpotential.prepare.preparation import prepare_structure
+    from vmdpotential.preparation.prepare import prepare_structure
 
     if not output:
         raise UsageError("output", "a file is needed for the structure", "such as {output prepared.pqr}")

@@ -24,7 +24,7 @@ from vmdpotential.maps.solute import as_mapped
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option
 from vmdpotential.results import Columns, Figure, Result, hidden, key, part, put_table
-from vmdpotential.surface import KINDS, PROBE, Row, Surface, molecular_surface, rows
+from vmdpotential.surfaces import KINDS, PROBE, Row, Surface, molecular_surface, rows
 
 _COLUMNS = ("area", "mean", "minimum", "maximum")
 

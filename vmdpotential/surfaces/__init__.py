@@ -23,9 +23,9 @@ from vmdpotential.molecule.elements import fill
 from vmdpotential.molecule.elements import radii as van_der_waals
 from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.surface.areas import areas
-from vmdpotential.surface.near import Floats, Integers
-from vmdpotential.surface.spheres import Spheres
+from vmdpotential.surfaces.areas import areas
+from vmdpotential.surfaces.near import Floats, Integers
+from vmdpotential.surfaces.spheres import Spheres
 
 #: molecular: what a probe cannot enter; accessible: where its centre can be.
 KINDS = ("molecular", "accessible")

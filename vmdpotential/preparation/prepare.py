@@ -1,9 +1,10 @@
 """Completing a structure: hydrogens, missing atoms, protonation states, charges and radii of everything in it.
 
-The heavy atoms become a draft (:mod:`~vmdpotential.prepare.draft`), missing ones are added
-(:mod:`~vmdpotential.prepare.complete`), formal charges say which hydrogens there are
-(:mod:`~vmdpotential.prepare.states`), which are placed (:mod:`~vmdpotential.prepare.hydrogens`) and, where they turn
-freely, turned (:mod:`~vmdpotential.prepare.orient`). Charges are those of force-field templates, else Gasteiger's.
+The heavy atoms become a draft (:mod:`~vmdpotential.preparation.draft`), missing ones are added
+(:mod:`~vmdpotential.preparation.complete`), formal charges say which hydrogens there are
+(:mod:`~vmdpotential.preparation.states`), which are placed (:mod:`~vmdpotential.preparation.hydrogens`) and, where
+they turn freely, turned (:mod:`~vmdpotential.preparation.orient`). Charges are those of force-field templates, else
+Gasteiger's.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from vmdpotential.molecule.names import IONS, WATERS, named, unique_names
 from vmdpotential.molecule.radii import prepared_radii
 from vmdpotential.molecule.structure import Floats, Integers, Structure
 from vmdpotential.molecule.templates import Match, library
-from vmdpotential.prepare import states
-from vmdpotential.prepare.approximate import approximate
-from vmdpotential.prepare.assemble import Assembly, assemble, counts, free, on_atoms
-from vmdpotential.prepare.complete import complete
-from vmdpotential.prepare.components import Component
-from vmdpotential.prepare.draft import METALS, Draft, all_bonds, draft_of
-from vmdpotential.prepare.orient import orient
-from vmdpotential.prepare.report import Prepared, Row
+from vmdpotential.preparation import states
+from vmdpotential.preparation.approximate import approximate
+from vmdpotential.preparation.assemble import Assembly, assemble, counts, free, on_atoms
+from vmdpotential.preparation.complete import complete
+from vmdpotential.preparation.components import Component
+from vmdpotential.preparation.draft import METALS, Draft, all_bonds, draft_of
+from vmdpotential.preparation.orient import orient
+from vmdpotential.preparation.report import Prepared, Row
 
 __all__ = ["Prepared", "Row", "prepare_structure"]
 
@@ -123,7 +124,7 @@ def prepare_structure(
     own = on_atoms(structure, draft, hydrogen & ~dropped)
     values = {}
     if pka == "propka":
-        from vmdpotential.prepare.propka import computed
+        from vmdpotential.preparation.propka import computed
 
         values = computed(structure, draft)
     result = states.assign(draft, all_bonds(draft), ph, values, counts(draft, own))

@@ -13,9 +13,9 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from vmdpotential.molecule.structure import Floats
-from vmdpotential.prepare.components import Component, component
-from vmdpotential.prepare.draft import Draft, Residue
-from vmdpotential.prepare.orient import rotations
+from vmdpotential.preparation.components import Component, component
+from vmdpotential.preparation.draft import Draft, Residue
+from vmdpotential.preparation.orient import rotations
 
 #: Degrees at which a fragment is tried about its bond.
 _TURNS = np.arange(0.0, 360.0, 15.0)

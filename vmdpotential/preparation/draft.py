@@ -13,8 +13,8 @@ from vmdpotential.molecule.charges import DISULFIDE
 from vmdpotential.molecule.gasteiger import SINGLE
 from vmdpotential.molecule.names import IONS, WATERS
 from vmdpotential.molecule.structure import Floats, Integers, Names, Structure
-from vmdpotential.prepare.components import AMINO_ACIDS, NUCLEOTIDES, Component, component, meant, renamed
-from vmdpotential.prepare.matching import SHORTEST, TOLERANCE, matched
+from vmdpotential.preparation.components import AMINO_ACIDS, NUCLEOTIDES, Component, component, meant, renamed
+from vmdpotential.preparation.matching import SHORTEST, TOLERANCE, matched
 
 #: Elements of metals that coordinate more than they bind.
 METALS = frozenset((

@@ -14,9 +14,9 @@ import numpy as np
 
 from vmdpotential.molecule.gasteiger import AROMATIC_DOUBLE, AROMATIC_SINGLE, AROMATIC_TRIPLE, DOUBLE, SINGLE
 from vmdpotential.molecule.structure import Integers
-from vmdpotential.prepare.components import AMINO_ACIDS, FLAT
-from vmdpotential.prepare.contacts import CLEAR, Contacts
-from vmdpotential.prepare.draft import Draft
+from vmdpotential.preparation.components import AMINO_ACIDS, FLAT
+from vmdpotential.preparation.contacts import CLEAR, Contacts
+from vmdpotential.preparation.draft import Draft
 
 #: pKa of model compounds, those of PROPKA 3.
 MODEL_PKA = {"ASP": 3.80, "GLU": 4.50, "HIS": 6.50, "CYS": 9.00, "TYR": 10.00, "LYS": 10.50, "ARG": 12.50,

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from vmdpotential.surface.near import Floats, Integers, Near
-from vmdpotential.surface.spheres import CELL, Spheres
+from vmdpotential.surfaces.near import Floats, Integers, Near
+from vmdpotential.surfaces.spheres import CELL, Spheres
 
 #: Points on a sphere around an atom, and on a probe.
 POINTS, ON_PROBE = 1000, 300

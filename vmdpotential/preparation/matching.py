@@ -7,7 +7,7 @@ from scipy.spatial import cKDTree
 
 from vmdpotential.extras import load
 from vmdpotential.molecule.structure import Floats
-from vmdpotential.prepare.components import Component
+from vmdpotential.preparation.components import Component
 
 #: Largest length of a covalent bond, A, over the sum of the covalent radii of its atoms, and the shortest length.
 TOLERANCE, SHORTEST = 0.3, 0.8

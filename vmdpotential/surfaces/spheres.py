@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from vmdpotential import memory, progress
 from vmdpotential.compiling import build, threads
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.surface.near import Floats, Integers, Near
+from vmdpotential.surfaces.near import Floats, Integers, Near
 
 #: A, of pieces of edges whose ends stand for them where the nearest edge is looked for.
 FINE = 0.15
