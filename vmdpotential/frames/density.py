@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
+from vmdpotential.compiling import build
 from vmdpotential.densities.quantities import UNITS, Counted
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.counting import Counter, Counting
@@ -314,23 +315,21 @@ def merge(planning: Planning, results: Iterable[Arrays] | Run, statistics: Seque
     """
     planning.check_bulk(bulk)
     work = planning.work
-    totals = np.zeros((3, work.lattice.size))
+    totals, add = np.zeros((work.lattice.size, 3)), build.load("totals_kernel").add
     counts: list[int] = []
     series: list[Floats] = []
     cells = Moments.none((3, 3))
     try:
         for result in results:
             count = int(result["count"])
-            nodes, sums = result["nodes"], result["sums"]
-            for total, values in zip(totals, (sums, result["squares"], sums * sums / count), strict=True):
-                total[nodes] += values
+            add(totals, result["nodes"], result["sums"], result["squares"], count)
             counts.append(count)
             series.append(np.asarray(result["sample"]) / count)
             cells.merge(Moments(count, result["cells"][:3], result["cells"][3:]))
     except KeyboardInterrupt:
         if not (partial and counts):
             raise
-    blocks = BlockMean.of_sums(counts, series, totals.reshape(3, *work.lattice.shape))
+    blocks = BlockMean.of_sums(counts, series, np.ascontiguousarray(totals.T).reshape(3, *work.lattice.shape))
     return _density(planning, blocks, cells, statistics, bulk)
 
 
