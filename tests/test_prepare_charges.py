@@ -73,8 +73,8 @@ def test_radii_of_parse_are_those_of_pdb2pqr(tmp_path):
                     tmp_path / "made.pdb", tmp_path / "made.pqr"], check=True, capture_output=True)
     other = read_structure(tmp_path / "made.pqr")
 
-    def keys_of(one: Structure) -> list[tuple[int, str, str]]:
-        return list(zip(one.residue_ids.tolist(), one.insertion_codes.tolist(), one.atom_names.tolist(), strict=True))
+    def keys_of(s: Structure) -> list[tuple[int, str, str]]:
+        return list(zip(s.residue_ids.tolist(), s.insertion_codes.tolist(), s.atom_names.tolist(), strict=True))
 
     theirs = dict(zip(keys_of(other), other.radii.tolist(), strict=True))
     keys = keys_of(made)

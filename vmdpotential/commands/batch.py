@@ -89,8 +89,8 @@ def batch(settings: BatchOptions, **options: Any) -> Report:
     paths = [paths_in(row[source.name])[0] for _, row in rows]
     for name, path, (_, row) in zip(names([Path(name or path) for (name, _), path in zip(rows, paths, strict=True)]),
                                     paths, rows, strict=True):
-        outputs = {key: [Path(os.path.abspath(folder / f"{name}{ending}")) for ending in some]
-                   for key, some in endings.items()}
+        outputs = {key: [Path(os.path.abspath(folder / f"{name}{ending}")) for ending in matches]
+                   for key, matches in endings.items()}
         items.append(Item(name, Path(os.path.abspath(path)), _absolute(row), outputs))
     given = _absolute({name: value for name, value in options.items() if name not in endings})
     engine = given.get("engine") or next((p.default for p in command.parameters if p.name == "engine"), "cpu")

@@ -195,8 +195,8 @@ class OnSurface(Result):
         means = np.array([row.mean for row in self.table_rows])
         order = np.argsort(means)
         order = order[np.isfinite(means[order])]
-        for word, some in (("lowest", order[:_PRINTED]), ("highest", order[::-1][:_PRINTED])):
-            yield f"{word}: " + ", ".join(f"{names[n]} {means[n]:.4g}" for n in some)
+        for word, atoms in (("lowest", order[:_PRINTED]), ("highest", order[::-1][:_PRINTED])):
+            yield f"{word}: " + ", ".join(f"{names[n]} {means[n]:.4g}" for n in atoms)
         yield f"{self.seconds:.2f} s"
 
     def table(self) -> Columns:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.compiling import build
 from vmdpotential.continuum import region, smooth
-from vmdpotential.continuum.jump import sources_of_jump
+from vmdpotential.continuum.jump import sources_of_jump, summed
 from vmdpotential.continuum.molecule import Continuum, Floats, Sum
 from vmdpotential.continuum.tangential import Tangential
 from vmdpotential.engines import Engine
@@ -129,7 +129,7 @@ class Problem:
         phi = total(wide, c.positions, c.charges)
         phi *= np.float32(c.constant / c.inside)
         self._of_charges = phi[1:-1, 1:-1, 1:-1]
-        distances = self.distances()
+        distances, shares = c.surface.with_ions(lattice, c.ion_radius if c.kappa > 0 else None)
         self.within = distances < 0
         water = self._water()
         if c.gaussian:
@@ -141,9 +141,8 @@ class Problem:
             self.nodes, self.sources = sources_of_jump(c, lattice, distances, self.edges, phi)
         self._along = None if c.gaussian else Tangential(c, lattice, distances, self.edges)
         del distances
-        self.k2 = np.zeros(lattice.shape, np.float32)
+        self.k2 = np.zeros(lattice.shape, np.float32) if shares is None else shares
         if c.kappa > 0:
-            self.k2 = region.ion_shares(c.positions, c.radii, c.ion_radius, lattice)
             self.k2 *= np.float32(c.outside * c.kappa**2 * np.prod(lattice.spacing) / lattice.spacing.mean())
             self.k2[self.within] = 0
             self.k2 *= water.astype(np.float32)
@@ -182,9 +181,8 @@ class Problem:
         """Change the equation by what flows along the surface next to its edges, as the solution has it."""
         if self._along is not None:
             nodes, flows = self._along.sources(self.unknown)
-            self.nodes, place = np.unique(np.concatenate([self.nodes, nodes]), return_inverse=True)
-            sums = np.bincount(place, np.concatenate([self.sources, flows]), len(self.nodes))
-            self.sources = np.asarray(sums, np.float64)
+            self.nodes, self.sources = summed(np.concatenate([self.nodes, nodes]), np.concatenate(
+                [self.sources, flows]), self.lattice.size)
 
     def solve(self, boundary: Sequence[Floats], tolerance: float = TOLERANCE) -> int:
         """Solve for a potential, kT/e, on each of :data:`FACES`; return how many iterations that took.
@@ -210,9 +208,9 @@ class Problem:
 
     def start(self, known: Known) -> None:
         """Start from a solution for a molecule that is almost the same, where that has the same lattice."""
-        one, other = self.lattice, known.lattice
-        if one.shape != other.shape or not (np.array_equal(one.origin, other.origin)
-                                            and np.array_equal(one.spacing, other.spacing)):
+        fine, coarse = self.lattice, known.lattice
+        if fine.shape != coarse.shape or not (np.array_equal(fine.origin, coarse.origin)
+                                            and np.array_equal(fine.spacing, coarse.spacing)):
             return
         self.unknown[:] = known.unknown
         at = np.nonzero(self.within != known.within)  # on the other side of the surface now

@@ -10,21 +10,25 @@ changes between the surface and the face of the cell, and the sum of all these i
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.compiling import build, threads
 from vmdpotential.continuum.molecule import Continuum, Floats
+from vmdpotential.continuum.region import Cubes
 from vmdpotential.grid.lattice import Lattice
 
 Values = NDArray[np.float32]
+Scalar = TypeVar("Scalar", float, Floats)
 
 #: Charges nearer to an edge than this many spacings have a closed form there.
 NEAR = 3.0
 
-#: Pairs of edges and charges that are computed together, and about how many charges are in 1 A^3 around an edge.
-TOGETHER, DENSITY = 1_000_000, 0.4
+#: Edges that a thread takes at a time.
+TOGETHER = 5000
 
 
 def sources_of_jump(c: Continuum, lattice: Lattice, distances: Values, edges: tuple[Values, Values, Values],
@@ -42,9 +46,8 @@ def sources_of_jump(c: Continuum, lattice: Lattice, distances: Values, edges: tu
     # charges' own; outside that bends by the ratio of the permittivities
     jump = e * (value - t * slope + 0.5 * (eps / e - t) * (1 - t) * bend) + eps * slope
     astray, flows = sources_of_outer_charges(c, lattice, distances)
-    ends, which = np.unique(np.concatenate([line[:, 1], line[:, 2], astray]), return_inverse=True)
-    sums = np.bincount(which, np.concatenate([-jump, jump - eps * through, flows]), len(ends))
-    return at_free_nodes(lattice, ends, sums)
+    return at_free_nodes(lattice, *summed(np.concatenate([line[:, 1], line[:, 2], astray]), np.concatenate(
+        [-jump, jump - eps * through, flows]), phi.size))
 
 
 def flow_through_cuts(c: Continuum, lattice: Lattice, distances: Values, edges: tuple[Values, Values, Values],
@@ -54,21 +57,33 @@ def flow_through_cuts(c: Continuum, lattice: Lattice, distances: Values, edges: 
     return line[:, 2], eps * _known(c, lattice, line, t, phi)[3]
 
 
-def at_free_nodes(lattice: Lattice, ends: NDArray[np.int64], sums: NDArray[Any]) -> tuple[NDArray[np.int64], Floats]:
+def summed(nodes: NDArray[np.int64], flows: Floats, size: int) -> tuple[NDArray[np.int64], Floats]:
+    """Return the nodes among places in a flat array of a size, increasing, and the sum of what flows into each."""
+    present = np.zeros(size, np.bool_)
+    present[nodes] = True
+    number = np.cumsum(present, dtype=np.int32)
+    ends = np.flatnonzero(present)
+    return ends, np.asarray(np.bincount(number[nodes] - 1, flows, len(ends)), np.float64)
+
+
+def at_free_nodes(lattice: Lattice, ends: NDArray[np.int64], sums: Floats) -> tuple[NDArray[np.int64], Floats]:
     """Return places in a larger lattice as those in the lattice, with what flows there; none of its faces."""
     nodes = np.stack(np.unravel_index(ends, tuple(np.array(lattice.shape) + 2)), 1) - 1
     free = ((nodes > 0) & (nodes < np.array(lattice.shape) - 1)).all(1)  # those on the faces have their potential
-    return np.ravel_multi_index(tuple(nodes[free].T), lattice.shape), np.asarray(sums[free], np.float64)
+    return np.ravel_multi_index(tuple(nodes[free].T), lattice.shape), sums[free]
 
 
 def _known(c: Continuum, lattice: Lattice, line: NDArray[np.int64], t: Floats, phi: Values) -> Floats:
     """Return what :func:`along` has of phi_c, (4, E), also next to charges."""
-    known: Floats = np.stack(along(phi.ravel()[line].astype(np.float64), t))
-    count = max(1000, int(TOGETHER / (DENSITY * (NEAR * lattice.spacing.max()) ** 3)))
-    for start in range(0, len(line), count):
-        rows = slice(start, start + count)
-        known[:, rows] += c.constant / c.inside * _of_near_charges(c, lattice, line[rows], t[rows])
-    return known
+    result, near = np.empty((4, len(t))), NEAR * float(lattice.spacing.max())
+    charged = np.flatnonzero(c.charges)
+    cubes = Cubes(c.positions[charged], near)
+    charged = charged[cubes.order]
+    threads.run(partial(
+        build.load("jump_kernel").known, line, t, phi.ravel(), np.array(phi.shape), lattice.origin - lattice.spacing,
+        lattice.spacing, np.ascontiguousarray(c.positions[charged]), c.constant / c.inside * c.charges[charged],
+        cubes.starts, cubes.low, cubes.side, cubes.counts, near, result), len(t), "surface", TOGETHER)
+    return result
 
 
 def sources_of_outer_charges(c: Continuum, lattice: Lattice,
@@ -113,48 +128,12 @@ def _cut_edges(c: Continuum, lattice: Lattice, distances: Values,
     return np.concatenate(lines), np.concatenate(shares), np.concatenate(conductances), np.concatenate(own)
 
 
-def _of_near_charges(c: Continuum, lattice: Lattice, line: NDArray[np.int64], t: Floats) -> Floats:
-    """Return by how much what :func:`along` has is wrong, (4, E), by charges too near for a polynomial."""
-    from scipy.spatial import cKDTree
-
-    nodes = np.stack(np.unravel_index(line[:, 1:3], tuple(np.array(lattice.shape) + 2)), -1) - 1
-    axis = np.argmax(nodes[:, 0] != nodes[:, 1], 1)
-    rows = np.arange(len(line))
-    sign, step = (nodes[:, 1] - nodes[:, 0])[rows, axis], lattice.spacing[axis]
-    inner = lattice.origin + lattice.spacing * nodes[:, 0]
-    charged = np.flatnonzero(c.charges)
-
-    pairs = cKDTree(inner).sparse_distance_matrix(cKDTree(c.positions[charged]), NEAR * lattice.spacing.max(),
-                                                  output_type="ndarray")
-    edge, atom = pairs["i"], charged[pairs["j"]]
-    axis, h, part = axis[edge], step[edge], t[edge]
-    away = inner[edge] - c.positions[atom]
-    rows = np.arange(len(edge))
-    shift = sign[edge] * away[rows, axis]
-    y, z = away[rows, (axis + 1) % 3], away[rows, (axis + 2) % 3]
-    sides = lattice.spacing[(axis + 1) % 3], lattice.spacing[(axis + 2) % 3]
-    off = np.maximum(y * y + z * z, 1e-4)  # of the soft core
-    fitted = along(1 / np.sqrt((shift[:, None] + h[:, None] * np.arange(-1, 3)) ** 2 + off[:, None]), part)
-    x = shift + part * h
-    inverse = 1 / np.sqrt(x * x + off)
-    middle, angle = shift + h / 2, np.zeros(len(edge))
-    middle[middle == 0] = 1e-9  # a charge in the face itself is on its inner side
-    for a, b in ((-1, -1), (-1, 1), (1, -1), (1, 1)):  # corners of the face between both nodes' cells
-        p, q = y + a * sides[0] / 2, z + b * sides[1] / 2
-        angle += a * b * np.arctan(p * q / (middle * np.sqrt(p * p + q * q + middle * middle)))
-    exact = (inverse, -x * h * inverse**3, h * h * (3 * x * x * inverse**5 - inverse**3),
-             -angle * h / (sides[0] * sides[1]))
-    return np.stack([np.bincount(edge, c.charges[atom] * (right - wrong), len(line))
-                     for right, wrong in zip(exact, fitted, strict=True)])
-
-
-def along(phi: Floats, t: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return what is known of a potential at t (E,) between the middle two of four nodes (E, 4) in line.
+def along(a: Scalar, b: Scalar, c: Scalar, d: Scalar, t: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+    """Return what is known of a potential at t between the middle two of four nodes in line, by its values there.
 
     Its value, its first and second derivatives per edge by a cubic polynomial; and the mean of its derivative over the
     face of the nodes' cells between both, to the fourth order for a potential without sources.
     """
-    a, b, c, d = phi.T
     third = d - 3 * c + 3 * b - a
     second, middle = 0.5 * (a - b - c + d), t - 0.5  # in the edge's middle
     first, mean = c - b - third / 24, 0.5 * (b + c) - second / 8

@@ -20,8 +20,47 @@ from vmdpotential.grid.lattice import Lattice, bounds
 Floats = NDArray[np.float64]
 Values = NDArray[np.float32]
 
+#: Cubes along an axis, at most.
+MOST = 200
+
 #: Atoms whose neighbours or arcs a thread computes at a time.
 SOME_ATOMS = 500
+
+
+class Cubes:
+    """Points sorted by the cubes that they are in, row by row.
+
+    Parameters
+    ----------
+    points : (N, 3) float64, A
+    side : float, A
+        The least one; longer where cubes would be too many.
+
+    Attributes
+    ----------
+    order : (N,) int64
+        The points in the order of their cubes.
+    of : (N, 3) int64
+        The cubes of the points in this order.
+    starts : (C + 1,) int64
+        Where the points of each cube begin, the cubes along z one after the other.
+    low : (3,) float64, A
+        The first cube's corner.
+    side : float, A
+    counts : (3,) int64
+        Cubes along each axis.
+    """
+
+    def __init__(self, points: Floats, side: float) -> None:
+        low, high = bounds(points) if len(points) else (np.zeros(3), np.zeros(3))
+        self.low, self.side = low, max(side, float((high - low).max()) / MOST, 1e-9)
+        cubes = ((points - low) / self.side).astype(np.int64)
+        self.counts = cubes.max(0, initial=0) + 1
+        number = (cubes[:, 0] * self.counts[1] + cubes[:, 1]) * self.counts[2] + cubes[:, 2]
+        self.order = np.argsort(number, kind="stable")
+        self.of = cubes[self.order]
+        ends = np.cumsum(np.bincount(number, minlength=int(self.counts.prod())))
+        self.starts = np.concatenate([np.zeros(1, np.int64), ends])
 
 
 class Surface:
@@ -36,62 +75,83 @@ class Surface:
     """
 
     def __init__(self, positions: Floats, radii: Floats, probe: float) -> None:
-        chosen = radii > 0
-        self._centres, self._accessible = np.ascontiguousarray(positions[chosen]), radii[chosen] + probe
+        chosen = np.flatnonzero(radii > 0)
         self._probe, self._kernel = probe, build.load("region_kernel")
+        self._cubes = Cubes(positions[chosen], 2 * float(radii.max(initial=0.0) + probe))
+        chosen = chosen[self._cubes.order]  # neighbours in space are neighbours in memory
+        self._centres, self._accessible = positions[chosen], radii[chosen] + probe
 
     def distances(self, lattice: Lattice) -> Values:
         """Return the distances (nx, ny, nz), A, of nodes to the surface, negative inside.
 
         Exact within a spacing of the surface, farther away only a bound.
         """
-        reach = 1.01 * float(lattice.spacing.max())
-        centres, accessible, probe = self._centres, self._accessible, self._probe
-        depth, deepest = depths(centres, accessible, lattice, reach)
-        if probe == 0 or not len(centres):
-            return -depth
+        return self.with_ions(lattice, None)[0]
+
+    def with_ions(self, lattice: Lattice, ion: float | None) -> tuple[Values, Values | None]:
+        """Return :meth:`distances` and which part of each node's surroundings the centres of ions can be in.
+
+        Those are outside of spheres of the atoms' radii and `ion`, A, of which the deepest at a node is the one that is
+        the deepest with the probe's radius, too.
+        """
+        if lattice.shape[2] < self._kernel.LANES:
+            longer = Lattice(lattice.origin, lattice.spacing, (*lattice.shape[:2], self._kernel.LANES))
+            distances, shares = self.with_ions(longer, ion)
+            return distances[..., :lattice.shape[2]], None if shares is None else shares[..., :lattice.shape[2]]
+        reach, probe = 1.01 * float(lattice.spacing.max()), self._probe
+        depth, deepest = self._depths(lattice, reach if ion is None else max(reach, ion - probe + reach))
+        shares = None
+        if ion is not None:
+            shares = np.float32(0.5 - (ion - probe) / lattice.spacing.mean()) - depth / np.float32(
+                lattice.spacing.mean())
+            np.clip(shares, 0, 1, out=shares)
+        if probe == 0 or not len(self._centres):
+            return np.negative(depth, out=depth), shares
         place = (lattice.origin, lattice.spacing)
-        by_planes(partial(self._kernel.project, centres, accessible, *self._neighbours, *place, probe, reach, depth,
-                          deepest), lattice)
+        by_planes(partial(self._kernel.project, self._centres, self._accessible, *self._neighbours, *place, probe,
+                          reach, depth, deepest), lattice)
         by_planes(partial(self._kernel.roll, self._arcs, probe, reach, *place, depth), lattice)
-        return depth
+        return depth, shares
+
+    def _depths(self, lattice: Lattice, reach: float) -> tuple[Values, NDArray[np.int32]]:
+        """Return how deep nodes are in the sphere that is the deepest, -`reach` at least, A, and which that is."""
+        depth = np.full(lattice.shape, -reach, np.float32)
+        deepest = np.zeros(lattice.shape, np.int32)
+        by_planes(partial(self._kernel.stamp, self._centres, self._accessible, reach, lattice.origin, lattice.spacing,
+                          depth, deepest), lattice)
+        return depth, deepest
 
     @cached_property
-    def _neighbours(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        return _neighbours(self._kernel, self._centres, self._accessible)
+    def _neighbours(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The spheres that meet each sphere, the nearest first, those of sphere n from first[n] on."""
+        numbers, cubes = np.zeros(len(self._centres), np.int64), self._cubes
+        others = self._of_atoms(partial(self._kernel.neighbours, self._centres, self._accessible,
+                                        cubes.starts, cubes.of, cubes.counts, numbers), np.empty(100, np.int32))
+        return np.concatenate([[0], np.cumsum(numbers)]), others
 
     @cached_property
     def _arcs(self) -> Floats:
         """Where the centres of probes are that touch two atoms, see the kernel."""
-        atoms, parts = (self._centres, self._accessible, *self._neighbours), {}
+        return self._of_atoms(partial(self._kernel.arcs, self._centres, self._accessible, *self._neighbours),
+                              np.empty((4, 12)))
+
+    def _of_atoms(self, kernel: Any, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return the rows, like `rows`, that a kernel writes for all atoms, on all threads.
+
+        It returns how many those of some atoms are, of which there may be more than the first guess.
+        """
+        parts = {}
 
         def add(first: int, last: int) -> None:
-            rows = np.empty((4 * (last - first), 12))
-            count = self._kernel.arcs(*atoms, first, last, rows)
-            if count > len(rows):
-                rows = np.empty((count, 12))
-                self._kernel.arcs(*atoms, first, last, rows)
-            parts[first] = rows[:count]
+            out = np.empty((len(rows) * (last - first), *rows.shape[1:]), rows.dtype)
+            count = kernel(first, last, out)
+            if count > len(out):
+                out = np.empty((count, *rows.shape[1:]), rows.dtype)
+                kernel(first, last, out)
+            parts[first] = out[:count].copy()
 
         threads.run(add, len(self._centres), "surface", SOME_ATOMS)
         return np.concatenate([parts[first] for first in sorted(parts)])
-
-
-def depths(centres: Floats, radii: Floats, lattice: Lattice, reach: float) -> tuple[Values, NDArray[np.int32]]:
-    """Return how deep nodes are in the sphere that is the deepest, -`reach` at least, A, and which that is."""
-    depth = np.full(lattice.shape, -reach, np.float32)
-    deepest = np.zeros(lattice.shape, np.int32)
-    stamp = build.load("region_kernel").stamp
-    by_planes(partial(stamp, centres, radii, reach, lattice.origin, lattice.spacing, depth, deepest), lattice)
-    return depth, deepest
-
-
-def ion_shares(positions: Floats, radii: Floats, ion: float, lattice: Lattice) -> Values:
-    """Return which part (nx, ny, nz) of each node's surroundings the centres of ions of a radius (A) can be in."""
-    reach, chosen = float(lattice.spacing.max()), radii > 0
-    depth, _ = depths(np.ascontiguousarray(positions[chosen]), radii[chosen] + ion, lattice, reach)
-    shares: Values = np.clip(np.float32(0.5) - depth / np.float32(lattice.spacing.mean()), 0, 1)
-    return shares
 
 
 def conductances(distances: Values, inside: float, outside: Floats, lattice: Lattice) -> tuple[Values, Values, Values]:
@@ -117,25 +177,3 @@ def by_planes(kernel: Any, lattice: Lattice) -> None:
     """Run a kernel for all planes of a lattice, on all threads."""
     planes = lattice.shape[0]
     threads.run(kernel, planes, "surface", max(8, -(-planes // threads.count())))
-
-
-def _neighbours(kernel: Any, centres: Floats, radii: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the spheres that meet each sphere, the nearest first, those of sphere n from first[n] on."""
-    low, high = bounds(centres)
-    side = max(2 * float(radii.max()), float((high - low).max()) / 200)
-    cubes = ((centres - low) / side).astype(np.int64)
-    counts = cubes.max(0) + 1
-    number = (cubes[:, 0] * counts[1] + cubes[:, 1]) * counts[2] + cubes[:, 2]
-    order = np.argsort(number, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(np.bincount(number, minlength=int(counts.prod())))])
-    first, nothing = np.zeros(len(radii) + 1, np.int64), np.zeros(0, np.int64)
-    fixed = (centres, radii, order, starts, low, side, counts)
-
-    def run(*output: Any) -> None:
-        threads.run(partial(kernel.neighbours, *fixed, first, *output), len(radii), "surface", SOME_ATOMS)
-
-    run(nothing, np.zeros(0), False)
-    first = np.cumsum(first)
-    others = np.empty(first[-1], np.int64)
-    run(others, np.empty(len(others)), True)
-    return first, others

@@ -13,11 +13,38 @@ from numba import njit
 
 PLAIN_CODE = {"error_model": "numpy", "boundscheck": False, "nogil": True}
 
-#: Intervals of a circle that other spheres can bury, at most.
+#: Whether to do without vector code.
+PLAIN: bool
+
+#: Parts of a circle outside of other spheres, at most.
 MOST = 512
 
 #: Radians of an arc that share a box of nodes.
 PIECE = 0.5
+
+if PLAIN:
+    LANES = 1
+
+    @njit(**PLAIN_CODE)
+    def deepen(depth, deepest, at, squares, k, square, radius, sphere):
+        """Raise the depth of a node to that in a sphere, and note where it is the deepest."""
+        here = radius - np.sqrt(square + squares[k])
+        if here > depth[at]:
+            depth[at], deepest[at] = here, sphere
+
+    @njit(**PLAIN_CODE)
+    def approach(distances, at, places, k, row, piece):
+        """Raise the signed distance of a node to that of a probe on a piece of an arc."""
+        z = places[k]
+        a, b = row[0] + z * piece[0], row[1] + z * piece[1]
+        across = np.sqrt(a * a + b * b)
+        if a * piece[3] + b * piece[4] >= across * piece[5]:
+            square = row[2] + z * z + piece[2] * (piece[2] - 2 * across)
+        else:  # nearest to an end of the piece
+            square = min(row[3] + (z - piece[6]) ** 2, row[4] + (z - piece[7]) ** 2)
+        distances[at] = max(distances[at], piece[8] - np.sqrt(max(np.float32(0), square)))
+else:
+    from vmdpotential.continuum.region_vectors import LANES, approach, deepen
 
 
 @njit(**PLAIN_CODE)
@@ -27,62 +54,64 @@ def stamp(centres, radii, reach, origin, spacing, depth, deepest, first_plane, l
     Nodes that are farther than `reach` outside of every sphere keep their value.
     """
     _, ny, nz = depth.shape
-    squares = np.empty(nz, np.float32)
+    flat, flat_deepest, squares = depth.reshape(-1), deepest.reshape(-1), np.empty(nz, np.float32)
     for n in range(len(radii)):
         radius, far = np.float32(radii[n]), radii[n] + reach
         begin = max(first_plane, math.ceil((centres[n, 0] - far - origin[0]) / spacing[0]))
         end = min(last_plane, math.floor((centres[n, 0] + far - origin[0]) / spacing[0]) + 1)
+        if begin >= end:
+            continue
         j_begin = max(0, math.ceil((centres[n, 1] - far - origin[1]) / spacing[1]))
         j_end = min(ny, math.floor((centres[n, 1] + far - origin[1]) / spacing[1]) + 1)
-        k_begin = max(0, math.ceil((centres[n, 2] - far - origin[2]) / spacing[2]))
-        k_end = min(nz, math.floor((centres[n, 2] + far - origin[2]) / spacing[2]) + 1)
-        for k in range(k_begin, k_end):
+        middle = (centres[n, 2] - origin[2]) / spacing[2]
+        for k in range(max(0, math.floor(middle - far / spacing[2]) - LANES),
+                       min(nz, math.ceil(middle + far / spacing[2]) + LANES)):
             squares[k] = (k * spacing[2] + origin[2] - centres[n, 2]) ** 2
         for i in range(begin, end):
             x = i * spacing[0] + origin[0] - centres[n, 0]
             for j in range(j_begin, j_end):
                 y = j * spacing[1] + origin[1] - centres[n, 1]
-                square = np.float32(x * x + y * y)
-                for k in range(k_begin, k_end):
-                    here = radius - np.sqrt(square + squares[k])
-                    if here > depth[i, j, k]:
-                        depth[i, j, k] = here
-                        deepest[i, j, k] = n
+                left = far * far - x * x - y * y
+                if left < 0:
+                    continue
+                square, half = np.float32(x * x + y * y), math.sqrt(left) / spacing[2]
+                k, k_end = max(0, math.ceil(middle - half)), min(nz, math.floor(middle + half) + 1)
+                while k < k_end:
+                    k = min(k, nz - LANES)
+                    deepen(flat, flat_deepest, (i * ny + j) * nz + k, squares, k, square, radius, n)
+                    k += LANES
 
 
 @njit(**PLAIN_CODE)
-def neighbours(centres, radii, order, starts, low, side, counts, first, out, distances, fill, first_sphere,
-               last_sphere):
-    """Count, or with `fill` write, the spheres that meet each of some spheres, the nearest first.
+def neighbours(centres, radii, starts, cubes, counts, numbers, first_sphere, last_sphere, out):
+    """Write the spheres that meet each of some spheres, the nearest first, one after the other; return how many.
 
-    Spheres `order` are sorted into cubes of `side` from `low`, cube c holding those from starts[c] on; `first` (N,) is
-    where each sphere's neighbours begin in `out` and `distances`.
+    Spheres are sorted by their `cubes` (N, 3), whose side is the largest diameter: those of cube c from starts[c] on.
+    `numbers` (N,) gets how many each sphere has; where there are more than `out` has room for, they are only counted.
     """
-    nx, ny, nz = counts
+    _, ny, nz = counts
+    squares, result = np.empty(len(out)), 0
     for a in range(first_sphere, last_sphere):
-        result = 0
-        begin = first[a] if fill else 0
-        x, y, z = [int((centres[a, d] - low[d]) / side) for d in range(3)]
-        for i in range(max(0, x - 1), min(nx, x + 2)):
-            for j in range(max(0, y - 1), min(ny, y + 2)):
-                for k in range(max(0, z - 1), min(nz, z + 2)):
-                    cube = (i * ny + j) * nz + k
-                    for m in range(starts[cube], starts[cube + 1]):
-                        b = order[m]
-                        square = 0.0
-                        for d in range(3):
-                            square += (centres[a, d] - centres[b, d]) ** 2
-                        if b == a or square >= (radii[a] + radii[b]) ** 2:
-                            continue
-                        if fill:  # sorted as it comes
-                            place = begin + result
-                            while place > begin and distances[place - 1] > square:
-                                distances[place], out[place] = distances[place - 1], out[place - 1]
-                                place -= 1
-                            distances[place], out[place] = square, b
-                        result += 1
-        if not fill:
-            first[a + 1] = result
+        begin = result
+        x, y, z, radius = centres[a, 0], centres[a, 1], centres[a, 2], radii[a]
+        low, high = max(0, cubes[a, 2] - 1), min(nz, cubes[a, 2] + 2)
+        for i in range(max(0, cubes[a, 0] - 1), min(counts[0], cubes[a, 0] + 2)):
+            for j in range(max(0, cubes[a, 1] - 1), min(ny, cubes[a, 1] + 2)):
+                row = (i * ny + j) * nz
+                for b in range(starts[row + low], starts[row + high]):
+                    u, v, w = centres[b, 0] - x, centres[b, 1] - y, centres[b, 2] - z
+                    square, reach = u * u + v * v + w * w, radius + radii[b]
+                    if square >= reach * reach or b == a:
+                        continue
+                    if result < len(out):  # sorted as it comes
+                        place = result
+                        while place > begin and squares[place - 1] > square:
+                            squares[place], out[place] = squares[place - 1], out[place - 1]
+                            place -= 1
+                        squares[place], out[place] = square, b
+                    result += 1
+        numbers[a] = result - begin
+    return result
 
 
 @njit(**PLAIN_CODE)
@@ -118,22 +147,6 @@ def project(centres, radii, first, others, origin, spacing, probe, reach, depth,
 
 
 @njit(**PLAIN_CODE)
-def buried(x, y, z, squares, along, t, radius):
-    """Return whether a circle around t `along` is inside one of spheres at (x, y, z), of radii of such squares.
-
-    Without a branch, so that LLVM makes vectors of it.
-    """
-    inside = 0
-    for c in range(len(x)):
-        gx, gy, gz = t * along[0] - x[c], t * along[1] - y[c], t * along[2] - z[c]
-        square = gx * gx + gy * gy + gz * gz
-        off = gx * along[0] + gy * along[1] + gz * along[2]
-        left = squares[c] - square - radius * radius
-        inside |= (left > 2e-12 * radius) & (left * left >= 4 * radius * radius * (square - off * off))
-    return inside != 0
-
-
-@njit(**PLAIN_CODE)
 def turns(x, y):
     """Return a number from 0 to 4 that grows with the angle of (x, y) and needs no trigonometry."""
     part = y / (abs(x) + abs(y))
@@ -153,6 +166,31 @@ def radians(turn):
 
 
 @njit(**PLAIN_CODE)
+def without(lows, highs, count, begin, end):
+    """Take what a sphere buries from begin to end off the free parts of a circle; return how many are left."""
+    kept = 0
+    added = -1.0  # the second of two parts of one
+    for n in range(count):
+        low, high = lows[n], highs[n]
+        if begin > end:  # past the angle of 0
+            low, high = max(low, end), min(high, begin)
+        elif low < begin and end < high:
+            added, until = end, high
+            high = begin
+        elif low < begin:
+            high = min(high, begin)
+        else:
+            low = max(low, end)
+        if high > low + 1e-9:
+            lows[kept], highs[kept] = low, high
+            kept += 1
+    if added >= 0 and until > added + 1e-9 and kept < MOST:
+        lows[kept], highs[kept] = added, until
+        kept += 1
+    return kept
+
+
+@njit(**PLAIN_CODE)
 def arcs(centres, radii, first, others, first_atom, last_atom, out):
     """Write the arcs of circles between two spheres that are outside of all others; return how many there are.
 
@@ -160,25 +198,24 @@ def arcs(centres, radii, first, others, first_atom, last_atom, out):
     vectors in its plane, its radius and two angles; where there are more arcs than rows, those beyond are only counted.
     """
     result = 0
-    begins, ends = np.empty(MOST), np.empty(MOST)
-    u, v, middle, along = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
+    lows, highs = np.empty(MOST), np.empty(MOST)
+    u, v, along = np.empty(3), np.empty(3), np.empty(3)
     most = 0
     for a in range(first_atom, last_atom):
         most = max(most, first[a + 1] - first[a])
-    near_x, near_y, near_z, near_squares = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
+    near = np.empty((most, 4))
     for a in range(first_atom, last_atom):
         count = first[a + 1] - first[a]
         for m in range(count):
             c = others[first[a] + m]
-            near_x[m], near_y[m], near_z[m] = (centres[c, 0] - centres[a, 0], centres[c, 1] - centres[a, 1],
-                                               centres[c, 2] - centres[a, 2])
-            near_squares[m] = radii[c] ** 2
+            for d in range(3):
+                near[m, d] = centres[c, d] - centres[a, d]
+            near[m, 3] = radii[c] ** 2
         for m in range(count):
             b = others[first[a] + m]
             if b < a:
                 continue
-            along[0], along[1], along[2] = near_x[m], near_y[m], near_z[m]
-            square = along[0] ** 2 + along[1] ** 2 + along[2] ** 2
+            square = near[m, 0] ** 2 + near[m, 1] ** 2 + near[m, 2] ** 2
             apart = math.sqrt(square)
             if apart < 1e-6 or apart <= abs(radii[a] - radii[b]):
                 continue
@@ -187,17 +224,9 @@ def arcs(centres, radii, first, others, first_atom, last_atom, out):
             if radius <= 1e-12:
                 continue
             radius = math.sqrt(radius)
-            for d in range(3):
-                along[d] /= apart
-            own = near_squares[m]
-            near_squares[m] = -1  # the circle is on it
-            whole = buried(near_x[:count], near_y[:count], near_z[:count], near_squares[:count], along, t, radius)
-            near_squares[m] = own
-            if whole:  # as most circles are
-                continue
             least = 0
             for d in range(3):
-                middle[d] = centres[a, d] + t * along[d]
+                along[d] = near[m, d] / apart
                 if abs(along[d]) < abs(along[least]):
                     least = d
             length = math.sqrt(1 - along[least] ** 2)
@@ -206,41 +235,32 @@ def arcs(centres, radii, first, others, first_atom, last_atom, out):
             v[0] = along[1] * u[2] - along[2] * u[1]
             v[1] = along[2] * u[0] - along[0] * u[2]
             v[2] = along[0] * u[1] - along[1] * u[0]
-            cuts = 0
-            for c in range(count):
-                gx, gy, gz = t * along[0] - near_x[c], t * along[1] - near_y[c], t * along[2] - near_z[c]
-                x, y = gx * u[0] + gy * u[1] + gz * u[2], gx * v[0] + gy * v[1] + gz * v[2]
+            lows[0], highs[0], parts = 0.0, 4.0, 1
+            for c in range(count):  # the nearest first: few of them bury most circles
+                gx, gy, gz = t * along[0] - near[c, 0], t * along[1] - near[c, 1], t * along[2] - near[c, 2]
                 square = gx * gx + gy * gy + gz * gz
-                level = (near_squares[c] - square - radius * radius) / (2 * radius)
+                level = (near[c, 3] - square - radius * radius) / (2 * radius)
+                x, y = gx * u[0] + gy * u[1] + gz * u[2], gx * v[0] + gy * v[1] + gz * v[2]
                 rest = x * x + y * y - level * level
-                if rest <= 0 or c == m or cuts >= MOST - 2:  # the circle does not cut the sphere
+                if c == m:  # the circle is on it
+                    continue
+                if rest <= 0:  # the sphere's surface does not cut the circle
+                    if level > 1e-12:
+                        parts = 0
+                        break
                     continue
                 rest = math.sqrt(rest)
-                begin = turns(x * level - y * rest, y * level + x * rest)
-                end = turns(x * level + y * rest, y * level - x * rest)
-                begins[cuts], ends[cuts] = begin, end
-                if end < begin:
-                    begins[cuts], ends[cuts] = 0.0, end
-                    cuts += 1
-                    begins[cuts], ends[cuts] = begin, 4.0
-                cuts += 1
-            angle = 0.0
-            while angle < 4 - 1e-9:
-                until, next_cut = angle, 4.0
-                for cut in range(cuts):
-                    if begins[cut] <= angle:
-                        until = max(until, ends[cut])
-                    else:
-                        next_cut = min(next_cut, begins[cut])
-                if until == angle:  # no sphere buries what follows
-                    until = next_cut
-                    if until > angle + 1e-9:
-                        if result < len(out):
-                            for d in range(3):
-                                out[result, d], out[result, 3 + d], out[result, 6 + d] = middle[d], u[d], v[d]
-                            out[result, 9], out[result, 10], out[result, 11] = radius, radians(angle), radians(until)
-                        result += 1
-                angle = until
+                parts = without(lows, highs, parts, turns(x * level - y * rest, y * level + x * rest),
+                                turns(x * level + y * rest, y * level - x * rest))
+                if parts == 0:
+                    break
+            for part in range(parts):
+                if result < len(out):
+                    for d in range(3):
+                        out[result, d] = centres[a, d] + t * along[d]
+                        out[result, 3 + d], out[result, 6 + d] = u[d], v[d]
+                    out[result, 9], out[result, 10], out[result, 11] = radius, radians(lows[part]), radians(highs[part])
+                result += 1
     return result
 
 
@@ -248,48 +268,66 @@ def arcs(centres, radii, first, others, first_atom, last_atom, out):
 def roll(rolled, probe, reach, origin, spacing, distances, first_plane, last_plane):
     """Raise signed distances in some planes to those of probes whose centres are on arcs (:func:`arcs`)."""
     _, ny, nz = distances.shape
-    far = probe + reach
-    ends = np.empty((2, 3))
+    flat, places = distances.reshape(-1), np.empty(nz, np.float32)
+    ends, middle = np.empty((2, 3)), np.empty(3)
+    row, numbers = np.empty(5, np.float32), np.empty(9, np.float32)
     for n in range(len(rolled)):
         arc = rolled[n]
-        radius = arc[9]
+        widest = arc[9] + probe + reach
+        if (arc[0] + widest - origin[0]) / spacing[0] < first_plane or (
+                arc[0] - widest - origin[0]) / spacing[0] >= last_plane:
+            continue
         pieces = max(1, math.ceil((arc[11] - arc[10]) / PIECE))
         half = 0.5 * (arc[11] - arc[10]) / pieces
-        bulge = radius * (1 - math.cos(half))
-        cosine = math.cos(half)
+        far = probe + reach + 2 * arc[9] * math.sin(0.5 * half)  # from the middle of a piece
         for piece in range(pieces):
             angle = arc[10] + (2 * piece + 1) * half
+            to_x, to_y = math.cos(angle), math.sin(angle)
+            for d in range(3):
+                middle[d] = arc[d] + arc[9] * (to_x * arc[3 + d] + to_y * arc[6 + d])
             for e in range(2):
                 t = angle + (2 * e - 1) * half
                 for d in range(3):
-                    ends[e, d] = arc[d] + radius * (math.cos(t) * arc[3 + d] + math.sin(t) * arc[6 + d])
-            begin = max(first_plane, math.ceil((min(ends[0, 0], ends[1, 0]) - bulge - far - origin[0]) / spacing[0]))
-            end = min(last_plane, math.floor((max(ends[0, 0], ends[1, 0]) + bulge + far - origin[0]) / spacing[0]) + 1)
-            j_begin = max(0, math.ceil((min(ends[0, 1], ends[1, 1]) - bulge - far - origin[1]) / spacing[1]))
-            j_end = min(ny, math.floor((max(ends[0, 1], ends[1, 1]) + bulge + far - origin[1]) / spacing[1]) + 1)
-            k_begin = max(0, math.ceil((min(ends[0, 2], ends[1, 2]) - bulge - far - origin[2]) / spacing[2]))
-            k_end = min(nz, math.floor((max(ends[0, 2], ends[1, 2]) + bulge + far - origin[2]) / spacing[2]) + 1)
-            to_x, to_y = math.cos(angle), math.sin(angle)
+                    ends[e, d] = arc[9] * (math.cos(t) * arc[3 + d] + math.sin(t) * arc[6 + d])
+            numbers[0], numbers[1], numbers[2], numbers[3], numbers[4] = arc[5], arc[8], arc[9], to_x, to_y
+            numbers[5], numbers[6], numbers[7], numbers[8] = math.cos(half), ends[0, 2], ends[1, 2], probe
+            begin = max(first_plane, math.ceil((middle[0] - far - origin[0]) / spacing[0]))
+            end = min(last_plane, math.floor((middle[0] + far - origin[0]) / spacing[0]) + 1)
+            j_begin = max(0, math.ceil((middle[1] - far - origin[1]) / spacing[1]))
+            j_end = min(ny, math.floor((middle[1] + far - origin[1]) / spacing[1]) + 1)
+            centre = (middle[2] - origin[2]) / spacing[2]
+            for k in range(max(0, math.floor(centre - far / spacing[2]) - LANES),
+                           min(nz, math.ceil(centre + far / spacing[2]) + LANES)):
+                places[k] = k * spacing[2] + origin[2] - arc[2]
             for i in range(begin, end):
-                x = i * spacing[0] + origin[0]
+                off = i * spacing[0] + origin[0] - middle[0]
+                left = far * far - off * off
+                x = i * spacing[0] + origin[0] - arc[0]
                 for j in range(j_begin, j_end):
-                    y = j * spacing[1] + origin[1]
-                    for k in range(k_begin, k_end):
-                        nearest = np.float32(probe) - distances[i, j, k]
-                        if nearest <= 0:
-                            continue
-                        z = k * spacing[2] + origin[2]
-                        q0, q1, q2 = x - arc[0], y - arc[1], z - arc[2]
-                        a = q0 * arc[3] + q1 * arc[4] + q2 * arc[5]
-                        b = q0 * arc[6] + q1 * arc[7] + q2 * arc[8]
-                        across = math.sqrt(a * a + b * b)
-                        if a * to_x + b * to_y >= across * cosine:
-                            square = q0 * q0 + q1 * q1 + q2 * q2 + radius * (radius - 2 * across)
-                        else:  # nearest to an end of the piece
-                            square = min((x - ends[0, 0]) ** 2 + (y - ends[0, 1]) ** 2 + (z - ends[0, 2]) ** 2,
-                                         (x - ends[1, 0]) ** 2 + (y - ends[1, 1]) ** 2 + (z - ends[1, 2]) ** 2)
-                        if square < nearest * nearest:
-                            distances[i, j, k] = np.float32(probe - math.sqrt(max(0.0, square)))
+                    off = j * spacing[1] + origin[1] - middle[1]
+                    if left < off * off:
+                        continue
+                    y, reached = j * spacing[1] + origin[1] - arc[1], math.sqrt(left - off * off) / spacing[2]
+                    row[0], row[1], row[2] = x * arc[3] + y * arc[4], x * arc[6] + y * arc[7], x * x + y * y
+                    row[3] = (x - ends[0, 0]) ** 2 + (y - ends[0, 1]) ** 2
+                    row[4] = (x - ends[1, 0]) ** 2 + (y - ends[1, 1]) ** 2
+                    k, k_end = max(0, math.ceil(centre - reached)), min(nz, math.floor(centre + reached) + 1)
+                    while k < k_end:
+                        k = min(k, nz - LANES)
+                        approach(flat, (i * ny + j) * nz + k, places, k, row, numbers)
+                        k += LANES
+
+
+@njit(**PLAIN_CODE)
+def conductance(here, there, inside, own, other, between):
+    """Return the permittivity of an edge between nodes `here` and `there` of the surface, whose parts are in series.
+
+    That of the solvent is `own` at one node and `other` at the other one, and `between` of an edge in the solvent.
+    """
+    part = abs(here if here < 0 else there) / max(np.float32(1e-30), abs(here) + abs(there))
+    outer = own if here >= 0 else other
+    cut = inside * outer / (part * outer + (1 - part) * inside)
+    return cut if (here < 0) != (there < 0) else (inside if here < 0 else between)
 
 
 @njit(**PLAIN_CODE)
@@ -300,29 +338,26 @@ def edges(distances, inside, outside, weights, x, y, z, first_plane, last_plane)
     side at each height, and of edges between nodes there the mean of both ends in series.
     """
     nx, ny, nz = distances.shape
+    between = 2 / (1 / outside[:-1] + 1 / outside[1:])
     for i in range(first_plane, last_plane):
         for j in range(ny):
-            for k in range(nz):
-                here, own = distances[i, j, k], outside[k]
-                for axis in range(3):
-                    a, b, c = i + (axis == 0), j + (axis == 1), k + (axis == 2)
-                    if a == nx or b == ny or c == nz:
-                        value = 0.0
-                    else:
-                        there, other = distances[a, b, c], outside[c]
-                        if here < 0 and there < 0:
-                            value = inside
-                        elif here >= 0 and there >= 0:
-                            value = 2 / (1 / own + 1 / other)
-                        else:
-                            part = abs(here if here < 0 else there) / (abs(here) + abs(there))
-                            value = 1 / (part / inside + (1 - part) / (own if here >= 0 else other))
-                    if axis == 0:
-                        x[i, j, k] = weights[0] * value
-                    elif axis == 1:
-                        y[i, j, k] = weights[1] * value
-                    else:
-                        z[i, j, k] = weights[2] * value
+            here = distances[i, j]
+            if i + 1 < nx:
+                there, row = distances[i + 1, j], x[i, j]
+                for k in range(nz):
+                    row[k] = weights[0] * conductance(here[k], there[k], inside, outside[k], outside[k], outside[k])
+            else:
+                x[i, j] = 0
+            if j + 1 < ny:
+                there, row = distances[i, j + 1], y[i, j]
+                for k in range(nz):
+                    row[k] = weights[1] * conductance(here[k], there[k], inside, outside[k], outside[k], outside[k])
+            else:
+                y[i, j] = 0
+            row = z[i, j]
+            for k in range(nz - 1):
+                row[k] = weights[2] * conductance(here[k], here[k + 1], inside, outside[k], outside[k + 1], between[k])
+            row[nz - 1] = 0
 
 
 @njit(**PLAIN_CODE)
@@ -334,7 +369,7 @@ def refine(coarse, charged, coarse_within, first, ratio, within, out, first_plan
     """
     _, ny, nz = out.shape
     scale = np.float32(1 / ratio)
-    one = np.float32(1)
+    unit = np.float32(1)
     for i in range(first_plane, last_plane):
         a = first[0] + i // ratio
         ta = np.float32(i % ratio) * scale
@@ -347,11 +382,11 @@ def refine(coarse, charged, coarse_within, first, ratio, within, out, first_plan
                 total, weight, other = np.float32(0), np.float32(0), np.float32(0)
                 inside = within[i, j, k]
                 for da in range(2):
-                    wa = ta if da else one - ta
+                    wa = ta if da else unit - ta
                     for db in range(2):
-                        wb = tb if db else one - tb
+                        wb = tb if db else unit - tb
                         for dc in range(2):
-                            share = wa * wb * (tc if dc else one - tc)
+                            share = wa * wb * (tc if dc else unit - tc)
                             if share == 0:
                                 continue
                             value = coarse[a + da, b + db, c + dc]

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.compiling import build
-from vmdpotential.continuum.jump import along, at_free_nodes, flow_through_cuts, sources_of_outer_charges
+from vmdpotential.continuum.jump import along, at_free_nodes, flow_through_cuts, sources_of_outer_charges, summed
 from vmdpotential.continuum.molecule import Continuum, Floats
 from vmdpotential.continuum.region import by_planes
 from vmdpotential.grid.lattice import Lattice
@@ -101,8 +101,8 @@ def discretised(c: Continuum, lattice: Lattice, distances: Values,
     flow = e * (np.where(inside[:, 0], 0, phi[which[:, 1]]) - np.where(inside[:, 1], 0, phi[which[:, 2]]) - integrals)
     outer, through = flow_through_cuts(c, lattice, distances, (x, y, z), potential)
     astray, flows = sources_of_outer_charges(c, lattice, distances)
-    ends, order = np.unique(np.concatenate([line[:, 1], line[:, 2], outer, astray]), return_inverse=True)
-    sums = np.bincount(order, np.concatenate([flow, -flow, -through, flows]), len(ends))
+    ends, sums = summed(np.concatenate([line[:, 1], line[:, 2], outer, astray]), np.concatenate(
+        [flow, -flow, -through, flows]), potential.size)
     return (x, y, z), *at_free_nodes(lattice, ends, sums)
 
 
@@ -148,7 +148,8 @@ def _integrals(c: Continuum, first: Floats, spacing: Floats, axis: NDArray[np.in
     known = factor / np.sqrt((x + step * np.arange(-1, 3)) ** 2 + off)
     rest = phi - np.stack([np.bincount(edge, part, len(first)) for part in known.T], 1)
     ends = np.array([0.0, 0.5, 1.0])
-    slopes = np.stack([along(rest, np.full(len(first), t))[1] for t in ends], 1)
+    a, m, b, d = rest.T
+    slopes = np.stack([along(a, m, b, d, np.full(len(first), t))[1] for t in ends], 1)
     result: Floats = ((c.inside / c.mixed(free) - 1) * slopes) @ [1 / 6, 4 / 6, 1 / 6]
     # what others than the atom leave free changes little along the edge: a parabola
     width = widths(c)[atom][:, None]

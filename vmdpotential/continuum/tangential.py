@@ -46,14 +46,16 @@ class Tangential:
         self._outside = (distances >= 0).ravel()
         d = distances.ravel()
         weights = np.prod(self._h) / self._h**2 / self._h.mean()
-        nodes = _next_to(distances < 0)
+        near = _next_to(distances < 0).ravel()
         first: list[Integers] = []
         last: list[Integers] = []
         axes: list[Integers] = []
         normals: list[Floats] = []
         factors: list[Floats] = []
         for axis, stride in enumerate(self._strides):
-            p = np.unique(np.concatenate([nodes, nodes - stride]))
+            either = near.copy()
+            either[:-stride] |= near[stride:]
+            p = np.flatnonzero(either)
             p = p[self._outside[p] & self._outside[p + stride]]
             n = self._slope(d, p) + self._slope(d, p + stride)
             n /= np.maximum(np.linalg.norm(n, axis=1, keepdims=True), 1e-9)
@@ -94,18 +96,18 @@ class Tangential:
         """Return differences (N, 3) at outer nodes, of those outside alone; 0 where there is none."""
         result = np.zeros((len(nodes), 3))
         for axis, (s, h) in enumerate(zip(self._strides, self._h, strict=True)):
-            found = np.zeros(len(nodes))
+            slope = np.zeros(len(nodes))
             for step in (s, -s):
                 there = self._outside[nodes + step]
                 result[:, axis] += np.where(there, (values[nodes + step].astype(np.float64) - values[nodes])
                                             / (h if step > 0 else -h), 0)
-                found += there
-            result[:, axis] /= np.maximum(found, 1)
+                slope += there
+            result[:, axis] /= np.maximum(slope, 1)
         return result
 
 
-def _next_to(within: NDArray[np.bool_]) -> Integers:
-    """Return outer nodes next to inner ones, as places in a flat array, without those at the faces of the lattice."""
+def _next_to(within: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which outer nodes are next to inner ones (nx, ny, nz), without those at the faces of the lattice."""
     near = np.zeros_like(within)
     for axis in range(3):
         low, high = (tuple(part if d == axis else slice(None) for d in range(3))
@@ -115,4 +117,5 @@ def _next_to(within: NDArray[np.bool_]) -> Integers:
     near &= ~within
     inner = np.zeros_like(within)
     inner[(slice(MARGIN, -MARGIN),) * 3] = True
-    return np.flatnonzero(near & inner)
+    near &= inner
+    return near

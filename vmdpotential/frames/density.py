@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
+from vmdpotential.compiling import build
 from vmdpotential.densities.quantities import UNITS, Counted
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.counting import Counter, Counting
@@ -292,7 +293,7 @@ class Density:
     voxel: float
 
 
-def merge(planning: Planning, results: Iterable[Arrays] | Run, wanted: Sequence[str] = ("mean",),
+def merge(planning: Planning, results: Iterable[Arrays] | Run, statistics: Sequence[str] = ("mean",),
           bulk: float | None = None, partial: bool = False) -> Density:
     """Return what the blocks' results amount to.
 
@@ -300,7 +301,7 @@ def merge(planning: Planning, results: Iterable[Arrays] | Run, wanted: Sequence[
     ----------
     planning : Planning
     results : iterable
-    wanted : sequence of str
+    statistics : sequence of str
         Of ``mean``, ``std`` and ``sem``.
     bulk : float, optional
         What relative densities are over, in the first unit of the quantity; the mean over the cell unless given.
@@ -314,27 +315,25 @@ def merge(planning: Planning, results: Iterable[Arrays] | Run, wanted: Sequence[
     """
     planning.check_bulk(bulk)
     work = planning.work
-    totals = np.zeros((3, work.lattice.size))
+    totals, add = np.zeros((work.lattice.size, 3)), build.load("totals_kernel").add
     counts: list[int] = []
     series: list[Floats] = []
     cells = Moments.none((3, 3))
     try:
         for result in results:
             count = int(result["count"])
-            nodes, sums = result["nodes"], result["sums"]
-            for total, values in zip(totals, (sums, result["squares"], sums * sums / count), strict=True):
-                total[nodes] += values
+            add(totals, result["nodes"], result["sums"], result["squares"], count)
             counts.append(count)
             series.append(np.asarray(result["sample"]) / count)
             cells.merge(Moments(count, result["cells"][:3], result["cells"][3:]))
     except KeyboardInterrupt:
         if not (partial and counts):
             raise
-    blocks = BlockMean.of_sums(counts, series, totals.reshape(3, *work.lattice.shape))
-    return _density(planning, blocks, cells, wanted, bulk)
+    blocks = BlockMean.of_sums(counts, series, np.ascontiguousarray(totals.T).reshape(3, *work.lattice.shape))
+    return _density(planning, blocks, cells, statistics, bulk)
 
 
-def _density(planning: Planning, blocks: BlockMean, cells: Moments, wanted: Sequence[str],
+def _density(planning: Planning, blocks: BlockMean, cells: Moments, statistics: Sequence[str],
              bulk: float | None) -> Density:
     work, counted = planning.work, planning.work.counted
     lattice, cell, deviation, stretched = work.lattice, None, None, 1.0
@@ -359,7 +358,7 @@ def _density(planning: Planning, blocks: BlockMean, cells: Moments, wanted: Sequ
         engine=work.engine, frames=frames_text(planning.numbers[: blocks.count]), inputs=planning.inputs,
         cell=None if cell is None else tuple(cell.reshape(-1).tolist()))
     grids = {}
-    for name in wanted:
+    for name in statistics:
         values = maps[name]
         if values is None:
             log.warning("%s", TOO_SHORT)

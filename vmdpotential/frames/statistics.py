@@ -407,14 +407,14 @@ def _errors(values: Floats, together: float, freedom: float) -> Uncertainty:
     n, columns = len(values), values.reshape(len(values), -1)
     error, interval = np.empty(columns.shape[1]), np.empty(columns.shape[1])
     for start in range(0, columns.shape[1], TOGETHER):
-        some = slice(start, start + TOGETHER)
-        part = columns[:, some]
+        rows = slice(start, start + TOGETHER)
+        part = columns[:, rows]
         own, own_freedom = _correlations(_covariances(part))
         g = np.minimum(np.maximum(own, max(1.0, together)), max(1.0, n - 1.0))
-        error[some] = np.sqrt(np.square(part - part.mean(0)).sum(0) / np.maximum(n - g, 1e-9) * g / n)
+        error[rows] = np.sqrt(np.square(part - part.mean(0)).sum(0) / np.maximum(n - g, 1e-9) * g / n)
         if np.isinf(freedom):
-            error[some][own_freedom < ENOUGH] = np.nan
-        interval[some] = error[some] * _quantiles(np.clip(own_freedom, ENOUGH, freedom))
+            error[rows][own_freedom < ENOUGH] = np.nan
+        interval[rows] = error[rows] * _quantiles(np.clip(own_freedom, ENOUGH, freedom))
     return Uncertainty(error.reshape(values.shape[1:]), interval.reshape(values.shape[1:]))
 
 

@@ -163,8 +163,8 @@ def _add(group: argparse._ArgumentGroup, parameter: Parameter) -> None:
     option, metavar = parameter.option, _metavar(parameter)
     settings: dict[str, Any] = {"help": _help(parameter), "default": argparse.SUPPRESS}
     if option.positional:
-        one, several = (None, "+") if parameter.required else ("?", "*")
-        nargs = several if parameter.several else one
+        single, several = (None, "+") if parameter.required else ("?", "*")
+        nargs = several if parameter.several else single
         group.add_argument(parameter.name, metavar=metavar, nargs=nargs, **settings)
         return
     names = [f"--{name.replace('_', '-')}" for name in (*option.aliases, parameter.name)]

@@ -50,6 +50,9 @@ SMOOTH = 2.0
 #: Of the sum of charges at nodes; far from the molecule their potential is summed from nodes of this spacing, A.
 TOLERANCE, CLUSTERS = 1e-5, 5.0
 
+#: Debye lengths over which the potential of a charge decays to less than that tolerance, 8e-7, in a sum of many pairs.
+DECAYED = 14.0
+
 #: Pairs of points and charges below which the charges' own potential is summed exactly.
 PAIRS = 1_000_000_000
 
@@ -286,6 +289,8 @@ def far_field(continuum: Continuum, engine: Engine, points: Floats) -> Floats:
     if len(points) * len(charges) < PAIRS:
         values = engine.prepare_points(PointSum(bound)).at(points, positions, charges)[0]
     else:
+        if continuum.kappa > 0:
+            bound = bound.truncated(BEYOND + DECAYED / continuum.kappa)
         values = sum_at(request_at(points, positions, charges, None, bound, tolerance=TOLERANCE), points, positions,
                         charges, engine).potential
     return continuum.constant / continuum.outside * values

@@ -179,8 +179,8 @@ def _parse(structure: Structure, elements: NDArray[np.str_]) -> Floats:
     pairs = pairs[np.linalg.norm(structure.positions[pairs[:, 0]] - structure.positions[pairs[:, 1]], axis=1) < longest]
     saturated = (np.bincount(pairs.ravel(), minlength=len(elements)) == 4) & np.isin(elements, ["C", "N"]) & amino
     chosen = saturated.copy()
-    for one, two in (pairs.T, pairs.T[::-1]):
-        chosen[one[saturated[two] & (elements[one] == "H")]] = True
+    for first, second in (pairs.T, pairs.T[::-1]):
+        chosen[first[saturated[second] & (elements[first] == "H")]] = True
     radii[chosen] = _by_element(elements[chosen], _SATURATED)
     return radii
 

@@ -196,7 +196,7 @@ class Between:
         self.excluded = self._towards(nonbonded.exclusions)
         self.pairs14 = self._towards(nonbonded.pairs14)
         inner = self.in_a & self.in_b
-        self.excluded_apart = self.excluded.some(~(inner[self.excluded.first] & inner[self.excluded.second]))
+        self.excluded_apart = self.excluded.subset(~(inner[self.excluded.first] & inner[self.excluded.second]))
         self._rule, self._parameters = lennard_jones_rule(nonbonded)
         self._own_exclusions = nonbonded.take(self.both).exclusions
         self._sums: list[PairPotential] = []
@@ -403,7 +403,7 @@ class Oriented:
     weight: Floats
     pair: Integers
 
-    def some(self, chosen: NDArray[np.bool_]) -> Oriented:
+    def subset(self, chosen: NDArray[np.bool_]) -> Oriented:
         """Return some of them."""
         return Oriented(self.first[chosen], self.second[chosen], self.weight[chosen], self.pair[chosen])
 

@@ -57,8 +57,8 @@ def places(draft: Draft, states: States) -> list[Floats]:
     mask[list(placed)] = False
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an atom whose surroundings are in no fragment has none
-        found = hydride.FragmentLibrary.standard_library().calculate_hydrogen_coord(array, mask)
-    result = [np.asarray(place, np.float64) for place in found]
+        positions = hydride.FragmentLibrary.standard_library().calculate_hydrogen_coord(array, mask)
+    result = [np.asarray(place, np.float64) for place in positions]
     placed |= place_rigid(draft, states.bonds, np.array([len(place) for place in result], np.int64))
     for row, place in placed.items():
         result[row] = place

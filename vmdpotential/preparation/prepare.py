@@ -256,7 +256,7 @@ def _approximate(made: Assembly, atoms: NDArray[np.bool_], others: Floats) -> Fl
     return charges
 
 
-def _rows(whole: Structure, draft: Draft, made: Assembly, found: states.States, approximated: NDArray[np.bool_],
+def _rows(whole: Structure, draft: Draft, made: Assembly, states_: states.States, approximated: NDArray[np.bool_],
           sources: Mapping[str, str]) -> list[Row]:
     """Return the table; charges of residues have `sources` by their names, those of all others by the empty one."""
     starts = whole.residue_starts
@@ -268,9 +268,9 @@ def _rows(whole: Structure, draft: Draft, made: Assembly, found: states.States, 
         row = int(starts[n])
         rows.append(Row(
             str(whole.chain_ids[row] or whole.segment_ids[row]), str(whole.residue_names[row]),
-            f"{whole.residue_ids[row]}{whole.insertion_codes[row]}", found.names.get(n, ""),
-            found.pka.get((n, residue.component.name if residue.component is not None else "")),
+            f"{whole.residue_ids[row]}{whole.insertion_codes[row]}", states_.names.get(n, ""),
+            states_.pka.get((n, residue.component.name if residue.component is not None else "")),
             round(float(net[n]), 4) + 0.0, "Gasteiger (approximate)" if approximated[row]
             else sources.get(str(whole.residue_names[row]).upper(), sources[""]),
-            tuple(residue.added), int(placed[n]), int(kept[n]), found.notes.get(n, residue.note)))
+            tuple(residue.added), int(placed[n]), int(kept[n]), states_.notes.get(n, residue.note)))
     return rows

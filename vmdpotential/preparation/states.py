@@ -158,9 +158,9 @@ def _histidine(n: int, place: dict[str, int], charged: bool, states: States, con
     return "HIE"
 
 
-def _swap(states: States, one: int, two: int) -> None:
+def _swap(states: States, first: int, second: int) -> None:
     """Exchange the orders of the bonds of two oxygens of an acid."""
-    rows = np.isin(states.bonds[:, :2], [one, two]).any(1) & np.isin(states.bonds[:, 2], [SINGLE, DOUBLE])
+    rows = np.isin(states.bonds[:, :2], [first, second]).any(1) & np.isin(states.bonds[:, 2], [SINGLE, DOUBLE])
     states.bonds[rows, 2] = SINGLE + DOUBLE - states.bonds[rows, 2]
 
 
@@ -219,10 +219,10 @@ def _formal(draft: Draft, n: int, part: slice) -> Integers:
         return charges
     bonds: list[list[tuple[int, int]]] = [[] for _ in names]
     for a, b, order in result.bonds.tolist():
-        one, two = place.get(result.atoms[a]), place.get(result.atoms[b])
-        if one is not None and two is not None:
-            bonds[one].append((two, order))
-            bonds[two].append((one, order))
+        first, second = place.get(result.atoms[a]), place.get(result.atoms[b])
+        if first is not None and second is not None:
+            bonds[first].append((second, order))
+            bonds[second].append((first, order))
     outside = np.zeros(len(names), np.int64)  # bonds to other residues
     for atom in draft.links.reshape(-1).tolist():
         if part.start <= atom < part.stop:

@@ -62,12 +62,12 @@ def run(centres, radii, spheres, middle, u, v, radius, starts, neighbours, first
     ends = np.empty((size, 2), np.int64)
     result = 0
     for pair in range(first_pair, last_pair):
-        one, other = spheres[pair, 0], spheres[pair, 1]
-        if starts[one + 1] - starts[one] > starts[other + 1] - starts[other]:
-            one, other = other, one
-        around = neighbours[starts[one]:starts[one + 1]]
-        count = covered(one, around, other, centres, radii, middle[pair], u[pair], v[pair], radius[pair], begin, end,
-                        by)
+        sphere, neighbour = spheres[pair, 0], spheres[pair, 1]
+        if starts[sphere + 1] - starts[sphere] > starts[neighbour + 1] - starts[neighbour]:
+            sphere, neighbour = neighbour, sphere
+        around = neighbours[starts[sphere]:starts[sphere + 1]]
+        count = covered(sphere, around, neighbour, centres, radii, middle[pair], u[pair], v[pair], radius[pair],
+                        begin, end, by)
         if count < 0:
             continue
         if result + count + 1 > size:

@@ -165,8 +165,8 @@ class Spheres:
         bound = most + 2 * self.spacing
         asked = np.flatnonzero((result > 0) & (result < bound))
         points = self.lattice.points(np.stack(np.unravel_index(asked, result.shape), 1))
-        found, _ = cKDTree(np.concatenate(crossings)).query(points, distance_upper_bound=bound, workers=-1)
-        result.ravel()[asked] = np.minimum(found, bound)
+        distances, _ = cKDTree(np.concatenate(crossings)).query(points, distance_upper_bound=bound, workers=-1)
+        result.ravel()[asked] = np.minimum(distances, bound)
         return result
 
     @cached_property
@@ -194,9 +194,9 @@ class Spheres:
     def _neighbours(self) -> tuple[Integers, Integers]:
         """The spheres that meet sphere n are second[first[n]:first[n + 1]], those that cover most of it first."""
         i, j, d = self._meetings
-        one, other = np.concatenate([i, j]), np.concatenate([j, i])
-        around = other[np.lexsort((np.concatenate([d, d]) - self.radii[other], one))]
-        return np.concatenate([[0], np.cumsum(np.bincount(one, minlength=len(self.radii)))]), around
+        a, b = np.concatenate([i, j]), np.concatenate([j, i])
+        around = b[np.lexsort((np.concatenate([d, d]) - self.radii[b], a))]
+        return np.concatenate([[0], np.cumsum(np.bincount(a, minlength=len(self.radii)))]), around
 
     def free(self, directions: Floats) -> NDArray[np.bool_]:
         """Return which points of the outer spheres, in these directions (D, 3), are in no other sphere, (outer, D)."""

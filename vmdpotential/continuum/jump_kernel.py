@@ -1,0 +1,107 @@
+"""The kernel of the jump at a molecule's surface: what is known of the charges' own potential on cut edges.
+
+This file is run once, see :mod:`vmdpotential.compiling.build`.
+"""
+
+# numba's kernels have no annotations that mypy could check
+# mypy: ignore-errors
+
+import math
+
+import numpy as np
+from numba import njit
+
+from vmdpotential.continuum.jump import along as of_numbers
+
+PLAIN_CODE = {"error_model": "numpy", "boundscheck": False, "nogil": True}
+
+#: A^2, of the soft core of charges, across an edge.
+CORE = 1e-4
+
+
+along = njit(**PLAIN_CODE)(of_numbers)
+
+
+@njit(**PLAIN_CODE)
+def solid_angle(height, y, z, half_y, half_z):
+    """Return that of a rectangle at a height above a point, which its middle is (y, z) from; negative from below.
+
+    A sum of four arc tangents, one for each corner, computed as the angle of a product of complex numbers.
+    """
+    real, imaginary = 1.0, 0.0
+    for a in (-1, 1):
+        p = y + a * half_y
+        for b in (-1, 1):
+            q = z + b * half_z
+            r, i = abs(height) * math.sqrt(p * p + q * q + height * height), a * b * p * q
+            real, imaginary = real * r - imaginary * i, real * i + imaginary * r
+        size = abs(real) + abs(imaginary)
+        real, imaginary = real / size, imaginary / size
+    angle = math.atan2(imaginary, real)
+    # above the rectangle it is positive up to 2 pi; elsewhere up to pi, and may be a little below 0 by rounding
+    if angle < (0.0 if abs(y) < half_y and abs(z) < half_z else -1.0):
+        angle += 2 * math.pi
+    return angle if height > 0 else -angle
+
+
+@njit(**PLAIN_CODE)
+def known(line, t, phi, shape, origin, spacing, centres, charges, starts, low, side, counts, near, out, first, last):
+    """Write what :func:`along` has of the charges' potential to out (4, E), also next to charges, for some edges.
+
+    Parameters
+    ----------
+    line : (E, 4)
+        Four nodes in line, the edge's inner and outer one between two more, as places in `phi`.
+    t : (E,)
+        Part of the edge that is inside.
+    phi : flat
+        The potential at the nodes of a lattice of a shape, origin and spacing.
+    centres, charges : (N, 3), (N,)
+        Charges, whose potential is charge / r, sorted by cubes of a side from `low` on, of which there are `counts`
+        along each axis: those of cube c from starts[c] on.
+    near : float
+        Charges nearer than this, at most `side`, to the inner node are summed by closed forms.
+    out, first, last
+        The result, and the range of edges.
+    """
+    cube, node = np.empty(3, np.int64), np.empty(3, np.int64)
+    strides = (shape[1] * shape[2], shape[2], 1)
+    for e in range(first, last):
+        inner, step = line[e, 1], line[e, 2] - line[e, 1]
+        axis = 0 if abs(step) == strides[0] else (1 if abs(step) == strides[1] else 2)
+        second, third = (axis + 1) % 3, (axis + 2) % 3
+        sign = 1.0 if step > 0 else -1.0
+        h, sides = spacing[axis], (spacing[second], spacing[third])
+        value, slope, bend, through = along(np.float64(phi[line[e, 0]]), np.float64(phi[line[e, 1]]),
+                                            np.float64(phi[line[e, 2]]), np.float64(phi[line[e, 3]]), t[e])
+        node[0], node[1], node[2] = inner // strides[0], inner // shape[2] % shape[1], inner % shape[2]
+        for d in range(3):
+            cube[d] = math.floor((origin[d] + spacing[d] * node[d] - low[d]) / side)
+        k_begin, k_end = max(0, cube[2] - 1), min(counts[2], cube[2] + 2)
+        for i in range(max(0, cube[0] - 1), min(counts[0], cube[0] + 2)):
+            for j in range(max(0, cube[1] - 1), min(counts[1], cube[1] + 2)):
+                row = (i * counts[1] + j) * counts[2]
+                if k_begin >= k_end:
+                    continue
+                for n in range(starts[row + k_begin], starts[row + k_end]):
+                    shift = sign * (origin[axis] + spacing[axis] * node[axis] - centres[n, axis])
+                    y = origin[second] + spacing[second] * node[second] - centres[n, second]
+                    z = origin[third] + spacing[third] * node[third] - centres[n, third]
+                    off = y * y + z * z
+                    if off + shift * shift > near * near:
+                        continue
+                    off = max(off, CORE)
+                    fitted = along(1 / math.sqrt((shift - h) ** 2 + off), 1 / math.sqrt(shift * shift + off),
+                                   1 / math.sqrt((shift + h) ** 2 + off), 1 / math.sqrt((shift + 2 * h) ** 2 + off),
+                                   t[e])
+                    x, middle = shift + t[e] * h, shift + h / 2
+                    inverse = 1 / math.sqrt(x * x + off)
+                    cubed = inverse**3
+                    if middle == 0:  # a charge in the face itself is on its inner side
+                        middle = 1e-9
+                    angle = solid_angle(middle, y, z, sides[0] / 2, sides[1] / 2)
+                    value += charges[n] * (inverse - fitted[0])
+                    slope += charges[n] * (-x * h * cubed - fitted[1])
+                    bend += charges[n] * (h * h * (3 * x * x * cubed * inverse * inverse - cubed) - fitted[2])
+                    through += charges[n] * (-angle * h / (sides[0] * sides[1]) - fitted[3])
+        out[0, e], out[1, e], out[2, e], out[3, e] = value, slope, bend, through
