@@ -20,7 +20,7 @@ from vmdpotential.io.files import output as files
 from vmdpotential.io.files import recognise
 from vmdpotential.io.files import text as text_files
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option, Parameter, Report, Rows, parameters_of
+from vmdpotential.parameters import Command, Option, Parameter, Report, Rows, other_names, parameters_of
 
 #: Parameters of commands that mean nothing in a batch, whose inputs are computed whole.
 _LEFT_OUT = ("partial",)
@@ -189,7 +189,11 @@ def _of_table(path: Path, command: Command) -> list[tuple[str, dict[str, Any]]]:
     with text_files.reading(path):
         text = text_files.read_text(text_files.held(path)).decode("utf-8-sig", "surrogateescape")
     reader = csv.DictReader(text.splitlines())
-    columns = {column: column.strip().replace("-", "_") for column in reader.fieldnames or ()}
+    others = other_names(known.values())
+    names_of_columns = {column: column.strip().replace("-", "_") for column in reader.fieldnames or ()}
+    columns = {column: others.get(name, name) for column, name in names_of_columns.items()}
+    if twice := [column for column, name in columns.items() if [*columns.values()].count(name) > 1]:
+        raise InputError(f"{path}: the columns {' and '.join(twice)} are one parameter", "leave one of them out")
     for column in columns.values():
         if column != "name" and (column not in known or known[column].option.written):
             raise InputError(f"{path}: the column '{column}' is no parameter of {command.name} in a table"
