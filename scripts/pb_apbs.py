@@ -28,7 +28,7 @@ from vmdpotential.maps import potential_map
 from vmdpotential.molecule.radii import prepared_radii
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.surface import molecular_surface, rows
+from vmdpotential.surfaces import molecular_surface, rows
 from vmdpotential.units import coulomb_constant
 
 DATA = Path(__file__).parent.parent / "data"

@@ -59,11 +59,11 @@ def run(engine: Any, nodes: int, kernels: bool) -> dict[str, float]:
     if kernels:
         from vmdpotential.engines.cuda import device
 
-        one = solver._steps.start
+        start_step = solver._steps.start
 
         def alone(name: str, level: int, *others: Any, **options: Any) -> None:
             def call() -> None:
-                one(name, level, *others, **options)
+                start_step(name, level, *others, **options)
                 device.driver().Context.synchronize()
 
             timed(times, f"  {name} {level}", call)()

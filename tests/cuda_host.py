@@ -68,6 +68,7 @@ static double rsqrt(double x) { return 1 / sqrt(x); }
 static float rsqrtf(float x) { return 1 / sqrtf(x); }
 static int __ffs(unsigned x) { return __builtin_ffs(x); }
 static int __popc(unsigned x) { return __builtin_popcount(x); }
+static double __longlong_as_double(long long x) { double y; memcpy(&y, &x, sizeof y); return y; }
 static float __int_as_float(int x) { float y; memcpy(&y, &x, 4); return y; }
 static void __threadfence() {}
 

@@ -182,10 +182,10 @@ def values_of(structure, lattice, options):
     return np.array([grid.values, *(part.values for part in grid.field or ())], np.float64)
 
 
-def worst(found, expected, allowed, away):
+def worst(values, expected, allowed, away):
     """Return the largest of the errors over what is allowed: of potential and field, everywhere and away."""
     result = 0.0
-    for part, (a, b) in {"potential": (found[:1], expected[:1]), "field": (found[1:], expected[1:])}.items():
+    for part, (a, b) in {"potential": (values[:1], expected[:1]), "field": (values[1:], expected[1:])}.items():
         for name, chosen in (("", slice(None)), (" away", away)):
             if len(a) and chosen is not None:
                 size = np.sqrt(np.mean(b[:, chosen] ** 2)) if name else np.sqrt(np.mean(b**2))
@@ -223,8 +223,8 @@ def check_map(rng):
         return values_of(replace(structure, **fields), lattice, options)
 
     def halves():
-        one, two = np.where(part, structure.charges, 0), np.where(part, 0, structure.charges)
-        return change(charges=one) + change(charges=two)
+        first, second = np.where(part, structure.charges, 0), np.where(part, 0, structure.charges)
+        return change(charges=first) + change(charges=second)
 
     def axes():
         matrix = np.zeros((3, 3))

@@ -20,20 +20,20 @@ def places(count, spacing=2.8, seed=0):
     return spacing * nodes + np.random.default_rng(seed).uniform(-0.5, 0.5, (count, 3))
 
 
-def energy(found, positions, charges):
+def energy(potential, positions, charges):
     """Return the sum over all pairs, kcal/mol, as the docstring of Nonbonded has it."""
     i, j = np.triu_indices(len(positions), 1)
     excluded = np.zeros((len(positions),) * 2, bool)
-    excluded[tuple(found.exclusions.T)] = True
+    excluded[tuple(potential.exclusions.T)] = True
     apart = ~excluded[i, j]
     i, j = i[apart], j[apart]
     r = np.sqrt(((positions[i] - positions[j]) ** 2).sum(1))
-    a, b = found.types[i], found.types[j]
-    total = (found.c12[a, b] / r**12 - found.c6[a, b] / r**6 + COULOMB * charges[i] * charges[j] / r).sum()
-    i, j = found.pairs14.T
+    a, b = potential.types[i], potential.types[j]
+    total = (potential.c12[a, b] / r**12 - potential.c6[a, b] / r**6 + COULOMB * charges[i] * charges[j] / r).sum()
+    i, j = potential.pairs14.T
     r = np.sqrt(((positions[i] - positions[j]) ** 2).sum(1))
-    products = found.charges14 * charges[i] * charges[j]
-    return total + (found.c12_14 / r**12 - found.c6_14 / r**6 + COULOMB * products / r).sum()
+    products = potential.charges14 * charges[i] * charges[j]
+    return total + (potential.c12_14 / r**12 - potential.c6_14 / r**6 + COULOMB * products / r).sum()
 
 
 def energy_of_openmm(system, positions, charged):
@@ -54,21 +54,21 @@ def energy_of_openmm(system, positions, charged):
     return result.value_in_unit(unit.kilocalorie_per_mole)
 
 
-def check_energy(found, system, positions, charges):
+def check_energy(potential, system, positions, charges):
     for scale in (0.0, 1.0):
         expected = energy_of_openmm(system, positions, charged=scale > 0)
-        assert_allclose(energy(found, positions, scale * charges), expected, 1e-5)
+        assert_allclose(energy(potential, positions, scale * charges), expected, 1e-5)
 
 
-def check_plain(found):
+def check_plain(potential):
     """Check what each Nonbonded promises."""
-    count = len(found.types)
-    for table in (found.c6, found.c12):
-        assert table.shape == (len(found.names),) * 2
+    count = len(potential.types)
+    for table in (potential.c6, potential.c12):
+        assert table.shape == (len(potential.names),) * 2
         assert table.dtype == np.float64
         assert_array_equal(table, table.T)
-    assert found.types.dtype == found.exclusions.dtype == found.pairs14.dtype == np.int64
-    assert_array_equal(found.exclusions, unique_pairs(found.exclusions, count))
-    assert (found.pairs14[:, 0] < found.pairs14[:, 1]).all()
-    assert np.isin(found.pairs14 @ [count, 1], found.exclusions @ [count, 1]).all()
-    assert len(found.c6_14) == len(found.c12_14) == len(found.charges14) == len(found.pairs14)
+    assert potential.types.dtype == potential.exclusions.dtype == potential.pairs14.dtype == np.int64
+    assert_array_equal(potential.exclusions, unique_pairs(potential.exclusions, count))
+    assert (potential.pairs14[:, 0] < potential.pairs14[:, 1]).all()
+    assert np.isin(potential.pairs14 @ [count, 1], potential.exclusions @ [count, 1]).all()
+    assert len(potential.c6_14) == len(potential.c12_14) == len(potential.charges14) == len(potential.pairs14)

@@ -15,7 +15,7 @@ from scipy.spatial import cKDTree
 
 from vmdpotential.io import read_structure, write_structure
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.prepare.components import AMINO_ACIDS
+from vmdpotential.preparation.components import AMINO_ACIDS
 
 #: Chain, residue and atom.
 Key = tuple[str, str, str]
@@ -148,7 +148,7 @@ def compared(made: Structure, theirs: Places, minimum: Places) -> list[Compared]
                 result.append(Compared(label, name, np.nan, np.nan, "built otherwise" if moved else "another state"))
                 continue
             ours = made.positions[row] - centre
-            place = min(close, key=lambda one: np.linalg.norm(one - made.positions[row])) - centre
+            place = min(close, key=lambda atom: np.linalg.norm(atom - made.positions[row])) - centre
             plain, alike = np.linalg.norm(place - ours), np.linalg.norm(_as_long(place, ours) - ours)
             reason = "" if alike < FAR else _reason(made, holder, near, _as_long(place, ours), ours,
                                                     _as_long(minimum[names[row]] - centre, ours), set(theirs), names)
@@ -185,7 +185,7 @@ def twist(made: Structure, nitrogen: int) -> float:
     oxygen = made.positions[before & (made.atom_names == "O")]
     carbon = made.positions[near[0]]
     axis = (here - carbon) / np.linalg.norm(here - carbon)
-    one, two = oxygen[0] - carbon, alpha[0] - here
-    one, two = one - one @ axis * axis, two - two @ axis * axis
-    angle = np.degrees(np.arctan2(np.cross(one, two) @ axis, one @ two))
+    bond, chain = oxygen[0] - carbon, alpha[0] - here
+    bond, chain = bond - bond @ axis * axis, chain - chain @ axis * axis
+    angle = np.degrees(np.arctan2(np.cross(bond, chain) @ axis, bond @ chain))
     return float((angle + 90) % 180 - 90)

@@ -140,24 +140,24 @@ def compared(positions, charges, vectors, tolerance, seed=0):
     """Yield what is stated, its error, and the actual one."""
     random, cell = np.random.default_rng(seed), None if vectors is None else Cell(vectors)
     structure, count = charges_at(positions, charges, cell), len(positions)
-    some = np.sort(random.choice(count, min(600, count // 2), replace=False))
-    rows = np.sort(random.choice(len(some), min(WRITTEN_OUT, len(some)), replace=False))
+    few = np.sort(random.choice(count, min(600, count // 2), replace=False))
+    rows = np.sort(random.choice(len(few), min(WRITTEN_OUT, len(few)), replace=False))
     volts, kcal = coulomb_constant("V"), coulomb_constant("kcal/mol/e")
 
-    def actual(found, expected, everywhere):
-        return rms(found - expected) / rms(everywhere)
+    def actual(values, expected, everywhere):
+        return rms(values - expected) / rms(everywhere)
 
-    places = Places.atoms(some, [str(n) for n in some])
+    places = Places.atoms(few, [str(n) for n in few])
     fields = field_at(structure, places, tolerance=tolerance)
-    exact = volts * written_out(positions[some[rows]], positions, charges, vectors)
+    exact = volts * written_out(positions[few[rows]], positions, charges, vectors)
     yield "potential", fields.relative_errors[0], actual(fields.potential[0, 0, rows], exact[0], fields.potential)
     yield "field", fields.relative_errors[1], actual(fields.field[0, 0, rows].T, exact[1:], fields.field)
     others = np.ones(count, bool)
-    others[some] = False
+    others[few] = False
     between = Between(structure, nothing(count), ~others, others, EnergyOptions(cutoff=9.0, tolerance=tolerance),
                       forces=True)
     result = between.run(positions, cell)
-    exact = kcal * charges[some[rows]] * written_out(positions[some[rows]], positions[others], charges[others], vectors)
+    exact = kcal * charges[few[rows]] * written_out(positions[few[rows]], positions[others], charges[others], vectors)
     yield "energy", between.error or 0.0, actual(result.coulomb[rows], exact[0], result.coulomb)
     yield "forces", between.error_forces or 0.0, actual(result.forces[rows].T, exact[1:], result.forces)
     sites = positions[random.choice(count, 1000)] + 2.5 * random.normal(size=(1000, 3))

@@ -65,14 +65,14 @@ def atom_lines(path):
         return [line.rstrip("\n").ljust(80) for line in file if line.startswith(("ATOM", "HETATM"))]
 
 
-def assert_same(one, other, names=PER_ATOM, positions=1e-9, cell=1e-6):
-    assert len(one) == len(other)
+def assert_same(actual, expected, names=PER_ATOM, positions=1e-9, cell=1e-6):
+    assert len(actual) == len(expected)
     for name in names:
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
-    np.testing.assert_allclose(other.positions, one.positions, rtol=0, atol=positions)
-    assert (one.cell is None) == (other.cell is None)
-    if one.cell is not None:
-        np.testing.assert_allclose(other.cell.vectors, one.cell.vectors, atol=cell)
+        np.testing.assert_array_equal(getattr(actual, name), getattr(expected, name), err_msg=name)
+    np.testing.assert_allclose(expected.positions, actual.positions, rtol=0, atol=positions)
+    assert (actual.cell is None) == (expected.cell is None)
+    if actual.cell is not None:
+        np.testing.assert_allclose(expected.cell.vectors, actual.cell.vectors, atol=cell)
 
 
 def structure_of(positions, **fields):

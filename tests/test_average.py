@@ -95,8 +95,8 @@ def test_the_mean_of_one_frame_is_its_map(tmp_path, caplog):
     frames = shaken(box, 3)
     made = command(structure=box, trajectory=Held.of(frames).part(range(1, 2)), fit="none", stat="mean,sem", **OPTIONS)
     grid = made.objects["grid"]
-    one, = each(box, frames[1:2], grid, tolerance=1e-3)
-    np.testing.assert_allclose(grid.values, one, atol=1e-3 * rms(one))
+    single, = each(box, frames[1:2], grid, tolerance=1e-3)
+    np.testing.assert_allclose(grid.values, single, atol=1e-3 * rms(single))
     assert made.data["standard_error"] is None
     assert "sem" not in made.objects
     assert len(caplog.records) == 1
@@ -192,8 +192,8 @@ def test_what_is_computed_of_a_block_pickles_and_is_the_same():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("wanted", ["mean", "std"])
-def test_pieces_of_blocks_merge_to_the_mean_of_all(wanted):
+@pytest.mark.parametrize("asked", ["mean", "std"])
+def test_pieces_of_blocks_merge_to_the_mean_of_all(asked):
     from vmdpotential.frames.average import merge, plan_average
     from vmdpotential.maps import MapOptions
 
@@ -201,13 +201,13 @@ def test_pieces_of_blocks_merge_to_the_mean_of_all(wanted):
     frames = shaken(box, 15)
     planning = plan_average(box, Held.of(frames), MapOptions(
         method="pme", spacing=1.5, tolerance=1e-3, temperature=300.0, precision="double", engine="cpu"),
-        {"group": None}, statistics=("mean", wanted))
+        {"group": None}, statistics=("mean", asked))
 
-    def found(**options):
+    def planned(**options):
         return merge(planning, blocks.run_blocks(planning.work, planning.numbers, size=5,
                                                  merge=planning.work.merge, **options))
 
-    whole, pieces, elsewhere = found(), found(piece=2), found(piece=2, workers=2)
+    whole, pieces, elsewhere = planned(), planned(piece=2), planned(piece=2, workers=2)
     assert whole.blocks == pieces.blocks == (5, 5, 5)
     for name, grid in whole.grids.items():
         scale = np.abs(grid.values).max()
@@ -258,9 +258,9 @@ def test_a_run_in_a_shell(files, tmp_path, capsys):
     code = main(["average", *map(str, files), *WORDS, "--like", str(out), "--frames", "4", "-o",
                  str(tmp_path / "one.npz")])
     assert code == 0
-    one = read_map(tmp_path / "one.npz")
-    np.testing.assert_allclose(one.lattice.origin, mean.lattice.origin, atol=1e-5)
-    assert relative_rms(one.values, mean.values) > 0.1
+    averaged = read_map(tmp_path / "one.npz")
+    np.testing.assert_allclose(averaged.lattice.origin, mean.lattice.origin, atol=1e-5)
+    assert relative_rms(averaged.values, mean.values) > 0.1
 
 
 class Stop:
@@ -289,8 +289,8 @@ def test_a_run_that_was_stopped_goes_on_and_is_the_same(files, tmp_path, monkeyp
         command(output=broken, resume=True, **options)
     assert "blocks are done" in caplog.text
     for name in ("", "_std"):
-        one, other = (read_map(tmp_path / f"{stem}{name}.npz") for stem in ("whole", "broken"))
-        np.testing.assert_array_equal(one.values, other.values)
+        first, resumed = (read_map(tmp_path / f"{stem}{name}.npz") for stem in ("whole", "broken"))
+        np.testing.assert_array_equal(first.values, resumed.values)
     assert not (tmp_path / "broken.npz.blocks").exists()
 
 

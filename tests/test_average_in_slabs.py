@@ -53,8 +53,8 @@ def test_an_average_in_slabs_is_the_same(words, suffix, tmp_path, monkeypatch, c
     assert main([*words, "-o", str(tmp_path / f"slabs{suffix}")]) == 0
     actual = json.loads(capsys.readouterr().out)
     assert len(actual["files"]) == len(whole["files"])
-    for one, other in zip(actual["files"], whole["files"], strict=True):
-        made, expected = read_map(one), read_map(other)
+    for path, reference in zip(actual["files"], whole["files"], strict=True):
+        made, expected = read_map(path), read_map(reference)
         np.testing.assert_allclose(made.lattice.origin, expected.lattice.origin, atol=1e-6)
         assert made.lattice.shape == expected.lattice.shape
         assert made.lattice.shape[2] > slabs.LAYER

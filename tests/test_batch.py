@@ -104,9 +104,9 @@ def test_failures_stop_nothing_and_the_rest_is_kept(tmp_path):
     assert rows["odd"]["message"] == "ZeroDivisionError: by zero"
     assert rows["bad"]["message"] == "has no atoms; use another cell"
     assert "No such file" in rows["missing"]["message"]
-    one = rows["one"]
-    assert (one["message"], one["net_charge"], one["atoms"], one["error"]) == ("is one", "1", "3", "")
-    assert float(one["seconds"]) >= 0
+    first = rows["one"]
+    assert (first["message"], first["net_charge"], first["atoms"], first["error"]) == ("is one", "1", "3", "")
+    assert float(first["seconds"]) >= 0
     assert (out / "one.txt").read_text() == "ONE"
     assert (out / rows["one_2"]["file"]).read_text() == "MORE"
     assert sorted(path.name for path in out.iterdir()) == ["one.txt", "one_2.txt", "report.csv", "two.txt"]
@@ -133,17 +133,17 @@ def test_failures_stop_nothing_and_the_rest_is_kept(tmp_path):
 
 
 def test_links_whose_target_is_missing_and_files_that_return(tmp_path):
-    (one,) = write(tmp_path / "in", one="one")
+    (path,) = write(tmp_path / "in", one="one")
     (tmp_path / "in" / "two.pdb").symlink_to(tmp_path / "gone.pdb")
     out = tmp_path / "out"
     assert [row["name"] for row in run(inputs_of(tmp_path / "in", is_structure), out).failed] == ["two"]
     (tmp_path / "gone.pdb").write_text("two")
-    one.unlink()
-    one.symlink_to(tmp_path / "gone.pdb")  # another file under the same name is another run's
+    path.unlink()
+    path.symlink_to(tmp_path / "gone.pdb")  # another file under the same name is another run's
     with pytest.raises(UsageError):
         run(inputs_of(tmp_path / "in", is_structure), out)
-    one.unlink()
-    one.write_text("again")
+    path.unlink()
+    path.write_text("again")
     assert not run(inputs_of(tmp_path / "in", is_structure), out).failed
     assert (out / "one.txt").read_text() == "AGAIN"
     assert (out / "two.txt").read_text() == "TWO"
@@ -187,7 +187,7 @@ def test_maps_of_many_structures_are_those_of_each(tmp_path, monkeypatch):
     monkeypatch.setenv("VMDPOTENTIAL_THREADS", "1")
     command = registry.get("command", "batch")
     folder, out = tmp_path / "in", tmp_path / "maps"
-    one, *_ = write(folder, one=WATER, cut=WATER[:90] + "\n", none="")
+    first_path, *_ = write(folder, one=WATER, cut=WATER[:90] + "\n", none="")
     options = {"task": "map", "inputs": folder, "output": out, "spacing": 1.0, "format": "dx"}
     with pytest.raises(CheckError, match="2 of 3 inputs failed") as caught:
         command(**options)
@@ -197,7 +197,7 @@ def test_maps_of_many_structures_are_those_of_each(tmp_path, monkeypatch):
     row = table(out)["one"]
     assert (row["atoms"], row["net_charge"], row["message"], row["file"]) == ("3", "0", "", "one.dx")
     assert row["points"] == " x ".join(map(str, read_map(out / "one.dx").lattice.shape))
-    registry.get("command", "map")(structure=one, output=tmp_path / "one.dx", spacing=1.0)
+    registry.get("command", "map")(structure=first_path, output=tmp_path / "one.dx", spacing=1.0)
     assert np.array_equal(read_map(out / "one.dx").values, read_map(tmp_path / "one.dx").values)
     for name in ("cut", "none"):
         (folder / f"{name}.pdb").unlink()

@@ -26,9 +26,9 @@ def kinds(masses=(16.0, 1.0, 1.0)):
 
 
 def test_missed_energy_equals_that_of_sampled_displacements():
-    one = buffer.Kinds.of(FIELD, ions((10.0,)), np.full(100, 20.0), 1000.0, 300.0)
+    kinds = buffer.Kinds.of(FIELD, ions((10.0,)), np.full(100, 20.0), 1000.0, 300.0)
     age, gap = 40.0, 0.3
-    sigma = float(np.sqrt(one.spread[0, 0])) * age
+    sigma = float(np.sqrt(kinds.spread[0, 0])) * age
     assert 0.1 < sigma < 0.3
     rng = np.random.default_rng(1)
     # distances before, evenly over a shell outside of the list's radius, and after
@@ -38,7 +38,7 @@ def test_missed_energy_equals_that_of_sampled_displacements():
     energy = np.where(after < CUTOFF, 100.0 * term(after), 0.0)
     shells = 4 * np.pi * before**2 * 0.1 * 8 * sigma
     sampled = 0.5 * float(np.mean(energy * shells))
-    assert one.missed(gap, age) == pytest.approx(sampled, rel=0.05)  # the shell's radius is a mean one
+    assert kinds.missed(gap, age) == pytest.approx(sampled, rel=0.05)  # the shell's radius is a mean one
 
 
 @pytest.mark.parametrize("length", [3.0, 0.4])
@@ -81,21 +81,21 @@ def test_missed_energy_is_the_integral_of_the_potential_expanded_to_third_order(
     weight = np.array([0.5 * special.erfc((gap + y) / (np.sqrt(2) * sigma)) for y in x])  # of pairs from everywhere
     for derivatives in np.diag([3.0, 5.0, 40.0]):
         of = replace(flat, derivatives=derivatives.reshape(3, 1, 1))
-        one, two, three = derivatives
-        expected = integrate.trapezoid((-one * x + two * x**2 / 2 - three * x**3 / 6) * weight, x)
+        d1, d2, d3 = derivatives
+        expected = integrate.trapezoid((-d1 * x + d2 * x**2 / 2 - d3 * x**3 / 6) * weight, x)
         shell = 4 * np.pi * (CUTOFF + gap + sigma) ** 2
         assert of.missed(gap, age) == pytest.approx(0.5 * 0.1 * shell * abs(expected), rel=1e-4)
     both = replace(flat, derivatives=np.array([0.0, 5.0, 60.0]).reshape(3, 1, 1))
-    two, three = (replace(flat, derivatives=np.array(d).reshape(3, 1, 1)).missed(gap, age)
+    d2, d3 = (replace(flat, derivatives=np.array(d).reshape(3, 1, 1)).missed(gap, age)
                   for d in ((0.0, 5.0, 0.0), (0.0, 0.0, 60.0)))
-    assert both.missed(gap, age) == pytest.approx(two - three)  # they are of opposite sign
+    assert both.missed(gap, age) == pytest.approx(d2 - d3)  # they are of opposite sign
 
 
 def test_the_heaviest_constraint_counts_and_none_changes_nothing():
     masses = np.array([1.0, 16.0, 12.0])
-    some = Atoms(np.zeros((3, 3)), {"charge": np.ones(3)})
+    atoms = Atoms(np.zeros((3, 3)), {"charge": np.ones(3)})
     bonds = buffer.Constraints(np.array([[0, 2], [0, 1]]), np.array([1.1, 1.0]))
-    result = buffer.Kinds.of(FIELD, some, masses, 100.0, 300.0, bonds)
+    result = buffer.Kinds.of(FIELD, atoms, masses, 100.0, 300.0, bonds)
     rows = {round(float(a), 4) for a in result.arm}
     assert rows == {round(16 / 17, 4), round(1 / 17, 4), round(1.1 / 13, 4)}
     # all of an atom's motion is in its two parts, along three axes and two
@@ -106,8 +106,8 @@ def test_the_heaviest_constraint_counts_and_none_changes_nothing():
     assert (ways[-1] < 4 * result.arm**2).all()
     assert result.spread[light, light] / 2 + result.turning[light] == pytest.approx(buffer.THERMAL * 300.0)
     none = buffer.Constraints(np.zeros((0, 2), np.int64), np.zeros(0))
-    assert buffer.Kinds.of(FIELD, some, masses, 100.0, 300.0, none).missed(0.3, 20.0) == pytest.approx(
-        buffer.Kinds.of(FIELD, some, masses, 100.0, 300.0).missed(0.3, 20.0))
+    assert buffer.Kinds.of(FIELD, atoms, masses, 100.0, 300.0, none).missed(0.3, 20.0) == pytest.approx(
+        buffer.Kinds.of(FIELD, atoms, masses, 100.0, 300.0).missed(0.3, 20.0))
 
 
 def test_buffer_keeps_the_tolerance_and_is_the_least_that_does():

@@ -24,9 +24,9 @@ def test_map_kernels_compile_with_every_interaction(interaction, precision, fiel
         # the kernel that takes most registers for all, the others, which are made of the same, for each in turn
         everything = interaction is EVERYTHING
         largest = everything and number and field and precision == "double"
-        one = ARCHITECTURES[(turn + number) % len(ARCHITECTURES)]
+        architecture = ARCHITECTURES[(turn + number) % len(ARCHITECTURES)]
         compile_for_all(build.source(file, planned.macros, planned.radial), planned.macros, tmp_path,
-                        64 if everything else 16, ARCHITECTURES if largest else (one,))
+                        64 if everything else 16, ARCHITECTURES if largest else (architecture,))
 
 
 def test_other_kernels_compile(tmp_path):
@@ -40,9 +40,9 @@ def test_other_kernels_compile(tmp_path):
     for together in (1, orbitals.TOGETHER):
         macros = {"REAL": "float", "ORBITALS": together}
         compile_for_all(build.source("orbitals.cu", macros) + same, macros, tmp_path)
-    same = f"static_assert(THREADS == {counting.THREADS});\n"
+    same = f"static_assert(THREADS == {counting.THREADS} && SEGMENT == {counting.SEGMENT});\n"
     for kind in counting.SPREADING.values():
-        macros = {"REAL": "double", "SPREADING": kind}
+        macros = {"REAL": ("float", "double")[kind % 2], "SPREADING": kind}
         compile_for_all(build.source("counting.cu", macros) + same, macros, tmp_path)
     same = "".join(f"static_assert(EDGE_{d} == {n});\n" for d, n in zip("XYZ", gaussians.EDGES, strict=True))
     for order in (0, 2, 4, 8):

@@ -89,7 +89,7 @@ def test_hydrogen_bonds_are_those_of_the_cpu(gpu, donors):
 @pytest.mark.parametrize("periodic", [False, True])
 def test_counts_are_those_of_the_cpu(gpu, spreading, periodic):
     rng = np.random.default_rng(4)
-    positions = rng.uniform(-4, 9, (2, 40, 3))
+    positions = rng.uniform(-4, 9, (2, 40, 3)).astype(np.float64 if periodic else np.float32)
     cells = [Cell.from_parameters(*lengths, 75, 70, 80) for lengths in ((11, 12, 10), (11.2, 11.9, 10.1))]
     frames = Loaded("frames", list(zip(positions, cells if periodic else (None, None), strict=True)))
     radii = np.array(rng.uniform(0.8, 2, 30)) if spreading == "occupancy" else None

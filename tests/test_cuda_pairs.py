@@ -83,15 +83,15 @@ def gpu(monkeypatch):
     return host
 
 
-def check(found, wanted, virial=True, tolerance=3e-6):
-    assert relative_rms(found.forces, wanted.forces) < tolerance
-    assert relative_rms(found.energies, wanted.energies) < tolerance
+def check(values, expected, virial=True, tolerance=3e-6):
+    assert relative_rms(values.forces, expected.forces) < tolerance
+    assert relative_rms(values.energies, expected.energies) < tolerance
     if virial:
-        assert relative_rms(found.virial, wanted.virial) < 4 * tolerance
-    if found.jerks is not None:
-        assert relative_rms(found.jerks, wanted.jerks) < tolerance
-    if wanted.other is not None:
-        check(found.other, wanted.other, False, tolerance)
+        assert relative_rms(values.virial, expected.virial) < 4 * tolerance
+    if values.jerks is not None:
+        assert relative_rms(values.jerks, expected.jerks) < tolerance
+    if expected.other is not None:
+        check(values.other, expected.other, False, tolerance)
 
 
 def test_all_pairs_on_the_host(gpu, monkeypatch):
@@ -177,8 +177,8 @@ def test_kernels_compile_with_every_page(name, tmp_path):
     potential = PairPotential((Term("only", PAGES[name], rule),))
     prepared = CUDA.prepare_pairs(PairSum(potential, energy=True))
     macros = compiled_with(prepared)
-    one = ARCHITECTURES[list(PAGES).index(name) % len(ARCHITECTURES)]  # each in turn
-    compile_for_all(build.source(*macros), macros[1], tmp_path, 64, (one,))
+    architecture = ARCHITECTURES[list(PAGES).index(name) % len(ARCHITECTURES)]  # each in turn
+    compile_for_all(build.source(*macros), macros[1], tmp_path, 64, (architecture,))
 
 
 def compiled_with(prepared):
@@ -189,13 +189,13 @@ def compiled_with(prepared):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("potential", "wanted", "architectures"), [
+@pytest.mark.parametrize(("potential", "sums", "architectures"), [
     (GRAVITY, {"jerk": True}, ARCHITECTURES), (OPEN, {"energy": True}, ARCHITECTURES[:1]),
     (FIELD, {"energy": True, "virial": True}, ARCHITECTURES), (EWALD, {}, ARCHITECTURES[1:2]),
     (GRAVITY, {"jerk": True, "precision": "double"}, ARCHITECTURES[1:2]),
     (FIELD, {"energy": True, "precision": "double"}, ARCHITECTURES[2:])])
-def test_kernels_compile(potential, wanted, architectures, tmp_path):
-    macros = compiled_with(CUDA.prepare_pairs(PairSum(potential, **wanted)))
+def test_kernels_compile(potential, sums, architectures, tmp_path):
+    macros = compiled_with(CUDA.prepare_pairs(PairSum(potential, **sums)))
     spilled = 16 if macros[1]["REAL"] == "float" else 128
     compile_for_all(build.source(*macros), macros[1], tmp_path, spilled, architectures)
 

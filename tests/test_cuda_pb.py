@@ -8,7 +8,7 @@ import pytest
 from cuda_host import HostGpu
 
 from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
-from vmdpotential.engines.cuda import device, multigrid
+from vmdpotential.engines.cuda import copies, device, multigrid
 
 
 @pytest.mark.slow
@@ -18,8 +18,9 @@ def test_solution_is_that_of_the_cpu(monkeypatch, small, ions):
     gpu = HostGpu()
     monkeypatch.setattr(device, "idlest", lambda count: [gpu])
     monkeypatch.setattr(device, "errors", lambda *_: nullcontext())
-    monkeypatch.setattr(device, "driver", lambda: SimpleNamespace(memcpy_dtoh=gpu.copy,
-                                                                  memcpy_htod=gpu.copy_back))
+    driver = SimpleNamespace(memcpy_dtoh=gpu.copy, memcpy_htod=gpu.copy_back)
+    monkeypatch.setattr(device, "driver", lambda: driver)
+    monkeypatch.setattr(copies, "driver", lambda: driver)
     monkeypatch.setattr(multigrid, "SMALL", small)
     rng = np.random.default_rng(4)
     shape = (25, 17, 33)

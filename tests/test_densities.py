@@ -34,14 +34,14 @@ def atoms(positions, cell=None, element="O"):
                      np.arange(count), elements=np.full(count, element), cell=cell)
 
 
-def density(structure, frames, of="number", unit="auto", chosen=None, wanted=("mean", "std", "sem"), size=0, bulk=None,
-            **options):
+def density(structure, frames, of="number", unit="auto", chosen=None, statistics=("mean", "std", "sem"), size=0,
+            bulk=None, **options):
     mask = np.ones(len(structure), bool) if chosen is None else chosen
     plan = {name: options.pop(name) for name in ("alignment", "fixed_cell", "lattice") if name in options}
     planning = plan_density(structure, frames, count(structure, mask, of, unit),
                             DensityOptions(**{"boundary": "open", **options}), **{"alignment": NOTHING, **plan})
     run = run_blocks(planning.work, planning.numbers, size=size or planning.size)
-    return planning, merge(planning, run, wanted, bulk)
+    return planning, merge(planning, run, statistics, bulk)
 
 
 def edges(lattice):
@@ -228,8 +228,8 @@ def test_processes_and_resumed_runs_have_the_same_bits(tmp_path, capsys):
     for name, options in (("one", []), ("two", ["--workers", 2])):
         assert shell(capsys, *words, *options, "-o", tmp_path / f"{name}.npz")[0] == 0
     for word in ("", "_std"):
-        one, two = (io.read_map(tmp_path / f"{name}{word}.npz").values for name in ("one", "two"))
-        assert np.array_equal(one, two)
+        first, second = (io.read_map(tmp_path / f"{name}{word}.npz").values for name in ("one", "two"))
+        assert np.array_equal(first, second)
 
 
 @pytest.mark.parametrize(("options", "parameter"), [

@@ -34,9 +34,9 @@ def test_a_command_without_ranks_is_shown_whole():
     assert all(in_front(bare, parameter) for parameter in bare.parameters)
 
 
-@pytest.mark.parametrize(("text", "wanted"), [("5", (-5, 5)), ("-5", (-5, 5)), ("-5,20", (-5, 20)), ("1 2", (1, 2))])
-def test_range_of_colours(text, wanted):
-    assert adapters.colour_range(text) == wanted
+@pytest.mark.parametrize(("text", "expected"), [("5", (-5, 5)), ("-5", (-5, 5)), ("-5,20", (-5, 20)), ("1 2", (1, 2))])
+def test_range_of_colours(text, expected):
+    assert adapters.colour_range(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "spam", "2,1", "1,2,3", "0", "inf"])

@@ -76,9 +76,9 @@ def test_many_atoms_count_each_pair_once(engine, monkeypatch):
         monkeypatch.setenv("VMDPOTENTIAL_THREADS", threads)
         for here in (None, cell):
             whole = engine.count_distances(positions, None, here, 9.0, 50)
-            one, two = positions[split], positions[~split]
-            parts = [engine.count_distances(one, None, here, 9.0, 50), engine.count_distances(two, None, here, 9.0, 50),
-                     engine.count_distances(one, two, here, 9.0, 50)]
+            a, b = positions[split], positions[~split]
+            parts = [engine.count_distances(a, None, here, 9.0, 50), engine.count_distances(b, None, here, 9.0, 50),
+                     engine.count_distances(a, b, here, 9.0, 50)]
             assert (sum(parts) == whole).all()
             counts.append(whole)
     assert (counts[0] == counts[2]).all()

@@ -215,7 +215,7 @@ def test_a_tree_has_one_form_however_it_is_merged(count):
 def test_pieces_merge_to_the_same_bits_wherever_they_are_computed(address, tmp_path):
     options = {"size": 17, "piece": 3, "merge": Merges(7).merge}
     here = list(run_blocks(Merges(7), range(40), **options))
-    assert [int(found["count"]) for found in here] == [17, 17, 6]
+    assert [int(block["count"]) for block in here] == [17, 17, 6]
     ways = {"processes": {"workers": 2, "folder": tmp_path / "here"}, "resumed": {"folder": tmp_path / "here",
             "resume": True}, "Dask": {"scheduler": address, "folder": tmp_path / "Dask"}}
     for name, way in ways.items():

@@ -42,7 +42,7 @@ def openmm_between(prmtop, positions, cell, a, b, cutoff, method, platform="CPU"
     context = openmm.Context(system, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName(platform))
     context.setPositions(positions / 10)
 
-    def one(mask, charges, depths):
+    def energy_of(mask, charges, depths):
         for n, (q, sigma, epsilon) in enumerate(atoms):
             force.setParticleParameters(n, q * mask[n] * charges, sigma, epsilon * mask[n] * depths)
         for n, (i, j, qq, sigma, epsilon) in enumerate(exceptions):
@@ -53,7 +53,7 @@ def openmm_between(prmtop, positions, cell, a, b, cutoff, method, platform="CPU"
         return state.getPotentialEnergy().value_in_unit(unit.kilocalorie_per_mole)
 
     a, b = a.astype(float), b.astype(float)
-    return [one(np.maximum(a, b), *what) - one(a, *what) - one(b, *what) for what in ((1, 0), (0, 1))]
+    return [energy_of(np.maximum(a, b), *what) - energy_of(a, *what) - energy_of(b, *what) for what in ((1, 0), (0, 1))]
 
 
 @pytest.fixture(scope="module")

@@ -48,17 +48,17 @@ def test_a_short_axis_has_ticks_too_and_long_pages_end(shape):
 @pytest.mark.parametrize(("plane", "axis", "side"), [("x=5", "z", "y"), ("y=15", "z", "y"), ("y=15", "x", "x")])
 def test_a_profile_shares_the_axis_of_its_slice(plane, axis, side):
     page = compose(make(), plane, profile=axis)
-    one, other = (place(page, n) for n in (0, 1))
+    top, bottom = (place(page, n) for n in (0, 1))
     slice_, curve = page.axes
     interval = f"get_{side}lim"
     assert getattr(slice_, interval)() == pytest.approx(getattr(curve, interval)())
     # the same place on the axis is at the same place on the page
     ends = ("y0", "y1") if side == "y" else ("x0", "x1")
-    assert [getattr(one, end) for end in ends] == pytest.approx([getattr(other, end) for end in ends], abs=0.5)
+    assert [getattr(top, end) for end in ends] == pytest.approx([getattr(bottom, end) for end in ends], abs=0.5)
     x, y = curve.lines[0].get_data()
     np.testing.assert_allclose(y if side == "y" else x, make().lattice.axes()["xyz".index(axis)])
     # and the page is used: what both cover is most of the width
-    assert max(one.x1, other.x1) - min(one.x0, other.x0) > 0.75 * page.figure.bbox.width
+    assert max(top.x1, bottom.x1) - min(top.x0, bottom.x0) > 0.75 * page.figure.bbox.width
 
 
 def test_alike_panels_share_their_axes():
@@ -85,12 +85,12 @@ def test_sites_that_are_no_atoms_are_not_drawn():
     structure = protein_like()
     names = np.array(["N", "CA", "C", "O", "H", "M", "SG", "SOD"])  # the water's oxygen becomes its M site
     sites = replace(structure, atom_names=names, elements=np.where(names == "M", "", structure.elements))
-    for one, number in ((structure, 6), (sites, 5)):
+    for shown, number in ((structure, 6), (sites, 5)):
         ax = axes()
-        slices.draw_slice(ax, make(), Plane.parse("z=15"), structure=one, slab=2, waters=True)
+        slices.draw_slice(ax, make(), Plane.parse("z=15"), structure=shown, slab=2, waters=True)
         assert len(atoms_of(ax)[0]) == number
-    found = elements.sites(np.array(["M", "MW", "OW", "LP1", "M", "CA"]), np.array([*["HOH"] * 3, "LIG", "LIG", "ALA"]))
-    assert found.tolist() == [True, True, False, True, False, False]
+    flags = elements.sites(np.array(["M", "MW", "OW", "LP1", "M", "CA"]), np.array([*["HOH"] * 3, "LIG", "LIG", "ALA"]))
+    assert flags.tolist() == [True, True, False, True, False, False]
 
 
 def test_a_key_of_elements_and_ions():
@@ -132,8 +132,8 @@ def test_contours_leave_single_atoms_out():
 def test_the_bar_points_where_values_lie_beyond():
     grid = make()
     values = grid.values - grid.values.min()
-    for one, ends in ((grid.with_values(values), "max"), (grid.with_values(-values), "min")):
-        page = compose(one, "z=15")
+    for shown, ends in ((grid.with_values(values), "max"), (grid.with_values(-values), "min")):
+        page = compose(shown, "z=15")
         assert 0 in page.ranges[0]
         bar = page.figure.axes[-1]
         assert bar._colorbar.extend in (ends, "neither")

@@ -95,5 +95,5 @@ def test_charges_astray_far_away(seed):
     structure = charges_at(positions, np.append(np.tile([0.8, -0.8], 150), 3.0))
     tolerance = 10.0 ** -(2 + seed // 2)
     for lattice in (Lattice.around(positions, 4.0, 5.0), Lattice(np.full(3, -2.0), np.full(3, 0.5), (40, 40, 40))):
-        _, found = errors(structure, lattice, open_sum(structure), method=("pme", "msm")[seed % 2], tolerance=tolerance)
-        assert max(found.values()) <= 1.1 * tolerance, found
+        _, worst = errors(structure, lattice, open_sum(structure), method=("pme", "msm")[seed % 2], tolerance=tolerance)
+        assert max(worst.values()) <= 1.1 * tolerance, worst

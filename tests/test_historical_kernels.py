@@ -25,8 +25,8 @@ from vmdpotential.plugins.historical import bins, cutoff, direct
 @pytest.mark.parametrize("variant", direct.POINTS)
 def test_direct_sums_compile(variant, tmp_path):
     macros = {"REAL": "float", "BATCH": direct.BATCH.get(variant, 0)}
-    one = ARCHITECTURES[list(direct.POINTS).index(variant) % 3]  # each in turn, as all read the same lines
-    compile_for_all(build.source(direct.HERE / f"direct_{variant}.cu", macros), macros, tmp_path, architectures=(one,))
+    arch = ARCHITECTURES[list(direct.POINTS).index(variant) % 3]  # each in turn, as all read the same lines
+    compile_for_all(build.source(direct.HERE / f"direct_{variant}.cu", macros), macros, tmp_path, architectures=(arch,))
 
 
 @pytest.mark.slow
@@ -40,8 +40,8 @@ def test_cutoff_sums_compile(bound, compensated, tmp_path):
         *((f"__builtin_offsetof(ListTask, {name})", task.fields[name][1]) for name in task.names)))
     for turn, (name, layout) in enumerate((("largebin", ""), ("smallbin", same))):
         text = build.source(cutoff.HERE / f"cutoff_{name}.cu", macros, radial.source(bound.scaled(16.0), "float"))
-        one = ARCHITECTURES[(turn + compensated + (bound.cutoff == 9.0)) % 3]
-        compile_for_all(text + layout, macros, tmp_path, architectures=(one,))
+        architecture = ARCHITECTURES[(turn + compensated + (bound.cutoff == 9.0)) % 3]
+        compile_for_all(text + layout, macros, tmp_path, architectures=(architecture,))
 
 
 def test_every_kernel_file_is_compiled():

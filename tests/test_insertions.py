@@ -125,8 +125,8 @@ def test_the_chemical_potential_in_a_gas_of_spheres(engine):
 def test_sums_are_kept_where_the_cell_stays():
     cell, other = Cell.from_parameters(16, 17, 18), Cell.from_parameters(16.2, 17.1, 17.8)
     structure, terms = spheres(30, cell, 3.1, 0.15)
-    frames = [(spheres(30, one, 3.1, 0.15, seed)[0].positions, one)
-              for seed, one in enumerate((cell, other, cell, cell))]
+    frames = [(spheres(30, box, 3.1, 0.15, seed)[0].positions, box)
+              for seed, box in enumerate((cell, other, cell, cell))]
     work = free_energy(structure, frames, O2, terms, cutoff=7.0, parts=1, boundary="periodic", size=4)[0].work
     singly = [free_energy(structure, [(positions, cell), frame], O2, terms, cutoff=7.0, parts=1, boundary="periodic")[0]
               .work.block(range(1, 2))["mean"] for positions, frame in zip([frames[0][0]] * 4, frames, strict=True)]

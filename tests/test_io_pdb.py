@@ -56,9 +56,9 @@ def test_chains_with_names_of_two_letters(tmp_path):
     for line in atom_lines(MDA / "1osm.pdb.gz"):
         lines.append(f"{line[:20]}A{'a' if line[21] == 'A' else 'b'}{line[22:]}")
     (tmp_path / "two.pdb").write_text("\n".join(lines))
-    one, two = io.read_structure(MDA / "1osm.pdb.gz"), io.read_structure(tmp_path / "two.pdb")
-    assert set(two.chain_ids.tolist()) <= {"Aa", "Ab"}
-    assert two.residue_names.tolist() == one.residue_names.tolist()
+    original, renamed = io.read_structure(MDA / "1osm.pdb.gz"), io.read_structure(tmp_path / "two.pdb")
+    assert set(renamed.chain_ids.tolist()) <= {"Aa", "Ab"}
+    assert renamed.residue_names.tolist() == original.residue_names.tolist()
     # names of four letters stay, also where several variants end in one letter
     names = ["HISA", "LYSA", "ASPA", "GLUA"]
     (tmp_path / "few.pdb").write_text("\n".join(
@@ -142,8 +142,8 @@ def test_one_conformer_is_kept(name, caplog):
                     left_out += not kept
                     if kept:
                         expected.append((chain.name, residue.name, atom.name, *np.round(atom.pos.tolist(), 3)))
-    found = zip(structure.chain_ids, structure.residue_names, structure.atom_names, *structure.positions.T, strict=True)
-    assert sorted(expected) == sorted((str(c), str(r), str(a), *np.round(xyz, 3)) for c, r, a, *xyz in found)
+    rows = zip(structure.chain_ids, structure.residue_names, structure.atom_names, *structure.positions.T, strict=True)
+    assert sorted(expected) == sorted((str(c), str(r), str(a), *np.round(xyz, 3)) for c, r, a, *xyz in rows)
     assert f"{left_out} atoms of alternate locations" in caplog.text
     starts = structure.residue_starts[:-1]
     for first, last in zip(starts, structure.residue_starts[1:], strict=True):

@@ -124,11 +124,11 @@ def test_distances_of_every_atom_and_image(case):
         assert ion.ion_distance == pytest.approx(to_ions, abs=1e-9)
 
 
-def pair_potentials(sites, some, cell):
+def pair_potentials(sites, chosen, cell):
     """Ewald's potential at some sites (rows) of a unit charge at every one (columns), zero for its own images."""
-    apart = (sites[some, None] - sites).reshape(-1, 3)
-    matrix = ewald.potential(apart, np.zeros((1, 3)), np.ones(1), cell.vectors).reshape(len(some), -1)
-    matrix[np.arange(len(some)), some] = 0.0
+    apart = (sites[chosen, None] - sites).reshape(-1, 3)
+    matrix = ewald.potential(apart, np.zeros((1, 3)), np.ones(1), cell.vectors).reshape(len(chosen), -1)
+    matrix[np.arange(len(chosen)), chosen] = 0.0
     return matrix
 
 
@@ -142,10 +142,10 @@ def test_energies_are_independent_sums(case):
     by_order = sorted(placement.ions, key=lambda ion: ion.order)
     sites = np.array([ion.position for ion in by_order])
     charges = np.array([ion.charge for ion in by_order], float)
-    some = np.unique(np.linspace(0, len(sites) - 1, 8).astype(int))  # the sums are long
-    fixed = ewald.potential(sites[some], before.positions[atoms], before.charges[atoms], cell.vectors)
-    pairs = pair_potentials(sites, some, cell) * charges
-    for row, place in enumerate(some):
+    chosen = np.unique(np.linspace(0, len(sites) - 1, 8).astype(int))  # the sums are long
+    fixed = ewald.potential(sites[chosen], before.positions[atoms], before.charges[atoms], cell.vectors)
+    pairs = pair_potentials(sites, chosen, cell) * charges
+    for row, place in enumerate(chosen):
         ion = by_order[place]
         energy = ion.charge * (fixed[row] + pairs[row, :place].sum())
         final = ion.charge * (fixed[row] + pairs[row].sum())
@@ -201,12 +201,12 @@ def test_many_sites_are_summed_by_a_mesh_and_agree(periodic, monkeypatch):
     monkeypatch.setattr(CpuEngine, "point_costs", slow_pairs)
     result = sum_at(request_at(sites, atoms, charges, cell if periodic else None, tolerance=1e-6), sites, atoms,
                     charges, get_engine("cpu"))
-    found, error = result.potential, result.error
+    potential, error = result.potential, result.error
     if periodic:
         expected = ewald.potential(sites, atoms, charges, cell.vectors)
     else:
         expected = (charges / np.linalg.norm(sites[:, None] - atoms, axis=2)).sum(1)
-    actual = np.sqrt(np.mean((found - expected) ** 2) / np.mean(expected**2))
+    actual = np.sqrt(np.mean((potential - expected) ** 2) / np.mean(expected**2))
     assert error is not None
     assert actual < 1.3 * error <= 1.3e-6
 

@@ -43,8 +43,8 @@ def test_formula_units_are_divided_by_largest_remainder():
 def test_one_salt_is_the_salt_of_two_ions(charge):
     for cation, anion in ((SOD, CLA), (MG, CLA)):
         for there in ([], [(cation, 3), (anion, 5)]):
-            one = [Salt("", cation, anion, 1.0)]
-            result = mixture(charge, one, cation, anion, existing=there)
+            salts = [Salt("", cation, anion, 1.0)]
+            result = mixture(charge, salts, cation, anion, existing=there)
             assert result.added == plan_counts(charge, 10000, cation, anion, concentration=0.15, existing=there).added
 
 

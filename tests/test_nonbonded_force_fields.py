@@ -49,9 +49,9 @@ def parameters(names, numbers=False, special=True, e14fac="1.0"):
 def bonded(psf):
     """Return terms of no strength for all that is bonded, without which OpenMM makes no system."""
     lines = []
-    for title, found, rest in (("BONDS", psf.bond_list, "0 1"), ("ANGLES", psf.angle_list, "0 100"),
+    for title, rows, rest in (("BONDS", psf.bond_list, "0 1"), ("ANGLES", psf.angle_list, "0 100"),
                                ("DIHEDRALS", psf.dihedral_list, "0 1 0"), ("IMPROPER", psf.improper_list, "0 0 0")):
-        names = [[getattr(term, f"atom{k}").attype for k in range(1, 5) if hasattr(term, f"atom{k}")] for term in found]
+        names = [[getattr(term, f"atom{k}").attype for k in range(1, 5) if hasattr(term, f"atom{k}")] for term in rows]
         lines += [title, *sorted({" ".join([*term, rest]) for term in names}), ""]
     return "\n".join(lines)
 

@@ -93,7 +93,7 @@ def test_as_pyscf_has_it(name, tmp_path, engine):
         for index in range(0, theirs.shape[2], 3):
             ours = orbital_map(wavefunction, lattice, index, spin, "bohr", engine.name).values.ravel()
             assert np.abs(ours - of_spin[:, index]).max() < 1e-5
-    alpha, beta = ((one**2 * occupied).sum(1) for one, occupied in zip(theirs, occupations, strict=True))
+    alpha, beta = ((orbitals**2 * occupied).sum(1) for orbitals, occupied in zip(theirs, occupations, strict=True))
     for spin, density in ((False, alpha + beta), (True, alpha - beta)):
         ours = density_map(wavefunction, lattice, spin, "bohr", engine.name).values.ravel()
         assert np.abs(ours - density).max() < 1e-5 * max(1, density.max())
@@ -156,7 +156,7 @@ def test_every_format_is_the_same_wave_function(name, suffix, tmp_path):
     lattice = around(wavefunction)
     theirs, occupations = by_pyscf(name, lattice)
     result = density_map(wavefunction, lattice, length="bohr").values.ravel()
-    density = sum((one**2 * occupied).sum(1) for one, occupied in zip(theirs, occupations, strict=True))
+    density = sum((orbitals**2 * occupied).sum(1) for orbitals, occupied in zip(theirs, occupations, strict=True))
     assert np.abs(result - density).max() < 1e-5 * max(1, density.max())
 
 
@@ -201,9 +201,9 @@ def test_units():
     lattice = around(wavefunction)
     for make, name, power in ((lambda unit: orbital_map(wavefunction, lattice, 2, length=unit), "{}^-3/2", 1.5),
                               (lambda unit: density_map(wavefunction, lattice, length=unit), "e/{}^3", 3)):
-        one, other = make("A"), make("bohr")
-        assert (one.unit, other.unit) == (name.format("A"), name.format("bohr"))
-        assert one.values == pytest.approx(other.values / BOHR**power, rel=1e-5, abs=1e-6)
+        first, second = make("A"), make("bohr")
+        assert (first.unit, second.unit) == (name.format("A"), name.format("bohr"))
+        assert first.values == pytest.approx(second.values / BOHR**power, rel=1e-5, abs=1e-6)
     with pytest.raises(UsageError) as caught:
         density_map(wavefunction, lattice, length="nm")
     assert caught.value.parameter == "unit"

@@ -49,7 +49,7 @@ def values(potential, r, outputs, parameters, length=1.0, excluded=False):
     return [np.broadcast_to(v, r.shape) for v in result]
 
 
-def some(potential):
+def sample(potential):
     """Return parameters of two atoms."""
     rng = np.random.default_rng(3)
     names = [*(f"{side}.{n}" for side in "ij" for n in potential.atoms), *(f"pair.{n}" for n in potential.tables)]
@@ -72,7 +72,7 @@ def test_checks_on_the_page(name):
 def test_slope_and_bend_are_derivatives(name):
     """-1/r dE/dr and its derivative with respect to r^2, whether a page writes its slope or not."""
     potential = of(PAGES[name])
-    atoms, h = some(potential), 1e-4
+    atoms, h = sample(potential), 1e-4
     slope, bend = values(potential, R, ("slope", "bend"), atoms)
     energy = [values(potential, R + s * h, ("energy",), atoms)[0] for s in (-2, -1, 1, 2)]
     by_difference = -(energy[0] - 8 * energy[1] + 8 * energy[2] - energy[3]) / (12 * h) / R
@@ -87,7 +87,7 @@ def test_slope_and_bend_are_derivatives(name):
 @pytest.mark.parametrize("name", PAGES)
 def test_any_unit_of_length_gives_the_same(name):
     potential = of(PAGES[name])
-    atoms = some(potential)
+    atoms = sample(potential)
     for excluded in (False, True):
         here = values(potential, R, ("slope", "bend", "energy"), atoms, excluded=excluded)
         there = values(potential, R, ("slope", "bend", "energy"), atoms, 2.0, excluded)
@@ -128,7 +128,7 @@ def test_rules_make_the_usual_lennard_jones():
 def test_switched_force_ends_smoothly_and_is_the_plain_one_before():
     switched = of(lennard_jones.SWITCHED.bind(cutoff=10.0, switch=8.0))
     plain = of(lennard_jones.INTERACTION.bind())
-    atoms = dict.fromkeys(some(plain), 30.0)
+    atoms = dict.fromkeys(sample(plain), 30.0)
     r = np.array([3.0, 5.0, 8.0])
     for a, b in zip(*(values(p, r, ("slope", "bend"), atoms) for p in (switched, plain)), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9)
@@ -196,7 +196,7 @@ def test_c_source_equals_numpy(real, tolerance):
             programs[function] = potential, program, excluded
     library = compiled.library(text, "-ffp-contract=off", "-lm", suffix=".c")
     for function, (potential, program, excluded) in programs.items():
-        scaled, atoms = potential.scaled(("slope", "bend", "energy"), 2.0, excluded), some(potential)
+        scaled, atoms = potential.scaled(("slope", "bend", "energy"), 2.0, excluded), sample(potential)
         expected = values(potential, R, ("slope", "bend", "energy"), atoms, 2.0, excluded)
         # what is left of an excluded pair is a difference of two terms of the size of the whole
         sizes = values(potential, R, ("slope", "bend", "energy"), atoms, 2.0)

@@ -74,47 +74,47 @@ def atoms(count, cell=None, seed=0):
     return Atoms(positions, parameters, rng.integers(0, 3, count), table, pairs)
 
 
-def some_of(whole, part):
+def startof(whole, part):
     return Atoms(whole.positions[part], {name: value[part] for name, value in whole.parameters.items()},
                  whole.types[part], whole.tables)
 
 
-def compute(potential, some, cell=None, others=None, **options):
+def compute(potential, sample, cell=None, others=None, **options):
     work = PairSum(potential, cell, **{"energy": True, "virial": True} | options)
-    return ENGINE.prepare_pairs(work).run(some, others)
+    return ENGINE.prepare_pairs(work).run(sample, others)
 
 
 def errors(result, expected):
-    def one(a, b):
+    def compare(a, b):
         return np.sqrt(((a - b) ** 2).sum() / max((b**2).sum(), 1e-300))
 
-    actual = [one(result.forces, expected.forces)]
+    actual = [compare(result.forces, expected.forces)]
     if result.energies is not None:
-        actual.append(one(result.energies, expected.energies))
+        actual.append(compare(result.energies, expected.energies))
     if result.virial is not None:
-        actual.append(one(result.virial, expected.virial))
+        actual.append(compare(result.virial, expected.virial))
     return max(actual + ([] if expected.other is None else [errors(result.other, expected.other)]))
 
 
 @pytest.mark.parametrize("cell", CELLS)
 @pytest.mark.parametrize("name", POTENTIALS)
 def test_every_potential_is_its_definition(name, cell):
-    some = atoms(40, CELLS[cell])
-    expected = reference(POTENTIALS[name], some, CELLS[cell])
+    sample = atoms(40, CELLS[cell])
+    expected = reference(POTENTIALS[name], sample, CELLS[cell])
     for precision, most in ERRORS.items():
-        assert errors(compute(POTENTIALS[name], some, CELLS[cell], precision=precision), expected) < most
+        assert errors(compute(POTENTIALS[name], sample, CELLS[cell], precision=precision), expected) < most
     if name != "sources":
-        result = compute(POTENTIALS[name], some, CELLS[cell], precision="double")
+        result = compute(POTENTIALS[name], sample, CELLS[cell], precision="double")
         assert np.abs(result.forces.sum(0)).max() < 1e-11 * np.abs(result.forces).sum()
 
 
 @pytest.mark.parametrize("layout", ["auto", "4x8"])
 def test_tables_are_what_they_stand_for(layout):
     cell = CELLS["triclinic"]
-    some = atoms(60, cell)
+    sample = atoms(60, cell)
     table, exact = (PairPotential((Term("lj", LJ, GEOMETRIC), Term("charges", bound, CHARGES))) for bound in (
         ewald.tabulated(CUTOFF, 0.6), ewald.INTERACTION.bind(cutoff=CUTOFF, beta=0.6)))
-    assert errors(compute(table, some, cell, layout=layout), reference(exact, some, cell)) < 5e-6
+    assert errors(compute(table, sample, cell, layout=layout), reference(exact, sample, cell)) < 5e-6
 
 
 @pytest.mark.parametrize(("layout", "precision"), [("auto", "single"), ("4x8", "single"), ("4x4", "double"),
@@ -122,15 +122,15 @@ def test_tables_are_what_they_stand_for(layout):
                                                     pytest.param("2x2", "double", marks=pytest.mark.slow)])
 def test_layouts(layout, precision):
     for cell in CELLS.values():
-        some = atoms(120, cell)
-        expected = reference(WATER, some, cell)
-        assert errors(compute(WATER, some, cell, layout=layout, precision=precision), expected) < ERRORS[precision]
+        sample = atoms(120, cell)
+        expected = reference(WATER, sample, cell)
+        assert errors(compute(WATER, sample, cell, layout=layout, precision=precision), expected) < ERRORS[precision]
 
 
 @pytest.mark.parametrize("name", ["table, Ewald", "sources"])
 def test_two_sets(name):
     for cell in CELLS.values():
-        first, second = (some_of(atoms(100, cell), part) for part in (slice(40), slice(40, None)))
+        first, second = (startof(atoms(100, cell), part) for part in (slice(40), slice(40, None)))
         expected = reference(POTENTIALS[name], first, cell, second)
         result = compute(POTENTIALS[name], first, cell, second)
         assert errors(result, expected) < ERRORS["single"]
@@ -140,50 +140,50 @@ def test_two_sets(name):
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 5, 15, 16, 17, 33])
 def test_few_atoms(count):
     for cell in CELLS.values():
-        some = atoms(count, cell)
-        assert errors(compute(WATER, some, cell), reference(WATER, some, cell)) < ERRORS["single"]
+        sample = atoms(count, cell)
+        assert errors(compute(WATER, sample, cell), reference(WATER, sample, cell)) < ERRORS["single"]
 
 
 def test_cutoffs_longer_than_the_cell_see_an_atoms_own_images():
     cell = Cell(np.diag([3.0, 3.0, 3.0]))
-    some = Atoms(np.array([[0.1, 0.2, 0.3]]), {"charge": np.ones(1), "root_a6": np.zeros(1), "root_a12": np.zeros(1)})
+    sample = Atoms(np.array([[0.1, 0.2, 0.3]]), {"charge": np.ones(1), "root_a6": np.zeros(1), "root_a12": np.zeros(1)})
     n = np.arange(-3, 4) * 3.0
     r = np.sqrt((np.stack(np.meshgrid(n, n, n), -1) ** 2).sum(-1).ravel())
     expected = FIELD(r[(r > 0) & (r < CUTOFF)]).sum() / 2
-    assert compute(WATER, some, cell).energies[0, 1] == pytest.approx(expected, rel=1e-6)
+    assert compute(WATER, sample, cell).energies[0, 1] == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_list_holds_each_pair_in_range_once():
     cell = CELLS["triclinic"]
-    some = atoms(300, cell)
-    some.parameters["charge"][:] = 1
+    sample = atoms(300, cell)
+    sample.parameters["charge"][:] = 1
     counts = PairPotential((Term("q", coulomb.INTERACTION.bind().truncated(CUTOFF), CHARGES),))
-    result = compute(counts, replace(some, exclusions=None), cell, precision="double")
-    d = cell.minimum_image(some.positions[:, None] - some.positions)
+    result = compute(counts, replace(sample, exclusions=None), cell, precision="double")
+    d = cell.minimum_image(sample.positions[:, None] - sample.positions)
     shifts = np.stack(np.meshgrid(*[np.arange(-1, 2)] * 3), -1).reshape(-1, 3) @ cell.vectors
     r = np.sqrt(((d[..., None, :] + shifts) ** 2).sum(-1))
     near = (r > 0) & (r < CUTOFF)
     assert result.energies.sum() == pytest.approx((1 / r[near]).sum() / 2, rel=1e-12)
-    pairs = ENGINE.prepare_pairs(PairSum(counts, cell)).search(some)
+    pairs = ENGINE.prepare_pairs(PairSum(counts, cell)).search(sample)
     assert pairs.slots >= near.sum() / 2
     assert pairs.slots % 16 == 0
 
 
 def test_order_images_and_turns_change_nothing():
     cell = CELLS["triclinic"]
-    some = replace(atoms(100, cell), exclusions=None)
+    start = replace(atoms(100, cell), exclusions=None)
     rng = np.random.default_rng(3)
-    expected = compute(WATER, some, cell, precision="double")
+    expected = compute(WATER, start, cell, precision="double")
     order = rng.permutation(100)
-    mixed = replace(some, positions=some.positions[order],
-                    parameters={name: value[order] for name, value in some.parameters.items()})
+    mixed = replace(start, positions=start.positions[order],
+                    parameters={name: value[order] for name, value in start.parameters.items()})
     result = compute(WATER, mixed, cell, precision="double")
     np.testing.assert_allclose(result.forces, expected.forces[order], atol=1e-9)
-    moved = replace(some, positions=some.positions + rng.integers(-2, 3, (100, 3)) @ cell.vectors + [0.7, 9.1, -3.3])
+    moved = replace(start, positions=start.positions + rng.integers(-2, 3, (100, 3)) @ cell.vectors + [0.7, 9.1, -3.3])
     result = compute(WATER, moved, cell, precision="double")
     np.testing.assert_allclose(result.forces, expected.forces, atol=1e-9)
     turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
-    result = compute(WATER, replace(some, positions=some.positions @ turn), Cell(cell.vectors @ turn),
+    result = compute(WATER, replace(start, positions=start.positions @ turn), Cell(cell.vectors @ turn),
                      precision="double")
     np.testing.assert_allclose(result.forces, expected.forces @ turn, atol=1e-9)
     np.testing.assert_allclose(result.virial, turn.T @ expected.virial @ turn, atol=1e-8)
@@ -191,13 +191,13 @@ def test_order_images_and_turns_change_nothing():
 
 def test_forces_are_slopes_of_the_energy():
     cell, h = CELLS["tiny"], 1e-5
-    some = atoms(20, cell)
+    sample = atoms(20, cell)
     smooth = PairPotential((Term("lj", lennard_jones.SWITCHED.bind(cutoff=CUTOFF, switch=4.0), GEOMETRIC),))
-    forces = compute(smooth, some, cell, precision="double").forces
+    forces = compute(smooth, sample, cell, precision="double").forces
     for axis in range(3):
         step = np.zeros((20, 3))
         step[3, axis] = h
-        energy = [compute(smooth, replace(some, positions=some.positions + sign * step), cell,
+        energy = [compute(smooth, replace(sample, positions=sample.positions + sign * step), cell,
                           precision="double").energies.sum() for sign in (1, -1)]
         assert (energy[1] - energy[0]) / (2 * h) == pytest.approx(forces[3, axis], rel=1e-6, abs=1e-6)
 
@@ -218,19 +218,19 @@ def test_far_away_single_precision_keeps_its_digits():
 
 def test_a_list_serves_atoms_that_have_moved_a_little():
     cell = CELLS["triclinic"]
-    some = atoms(100, cell)
+    sample = atoms(100, cell)
     rng = np.random.default_rng(4)
-    pairs = ENGINE.prepare_pairs(PairSum(WATER, cell, energy=True, buffer=1.0)).search(some)
+    pairs = ENGINE.prepare_pairs(PairSum(WATER, cell, energy=True, buffer=1.0)).search(sample)
     step = rng.normal(size=(100, 3))
     step *= 0.499 / np.linalg.norm(step, axis=1)[:, None]
-    wrapped = some.positions + step + rng.integers(-1, 2, (100, 3)) @ cell.vectors
-    expected = reference(WATER, replace(some, positions=some.positions + step), cell)
+    wrapped = sample.positions + step + rng.integers(-1, 2, (100, 3)) @ cell.vectors
+    expected = reference(WATER, replace(sample, positions=sample.positions + step), cell)
     assert errors(pairs.run(wrapped), expected) < ERRORS["single"]
-    for wrong, error in ((some.positions + 1.003 * step, UsageError), (some.positions[:99], UsageError),
+    for wrong, error in ((sample.positions + 1.003 * step, UsageError), (sample.positions[:99], UsageError),
                          (np.full((100, 3), np.nan), InputError)):
         with pytest.raises(error):
             pairs.run(wrong)
-    first, second = (some_of(some, part) for part in (slice(40), slice(40, None)))
+    first, second = (startof(sample, part) for part in (slice(40), slice(40, None)))
     both = ENGINE.prepare_pairs(PairSum(POTENTIALS["sources"], cell, energy=True, virial=True)).search(first, second)
     with pytest.raises(InputError, match="not a finite number"):
         both.run(first.positions, np.full((60, 3), np.inf))
@@ -238,19 +238,19 @@ def test_a_list_serves_atoms_that_have_moved_a_little():
 
 def test_threads_give_the_same(monkeypatch):
     cell = Cell(np.diag([14.0] * 3))
-    some = atoms(600, cell)
+    sample = atoms(600, cell)
     monkeypatch.setattr("vmdpotential.engines.cpu.pairs.clusters.LEAST", 8)
     results = []
     for threads, at_once in (("1", 2**27), ("3", 2**27), ("3", 1)):
         monkeypatch.setenv("VMDPOTENTIAL_THREADS", threads)
         monkeypatch.setattr("vmdpotential.engines.cpu.pairs.pairs.AT_ONCE", at_once)  # parts one by one, or all
-        results.append(compute(WATER, some, cell))
+        results.append(compute(WATER, sample, cell))
     assert errors(results[1], results[0]) < 1e-6
     for a, b in ((results[1].forces, results[2].forces), (results[1].energies, results[2].energies)):
         np.testing.assert_array_equal(a, b)
-    pairs = ENGINE.prepare_pairs(PairSum(WATER, cell, buffer=0.5)).search(some)
+    pairs = ENGINE.prepare_pairs(PairSum(WATER, cell, buffer=0.5)).search(sample)
     for step, says in ((0.3, "moved"), (np.nan, "finite")):
-        moved = some.positions.copy()
+        moved = sample.positions.copy()
         moved[7] += step
         with pytest.raises(VmdpotentialError, match=says):
             pairs.run(moved)

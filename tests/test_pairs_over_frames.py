@@ -52,10 +52,10 @@ def stop(label, fraction):
         raise KeyboardInterrupt
 
 
-def same(one, other):
-    if one.suffix == ".csv":
-        return one.read_bytes() == other.read_bytes()
-    with np.load(one) as first, np.load(other) as second:
+def same(actual, expected):
+    if actual.suffix == ".csv":
+        return actual.read_bytes() == expected.read_bytes()
+    with np.load(actual) as first, np.load(expected) as second:
         assert first["forces"].shape[0] == 20
         return all(first[key].tobytes() == second[key].tobytes() for key in first.files)
 
@@ -99,12 +99,13 @@ def test_a_stopped_run_writes_what_is_done_where_it_is_asked_to(name, frames, tm
 def test_a_copy_of_a_sum_has_its_plan_and_nothing_of_former_frames(frames):
     structure = read_structure(*FILES)
     protein = np.arange(len(structure)) < 22
-    one = Between(structure, structure.topology.nonbonded(), protein, ~protein)
+    pairs = Between(structure, structure.topology.nonbonded(), protein, ~protein)
     first, *_, last = Trajectory(frames, len(structure))
-    one.run(first.positions, first.cell)
-    results = [each.run(last.positions, last.cell).total for each in (copy(one), pickle.loads(pickle.dumps(one)), one)]
+    pairs.run(first.positions, first.cell)
+    copies = (copy(pairs), pickle.loads(pickle.dumps(pairs)), pairs)
+    results = [each.run(last.positions, last.cell).total for each in copies]
     assert all(values.tobytes() == results[0].tobytes() for values in results)
-    assert copy(one).identity().keys() == one.identity().keys()
+    assert copy(pairs).identity().keys() == pairs.identity().keys()
 
 
 def test_a_structure_alone_is_not_resumed(tmp_path):

@@ -25,7 +25,7 @@ from vmdpotential.io.structures.pqr import write_pqr
 from vmdpotential.maps import MapOptions, plan_map, potential_map
 from vmdpotential.methods import Charges, Request, Solution
 from vmdpotential.methods.pb_solution import described
-from vmdpotential.surface import molecular_surface, rows
+from vmdpotential.surfaces import molecular_surface, rows
 from vmdpotential.units import coulomb_constant, debye_length
 
 WATER, INSIDE, RADIUS, START = 78.5, 2.0, 3.0, 5.0

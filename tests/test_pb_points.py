@@ -73,10 +73,10 @@ def test_field_of_a_map_is_that_at_its_points():
     assert rms((values - exact)[r > RADIUS]) < 1.5 * grid.field[0].provenance.error * rms(exact[r > RADIUS])
     alone = potential_map(ion, method="pb", lattice=lattice)
     assert np.array_equal(alone.values, grid.values)
-    some = np.arange(0, len(r), 7)
-    result = potential_at(ion, lattice.points()[some], method="pb")
+    every = np.arange(0, len(r), 7)
+    result = potential_at(ion, lattice.points()[every], method="pb")
     # other lattices than the map's: as near as the closed form
-    assert rms(result - alone.values.ravel()[some]) < 5e-3 * rms(potential[some])
+    assert rms(result - alone.values.ravel()[every]) < 5e-3 * rms(potential[every])
 
 
 def test_kirkwoods_sphere_at_its_charges_and_outside():

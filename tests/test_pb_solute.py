@@ -38,8 +38,8 @@ def wrapped(structure, shift):
 
 def distances(structure):
     """Return the distances of some atoms of the nucleic acid from each other."""
-    some = structure.positions[np.flatnonzero(is_nucleic(structure))[::40]]
-    return np.linalg.norm(some[:, None] - some, axis=2)
+    bases = structure.positions[np.flatnonzero(is_nucleic(structure))[::40]]
+    return np.linalg.norm(bases[:, None] - bases, axis=2)
 
 
 @pytest.mark.parametrize("shift", [(20.0, 3.0, 30.0), (1.0, 30.0, 3.0), (-7.0, -20.0, 12.0)])

@@ -57,11 +57,11 @@ def test_a_plan_runs_in_other_processes_and_gives_equal_bits(tmp_path):
     for _ in range(2):
         subprocess.run([sys.executable, "-c", ELSEWHERE, str(tmp_path)], check=True)
         actual.append([np.load(tmp_path / f"{number}.npy") for number in range(len(plans))])
-    for plan, result, one, other in zip(plans, here, *actual, strict=True):
-        assert one[0].any(), plan
-        np.testing.assert_array_equal(one, other, str(plan))
+    for plan, result, received, report in zip(plans, here, *actual, strict=True):
+        assert received[0].any(), plan
+        np.testing.assert_array_equal(received, report, str(plan))
         expected = np.concatenate([result.values()[None], result.field()])
-        for part, required in zip(one, expected, strict=True):
+        for part, required in zip(received, expected, strict=True):
             np.testing.assert_allclose(part, required, atol=1e-6 * np.abs(required).max(), err_msg=str(plan))
 
 

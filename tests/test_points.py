@@ -238,8 +238,8 @@ def test_a_point_on_an_atom_is_finite():
 def test_atoms_may_be_selected_and_boundaries_chosen():
     positions, charges, points = cloud(CELLS["box"], 40, 5)
     structure = charges_at(positions, charges, CELLS["box"])
-    one = potential_at(structure, points, boundary="open", unit="V", atoms="all")
-    np.testing.assert_allclose(one, coulomb_constant("V") * (1 / np.linalg.norm(points[:, None] - positions, axis=2)
+    alone = potential_at(structure, points, boundary="open", unit="V", atoms="all")
+    np.testing.assert_allclose(alone, coulomb_constant("V") * (1 / np.linalg.norm(points[:, None] - positions, axis=2)
                                                              @ charges), rtol=1e-10)
     names = np.repeat(["ABC", "LIG"], 20)
     number = np.repeat([1, 2], 20)

@@ -166,8 +166,8 @@ def test_a_prmtop_that_has_the_ion_needs_no_other(written: tuple[Structure, Path
     assert len(new.dihedrals) == len(old.dihedrals) + 13
     ions = [residue for residue in new.residues if residue.name == "ACT"]
     assert len(ions) == 3
-    for one, other in zip(ions[0].atoms, ions[-1].atoms, strict=True):
-        assert (one.rmin, one.epsilon, one.charge) == (other.rmin, other.epsilon, other.charge)
+    for first, last in zip(ions[0].atoms, ions[-1].atoms, strict=True):
+        assert (first.rmin, first.epsilon, first.charge) == (last.rmin, last.epsilon, last.charge)
 
 
 def test_what_is_not_defined_or_defined_otherwise_is_refused_before_any_work(

@@ -13,8 +13,8 @@ from vmdpotential.errors import IncompleteError, TaskError, UsageError
 from vmdpotential.io import read_structure
 from vmdpotential.molecule.selection import Picked, select
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.prepare.components import component
-from vmdpotential.prepare.preparation import prepare_structure
+from vmdpotential.preparation.components import component
+from vmdpotential.preparation.prepare import prepare_structure
 
 
 @pytest.mark.parametrize("name", slow(list(ENTRIES), ["19HC", "6MSM", "1BD2", "1A28", "1OSM", "1HVR", "4E43"]))
@@ -79,15 +79,15 @@ def test_rigid_hydrogens_are_where_others_have_them(name):
     made = prepare_structure(bare).structure
     minimum = by_bonded_terms(made)
     own = compared(made, minimum, minimum)
-    assert {one.reason for one in own if one.alike > FAR} <= {"a peptide that is not planar"}
+    assert {hydrogen.reason for hydrogen in own if hydrogen.alike > FAR} <= {"a peptide that is not planar"}
     assert np.median([member.plain for member in own]) < 0.03
-    assert np.mean([one.plain < FAR for one in own]) > 0.98
+    assert np.mean([hydrogen.plain < FAR for hydrogen in own]) > 0.98
     assert max(entry.alike for entry in own) < 0.25
     other, failure = of_pdb2pqr(bare)
     assert other is not None, failure
     for theirs in (dict(zip(keys(other), other.positions, strict=True)), of_modeller(made, charges=False)[0]):
         result = compared(made, theirs, minimum)
-        assert not [one for one in result if not one.alike < FAR and not one.reason]
+        assert not [hydrogen for hydrogen in result if not hydrogen.alike < FAR and not hydrogen.reason]
         apart = np.array([item.alike for item in result if item.reason not in ("built otherwise", "another state")])
         assert len(apart) > 0.98 * len(own)
         assert np.median(apart) < 0.05
@@ -99,8 +99,8 @@ def test_side_chains_that_are_turned_are_named_and_left():
     bare = structure.take(heavy(structure))
     assert not [row for row in prepare_structure(bare).rows if "turned" in row.note]
     positions = bare.positions.copy()
-    for residue, one, two in (("ASN", "OD1", "ND2"), ("GLN", "OE1", "NE2")):
-        rows = [np.flatnonzero((bare.residue_names == residue) & (bare.atom_names == name)) for name in (one, two)]
+    for residue, first, second in (("ASN", "OD1", "ND2"), ("GLN", "OE1", "NE2")):
+        rows = [np.flatnonzero((bare.residue_names == residue) & (bare.atom_names == name)) for name in (first, second)]
         positions[np.concatenate(rows)] = bare.positions[np.concatenate(rows[::-1])]
     made = prepare_structure(replace(bare, positions=positions))
     turned = [row.residue for row in made.rows if "turned" in row.note]
@@ -139,10 +139,10 @@ def test_side_chains_are_completed(residue, left):
     ideal = component(residue)
     assert set(ideal.atoms) - {"OXT"} == set(place)
     for a, b, _ in ideal.bonds.tolist():
-        one, two = ideal.atoms[a], ideal.atoms[b]
-        if "OXT" not in (one, two):
+        atom_a, atom_b = ideal.atoms[a], ideal.atoms[b]
+        if "OXT" not in (atom_a, atom_b):
             length = np.linalg.norm(ideal.positions[a] - ideal.positions[b])
-            assert abs(np.linalg.norm(place[one] - place[two]) - length) < 0.08, (one, two)
+            assert abs(np.linalg.norm(place[atom_a] - place[atom_b]) - length) < 0.08, (atom_a, atom_b)
     # a left-handed residue would be a mistake
     others = made.positions[heavy(made) & (made.residue_index != first)]
     new = np.array([place[name] for name in place if name not in left])
@@ -168,10 +168,10 @@ def test_confidence_in_the_b_column_changes_nothing():
     structure = read_structure(ENTRIES["1YJP"])
     structure = structure.take(structure.residue_names != "HOH")
     model = replace(structure, b_factors=np.linspace(20, 99, len(structure)))
-    one, two = prepare_structure(structure).structure, prepare_structure(model).structure
-    np.testing.assert_array_equal(one.positions, two.positions)
-    np.testing.assert_array_equal(one.known_charges, two.known_charges)
-    assert two.b_factors.min() >= 20
+    plain, predicted = prepare_structure(structure).structure, prepare_structure(model).structure
+    np.testing.assert_array_equal(plain.positions, predicted.positions)
+    np.testing.assert_array_equal(plain.known_charges, predicted.known_charges)
+    assert predicted.b_factors.min() >= 20
 
 
 def test_unknown_residues_are_refused_and_can_be_left_out():
@@ -234,7 +234,7 @@ def test_a_chain_that_ends_after_a_nitrogen_is_completed(left):
 
 
 def test_added_atoms_follow_those_they_belong_to():
-    from vmdpotential.prepare.follow import Follower
+    from vmdpotential.preparation.follow import Follower
 
     structure = read_structure(ENTRIES["1YJP"])
     made = prepare_structure(structure).structure
@@ -275,9 +275,9 @@ def test_a_ligand_with_other_names_is_recognised_by_its_bonds():
     assert len(made.structure) == len(expected.structure)
     # symmetric atoms may be exchanged, so charges are compared by element
     for element in ("C", "N", "O", "H"):
-        one, two = (np.sort(done.known_charges[done.elements == element])
+        first, second = (np.sort(done.known_charges[done.elements == element])
                     for done in (made.structure, expected.structure))
-        np.testing.assert_allclose(one, two, atol=1e-6)
+        np.testing.assert_allclose(first, second, atol=1e-6)
     # of another molecule that has this name nothing is known
     with pytest.raises(TaskError):
         prepare_structure(replace(ligand, atom_names=names).take(np.arange(len(ligand)) > 4))

@@ -14,8 +14,8 @@ from vmdpotential.io import read_structure, write_structure
 from vmdpotential.molecule.gasteiger import gasteiger
 from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.prepare.components import component
-from vmdpotential.prepare.preparation import prepare_structure
+from vmdpotential.preparation.components import component
+from vmdpotential.preparation.prepare import prepare_structure
 
 
 def test_ligands_have_rdkits_gasteiger_charges():
@@ -73,8 +73,8 @@ def test_radii_of_parse_are_those_of_pdb2pqr(tmp_path):
                     tmp_path / "made.pdb", tmp_path / "made.pqr"], check=True, capture_output=True)
     other = read_structure(tmp_path / "made.pqr")
 
-    def keys_of(one: Structure) -> list[tuple[int, str, str]]:
-        return list(zip(one.residue_ids.tolist(), one.insertion_codes.tolist(), one.atom_names.tolist(), strict=True))
+    def keys_of(s: Structure) -> list[tuple[int, str, str]]:
+        return list(zip(s.residue_ids.tolist(), s.insertion_codes.tolist(), s.atom_names.tolist(), strict=True))
 
     theirs = dict(zip(keys_of(other), other.radii.tolist(), strict=True))
     keys = keys_of(made)
@@ -103,8 +103,8 @@ def test_phosphate_keeps_its_third_hydrogen():
 
 def test_guanine_and_amidines():
     """An imine of a ring is no base near pH 7; benzamidine and arginine are."""
-    from vmdpotential.prepare.draft import draft_of
-    from vmdpotential.prepare.states import assign
+    from vmdpotential.preparation.draft import draft_of
+    from vmdpotential.preparation.states import assign
 
     for name, net in (("GUN", 0), ("BEN", 1), ("ADE", 0), ("ACT", -1), ("SO4", -2), ("TRS", 1), ("EPE", 0), ("ATP", -4),
                       ("NAG", 0), ("IMD", 1), ("GOL", 0), ("SPM", 4), ("GBS", 0), ("PO4", -2)):

@@ -12,8 +12,8 @@ from helpers import shell
 
 from vmdpotential import registry
 from vmdpotential.io import read_structure, write_structure
-from vmdpotential.prepare.components import component
-from vmdpotential.prepare.preparation import prepare_structure
+from vmdpotential.preparation.components import component
+from vmdpotential.preparation.prepare import prepare_structure
 
 
 def test_map_prepares_by_itself(tmp_path, capsys):
@@ -114,8 +114,8 @@ def test_a_batch_of_models_without_hydrogens(tmp_path, capsys):
     assert json.loads(out)["done"] == 2
     with (tmp_path / "maps" / "report.csv").open(newline="") as stream:
         assert all("hydrogens" in row["prepared"] for row in csv.DictReader(stream))
-    one, two = (np.load(tmp_path / "maps" / f"model{n}.npz")["values"] for n in (0, 1))
-    np.testing.assert_array_equal(one, two)
+    first, second = (np.load(tmp_path / "maps" / f"model{n}.npz")["values"] for n in (0, 1))
+    np.testing.assert_array_equal(first, second)
 
 
 @pytest.fixture(scope="module")
@@ -148,8 +148,8 @@ def test_models_of_a_file_are_completed_and_added_atoms_follow(kind, turned_mode
     assert "hydrogens" in json.loads(out)["prepared"]
     with np.load(tmp_path / "field.npz") as result:
         assert len(result["places"]) > 100
-        (one, two), potential = result["field"][:, 0], result["potential"][:, 0]
-    np.testing.assert_allclose(two, np.stack([-one[:, 1], one[:, 0], one[:, 2]], axis=1), atol=2e-3 * np.abs(one).max())
+        (a, b), potential = result["field"][:, 0], result["potential"][:, 0]
+    np.testing.assert_allclose(b, np.stack([-a[:, 1], a[:, 0], a[:, 2]], axis=1), atol=2e-3 * np.abs(a).max())
     np.testing.assert_allclose(potential[1], potential[0], atol=2e-3 * np.abs(potential).max())
 
 
@@ -164,8 +164,8 @@ def test_means_over_models_without_hydrogens(turned_models, tmp_path, capsys):
         assert spread["values"].max() < 0.01 * largest  # aligned, they are the same
         values = mean["values"]
     assert shell(capsys, "map", path, *words, tmp_path / "one.npz", "--like", tmp_path / "mean.npz")[0] == 0
-    with np.load(tmp_path / "one.npz") as one:
-        np.testing.assert_allclose(values, one["values"], atol=0.01 * largest)
+    with np.load(tmp_path / "one.npz") as stored:
+        np.testing.assert_allclose(values, stored["values"], atol=0.01 * largest)
     code, out, _ = shell(capsys, "density", path, path, "--of", "charge", "--spacing", "1", "-o", tmp_path / "rho.npz",
                          "--json")
     assert code == 0

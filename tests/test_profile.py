@@ -43,10 +43,10 @@ def layers(*of, length=60.0, edge=24.0):
                       Cell.from_parameters(edge, edge, length))
 
 
-def at(found, quantity, z):
+def at(profile, quantity, z):
     """Return a quantity of the total at places, between the nodes."""
-    x = np.append(found.z, 2 * found.z[-1] - found.z[-2])
-    return np.interp(z, x, np.append(found.values[0, quantity], found.values[0, quantity, 0]))
+    x = np.append(profile.z, 2 * profile.z[-1] - profile.z[-2])
+    return np.interp(z, x, np.append(profile.values[0, quantity], profile.values[0, quantity, 0]))
 
 
 def write(path, frames):
@@ -126,15 +126,15 @@ def test_the_double_integral_is_that_of_the_point_charges(extra):
 
 def test_the_slab_correction_leaves_no_field_in_the_vacuum():
     plates = layers((20.0, 5.0), (40.0, -5.0))
-    tinfoil, found = (profile(plates, spacing=0.1, smear=0.2, slab_correction=corrected) for corrected in (False, True))
+    tinfoil, fixed = (profile(plates, spacing=0.1, smear=0.2, slab_correction=corrected) for corrected in (False, True))
     inside = 4 * np.pi * C * 5 / 24**2  # of a capacitor
     np.testing.assert_allclose(at(tinfoil, 1, [5.0, 55.0]), -inside / 3, rtol=1e-6)
     assert tinfoil.artificial == pytest.approx(-inside / 3, rel=1e-6)
-    np.testing.assert_allclose(at(found, 1, [5.0, 12.0, 50.0]), 0, atol=1e-9)
-    assert at(found, 1, 30.0) == pytest.approx(inside, rel=1e-6)
-    assert at(found, 2, 15.0) - at(found, 2, 45.0) == pytest.approx(inside * 20, rel=1e-6)
-    np.testing.assert_allclose(at(found, 2, [3.0, 8.0, 16.0]), at(found, 2, 5.0), atol=1e-9)
-    assert found.values[0, 2].mean() == pytest.approx(0, abs=1e-9)
+    np.testing.assert_allclose(at(fixed, 1, [5.0, 12.0, 50.0]), 0, atol=1e-9)
+    assert at(fixed, 1, 30.0) == pytest.approx(inside, rel=1e-6)
+    assert at(fixed, 2, 15.0) - at(fixed, 2, 45.0) == pytest.approx(inside * 20, rel=1e-6)
+    np.testing.assert_allclose(at(fixed, 2, [3.0, 8.0, 16.0]), at(fixed, 2, 5.0), atol=1e-9)
+    assert fixed.values[0, 2].mean() == pytest.approx(0, abs=1e-9)
 
 
 def test_the_slab_correction_of_water_and_its_parts():
@@ -246,12 +246,12 @@ def test_drift_and_breathing_change_nothing_of_what_is_centred(tmp_path, cell):
     lengths = [40 * (1 + 0.01 * np.sin(n)) for n in range(8)]
     assert result.period == pytest.approx(np.mean(lengths), rel=1e-5)
     assert result.deviation == pytest.approx(np.std(lengths), rel=1e-3)
-    one = profile(charges_at(fraction @ cell.vectors, charges, cell), center=group)
+    reference = profile(charges_at(fraction @ cell.vectors, charges, cell), center=group)
     assert result.errors is None  # of eight frames
     # densities go with 1/volume, potentials with 1/length of the cell: 1 % of breath
-    assert relative_rms(result.values[0, 2], one.values[0, 2]) < 0.02
+    assert relative_rms(result.values[0, 2], reference.values[0, 2]) < 0.02
     blurred = profile(structure, Trajectory(tmp_path / "frames.dcd", 300))
-    assert relative_rms(blurred.values[0, 2], one.values[0, 2]) > 0.3
+    assert relative_rms(blurred.values[0, 2], reference.values[0, 2]) > 0.3
 
 
 def test_errors_of_the_mean_are_those_of_independent_frames(tmp_path):

@@ -24,11 +24,11 @@ def test_an_ideal_gas_has_none(cell):
     positions = np.random.default_rng(1).random((4000, 3)) @ cell.vectors
     n = np.arange(4000)
     for a, b in ((n < 4000, n < 4000), (n < 2500, n > 1000)):
-        one = Counts(a, b, 20.0, 40)  # beyond half of the cell
-        one.add(positions, cell)
-        actual = one.result()
+        counts = Counts(a, b, 20.0, 40)  # beyond half of the cell
+        counts.add(positions, cell)
+        actual = counts.result()
         shells = 4 / 3 * np.pi * np.diff(actual.edges**3)
-        noise = 1 / np.sqrt(one.pairs / 2 * shells / cell.volume)
+        noise = 1 / np.sqrt(counts.pairs / 2 * shells / cell.volume)
         assert (np.abs(actual.g - 1) < 5 * noise)[5:].all()
         density = b.sum() / cell.volume
         assert actual.count[-1] == pytest.approx(density * 4 / 3 * np.pi * 20**3, rel=0.01)
@@ -37,10 +37,10 @@ def test_an_ideal_gas_has_none(cell):
 def test_a_lattice_has_its_shells():
     n = np.stack(np.meshgrid(*[np.arange(5)] * 3, indexing="ij"), -1).reshape(-1, 3)
     everything = np.ones(125, bool)
-    one = Counts(everything, everything, 7.05, 47)  # bins of 0.15 A
+    counts = Counts(everything, everything, 7.05, 47)  # bins of 0.15 A
     for _ in range(2):
-        one.add(3.0 * n, Cell.from_parameters(15, 15, 15))
-    actual = one.result()
+        counts.add(3.0 * n, Cell.from_parameters(15, 15, 15))
+    actual = counts.result()
     for distance, atoms in ((3, 6), (3 * 2**0.5, 18), (3 * 3**0.5, 26), (6, 32), (3 * 5**0.5, 56)):
         assert actual.count[int((distance + 1e-9) / 0.15)] == atoms
     shell = np.flatnonzero(actual.g)[0]
@@ -58,13 +58,13 @@ def test_as_mdanalysis_has_it():
     for a, b, block in ((oxygen, oxygen, (1, 1)), (oxygen, hydrogen, None)):
         pair = universe.atoms[a], universe.atoms[b]
         theirs = InterRDF(*pair, nbins=75, range=(0.0, 10.0), exclusion_block=block).run()
-        one = Counts(a, b, 10.0, 75)
-        one.add(universe.atoms.positions.astype(float), structure.cell)
-        actual = one.result()
+        counts = Counts(a, b, 10.0, 75)
+        counts.add(universe.atoms.positions.astype(float), structure.cell)
+        actual = counts.result()
         pairs = a.sum() * b.sum()
         # of N atoms with themselves they normalise by N^2
-        np.testing.assert_allclose(actual.g, theirs.results.rdf * pairs / one.pairs, rtol=0.02, atol=0.02)
-        assert one.counts.sum() == pytest.approx(theirs.results.count.sum(), abs=3)  # float32 at the ends of ranges
+        np.testing.assert_allclose(actual.g, theirs.results.rdf * pairs / counts.pairs, rtol=0.02, atol=0.02)
+        assert counts.counts.sum() == pytest.approx(theirs.results.count.sum(), abs=3)  # float32 at the ends of ranges
 
 
 def test_overlapping_selections_and_what_is_left_out():
@@ -75,15 +75,15 @@ def test_overlapping_selections_and_what_is_left_out():
     a, b = n < 40, n >= 25
     left_out = same_residue(n // 3, a | b)
     assert len(left_out) == 60
-    one = Counts(a, b, 5.0, 10, left_out)
-    one.add(positions, cell)
+    counts = Counts(a, b, 5.0, 10, left_out)
+    counts.add(positions, cell)
     expected = np.zeros(10, int)
     for i in np.flatnonzero(a):
         for j in np.flatnonzero(b):
             r = np.linalg.norm(cell.minimum_image(positions[i] - positions[j]))
             if i != j and r < 5 and i // 3 != j // 3:
                 expected[int(r * 2)] += 1
-    np.testing.assert_array_equal(one.counts, expected)
+    np.testing.assert_array_equal(counts.counts, expected)
 
 
 def run(capsys, *words):
@@ -124,10 +124,10 @@ def test_the_command_over_frames(capsys):
     assert data["frames"] == 3
     frames = list(Trajectory(MDA / "adk_oplsaa.xtc", 47681, slice(None, None, 4)))
     gro = io.read_structure(MDA / "adk_oplsaa.gro")
-    one = Counts(gro.residue_names == "NA+", gro.atom_names == "OW", 6.0, 150)
+    counts = Counts(gro.residue_names == "NA+", gro.atom_names == "OW", 6.0, 150)
     for frame in frames:
-        one.add(frame.positions, frame.cell)
-    np.testing.assert_allclose(data["g"][0], one.result().g)
+        counts.add(frame.positions, frame.cell)
+    np.testing.assert_allclose(data["g"][0], counts.result().g)
 
 
 @pytest.mark.parametrize(("words", "message"), [

@@ -112,9 +112,9 @@ def test_residues_must_have_just_the_atoms_that_are_given(
         with pytest.raises(ChargeError, match=said):
             charges_and_report(lysozyme, "amber14", residues=given if given == [nothing] else [*given, nothing])
     # forms of other atoms, and a name that MOL2 joined with its number, are no fault; what is not there is reported
-    one = replace(xylene, residue="TMP1", short="TMP")
+    renamed = replace(xylene, residue="TMP1", short="TMP")
     structure, report = charges_and_report(
-        lysozyme, "amber14", residues=[one, replace(one, charges={"C1": 1.0}), nothing])
+        lysozyme, "amber14", residues=[renamed, replace(renamed, charges={"C1": 1.0}), nothing])
     assert report.given[0].startswith("TMP1 from ligand.mol2 (1 residue")
     assert "has no residues NIL, whose charges were given" in caplog.text
     with pytest.raises(UsageError, match="are for residues without charges, and all of these atoms have some"):
@@ -162,9 +162,9 @@ def test_what_is_not_selected_needs_no_charges_and_is_named(
         assert "no amber14 charge for 18 atoms: TMP C1 (1)" in capsys.readouterr().err
     assert main([*words, "solute", "--charges", str(LYSOZYME / "ligand.mol2")]) == 0
     assert json.loads(capsys.readouterr().out)["charges_given"]
-    some = np.zeros(len(lysozyme), bool)
-    some[:100] = True
-    part, _ = charges_and_report(lysozyme, "amber14", needed=some)
+    mask = np.zeros(len(lysozyme), bool)
+    mask[:100] = True
+    part, _ = charges_and_report(lysozyme, "amber14", needed=mask)
     assert_array_equal(part.charges == 0, lysozyme.residue_names == "TMP")
 
 

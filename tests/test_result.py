@@ -84,10 +84,10 @@ def test_mean_and_variance_are_those_of_numpy(make, count):
         result.add(make(frame))
     assert result.count == 9
     stack = np.array(frames, np.float64)
-    one = (lambda a: a[0]) if count == 1 else (lambda a: a)
+    take = (lambda a: a[0]) if count == 1 else (lambda a: a)
     assert result.mean().dtype == np.float64
-    np.testing.assert_allclose(result.mean(), one(stack.mean(0)), rtol=1e-12)
-    np.testing.assert_allclose(result.variance(), one(stack.var(0)), rtol=1e-5)
+    np.testing.assert_allclose(result.mean(), take(stack.mean(0)), rtol=1e-12)
+    np.testing.assert_allclose(result.variance(), take(stack.var(0)), rtol=1e-5)
 
 
 def test_a_variance_far_smaller_than_the_mean_keeps_its_digits(make):

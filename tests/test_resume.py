@@ -74,11 +74,11 @@ def test_a_killed_run_goes_on(files, tmp_path, monkeypatch, capsys, words):
     assert again.returncode == 0, again.stderr
     assert "blocks are done" in again.stderr
     assert not kept.exists()
-    one, other = (tmp_path / argv(name)[-1] for name in ("whole", "broken"))
-    if one.suffix == ".csv":
-        assert one.read_bytes() == other.read_bytes()
+    first, resumed = (tmp_path / argv(name)[-1] for name in ("whole", "broken"))
+    if first.suffix == ".csv":
+        assert first.read_bytes() == resumed.read_bytes()
     else:
-        with np.load(one) as expected, np.load(other) as actual:
+        with np.load(first) as expected, np.load(resumed) as actual:
             assert sorted(actual.files) == sorted(expected.files)
             for name in expected.files:
                 assert actual[name].tobytes() == expected[name].tobytes(), name

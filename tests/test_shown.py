@@ -17,7 +17,7 @@ from vmdpotential.molecule.cell import Cell
 from vmdpotential.pairs.energy import Energies
 from vmdpotential.pairs.rdf import Distribution
 from vmdpotential.parameters import Report
-from vmdpotential.surface import Surface
+from vmdpotential.surfaces import Surface
 
 CELL = Cell.from_parameters(30, 40, 50, 90, 100, 90)
 

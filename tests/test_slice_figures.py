@@ -60,9 +60,9 @@ def test_nothing_is_cut_and_nothing_overlaps(name):
         assert box.y0 > -1
         assert box.x1 < whole.width + 1
         assert box.y1 < whole.height + 1
-    for n, one in enumerate(boxes):
+    for n, a in enumerate(boxes):
         for other in boxes[:n]:
-            assert one.x1 < other.x0 + 1 or other.x1 < one.x0 + 1 or one.y1 < other.y0 + 1 or other.y1 < one.y0 + 1
+            assert a.x1 < other.x0 + 1 or other.x1 < a.x0 + 1 or a.y1 < other.y0 + 1 or other.y1 < a.y0 + 1
     # the width is used: at most 2 mm are left on either side, and all slices have the same scale
     assert min(box.x0 for box in boxes) < 2 / 25.4 * page.figure.dpi
     number = len(EVERY_LAYOUT[name][0]) + len(EVERY_LAYOUT[name][1])

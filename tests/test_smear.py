@@ -56,8 +56,8 @@ def exact(lattice, positions, charges, cell, smear):
         4, *lattice.shape)
 
 
-def assert_close(found, wanted, tolerance):
-    for part, expected in ((found[0], wanted[0]), (found[1:], wanted[1:])):
+def assert_close(values, reference, tolerance):
+    for part, expected in ((values[0], reference[0]), (values[1:], reference[1:])):
         assert relative_rms(part, expected) < tolerance
 
 

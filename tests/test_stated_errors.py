@@ -72,9 +72,9 @@ def test_values_at_points():
 
 
 def test_cells_are_compared_by_one_rule():
-    one, other = (Cell.from_parameters(20, 21, 22 + change) for change in (0, 1e-6))
-    assert same_cell(one, one)
+    cell, other = (Cell.from_parameters(20, 21, 22 + change) for change in (0, 1e-6))
+    assert same_cell(cell, cell)
     assert same_cell(None, None)
-    assert not same_cell(one, other)
-    assert not same_cell(one, None)
-    assert same_cell(one, other, 1e-6)
+    assert not same_cell(cell, other)
+    assert not same_cell(cell, None)
+    assert same_cell(cell, other, 1e-6)

@@ -32,12 +32,12 @@ def true_error(frames, time):
 
 def test_moments_are_numpys_however_they_are_merged():
     values = np.random.default_rng(0).normal(1e6, 1, (50, 3, 4))
-    whole, one = Moments.none((3, 4)), Moments.none((3, 4))
+    whole, part = Moments.none((3, 4)), Moments.none((3, 4))
     for first, last in ((0, 0), (0, 7), (7, 8), (8, 50)):
         whole.merge(Moments.of(values[first:last]))
     for value in values:
-        one.add(value)
-    for made in (whole, one):
+        part.add(value)
+    for made in (whole, part):
         assert made.count == 50
         np.testing.assert_allclose(made.mean, values.mean(0), rtol=1e-14)
         np.testing.assert_allclose(made.variance(), values.var(0), rtol=1e-9)

@@ -12,7 +12,7 @@ from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.maps import write_map
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.surface import KINDS, PROBE, molecular_surface, rows
+from vmdpotential.surfaces import KINDS, PROBE, molecular_surface, rows
 
 RADIUS = 1.7
 

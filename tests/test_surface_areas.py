@@ -13,7 +13,7 @@ from test_surface import RADIUS, around
 import vmdpotential as vp
 from vmdpotential.molecule.elements import fill, radii
 from vmdpotential.molecule.selection import select
-from vmdpotential.surface import PROBE, molecular_surface
+from vmdpotential.surfaces import PROBE, molecular_surface
 
 ROOT = Path(__file__).resolve().parent.parent
 BIG = RADIUS + PROBE

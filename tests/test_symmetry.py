@@ -113,8 +113,8 @@ def test_means_over_models_of_an_assembly(tmp_path, capsys):
     for number in (0, 1):
         assert shell(capsys, "map", path, "--frame", number, *words, tmp_path / "one.npz", "--like",
                      tmp_path / "mean.npz")[0] == 0
-        with np.load(tmp_path / "one.npz") as one:
-            maps.append(one["values"])
+        with np.load(tmp_path / "one.npz") as stored:
+            maps.append(stored["values"])
         (tmp_path / "one.npz").unlink()
     with np.load(tmp_path / "mean.npz") as mean:
         expected = np.mean(maps, axis=0)

@@ -60,9 +60,9 @@ def test_selections_are_words_masks_indices_and_groups(universe):
 
 def test_charges_are_files_or_an_array(universe):
     structure = vp.Structure.from_mdanalysis(universe.atoms)
-    one = vp.profile(structure, smear=1.0).to_dataframe()
+    table = vp.profile(structure, smear=1.0).to_dataframe()
     two = vp.profile(structure, smear=1.0, charges=2 * structure.charges).to_dataframe()
-    np.testing.assert_allclose(two.iloc[:, 1:], 2 * one.iloc[:, 1:], rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(two.iloc[:, 1:], 2 * table.iloc[:, 1:], rtol=1e-6, atol=1e-9)
 
 
 def test_arguments_are_checked():
@@ -79,7 +79,7 @@ def test_arguments_are_checked():
 
 @pytest.mark.parametrize("name", tasks.__all__)
 def test_a_function_has_the_parameters_of_its_command(name):
-    function, command = getattr(vp, name), registry.get("command", tasks._TASKS[name][0])
+    function, command = getattr(vp, name), registry.get("command", name)
     assert issubclass(inspect.signature(command.function, eval_str=True).return_annotation, Result)
     parameters = inspect.signature(function).parameters
     assert {key.rstrip("_") for key in parameters} == {p.name for p in command.parameters}

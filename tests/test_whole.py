@@ -161,9 +161,9 @@ def test_wrapping_leaves_a_periodic_potential_and_molecules():
         assert np.ptp(molecule, axis=0).max() < 2
         assert np.abs(molecule.mean(0) - alignment.middle).max() <= 6
     lattice = Lattice.over_cell(cell, 1.5)
-    one, other = [potential_map(replace(box, positions=x), method="pme", engine="cpu", lattice=lattice)
+    wrapped, other = [potential_map(replace(box, positions=x), method="pme", engine="cpu", lattice=lattice)
                   for x in (frame, got)]
-    np.testing.assert_allclose(other.values, one.values, atol=1e-4 * np.abs(one.values).max())
+    np.testing.assert_allclose(other.values, wrapped.values, atol=1e-4 * np.abs(wrapped.values).max())
 
 
 def test_a_periodic_cell_is_not_rotated():

@@ -48,11 +48,11 @@ def test_extra_points_are_counted_anew(tmp_path: Path) -> None:
     light = is_water(before) & (before.elements == "H")
     text = TOP.read_text()
     form = "".join(f"{m:16.8E}" + "\n" * (n % 5 == 4) for n, m in enumerate(np.where(light, 0, masses)))
-    text = re.sub(r"(%FLAG MASS *\n%FORMAT\S*\s*\n)(?:[^%\n]*\n)*", lambda found: f"{found[1]}{form.rstrip()}\n", text)
+    text = re.sub(r"(%FLAG MASS *\n%FORMAT\S*\s*\n)(?:[^%\n]*\n)*", lambda match: f"{match[1]}{form.rstrip()}\n", text)
     values = sections(TOP)["POINTERS"]
     values[30] = int(light.sum())
     numbers = "".join(f"{v:8d}" + "\n" * (n % 10 == 9) for n, v in enumerate(values))
-    text = re.sub(r"(%FLAG POINTERS *\n%FORMAT\S*\s*\n)(?:[^%\n]*\n)*", lambda found: f"{found[1]}{numbers}\n", text)
+    text = re.sub(r"(%FLAG POINTERS *\n%FORMAT\S*\s*\n)(?:[^%\n]*\n)*", lambda match: f"{match[1]}{numbers}\n", text)
     path = tmp_path / "points.prmtop"
     path.write_text(text)
     structure = replace(io.read_structure(COORDINATES, path))

@@ -257,8 +257,8 @@ def test_take_keeps_what_stands_for_none() -> None:
     assert (topology.acceptors[:, 1] >= -1).all()
     everything = topology.take(np.arange(len(topology.types)))
     same_terms(everything, topology)
-    some = Topology(
+    original = Topology(
         "psf", np.array(["A", "B", "C"]), np.ones(3), np.array([[0, 1]]), donors=np.array([[0, -1], [1, 0], [2, -1]])
     ).take(np.array([0, 2]))
-    assert some.donors.tolist() == [[0, -1], [1, -1]]
-    assert len(some.bonds) == 0
+    assert original.donors.tolist() == [[0, -1], [1, -1]]
+    assert len(original.bonds) == 0

@@ -47,7 +47,7 @@ if TYPE_CHECKING:  # for type checkers and editors; a test checks that these are
     from vmdpotential.molecule.structure import Topology as Topology
     from vmdpotential.pairs.energy import interaction_energy as interaction_energy
     from vmdpotential.points import potential_at as potential_at
-    from vmdpotential.prepare.preparation import prepare_structure as prepare_structure
+    from vmdpotential.preparation.prepare import prepare_structure as prepare_structure
     from vmdpotential.registry import available as available
     from vmdpotential.registry import register as register
     from vmdpotential.tasks import average as average
@@ -57,10 +57,11 @@ if TYPE_CHECKING:  # for type checkers and editors; a test checks that these are
     from vmdpotential.tasks import field as field
     from vmdpotential.tasks import forces as forces
     from vmdpotential.tasks import orbital as orbital
+    from vmdpotential.tasks import prepare as prepare
     from vmdpotential.tasks import probe as probe
     from vmdpotential.tasks import profile as profile
     from vmdpotential.tasks import rdf as rdf
-    from vmdpotential.tasks import surface_potential as surface_potential
+    from vmdpotential.tasks import surface as surface
 
 __version__ = "0.1.0"
 
@@ -80,7 +81,7 @@ _PUBLIC = {
     "Trajectory": "io.trajectories.frames",
     "select": "molecule.selection",
     "assign_charges": "molecule.charges",
-    "prepare_structure": "prepare.preparation",
+    "prepare_structure": "preparation.prepare",
     "MapOptions": "maps",
     "Medium": "maps.medium",
     "potential_map": "maps",
@@ -94,8 +95,8 @@ _PUBLIC = {
     "Interaction": "interactions",
     "Quantity": "interactions",
     **dict.fromkeys((
-        "average", "compare", "density", "energy", "field", "forces", "orbital", "probe", "profile", "rdf",
-        "surface_potential"), "tasks"),
+        "average", "compare", "density", "energy", "field", "forces", "orbital", "prepare", "probe",
+        "profile", "rdf", "surface"), "tasks"),
     "draw_slice": "figures.slices",
     "thumbnail": "figures.page",
     "register": "registry",

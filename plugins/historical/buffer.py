@@ -156,8 +156,8 @@ class Kinds:
         second = sigma**2 * ((b * b + 1) * tail - b * bell)
         third = sigma**3 * ((b * b + 2) * bell - b * (b * b + 3) * tail)
         fourth = sigma**4 * ((b**4 + 6 * b * b + 3) * tail - b * (b * b + 5) * bell)
-        one, two, three = self.derivatives
-        energy = -one / 2 * second + two / 6 * third - three / 24 * fourth
+        d1, d2, d3 = self.derivatives
+        energy = -d1 / 2 * second + d2 / 6 * third - d3 / 24 * fourth
         shell = 4 * pi * (self.cutoff + buffer + sigma) ** 2
         # each pair belongs to two atoms; energies of unlike charges cancel in no order that is known
         return float(0.5 * (self.weight * shell * np.abs(energy)).sum())
@@ -167,11 +167,11 @@ def _bound(masses: Floats, constraints: Constraints | None) -> tuple[Floats, Flo
     """Return of each atom the mass of the heaviest atom that it is bound to by a constraint, and the bond's length."""
     partner, length = np.zeros(len(masses)), np.zeros(len(masses))
     if constraints is not None:
-        for one, other in (constraints.pairs.T, constraints.pairs.T[::-1]):
-            order = np.argsort(masses[other], kind="stable")  # of an atom's several the last stays
-            one, other, long = one[order], other[order], constraints.lengths[order]
-            heavier = masses[other] > partner[one]
-            partner[one[heavier]], length[one[heavier]] = masses[other[heavier]], long[heavier].round(6)
+        for a, b in (constraints.pairs.T, constraints.pairs.T[::-1]):
+            order = np.argsort(masses[b], kind="stable")  # of an atom's several the last stays
+            a, b, long = a[order], b[order], constraints.lengths[order]
+            heavier = masses[b] > partner[a]
+            partner[a[heavier]], length[a[heavier]] = masses[b[heavier]], long[heavier].round(6)
     return partner, length
 
 

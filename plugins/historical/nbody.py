@@ -132,10 +132,10 @@ def lennard_jones_coulomb(positions: ArrayLike, charges: ArrayLike, half_rmin: A
         For arrays that do not fit together, or an unknown dielectric.
     """
     places = np.asarray(positions, np.float64).reshape(-1, 3)
-    one = places.shape[:1]
-    parameters = {"charge": _array("charges", charges, one) * units.coulomb_constant("kcal/mol/e") ** 0.5,
-                  "half_rmin": _array("half_rmin", half_rmin, one),
-                  "root_depth": np.sqrt(12 * _array("depth", depth, one))}
+    shape = places.shape[:1]
+    parameters = {"charge": _array("charges", charges, shape) * units.coulomb_constant("kcal/mol/e") ** 0.5,
+                  "half_rmin": _array("half_rmin", half_rmin, shape),
+                  "root_depth": np.sqrt(12 * _array("depth", depth, shape))}
     left_out = None
     if exclusions is not None:
         left_out = np.unique(np.sort(np.asarray(exclusions, np.int64).reshape(-1, 2), axis=1), axis=0)

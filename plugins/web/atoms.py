@@ -11,7 +11,7 @@ from vmdpotential.molecule.elements import fill, radii
 from vmdpotential.molecule.names import unique_names
 from vmdpotential.molecule.selection import is_nucleic, is_protein, is_water
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.surface import depth_map
+from vmdpotential.surfaces import depth_map
 
 from .packing import packed
 

@@ -15,7 +15,7 @@ from vmdpotential.figures.colours import colour_range
 from vmdpotential.figures.page import WIDTHS, Panel, compose, save
 from vmdpotential.figures.slices import quantity_label
 from vmdpotential.figures.surfaces import figure
-from vmdpotential.surface import molecular_surface
+from vmdpotential.surfaces import molecular_surface
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "build/examples/figure_of_a_protein")

@@ -21,7 +21,7 @@ from vmdpotential.figures.slices import quantity_label
 from vmdpotential.figures.surfaces import figure
 from vmdpotential.orbitals.evaluate import density_map, orbital_map
 from vmdpotential.orbitals.read import read_wavefunction
-from vmdpotential.surface import Surface
+from vmdpotential.surfaces import Surface
 
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "build/examples/orbitals_of_benzene")
 out.mkdir(parents=True, exist_ok=True)

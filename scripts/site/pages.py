@@ -35,7 +35,7 @@ WRITTEN = ["README.md", *(f"{name}.md" for name in TUTORIALS), "ARCHITECTURE.md"
 #: Packages of whose modules the reference is made, and single modules: what programs call.
 PACKAGES = ("densities", "figures", "frames", "grid", "ions", "molecule", "orbitals", "pairs", "probes")
 MODULES = ("engines", "errors", "interactions", "io", "io.maps", "io.topologies.forcefield", "io.trajectories.frames",
-           "maps", "maps.binding", "maps.solvation", "methods", "parameters", "points", "prepare.preparation",
+           "maps", "maps.binding", "maps.solvation", "methods", "parameters", "points", "preparation.prepare",
            "progress", "registry", "results", "surface", "tasks", "units")
 
 
@@ -59,8 +59,8 @@ class Task:
 TASKS = {
     "Structures": Task(
         "Read a structure with its charges, complete what a deposited one lacks, and select atoms of it.",
-        "prepare", "read_structure prepare_structure assign_charges select write_structure Structure Topology Cell "
-        "Trajectory", guide="Deposited structures and models"),
+        "prepare", "read_structure prepare prepare_structure assign_charges select write_structure Structure Topology "
+        "Cell Trajectory", guide="Deposited structures and models"),
     "Maps": Task(
         "The electrostatic potential on a grid, in vacuum or screened, with full long range; or at points.",
         "map batch", "potential_map potential_at read_map open_map write_map Grid Lattice Provenance Medium MapOptions",
@@ -72,7 +72,7 @@ TASKS = {
             "energy complex.pdb --topology complex.prmtop --between protein 'resname LIG' --solvent pb")),
     "Slices, surfaces and comparisons": Task(
         "Figures of planes through a map, the potential on a molecular surface, and the difference of two maps.",
-        "slice surface compare", "draw_slice surface_potential compare thumbnail Plane", "figure_of_a_protein",
+        "slice surface compare", "draw_slice surface compare thumbnail Plane", "figure_of_a_protein",
         "", "Surfaces and comparisons"),
     "Ions": Task(
         "Neutralising ions and salt at favourable sites of a solvated structure.",

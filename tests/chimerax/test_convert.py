@@ -254,8 +254,8 @@ def test_maps_that_cannot_be_cut_are_refused(session, convert):
     skewed = volume_from_grid_data(data, session, show_dialog=False)
     with pytest.raises(InputError, match=f"map #{skewed.id_string} has oblique axes; resample"):
         convert.read_volume(skewed)
-    one, two = show(session, grid()), show(session, grid())
-    assert convert.common_place([one, two]).same(one.scene_position)
-    two.position = translation((1, 0, 0))
+    first, second = show(session, grid()), show(session, grid())
+    assert convert.common_place([first, second]).same(first.scene_position)
+    second.position = translation((1, 0, 0))
     with pytest.raises(UsageError, match="are displaced relative to each other"):
-        convert.common_place([one, two])
+        convert.common_place([first, second])

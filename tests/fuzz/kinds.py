@@ -35,8 +35,8 @@ from vmdpotential.molecule.elements import fill
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.orbitals.evaluate import density_map
 from vmdpotential.orbitals.read import read_wavefunction
-from vmdpotential.prepare.components import component
-from vmdpotential.prepare.preparation import prepare_structure
+from vmdpotential.preparation.components import component
+from vmdpotential.preparation.prepare import prepare_structure
 from vmdpotential.probes.ligands import read_ligand
 
 from .seeds import ITP, MOL2, NAMES, grid, system
@@ -154,8 +154,8 @@ def _topology(path: Path) -> None:
 
 
 def _charges(path: Path) -> None:
-    for one in read_residue_charges(path):
-        assert np.isfinite(list(one.charges.values())).all()
+    for residue in read_residue_charges(path):
+        assert np.isfinite(list(residue.charges.values())).all()
 
 
 def _groups(path: Path) -> None:
@@ -174,9 +174,9 @@ def _points(path: Path) -> None:
 
 
 def _ligand(path: Path) -> None:
-    found = read_ligand(path)
-    assert np.isfinite(found.places).all()
-    assert ((found.sigma > 0) & (found.epsilon > 0)).all()
+    ligand = read_ligand(path)
+    assert np.isfinite(ligand.places).all()
+    assert ((ligand.sigma > 0) & (ligand.epsilon > 0)).all()
 
 
 def _ion_parameters(path: Path) -> None:
@@ -231,9 +231,9 @@ def zarr_files() -> dict[str, bytes]:
 
 
 def _wave_function(path: Path) -> None:
-    found = read_wavefunction(path)
-    lattice = Lattice.around(found.positions[:1], 2.0, 2.0)
-    assert np.isfinite(density_map(found, lattice).values).all()
+    wavefunction = read_wavefunction(path)
+    lattice = Lattice.around(wavefunction.positions[:1], 2.0, 2.0)
+    assert np.isfinite(density_map(wavefunction, lattice).values).all()
 
 
 def _bare(path: Path) -> None:
@@ -273,7 +273,7 @@ def more_seeds(known: dict[str, Seeds]) -> dict[str, Seeds]:
     by_suffix = {suffix: data for files in known.values() for suffix, data in files}
     twice = [(".pdb", [data for suffix, data in known["structure"] if suffix == ".pdb"][-1]),
              (".gro", structures[".gro"] * 2), (".cif", structures[".cif"])]
-    found: dict[str, Seeds] = {
+    seeds: dict[str, Seeds] = {
         "trajectory": [(suffix, frames[suffix]) for suffix in (".dcd", ".xtc", ".trr") if suffix in frames],
         "charges": [(".mol2", MOL2.encode()), (".itp", ITP.encode()), (".xml", FORCE_FIELD.encode()),
                     (".csv", CHARGES.encode())],
@@ -288,29 +288,29 @@ def more_seeds(known: dict[str, Seeds]) -> dict[str, Seeds]:
         "opened map": [(suffix, by_suffix[suffix]) for suffix in (".mrc", ".ccp4", ".npz", ".dx")],
     }
     if importlib.util.find_spec("MDAnalysis"):
-        found["trajectory"] += [*twice, *written_frames((".ncdf",))]
+        seeds["trajectory"] += [*twice, *written_frames((".ncdf",))]
     if importlib.util.find_spec("parmed"):
-        found["parameters"] = [(".prm", PARAMETERS.encode()), (".str", STREAM.encode()), (".par", PARAMETERS.encode())]
+        seeds["parameters"] = [(".prm", PARAMETERS.encode()), (".str", STREAM.encode()), (".par", PARAMETERS.encode())]
     if importlib.util.find_spec("openmm"):
-        found["force field"] = [(".xml", FORCE_FIELD.encode())]
-        found["system"] = [(".xml", _openmm_system())]
+        seeds["force field"] = [(".xml", FORCE_FIELD.encode())]
+        seeds["system"] = [(".xml", _openmm_system())]
     if place := importlib.util.find_spec("openmmtools"):
         folder = Path(str(place.origin)).parent / "data" / "alanine-dipeptide-gbsa"
-        found["parameters of a topology"].append((".prmtop", (folder / "alanine-dipeptide.prmtop").read_bytes()))
+        seeds["parameters of a topology"].append((".prmtop", (folder / "alanine-dipeptide.prmtop").read_bytes()))
     if ".tpr" in structures:
-        found["parameters of a topology"].append((".tpr", structures[".tpr"]))
+        seeds["parameters of a topology"].append((".tpr", structures[".tpr"]))
     if importlib.util.find_spec("h5py"):
-        found["opened map"].append((".cmap", _written(lambda path: write_map(grid(), path), "seed.cmap")))
+        seeds["opened map"].append((".cmap", _written(lambda path: write_map(grid(), path), "seed.cmap")))
     if importlib.util.find_spec("hydride"):
-        found["bare structure"] = _bare_structures()
+        seeds["bare structure"] = _bare_structures()
     if importlib.util.find_spec("zarr"):
         for name, data in zarr_files().items():
-            found[f"zarr {name.replace('/', ' ')}"] = [(".json" if name.endswith(".json") else ".chunk", data)]
+            seeds[f"zarr {name.replace('/', ' ')}"] = [(".json" if name.endswith(".json") else ".chunk", data)]
     if importlib.util.find_spec("iodata"):
         examples = resources.files("iodata.test.data")
-        found["wave function"] = [(Path(name).suffix, (examples / name).read_bytes()) for name in (
+        seeds["wave function"] = [(Path(name).suffix, (examples / name).read_bytes()) for name in (
             "h2o_sto3g.fchk", "h2o_sto3g.wfn", "lih_cation_rohf.wfx", "h_donly_cart_cfour.molden", "h2_sto3g.mkl")]
-    return found
+    return seeds
 
 
 def _bare_structures() -> Seeds:
@@ -319,9 +319,9 @@ def _bare_structures() -> Seeds:
     keep = (entry.residue_names == "XK2") | ((entry.residue_ids < 8) & (entry.chain_ids == "A"))
     parts = [(entry.atom_names[keep], entry.elements[keep], entry.residue_names[keep], entry.positions[keep])]
     for place, name in enumerate(("DG", "NAG", "SO4"), 1):
-        found = component(name)
-        count = len(found.atoms)
-        parts.append((found.atoms, found.elements, [name] * count, found.positions + 40 * place))
+        ideal = component(name)
+        count = len(ideal.atoms)
+        parts.append((ideal.atoms, ideal.elements, [name] * count, ideal.positions + 40 * place))
     parts.append((["ZN", "O"], ["Zn", "O"], ["ZN", "HOH"], np.array([[5.0, 5, 60], [5, 9, 60]])))
     component("no name")  # the dictionary is loaded before processes are made
     names, elements, residues = (np.concatenate([part[k] for part in parts]) for k in range(3))

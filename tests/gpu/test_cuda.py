@@ -79,9 +79,9 @@ def test_several_gpus_give_the_map_of_one(engine, method, monkeypatch):
     if len(gpus) < 2:
         pytest.skip("there is one GPU")
     monkeypatch.setattr(maps, "PAIRS_PER_GPU", 1e30)
-    one = box_map(engine, method).copy()
+    single = box_map(engine, method).copy()
     monkeypatch.setattr(maps, "PAIRS_PER_GPU", 1.0)
-    np.testing.assert_array_equal(box_map(engine, method), one)
+    np.testing.assert_array_equal(box_map(engine, method), single)
 
 
 @pytest.mark.parametrize("field", [False, True])

@@ -45,8 +45,8 @@ def test_meshes_and_levels_on_every_gpu_equal_those_on_one(engine, name, monkeyp
     if len(device.gpus()) < 2:
         pytest.skip("needs two GPUs")
     positions, charges = water_box(EDGE)
-    one = engine.prepare(LatticeSum.split(LATTICE, split_sums()[name], field=True)).run(positions, charges)
+    single = engine.prepare(LatticeSum.split(LATTICE, split_sums()[name], field=True)).run(positions, charges)
     monkeypatch.setattr(maps, "PAIRS_PER_GPU", 1.0)
     all_of_them = engine.prepare(LatticeSum.split(LATTICE, split_sums()[name], field=True)).run(positions, charges)
-    assert np.array_equal(all_of_them.values(), one.values())
-    assert np.array_equal(all_of_them.field(), one.field())
+    assert np.array_equal(all_of_them.values(), single.values())
+    assert np.array_equal(all_of_them.field(), single.field())

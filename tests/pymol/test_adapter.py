@@ -211,13 +211,13 @@ def test_maps_go_in_as_grids_with_their_unit_or_as_files(survey_cmd, do, tmp_pat
     path = tmp_path / "it's a file.dx"
     path.write_text("")
     assert "3 maps compared" in do(f'potential_compare one two "{path}"')
-    one, two, file = calls[-1]["maps"]
+    first, second, file = calls[-1]["maps"]
     assert file == path
     for typed in (f'"{path}"', f'[ "{path}" ]', f'maps="{path}"'):
         assert "1 maps compared" in do(f"potential_compare {typed}")
         assert calls[-1]["maps"] == (path,)
-    assert two.unit == "V"
-    for grid in (one, two):
+    assert second.unit == "V"
+    for grid in (first, second):
         # x + y + z at the points where PyMOL says that they are
         expected = grid.lattice.points().sum(1).reshape(grid.lattice.shape)
         np.testing.assert_allclose(grid.values, expected, atol=1e-5)

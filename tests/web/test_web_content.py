@@ -7,7 +7,7 @@ from scipy.spatial import cKDTree
 
 from vmdpotential.molecule.selection import is_protein, is_water
 from vmdpotential.plugins.web import view_page
-from vmdpotential.surface import molecular_surface
+from vmdpotential.surfaces import molecular_surface
 
 PRECISION = 2.0**-11
 

@@ -86,8 +86,9 @@ def average(
     trajectory: FramesFile,
     frames: FramesOption = None,
     stat: Annotated[str, Option(
-        "statistics to write: mean, and in further files std (standard deviation over the n frames, divisor n) and sem"
-        " (standard error of the mean)", metavar="mean,std,sem", front=True)] = "mean",
+        "statistics to write: mean, std (standard deviation over the n frames, divisor n) and sem (standard error of "
+        "the mean, by blocks); std and sem go to OUTPUT_std and OUTPUT_sem", metavar="mean,std,sem",
+        front=True)] = "mean",
     fit: FitOptions = FitOptions(),
     options: MapOptions = MapOptions(),
     like: LikeGrid = None,
@@ -96,11 +97,10 @@ def average(
 ) -> Mean:
     """Average the potential over the frames of a trajectory.
 
-    Molecules are made whole, and the atoms to fit moved onto their place in the structure: in a periodic cell by
-    translation alone, in an open boundary with rotation. One plan is made, on the first frame, where the error that is
-    stated was measured, and run for all. Where the lengths of the cell change, nodes stay at the same fractions of it,
-    and the map is drawn in the mean cell; a frame in which it shears is refused. The standard error comes from blocks
-    of frames.
+    Molecules are made whole, and each frame is fitted onto the structure: by translation in a periodic cell, and with
+    rotation in an open boundary. Grid and accuracy are determined in the first frame, where the stated error is
+    measured. If the lengths of the cell change, grid points keep their fractional coordinates, and the map is written
+    in the mean cell; a change of its angles is refused. The standard error comes from blocks of frames.
 
     Raises
     ------
@@ -140,32 +140,34 @@ def average(
             if execution.partial:
                 raise UsageError("partial", "has no mean of some frames where the map is made in slabs, each of all "
                                  "frames", "use {resume}, or a larger {spacing}")
-            found, runs = _in_slabs(planning, execution, dict(zip(chosen, zip(paths, names, strict=True), strict=True)),
-                                    force)
+            outputs = dict(zip(chosen, zip(paths, names, strict=True), strict=True))
+            averaged, runs = _in_slabs(planning, execution, outputs, force)
         else:
             runs = [planning.run(execution.keeping(path))]
-            found = merge(planning, runs[0], execution.partial)
+            averaged = merge(planning, runs[0], execution.partial)
     seconds = time.perf_counter() - start - clock.compiling
-    written = [path for path, word in zip(paths, chosen, strict=False) if word in found.grids]
+    written = [path for path, word in zip(paths, chosen, strict=False) if word in averaged.grids]
     if planning.planes:
-        found = replace(found, grids={word: open_map(each, 0) for word, each in zip(found.grids, written, strict=True)})
+        averaged = replace(averaged, grids={
+            word: open_map(path, 0) for word, path in zip(averaged.grids, written, strict=True)})
     else:
-        for each, grid in zip(names, found.grids.values(), strict=False):
+        for each, grid in zip(names, averaged.grids.values(), strict=False):
             check_map_format(each, grid.lattice)
             check_finite(each, grid.lattice, grid.values)
         with files.writing(written, force, names[: len(written)]) as places:
-            for place, grid in zip(places, found.grids.values(), strict=False):
+            for place, grid in zip(places, averaged.grids.values(), strict=False):
                 put_map(grid, place)
-    total, numbers = len(planning.numbers), planning.numbers[: found.frames]
-    if found.frames == total:
+    total, numbers = len(planning.numbers), planning.numbers[: averaged.frames]
+    if averaged.frames == total:
         for run in runs:
             run.clear()
     result = Mean(
-        charges=charge_report, grid=found.grids["mean"], std=found.grids.get("std"), sem=found.grids.get("sem"),
-        structure=structure, found=found, planning=planning, options=options, first_frame=numbers[0],
-        last_frame=numbers[-1], frame_step=numbers.step, cell=None if found.cell is None else Cell(found.cell),
+        charges=charge_report, grid=averaged.grids["mean"], std=averaged.grids.get("std"),
+        sem=averaged.grids.get("sem"), structure=structure, average=averaged, planning=planning, options=options,
+        first_frame=numbers[0],
+        last_frame=numbers[-1], frame_step=numbers.step, cell=None if averaged.cell is None else Cell(averaged.cell),
         seconds=seconds, files=written)
-    return complete(result, found.frames, total)
+    return complete(result, averaged.frames, total)
 
 
 def _in_slabs(planning: Planning, execution: PartialExecution, files_of: Mapping[str, tuple[Path, Path]],
@@ -196,7 +198,7 @@ class Mean(GridResult):
     grid: Grid = part(*LATTICE, *SUM, "temperature", shown=True)
     std: Grid | None = shown()
     sem: Grid | None = shown()
-    found: Average = part(
+    average: Average = part(
         "frames", "inefficiency", "correlation_time", "interval", "zero", "cell_deviation", time_step="step",
         standard_error="error", standard_deviation="deviation", cell_vectors="cell")
     options: MapOptions = part("smear")
@@ -206,20 +208,20 @@ class Mean(GridResult):
     frame_step: int
     cell: Cell | None = part(cell="parameters")
 
-    blocks = key(lambda self: len(self.found.blocks))
-    block_frames = key(lambda self: self.found.blocks[0])
+    blocks = key(lambda self: len(self.average.blocks))
+    block_frames = key(lambda self: self.average.blocks[0])
     alignment = key(lambda self: str(self.planning.work.alignment))
     background = key(lambda self: -self.planning.charge if self.planning.map.request.neutralised else 0.0)
 
     def text(self) -> Iterator[str]:
         """Yield how the mean was computed, its errors and its range."""
         yield str(self.charges)
-        yield from _lines(self.planning, self.found, self)
+        yield from _lines(self.planning, self.average, self)
 
 
-def _lines(planning: Planning, found: Average, result: Mean) -> list[str]:
+def _lines(planning: Planning, average: Average, result: Mean) -> list[str]:
     """Return what was done, for people."""
-    grid, plan, count, seconds = result.grid, planning.map, found.frames, result.seconds
+    grid, plan, count, seconds = result.grid, planning.map, average.frames, result.seconds
     made, unit = grid.provenance, grid.unit
     lines = []
     if made.atoms != "all":
@@ -228,25 +230,25 @@ def _lines(planning: Planning, found: Average, result: Mean) -> list[str]:
         str(planning.work.alignment),
         f"{made.method} sum, {boundary_text(result.cell)}, {made.interaction}, {made.precision} precision",
     ]
-    lines += cell_lines(found.cell_deviation)
+    lines += cell_lines(average.cell_deviation)
     lines.append(result.points)
     lines += stated_error(grid, " of the first frame")
     lines.append(f"mean {result.minimum:.4g} to {result.maximum:.4g} {unit} at {grid.temperature:g} K, {made.medium}; "
-                 f"zero: {found.zero}")
+                 f"zero: {average.zero}")
     if plan.request.neutralised and abs(planning.charge) > 5e-4:
         lines.append(f"a uniform background of {-planning.charge:.3f} e neutralises the cell")
-    blocks = f"{len(found.blocks)} blocks of {found.blocks[0]} frames"
-    if found.error is None:
+    blocks = f"{len(average.blocks)} blocks of {average.blocks[0]} frames"
+    if average.error is None:
         lines.append(TOO_SHORT)
     else:
-        lines.append(f"standard error of the mean {found.error:.3g} {unit} rms, 95 % interval +- {found.interval:.3g} "
-                     f"{unit}, by {blocks}")
-    if found.deviation is not None:
-        lines.append(f"standard deviation {found.deviation:.3g} {unit} rms")
-    if found.inefficiency is not None and found.correlation_time is not None:
-        time_ps = "" if found.step is None else f" ({found.correlation_time * found.step:.3g} ps)"
-        lines.append(f"statistical inefficiency {found.inefficiency:.1f}, correlation time "
-                     f"{found.correlation_time:.1f} frames{time_ps}, at {len(planning.work.sample)} random points")
+        lines.append(f"standard error of the mean {average.error:.3g} {unit} rms, 95 % interval "
+                     f"+- {average.interval:.3g} {unit}, by {blocks}")
+    if average.deviation is not None:
+        lines.append(f"standard deviation {average.deviation:.3g} {unit} rms")
+    if average.inefficiency is not None and average.correlation_time is not None:
+        time_ps = "" if average.step is None else f" ({average.correlation_time * average.step:.3g} ps)"
+        lines.append(f"statistical inefficiency {average.inefficiency:.1f}, correlation time "
+                     f"{average.correlation_time:.1f} frames{time_ps}, at {len(planning.work.sample)} random points")
     lines.append(f"{made.frames.partition(':')[0]} frames ({made.frames.partition(': ')[2]}) in {seconds:.2f} s, "
                  f"{count / seconds:.3g} a second, on the {made.engine} engine")
     return lines

@@ -21,7 +21,8 @@ from vmdpotential.results import Axes, Figure, Result, hidden, part, shown
 
 
 def compare(
-    first: Annotated[Path | Grid, Option("map file, or map", positional=True, metavar="MAP")],
+    first: Annotated[Path | Grid, Option(
+        "map file (.dx, .mrc, .ccp4, .cube, .npz ...)", positional=True, metavar="MAP")],
     second: Annotated[Path | Grid, Option(
         "map to compare with and to subtract; interpolated where its grid differs", positional=True, metavar="MAP")],
     structure: Annotated[Path | Structure | None, Option(
@@ -67,7 +68,7 @@ def compare(
     files.check(paths, force)
     names = [map_name(item) if isinstance(item, Path) else f"map {n}" for n, item in enumerate((first, second), 1)]
     a, b = (with_unit(read_map(item), unit_of_file) if isinstance(item, Path) else item for item in (first, second))
-    found = difference(a, b)
+    comparison = difference(a, b)
     if structure is not None:
         from scipy.spatial import cKDTree
 
@@ -75,19 +76,20 @@ def compare(
         reach = max(away, within or 0.0)
         near, _ = cKDTree(atoms.positions).query(a.lattice.points(), distance_upper_bound=reach + 1e-6, workers=-1)
         distance = near.reshape(a.lattice.shape)
-        found = without(found, (distance < away) | (distance > (np.inf if within is None else within)))
-        if not np.isfinite(found.values).any():
+        comparison = without(comparison, (distance < away) | (distance > (np.inf if within is None else within)))
+        if not np.isfinite(comparison.values).any():
             raise UsageError("within" if within is not None else "away", "leaves no point of the maps to compare")
-    whole = difference(a, b) if structure is not None else found
+    whole = difference(a, b) if structure is not None else comparison
     other = replace(a.with_values(a.values - whole.values), provenance=b.provenance)
     result = Comparison(
-        like=likeness(a, found), unit=a.unit, media=[grid.provenance.medium for grid in (a, b)],
-        same_lattice=same_lattice(a, b), names=names, maps=(a, other, whole), grid=found, written=output, files=paths,
-        planes=[Plane.parse(item) if isinstance(item, str) else item for item in plane] or [middle(a.lattice)],
+        like=likeness(a, comparison), unit=a.unit, media=[grid.provenance.medium for grid in (a, b)],
+        same_lattice=same_lattice(a, b), names=names, maps=(a, other, whole), grid=comparison, written=output,
+        files=paths, planes=[Plane.parse(item) if isinstance(item,
+        str) else item for item in plane] or [middle(a.lattice)],
         draws=not paths)
     with files.writing(paths, force) as places:
         if output is not None:
-            put_map(found.with_values(np.nan_to_num(found.values)), places[0])
+            put_map(comparison.with_values(np.nan_to_num(comparison.values)), places[0])
         if figure is not None:
             places[-1].write_bytes(render(result.draw(), figure, title=f"{names[0]} and {names[1]}"))
     return result

@@ -35,15 +35,15 @@ def solvation_data(solvation: Solvation, structure: Structure) -> dict[str, Any]
             "atoms": solvation.energies.tolist()}
 
 
-def binding_line(a: str, b: str, found: Binding) -> str:
+def binding_line(a: str, b: str, binding: Binding) -> str:
     """Return the electrostatic energy between two selections in water, in words."""
-    first, second = found.desolvation
-    return (f"{a} with {b} in water (Poisson-Boltzmann): {found.total:.2f} kcal/mol (error {found.error:.2g}): Coulomb "
-            f"in the molecules {found.coulomb:.2f}, screening {found.screening:.2f}, desolvation {first:.2f} and "
-            f"{second:.2f}")
+    first, second = binding.desolvation
+    return (f"{a} with {b} in water (Poisson-Boltzmann): {binding.total:.2f} kcal/mol (error {binding.error:.2g}): "
+            f"Coulomb in the molecules {binding.coulomb:.2f}, screening {binding.screening:.2f}, "
+            f"desolvation {first:.2f} and {second:.2f}")
 
 
-def binding_data(a: str, b: str, found: Binding) -> dict[str, Any]:
+def binding_data(a: str, b: str, binding: Binding) -> dict[str, Any]:
     """Return the same as plain data, kcal/mol."""
-    return {"a": a, "b": b, "total": found.total, "error": found.error, "coulomb": found.coulomb,
-            "screening": found.screening, "desolvation": list(found.desolvation)}
+    return {"a": a, "b": b, "total": binding.total, "error": binding.error, "coulomb": binding.coulomb,
+            "screening": binding.screening, "desolvation": list(binding.desolvation)}

@@ -43,8 +43,8 @@ class DensityFit(FitOptions):
     """How frames are moved onto the structure."""
 
     motion: Annotated[str, Option(
-        "motion that fits the atoms: auto and translation do not rotate them; rotation does, with every molecule at "
-        "its image nearest to them", choices=("auto", "translation", "rotation"))] = "auto"
+        "how frames are fitted: auto and translation only move them; rotation also rotates them, each molecule at its "
+        "image nearest to the fitted atoms", choices=("auto", "translation", "rotation"))] = "auto"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,30 +136,31 @@ def density(
         planning.check_bulk(options.bulk)
         run = run_blocks(planning.work, planning.numbers, size=planning.size,
                          **execution.keeping(output.output).blocks)
-        found = merge(planning, run, (*chosen, "sem") if sites is not None else chosen, options.bulk, execution.partial)
+        statistics = (*chosen, "sem") if sites is not None else chosen
+        averaged = merge(planning, run, statistics, options.bulk, execution.partial)
     seconds = time.perf_counter() - start - clock.compiling
-    maxima = None if sites is None else _sites(planning, found, table.site_radius, table.site_density)
-    maps = [found.grids[word] for word in chosen if word in found.grids]
-    paths, names = ([path for path, word in zip(item, chosen, strict=False) if word in found.grids]
+    maxima = None if sites is None else _sites(planning, averaged, table.site_radius, table.site_density)
+    maps = [averaged.grids[word] for word in chosen if word in averaged.grids]
+    paths, names = ([path for path, word in zip(item, chosen, strict=False) if word in averaged.grids]
                     for item in (paths, names))
     for path, grid in zip(names, maps, strict=False):
         check_map_format(path, grid.lattice)
         check_finite(path, grid.lattice, grid.values)
     with files.writing([*tables, *paths], force, [*tables, *names]) as places:
         if maxima is not None:
-            put_table(_table(maxima, found.grids["mean"].unit), places[0])
+            put_table(_table(maxima, averaged.grids["mean"].unit), places[0])
         for place, grid in zip(places[len(tables):], maps, strict=False):
             put_map(grid, place)
-    total, numbers = len(planning.numbers), planning.numbers[: found.frames]
-    if found.frames == total:
+    total, numbers = len(planning.numbers), planning.numbers[: averaged.frames]
+    if averaged.frames == total:
         run.clear()
-    others = {name: grid for name, grid in found.grids.items() if name in chosen}
+    others = {name: grid for name, grid in averaged.grids.items() if name in chosen}
     result = DensityMap(
-        head=head, charges=about, grid=found.grids["mean"], structure=structure, found=found, planning=planning,
+        head=head, charges=about, grid=averaged.grids["mean"], structure=structure, density=averaged, planning=planning,
         std=others.get("std"), sem=others.get("sem"), first_frame=numbers[0], last_frame=numbers[-1],
         frame_step=numbers.step, maxima=maxima, radius=table.site_radius,
-        cell=None if found.cell is None else Cell(found.cell), seconds=seconds, files=[*paths, *tables])
-    return complete(result, found.frames, total)
+        cell=None if averaged.cell is None else Cell(averaged.cell), seconds=seconds, files=[*paths, *tables])
+    return complete(result, averaged.frames, total)
 
 
 class DensityMap(GridResult):
@@ -168,7 +169,7 @@ class DensityMap(GridResult):
     grid: Grid = part(*LATTICE, "provenance.boundary", shown=True)
     std: Grid | None = shown()
     sem: Grid | None = shown()
-    found: Density = part("bulk", "total", "frames", "cell_deviation", standard_error="error")
+    density: Density = part("bulk", "total", "frames", "cell_deviation", standard_error="error")
     planning: Planning = part(quantity="work.counted.quantity", smear="work.width", engine="work.engine")
     first_frame: int
     last_frame: int
@@ -180,26 +181,26 @@ class DensityMap(GridResult):
     radius: float = hidden()
 
     atoms = key(lambda self: len(self.planning.work.counted.rows))
-    blocks = key(lambda self: len(self.found.blocks))
-    block_frames = key(lambda self: self.found.blocks[0])
+    blocks = key(lambda self: len(self.density.blocks))
+    block_frames = key(lambda self: self.density.blocks[0])
     alignment = key(lambda self: str(self.planning.work.alignment or "none"))
     sites = key(lambda self: None if self.maxima is None else [_row(site) for site in self.maxima])
 
     def text(self) -> Iterator[str | Rows]:
         """Yield what was counted, its errors and the sites."""
         yield from self.head
-        yield from _lines(self.planning, self.found, self)
+        yield from _lines(self.planning, self.density, self)
         if self.maxima is not None:
             yield from _site_lines(self.maxima, self.radius)
 
 
-def _sites(planning: Planning, found: Density, radius: float, least: float | None) -> list[Site]:
-    grid, work = found.grids["mean"], planning.work
+def _sites(planning: Planning, density: Density, radius: float, least: float | None) -> list[Site]:
+    grid, work = density.grids["mean"], planning.work
     values = grid.values.astype(np.float64)
-    sem = found.grids.get("sem")
+    sem = density.grids.get("sem")
     # by what a sum of values is a number of atoms; of occupancies, of places that are occupied
-    volume = found.total / values.sum(dtype=np.float64) if values.any() else 0.0
-    cell = None if found.cell is None else Cell(found.cell)
+    volume = density.total / values.sum(dtype=np.float64) if values.any() else 0.0
+    cell = None if density.cell is None else Cell(density.cell)
     return find_sites(values, None if sem is None else sem.values.astype(np.float64), grid.lattice, volume=volume,
                       radius=radius, threshold=2 * float(values.mean()) if least is None else least,
                       cell=cell if work.cell is not None else None, wraps=wraps(grid.lattice, cell))
@@ -227,7 +228,7 @@ def _site_lines(table: Sequence[Site], radius: float) -> Iterator[str | Rows]:
     yield Rows(line, range(len(table)))
 
 
-def _lines(planning: Planning, found: Density, result: DensityMap) -> list[str]:
+def _lines(planning: Planning, density: Density, result: DensityMap) -> list[str]:
     """Return what was done, for people."""
     grid, work, seconds = result.grid, planning.work, result.seconds
     counted, made = work.counted, grid.provenance
@@ -236,19 +237,19 @@ def _lines(planning: Planning, found: Density, result: DensityMap) -> list[str]:
         "frames are not moved" if work.alignment is None else str(work.alignment),
         f"{made.method}, {boundary_text(result.cell)}",
         result.points,
-        f"mean {result.minimum:.4g} to {result.maximum:.4g} {grid.unit}" + (
-            "" if counted.unit != "relative" else f" ({found.bulk:.4g} {UNITS[counted.quantity][0]} is 1)"),
+        f"mean density {result.minimum:.4g} to {result.maximum:.4g} {grid.unit}" + (
+            "" if counted.unit != "relative" else f" ({density.bulk:.4g} {UNITS[counted.quantity][0]} is 1)"),
     ]
     if counted.radii is None:
         unit = {"number": "atoms", "mass": "u", "charge": "e", "electrons": "electrons"}[counted.quantity]
         images = "" if work.cell is None else " (with periodic images)"
-        lines.append(f"{found.total:.6g} {unit} on the grid on average{images}, of {counted.weights.sum():.6g}")
-    lines += cell_lines(found.cell_deviation)
-    lines.append(TOO_SHORT if found.error is None else
-                 f"standard error of the mean {found.error:.3g} {grid.unit} rms, by {len(found.blocks)} blocks of "
-                 f"{found.blocks[0]} frames")
+        lines.append(f"on average {density.total:.6g} of {counted.weights.sum():.6g} {unit} are on the grid{images}")
+    lines += cell_lines(density.cell_deviation)
+    lines.append(TOO_SHORT if density.error is None else
+                 f"standard error of the mean {density.error:.3g} {grid.unit} rms, by {len(density.blocks)} blocks of "
+                 f"{density.blocks[0]} frames")
     lines.append(f"{made.frames.partition(':')[0]} frames ({made.frames.partition(': ')[2]}) in {seconds:.2f} s, "
-                 f"{1000 * seconds / found.frames:.3g} ms a frame, on the {work.engine} engine")
+                 f"{1000 * seconds / density.frames:.3g} ms a frame, on the {work.engine} engine")
     return lines
 
 

@@ -123,10 +123,10 @@ def energy(
 ) -> Energies:
     """Compute Coulomb and Lennard-Jones energies between selections, in kcal/mol.
 
-    Every pair of atoms counts once, also where selections overlap; pairs that the force field excludes do not count,
-    and pairs of three bonds count by their own parameters. Rows of residues and atoms are those of the first
-    selection, and add up to the total. Of a trajectory, means over its frames have standard errors and
-    95 % intervals; tables and JSON have the standard deviations, too.
+    Each pair of atoms counts once, also where selections overlap. Pairs that the force field excludes are left out, and
+    1-4 pairs have their own parameters. Rows of residues and atoms are those of the first selection; they add up to the
+    total. For a trajectory, means over its frames have standard errors and 95 % confidence intervals; tables and JSON
+    have standard deviations, too.
 
     Raises
     ------
@@ -150,15 +150,15 @@ def energy(
     terms = options.terms(structure)
     warn_of_mixture(structure, report, terms)
     sums = [options.between(structure, terms, a, b) for _, _, a, b in chosen]
-    rows = [_Rows(structure, a, b, by, one.atoms) for (a, b, _, _), one in zip(chosen, sums, strict=True)]
+    rows = [_Rows(structure, a, b, by, entry.atoms) for (a, b, _, _), entry in zip(chosen, sums, strict=True)]
     start, execution = time.perf_counter(), execution.keeping(output.output)
     last: Cell | None = None
 
-    def add(found: Arrays) -> None:
+    def add(block: Arrays) -> None:
         nonlocal last
-        last = Cell(found["cell"]) if "cell" in found else None
+        last = Cell(block["cell"]) if "cell" in block else None
         for n, row in enumerate(rows):
-            row.add(found["frames"].tolist(), found[f"total {n}"], found.get(f"rows {n}"))
+            row.add(block["frames"].tolist(), block[f"total {n}"], block.get(f"rows {n}"))
 
     with progress.clock() as clock:
         work = PairEnergies(CellFrames.of(structure, frames, options.boundary, source.cell), tuple(sums), structure, by)
@@ -171,7 +171,7 @@ def energy(
     result = Energies(
         charges=report, pairs=[item for row in rows for item in row.data()], by=by, unit="kcal/mol", options=options,
         errors=[pair.error for pair in sums], frames=len(rows[0].frames), cell=last, parameters=terms.source, sums=sums,
-        rows=rows, solvent=[binding_data(row.a, row.b, one) for row, one in zip(rows, bound, strict=False)] or None,
+        rows=rows, solvent=[binding_data(row.a, row.b, entry) for row, entry in zip(rows, bound, strict=False)] or None,
         binding=bound, seconds=seconds, structure=structure, series=trajectory.trajectory is not None,
         files=output.paths, draws=by == "residue" and output.draws)
     output.write(result, f"{rows[0].a} with {rows[0].b}")
@@ -198,7 +198,7 @@ class Energies(PairResult):
         """The figures, with the energies of every pair of selections."""
         energies = {f"{name}{f'_{n}' if n else ''}": value for n, row in enumerate(self.rows)
                     for name, value in zip(_COLUMNS, row.mean.sum(0).tolist(), strict=True)}
-        bound = {f"solvent{f'_{n}' if n else ''}": one.total for n, one in enumerate(self.binding)}
+        bound = {f"solvent{f'_{n}' if n else ''}": binding.total for n, binding in enumerate(self.binding)}
         return {**super().row, **energies, **bound}
 
     def text(self) -> Iterator[str | Rows]:

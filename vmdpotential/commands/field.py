@@ -48,8 +48,8 @@ class SiteOptions:
     points: Annotated[Path | None, Option(
         "file of points, a line x,y,z (A) for each and a name where they have one", metavar="FILE")] = None
     fit: Annotated[str | None, Option(
-        "selection that the points, which refer to the structure, move and turn with; they stay in the frame of the "
-        "trajectory unless given", metavar="SEL", selection=True)] = None
+        "let the points follow this selection, by translation and rotation, from the structure to each frame; fixed in "
+        "space unless given", metavar="SEL", selection=True)] = None
 
     def check(self) -> None:
         """Refuse options that do not fit together."""
@@ -107,9 +107,9 @@ def field(
 ) -> Field:
     """Compute electric field and potential at atoms, at bonds, or at points, in every frame of a trajectory.
 
-    Full long range: with all periodic images, or all atoms in an open boundary. An atom's own charge is left out. With
-    the method pb it is the field of the solute in a continuum of water and ions, whose response to all charges counts.
-    Contributions of selections add up to the total, with what is in none of them as a rest, unless they overlap.
+    All atoms count, and all images in a periodic cell; an atom's own charge is left out. With the method pb it is the
+    field of the solute in a continuum of water and ions, which respond to all charges. Contributions of selections, and
+    of the rest of the atoms, add up to the total unless selections overlap.
 
     Raises
     ------
@@ -130,21 +130,22 @@ def field(
     tolerance = options.tolerance or (None if options.own else TOLERANCE)
     start, execution = time.perf_counter(), execution.keeping(path)
     with progress.clock() as clock:
-        found = field_at(
+        field_series = field_at(
             atoms, places, frames,
             replace(options, sources={name: select(atoms, name, "from") for name in from_}, cell=source.cell),
             execution)
     seconds = time.perf_counter() - start - clock.compiling
     scale = 1 / FIELD_UNITS[field_unit]
-    summary, series = _summary(found, scale)
+    summary, series = _summary(field_series, scale)
     result = Field(
-        charges=report, found=found, frames=len(found.frames), exclude=left_out, field_unit=field_unit,
+        charges=report, fields=field_series, frames=len(field_series.frames), exclude=left_out, field_unit=field_unit,
         options=replace(options, tolerance=tolerance),
-        boundary="open" if found.cell is None else "periodic", fit=sites.fit, error=found.error * scale,
-        error_potential=found.relative_errors[0], error_field=found.relative_errors[1], summary=summary, series=series,
-        words=sites.words(places.kind), seconds=seconds, structure=atoms, files=output.paths, draws=output.draws)
+        boundary="open" if field_series.cell is None else "periodic", fit=sites.fit, error=field_series.error * scale,
+        error_potential=field_series.relative_errors[0], error_field=field_series.relative_errors[1], summary=summary,
+        series=series, words=sites.words(places.kind), seconds=seconds, structure=atoms, files=output.paths,
+        draws=output.draws)
     arrays = path is not None and path.suffix.lower() == ".npz"
-    output.write(result, "electric field", partial(_write_arrays, found, scale, field_unit) if arrays else None)
+    output.write(result, "electric field", partial(_write_arrays, field_series, scale, field_unit) if arrays else None)
     clear(execution.folder)
     return result
 
@@ -153,7 +154,7 @@ class Field(Result):
     """Electric field and potential at places in every frame."""
 
     charges: ChargeReport = part()
-    found: FieldSeries = part("names", "unit", "medium", "engine", "places.kind", places="places.names")
+    fields: FieldSeries = part("names", "unit", "medium", "engine", "places.kind", places="places.names")
     frames: int
     exclude: str
     field_unit: str
@@ -171,7 +172,7 @@ class Field(Result):
 
     def text(self) -> Iterator[str | Rows]:
         """Yield the error, and the largest means."""
-        result, places, unit, frames = self.found, self.found.places, self.field_unit, "s" * (self.frames != 1)
+        result, places, unit, frames = self.fields, self.fields.places, self.field_unit, "s" * (self.frames != 1)
         asked = "from two grids" if self.options.tolerance is None else f"asked {self.options.tolerance:g}"
         own = "nothing is left out" if places.kind == "points" else f"a place does not feel its own {self.exclude}"
         yield str(self.charges)
@@ -187,7 +188,7 @@ class Field(Result):
 
     def table(self) -> Columns:
         """Return a row for each frame, place and contribution."""
-        result, scale, unit = self.found, 1 / FIELD_UNITS[self.field_unit], self.field_unit
+        result, scale, unit = self.fields, 1 / FIELD_UNITS[self.field_unit], self.field_unit
         potential, field = result.potential.swapaxes(1, 2), scale * result.field.swapaxes(1, 2)
         frames, places, names = potential.shape
         along = {} if result.along is None else {f"along ({unit})": scale * result.along.swapaxes(1, 2).ravel()}
@@ -200,17 +201,17 @@ class Field(Result):
 
     def plot(self, ax: Axes) -> Axes:
         """Draw the field over frames, or of one frame over places."""
-        return figures.draw_series(0, ax, *_curves(self.found, self.field_unit))
+        return figures.draw_series(0, ax, *_curves(self.fields, self.field_unit))
 
     def draw(self) -> Figure:
         """Return field and potential over frames, or of one frame over places."""
-        return figures.series(*_curves(self.found, self.field_unit))
+        return figures.series(*_curves(self.fields, self.field_unit))
 
 
-def _summary(found: FieldSeries, scale: float) -> tuple[dict[str, Any], Floats]:
+def _summary(fields: FieldSeries, scale: float) -> tuple[dict[str, Any], Floats]:
     """Return means over frames for programs, and the number in the report, (F, names, M)."""
     # no copy of the field of all frames is made
-    sizes = np.sqrt(np.einsum("fnmd,fnmd->fnm", found.field, found.field)) if found.along is None else found.along
+    sizes = np.sqrt(np.einsum("fnmd,fnmd->fnm", fields.field, fields.field)) if fields.along is None else fields.along
     series = scale * sizes
 
     def moments(name: str, values: Floats, scale: float = 1.0) -> dict[str, Any]:
@@ -220,22 +221,22 @@ def _summary(found: FieldSeries, scale: float) -> tuple[dict[str, Any], Floats]:
                 **{f"{name}_{key}": None if known is None else without_nan(scale * getattr(known, key))
                    for key in ("error", "interval")}}
 
-    result = {**moments("potential", found.potential), **moments("field", found.field, scale)}
-    if found.along is not None:
+    result = {**moments("potential", fields.potential), **moments("field", fields.field, scale)}
+    if fields.along is not None:
         result |= moments("along", series)
     return result, series
 
 
-def _lines(found: FieldSeries, summary: Mapping[str, Any], series: Floats) -> Iterator[str | Rows]:
+def _lines(fields: FieldSeries, summary: Mapping[str, Any], series: Floats) -> Iterator[str | Rows]:
     """Yield the mean over all places, and the rows for people, the largest ones first."""
     mean = series.mean(0)
     places = each_uncertainty(series[:, 0])
-    for n, name in enumerate(found.names):
+    for n, name in enumerate(fields.names):
         yield (f"  mean over places, {name}: {mean[n].mean():.4f}{error_text(uncertainty(series[:, n].mean(1)))}, "
                f"{np.mean(summary['potential'][n]):.4f}")
     if mean.shape[1] > 1:
         def line(row: int) -> str:
-            return (f"  {found.places.names[row]}: {mean[0, row]:.4f}"
+            return (f"  {fields.places.names[row]}: {mean[0, row]:.4f}"
                     f"{error_text(None if places is None else places.part(row))}, {summary['potential'][0][row]:.4f}")
 
         yield Rows(line, np.argsort(-np.abs(mean[0]), kind="stable").tolist(), rest="that are smaller")
@@ -243,33 +244,33 @@ def _lines(found: FieldSeries, summary: Mapping[str, Any], series: Floats) -> It
         yield f"  {PLUS_MINUS}" if uncertainty(series[:, 0].mean(1)) is not None else f"  {TOO_SHORT}"
 
 
-def _write_arrays(found: FieldSeries, scale: float, unit: str, path: Path) -> None:
+def _write_arrays(fields: FieldSeries, scale: float, unit: str, path: Path) -> None:
     from vmdpotential.io.maps.npz import put_arrays
 
     put_arrays(path, {
-        "frames": found.frames, "places": np.array(found.places.names), "names": np.array(found.names),
-        "potential": found.potential, "field": scale * found.field,
-        **({} if found.along is None else {"along": scale * found.along}),
-        "unit": np.array(found.unit), "field_unit": np.array(unit),
-        "medium": np.array(found.medium)})
+        "frames": fields.frames, "places": np.array(fields.places.names), "names": np.array(fields.names),
+        "potential": fields.potential, "field": scale * fields.field,
+        **({} if fields.along is None else {"along": scale * fields.along}),
+        "unit": np.array(fields.unit), "field_unit": np.array(unit),
+        "medium": np.array(fields.medium)})
 
 
-def _curves(found: FieldSeries, unit: str) -> tuple[Any, ...]:
+def _curves(fields: FieldSeries, unit: str) -> tuple[Any, ...]:
     """Return what is drawn: means over the places and their spread over frames, or of one frame over the places."""
     scale = 1 / FIELD_UNITS[unit]
-    if found.along is not None:
-        field, text = scale * found.along, "Field along bonds"
+    if fields.along is not None:
+        field, text = scale * fields.along, "Field along bonds"
     else:  # of contributions the part along the total, so that they add up to it
-        total = found.field[:, :1]
+        total = fields.field[:, :1]
         size = np.linalg.norm(total, axis=3, keepdims=True)
-        field = scale * np.einsum("fnmd,fmd->fnm", found.field, (total / np.where(size > 0, size, 1))[:, 0])
-        text = "Field" if len(found.names) == 1 else "Field along the total"
-    both = np.stack([field, found.potential], axis=2)  # (F, names, 2, M)
-    labels = [f"{text} ({unit})".replace("/A", "/Å"), f"Potential, {found.medium} ({found.unit})"]
-    if len(found.frames) == 1:
-        return (np.arange(1.0, len(found.places) + 1), "Place", found.names, both[0], None, labels)
-    spread = both.std(3) if len(found.places) > 1 else None
-    return (found.frames.astype(np.float64), "Frame", found.names, np.moveaxis(both.mean(3), 0, -1),
+        field = scale * np.einsum("fnmd,fmd->fnm", fields.field, (total / np.where(size > 0, size, 1))[:, 0])
+        text = "Field" if len(fields.names) == 1 else "Field along the total"
+    both = np.stack([field, fields.potential], axis=2)  # (F, names, 2, M)
+    labels = [f"{text} ({unit})".replace("/A", "/Å"), f"Potential, {fields.medium} ({fields.unit})"]
+    if len(fields.frames) == 1:
+        return (np.arange(1.0, len(fields.places) + 1), "Place", fields.names, both[0], None, labels)
+    spread = both.std(3) if len(fields.places) > 1 else None
+    return (fields.frames.astype(np.float64), "Frame", fields.names, np.moveaxis(both.mean(3), 0, -1),
                   None if spread is None else np.moveaxis(spread, 0, -1), labels)
 
 

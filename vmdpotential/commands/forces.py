@@ -47,7 +47,7 @@ def forces(
 ) -> Forces:
     """Compute the forces on the atoms of one selection by another, in kcal/mol/A.
 
-    Those of Coulomb and Lennard-Jones energies as the command energy has them, bonded terms left out.
+    They are Coulomb and Lennard-Jones forces, computed as by the command energy, without bonded terms.
 
     Raises
     ------
@@ -75,8 +75,8 @@ def forces(
     work = PairEnergies(CellFrames.of(structure, frames, options.boundary, source.cell), (pair,), structure, "forces")
     whole = over_frames(work, blocks.append, execution)
     last = Cell(blocks[-1]["cell"]) if "cell" in blocks[-1] else None
-    numbers = np.concatenate([found["frames"] for found in blocks])
-    values = np.concatenate([found["rows 0"] for found in blocks])
+    numbers = np.concatenate([block["frames"] for block in blocks])
+    values = np.concatenate([block["rows 0"] for block in blocks])
     mean = values.mean(0)
     result = Forces(
         charges=report, a=a, b=b, unit="kcal/mol/A", frames=len(numbers), forces=mean, sum=mean.sum(0), options=options,

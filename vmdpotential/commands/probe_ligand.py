@@ -76,24 +76,26 @@ def map_ligand(run: Run, over: Over, name: str, terms: Nonbonded) -> FreeEnergyM
                                    lattice=lattice, spacing=run.spacing, padding=None, options=over.options)
         blocks = run_blocks(planning.work, planning.numbers, size=planning.size,
                             **over.execution.keeping(run.output).blocks)
-        found = merge(planning, blocks, over.execution.partial)
+        free_energy = merge(planning, blocks, over.execution.partial)
     seconds = time.perf_counter() - start - clock.compiling
     minima = None if over.table is None else minima_and_barriers(
-        found.grids["mean"], below=HIGHEST / 2, least=0.3, wraps=wraps(found.grids["mean"].lattice, found.cell))
-    maps = [path for path, word in zip(maps, requested, strict=False) if word in found.grids]
-    made = [found.grids[word] for word in requested if word in found.grids]
+        free_energy.grids["mean"], below=HIGHEST / 2, least=0.3,
+        wraps=wraps(free_energy.grids["mean"].lattice, free_energy.cell))
+    maps = [path for path, word in zip(maps, requested, strict=False) if word in free_energy.grids]
+    made = [free_energy.grids[word] for word in requested if word in free_energy.grids]
     with files.writing([*tables, *maps], run.force) as temporary:
         if minima is not None:
             put_table(_table(minima), temporary[0])
         for place, grid in zip(temporary[len(tables):], made, strict=False):
             put_map(grid, place)
-    if found.frames == len(planning.numbers):
+    if free_energy.frames == len(planning.numbers):
         blocks.clear()
     result = FreeEnergyMap(
-        molecule=molecule, source=terms.source, grid=found.grids["mean"], sem=found.grids.get("sem"), found=found,
-        planning=planning, structure=structure, places=planning.work.parts**3, least=minima, seconds=seconds,
+        molecule=molecule, source=terms.source, grid=free_energy.grids["mean"], sem=free_energy.grids.get("sem"),
+        free_energy=free_energy, planning=planning, structure=structure, places=planning.work.parts**3, least=minima,
+        seconds=seconds,
         files=[*maps, *tables])
-    return complete(result, found.frames, len(planning.numbers))
+    return complete(result, free_energy.frames, len(planning.numbers))
 
 
 class FreeEnergyMap(GridResult):
@@ -103,46 +105,46 @@ class FreeEnergyMap(GridResult):
     sem: Grid | None = shown()
     molecule: Ligand = part(ligand="name")
     source: str = hidden()
-    found: FreeEnergy = part("frames", "solvation", "solvation_error", standard_error="error")
+    free_energy: FreeEnergy = part("frames", "solvation", "solvation_error", standard_error="error")
     planning: Planning = part("temperature", "work.engine")
     places: int
     least: Sequence[Minimum] | None = hidden()
 
-    blocks = key(lambda self: len(self.found.blocks))
+    blocks = key(lambda self: len(self.free_energy.blocks))
     orientations = key(lambda self: len(self.planning.work.orientations))
     cutoff = key(lambda self: self.planning.work.sums[0].cutoff)
     minima = key(lambda self: None if self.least is None else [_row(item) for item in self.least])
 
     def text(self) -> Iterator[str | Rows]:
         """Yield how the molecule was inserted, the free energies and their errors."""
-        grid, work, found = self.grid, self.planning.work, self.found
-        error = "" if found.solvation_error is None else f" +- {found.solvation_error:.3f}"
+        grid, work, free_energy = self.grid, self.planning.work, self.free_energy
+        error = "" if free_energy.solvation_error is None else f" +- {free_energy.solvation_error:.3f}"
         yield f"{self.molecule.name}: {len(self.molecule.sigma)} atoms, {self.molecule.source}"
         yield f"Lennard-Jones parameters: {self.source}"
         yield "frames are not moved" if work.alignment is None else str(work.alignment)
-        yield (f"{self.orientations} orientations, {self.places} places in the box of a grid point, "
-               f"{boundary_text(found.cell)}, cutoff {self.cutoff:g} A")
+        yield (f"{self.orientations} orientations, {self.places} insertion points for a grid point, "
+               f"{boundary_text(free_energy.cell)}, cutoff {self.cutoff:g} A")
         yield self.points
         yield (f"free energy {self.minimum:.3f} to {self.maximum:.3f} {grid.unit} at {self.planning.temperature:g} K; "
-               f"zero: the molecule in vacuum; {HIGHEST:g} stands for all that is higher")
-        yield f"of the whole map: {found.solvation:.3f}{error} kcal/mol"
-        yield TOO_SHORT if found.error is None else (
-            f"standard error {found.error:.3g} kcal/mol (median), by {len(found.blocks)} blocks of {found.blocks[0]} "
-            "frames")
-        yield f"{found.frames} frames in {self.seconds:.2f} s on the {work.engine} engine"
+               f"zero: the molecule in vacuum; higher values are written as {HIGHEST:g}")
+        yield f"excess free energy of the whole map: {free_energy.solvation:.3f}{error} kcal/mol"
+        yield TOO_SHORT if free_energy.error is None else (
+            f"standard error {free_energy.error:.3g} kcal/mol (median), by {len(free_energy.blocks)} blocks of "
+            f"{free_energy.blocks[0]} frames")
+        yield f"{free_energy.frames} frames in {self.seconds:.2f} s on the {work.engine} engine"
         if self.least is not None:
             yield from _minimum_lines(self.least)
 
 
-def _among(one: ProbeSum, rows: Any) -> ProbeSum:
+def _among(probe: ProbeSum, rows: Any) -> ProbeSum:
     """Return a sum over a selection's atoms as one over those of the whole structure."""
-    return ProbeSum(one.rmin, tuple(rows[group] for group in one.groups), one.depths, one.cutoff)
+    return ProbeSum(probe.rmin, tuple(rows[group] for group in probe.groups), probe.depths, probe.cutoff)
 
 
-def _row(one: Minimum) -> dict[str, Any]:
-    return {"position": one.position.tolist(), "energy": one.energy, "barrier": one.barrier,
-            "lower": None if one.lower is None else one.lower + 1,
-            "saddle": None if one.saddle is None else one.saddle.tolist()}
+def _row(minimum: Minimum) -> dict[str, Any]:
+    return {"position": minimum.position.tolist(), "energy": minimum.energy, "barrier": minimum.barrier,
+            "lower": None if minimum.lower is None else minimum.lower + 1,
+            "saddle": None if minimum.saddle is None else minimum.saddle.tolist()}
 
 
 def _table(minima: Sequence[Minimum]) -> Columns:
@@ -154,16 +156,16 @@ def _table(minima: Sequence[Minimum]) -> Columns:
     return {"minimum": range(1, len(minima) + 1), **axes("", [entry.position for entry in minima]),
             "free energy (kcal/mol)": [member.energy for member in minima],
             "barrier (kcal/mol)": [item.barrier for item in minima],
-            "to minimum": [None if one.lower is None else one.lower + 1 for one in minima],
-            **axes("barrier ", [one.saddle for one in minima])}
+            "to minimum": [None if each.lower is None else each.lower + 1 for each in minima],
+            **axes("barrier ", [each.saddle for each in minima])}
 
 
 def _minimum_lines(minima: Sequence[Minimum]) -> Iterator[str | Rows]:
     def line(n: int) -> str:
-        one = minima[n]
-        return (f"  {n + 1}: {' '.join(f'{x:.1f}' for x in one.position)} A, {one.energy:.2f} kcal/mol"
-                + ("" if one.barrier is None or one.lower is None else
-                   f"; over a barrier of {one.barrier:.2f} kcal/mol to minimum {one.lower + 1}"))
+        each = minima[n]
+        return (f"  {n + 1}: {' '.join(f'{x:.1f}' for x in each.position)} A, {each.energy:.2f} kcal/mol"
+                + ("" if each.barrier is None or each.lower is None else
+                   f"; over a barrier of {each.barrier:.2f} kcal/mol to minimum {each.lower + 1}"))
 
     yield f"{len(minima)} minima"
     yield Rows(line, range(len(minima)))

@@ -64,7 +64,7 @@ def profile(
 ) -> AxisProfile:
     """Compute charge density (e/A^3), electric field (V/A) and potential along an axis of a periodic cell.
 
-    The mean over the planes across the axis, and over the frames of a trajectory, with standard errors by blocks of
+    Means over the planes across the axis and over the frames of a trajectory, with standard errors by blocks of
     frames. Poisson's equation is solved on the periodic cell, in conducting (tinfoil) surroundings, so that nothing
     depends on where the cell begins; a slab with a dipole then has a field in the vacuum next to it.
 
@@ -86,11 +86,11 @@ def profile(
             given = {"trajectory": trajectory.trajectory, "from": from_, "center": center, "topology": source.topology,
                      "cell": source.cell, "charges": source.charges, "index": source.index,
                      "frames": trajectory.frames, "slab_correction": options.slab_correction}
-            found, head, data = _of_map(source.structure, axis, zero, options.unit, given)
+            profile_, head, data = _of_map(source.structure, axis, zero, options.unit, given)
             objects: dict[str, Any] = {}
         else:
             atoms, report, frames = source.over(trajectory)
-            found = of_frames(atoms, frames, replace(
+            profile_ = of_frames(atoms, frames, replace(
                 options, axis="xyz".index(axis), center=None if center is None else select(atoms, center, "center"),
                 zero=zero if zero in _ZEROS else select(atoms, zero, "zero"),
                 sources={name: select(atoms, name, "from") for name in from_}, cell=source.cell),
@@ -104,10 +104,11 @@ def profile(
             name: [None if np.isnan(curve[0]) else curve for curve in values[:, n]] for n, name in enumerate(_NAMES)}
 
     result = AxisProfile(
-        source=data, head=head, found=found, axis=axis, zero=zero, seconds=seconds, structure=objects.get("structure"),
-        curves={axis: found.z, **{name: found.values[:, n] for n, name in enumerate(_NAMES)},
-                "errors": per_quantity(found.errors), "intervals": per_quantity(found.intervals)},
-        integral=found.integral if integral else None, files=output.paths, draws=output.draws)
+        source=data, head=head, profile=profile_, axis=axis, zero=zero, seconds=seconds,
+        structure=objects.get("structure"),
+        curves={axis: profile_.z, **{name: profile_.values[:, n] for n, name in enumerate(_NAMES)},
+                "errors": per_quantity(profile_.errors), "intervals": per_quantity(profile_.intervals)},
+        integral=profile_.integral if integral else None, files=output.paths, draws=output.draws)
     output.write(result, f"profile along {axis}")
     clear(execution.folder)
     return result
@@ -117,7 +118,7 @@ class AxisProfile(Result):
     """Charge density, field and potential along an axis."""
 
     source: Mapping[str, Any] = part()
-    found: Profile = part(
+    profile: Profile = part(
         "names", "unit", "medium", "units", "shift", "period", "frames", "blocks", artificial_field="artificial",
         slab_correction="corrected", period_std="deviation", net_charge="charge")
     axis: str
@@ -130,39 +131,40 @@ class AxisProfile(Result):
 
     def text(self) -> Iterator[str]:
         """Yield the extremes of the potential, the period and the surroundings."""
-        found, axis, unit = self.found, self.axis, self.found.unit
+        profile, axis, unit = self.profile, self.axis, self.profile.unit
         where = {"mean": "the mean over the cell", "left": "the left edge"}.get(self.zero, f"the mean over {self.zero}")
-        phi = found.values[0, 2]
-        error = None if found.errors is None or np.isnan(found.errors[0, 2, 0]) else found.errors[0, 2]
-        low, high = (f"{phi[n]:.4f}{'' if error is None else f' +- {error[n]:.4f}'} at {axis} = {found.z[n]:.2f} A"
+        phi = profile.values[0, 2]
+        error = None if profile.errors is None or np.isnan(profile.errors[0, 2, 0]) else profile.errors[0, 2]
+        low, high = (f"{phi[n]:.4f}{'' if error is None else f' +- {error[n]:.4f}'} at {axis} = {profile.z[n]:.2f} A"
                      for n in (phi.argmin(), phi.argmax()))
         yield from self.head
-        yield (f"potential from {low} to {high}, in {', '.join(filter(None, (unit, found.medium)))}; 0 is {where}"
-               + ("" if self.zero == "mean" else f", which is {found.shift:.4f} {unit} over the mean of the cell"))
-        yield (f"{len(found.z)} nodes, {found.period / len(found.z):.4g} A apart, over a period of {found.period:.4f} A"
-               + (f" (+- {found.deviation:.4f} A over frames)" if found.deviation > 1e-6 else ""))
-        if found.corrected:
-            yield (f"slab correction: without it there is a field of {found.artificial:.4g} V/A in the vacuum; the "
-                   f"potential has a step of {abs(found.artificial) * found.period:.4g} V there")
+        yield (f"potential from {low} to {high}, in {', '.join(filter(None, (unit, profile.medium)))}; 0 is {where}"
+               + ("" if self.zero == "mean" else f", which is {profile.shift:.4f} {unit} over the mean of the cell"))
+        yield (f"{len(profile.z)} nodes, {profile.period / len(profile.z):.4g} A apart, over a period of "
+               f"{profile.period:.4f} A"
+               + (f" (+- {profile.deviation:.4f} A over frames)" if profile.deviation > 1e-6 else ""))
+        if profile.corrected:
+            yield (f"slab correction: without it there is a field of {profile.artificial:.4g} V/A in the vacuum; the "
+                   f"potential has a step of {abs(profile.artificial) * profile.period:.4g} V there")
         else:
             yield "conducting (tinfoil) surroundings: the mean field over the cell is 0" + (
-                f", which makes an artificial field of {found.artificial:.4g} V/A in the vacuum; the slab correction "
-                "removes it" if found.artificial else "")
-        if abs(found.charge) > 1e-3:
-            yield f"the net charge of the cell, {found.charge:.4f} e, has a neutralising background"
-        if found.frames > 1:
-            yield TOO_SHORT if error is None or found.intervals is None else (
+                f", which makes an artificial field of {profile.artificial:.4g} V/A in the vacuum; the slab correction "
+                "removes it" if profile.artificial else "")
+        if abs(profile.charge) > 1e-3:
+            yield f"net charge {profile.charge:.4f} e: a uniform neutralising background is included"
+        if profile.frames > 1:
+            yield TOO_SHORT if error is None or profile.intervals is None else (
                 "+- is the standard error of the mean; the mean is known to +- "
-                f"{float(found.intervals[0, 2].max()):.4f} {unit} or better with a confidence of 95 %")
+                f"{float(profile.intervals[0, 2].max()):.4f} {unit} or better with a confidence of 95 %")
         if self.integral is not None:
             yield (f"the double integral from the left edge ends at {self.integral[-1]:.4f} {unit}, where the "
                    "periodic potential is what it was at the beginning")
-        many = f"{found.frames} frames in {found.blocks} blocks" if found.frames > 1 else "1 frame"
+        many = f"{profile.frames} frames in {profile.blocks} blocks" if profile.frames > 1 else "1 frame"
         yield f"{many} in {self.seconds:.2f} s"
 
     def table(self) -> Columns:
         """Return the curves, with their standard errors."""
-        result = self.found
+        result = self.profile
         columns = {f"{self.axis} (A)": result.z}
         for n, name in enumerate(result.names):
             for k, (quantity, unit) in enumerate(zip(QUANTITIES, result.units, strict=True)):
@@ -175,7 +177,7 @@ class AxisProfile(Result):
         return columns
 
     def _drawn(self) -> tuple[Any, ...]:
-        result = self.found
+        result = self.profile
         labels = [f"{name[0].upper()}{name[1:]} ({u})".replace("A^3", "Å³").replace("/A", "/Å")
                   for name, u in zip(QUANTITIES, result.units, strict=True)]
         return result.z, result.names, result.values, result.intervals, labels, self.axis, self.integral

@@ -78,9 +78,9 @@ def rdf(
         counts.append(Counts(a, b, range, bins, left_out, engine))
     start, execution = time.perf_counter(), execution.keeping(output.output)
 
-    def add(found: Arrays) -> None:
-        for one, more in zip(counts, found["counts"], strict=True):
-            one.merge(more, found["volumes"])
+    def add(block: Arrays) -> None:
+        for total, counted in zip(counts, block["counts"], strict=True):
+            total.merge(counted, block["volumes"])
 
     with progress.clock() as clock:
         frames = CellFrames.of(structure, over, "periodic", source.cell)

@@ -79,7 +79,7 @@ def charged(structure: Structure, force_field: str, water: str, charges: Sequenc
     prepare : str
         ``auto`` to add missing atoms, ``never`` to refuse such a structure.
     ph, pka
-        Of the protonation states, see :func:`~vmdpotential.prepare.preparation.prepare_structure`.
+        Of the protonation states, see :func:`~vmdpotential.preparation.prepare.prepare_structure`.
 
     Raises
     ------
@@ -155,7 +155,7 @@ def completed(structure: Structure, error: IncompleteError, **options: Any) -> t
     ChargeError
         When the packages for it are not installed: the error that there was, which then names them.
     """
-    from vmdpotential.prepare.preparation import prepare_structure
+    from vmdpotential.preparation.prepare import prepare_structure
 
     whole = structure.whole or structure
     try:

@@ -24,7 +24,7 @@ from vmdpotential.maps.solute import as_mapped
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option
 from vmdpotential.results import Columns, Figure, Result, hidden, key, part, put_table
-from vmdpotential.surface import KINDS, PROBE, Row, Surface, molecular_surface, rows
+from vmdpotential.surfaces import KINDS, PROBE, Row, Surface, molecular_surface, rows
 
 _COLUMNS = ("area", "mean", "minimum", "maximum")
 
@@ -63,17 +63,17 @@ class SurfaceOutput:
 
 def surface(
     source: CompleteSource,
-    map: Annotated[Path | Grid, Option("map file, or map, that is read on the surface", positional=True)],
+    map: Annotated[Path | Grid, Option(
+        "map file (.dx, .mrc, .ccp4, .cube, .npz ...) whose values are taken at the surface", positional=True)],
     atoms: Annotated[str, Option(
-        "around which the surface is: all, solute, protein ..., or a selection", metavar="all|solute|protein|SEL",
+        "atoms whose surface is drawn: all, solute, protein ..., or a selection", metavar="all|solute|protein|SEL",
         front=True, selection=True)
         ] = "solute",
     shape: SurfaceShape = SurfaceShape(),
     by: Annotated[str, Option("what each row of the table is for", choices=("residue", "atom", "vertex"))] = "residue",
     range: Annotated[Range | None, Option(
-        "range of the colours, such as -5,5; unless given that, in kT/e, for a potential in water (screened, "
-        "continuum), "
-        "otherwise wide enough for 98 % of the surface",
+        "range of the colours in the unit of the map; -5,5 in kT/e for a potential in water and otherwise wide enough "
+        "for 98 % of the surface, unless given",
         parse=_range, metavar="LO,HI", front=True, aliases=("color_range",))] = None,
     view: Annotated[tuple[str, ...], Option(
         "direction from which the figure looks: x, -x, y, -y, z or -z; several become panels",
@@ -81,9 +81,10 @@ def surface(
     unit_of_file: UnitOfFile = None,
     output: SurfaceOutput = SurfaceOutput(),
 ) -> OnSurface:
-    """Put a map onto the surface of a molecule.
+    """Map a potential onto the surface of a molecule.
 
-    The table has the area of each residue, atom or vertex, and the mean by area and the range of the map on it.
+    The table has the area of each residue, atom or vertex (A^2), and the map on it: its mean weighted by area, minimum
+    and maximum.
 
     Raises
     ------
@@ -195,8 +196,8 @@ class OnSurface(Result):
         means = np.array([row.mean for row in self.table_rows])
         order = np.argsort(means)
         order = order[np.isfinite(means[order])]
-        for word, some in (("lowest", order[:_PRINTED]), ("highest", order[::-1][:_PRINTED])):
-            yield f"{word}: " + ", ".join(f"{names[n]} {means[n]:.4g}" for n in some)
+        for word, atoms in (("lowest", order[:_PRINTED]), ("highest", order[::-1][:_PRINTED])):
+            yield f"{word}: " + ", ".join(f"{names[n]} {means[n]:.4g}" for n in atoms)
         yield f"{self.seconds:.2f} s"
 
     def table(self) -> Columns:

@@ -35,12 +35,10 @@ def verify(
     points: Annotated[int, Option("number of points at which a map is compared", low=10, high=10000)] = 400,
     seed: Annotated[int, Option("seed of the random box and points", low=0)] = 1,
 ) -> Verified:
-    """Compare every engine, method and interaction on this machine with the definition in float64.
+    """Check every engine, method and interaction on this machine against a plain float64 sum.
 
-    A box of random water molecules is summed on a lattice that straddles the tiles of all kernels, and compared at
-    random points with the sum written out: every registered method with its field, the exact ones without a
-    cutoff in every precision. Interactions must give the values that their pages state, and so must pairs of atoms;
-    forces of listed pairs are compared in a small box. The exit code is 3 where one does not.
+    Potentials and fields of random water molecules are compared at random points, and interactions and forces of pairs
+    with their documented values. The exit code is 3 if a check fails.
 
     Raises
     ------
@@ -219,9 +217,9 @@ def _check_orbitals(backend: Engine) -> list[dict[str, Any]]:
     from vmdpotential.orbitals.wavefunction import Channel, Wavefunction
     from vmdpotential.units import BOHR, coulomb_constant
 
-    exponent, one = 0.4, np.ones(1)
-    shell = Shell(np.zeros(3), 0, np.array([exponent]), one, ("1",))
-    alpha, beta = Channel(np.ones((1, 1)), one, None), Channel(np.ones((1, 1)), 0 * one, None)
+    exponent, unit = 0.4, np.ones(1)
+    shell = Shell(np.zeros(3), 0, np.array([exponent]), unit, ("1",))
+    alpha, beta = Channel(np.ones((1, 1)), unit, None), Channel(np.ones((1, 1)), 0 * unit, None)
     atom = Wavefunction("H", np.array([1]), np.zeros((1, 3)), (shell,), alpha, beta, True)
     lattice = Lattice(np.array([0.1, -1.0, -2.0]), np.full(3, 0.37), (12, 13, 35))
     r = np.linalg.norm(lattice.points(), axis=1) / BOHR
@@ -266,10 +264,10 @@ def _error_of_bond(backend: Engine) -> float:
     from vmdpotential.grid.lattice import Lattice
 
     along, distance, depth = np.array([[0.0, 0.0, 1.0]]), 1.9, 0.6
-    lattice, one = Lattice(np.array([0.0, 0.0, -6.05]), np.array([1.0, 1.0, 0.1]), (1, 1, 120)), np.ones((1, 1))
+    lattice, unit = Lattice(np.array([0.0, 0.0, -6.05]), np.array([1.0, 1.0, 0.1]), (1, 1, 120)), np.ones((1, 1))
     result = backend.bonds(BondSum(
-        lattice, np.zeros((1, 3)), np.array([DONOR]), along, 0 * along, 2 * one[0], np.zeros(1, np.int64),
-        distance * one, depth * one, np.zeros(1, bool), 0.0, 1e5, 5.0)).ravel()
+        lattice, np.zeros((1, 3)), np.array([DONOR]), along, 0 * along, 2 * unit[0], np.zeros(1, np.int64),
+        distance * unit, depth * unit, np.zeros(1, bool), 0.0, 1e5, 5.0)).ravel()
     z = lattice.points()[:, 2]
     well = np.minimum(depth * (5 * (distance / z) ** 12 - 6 * (distance / z) ** 10), 1e5)
     exact = np.where(np.abs(z) < 5.0, np.where(z > 0, 1.0, np.clip(well / 100, 0.0, 1.0)) * well, 0.0)
@@ -355,11 +353,11 @@ def _check_method(backend: Engine, method: Method, lattice: Any, positions: Floa
     _, result, _ = accuracy.run_to_tolerance(method, request, positions, charges, measured, backend)
     errors = exact.errors(result)
     # rounding counts relative to the whole potential, which is what is summed
-    found = errors.everywhere if method.exact else max(errors.everywhere, errors.away)
-    rows = [_row(f"{label}, {request.interaction.interaction.name}", found, limit)]
+    error = errors.everywhere if method.exact else max(errors.everywhere, errors.away)
+    rows = [_row(f"{label}, {request.interaction.interaction.name}", error, limit)]
     if field and errors.field is not None and errors.field_away is not None:
-        found = errors.field if method.exact else max(errors.field, errors.field_away)
-        rows.append(_row(f"{label}, field of {request.interaction.interaction.name}", found, limit))
+        error = errors.field if method.exact else max(errors.field, errors.field_away)
+        rows.append(_row(f"{label}, field of {request.interaction.interaction.name}", error, limit))
     return rows
 
 

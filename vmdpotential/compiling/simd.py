@@ -228,8 +228,8 @@ class Vector:
             result = ir.Constant(self.type, ir.Undefined)
             for lane in range(self.lanes):
                 index = ir.Constant(I32, lane)
-                one = self.call("erfc", [self.builder.extract_element(a, index)], self.element)
-                result = self.builder.insert_element(result, one, index)
+                value = self.call("erfc", [self.builder.extract_element(a, index)], self.element)
+                result = self.builder.insert_element(result, value, index)
             return result
         x = self.min(self.fabs(a), self.const(9.3))  # beyond, it is 1e-39, and the square leaves the domain of exp
         t = self.div(self.const(1.0), self.fma(x, self.const(0.5), self.const(1.0)))

@@ -208,9 +208,9 @@ class Problem:
 
     def start(self, known: Known) -> None:
         """Start from a solution for a molecule that is almost the same, where that has the same lattice."""
-        one, other = self.lattice, known.lattice
-        if one.shape != other.shape or not (np.array_equal(one.origin, other.origin)
-                                            and np.array_equal(one.spacing, other.spacing)):
+        fine, coarse = self.lattice, known.lattice
+        if fine.shape != coarse.shape or not (np.array_equal(fine.origin, coarse.origin)
+                                            and np.array_equal(fine.spacing, coarse.spacing)):
             return
         self.unknown[:] = known.unknown
         at = np.nonzero(self.within != known.within)  # on the other side of the surface now

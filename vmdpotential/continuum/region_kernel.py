@@ -383,7 +383,7 @@ def refine(coarse, charged, coarse_within, first, ratio, within, out, first_plan
     """
     _, ny, nz = out.shape
     scale = np.float32(1 / ratio)
-    one = np.float32(1)
+    unit = np.float32(1)
     for i in range(first_plane, last_plane):
         a = first[0] + i // ratio
         ta = np.float32(i % ratio) * scale
@@ -396,11 +396,11 @@ def refine(coarse, charged, coarse_within, first, ratio, within, out, first_plan
                 total, weight, other = np.float32(0), np.float32(0), np.float32(0)
                 inside = within[i, j, k]
                 for da in range(2):
-                    wa = ta if da else one - ta
+                    wa = ta if da else unit - ta
                     for db in range(2):
-                        wb = tb if db else one - tb
+                        wb = tb if db else unit - tb
                         for dc in range(2):
-                            share = wa * wb * (tc if dc else one - tc)
+                            share = wa * wb * (tc if dc else unit - tc)
                             if share == 0:
                                 continue
                             value = coarse[a + da, b + db, c + dc]

@@ -96,13 +96,13 @@ class Tangential:
         """Return differences (N, 3) at outer nodes, of those outside alone; 0 where there is none."""
         result = np.zeros((len(nodes), 3))
         for axis, (s, h) in enumerate(zip(self._strides, self._h, strict=True)):
-            found = np.zeros(len(nodes))
+            slope = np.zeros(len(nodes))
             for step in (s, -s):
                 there = self._outside[nodes + step]
                 result[:, axis] += np.where(there, (values[nodes + step].astype(np.float64) - values[nodes])
                                             / (h if step > 0 else -h), 0)
-                found += there
-            result[:, axis] /= np.maximum(found, 1)
+                slope += there
+            result[:, axis] /= np.maximum(slope, 1)
         return result
 
 

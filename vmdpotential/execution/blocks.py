@@ -161,8 +161,8 @@ class Run:
         """Yield the results, in the order of the blocks."""
         with contextlib.closing(self._computed()) as results:
             for count in self._pieces:
-                some = itertools.islice(results, count)
-                yield next(some) if count == 1 or self.merge is None else merged(some, self.merge)
+                batch = itertools.islice(results, count)
+                yield next(batch) if count == 1 or self.merge is None else merged(batch, self.merge)
 
     def _computed(self) -> Generator[Arrays, None, None]:
         """Yield the results of what is computed, in its order."""

@@ -29,10 +29,10 @@ def merged(results: Iterable[T], merge: Callable[[T, T], T]) -> T:
         held.append((level, result))
     if not held:
         raise ValueError("there is nothing to merge")
-    found = held.pop()[1]
+    total = held.pop()[1]
     while held:
-        found = merge(held.pop()[1], found)
-    return found
+        total = merge(held.pop()[1], total)
+    return total
 
 
 def merged_at_once(results: Sequence[T], merge: Callable[[T, T], T]) -> T:

@@ -75,8 +75,8 @@ def share(axes: Sequence[Axes], count: int) -> None:
             ax.set_xlabel("")
 
 
-def _alike(one: Axes, other: Axes, side: str) -> bool:
-    mine, its = (getattr(ax, f"{side}axis") for ax in (one, other))
+def _alike(a: Axes, b: Axes, side: str) -> bool:
+    mine, its = (getattr(ax, f"{side}axis") for ax in (a, b))
     return mine.label.get_text() == its.label.get_text() and np.allclose(
         mine.get_view_interval(), its.get_view_interval(), rtol=0, atol=1e-6)
 

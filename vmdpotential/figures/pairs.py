@@ -71,16 +71,16 @@ def draw_residues(ax: Axes, names: Sequence[str], coulomb: Floats, lennard_jones
     return ax
 
 
-def draw_distributions(ax: Axes, found: Sequence[Distribution], names: Sequence[str]) -> Axes:
+def draw_distributions(ax: Axes, curves: Sequence[Distribution], names: Sequence[str]) -> Axes:
     """Draw curves of g(r) into axes."""
-    for n, (one, name) in enumerate(zip(found, names, strict=True)):
-        ax.plot(one.r, one.g, color=SHADES[n % len(SHADES)], label=drawable(name))
+    for n, (curve, name) in enumerate(zip(curves, names, strict=True)):
+        ax.plot(curve.r, curve.g, color=SHADES[n % len(SHADES)], label=drawable(name))
     ax.axhline(1, color="#808080", linewidth=0.4, zorder=0)
     ax.set(xlabel="r (Å)", ylabel="g(r)")
     return ax
 
 
-def distributions(found: Sequence[Distribution], names: Sequence[str]) -> Figure:
+def distributions(curves: Sequence[Distribution], names: Sequence[str]) -> Figure:
     """Return curves of g(r), and below them the running coordination numbers."""
     prepare()
     from matplotlib.figure import Figure
@@ -88,14 +88,14 @@ def distributions(found: Sequence[Distribution], names: Sequence[str]) -> Figure
     with style():
         figure = Figure(figsize=(WIDTHS["single"] * _MM, 90 * _MM), layout="constrained")
         above, below = figure.subplots(2, sharex=True, height_ratios=(2, 1))
-        draw_distributions(above, found, names)
-        for n, one in enumerate(found):
-            below.plot(one.edges[1:], one.count, color=SHADES[n % len(SHADES)])
+        draw_distributions(above, curves, names)
+        for n, curve in enumerate(curves):
+            below.plot(curve.edges[1:], curve.count, color=SHADES[n % len(SHADES)])
         above.set_xlabel("")
         columns = 1 if max(map(len, names)) > LONG else min(3, len(names))
         figure.legend(loc="outside upper center", ncols=columns, frameon=False)
         below.set_ylabel("Atoms within r")
         below.set_xlabel("r (Å)")
-        below.set_xlim(0, float(found[0].edges[-1]))
+        below.set_xlim(0, float(curves[0].edges[-1]))
         below.set_ylim(0)
     return figure

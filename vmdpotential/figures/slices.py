@@ -38,8 +38,8 @@ SHADES = ("#0072b2", "#d55e00", "#009e73", "#000000", "#cc79a7", "#56b4e9", "#e6
 def quantity_label(grid: Grid, *others: Grid) -> str:
     """Return what maps show, in which medium where it is one, with unit and, where the unit holds kT, temperature."""
     text, unit = _short(grid.provenance.quantity) or "value", _short(grid.unit)
-    one = all(other.provenance.medium == grid.provenance.medium for other in others)
-    text = ", ".join(filter(None, (text[0].upper() + text[1:], _short(grid.provenance.medium) if one else "")))
+    same_medium = all(other.provenance.medium == grid.provenance.medium for other in others)
+    text = ", ".join(filter(None, (text[0].upper() + text[1:], _short(grid.provenance.medium) if same_medium else "")))
     if not unit:
         return text
     if grid.temperature is not None and unit.startswith("kT"):

@@ -13,7 +13,7 @@ from vmdpotential.figures import prepare
 from vmdpotential.figures.colours import rgb_of
 from vmdpotential.figures.page import WIDTHS, style
 from vmdpotential.figures.slices import colours
-from vmdpotential.surface import Surface
+from vmdpotential.surfaces import Surface
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -227,19 +227,19 @@ class _Tally:
 
     def arrays(self) -> Arrays:
         """Return the sums."""
-        found: dict[str, Any] = {"cells": np.concatenate([self.cells.mean, self.cells.m2]), "count": np.array(0)}
+        arrays_: dict[str, Any] = {"cells": np.concatenate([self.cells.mean, self.cells.m2]), "count": np.array(0)}
         parts = [(mean.count, mean.result().values()) for _, mean in sorted(self.means.items())]
         if self.sums is not None:
             parts.append((self.sums.count, self.sums.mean()))
-        total = found["count"] = np.array(sum(count for count, _ in parts))
-        found["mean"] = parts[0][1] if len(parts) == 1 else sum(
+        total = arrays_["count"] = np.array(sum(count for count, _ in parts))
+        arrays_["mean"] = parts[0][1] if len(parts) == 1 else sum(
             count / total * np.asarray(mean, np.float64) for count, mean in parts)
         if self.means:
-            found["first"] = self.first
+            arrays_["first"] = self.first
         else:
-            found["m2"] = self.sums.variance()
-            found["m2"] *= self.sums.count
-        return found
+            arrays_["m2"] = self.sums.variance()
+            arrays_["m2"] *= self.sums.count
+        return arrays_
 
 
 class Nowhere:
@@ -269,7 +269,7 @@ class Planning:
         Frames that are computed at once.
     step : float or None
         Time between the frames, ps.
-    wanted : tuple of str
+    statistics : tuple of str
         Of :data:`STATISTICS`.
     charge : float
         Of the atoms that make the potential, e.
@@ -283,7 +283,7 @@ class Planning:
     size: int
     piece: int
     step: float | None
-    wanted: tuple[str, ...]
+    statistics: tuple[str, ...]
     charge: float
     planes: int = 0
 
@@ -430,7 +430,7 @@ def merge(planning: Planning, results: Iterable[Arrays], partial: bool = False) 
     error = None if uncertainty is None else uncertainty.error
     maps = {"mean": blocks.mean, "sem": error, "std": blocks.deviation() if planning.work.spread else None}
     grids = {}
-    for name in planning.wanted:
+    for name in planning.statistics:
         values = maps[name]
         if values is None:
             log.warning("%s", TOO_SHORT)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
+from vmdpotential.compiling import build
 from vmdpotential.densities.quantities import UNITS, Counted
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.counting import Counter, Counting
@@ -172,7 +173,8 @@ class Planning:
     def check_bulk(self, bulk: float | None) -> None:
         """Raise UsageError where nothing says what relative densities are relative to."""
         if self.work.counted.unit == "relative" and bulk is None and self.work.cell is None:
-            raise UsageError("bulk", "is needed for relative densities in an open boundary", value="none")
+            raise UsageError("bulk", "a bulk density is needed for relative densities without a periodic cell",
+                             "give {bulk 0.0334}, that of water molecules in 1/A^3, or choose another {unit}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -292,7 +294,7 @@ class Density:
     voxel: float
 
 
-def merge(planning: Planning, results: Iterable[Arrays] | Run, wanted: Sequence[str] = ("mean",),
+def merge(planning: Planning, results: Iterable[Arrays] | Run, statistics: Sequence[str] = ("mean",),
           bulk: float | None = None, partial: bool = False) -> Density:
     """Return what the blocks' results amount to.
 
@@ -300,7 +302,7 @@ def merge(planning: Planning, results: Iterable[Arrays] | Run, wanted: Sequence[
     ----------
     planning : Planning
     results : iterable
-    wanted : sequence of str
+    statistics : sequence of str
         Of ``mean``, ``std`` and ``sem``.
     bulk : float, optional
         What relative densities are over, in the first unit of the quantity; the mean over the cell unless given.
@@ -314,27 +316,25 @@ def merge(planning: Planning, results: Iterable[Arrays] | Run, wanted: Sequence[
     """
     planning.check_bulk(bulk)
     work = planning.work
-    totals = np.zeros((3, work.lattice.size))
+    totals, add = np.zeros((work.lattice.size, 3)), build.load("totals_kernel").add
     counts: list[int] = []
     series: list[Floats] = []
     cells = Moments.none((3, 3))
     try:
         for result in results:
             count = int(result["count"])
-            nodes, sums = result["nodes"], result["sums"]
-            for total, values in zip(totals, (sums, result["squares"], sums * sums / count), strict=True):
-                total[nodes] += values
+            add(totals, result["nodes"], result["sums"], result["squares"], count)
             counts.append(count)
             series.append(np.asarray(result["sample"]) / count)
             cells.merge(Moments(count, result["cells"][:3], result["cells"][3:]))
     except KeyboardInterrupt:
         if not (partial and counts):
             raise
-    blocks = BlockMean.of_sums(counts, series, totals.reshape(3, *work.lattice.shape))
-    return _density(planning, blocks, cells, wanted, bulk)
+    blocks = BlockMean.of_sums(counts, series, np.ascontiguousarray(totals.T).reshape(3, *work.lattice.shape))
+    return _density(planning, blocks, cells, statistics, bulk)
 
 
-def _density(planning: Planning, blocks: BlockMean, cells: Moments, wanted: Sequence[str],
+def _density(planning: Planning, blocks: BlockMean, cells: Moments, statistics: Sequence[str],
              bulk: float | None) -> Density:
     work, counted = planning.work, planning.work.counted
     lattice, cell, deviation, stretched = work.lattice, None, None, 1.0
@@ -354,12 +354,13 @@ def _density(planning: Planning, blocks: BlockMean, cells: Moments, wanted: Sequ
     called = {"number": "number density", "mass": "mass density", "charge": "charge density",
               "electrons": "electron density", "occupancy": "occupancy"}[counted.quantity]
     made = Provenance(
-        method=f"Gaussians of {work.width:g} A" if work.width else "nearest node" if counted.radii is None else "radii",
+        method=(f"Gaussians of {work.width:g} A" if work.width else
+                "nearest grid point" if counted.radii is None else "radii"),
         boundary="open" if work.cell is None else "periodic", atoms=planning.name, precision="double",
         engine=work.engine, frames=frames_text(planning.numbers[: blocks.count]), inputs=planning.inputs,
         cell=None if cell is None else tuple(cell.reshape(-1).tolist()))
     grids = {}
-    for name in wanted:
+    for name in statistics:
         values = maps[name]
         if values is None:
             log.warning("%s", TOO_SHORT)

@@ -117,7 +117,7 @@ class Places:
     def __len__(self) -> int:
         return len(self.names)
 
-    def some(self, rows: Integers) -> Places:
+    def subset(self, rows: Integers) -> Places:
         """Return some of the places."""
         names = [self.names[n] for n in rows.tolist()]
         if self.kind == "points":
@@ -214,8 +214,8 @@ class Fields(Work):
         along: list[Floats] = []
         numbers: list[int] = []
         for frame in frames:
-            one, direction = self.of(frame.positions, frame.cell)
-            values.append(one)
+            potential, direction = self.of(frame.positions, frame.cell)
+            values.append(potential)
             along.append(direction)
             numbers.append(frame.number)
         return {"values": np.array(values), "along": np.array(along), "frames": np.array(numbers)}
@@ -257,12 +257,12 @@ class Fields(Work):
         np.subtract.at(parts[..., 0], (kind[atoms], where), potential)
         np.subtract.at(parts[..., 1:], (kind[atoms], where), slope[:, None] * d)
 
-    def some(self, rows: Integers, plan: PointPlan) -> Fields:
+    def subset(self, rows: Integers, plan: PointPlan) -> Fields:
         """Return what computes some of the places by another plan."""
         kept = np.isin(self.left_out[:, 0], rows)
         left_out = self.left_out[kept]
         left_out[:, 0] = np.searchsorted(rows, left_out[:, 0])
-        return replace(self, places=self.places.some(rows), left_out=left_out, plan=plan)
+        return replace(self, places=self.places.subset(rows), left_out=left_out, plan=plan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,8 +312,8 @@ class FieldOptions(MethodOptions):
     """All options of field and potential at places, see :func:`field_at`."""
 
     exclude: Annotated[str, Option(
-        "charges left out at each place: its own atom (of a bond both), residue or molecule; auto is the residue for "
-        "bonds and the atom otherwise", choices=("auto", *EXCLUDED))] = "auto"
+        "charges left out at each location: its atom (both atoms of a bond), residue or molecule; auto is the residue "
+        "for bonds and the atom otherwise", choices=("auto", *EXCLUDED))] = "auto"
     boundary: Boundary = "auto"
     unit: Unit = "V"
     tolerance: Annotated[float | None, Option(
@@ -436,7 +436,7 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
         chosen = sample(len(places))
         exactly = exact_plan(replace(request, target=Points(len(chosen), request.points.box)), backend,
                              MEASURING * tolerance)
-        exact = np.asarray(work.some(chosen, exactly).over([begin])["values"], np.float64)[0, 0]
+        exact = np.asarray(work.subset(chosen, exactly).over([begin])["values"], np.float64)[0, 0]
         values = np.asarray(result["values"], np.float64)[0, 0]
         difference = exact - values[chosen]
         field_error = float(np.sqrt(np.mean(np.square(difference[:, 1:]))))

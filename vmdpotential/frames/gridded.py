@@ -92,13 +92,16 @@ class GridWork(Work):
         return cls(frames, moves, lattice, cell, own_cells, here.cell, **own)
 
     def moved(self, numbers: range, cells: Moments) -> Iterator[tuple[Floats, Cell | None]]:
-        """Yield the positions of some frames, aligned, and their cells, which are added to `cells`."""
+        """Yield the positions of some frames, aligned, and their cells, which are added to `cells`.
+
+        Positions that nothing moves are as the file has them, which may be float32.
+        """
         for done, frame in enumerate(self.frames.part(numbers), 1):
             cell = self._cell_of(frame)
             if cell is not None:
                 cells.add(cell.vectors)
-            positions = np.asarray(frame.positions, np.float64)
-            yield positions if self.alignment is None else self.alignment.align(positions, cell), cell
+            yield (frame.positions if self.alignment is None else
+                   self.alignment.align(np.asarray(frame.positions, np.float64), cell)), cell
             progress.report(LABEL, done / len(numbers))
 
     def _cell_of(self, frame: Frame) -> Cell | None:

@@ -73,23 +73,23 @@ class PairEnergies(Work):
             selections ``total n`` (F, 3), and ``rows n`` (F, rows, 3) unless the total alone has a row: Coulomb,
             Lennard-Jones and both. Of forces ``rows n`` (F, atoms, 3) alone.
         """
-        found: dict[str, list[Any]] = {"frames": []}
+        columns: dict[str, list[Any]] = {"frames": []}
         cell = None
         for frame in frames:
             cell = frame.cell
-            found["frames"].append(frame.number)
-            for n, one in enumerate(self.sums):
-                result = one.run(frame.positions, cell)
+            columns["frames"].append(frame.number)
+            for n, pair_sum in enumerate(self.sums):
+                result = pair_sum.run(frame.positions, cell)
                 if self.by == "forces":
-                    found.setdefault(f"rows {n}", []).append(result.forces)
+                    columns.setdefault(f"rows {n}", []).append(result.forces)
                     continue
                 values = np.stack([result.coulomb, result.lennard_jones, result.total], axis=1)
-                found.setdefault(f"total {n}", []).append(values.sum(0))
+                columns.setdefault(f"total {n}", []).append(values.sum(0))
                 if self.by == "residue":
                     values = by_residue(self.structure, result.atoms, values)[1]
                 if self.by != "total":
-                    found.setdefault(f"rows {n}", []).append(values)
-        return {**{name: np.array(values) for name, values in found.items()},
+                    columns.setdefault(f"rows {n}", []).append(values)
+        return {**{name: np.array(values) for name, values in columns.items()},
                 **({} if cell is None else {"cell": cell.vectors})}
 
 

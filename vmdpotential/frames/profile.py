@@ -251,8 +251,8 @@ class Profiles(MergingWork):
         cells, integral = np.zeros(4), np.zeros(self.nodes + 1)
         for frame in frames:
             cell = cell_of(self.frames.source.name, frame)
-            one, density, period, inside = self.of(frame.positions, cell, f"in frame {frame.number} ")
-            values += one
+            potential, density, period, inside = self.of(frame.positions, cell, f"in frame {frame.number} ")
+            values += potential
             region += density
             cells += period, period**2, 1 / cell.volume, inside
             integral += self.integral(frame.positions, cell)
@@ -483,19 +483,19 @@ def parts_of(atoms: int, sources: Mapping[str, Mask] | None) -> tuple[list[str],
     return names, parts, rows
 
 
-def _result(work: Profiles, found: Sequence[Mapping[str, Floats]], names: Sequence[str], zero: str,
+def _result(work: Profiles, blocks: Sequence[Mapping[str, Floats]], names: Sequence[str], zero: str,
             unit: str) -> Profile:
     """Return the means over blocks of frames, with their errors."""
-    counts = np.array([float(block["count"]) for block in found])
-    values = np.array([block["values"] / count for block, count in zip(found, counts, strict=True)])
+    counts = np.array([float(block["count"]) for block in blocks])
+    values = np.array([block["values"] / count for block, count in zip(blocks, counts, strict=True)])
     total = counts.sum()
-    period, squares, _, inside = np.sum([block["cells"] for block in found], axis=0) / total
+    period, squares, _, inside = np.sum([block["cells"] for block in blocks], axis=0) / total
     # the potential's zero is one linear function of it, the same for all blocks
     weights = np.zeros(work.nodes)
     if zero == "left":
         weights[0] = 1
     elif zero == "region":
-        weights = np.sum([block["region"] for block in found], axis=0)
+        weights = np.sum([block["region"] for block in blocks], axis=0)
         weights /= weights.sum()
     shifts = values[:, :, 2] @ weights
     values[:, :, 2] -= shifts[..., None]
@@ -509,8 +509,8 @@ def _result(work: Profiles, found: Sequence[Mapping[str, Floats]], names: Sequen
     z = period * (np.arange(work.nodes) / work.nodes + (work.start if work.centre is None else -0.5))
     return Profile(
         work.axis, z, names, means, errors if stated else None,
-        np.sum([block["integral"] for block in found], axis=0) / total, unit, zero,
-        float(shifts[:, 0] @ counts / total), int(total), len(found), float(period),
+        np.sum([block["integral"] for block in blocks], axis=0) / total, unit, zero,
+        float(shifts[:, 0] @ counts / total), int(total), len(blocks), float(period),
         float(np.sqrt(max(0.0, squares - period**2))), charge, coulomb.INTERACTION.bind().medium(1.0, 298.15),
         intervals if stated else None, float(inside), work.slab)
 

@@ -87,7 +87,7 @@ def average_in_slabs(planning: Planning, compute: Callable[[int, Planning], Iter
             log.warning("%s", TOO_SHORT)
         elif "sem" in sinks:
             _put_errors(waiting, sinks["sem"], common.lattice, planning.planes, factors[0])
-    names = [name for name in planning.wanted if name in sinks and (name != "sem" or factors is not None)]
+    names = [name for name in planning.statistics if name in sinks and (name != "sem" or factors is not None)]
     medium, root = planning.map.medium, float(np.sqrt(sum(each.between for each in result) / lattice.size))
     deviation = float(np.sqrt(sum(each.deviation for each in result) / lattice.size)) if planning.work.spread else None
     grids = {name: StoredGrid.described(

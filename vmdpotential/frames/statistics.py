@@ -52,7 +52,7 @@ KEPT = 128
 TOGETHER = 4096
 
 #: What a report says where there is no error.
-TOO_SHORT = "no error is stated: the frames are too few for their correlation time, which cannot be known from them"
+TOO_SHORT = "no standard error: the frames are too few to estimate their correlation time"
 
 #: What it says where there is one.
 PLUS_MINUS = "+- is the standard error of the mean, and the 95 % interval is in brackets"
@@ -407,14 +407,14 @@ def _errors(values: Floats, together: float, freedom: float) -> Uncertainty:
     n, columns = len(values), values.reshape(len(values), -1)
     error, interval = np.empty(columns.shape[1]), np.empty(columns.shape[1])
     for start in range(0, columns.shape[1], TOGETHER):
-        some = slice(start, start + TOGETHER)
-        part = columns[:, some]
+        rows = slice(start, start + TOGETHER)
+        part = columns[:, rows]
         own, own_freedom = _correlations(_covariances(part))
         g = np.minimum(np.maximum(own, max(1.0, together)), max(1.0, n - 1.0))
-        error[some] = np.sqrt(np.square(part - part.mean(0)).sum(0) / np.maximum(n - g, 1e-9) * g / n)
+        error[rows] = np.sqrt(np.square(part - part.mean(0)).sum(0) / np.maximum(n - g, 1e-9) * g / n)
         if np.isinf(freedom):
-            error[some][own_freedom < ENOUGH] = np.nan
-        interval[some] = error[some] * _quantiles(np.clip(own_freedom, ENOUGH, freedom))
+            error[rows][own_freedom < ENOUGH] = np.nan
+        interval[rows] = error[rows] * _quantiles(np.clip(own_freedom, ENOUGH, freedom))
     return Uncertainty(error.reshape(values.shape[1:]), interval.reshape(values.shape[1:]))
 
 

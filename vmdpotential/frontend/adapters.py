@@ -224,16 +224,16 @@ def with_surface(structure: Structure) -> NDArray[np.bool_]:
     return joined if joined.any() else solute
 
 
-def same_molecules(one: Structure, other: Structure) -> bool:
+def same_molecules(a: Structure, b: Structure) -> bool:
     """Return whether two structures have atoms of the same names and charges, wherever these are.
 
     A mutation or another state of protonation may keep the number of atoms that a viewer shows.
     """
-    if len(one) != len(other) or (one.charges is None) != (other.charges is None):
+    if len(a) != len(b) or (a.charges is None) != (b.charges is None):
         return False
-    alike = all(np.array_equal(getattr(one, name), getattr(other, name))
+    alike = all(np.array_equal(getattr(a, name), getattr(b, name))
                 for name in ("residue_names", "atom_names", "elements"))
-    return alike and (one.charges is None or np.array_equal(one.charges, other.known_charges))
+    return alike and (a.charges is None or np.array_equal(a.charges, b.known_charges))
 
 
 def surface_range(grid: Grid, structure: Structure | None) -> Range:
@@ -313,16 +313,17 @@ def check_places(names: Sequence[str], number: NDArray[Any], positions: NDArray[
     same = (rounded[order][1:] == rounded[order][:-1]).all(1) & (number[order][1:] != number[order][:-1])
     if same.any():
         at = int(np.flatnonzero(same)[0])
-        one, two = sorted(number[order[at : at + 2]])
-        raise InputError(f"{names[one]} and {names[two]} have atoms at the same place", "select atoms of one of them")
+        first, second = sorted(number[order[at : at + 2]])
+        raise InputError(f"{names[first]} and {names[second]} have atoms at the same place",
+                         "select atoms of one of them")
     from scipy.spatial import cKDTree
 
     pairs = cKDTree(positions).query_pairs(OVERLAP, output_type="ndarray")
     pairs = pairs[number[pairs[:, 0]] != number[pairs[:, 1]]]
     if len(pairs):
-        one, two = sorted(number[pairs[0]])
+        first, second = sorted(number[pairs[0]])
         log.warning("%s and %s overlap, and the charges of both count: %d of their atoms are nearer than %g A to those "
-                    "of others", names[one], names[two], len(np.unique(pairs)), OVERLAP)
+                    "of others", names[first], names[second], len(np.unique(pairs)), OVERLAP)
 
 
 def selection(parameter: Parameter, text: str, structure: Structure,
@@ -395,12 +396,12 @@ def with_charges(whole: Structure, chosen: NDArray[np.bool_], charges: NDArray[n
     return replace(part, charges=charges[chosen], charge_source=viewer, whole=None, whole_rows=None)
 
 
-def cell_of(found: Mapping[str, tuple[Sequence[float], str]]) -> Cell | None:
+def cell_of(values: Mapping[str, tuple[Sequence[float], str]]) -> Cell | None:
     """Return the periodic cell of objects, None where none has one (or 1 1 1, as files say it).
 
     Parameters
     ----------
-    found : mapping
+    values : mapping
         By the object's name, for those that have a cell, lengths (A) and angles (degrees), and the space group.
 
     Raises
@@ -408,8 +409,8 @@ def cell_of(found: Mapping[str, tuple[Sequence[float], str]]) -> Cell | None:
     InputError
         When they differ, or one is none.
     """
-    group = next((group for _, group in found.values() if group), "")
-    cells = {name: cell for name, (parameters, _) in found.items()
+    group = next((group for _, group in values.values() if group), "")
+    cells = {name: cell for name, (parameters, _) in values.items()
              if (cell := cell_of_file([float(x) for x in parameters], name, group)) is not None}
     if not cells:
         return None

@@ -253,8 +253,8 @@ class Panel:
             self.say(str(error), error=True)
         self.refresh()
 
-    def _switch_live(self, wanted: bool) -> None:
-        if not wanted:
+    def _switch_live(self, on: bool) -> None:
+        if not on:
             self._act(self.viewer.end_live)
         elif self.work is None:
             self.show_command("live")

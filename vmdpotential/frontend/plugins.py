@@ -27,9 +27,9 @@ def plugins(
         with contextlib.suppress(BackendError):  # which `broken` then names
             registry.get("command", name)
     broken = registry.broken()
-    lines = [f"{kind}s: {', '.join(found)}" for kind, found in names.items()]
+    lines = [f"{kind}s: {', '.join(registered)}" for kind, registered in names.items()]
     lines += [f"broken plugin {name}: {reason}" for name, reason in broken.items()]
-    return Report(lines, {**{f"{kind}s": found for kind, found in names.items()}, "broken": broken})
+    return Report(lines, {**{f"{kind}s": registered for kind, registered in names.items()}, "broken": broken})
 
 
 command = Command.of(plugins, examples=(

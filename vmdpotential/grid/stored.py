@@ -135,8 +135,8 @@ class StoredGrid(Grid):
             if len(self._remembered) >= REMEMBERED:
                 self._remembered.pop(next(iter(self._remembered)))
             self._remembered[key] = result.reshape(points.shape[:-1])
-        found: Floats = self._remembered[key].copy()
-        return found
+        values: Floats = self._remembered[key].copy()
+        return values
 
     def _sample(self, points: Floats, which: NDArray[np.int64], low: NDArray[np.int64], result: Floats) -> None:
         """Fill the values at some points, whose cells begin at nodes `low`: by windows, halved until they are small."""

@@ -153,21 +153,21 @@ def _gromacs_frame(path: Path, n_atoms: int, frame: int) -> tuple[Floats, Cell |
         return checked(np.array(step.x, dtype=np.float64) * 10, path), box_of(box, path)
 
 
-def _check_counts(path: Path, found: int, n_atoms: int, frames: int, frame: int) -> None:
-    check_atoms(path, found, n_atoms)
+def _check_counts(path: Path, count: int, n_atoms: int, frames: int, frame: int) -> None:
+    check_atoms(path, count, n_atoms)
     if not -frames <= frame < frames:
         raise InputError(f"{path}: has {frames} frames, no frame {frame}")
 
 
-def check_atoms(path: Path, found: int, n_atoms: int) -> None:
+def check_atoms(path: Path, count: int, n_atoms: int) -> None:
     """Make sure that a trajectory has as many atoms as the structure.
 
     Raises
     ------
     InputError
     """
-    if found != n_atoms:
-        raise InputError(f"{path}: has {found} atoms and the structure {n_atoms}", "give files of one system")
+    if count != n_atoms:
+        raise InputError(f"{path}: has {count} atoms and the structure {n_atoms}", "give files of one system")
 
 
 def checked(positions: Any, path: Path, dtype: Any = np.float64, frame: int | None = None) -> NDArray[Any]:

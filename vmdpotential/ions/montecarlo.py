@@ -175,34 +175,34 @@ class Metropolis:
         self.placed[ion], self._where[ion] = site, self.sites[site]
         self._take(ion, 1)
 
-    def exchange(self, one: int, two: int, chance: float) -> None:
+    def exchange(self, first: int, second: int, chance: float) -> None:
         """Try to exchange the sites of two ions."""
         self.counts[1, 0] += 1
-        here, there = int(self.placed[one]), int(self.placed[two])
-        if self._sizes[one] != self._sizes[two] and not (
-                self._allowed(one, there, one, two) and self._allowed(two, here, one, two)):
+        here, there = int(self.placed[first]), int(self.placed[second])
+        if self._sizes[first] != self._sizes[second] and not (
+                self._allowed(first, there, first, second) and self._allowed(second, here, first, second)):
             return
-        difference = self._charges[one] - self._charges[two]
+        difference = self._charges[first] - self._charges[second]
         if difference:
             row = self._row(here)
             # without each other
-            at_here = self._phi[one] - self._charges[two] * row[two]
-            at_there = self._phi[two] - self._charges[one] * row[two]
+            at_here = self._phi[first] - self._charges[second] * row[second]
+            at_there = self._phi[second] - self._charges[first] * row[second]
             change = self.factor * difference * (at_there - at_here)
             if change > 0 and chance >= math.exp(-change):
                 return
             self._phi += difference * (self._row(there) - row)
-            self._phi[one] = at_there + self._charges[two] * row[two]
-            self._phi[two] = at_here + self._charges[one] * row[two]
+            self._phi[first] = at_there + self._charges[second] * row[second]
+            self._phi[second] = at_here + self._charges[first] * row[second]
             self.energy += change
         else:
-            self._phi[[one, two]] = self._phi[[two, one]]
+            self._phi[[first, second]] = self._phi[[second, first]]
         self.counts[1, 1] += 1
-        for ion in (one, two):
+        for ion in (first, second):
             self._take(ion, -1)
-        self.placed[one], self.placed[two] = there, here
-        self._where[one], self._where[two] = self.sites[there], self.sites[here]
-        for ion in (one, two):
+        self.placed[first], self.placed[second] = there, here
+        self._where[first], self._where[second] = self.sites[there], self.sites[here]
+        for ion in (first, second):
             self._take(ion, 1)
 
     def sweep(self, random: np.random.Generator) -> None:

@@ -61,7 +61,7 @@ def radial_distributions(placements: Sequence[Placement], engine: str = "auto") 
         positions = np.concatenate([stay, [ion.position for ion in placement.ions]])
         for item in counts.values():
             item.add(positions, first.cell)
-    curves = {name: one.result() for name, one in counts.items()}
+    curves = {name: histogram.result() for name, histogram in counts.items()}
     return {
         "r": next(iter(curves.values())).r.tolist() if curves else [], "placements": len(placements),
         "g": {name: curve.g.tolist() for name, curve in curves.items()},

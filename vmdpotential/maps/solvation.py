@@ -61,8 +61,8 @@ def solvation_energy(structure: StructureLike, *, spacing: float = 0.5, toleranc
 
     def attempt(spacing: float) -> tuple[Solvation, float]:
         planned, result = plan_map(structure, replace(options, spacing=spacing))
-        found = planned.grid(result).solvation
-        assert found is not None
-        return found, found.error / max(1e-9, abs(found.total))
+        solvation = planned.grid(result).solvation
+        assert solvation is not None
+        return solvation, solvation.error / max(1e-9, abs(solvation.total))
 
     return attempt(spacing)[0] if tolerance is None else refined(check_tolerance(tolerance), spacing, attempt)

@@ -100,9 +100,9 @@ class Sample:
         A few points near atoms make most of a potential's mean square: that of all points is the map's own, which
         is known better than that of the sample.
         """
-        found, away = result.at(self.indices), self.away
+        values, away = result.at(self.indices), self.away
         rms = np.sqrt(result.mean_squares()).tolist()
-        difference = found - self.values
+        difference = values - self.values
 
         def relative(part: slice, everywhere: float) -> tuple[float, float]:
             return (_ratio(self._rms(difference[part]), everywhere),
@@ -110,7 +110,7 @@ class Sample:
                     _ratio(self._rms(difference[part], away), self._rms(self.values[part], away) or everywhere))
 
         errors = relative(slice(0, 1), rms[0])
-        return Errors(*errors) if len(found) == 1 else Errors(*errors, *relative(slice(1, 4), rms[1]))
+        return Errors(*errors) if len(values) == 1 else Errors(*errors, *relative(slice(1, 4), rms[1]))
 
 
 def _ratio(error: float, rms: float) -> float:
@@ -130,10 +130,10 @@ def sample(request: Request, positions: Floats, charges: Floats, engine: Engine,
         """Return potential and field (1 or 4, P) at points (P, 3), and the distance to the nearest charge (P,)."""
         places = (points + step * steps[:, None]).reshape(-1, 3)
         distances = np.empty(len(places))
-        found = _exact(request, places, positions, charges, engine, distances).reshape(len(steps), -1)
+        values = _exact(request, places, positions, charges, engine, distances).reshape(len(steps), -1)
         if request.field:
-            found = np.concatenate([found[:1], (found[4:] - found[1:4]) / (2 * step)])
-        return found, distances[: len(points)]
+            values = np.concatenate([values[:1], (values[4:] - values[1:4]) / (2 * step)])
+        return values, distances[: len(points)]
 
     result, distances = exact(points, STEP)
     if request.field:

@@ -151,8 +151,8 @@ def point_extents(request: Request) -> tuple[float, ...]:
     """Return the lengths (3,) of what a mesh for points covers, A."""
     if request.cell is not None:
         return tuple(np.linalg.norm(request.cell.vectors, axis=1).tolist())
-    one, other = request.charges.box, request.points.box
-    return tuple((np.maximum(one.high, other.high) - np.minimum(one.low, other.low)).tolist())
+    atoms, points = request.charges.box, request.points.box
+    return tuple((np.maximum(atoms.high, points.high) - np.minimum(atoms.low, points.low)).tolist())
 
 
 def cheapest_at_points(request: Request, costs: PointCosts, error: float,

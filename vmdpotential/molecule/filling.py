@@ -60,8 +60,8 @@ def filled(structure: Structure) -> tuple[float, bool]:
     apart = max(APART, float(cell.volume / POINTS) ** (1 / 3))
     counts = np.maximum(1, np.ceil(lengths / apart)).astype(int)
     points = np.stack(np.meshgrid(*((np.arange(n) + 0.5) / n for n in counts), indexing="ij"), -1) @ cell.vectors
-    some = positions[:: 1 + len(positions) // 2000]
-    own = cKDTree(positions).query(some, k=2)[0][:, 1] if len(positions) > 1 else np.zeros(1)
+    sample = positions[:: 1 + len(positions) // 2000]
+    own = cKDTree(positions).query(sample, k=2)[0][:, 1] if len(positions) > 1 else np.zeros(1)
     reach = max(REACH, NEIGHBOURS * float(np.median(own)))
     low, high = points.reshape(-1, 3).min(0) - reach, points.reshape(-1, 3).max(0) + reach
     images = cell.images_in_box(positions, low, high)[0]

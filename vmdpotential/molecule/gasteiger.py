@@ -59,13 +59,13 @@ def gasteiger(elements: Names, formal: Integers, bonds: Integers) -> Floats:
     table = np.array([_PARAMETERS.get((kind, n), _PARAMETERS.get((kind, 3), (0.0, 0.0, 0.0)))
                       for kind, n in zip(kinds, hybrid, strict=True)]).reshape(-1, 3)
     positive = np.where([kind == "H" for kind in kinds], _PROTON, table.sum(1))
-    one, two = pairs[:, 0], pairs[:, 1]
+    first, second = pairs[:, 0], pairs[:, 1]
     with np.errstate(over="ignore", invalid="ignore"):  # atoms with far too many bonds
         for step in range(_STEPS):
             energy = table[:, 0] + charges * (table[:, 1] + charges * table[:, 2])
-            difference = energy[two] - energy[one]
-            moved = difference / np.where(difference > 0, positive[one], positive[two]) * 0.5 ** (step + 1)
-            charges = charges + np.bincount(one, moved, len(kinds)) - np.bincount(two, moved, len(kinds))
+            difference = energy[second] - energy[first]
+            moved = difference / np.where(difference > 0, positive[first], positive[second]) * 0.5 ** (step + 1)
+            charges = charges + np.bincount(first, moved, len(kinds)) - np.bincount(second, moved, len(kinds))
         return np.where(known & (np.abs(charges) < _LARGEST), charges, np.nan)
 
 

@@ -75,15 +75,15 @@ class Given:
     def __post_init__(self) -> None:
         self._forms: dict[str, dict[frozenset[str], int]] = {}
         names = {item.residue.upper() for item in self.residues}
-        for n, one in enumerate(self.residues):
-            forms = self._forms.setdefault(one.residue.upper(), {})
-            if one.short and one.short.upper() not in names:
-                self._forms[one.short.upper()] = forms
-            atoms = frozenset(name.upper() for name in one.charges)
+        for n, residue in enumerate(self.residues):
+            forms = self._forms.setdefault(residue.residue.upper(), {})
+            if residue.short and residue.short.upper() not in names:
+                self._forms[residue.short.upper()] = forms
+            atoms = frozenset(name.upper() for name in residue.charges)
             other = self.residues[forms.setdefault(atoms, n)]
-            if other.charges != one.charges:
-                raise ChargeError(f"{one.source} and {other.source} give different charges for the same atoms of "
-                                  f"{one.residue}", "leave one of them out")
+            if other.charges != residue.charges:
+                raise ChargeError(f"{residue.source} and {other.source} give different charges for the same atoms of "
+                                  f"{residue.residue}", "leave one of them out")
 
     def __bool__(self) -> bool:
         return bool(self.residues)
@@ -101,18 +101,19 @@ class Given:
         if result is None or len(set(names)) < len(names):
             nearest = min(forms, key=lambda atoms: len(atoms.symmetric_difference(names)))
             twice = {name for name, times in Counter(names).items() if times > 1}
-            one = self.residues[forms[nearest]]
-            lacking = tuple(name for name in one.charges if name.upper() not in names)
+            residue = self.residues[forms[nearest]]
+            lacking = tuple(name for name in residue.charges if name.upper() not in names)
             extra = tuple(name for name in atom_names if name.upper() not in nearest or name.upper() in twice)
-            return Miss(extra, lacking, given=one.source)
+            return Miss(extra, lacking, given=residue.source)
         self.used[result] += count
         charges = {name.upper(): charge for name, charge in self.residues[result].charges.items()}
         return Match(residue_name, tuple(charges[name] for name in names), given=self.residues[result].source)
 
     def described(self) -> list[str]:
         """Return of each residue that was found where its charges are from, how many there are, and the net charge."""
-        return [f"{one.residue} from {one.source} ({_times(self.used[n])}, net charge {net_text(one.charges.values())})"
-                for n, one in enumerate(self.residues) if self.used[n]]
+        return [f"{residue.residue} from {residue.source} ({_times(self.used[n])}, "
+                f"net charge {net_text(residue.charges.values())})"
+                for n, residue in enumerate(self.residues) if self.used[n]]
 
     def unused(self) -> list[str]:
         """Return the names of residues that the structure does not have."""

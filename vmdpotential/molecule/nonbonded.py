@@ -180,9 +180,9 @@ def pairs_by_bonds(bonds: Integers, count: int) -> tuple[Integers, Integers]:
     walks = float(2 * (degree[near].astype(float).prod(1)).sum() + np.square(degree, dtype=float).sum())
     memory.require(int(48 * walks), "finding pairs by bonds", "leave out bonds that are none")
     both = np.concatenate([near, near[:, ::-1]])
-    one = csr_matrix((np.ones(len(both), np.int32), (both[:, 0], both[:, 1])), shape=(count, count))
-    two = one @ one
-    first, third = (_upper(matrix) for matrix in (two, two @ one))
+    bonded = csr_matrix((np.ones(len(both), np.int32), (both[:, 0], both[:, 1])), shape=(count, count))
+    two = bonded @ bonded
+    first, third = (_upper(matrix) for matrix in (two, two @ bonded))
     nearer = unique_pairs(np.concatenate([near, first]), count)
     third = unique_pairs(third, count)
     pairs14 = third[positions_of(third, nearer, count) < 0]

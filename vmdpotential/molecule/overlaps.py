@@ -81,8 +81,8 @@ def _close_to_images(positions: Floats, sample: Integers, vectors: Floats) -> ND
     for shift in np.ndindex(3, 3, 3):
         step = np.array(shift) - 1
         neighbours = tree.query_ball_point(wrapped[sample] + step @ vectors, CLOSE)
-        for row, found in enumerate(neighbours):
+        for row, close in enumerate(neighbours):
             # the same image as in the file where the moves of both atoms and the step add up to nothing
-            if any((moves[atom] - moves[sample[row]] + step).any() for atom in found):
+            if any((moves[atom] - moves[sample[row]] + step).any() for atom in close):
                 result[row] = True
     return result

@@ -82,7 +82,7 @@ def atomic_radii(structure: Structure, chosen: NDArray[np.bool_], name: str = "a
         name = "auto"
     if name == "auto":
         if structure.radii is None:
-            raise InputError(f"{where}: has no radii of atoms",
+            raise InputError(f"{where}: has no atomic radii",
                              f"{_SETS}, or give a PQR file")
         bad = np.flatnonzero(~((structure.radii >= 0) & (structure.radii < np.inf)) & chosen)
         if len(bad):
@@ -179,8 +179,8 @@ def _parse(structure: Structure, elements: NDArray[np.str_]) -> Floats:
     pairs = pairs[np.linalg.norm(structure.positions[pairs[:, 0]] - structure.positions[pairs[:, 1]], axis=1) < longest]
     saturated = (np.bincount(pairs.ravel(), minlength=len(elements)) == 4) & np.isin(elements, ["C", "N"]) & amino
     chosen = saturated.copy()
-    for one, two in (pairs.T, pairs.T[::-1]):
-        chosen[one[saturated[two] & (elements[one] == "H")]] = True
+    for first, second in (pairs.T, pairs.T[::-1]):
+        chosen[first[saturated[second] & (elements[first] == "H")]] = True
     radii[chosen] = _by_element(elements[chosen], _SATURATED)
     return radii
 

@@ -44,8 +44,8 @@ def gaussians(wavefunction: Wavefunction) -> Gaussians:
     for kind in np.unique(kinds):
         chosen = np.flatnonzero(kinds == kind)
         for begin in range(0, len(chosen), _TOGETHER):
-            some = chosen[begin : begin + _TOGETHER]
-            a, b, exponent = first[some], second[some], p[some]
+            batch = chosen[begin : begin + _TOGETHER]
+            a, b, exponent = first[batch], second[batch], p[batch]
             middle = (exponents[a, None] * centres[a] + exponents[b, None] * centres[b]) / exponent[:, None]
             left, right = np.stack([blocks[n] for n in a]) * occupations, np.stack([blocks[n] for n in b])
             matrix = np.matmul(left, right.transpose(0, 2, 1)) * np.where(a == b, 1.0, 2.0)[:, None, None]
@@ -54,7 +54,7 @@ def gaussians(wavefunction: Wavefunction) -> Gaussians:
             made *= (2 * np.pi / exponent)[:, None]
             found_centres.append(middle)
             found_exponents.append(exponent)
-            orders += [int(kind // 100 + kind % 100)] * len(some)
+            orders += [int(kind // 100 + kind % 100)] * len(batch)
             coefficients += list(made)
             progress.report("products of orbitals", len(coefficients) / len(p))
     starts = np.cumsum([0, *map(len, coefficients)], dtype=np.int64)[:-1]

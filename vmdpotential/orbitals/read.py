@@ -49,8 +49,8 @@ def read_wavefunction(path: Path | str) -> Wavefunction:
     try:
         with warnings.catch_warnings(record=True) as notes, np.errstate(all="ignore"):
             warnings.simplefilter("always")
-            found = iodata.load_one(str(path))
-            result = _converted(path.name, found)
+            data = iodata.load_one(str(path))
+            result = _converted(path.name, data)
     except VmdpotentialError:
         raise
     except Exception as error:  # a parser that meets a damaged file raises anything
@@ -71,9 +71,9 @@ def _reason(error: Exception, path: Path) -> str:
     return (f"{type(first).__name__}: {text}" if error.__cause__ else text or type(first).__name__)[:120]
 
 
-def _converted(name: str, found: Any) -> Wavefunction:
+def _converted(name: str, data: Any) -> Wavefunction:
     """Return what iodata has read; anything may be wrong with it."""
-    orbitals, basis = found.mo, found.obasis
+    orbitals, basis = data.mo, data.obasis
     if orbitals is None or basis is None or orbitals.coeffs is None:
         raise InputError(f"{name}: holds no orbitals with their basis functions")
     if orbitals.kind == "generalized":
@@ -82,7 +82,7 @@ def _converted(name: str, found: Any) -> Wavefunction:
         raise InputError(f"{name}: does not state the occupations of its orbitals")
     if basis.primitive_normalization != "L2":
         raise InputError(f"{name}: its basis functions are not normalised as those of orbitals are")
-    centres = _finite(name, "positions", found.atcoords, _LARGEST_PLACE)
+    centres = _finite(name, "positions", data.atcoords, _LARGEST_PLACE)
     shells = tuple(shell for item in basis.shells for shell in _shells(name, item, basis.conventions, centres))
     functions = sum(len(shell.functions) for shell in shells)
     coefficients = _finite(name, "orbital coefficients", orbitals.coeffs, 1e6)
@@ -100,10 +100,10 @@ def _converted(name: str, found: Any) -> Wavefunction:
         channels.append(Channel(coefficients[:, part], values, None if energies is None else energies[part]))
         if channels[-1].coefficients.shape[1] != len(values):
             raise InputError(f"{name}: has {channels[-1].coefficients.shape[1]} orbitals and {len(values)} occupations")
-    numbers = np.asarray(found.atnums, np.int64)
+    numbers = np.asarray(data.atnums, np.int64)
     if len(numbers) != len(centres):
         raise InputError(f"{name}: has {len(numbers)} elements and {len(centres)} positions")
-    cores = None if found.atcorenums is None else _finite(name, "charges of nuclei", found.atcorenums, 200)
+    cores = None if data.atcorenums is None else _finite(name, "charges of nuclei", data.atcorenums, 200)
     if cores is not None and len(cores) != len(numbers):
         raise InputError(f"{name}: has {len(numbers)} elements and {len(cores)} charges of nuclei")
     return Wavefunction(name, numbers, centres * BOHR, shells, channels[0], channels[1], restricted, cores)

@@ -85,8 +85,9 @@ class EnergyOptions:
     """How pairs are summed."""
 
     electrostatics: Annotated[str, Option(
-        "Coulomb energies: with all images by a mesh (pme) or by waves (ewald: to 1e-9, slow), with a reaction field, "
-        "shifted to zero at the cutoff, or with a permittivity of 4 r", choices=ELECTROSTATICS)] = "pme"
+        "Coulomb energies: particle mesh Ewald (pme), Ewald's sum (ewald: to 1e-9, slow), a reaction field (rf), "
+        "shifted to zero at the cutoff (cutoff), or a distance-dependent permittivity of 4 r, r in A (ddd)",
+        choices=ELECTROSTATICS)] = "pme"
     cutoff: Annotated[float, Option(
         "cutoff of Lennard-Jones, and of electrostatics other than pme and ewald", unit="A", low=1, high=1000)] = 12.0
     dielectric: Annotated[float, Option(
@@ -196,7 +197,7 @@ class Between:
         self.excluded = self._towards(nonbonded.exclusions)
         self.pairs14 = self._towards(nonbonded.pairs14)
         inner = self.in_a & self.in_b
-        self.excluded_apart = self.excluded.some(~(inner[self.excluded.first] & inner[self.excluded.second]))
+        self.excluded_apart = self.excluded.subset(~(inner[self.excluded.first] & inner[self.excluded.second]))
         self._rule, self._parameters = lennard_jones_rule(nonbonded)
         self._own_exclusions = nonbonded.take(self.both).exclusions
         self._sums: list[PairPotential] = []
@@ -403,7 +404,7 @@ class Oriented:
     weight: Floats
     pair: Integers
 
-    def some(self, chosen: NDArray[np.bool_]) -> Oriented:
+    def subset(self, chosen: NDArray[np.bool_]) -> Oriented:
         """Return some of them."""
         return Oriented(self.first[chosen], self.second[chosen], self.weight[chosen], self.pair[chosen])
 

@@ -56,8 +56,8 @@ class ProbeSum:
     def add_to(self, total: Singles, prepared: Sequence[Prepared], positions: Floats) -> float:
         """Add the energies to a map (nx, ny, nz), and return the seconds that a GPU computed."""
         seconds = 0.0
-        for one, group, depth in zip(prepared, self.groups, self.depths, strict=True):
-            result = one.run(positions[group], depth)
+        for prepared_sum, group, depth in zip(prepared, self.groups, self.depths, strict=True):
+            result = prepared_sum.run(positions[group], depth)
             total += result.values().reshape(total.shape)
             seconds += result.device_seconds or 0.0
         return seconds

@@ -82,8 +82,8 @@ def _directions(count: int, half: bool) -> Floats:
     return spiral[: number // 2] if half else spiral
 
 
-def _first_positive(one: Floats) -> bool:
-    return bool(one[np.flatnonzero(one)[0]] > 0)
+def _first_positive(vector: Floats) -> bool:
+    return bool(vector[np.flatnonzero(vector)[0]] > 0)
 
 
 def _rotations(count: int) -> Floats:

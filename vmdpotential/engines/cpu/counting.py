@@ -8,6 +8,31 @@ from numpy.typing import NDArray
 from vmdpotential.compiling import build
 from vmdpotential.engines.counting import Counting, Floats, Integers
 
+#: Parts of a cell along each axis for which the images that may reach the lattice are known.
+PARTS = 16
+
+
+def near_images(counting: Counting) -> tuple[Integers, Integers, Integers]:
+    """Return how many parts a cell has along each axis, and the images that may reach the lattice from each part.
+
+    Returns
+    -------
+    bins : (3,) int64
+    starts : (parts + 1,) int64
+        Where those of each part begin.
+    near : (M,) int64
+        Rows of the images.
+    """
+    if not len(counting.images):
+        return np.ones(3, np.int64), np.array([0, 1]), np.zeros(1, np.int64)
+    sides = np.stack(np.meshgrid(*[np.arange(PARTS) / PARTS] * 3, indexing="ij"), -1).reshape(-1, 3)
+    low = sides @ counting.cell - 0.5
+    low, high = (low + limit(0, counting.cell / PARTS).sum(0) for limit in (np.minimum, np.maximum))
+    margin = counting.reach + 1e-6
+    reached = ((low[:, None] + counting.images < counting.shape - 0.5 + margin)
+               & (high[:, None] + counting.images > -0.5 - margin)).all(-1)
+    return np.full(3, PARTS), np.concatenate([[0], np.cumsum(reached.sum(1))]), np.nonzero(reached)[1]
+
 
 class CpuCounter:
     """See :class:`vmdpotential.engines.counting.Counter`."""
@@ -19,8 +44,9 @@ class CpuCounter:
         # lists have one place that is written and not used
         self._frame_nodes, self._nodes = np.empty(size + 1, np.int64), np.empty(size + 1, np.int64)
         self._counts = np.zeros(1, np.int64)
+        bins, starts, near = near_images(counting)
         arrays = (counting.rows, counting.weights, counting.widths, counting.origin, counting.spacing, counting.cell,
-                  counting.inverse, counting.images, counting.reach, counting.shape)
+                  counting.inverse, counting.images, starts, near, bins, counting.reach, counting.shape)
         self._fixed = [np.array(array, order="C") for array in arrays]  # all may be written, which makes them one type
 
     def add(self, positions: NDArray[np.floating], change: Floats) -> None:

@@ -42,16 +42,16 @@ def touch(work, node, frame_nodes, frame_count, block_nodes, counts):
 
 
 @njit(nogil=True, error_model="numpy")
-def nearest(u, columns, shape, slack, places):
-    """Fill places (S,) with the nodes nearest to the images of u (3,), in spacings, and -1 where there is none.
+def nearest(u, columns, chosen, shape, slack, places):
+    """Fill places with the nodes nearest to the chosen images of u (3,), in spacings, and -1 where there is none.
 
     Without branches, of which a processor would guess every other one wrong. `columns` (3, S) are the shifts of the
     images plus half a spacing, and places that are within `slack` beyond the lattice count.
     """
     x, y, z = u[0], u[1], u[2]
     nx, ny, nz = float(shape[0]), float(shape[1]), float(shape[2])
-    for n in range(len(places)):
-        a, b, c = x + columns[0, n], y + columns[1, n], z + columns[2, n]
+    for n in range(len(chosen)):
+        a, b, c = x + columns[0, chosen[n]], y + columns[1, chosen[n]], z + columns[2, chosen[n]]
         inside = ((a >= -slack) & (b >= -slack) & (c >= -slack)
                   & (a <= nx + slack) & (b <= ny + slack) & (c <= nz + slack))
         i = min(max(math.floor(a), 0.0), nx - 1)
@@ -92,20 +92,21 @@ def add_one(v, weight, width, reach, first, shape, along, work, frame_nodes, fra
 
 
 @njit(nogil=True, error_model="numpy")
-def add_frame(positions, rows, weights, widths, change, origin, spacing, cell, inverse, images, reach, shape, work,
-              frame_nodes, block_nodes, counts):
+def add_frame(positions, rows, weights, widths, change, origin, spacing, cell, inverse, images, starts, near, bins,
+              reach, shape, work, frame_nodes, block_nodes, counts):
     """Add the atoms `rows` of a frame, and then the frame to the sums over frames.
 
     Parameters: `change` (3, 3) maps positions to the cell of the lattice, none of size 0; `cell` and `inverse` (3, 3)
     and `images` (S, 3) are that cell, its inverse and its images that may reach the lattice, in spacings, none of size
-    0. `widths` is of each atom, A. `counts` (1,) is how many nodes the block has.
+    0. `near` has the images that may reach the lattice from each of `bins` (3,) parts of the cell, of the part n from
+    starts[n] to starts[n + 1]. `widths` is of each atom, A. `counts` (1,) is how many nodes the block has.
     """
     x, u, v, width = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
     first = np.empty(3, np.int64)
     along = np.empty((3, 2 * max(reach[0], reach[1], reach[2]) + 1))
     periodic = len(images) > 0
     frame_count, result = 0, 0
-    most = len(rows) * max(1, len(images)) if SPREADING == "nearest" else 0
+    most = len(rows) * np.diff(starts).max() if SPREADING == "nearest" else 0
     nodes, of = np.empty(most + 1, np.int64), np.empty(most + 1)  # one more, that is written and not used
     columns, places = np.full((3, max(1, len(images))), 0.5), np.empty(max(1, len(images)))
     for n in range(len(images)):
@@ -122,19 +123,22 @@ def add_frame(positions, rows, weights, widths, change, origin, spacing, cell, i
             u[d] = (y - origin[d]) / spacing[d]
             if SPREADING != "nearest":
                 width[d] = widths[n] / spacing[d]
+        part = 0
         if periodic:
             for d in range(3):
-                x[d] = math.floor((u[0] + 0.5) * inverse[0, d] + (u[1] + 0.5) * inverse[1, d]
-                                  + (u[2] + 0.5) * inverse[2, d])
+                y = (u[0] + 0.5) * inverse[0, d] + (u[1] + 0.5) * inverse[1, d] + (u[2] + 0.5) * inverse[2, d]
+                x[d] = math.floor(y)
+                part = part * bins[d] + min(np.int64((y - x[d]) * bins[d]), bins[d] - 1)
             for d in range(3):
                 u[d] -= x[0] * cell[0, d] + x[1] * cell[1, d] + x[2] * cell[2, d]
+        chosen = near[starts[part] : starts[part + 1]]
         if SPREADING == "nearest":
-            nearest(u, columns, shape, slack, places)
-            for image in range(len(places)):
+            nearest(u, columns, chosen, shape, slack, places)
+            for image in range(len(chosen)):
                 nodes[result], of[result] = np.int64(places[image]), weights[n]
                 result += places[image] >= 0.0
         else:
-            for image in range(max(1, len(images))):
+            for image in chosen:
                 for d in range(3):
                     v[d] = u[d] + images[image, d] if periodic else u[d]
                 frame_count = add_one(v, weights[n], width, reach, first, shape, along, work, frame_nodes, frame_count,

@@ -132,9 +132,9 @@ def potential(centres, exponents, orders, starts, coefficients, reaches, width, 
                         for w in range(WIDTH):
                             now[0, w] = scale * values[n, w]
                         for k in range(1, counts[order - n]):
-                            d, one, two, factor = steps[k, 0], steps[k, 1], steps[k, 2], float(steps[k, 3])
+                            d, lower_one, lower_two, factor = steps[k, 0], steps[k, 1], steps[k, 2], float(steps[k, 3])
                             for w in range(WIDTH):
-                                now[k, w] = factor * last[two, w] + apart[d, w] * last[one, w]
+                                now[k, w] = factor * last[lower_two, w] + apart[d, w] * last[lower_one, w]
                     for k in range(counts[order]):
                         c = coefficients[starts[g] + k]
                         for w in range(WIDTH):

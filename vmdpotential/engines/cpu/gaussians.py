@@ -96,9 +96,9 @@ def _steps(order: int) -> Integers:
         if n == 0:
             continue
         axis = int(np.argmax(np.array(tuv) > 0))
-        one = list(tuv)
-        one[axis] -= 1
-        two = list(one)
+        term = list(tuv)
+        term[axis] -= 1
+        two = list(term)
         two[axis] -= 1
-        steps[n] = axis, place[one[0], one[1], one[2]], place.get((two[0], two[1], two[2]), 0), max(0, one[axis])
+        steps[n] = axis, place[term[0], term[1], term[2]], place.get((two[0], two[1], two[2]), 0), max(0, term[axis])
     return steps

@@ -63,54 +63,54 @@ def steps(ions, partners, targets, chances, sites, where, placed, size, apart2, 
     count, gained = len(placed), 0.0
     new_row = np.empty(count)
     for step in range(len(ions)):
-        one, two, chance = ions[step], partners[step], chances[step]
-        old = placed[one]
-        row = pairs[one]
-        if two < 0:
+        ion, partner, chance = ions[step], partners[step], chances[step]
+        old = placed[ion]
+        row = pairs[ion]
+        if partner < 0:
             counts[0, 0] += 1
             new = targets[step]
-            if not free(one, new, one, sites, where, placed, size, apart2, barred, basis, inverse, shifts):
+            if not free(ion, new, ion, sites, where, placed, size, apart2, barred, basis, inverse, shifts):
                 continue
             new_row[:] = 0
             one_charge(where[0], where[1], where[2], sites[0, new], sites[1, new], sites[2, new], unit,
                        basis, inverse, shifts, values, soft2, cutoff2, smooth, new_row, 0, -(-count // BLOCK))
-            new_row[one] = 0
+            new_row[ion] = 0
             potential = fixed[new]
             for j in range(count):
                 potential += new_row[j] * charge[j]
-            change = scale * charge[one] * (potential - phi[one])
+            change = scale * charge[ion] * (potential - phi[ion])
             if change > 0 and chance >= np.exp(-change):
                 continue
             counts[0, 1] += 1
             for j in range(count):
-                phi[j] += charge[one] * (new_row[j] - row[j])
-                pairs[j, one] = new_row[j]
-            pairs[one] = new_row
-            phi[one] = potential
+                phi[j] += charge[ion] * (new_row[j] - row[j])
+                pairs[j, ion] = new_row[j]
+            pairs[ion] = new_row
+            phi[ion] = potential
         else:
             counts[1, 0] += 1
-            new = placed[two]
-            if size[one] != size[two] and not (
-                    free(one, new, two, sites, where, placed, size, apart2, barred, basis, inverse, shifts)
-                    and free(two, old, one, sites, where, placed, size, apart2, barred, basis, inverse, shifts)):
+            new = placed[partner]
+            if size[ion] != size[partner] and not (
+                    free(ion, new, partner, sites, where, placed, size, apart2, barred, basis, inverse, shifts)
+                    and free(partner, old, ion, sites, where, placed, size, apart2, barred, basis, inverse, shifts)):
                 continue
             # without each other
-            at_old, at_new = phi[one] - charge[two] * row[two], phi[two] - charge[one] * row[two]
-            moved = charge[one] - charge[two]
+            at_old, at_new = phi[ion] - charge[partner] * row[partner], phi[partner] - charge[ion] * row[partner]
+            moved = charge[ion] - charge[partner]
             change = scale * moved * (at_new - at_old)
             if change > 0 and chance >= np.exp(-change):
                 continue
             counts[1, 1] += 1
-            other, between = pairs[two], row[two]
+            other, between = pairs[partner], row[partner]
             for j in range(count):
-                if j != one and j != two:
+                if j != ion and j != partner:
                     phi[j] += moved * (other[j] - row[j])
                     row[j], other[j] = other[j], row[j]
-                    pairs[j, one], pairs[j, two] = row[j], other[j]
-            phi[one], phi[two] = at_new + charge[two] * between, at_old + charge[one] * between
-            placed[two] = old
-            where[0, two], where[1, two], where[2, two] = sites[0, old], sites[1, old], sites[2, old]
+                    pairs[j, ion], pairs[j, partner] = row[j], other[j]
+            phi[ion], phi[partner] = at_new + charge[partner] * between, at_old + charge[ion] * between
+            placed[partner] = old
+            where[0, partner], where[1, partner], where[2, partner] = sites[0, old], sites[1, old], sites[2, old]
         gained += change
-        placed[one] = new
-        where[0, one], where[1, one], where[2, one] = sites[0, new], sites[1, new], sites[2, new]
+        placed[ion] = new
+        where[0, ion], where[1, ion], where[2, ion] = sites[0, new], sites[1, new], sites[2, new]
     return gained

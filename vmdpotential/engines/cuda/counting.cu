@@ -2,7 +2,8 @@
 // are the same in whatever order atoms come.
 //   SPREADING  0 nearest node, 1 Gaussian, 2 occupancy
 
-#define THREADS 128  // of a block, as in counting.py
+#define THREADS 128   // of a block, as in counting.py
+#define SEGMENT 1024  // nodes that a warp collects, as in counting.py
 #define ROUNDING 1e-9  // part of a spacing by which rounding may place an atom outside of the cell
 
 typedef unsigned long long Whole;
@@ -117,4 +118,41 @@ extern "C" __global__ void __launch_bounds__(THREADS) add_frame(const CountingTa
     task.sums[n] += value;
     task.squares[n] += value * value;
     task.values[n] = 0;
+}
+
+// Which lanes of a warp have a node that was reached, from the node of lane 0 on.
+__device__ __forceinline__ unsigned reached(const CountingTask &task, size_t first)
+{
+    const size_t n = first + threadIdx.x % 32;
+    return __ballot_sync(0xFFFFFFFF, n < task.nodes && task.squares[n] != 0);
+}
+
+// How many nodes of each segment were reached.
+extern "C" __global__ void __launch_bounds__(THREADS) count_reached(const CountingTask task)
+{
+    const size_t segment = (size_t)blockIdx.x * (THREADS / 32) + threadIdx.x / 32;
+    int count = 0;
+    for (size_t first = segment * SEGMENT; first < (segment + 1) * SEGMENT; first += 32)
+        count += __popc(reached(task, first));
+    if (threadIdx.x % 32 == 0 && segment * SEGMENT < task.nodes)
+        task.counts[segment] = count;
+}
+
+// Move the values of the nodes that were reached to the result, in order, and begin again.
+extern "C" __global__ void __launch_bounds__(THREADS) collect(const CountingTask task)
+{
+    const size_t segment = (size_t)blockIdx.x * (THREADS / 32) + threadIdx.x / 32;
+    const int lane = threadIdx.x % 32;
+    size_t next = segment * SEGMENT < task.nodes ? task.starts[segment] : 0;
+    for (size_t first = segment * SEGMENT; first < (segment + 1) * SEGMENT; first += 32) {
+        const unsigned bits = reached(task, first);
+        if (bits >> lane & 1) {
+            const size_t place = next + __popc(bits & ((1u << lane) - 1)), n = first + lane;
+            task.result[place] = __longlong_as_double((long long)n);
+            task.result[task.reached + place] = task.sums[n];
+            task.result[2 * task.reached + place] = task.squares[n];
+            task.sums[n] = task.squares[n] = 0;
+        }
+        next += __popc(bits);
+    }
 }

@@ -12,6 +12,9 @@ from vmdpotential.engines.cuda.build import address, struct
 #: Threads of a block, as in counting.cu.
 THREADS = 128
 
+#: Nodes that a warp collects, as in counting.cu.
+SEGMENT = 1024
+
 #: Kinds of spreading, as counting.cu has them.
 SPREADING = {"nearest": 0, "gaussian": 1, "occupancy": 2}
 
@@ -20,15 +23,17 @@ _LARGEST = 62
 
 #: Struct CountingTask of counting.cu.
 TASK = struct("CountingTask", [
-    ("positions", address("const double")),  # (atoms, 3)
+    ("positions", address("const REAL")),  # (atoms, 3)
     ("weights", address("const double")), ("widths", address("const double")),  # (atoms)
     ("shifts", address("const double")),  # (images, 3), in spacings
     ("values", address("unsigned long long")),  # of a frame
     ("sums", address("double")), ("squares", address("double")),  # over frames
+    ("counts", address("int")), ("starts", address("const int")),  # (segments) of nodes that were reached
+    ("result", address("double")),  # (3, reached): the nodes as 64-bit integers, sums and squares
     ("change", np.float64, 9), ("cell", np.float64, 9), ("inverse", np.float64, 9),
     ("origin", np.float64, 3), ("spacing", np.float64, 3),
     ("scale", np.float64),  # whole numbers of 1
-    ("nodes", np.uint64),
+    ("nodes", np.uint64), ("reached", np.uint64),
     ("shape", np.int32, 3), ("reach", np.int32, 3),
     ("atoms", np.int32), ("images", np.int32),
     ("periodic", np.int32), ("changes", np.int32),
@@ -54,38 +59,48 @@ class CudaCounter:
             self.task[name] = value
         self.gpu = device.idlest(1)[0]
         with self.gpu, device.errors(f"GPU {self.gpu.number} ({self.gpu.name})", 24 * self.nodes):
-            arrays = {"weights": counting.weights, "widths": counting.widths, "shifts": images,
-                      **dict.fromkeys(("values", "sums", "squares"), np.zeros(self.nodes))}  # of 0 in any type
+            zeros = np.zeros(self.nodes)  # of any type
+            arrays = {"weights": counting.weights, "widths": counting.widths, "shifts": images, "values": zeros,
+                      "sums": zeros, "squares": zeros, "counts": zeros[: -(-self.nodes // SEGMENT)]}
             self._kept = {name: self.gpu.keep(array) for name, array in arrays.items()}
         for name, block in self._kept.items():
             self.task[name] = block.address
 
     def add(self, positions: NDArray[np.floating], change: Floats) -> None:
         """Add a frame."""
-        task, places = self.task, np.asarray(positions[self.rows], np.float64)
+        task, places = self.task, np.take(positions, self.rows, axis=0)
+        real = "float" if places.dtype == np.float32 else "double"
         task["changes"] = int(len(change) > 0)
         if len(change):
             task["change"] = change.ravel()
         with self.gpu as gpu, device.errors(f"GPU {gpu.number} ({gpu.name})", places.nbytes):
             if len(self.rows):
-                task["positions"] = gpu.upload("positions", places)
+                task["positions"] = gpu.send("positions", places, None)
                 if self.spreading == "nearest":
-                    self._start("count_nearest", -(-len(self.rows) // THREADS))
+                    self._start("count_nearest", -(-len(self.rows) // THREADS), real)
                 else:
-                    self._start("count_spread", len(self.rows))
+                    self._start("count_spread", len(self.rows), real)
             self._start("add_frame", -(-self.nodes // THREADS))
 
     def take(self) -> tuple[Integers, Floats, Floats]:
         """Return nodes, sums and squares, and begin again."""
-        sums, squares = np.empty((2, self.nodes))
-        with self.gpu as gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
-            for name, values in (("sums", sums), ("squares", squares)):
-                device.driver().memcpy_dtoh(values, self._kept[name].address)
-                device.driver().memcpy_htod(self._kept[name].address, np.zeros(self.nodes))
-        nodes = np.flatnonzero(squares)
-        return nodes, sums[nodes], squares[nodes]
+        counts = np.empty(-(-self.nodes // SEGMENT), np.int32)
+        blocks = -(-len(counts) // (THREADS // 32))
+        with self.gpu as gpu:
+            with device.errors(f"GPU {gpu.number} ({gpu.name})"):
+                self._start("count_reached", blocks)
+                device.driver().memcpy_dtoh(counts, self._kept["counts"].address)
+            ends = np.cumsum(counts, dtype=np.int64)
+            result = np.empty((3, int(ends[-1]) if len(ends) else 0))
+            with device.errors(f"GPU {gpu.number} ({gpu.name})", result.nbytes):
+                self.task["reached"] = result.shape[1]
+                self.task["starts"] = gpu.upload("starts", (ends - counts).astype(np.int32))
+                self.task["result"] = gpu.buffer("reached", result.nbytes)
+                self._start("collect", blocks)
+                device.driver().memcpy_dtoh(result, int(self.task["result"]))
+        return result[0].view(np.int64), result[1], result[2]
 
-    def _start(self, name: str, blocks: int) -> None:
-        macros = {"REAL": "double", "SPREADING": SPREADING[self.spreading]}
+    def _start(self, name: str, blocks: int, real: str = "double") -> None:
+        macros = {"REAL": real, "SPREADING": SPREADING[self.spreading]}
         kernel = self.gpu.kernel("counting.cu", name, macros, "", TASK.itemsize)
         kernel.prepared_call((blocks, 1, 1), (THREADS, 1, 1), self.task.tobytes())

@@ -67,12 +67,12 @@ def potential(work: GaussianSum) -> Singles:
             records = _records(electrons, order, -work.factor)
             task["table"] = gpu.upload("gaussians table", _table(order))
             start = gpu.upload("gaussians", records)
-            some = max(1, int(TERMS_PER_LAUNCH / (lattice.size * len(hermite(order)))))
-            for begin in range(0, len(records), some):
+            batch = max(1, int(TERMS_PER_LAUNCH / (lattice.size * len(hermite(order)))))
+            for begin in range(0, len(records), batch):
                 task["gaussians"] = start + begin * records[0].nbytes
-                launch("gaussians", order, min(some, len(records) - begin))
+                launch("gaussians", order, min(batch, len(records) - begin))
                 device.driver().memcpy_dtoh(np.empty(1), int(task["sums"]))  # which waits for the kernel
-                done += min(some, len(records) - begin)
+                done += min(batch, len(records) - begin)
                 progress.report("potential of electrons", done / len(electrons.orders))
         nuclei = np.column_stack([work.nuclei, work.charges * work.factor])
         task["gaussians"] = gpu.upload("gaussians", nuclei)

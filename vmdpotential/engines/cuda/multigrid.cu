@@ -3,7 +3,7 @@
 // one node after another; what fits into one block is smoothed by one, all levels at once.
 
 #define THREADS 256  // as in multigrid.py
-#define PARTS 512    // of a sum, which are added up in the same order always; as in multigrid.py
+#define PARTS 1024   // of a sum, which are added up in the same order always; as in multigrid.py
 #define SWEEPS 12    // up and down on the coarsest level
 #define SMOOTHINGS 2 // sweeps on each of the others before and after the level below; as in multigrid_kernel.py
 
@@ -64,34 +64,44 @@ __device__ void coarsen_at(const MultigridTask &t, int level, size_t n)
     t.z[a.at] = coarser(t, level, a, t.z, 2);
 }
 
-// One over the diagonal; what ions add to it is that of the finest level's node, for a larger cell.
-__device__ void invert_at(const MultigridTask &t, int level, size_t n)
+// The diagonal at an inner node with what ions add to it. Only levels below the finest store it.
+__device__ __forceinline__ float diagonal(const MultigridTask &t, int level, size_t at)
+{
+    if (level > 0)
+        return t.d[at - t.levels[1].first];
+    const size_t y = t.levels[0].shape[2], x = y * t.levels[0].shape[1];
+    return t.x[at] + t.x[at - x] + t.y[at] + t.y[at - y] + t.z[at] + t.z[at - 1] + t.added[at];
+}
+
+// What ions add to the diagonal of a coarse level is that of the finest level's node, for a larger cell.
+__device__ void diagonal_at(const MultigridTask &t, int level, size_t n)
 {
     const Node a = node(t, level, n);
     const int *finest = t.levels[0].shape;
     const size_t y = t.levels[level].shape[2], x = y * t.levels[level].shape[1];
     const size_t same = (((size_t)a.i << level) * finest[1] + (a.j << level)) * finest[2] + (a.k << level);
-    t.d[a.at] = a.inner ? 1 / (t.x[a.at] + t.x[a.at - x] + t.y[a.at] + t.y[a.at - y] + t.z[a.at] + t.z[a.at - 1]
-                               + (float)(1 << 2 * level) * t.added[same]) : 0.0f;
+    if (a.inner)
+        t.d[a.at - t.levels[1].first] = t.x[a.at] + t.x[a.at - x] + t.y[a.at] + t.y[a.at - y] + t.z[a.at]
+            + t.z[a.at - 1] + (float)(1 << 2 * level) * t.added[same];
 }
 
 __device__ void start_at(const MultigridTask &t, int level, size_t n)
 {
     const Node a = node(t, level, n);
-    t.u[a.at] = a.inner && (a.i + a.j + a.k) % 2 == 0 ? t.f[a.at] * t.d[a.at] : 0.0f;
+    t.u[a.at] = a.inner && (a.i + a.j + a.k) % 2 == 0 ? t.f[a.at] / diagonal(t, level, a.at) : 0.0f;
 }
 
 __device__ void smooth_at(const MultigridTask &t, int level, int colour, size_t n)
 {
     const Node a = node(t, level, n);
     if (a.inner && (a.i + a.j + a.k + colour) % 2 == 0)
-        t.u[a.at] = (t.f[a.at] + around(t, level, t.u, a.at)) * t.d[a.at];
+        t.u[a.at] = (t.f[a.at] + around(t, level, t.u, a.at)) / diagonal(t, level, a.at);
 }
 
 __device__ void residual_at(const MultigridTask &t, int level, size_t n)
 {
     const Node a = node(t, level, n);
-    t.r[a.at] = a.inner ? t.f[a.at] + around(t, level, t.u, a.at) - t.u[a.at] / t.d[a.at] : 0.0f;
+    t.r[n] = a.inner ? t.f[a.at] + around(t, level, t.u, a.at) - t.u[a.at] * diagonal(t, level, a.at) : 0.0f;
 }
 
 // The residual's weighted sum at a node of the level below.
@@ -101,7 +111,7 @@ __device__ void restrict_at(const MultigridTask &t, int level, size_t n)
     if (!a.inner)
         return;
     const size_t y = t.levels[level].shape[2], x = y * t.levels[level].shape[1];
-    const float *middle = t.r + t.levels[level].first + 2 * a.i * x + 2 * a.j * y + 2 * a.k;
+    const float *middle = t.r + 2 * a.i * x + 2 * a.j * y + 2 * a.k;
     float sum = 0;
     for (int i = -1; i < 2; i++)
         for (int j = -1; j < 2; j++) {
@@ -136,7 +146,7 @@ __device__ void prolong_at(const MultigridTask &t, int level, size_t n)
     }
 
 ONE_NODE(coarsen, t.level, coarsen_at(t, t.level, n))
-ONE_NODE(invert, t.level, invert_at(t, t.level, n))
+ONE_NODE(diagonals, t.level, diagonal_at(t, t.level, n))
 ONE_NODE(start, t.level, start_at(t, t.level, n))
 ONE_NODE(residual, t.level, residual_at(t, t.level, n))
 ONE_NODE(restricted, t.level + 1, restrict_at(t, t.level, n))

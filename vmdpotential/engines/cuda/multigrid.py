@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import memory
 from vmdpotential.engines.cpu.continuum import multigrid
-from vmdpotential.engines.cuda import device
+from vmdpotential.engines.cuda import copies, device
 from vmdpotential.engines.cuda.build import address, struct
 from vmdpotential.errors import MemoryPlanError
 
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 Values = NDArray[np.float32]
 
 #: Levels at most; threads of a block, and parts of a sum, as in multigrid.cu.
-LEVELS, THREADS, PARTS = 12, 256, 512
+LEVELS, THREADS, PARTS = 12, 256, 1024
 
 #: Sweeps on each level before and after the one below, as in multigrid.cu.
 SMOOTHINGS = 2
@@ -32,7 +32,8 @@ LEVEL = struct("MultigridLevel", [("first", np.uint64), ("shape", np.int32, 3)],
 #: Struct MultigridTask of multigrid.cu.
 TASK = struct("MultigridTask", [
     ("x", address("float")), ("y", address("float")), ("z", address("float")), ("d", address("float")),
-    ("u", address("float")), ("f", address("float")), ("r", address("float")),  # all levels
+    ("u", address("float")), ("f", address("float")),  # all levels, d those below the finest
+    ("r", address("float")),  # of one level at a time
     ("k2", address("const float")), ("added", address("const float")),  # the finest: of ions, and where w is now
     ("slope", address("float")), ("p", address("float")), ("w", address("float")), ("whole", address("const float")),
     ("ions", address("const double")),  # (kinds, 2)
@@ -55,16 +56,17 @@ class CudaMultigrid(multigrid.Multigrid):
         self._edges = x, y, z
         self.gpu = gpu = device.idlest(1)[0]
         finest, every = 4 * int(self.offsets[1]), 4 * int(self.offsets[-1])
-        sizes = {**dict.fromkeys(("x", "y", "z", "d", "u", "f", "r"), every), "p": finest, "w": finest,
+        sizes = {**dict.fromkeys(("x", "y", "z", "u", "f"), every),
+                 "d": every - finest, **dict.fromkeys(("r", "k2", "p", "w"), finest),
                  **({"slope": finest, "change": finest} if len(self.ions) else {}), "parts": 8 * PARTS}
-        needed = sum(sizes.values()) + finest
+        needed = sum(sizes.values())
         task = np.zeros((), TASK)
         with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})", needed):
             if needed > gpu.free():
                 raise MemoryPlanError(f"{memory.size(needed)} of GPU memory are needed, {memory.size(gpu.free())} are "
                                       "free", "use a larger {spacing}, or {engine cpu}")
             self._blocks = {name: gpu.take(size) for name, size in sizes.items()}
-            self._blocks |= {"k2": gpu.keep(self.k2), "ions": gpu.keep(self.ions), "totals": gpu.keep(np.zeros(4))}
+            self._blocks |= {"ions": gpu.keep(self.ions), "totals": gpu.keep(np.zeros(4))}
             for name, block in self._blocks.items():
                 if name != "change":
                     task[name] = block.address
@@ -73,13 +75,12 @@ class CudaMultigrid(multigrid.Multigrid):
             task["count"], task["kinds"] = len(self.shapes), len(self.ions)
             task["levels"]["first"][: len(self.shapes)] = self.offsets[:-1]
             task["levels"]["shape"][: len(self.shapes)] = self.shapes
-            for name, values in zip("xyz", (x, y, z), strict=True):
-                device.driver().memcpy_htod(int(task[name]), values)
+            copies.put(*((int(task[name]), values) for name, values in (("x", x), ("y", y), ("z", z), ("k2", self.k2))))
             self._steps = Steps(gpu, task, self.shapes.prod(1).tolist())
             for level in range(1, len(self.shapes)):
                 self._steps.start("coarsen", level)
             if not len(self.ions):
-                self._steps.invert()
+                self._steps.diagonals()
 
     @property
     def edges(self) -> tuple[Values, Values, Values]:
@@ -89,7 +90,7 @@ class CudaMultigrid(multigrid.Multigrid):
     def _residual(self, w: Values, nodes: NDArray[np.int64], sources: Floats) -> float:
         task, totals = self._steps.task, np.zeros(4)
         with self._bound():
-            device.driver().memcpy_htod(int(task["whole"]), w)
+            copies.put((int(task["whole"]), w))
             device.driver().memcpy_htod(int(task["totals"]), totals)
             task["source_count"] = len(nodes)
             task["nodes"] = self.gpu.upload("multigrid nodes", nodes)
@@ -105,16 +106,16 @@ class CudaMultigrid(multigrid.Multigrid):
     def _linearise(self, w: Values) -> None:
         with self._bound():
             self._steps.start("slope", 0)
-            self._steps.invert()
+            self._steps.diagonals()
 
     def _gradients(self, w: Values, goal: float) -> int:
         task = self._steps.task
         with self._bound():
             if len(self.ions):  # w is 0, and what changes the solution
                 task["w"] = self._blocks["change"].address
-                device.driver().memcpy_htod(int(task["w"]), w)
+                copies.put((int(task["w"]), w))
             count = self._steps.run(goal**2 * self._squares, multigrid.MOST)
-            device.driver().memcpy_dtoh(w, int(task["w"]))
+            copies.get(w, int(task["w"]))
         return count
 
     @contextmanager
@@ -152,10 +153,10 @@ class Steps:
                 return count
         return most
 
-    def invert(self) -> None:
-        """Make the diagonals of all levels."""
-        for level in range(len(self.sizes)):
-            self.start("invert", level)
+    def diagonals(self) -> None:
+        """Make the diagonals of all levels but the finest."""
+        for level in range(1, len(self.sizes)):
+            self.start("diagonals", level)
 
     def cycle(self) -> None:
         """Make of the residual what one cycle does."""

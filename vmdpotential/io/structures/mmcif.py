@@ -192,14 +192,14 @@ def _texts(values: list[str]) -> Names:
     return array
 
 
-def _check_columns(path: Path, found: Columns) -> None:
+def _check_columns(path: Path, table: Columns) -> None:
     for name in ("Cartn_x", "Cartn_y", "Cartn_z"):
-        if name not in found:
+        if name not in table:
             raise InputError(f"{path}: the atom table lacks the column _atom_site.{name}")
-    if len({len(column) for column in found.values()}) > 1:
+    if len({len(column) for column in table.values()}) > 1:
         raise InputError(f"{path}: the columns of the atom table differ in length")
     for name, meaning in _EITHER.items():
-        if name not in found:
+        if name not in table:
             raise InputError(f"{path}: the atom table lacks the column _atom_site.label_{name} ({meaning})")
 
 
@@ -211,16 +211,16 @@ def _changed(*keys: NDArray[Any]) -> NDArray[np.bool_]:
     return changed
 
 
-def _structure(path: Path, block: gemmi.cif.Block, found: Columns) -> Structure:
-    count = len(found["Cartn_x"])
+def _structure(path: Path, block: gemmi.cif.Block, table: Columns) -> Structure:
+    count = len(table["Cartn_x"])
     blank = np.full(count, "")
-    names, residue_names = found["atom_id"], found["comp_id"]
-    occupancies = _finite(found, "occupancy", 1.0, count)
-    codes = found.get("pdbx_PDB_ins_code", blank)
-    segments = found.get("vmdpotential_segment_id", blank)
-    both = [found[name] for name in ("auth_seq_id", "label_seq_id", "auth_asym_id", "label_asym_id") if name in found]
+    names, residue_names = table["atom_id"], table["comp_id"]
+    occupancies = _finite(table, "occupancy", 1.0, count)
+    codes = table.get("pdbx_PDB_ins_code", blank)
+    segments = table.get("vmdpotential_segment_id", blank)
+    both = [table[name] for name in ("auth_seq_id", "label_seq_id", "auth_asym_id", "label_asym_id") if name in table]
     changed = _changed(residue_names, codes, segments, *both)
-    locations = found.get("label_alt_id", blank)
+    locations = table.get("label_alt_id", blank)
     keep: NDArray[np.bool_] | slice = slice(None)
     if (locations != "").any():
         kept = residues.alternates(locations, names, occupancies, _changed(codes, segments, *both))
@@ -230,24 +230,24 @@ def _structure(path: Path, block: gemmi.cif.Block, found: Columns) -> Structure:
             changed, keep = _changed(run), kept
     _, name_codes = unique_names(names)
     first = residues.starts(changed, residue_names[keep], name_codes[keep].astype(np.uint64))
-    chains = found.get("auth_asym_id", found.get("label_asym_id", blank))
-    types = found.get("type_symbol", blank)[keep]
+    chains = table.get("auth_asym_id", table.get("label_asym_id", blank))
+    types = table.get("type_symbol", blank)[keep]
     structure = Structure(
-        positions=np.stack([found[f"Cartn_{axis}"] for axis in "xyz"], axis=1)[keep],
+        positions=np.stack([table[f"Cartn_{axis}"] for axis in "xyz"], axis=1)[keep],
         atom_names=names[keep], residue_names=residue_names[keep],
-        residue_ids=_integers(path, found["seq_id"])[keep],
+        residue_ids=_integers(path, table["seq_id"])[keep],
         residue_index=residues.index(first, len(changed)), chain_ids=chains[keep], segment_ids=segments[keep],
         elements=elements.complete(types, names[keep], residue_names[keep]), insertion_codes=codes[keep],
-        hetero=found.get("group_PDB", blank)[keep] == "HETATM",
-        occupancies=occupancies[keep], b_factors=_finite(found, "B_iso_or_equiv", 0.0, count)[keep],
+        hetero=table.get("group_PDB", blank)[keep] == "HETATM",
+        occupancies=occupancies[keep], b_factors=_finite(table, "B_iso_or_equiv", 0.0, count)[keep],
         cell=_cell(path, block), title=_value(block, "_struct.title"), sources=(str(path),),
     )  # fmt: skip
-    selected = found.get("vmdpotential_selected")  # 1 or 0, by a viewer of whose atoms these are the ones wanted
+    selected = table.get("vmdpotential_selected")  # 1 or 0, by a viewer of whose atoms these are the ones wanted
     return structure if selected is None else structure.part(selected[keep] == "1")
 
 
-def _finite(found: Columns, name: str, default: float, count: int) -> Floats:
-    values = found.get(name)
+def _finite(table: Columns, name: str, default: float, count: int) -> Floats:
+    values = table.get(name)
     return np.full(count, default) if values is None else np.where(np.isfinite(values), values, default)
 
 

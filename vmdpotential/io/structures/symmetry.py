@@ -65,11 +65,11 @@ class Copies:
         for atoms, places in zip(self.rows, self.of_positions(structure.positions, structure.cell), strict=True):
             fresh = np.ones(len(atoms), bool)
             for before, former in zip(rows, positions, strict=True):
-                _, one, two = np.intersect1d(atoms, before, assume_unique=True, return_indices=True)
-                apart = places[one] - former[two]
+                _, shared, shared_before = np.intersect1d(atoms, before, assume_unique=True, return_indices=True)
+                apart = places[shared] - former[shared_before]
                 if self.cell is not None:
                     apart = self.cell.minimum_image(apart)
-                fresh[one[(apart**2).sum(1) < _SAME**2]] = False
+                fresh[shared[(apart**2).sum(1) < _SAME**2]] = False
             rows.append(atoms[fresh])
             positions.append(places[fresh])
         left = sum(map(len, self.rows)) - sum(map(len, rows))

@@ -143,7 +143,7 @@ class Top:
             raise InputError(f"{where}: is no molecule and its number: '{line.text[:60]}'")
         # as grompp: upper and lower case are the same where nothing else fits
         molecule = self.molecules.get(words[0]) or next(
-            (one for name, one in self.molecules.items() if name.lower() == words[0].lower()), None)
+            (entry for name, entry in self.molecules.items() if name.lower() == words[0].lower()), None)
         if molecule is None:
             raise InputError(f"{where}: the molecule {words[0]} is not defined")
         if line.path != self.path:
@@ -277,7 +277,8 @@ def check_ion(structure: Structure, name: str, ion: Structure) -> None:
     assert structure.topology is not None
     top = Top.read(structure.topology.extra["file"])
     atoms = ion.atom_names.tolist()
-    match = next((one for one in top.molecules.values() if one.residues + one.atoms == [name] * len(ion) + atoms), None)
+    described = [name] * len(ion) + atoms
+    match = next((entry for entry in top.molecules.values() if entry.residues + entry.atoms == described), None)
     if match is None:
         raise InputError(
             f"{top.path}: neither it nor what it includes has a molecule type with the residue {name} and the atoms "

@@ -141,15 +141,15 @@ def _check(system: System, path: Path) -> None:
         raise InputError(f"{path}: the charge of particle {int(np.argmin(good))} is not a possible charge")
 
 
-def _compare(structure: Structure, found: Any, path: Path, where: str) -> None:
+def _compare(structure: Structure, system: Any, path: Path, where: str) -> None:
     """Raise InputError when residues do not weigh what they should: atoms are in another order, or others."""
     own = masses(structure)
     starts = structure.residue_starts[:-1]
     if not len(starts):
         return
-    sums = np.add.reduceat(own, starts), np.add.reduceat(found, starts)
+    sums = np.add.reduceat(own, starts), np.add.reduceat(system, starts)
     # sites and atoms that are held have no mass in a system, others none in a structure
-    known = np.minimum.reduceat(((own > 0) == (found > 0)).astype(np.int8), starts) > 0
+    known = np.minimum.reduceat(((own > 0) == (system > 0)).astype(np.int8), starts) > 0
     wrong = np.flatnonzero(known & (abs(sums[0] - sums[1]) > _MASS))
     if len(wrong):
         atom = int(starts[wrong[0]])

@@ -54,7 +54,7 @@ class Sections:
             raise InputError(
                 f"{path}: is not a prmtop with %FLAG sections", "convert files older than Amber 7 first"
             )
-        self.found: dict[str, _Section] = {}
+        self.by_name: dict[str, _Section] = {}
         starts = [match.start() for match in re.finditer(rb"^%FLAG", data, re.MULTILINE)]
         line = data.count(b"\n", 0, starts[0]) + 1
         for start, end in zip(starts, [*starts[1:], len(data)], strict=True):
@@ -62,14 +62,14 @@ class Sections:
             match = re.match(rb"%FLAG\s+(\S+)[^\n]*\n(?:%COMMENT[^\n]*\n)*%FORMAT\s*\(([^\n]*)\)[^\n]*\n", part)
             if match:
                 name, form = match[1].decode("latin-1"), match[2].decode("latin-1")
-                self.found[name] = _Section(line, form, part[match.end() :])
+                self.by_name[name] = _Section(line, form, part[match.end() :])
             else:
                 name = part[5:40].split(b"\n")[0].decode("latin-1").strip()
                 raise InputError(f"{path}: line {line}: section {name} has no %FORMAT line; the file is damaged")
             line += part.count(b"\n")
 
     def __contains__(self, name: str) -> bool:
-        return name in self.found
+        return name in self.by_name
 
     def words(self, name: str, count: int, blank: bool = False) -> Names:
         """Return `count` texts of fixed width, stripped; with `blank`, they may be empty."""
@@ -123,9 +123,9 @@ class Sections:
             ) from None
 
     def _section(self, name: str) -> _Section:
-        if name not in self.found:
+        if name not in self.by_name:
             raise InputError(f"{self.path}: has no section {name}; the file is truncated or damaged", "write it again")
-        return self.found[name]
+        return self.by_name[name]
 
     def layout(self, name: str) -> tuple[int, int]:
         """Return how many values are on a line of a section, and how wide they are: 20 and 4 of ``20a4``."""
@@ -138,9 +138,9 @@ class Sections:
             )
         return numbers
 
-    def _wrong(self, name: str, found: int, count: int) -> None:
+    def _wrong(self, name: str, present: int, count: int) -> None:
         raise InputError(
-            f"{self.path}: section {name} (line {self.found[name].line}) holds {found} values instead of {count}; "
+            f"{self.path}: section {name} (line {self.by_name[name].line}) holds {present} values instead of {count}; "
             "the file is truncated or its counts are wrong", "write it again"
         )
 
@@ -177,7 +177,7 @@ def read_prmtop(path: str | Path) -> Structure:
     charges = _decimals(sections.floats("CHARGE", count) / (CHAMBER_CHARGE if chamber else AMBER_CHARGE))
     masses = sections.floats("MASS", count)
     if not ((masses >= 0) & np.isfinite(masses)).all():
-        raise InputError(f"{path}: section MASS (line {sections.found['MASS'].line}) contains impossible masses")
+        raise InputError(f"{path}: section MASS (line {sections.by_name['MASS'].line}) contains impossible masses")
     types = sections.words("AMBER_ATOM_TYPE", count, blank=True)
     starts = sections.integers("RESIDUE_POINTER", residues) - 1
     if not residues or starts[0] != 0 or (np.diff(starts) <= 0).any() or starts[-1] >= count:
@@ -216,7 +216,7 @@ def _terms(sections: Sections, pointers: Integers, types: Names, masses: Floats)
         bad = np.flatnonzero(((atoms > count) | (atoms < -count) | (atoms == 0)).any(1))
         if len(bad):
             raise InputError(
-                f"{path}: section {name} (line {sections.found[name].line}): entry {bad[0] + 1} names atom "
+                f"{path}: section {name} (line {sections.by_name[name].line}): entry {bad[0] + 1} names atom "
                 f"{np.abs(atoms[bad[0]]).max()}, and there are {count} atoms"
             )
         return atoms
@@ -242,7 +242,7 @@ def _terms(sections: Sections, pointers: Integers, types: Names, masses: Floats)
             # five atoms in a row make the two dihedrals of a cross-term
             cross_terms = listed(f"{prefix}_INDEX", number, 5, stored=False)[:, [0, 1, 2, 3, 1, 2, 3, 4]]
             break
-    title = sections.found.get("TITLE", sections.found.get("CTITLE"))
+    title = sections.by_name.get("TITLE", sections.by_name.get("CTITLE"))
     text = title.body.decode("latin-1").strip() if title else ""
     return Topology(
         source="prmtop", types=types, masses=masses, bonds=np.abs(bonds) - 1, angles=np.abs(angles) - 1,
@@ -282,7 +282,8 @@ def _residue_labels(sections: Sections, residue: Integers, residues: int) -> dic
     if "RESIDUE_NUMBER" in sections:
         numbers = sections.integers("RESIDUE_NUMBER", residues)
         if (np.abs(numbers) >= 2**31).any():
-            raise InputError(f"{sections.path}: section RESIDUE_NUMBER (line {sections.found['RESIDUE_NUMBER'].line}) "
+            line = sections.by_name["RESIDUE_NUMBER"].line
+            raise InputError(f"{sections.path}: section RESIDUE_NUMBER (line {line}) "
                              "holds numbers that are too large")
     if "RESIDUE_CHAINID" in sections:
         chains = sections.words("RESIDUE_CHAINID", residues)

@@ -132,11 +132,11 @@ def check_ion(structure: Structure, name: str, ion: Structure) -> None:
         With charges.
     """
     atoms = ion.atom_names.tolist()
-    found = definition_of(structure, name, atoms)
-    for atom, charge, stated in zip(atoms, found.charges.tolist(), ion.known_charges.tolist(), strict=True):
+    present = definition_of(structure, name, atoms)
+    for atom, charge, stated in zip(atoms, present.charges.tolist(), ion.known_charges.tolist(), strict=True):
         if abs(charge - stated) > _CHARGE:
-            raise InputError(f"{found.sections.path}: the charge of {name} {atom} is {charge:g} e, and {stated:g} e in "
-                             "the template", "take the charges of the prmtop")
+            raise InputError(f"{present.sections.path}: the charge of {name} {atom} is {charge:g} e, and {stated:g} e "
+                             "in the template", "take the charges of the prmtop")
 
 
 def _read(path: Path, name: str, atoms: list[str]) -> Defined | None:
@@ -150,7 +150,7 @@ def _read(path: Path, name: str, atoms: list[str]) -> Defined | None:
                   if names[start:end].tolist() == atoms), None)
     if first is None:
         return None
-    if any(section.startswith(("CHARMM_", "CMAP_", "CTITLE")) for section in sections.found):
+    if any(section.startswith(("CHARMM_", "CMAP_", "CTITLE")) for section in sections.by_name):
         raise InputError(f"{path}: has terms of CHARMM's kind, which are not taken over", _CURE)
     terms, signs = {}, {}
     for kind, (size, places) in TERMS.items():

@@ -52,7 +52,7 @@ def read_nonbonded(path: Path) -> Nonbonded:
 def _check(sections: Sections, name: str, index: Integers, count: int) -> None:
     """Raise InputError where 0-based numbers of a section are not below `count`."""
     if len(index) and not (index.min() >= 0 and index.max() < count):
-        line = sections.found[name].line
+        line = sections.by_name[name].line
         raise InputError(f"{sections.path}: section {name} (line {line}) holds numbers that are not 1 to {count}",
                          "write it again")
 
@@ -78,7 +78,7 @@ def _table(sections: Sections, kind: str, rows: Integers) -> tuple[Floats, Float
     for name in (f"{kind}_ACOEF", f"{kind}_BCOEF"):
         values = sections.floats(name, len(rows) * (len(rows) + 1) // 2)
         if not np.isfinite(values).all():
-            raise InputError(f"{sections.path}: section {name} (line {sections.found[name].line}) holds no numbers")
+            raise InputError(f"{sections.path}: section {name} (line {sections.by_name[name].line}) holds no numbers")
         table = np.append(values, 0.0)[rows]  # -1 is the last one
         result.append((table + table.T) / 2)
     return result[0], result[1]
@@ -89,7 +89,7 @@ def _exclusions(sections: Sections, count: int, entries: int) -> Integers:
     sizes = sections.integers("NUMBER_EXCLUDED_ATOMS", count)
     partners = sections.integers("EXCLUDED_ATOMS_LIST", entries)
     if (sizes < 0).any() or sizes.sum() != entries:
-        line = sections.found["NUMBER_EXCLUDED_ATOMS"].line
+        line = sections.by_name["NUMBER_EXCLUDED_ATOMS"].line
         raise InputError(f"{sections.path}: section NUMBER_EXCLUDED_ATOMS (line {line}) disagrees with the list of "
                          f"{entries} excluded atoms", "write it again")
     _check(sections, "EXCLUDED_ATOMS_LIST", partners, count + 1)

@@ -64,7 +64,7 @@ class _Format(NamedTuple):
     @classmethod
     def of(cls, sections: Sections, name: str) -> _Format:
         per_line, width = sections.layout(name)
-        match = re.search(r"([a-zA-Z])[0-9]+(?:\.([0-9]+))?", sections.found[name].format)
+        match = re.search(r"([a-zA-Z])[0-9]+(?:\.([0-9]+))?", sections.by_name[name].format)
         assert match is not None
         return cls(per_line, match[1].upper(), width, int(match[2] or 0))
 
@@ -174,7 +174,7 @@ class _Edit:
         known = {*_ATOMS, *_RESIDUES, *TERMS, *_COUNTED, *(count for _, count in _COUNTED.values()), "POINTERS",
                  "RESIDUE_POINTER", "NUMBER_EXCLUDED_ATOMS", "EXCLUDED_ATOMS_LIST", "NONBONDED_PARM_INDEX",
                  "SOLVENT_POINTERS", "ATOMS_PER_MOLECULE", "BOX_DIMENSIONS"}
-        for name, section in self.sections.found.items():
+        for name, section in self.sections.by_name.items():
             if name not in known and not _KEPT.fullmatch(name) and not _COEFFICIENTS.fullmatch(name):
                 raise InputError(f"{self.path}: its section {name} (line {section.line}) is not understood and would "
                                  "be lost", _CURE)
@@ -184,7 +184,7 @@ class _Edit:
     def _fields(self, name: str, count: int) -> Fields:
         fields = self.sections.fields(name, count)
         if _Format.of(self.sections, name).kind != "A" and len(b" ".join(fields.tolist()).split()) != count:
-            line = self.sections.found[name].line
+            line = self.sections.by_name[name].line
             raise InputError(f"{self.path}: section {name} (line {line}) is not in the columns of its format",
                              "write it again")
         return fields
@@ -263,7 +263,7 @@ class _Edit:
         index[rows, others] = index[others, rows] = rows * (rows + 1) // 2 + others + 1
         self._put("NONBONDED_PARM_INDEX", index.reshape(-1))
         c6, c12 = lennard_jones((sigma[rows] + sigma[others]) / 2, np.sqrt(epsilon[rows] * epsilon[others]))
-        for name in self.sections.found:
+        for name in self.sections.by_name:
             match = _COEFFICIENTS.fullmatch(name)
             if match:
                 self._put(name, c12 if match[2] == "A" else c6, self._fields(name, kinds * (kinds + 1) // 2))
@@ -338,7 +338,7 @@ class _Edit:
     def _renumbered(self, name: str, numbers: Integers) -> Integers:
         """Return the new indices, from 0, of atoms that a section names by numbers from 1; -1 for what is gone."""
         if numbers.size and not (numbers.min() >= 0 and numbers.max() <= self.old):
-            line = self.sections.found[name].line
+            line = self.sections.by_name[name].line
             raise InputError(f"{self.path}: section {name} (line {line}) names atoms that are not 1 to {self.old}")
         return self.new[numbers - 1]  # that of 0, which stands for none, is the last
 

@@ -137,10 +137,10 @@ def keeping(path: Path) -> Iterator[Kept]:
     size = path.stat().st_size if path.exists() else 2**31
 
     def counted(*arguments: int) -> range:
-        found = range(*arguments)
-        if len(found) > size:  # the file has a byte and more for all that it counts, also for a molecule's atom
+        numbers = range(*arguments)
+        if len(numbers) > size:  # the file has a byte and more for all that it counts, also for a molecule's atom
             raise InputError(f"{path}: counts more than it holds, as if damaged")
-        return found
+        return numbers
 
     kept = Kept()
     lists: list[Any] = []

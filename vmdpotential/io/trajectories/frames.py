@@ -226,8 +226,8 @@ class Trajectory:
         with mdanalysis.explained(path):
             yield from frames
 
-    def _dtype(self, found: NDArray[Any]) -> Any:
-        return np.float32 if self.single and found.dtype == np.float32 else np.float64
+    def _dtype(self, values: NDArray[Any]) -> Any:
+        return np.float32 if self.single and values.dtype == np.float32 else np.float64
 
     def _xdr(self, path: Path) -> Iterator[Frame]:
         """Read by the file classes of MDAnalysis: its readers leave lock and offset files next to the trajectory."""
@@ -296,25 +296,25 @@ class Trajectory:
                 for number in chosen:
                     try:
                         reader.seek(number)
-                        found = reader.read()
+                        entry = reader.read()
                     except StopIteration:
                         raise xdr.cut_while_read(path, number) from None
-                    if found.xyz.shape != (self.atoms, 3):
-                        raise InputError(f"{path}: frame {number} has {' x '.join(map(str, found.xyz.shape))} numbers, "
+                    if entry.xyz.shape != (self.atoms, 3):
+                        raise InputError(f"{path}: frame {number} has {' x '.join(map(str, entry.xyz.shape))} numbers, "
                                          f"where {self.atoms} atoms have {self.atoms} x 3",
                                          "write it without a fourth coordinate or fixed atoms")
                     time = None if step is None else step[0] + number * step[1]
-                    yield Frame(number, mdanalysis.checked(found.xyz, path, self._dtype(found.xyz), number),
-                                mdanalysis.cell_of(_dcd_cell(found.unitcell), path), len(chosen), time)
+                    yield Frame(number, mdanalysis.checked(entry.xyz, path, self._dtype(entry.xyz), number),
+                                mdanalysis.cell_of(_dcd_cell(entry.unitcell), path), len(chosen), time)
                 return
             size = path.stat().st_size
             for number in chosen:
                 if path.stat().st_size < size:  # the pages of a mapped file that are gone would end the process
                     raise xdr.cut_while_read(path, number)
                 with mdanalysis.quiet():
-                    found = reader[number]
-                yield Frame(number, mdanalysis.checked(found.positions, path, self._dtype(found.positions), number),
-                            mdanalysis.cell_of(found.dimensions, path), len(chosen), found.data.get("time"))
+                    entry = reader[number]
+                yield Frame(number, mdanalysis.checked(entry.positions, path, self._dtype(entry.positions), number),
+                            mdanalysis.cell_of(entry.dimensions, path), len(chosen), entry.data.get("time"))
 
 
 @dataclass(frozen=True)
@@ -422,7 +422,8 @@ def _count(reader: Any) -> int:
 def _chosen(path: Path | str, frames: slice, count: int) -> range:
     chosen = range(count)[frames]
     if not chosen:
-        raise InputError(f"{path}: has {count} frames, and none of them is selected", "choose other {frames}")
+        raise InputError(f"{path}: has {count} frame{'s' * (count != 1)}, numbered 0 to {count - 1}, and none is "
+                         "selected", "choose other {frames}")
     if frames.stop is not None and frames.stop > count:
         log.warning("%s: has %d frames, none from %d to %d", path, count, count, frames.stop - 1)
     return chosen
@@ -437,20 +438,20 @@ def _dcd_step(header: Any) -> tuple[float, float] | None:
 
 
 @np.errstate(all="ignore")  # a cell that is no numbers is refused afterwards
-def _dcd_cell(found: NDArray[np.float64]) -> NDArray[np.float64]:
+def _dcd_cell(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return lengths and angles of the cell in a DCD, as one of its dialects has them.
 
     NAMD and CHARMM before version 25 write ``a, gamma, b, beta, alpha, c`` with angles, or their cosines; CHARMM since
     then the six numbers of a symmetric matrix. MDAnalysis distinguishes them by their values, and so do we.
     """
-    cell: NDArray[np.float64] = np.array(found, np.float64)[[0, 2, 5, 4, 3, 1]]
+    cell: NDArray[np.float64] = np.array(values, np.float64)[[0, 2, 5, 4, 3, 1]]
     angles = cell[3:]
     if (np.abs(angles) <= 1).all():
         cell[3:] = 90 - np.degrees(np.arcsin(angles))
     elif (cell < 0).any() or (angles > 180).any():
         from MDAnalysis.lib.mdamath import triclinic_box
 
-        a, b, c = (found[rows] for rows in ([0, 1, 3], [1, 2, 4], [3, 4, 5]))
+        a, b, c = (values[rows] for rows in ([0, 1, 3], [1, 2, 4], [3, 4, 5]))
         cell[:] = triclinic_box(a, b, c)
     return cell
 

@@ -62,9 +62,9 @@ def _words(file: IO[bytes], start: int, count: int) -> NDArray[np.int32]:
     return np.frombuffer(file.read(4 * count).ljust(4 * count, b"\0"), ">i4")
 
 
-def _check_atoms(path: Path, found: int, n_atoms: int) -> None:
-    if found != n_atoms:
-        raise InputError(f"{path}: has {found} atoms and the structure {n_atoms}", "give files of one system")
+def _check_atoms(path: Path, count: int, n_atoms: int) -> None:
+    if count != n_atoms:
+        raise InputError(f"{path}: has {count} atoms and the structure {n_atoms}", "give files of one system")
 
 
 def _end_of_xtc(path: Path, file: IO[bytes], start: int, n_atoms: int) -> int:

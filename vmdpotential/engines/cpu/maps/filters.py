@@ -61,11 +61,11 @@ def in_leaf(typing, table, row_x, row_y, row_z, count, cutoff2, index):
         limit = v.broadcast(arguments[5])
         p_index = pointer(context, builder, sig.args[6], arguments[6], I32)
 
-        def body(i, found, numbers):
+        def body(i, stored, numbers):
             gap2 = v.add(v.add(v.load(rows[0], i), v.load(rows[1], i)), v.load(rows[2], i))
             mask = v.less(gap2, limit)
-            v.store(p_index, found, _compress(v, builder, mask, numbers, _INDEX))
-            return builder.add(found, _count(v, builder, mask)), builder.add(numbers, ir.Constant(_INDEX, [W] * W))
+            v.store(p_index, stored, _compress(v, builder, mask, numbers, _INDEX))
+            return builder.add(stored, _count(v, builder, mask)), builder.add(numbers, ir.Constant(_INDEX, [W] * W))
 
         return _filter_loop(builder, arguments[4], body, constant(0), ir.Constant(_INDEX, list(range(W))))[0]
 
@@ -73,7 +73,7 @@ def in_leaf(typing, table, row_x, row_y, row_z, count, cutoff2, index):
 
 
 @intrinsic
-def in_tile(typing, x, y, z, q, first, count, cx, cy, cz, hx, hy, hz, cutoff2, chunk, found):
+def in_tile(typing, x, y, z, q, first, count, cx, cy, cz, hx, hy, hz, cutoff2, chunk, stored):
     """Append those of the atoms first : first + count in range of a tile to the chunk; return its new length.
 
     c is the centre of the tile and h its half widths; the chunk is relative to the centre. Up to
@@ -93,7 +93,7 @@ def in_tile(typing, x, y, z, q, first, count, cx, cy, cz, hx, hy, hz, cutoff2, c
         targets = [builder.gep(p_chunk, [constant(n * ROW)]) for n in range(4)]
         lane = ir.Constant(_INDEX, list(range(W)))
 
-        def body(i, found):
+        def body(i, stored):
             atoms = [wide.load(row, i) for row in rows]
             atoms = [wide.sub(a, c) for a, c in zip(atoms, centre, strict=False)] + atoms[3:]
             atoms = [builder.fptrunc(a, v.type) for a in atoms]
@@ -104,8 +104,8 @@ def in_tile(typing, x, y, z, q, first, count, cx, cy, cz, hx, hy, hz, cutoff2, c
             left = v.broadcast(builder.trunc(builder.sub(arguments[5], i), I32))
             mask = builder.and_(v.less(gap2, limit), builder.icmp_signed("<", lane, left))
             for n in range(4):
-                v.store(targets[n], found, _compress(v, builder, mask, atoms[n], v.type))
-            return [builder.add(found, _count(v, builder, mask))]
+                v.store(targets[n], stored, _compress(v, builder, mask, atoms[n], v.type))
+            return [builder.add(stored, _count(v, builder, mask))]
 
         return _filter_loop(builder, arguments[5], body, arguments[14])[0]
 
@@ -158,8 +158,8 @@ def plane_adder(order, bits):
         signature = types.void(nodes, first, lines, row, weight, weights)
 
         def codegen(context, builder, sig, arguments):
-            one = Vector(builder, bits, 1)
-            p_nodes, p_row, p_weights = (pointer(context, builder, sig.args[n], arguments[n], one.element)
+            scalar = Vector(builder, bits, 1)
+            p_nodes, p_row, p_weights = (pointer(context, builder, sig.args[n], arguments[n], scalar.element)
                                          for n in (0, 3, 5))
             p_lines = pointer(context, builder, sig.args[2], arguments[2], I64)
             parts = []
@@ -168,7 +168,7 @@ def plane_adder(order, bits):
                 parts.append((v, start, v.load(p_row, start)))
             for j in range(order):
                 at = builder.add(arguments[1], builder.load(builder.gep(p_lines, [constant(j)])))
-                factor = one.mul(arguments[4], one.load(p_weights, constant(j)))
+                factor = scalar.mul(arguments[4], scalar.load(p_weights, constant(j)))
                 for v, start, values in parts:
                     place = builder.add(at, start)
                     v.store(p_nodes, place, v.fma(v.broadcast(factor), values, v.load(p_nodes, place)))

@@ -71,19 +71,19 @@ def write_tile(sums, out, first, factor, add):
 
 
 @njit(**FAST)
-def in_tile(x, y, z, q, first, count, cx, cy, cz, hx, hy, hz, cutoff2, chunk, found):
+def in_tile(x, y, z, q, first, count, cx, cy, cz, hx, hy, hz, cutoff2, chunk, stored):
     """Append the atoms in range of a tile to the chunk; c is the tile's centre and h its half widths."""
     real = chunk.dtype.type
     zero = real(0)
     for i in range(first, first + count):
         dx, dy, dz = real(x[i] - cx), real(y[i] - cy), real(z[i] - cz)
         gx, gy, gz = max(abs(dx) - hx, zero), max(abs(dy) - hy, zero), max(abs(dz) - hz, zero)
-        chunk[0, found] = dx
-        chunk[1, found] = dy
-        chunk[2, found] = dz
-        chunk[3, found] = real(q[i])
-        found += (gx * gx + gy * gy + gz * gz) < cutoff2
-    return found
+        chunk[0, stored] = dx
+        chunk[1, stored] = dy
+        chunk[2, stored] = dz
+        chunk[3, stored] = real(q[i])
+        stored += (gx * gx + gy * gy + gz * gz) < cutoff2
+    return stored
 
 
 @njit(**FAST)
@@ -137,7 +137,7 @@ def tabulate(chunk, count, table, h, far, distances, gaps):
 
 
 @njit(**FAST)
-def on_points(chunk, count, h, soft, found):
+def on_points(chunk, count, h, soft, stored):
     """Write which of a chunk's atoms are nearer than `soft` to a point of the tile's lattice; return how many."""
     x, y, z = chunk[0], chunk[1], chunk[2]
     half = x.dtype.type(0.5)  # points are at odd multiples of h/2
@@ -152,6 +152,6 @@ def on_points(chunk, count, h, soft, found):
     for k in range(count):
         dx, dy, dz = x[k] / h[0] + half, y[k] / h[1] + half, z[k] / h[2] + half
         dx, dy, dz = dx - np.rint(dx), dy - np.rint(dy), dz - np.rint(dz)
-        found[near] = k
+        stored[near] = k
         near += abs(dx) * h[0] < soft and abs(dy) * h[1] < soft and abs(dz) * h[2] < soft
     return near

@@ -32,8 +32,8 @@ def direct(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bo
         return cutoff(lattice, positions, charges, interaction, precision, field=field)
     scaled = interaction.scaled(float(lattice.spacing.max()))
     kernel = build.load("tile_kernel", program=scaled.program, precision=precision, masked=False, field=field)
-    one = _Bins(np.array([0, len(charges)]), np.ones(3, np.int64), scaled.length, np.zeros(3))  # holds all
-    return _run(kernel, "direct sum", lattice, scaled, positions, charges, one)
+    all_bins = _Bins(np.array([0, len(charges)]), np.ones(3, np.int64), scaled.length, np.zeros(3))  # holds all
+    return _run(kernel, "direct sum", lattice, scaled, positions, charges, all_bins)
 
 
 def cutoff(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound, precision: str = "single",

@@ -118,7 +118,7 @@ class Clusters:
 
     def __init__(self, kernel: Any, brick: Brick, positions: Floats, rows: Floats, lacks: NDArray[np.bool_],
                  reach: float) -> None:
-        self.brick, self.found = brick, positions
+        self.brick, self.given_positions = brick, positions
         if not np.isfinite(positions).all():
             raise InputError("a position is not a finite number")
         count, n = len(positions), kernel.N
@@ -152,14 +152,14 @@ class Clusters:
         kernel.fill(self.slots, rows, lack, self.rows, self.light)
 
     def __len__(self) -> int:
-        return len(self.found)
+        return len(self.given_positions)
 
     def centre(self, kernel: Any, grid: float) -> None:
         """Choose the centres of chunks, multiples of `grid`."""
         middle = (self.chunk_boxes[:, :3] + self.chunk_boxes[:, 3:]) / 2
         self.centres = (np.rint(middle / grid) * grid).astype(kernel.REAL)
         self.before, self.homes = (np.empty((len(self.rows), 3, kernel.N)) for _ in range(2))
-        kernel.remember(self.slots, self.found, self.places, self.centres, self.before, self.homes)
+        kernel.remember(self.slots, self.given_positions, self.places, self.centres, self.before, self.homes)
         # half of the shortest way between two opposite faces of the cell
         self.near2 = 0.25 / max(float((self.brick.inverse**2).sum(0).max()), 1e-300)
 
@@ -230,9 +230,9 @@ def search(kernel: Any, brick: Brick, i: Clusters, j: Clusters, reach: float, ex
         item.centre(kernel, grid)
     atoms_i = i.chunks(kernel)
     atoms_j = atoms_i if same else j.chunks(kernel)
-    i.write(kernel, i.found, atoms_i)
+    i.write(kernel, i.given_positions, atoms_i)
     if not same:
-        j.write(kernel, j.found, atoms_j)
+        j.write(kernel, j.given_positions, atoms_j)
     starts, partners = np.zeros(0, np.int64), np.zeros(0, np.int64)
     if exclusions is not None and len(exclusions):
         slot = np.empty(len(i), np.int64)

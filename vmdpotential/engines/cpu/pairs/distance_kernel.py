@@ -15,7 +15,7 @@ FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil":
 
 
 @njit(**FAST)
-def count(x, y, z, first, last, a, b, c, scale, bins, place, found):
+def count(x, y, z, first, last, a, b, c, scale, bins, place, counts):
     """Count the distances of atoms first to last from (a, b, c) in found (4, bins + 1); place is scratch."""
     top = np.float64(bins)
     for begin in range(first, last, BUFFER):
@@ -26,16 +26,16 @@ def count(x, y, z, first, last, a, b, c, scale, bins, place, found):
             place[k] = np.int32(min(np.sqrt(dx * dx + dy * dy + dz * dz) * scale, top))
         whole = size // 4 * 4
         for k in range(0, whole, 4):  # in four tables, as one would wait for its own last count
-            found[0, place[k]] += 1
-            found[1, place[k + 1]] += 1
-            found[2, place[k + 2]] += 1
-            found[3, place[k + 3]] += 1
+            counts[0, place[k]] += 1
+            counts[1, place[k + 1]] += 1
+            counts[2, place[k + 2]] += 1
+            counts[3, place[k + 3]] += 1
         for k in range(whole, size):
-            found[0, place[k]] += 1
+            counts[0, place[k]] += 1
 
 
 @njit(**FAST)
-def run(px, py, pz, start_i, x, y, z, start, shape, basis, periodic, alone, rows, scale, bins, found, first_cell,
+def run(px, py, pz, start_i, x, y, z, start, shape, basis, periodic, alone, rows, scale, bins, counts, first_cell,
         last_cell):
     """Count the distances of the atoms in some cells.
 
@@ -53,7 +53,7 @@ def run(px, py, pz, start_i, x, y, z, start, shape, basis, periodic, alone, rows
         Rows of cells around one: steps along the first two vectors, and the first and last along the third.
     scale : float
         Bins per length.
-    found : (4, bins + 1) int64
+    counts : (4, bins + 1) int64
         Four tables that are to be added; the last bin is beyond the end.
     """
     place = np.empty(BUFFER, np.int32)
@@ -80,5 +80,5 @@ def run(px, py, pz, start_i, x, y, z, start, shape, basis, periodic, alone, rows
                 sz = ia * basis[0, 2] + ib * basis[1, 2] + ic * basis[2, 2]
                 for i in range(start_i[cell], start_i[cell + 1]):
                     later = i + 1 if own and c == cc else begin  # the row begins with the cell itself
-                    count(x, y, z, later, stop, px[i] - sx, py[i] - sy, pz[i] - sz, scale, bins, place, found)
+                    count(x, y, z, later, stop, px[i] - sx, py[i] - sy, pz[i] - sz, scale, bins, place, counts)
                 c = end + 1

@@ -266,15 +266,15 @@ def _special(count: int, others: int, alone: bool, exclusions: Any, corrected: b
         bits[:, kind] = np.asarray(lanes, np.uint64) << (i % unroll * width).astype(np.uint64)
         masks.append(bits)
 
-    one, every = np.uint64(1), np.uint64(2**width - 1)
+    bit, every = np.uint64(1), np.uint64(2**width - 1)
     i = np.arange(count)
     if alone:  # each atom with itself and those before it
-        add(i, i // width, (one << (i % width + 1).astype(np.uint64)) - one, 0)
+        add(i, i // width, (bit << (i % width + 1).astype(np.uint64)) - bit, 0)
         if exclusions is not None and len(exclusions):
             first, second = exclusions.T
-            add(first, second // width, one << (second % width).astype(np.uint64), 1 if corrected else 0)
+            add(first, second // width, bit << (second % width).astype(np.uint64), 1 if corrected else 0)
     if others % width:  # what fills up the last vector
-        add(i, np.full(count, vectors - 1), every - ((one << np.uint64(others % width)) - one), 0)
+        add(i, np.full(count, vectors - 1), every - ((bit << np.uint64(others % width)) - bit), 0)
     absent, vector = np.meshgrid(np.arange(count, groups * unroll), np.arange(vectors))
     add(absent.ravel(), vector.ravel(), every, 0)
     key, place = np.unique(np.concatenate(keys), return_inverse=True)

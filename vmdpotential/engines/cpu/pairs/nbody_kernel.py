@@ -42,22 +42,22 @@ if PLAIN:
     QUARTER, HALF = REAL(0.25), REAL(0.5)
 
     @njit(**FAST)
-    def add(sums, place, found, dx, dy, dz, ux, uy, uz, along):
+    def add(sums, place, values, dx, dy, dz, ux, uy, uz, along):
         """Add what a pair does to one of its atoms."""
-        slope = found[0]
+        slope = values[0]
         sums[0, place] += slope * dx
         sums[1, place] += slope * dy
         sums[2, place] += slope * dz
         if JERK:
-            bend = found[1] * along
+            bend = values[1] * along
             sums[3, place] += slope * ux + bend * dx
             sums[4, place] += slope * uy + bend * dy
             sums[5, place] += slope * uz + bend * dz
         for n in range(TERMS):
-            sums[FIRST + n, place] += found[1 + JERK + n]
+            sums[FIRST + n, place] += values[1 + JERK + n]
 
     @njit(**FAST)
-    def one(table_i, stride_i, first_i, rows_i, table_j, stride_j, rows_j, start, stop, base, left, excluded, values,
+    def masked(table_i, stride_i, first_i, rows_i, table_j, stride_j, rows_j, start, stop, base, left, excluded, values,
             tables, types, soft2, sums, scratch, stride):
         """Add the pairs of atoms i and vectors start to stop of atoms j; see `sum_pairs` of nbody_loop."""
         zero = REAL(0)
@@ -88,7 +88,7 @@ if PLAIN:
                              pair(r2, rinv, pj, pi, table, values))
                 add(scratch, j - base * WIDTH, result, -dx, -dy, -dz, -ux, -uy, -uz, along)
 
-    many = one
+    many = masked
 
     @njit(**FAST)
     def fold(sums, out, stride, first_i):
@@ -103,7 +103,7 @@ else:
     from vmdpotential.engines.cpu.pairs.nbody_loop import vector_loops
 
     WIDTH = LANES[SHAPE.bits]
-    many, one, fold = vector_loops(SHAPE)
+    many, masked, fold = vector_loops(SHAPE)
 
 
 @njit(**FAST)
@@ -160,9 +160,9 @@ def run(table_i, rows_i, table_j, rows_j, vectors, values, tables, types, soft2,
                              np.uint64(0), np.uint64(0), values, tables, types, soft2, sums, scratch,
                              VECTORS * WIDTH)
                     if following < end:
-                        one(table_i, stride_i, i, rows_i, table_j, stride_j, rows_j, following, following + 1, base,
-                            left[place], excluded[place], values, tables, types, soft2, sums, scratch,
-                            VECTORS * WIDTH)
+                        masked(table_i, stride_i, i, rows_i, table_j, stride_j, rows_j, following, following + 1, base,
+                               left[place], excluded[place], values, tables, types, soft2, sums, scratch,
+                               VECTORS * WIDTH)
                         place += 1
                     vector = following + 1
                 fold(sums, out_i, out_i.shape[1], i)

@@ -93,7 +93,7 @@ class Pairs:
 
 
 def vector_loops(shape):
-    """Return the inner loop for what is summed, `many` and `one`, and `fold`, which ends it.
+    """Return the inner loop for what is summed, `many` and `masked`, and `fold`, which ends it.
 
     Parameters
     ----------

@@ -97,37 +97,37 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
             value = {name: v.load_one(p_values, constant(k)) for k, name in enumerate(program.parameters)}
             v.places = {value[name]: builder.gep(p_values, [constant(k)]) for k, name in enumerate(value)}
 
-            def own(some):
+            def own(held_names):
                 """Return of each atom i what a program makes of it alone."""
-                if some is None:
+                if held_names is None:
                     return None
-                known = run_program(some, v, value, part="uniform")
+                known = run_program(held_names, v, value, part="uniform")
                 if one_sided:
                     return [known] * m
-                return [run_program(some, v, {f"i.{name}": mine[3 + k][a] for k, name in enumerate(names)},
+                return [run_program(held_names, v, {f"i.{name}": mine[3 + k][a] for k, name in enumerate(names)},
                                     part="own", done=known) for a in range(m)]
 
             done, done_light, done_excluded = (own(item) for item in programs)
 
-            def evaluate(some, known, a, j, r2, rinv):
+            def evaluate(flags, known, a, j, r2, rinv):
                 """Return the slope and the energies of atom a with atoms j, and those of these with it."""
                 inputs = {"rinv": rinv, "r2": v.square(r2)}
                 inputs |= {f"j.{name}": j[3 + k] for k, name in enumerate(names)}
                 for k, name in enumerate(tables):
-                    if f"pair.{name}" in some.inputs:
+                    if f"pair.{name}" in flags.inputs:
                         table = builder.gep(p_tables, [builder.add(
                             builder.mul(constant(k), builder.mul(kinds, kinds)), mine[-1][a])])
                         inputs[f"pair.{name}"] = v.look_up(table, j[-1])
                 if one_sided:
                     inputs |= {f"i.{name}": mine[3 + k][a] for k, name in enumerate(names)}
-                result = run_program(some, v, inputs, done=known[a])
-                result = [result[k] for k in some.results]
+                result = run_program(flags, v, inputs, done=known[a])
+                result = [result[k] for k in flags.results]
                 if not one_sided:
                     return result, result
                 swap = {"i": "j", "j": "i"}
                 inputs = {(swap[k[0]] + k[1:] if k[1] == "." else k): x for k, x in inputs.items()}
-                back = run_program(some, v, inputs, done=known[a])
-                return result, [back[k] for k in some.results]
+                back = run_program(flags, v, inputs, done=known[a])
+                return result, [back[k] for k in flags.results]
 
             def distance(a, j, flags):
                 """Return the way from atoms j to atom a, its square, twice 1 over its length, and whether it counts."""
@@ -141,10 +141,10 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
 
             def slopes(a, j, r2, rinv, use, flags):
                 """Return slopes and energies that count, of atom a with atoms j, of these with it; and which terms."""
-                some, known, of = program, done, outputs[0]
+                parts, known, of = program, done, outputs[0]
                 if light is not None and a >= m // 2:
-                    some, known, of = light, done_light, outputs[1]
-                mine_of, theirs_of = evaluate(some, known, a, j, r2, rinv)
+                    parts, known, of = light, done_light, outputs[1]
+                mine_of, theirs_of = evaluate(parts, known, a, j, r2, rinv)
                 if flags is not None and excluded is not None:
                     ours, theirs = evaluate(excluded, done_excluded, a, j, r2, rinv)
                     ours, theirs = ([x[0], *(x[1 + k] for k in of)] for x in (ours, theirs))
@@ -174,9 +174,9 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
                 for first_a in range(0, m, BESIDE):
                     some_a = range(first_a, first_a + BESIDE)
                     distances = {a: distance(a, j, flags) for a in some_a}
-                    found = {a: slopes(a, j, *distances[a][1:], flags) for a in some_a}
+                    slopes_of = {a: slopes(a, j, *distances[a][1:], flags) for a in some_a}
                     for a in some_a:
-                        add(new, given, a, distances[a][0], *found[a])
+                        add(new, given, a, distances[a][0], *slopes_of[a])
                 return new, given
 
             def chunk_at(index):
@@ -258,10 +258,10 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
                 few.store(p_sum_i, place, few.add(few.load(p_sum_i, place), v.sums([sums[channels * a + k]
                                                                                     for a in range(m)])))
             for k in range(6 if virial else 0):
-                one = builder.extract_element(v.sums([sums[channels * m + k]]), ir.Constant(I32, 0))
+                total = builder.extract_element(v.sums([sums[channels * m + k]]), ir.Constant(I32, 0))
                 place = builder.gep(p_total, [constant(k)])
-                one = one if bits == 64 else builder.fpext(one, ir.DoubleType())
-                builder.store(builder.fadd(builder.load(place), one), place)
+                total = total if bits == 64 else builder.fpext(total, ir.DoubleType())
+                builder.store(builder.fadd(builder.load(place), total), place)
             return context.get_dummy_value()
 
         return signature, codegen

@@ -122,9 +122,9 @@ class ClusterPairs:
         brick = Brick.around(work.cell, *(_positions(a.positions) for a in (atoms, others) if a is not None))
         without, lacks = lacking(work.potential, atoms)
         kernel, sums = self.kernels(without)
-        sets = [Clusters(kernel, brick, _positions(a.positions), self._rows(a), some, self.reach)
-                for a, some in ((atoms, lacks), (others, None if others is None else np.zeros(len(others), bool)))
-                if a is not None and some is not None]
+        sets = [Clusters(kernel, brick, _positions(a.positions), self._rows(a), flags, self.reach)
+                for a, flags in ((atoms, lacks), (others, None if others is None else np.zeros(len(others), bool)))
+                if a is not None and flags is not None]
         tables = self._tables(atoms)
         around = work.cell is not None and not work.cell.orthogonal
         result = search(kernel, brick, sets[0], sets[-1], self.reach, None if others is not None else atoms.exclusions,
@@ -172,19 +172,19 @@ def _positions(given: Any) -> Floats:
 class ClusterList:
     """Pairs of clusters in range; see :class:`vmdpotential.engines.pairs.PairList`."""
 
-    def __init__(self, pairs: ClusterPairs, kernel: Any, sums: Any, sets: list[Clusters], found: Search,
+    def __init__(self, pairs: ClusterPairs, kernel: Any, sums: Any, sets: list[Clusters], search_result: Search,
                  tables: tuple[NDArray[Any], int]) -> None:
         self.pairs, self.kernel, self.sums = pairs, kernel, sums
-        self.sets, self.found = sets, found
+        self.sets, self.search_result = sets, search_result
         self.totals = [np.empty(0) for _ in sets]
         extent = sets[0].chunk_boxes
         # not so far away that powers of the distance are denormal numbers, which take a hundred cycles
         self.aside = -2 * (pairs.reach + (extent[:, 3:] - extent[:, :3]).max(initial=0)) - 1
         scaled, real = pairs.scaled, kernel.REAL
         values = np.array(scaled.values, real) if scaled.values else np.zeros(1, real)
-        self.fixed = (values, *tables, found.steps, found.rests, real(scaled.cutoff2 * LENGTH**2),
+        self.fixed = (values, *tables, search_result.steps, search_result.rests, real(scaled.cutoff2 * LENGTH**2),
                       real(scaled.softening2 * LENGTH**2), real(self.aside))
-        self.parts = parts = found.parts
+        self.parts = parts = search_result.parts
         #: Pairs that are computed, in range or not.
         self.slots = sum(self._slots(part.entries) for part in parts)
         self.shares: list[int] = []
@@ -202,7 +202,7 @@ class ClusterList:
             self.shares = [*ends.tolist(), len(self.parts)]
         if len(self.totals[0]) != workers:
             self.totals = [aligned((workers, len(c), self.sums.CHANNELS, self.kernel.N), self.kernel.REAL)
-                           for c in self.found.chunks]
+                           for c in self.search_result.chunks]
         return self.shares, self.totals
 
     def _slots(self, entries: NDArray[np.int64]) -> int:
@@ -255,7 +255,7 @@ class ClusterList:
         """
         given = self._given(positions, others)
         kernel, sums, work = self.kernel, self.sums, self.pairs.work
-        chunks, sets, step = self.found.chunks, self.sets, self.step
+        chunks, sets, step = self.search_result.chunks, self.sets, self.step
         workers = max(1, min(threads.count(), len(self.parts)))
         shares, totals = self._shares(workers)
         ways, virials = [0.0] * workers, np.zeros((workers, 6))
@@ -264,8 +264,8 @@ class ClusterList:
 
         def share(worker: int, board: NDArray[np.int64]) -> None:
             """Write, sum and gather what falls to a thread; in between it waits for the others."""
-            for n, (one, x) in enumerate(zip(sets, given, strict=True)):
-                ways[worker] = max(ways[worker], one.write(kernel, x, chunks[n], board, threads.TAKEN + n,
+            for n, (part, x) in enumerate(zip(sets, given, strict=True)):
+                ways[worker] = max(ways[worker], part.write(kernel, x, chunks[n], board, threads.TAKEN + n,
                                                            work.buffer / 2))
             first, last = shares[worker : worker + 2]
             for at in range(first, max(last, first + 1), step):
@@ -276,8 +276,8 @@ class ClusterList:
                     return
                 if worker == 0:
                     progress.report("pairs", min((at + step - first) / max(last - first, 1), 0.999))
-            for n, (one, result) in enumerate(zip(sets, results, strict=True)):
-                sums.gather(board, workers, threads.TAKEN + len(sets) + n, one.slots, totals[n], one.brick.turn,
+            for n, (part, result) in enumerate(zip(sets, results, strict=True)):
+                sums.gather(board, workers, threads.TAKEN + len(sets) + n, part.slots, totals[n], part.brick.turn,
                             1 / LENGTH**2, result.forces, NONE if result.energies is None else result.energies)
 
         threads.together(share, workers)

@@ -379,7 +379,7 @@ def _masks(ci, cj, half, slots_i, slots_j, start, partners, image, corrects, mas
 
 
 @njit(**FAST)
-def _near(box, reach, first, boxes, columns, shape, side, low, slack, found):
+def _near(box, reach, first, boxes, columns, shape, side, low, slack, ranges):
     """Write which chunks from `first` on have boxes nearer to a box than `reach`; return how many.
 
     Parameters
@@ -413,7 +413,7 @@ def _near(box, reach, first, boxes, columns, shape, side, low, slack, found):
                 dx = max(0.0, max(boxes[cj, 0] - bx, ax - boxes[cj, 3]))
                 dy = max(0.0, max(boxes[cj, 1] - by, ay - boxes[cj, 4]))
                 dz = max(0.0, max(boxes[cj, 2] - bz, az - boxes[cj, 5]))
-                found[count] = cj
+                ranges[count] = cj
                 count += dx * dx + dy * dy + dz * dz < reach2
     return count
 
@@ -511,10 +511,10 @@ def search(first, last, same, slots_i, atoms_i, centres_i, boxes_i, slots_j, ato
                 dense, rest = at, 0
                 for k in range(count):
                     result = pairs[k] >> N * n & ALL
-                    full, some = _sizes(result)
+                    full, partial = _sizes(result)
                     chunks[at], bits[at] = near[k], result
                     few[rest], few_bits[rest] = near[k], result
-                    at, rest = at + full, rest + some
+                    at, rest = at + full, rest + partial
                 counts[0], counts[1] = _write(ci, sh, light[ci], filled, dense, at, counts[2], few, few_bits, rest,
                                               entries, entry, chunks, bits)
                 counts[2] = masked
@@ -522,9 +522,9 @@ def search(first, last, same, slots_i, atoms_i, centres_i, boxes_i, slots_j, ato
 
 
 @njit(**FAST)
-def _sizes(found):
+def _sizes(result):
     """Return, as 0 or 1, whether so many atoms of a chunk are in range that it is full, and whether there are some."""
-    several = ones(found)
+    several = ones(result)
     full = several >= FULL
     return full, (several > 0) & (several < FULL)
 

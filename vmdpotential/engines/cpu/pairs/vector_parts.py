@@ -102,8 +102,8 @@ class PairVectors(Vector):
         result = ir.Constant(self.type, ir.Undefined)
         for n in range(self.lanes):
             lane = ir.Constant(I32, n)
-            one = self.builder.load(self.builder.gep(address, [self.builder.extract_element(index, lane)]))
-            result = self.builder.insert_element(result, one, lane)
+            entry = self.builder.load(self.builder.gep(address, [self.builder.extract_element(index, lane)]))
+            result = self.builder.insert_element(result, entry, lane)
         return result
 
     def interpolate(self, a, first, *others):

@@ -23,8 +23,8 @@ from vmdpotential.molecule.elements import fill
 from vmdpotential.molecule.elements import radii as van_der_waals
 from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.surface.areas import areas
-from vmdpotential.surface.near import Floats, Integers, Near
+from vmdpotential.surfaces.areas import areas
+from vmdpotential.surfaces.near import Floats, Integers, Near
 
 #: molecular: what a probe cannot enter; accessible: where its centre can be.
 KINDS = ("molecular", "accessible")

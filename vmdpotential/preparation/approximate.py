@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from vmdpotential.molecule.gasteiger import gasteiger
 from vmdpotential.molecule.names import IONS
 from vmdpotential.molecule.structure import Floats
-from vmdpotential.prepare.assemble import Assembly
-from vmdpotential.prepare.components import component
-from vmdpotential.prepare.draft import METALS
+from vmdpotential.preparation.assemble import Assembly
+from vmdpotential.preparation.components import component
+from vmdpotential.preparation.draft import METALS
 
 #: Usual charges of metals that are bound within a molecule, e.
 _OXIDATION = {"Fe": 2, "Zn": 2, "Mg": 2, "Mn": 2, "Co": 2, "Ni": 2, "Cu": 2, "Ca": 2, "Mo": 4, "V": 4, "Na": 1, "K": 1,

@@ -237,13 +237,13 @@ def meant(residue_name: str, atom_names: Collection[str]) -> Component | None:
 
 
 @cache
-def renamed(found: Component, atom_names: tuple[str, ...]) -> tuple[str, ...] | None:
+def renamed(component: Component, atom_names: tuple[str, ...]) -> tuple[str, ...] | None:
     """Return the dictionary's names for the heavy atoms of a residue, None where it has an atom of another name."""
-    common = common_names(atom_names, family(found.name))
+    common = common_names(atom_names, family(component.name))
     result = []
     for n, name in enumerate(atom_names):
-        choices = (name, found.others.get(name, ""), common[n] if common else "", name.replace("*", "'"))
-        known = next((choice for choice in choices if choice in found.row), None)
+        choices = (name, component.others.get(name, ""), common[n] if common else "", name.replace("*", "'"))
+        known = next((choice for choice in choices if choice in component.row), None)
         if known is None:
             return None
         result.append(known)

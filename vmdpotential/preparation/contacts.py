@@ -6,8 +6,8 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from vmdpotential.molecule.structure import Floats, Integers
-from vmdpotential.prepare.components import AMINO_ACIDS
-from vmdpotential.prepare.draft import METALS, Draft
+from vmdpotential.preparation.components import AMINO_ACIDS
+from vmdpotential.preparation.draft import METALS, Draft
 
 #: Distances, A: at which a metal holds a nitrogen or sulphur, of a hydrogen bond's heavy atoms, and at which an atom
 #: still decides between two tautomers.

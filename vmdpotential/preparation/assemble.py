@@ -11,10 +11,10 @@ from scipy.spatial import cKDTree
 from vmdpotential.molecule.gasteiger import SINGLE
 from vmdpotential.molecule.names import WATERS
 from vmdpotential.molecule.structure import Floats, Integers, Structure
-from vmdpotential.prepare import hydrogens
-from vmdpotential.prepare.components import FLAT
-from vmdpotential.prepare.draft import Draft
-from vmdpotential.prepare.states import States
+from vmdpotential.preparation import hydrogens
+from vmdpotential.preparation.components import FLAT
+from vmdpotential.preparation.draft import Draft
+from vmdpotential.preparation.states import States
 
 #: Longest bond, A, of a hydrogen that a file has.
 _BOND = 1.4

@@ -13,9 +13,9 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from vmdpotential.molecule.structure import Floats
-from vmdpotential.prepare.components import Component, component
-from vmdpotential.prepare.draft import Draft, Residue
-from vmdpotential.prepare.orient import rotations
+from vmdpotential.preparation.components import Component, component
+from vmdpotential.preparation.draft import Draft, Residue
+from vmdpotential.preparation.orient import rotations
 
 #: Degrees at which a fragment is tried about its bond.
 _TURNS = np.arange(0.0, 360.0, 15.0)
@@ -85,53 +85,53 @@ def _backbone(before: dict[str, Floats], here: dict[str, Floats], tree: cKDTree)
     return {"C": carbon} if "CA" in here else {"CA": alpha, "C": carbon}
 
 
-def _missing(found: Component, names: tuple[str, ...], linked: set[str]) -> list[int]:
+def _missing(component: Component, names: tuple[str, ...], linked: set[str]) -> list[int]:
     """Return the rows of a component's atoms that a residue lacks; what left for a bond to another is not missing."""
     present = set(names)
     result = []
-    for row, name in enumerate(found.atoms):
-        if name in present or not np.isfinite(found.positions[row]).all():
+    for row, name in enumerate(component.atoms):
+        if name in present or not np.isfinite(component.positions[row]).all():
             continue
-        holders = {found.atoms[k] for k in found.neighbours[row]}
-        if found.leaving[row] and holders & linked:
+        holders = {component.atoms[k] for k in component.neighbours[row]}
+        if component.leaving[row] and holders & linked:
             continue
         # at the end of a chain of nucleotides there is a phosphate only where one is begun
-        if found.is_nucleotide and name in ("P", "OP1", "OP2", "OP3") and "P" not in present:
+        if component.is_nucleotide and name in ("P", "OP1", "OP2", "OP3") and "P" not in present:
             continue
         result.append(row)
     return result
 
 
-def _place(found: Component, positions: dict[str, Floats], missing: list[int],
+def _place(component: Component, positions: dict[str, Floats], missing: list[int],
            tree: cKDTree) -> dict[int, Floats] | None:
     """Return places of missing atoms by their rows in the component, None where too few atoms are there."""
-    known = {found.row[name]: place for name, place in positions.items()}
+    known = {component.row[name]: place for name, place in positions.items()}
     placed: dict[int, Floats] = {}
     left = set(missing)
     while left:
-        anchor = next((k for k in sorted(known) if any(j in left for j in found.neighbours[k])), None)
+        anchor = next((k for k in sorted(known) if any(j in left for j in component.neighbours[k])), None)
         if anchor is None:
             return None
         # the whole fragment that hangs on the anchor
         fragment: list[int] = []
-        queue = [j for j in found.neighbours[anchor] if j in left]
+        queue = [j for j in component.neighbours[anchor] if j in left]
         while queue:
             row = queue.pop(0)
             if row not in fragment:
                 fragment.append(row)
-                queue += [j for j in found.neighbours[row] if j in left]
-        frame = _frame(found, anchor, known)
+                queue += [j for j in component.neighbours[row] if j in left]
+        frame = _frame(component, anchor, known)
         if len(frame) < 3:
-            if len(known) > 1 or len(found.neighbours[anchor]) + 1 < len(found.atoms):
+            if len(known) > 1 or len(component.neighbours[anchor]) + 1 < len(component.atoms):
                 return None
             # of an ion, such as sulfate, its centre alone: no direction is wrong
-            places = _clear(found.positions[fragment] - found.positions[anchor], known[anchor], tree)
+            places = _clear(component.positions[fragment] - component.positions[anchor], known[anchor], tree)
             return dict(zip(fragment, places, strict=True))
-        rotation, shift = _superposition(found.positions[frame], np.array([known[k] for k in frame]))
-        places = found.positions[fragment] @ rotation.T + shift
-        places += known[anchor] - (found.positions[anchor] @ rotation.T + shift)
-        holders = [k for k in found.neighbours[anchor] if k in known]
-        if (len(holders) == 1 and len(fragment) > 1) or (len(holders) == 1 and len(found.neighbours[anchor]) == 2):
+        rotation, shift = _superposition(component.positions[frame], np.array([known[k] for k in frame]))
+        places = component.positions[fragment] @ rotation.T + shift
+        places += known[anchor] - (component.positions[anchor] @ rotation.T + shift)
+        holders = [k for k in component.neighbours[anchor] if k in known]
+        if (len(holders) == 1 and len(fragment) > 1) or (len(holders) == 1 and len(component.neighbours[anchor]) == 2):
             places = _turned(places, known[holders[0]], known[anchor], tree)
         for row, place in zip(fragment, places, strict=True):
             known[row] = placed[row] = place
@@ -139,7 +139,7 @@ def _place(found: Component, positions: dict[str, Floats], missing: list[int],
     return placed
 
 
-def _frame(found: Component, anchor: int, known: dict[int, Floats]) -> list[int]:
+def _frame(component: Component, anchor: int, known: dict[int, Floats]) -> list[int]:
     """Return atoms that are there, the anchor first and then the nearest by bonds, at most five; three are needed."""
     frame: list[int] = []
     queue, seen = [anchor], {anchor}
@@ -147,13 +147,13 @@ def _frame(found: Component, anchor: int, known: dict[int, Floats]) -> list[int]
         row = queue.pop(0)
         if row in known:
             frame.append(row)
-        for j in found.neighbours[row]:
+        for j in component.neighbours[row]:
             if j not in seen and j in known:
                 seen.add(j)
                 queue.append(j)
     if len(frame) <= 3:
         return frame
-    near = [anchor, *(k for k in frame[1:] if k in found.neighbours[anchor])]
+    near = [anchor, *(k for k in frame[1:] if k in component.neighbours[anchor])]
     return near if len(near) >= 4 else frame[: max(3, len(near) + 1)]
 
 
@@ -216,19 +216,20 @@ def _caps(draft: Draft, chains: list[str], linked: list[set[str]], new: dict[int
     caps: dict[int, tuple[str, dict[str, Floats]]] = {}
     starts = draft.starts
     polymer = [n for n, r in enumerate(draft.residues) if r.component is not None and r.component.is_amino_acid]
-    for one, two in pairwise(polymer):
-        if chains[one] != chains[two] or two != one + 1 or "C" in linked[one] or "N" in linked[two]:
+    for residue, next_residue in pairwise(polymer):
+        if chains[residue] != chains[next_residue] or next_residue != residue + 1 or (
+                "C" in linked[residue] or "N" in linked[next_residue]):
             continue
         here, there = ({str(draft.names[k]): draft.positions[k] for k in range(starts[n], starts[n + 1])}
-                       for n in (one, two))
+                       for n in (residue, next_residue))
         if "OXT" in here or not ({"CA", "C", "O"} <= set(here) and {"N", "CA", "C"} <= set(there)):
             continue
-        done.gaps.append((one, two))
-        new[one] = [atom for atom in new.get(one, []) if atom[0] != "OXT"]
+        done.gaps.append((residue, next_residue))
+        new[residue] = [atom for atom in new.get(residue, []) if atom[0] != "OXT"]
         nitrogen = place_atom(here["O"], here["CA"], here["C"], C_N, CA_C_N, 180.0)
-        caps[4 * one + 1] = "NME", {
+        caps[4 * residue + 1] = "NME", {
             "N": nitrogen, "C": place_atom(here["CA"], here["C"], nitrogen, N_CA, C_N_CA, 180.0)}
-        caps[4 * two - 1] = "ACE", _acetyl(there, tree)
+        caps[4 * next_residue - 1] = "ACE", _acetyl(there, tree)
     return caps
 
 

@@ -13,8 +13,8 @@ from vmdpotential.molecule.charges import DISULFIDE
 from vmdpotential.molecule.gasteiger import SINGLE
 from vmdpotential.molecule.names import IONS, WATERS
 from vmdpotential.molecule.structure import Floats, Integers, Names, Structure
-from vmdpotential.prepare.components import AMINO_ACIDS, NUCLEOTIDES, Component, component, meant, renamed
-from vmdpotential.prepare.matching import SHORTEST, TOLERANCE, matched
+from vmdpotential.preparation.components import AMINO_ACIDS, NUCLEOTIDES, Component, component, meant, renamed
+from vmdpotential.preparation.matching import SHORTEST, TOLERANCE, matched
 
 #: Elements of metals that coordinate more than they bind.
 METALS = frozenset((
@@ -160,13 +160,13 @@ def find_links(draft: Draft) -> Integers:
     results = []
     for k in np.argsort(lengths, kind="stable").tolist():
         a, b = sorted(pairs[k].tolist())
-        one, two = str(draft.names[a]), str(draft.names[b])
+        first, second = str(draft.names[a]), str(draft.names[b])
         longest = sum(radii[str(draft.elements[n])] for n in (a, b)) + TOLERANCE
-        sulphurs = one == two == "SG"
+        sulphurs = first == second == "SG"
         if lengths[k] > (DISULFIDE if sulphurs else longest) or lengths[k] < SHORTEST:
             continue
         both = standard[draft.residue[a]] and standard[draft.residue[b]]
-        if both and not {(one, two), (two, one)} & _STANDARD:
+        if both and not {(first, second), (second, first)} & _STANDARD:
             continue
         # an atom of a polymer's bond has one such bond
         single = [(a, 0), (b, 0)] if both else []

@@ -1,9 +1,10 @@
 """Completing a structure: hydrogens, missing atoms, protonation states, charges and radii of everything in it.
 
-The heavy atoms become a draft (:mod:`~vmdpotential.prepare.draft`), missing ones are added
-(:mod:`~vmdpotential.prepare.complete`), formal charges say which hydrogens there are
-(:mod:`~vmdpotential.prepare.states`), which are placed (:mod:`~vmdpotential.prepare.hydrogens`) and, where they turn
-freely, turned (:mod:`~vmdpotential.prepare.orient`). Charges are those of force-field templates, else Gasteiger's.
+The heavy atoms become a draft (:mod:`~vmdpotential.preparation.draft`), missing ones are added
+(:mod:`~vmdpotential.preparation.complete`), formal charges say which hydrogens there are
+(:mod:`~vmdpotential.preparation.states`), which are placed (:mod:`~vmdpotential.preparation.hydrogens`) and, where
+they turn freely, turned (:mod:`~vmdpotential.preparation.orient`). Charges are those of force-field templates, else
+Gasteiger's.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from vmdpotential.molecule.names import IONS, WATERS, named, unique_names
 from vmdpotential.molecule.radii import prepared_radii
 from vmdpotential.molecule.structure import Floats, Integers, Structure
 from vmdpotential.molecule.templates import Match, library
-from vmdpotential.prepare import states
-from vmdpotential.prepare.approximate import approximate
-from vmdpotential.prepare.assemble import Assembly, assemble, counts, free, on_atoms
-from vmdpotential.prepare.complete import complete
-from vmdpotential.prepare.components import Component
-from vmdpotential.prepare.draft import METALS, Draft, all_bonds, draft_of
-from vmdpotential.prepare.orient import orient
-from vmdpotential.prepare.report import Prepared, Row
+from vmdpotential.preparation import states
+from vmdpotential.preparation.approximate import approximate
+from vmdpotential.preparation.assemble import Assembly, assemble, counts, free, on_atoms
+from vmdpotential.preparation.complete import complete
+from vmdpotential.preparation.components import Component
+from vmdpotential.preparation.draft import METALS, Draft, all_bonds, draft_of
+from vmdpotential.preparation.orient import orient
+from vmdpotential.preparation.report import Prepared, Row
 
 __all__ = ["Prepared", "Row", "prepare_structure"]
 
@@ -105,7 +106,8 @@ def prepare_structure(
     twice = _listed_twice(structure) & ~hydrogen & ~dropped & ~strange
     heavy = ~hydrogen & ~dropped & ~strange & ~twice
     if not heavy.any():
-        raise InputError(f"{structure.where}: contains only hydrogens")
+        raise InputError(f"{structure.where}: contains no atom but hydrogens and atoms of unknown elements",
+                         "correct the names of atoms and their elements, or give {topology} or {charges}")
     _check_places(structure, heavy)
     stated = {name.upper(): Component.from_molecule(charge.residue, charge.molecule)
               for charge in charges if charge.molecule is not None for name in (charge.short, charge.residue) if name}
@@ -123,7 +125,7 @@ def prepare_structure(
     own = on_atoms(structure, draft, hydrogen & ~dropped)
     values = {}
     if pka == "propka":
-        from vmdpotential.prepare.propka import computed
+        from vmdpotential.preparation.propka import computed
 
         values = computed(structure, draft)
     result = states.assign(draft, all_bonds(draft), ph, values, counts(draft, own))
@@ -143,8 +145,8 @@ def prepare_structure(
     rows = _rows(whole, draft, made, result, approximated,
                  {entry.residue.upper(): entry.source for entry in given} | {"": report.source})
     attached = sum(map(len, own.values()))
-    left = {"hydrogens that are on no atom": int((hydrogen & ~dropped).sum()) - attached,
-            "hydrogens in other numbers than the states have": attached - int(made.kept.sum()),
+    left = {"hydrogens not bonded to any atom": int((hydrogen & ~dropped).sum()) - attached,
+            "hydrogens that do not fit the protonation states": attached - int(made.kept.sum()),
             _which("atoms that their residues list twice", structure, twice): int(twice.sum()),
             _which("atoms without an element", structure, strange): int(strange.sum()),
             **{f"atoms of {name}": len(rows) for name, rows in left_out.items()},
@@ -161,7 +163,10 @@ def _named(structure: Structure, names: Collection[str]) -> dict[str, Integers]:
     result = {name: np.flatnonzero((structure.residue_names == name) | (numbered == name)) for name in names}
     none = [name for name, rows in result.items() if not len(rows)]
     if none:
-        raise UsageError("leave_out", "no residue has this name", value=", ".join(none))
+        others = sorted(set(structure.residue_names[structure.hetero].tolist()) - WATERS) if len(structure) else []
+        raise UsageError("leave_out", "no residue has this name"
+                         + (f"; residues other than polymers are {listed(others, 200)}" if others else ""),
+                         value=", ".join(none))
     return result
 
 
@@ -219,8 +224,8 @@ def _check_known(structure: Structure, draft: Draft, given: set[str], force_fiel
         unknown[residue.name] = unknown.get(residue.name, 0) + 1
     if unknown:
         raise TaskError(
-            f"{structure.where}: residues that are not in the Chemical Component Dictionary, or have other "
-            "atoms: "
+            f"{structure.where}: no template for residues that the Chemical Component Dictionary lacks or has with "
+            "other atoms: "
             + listed([f"{name} ({count})" for name, count in unknown.items()], 40), _CURE)
 
 
@@ -255,7 +260,7 @@ def _approximate(made: Assembly, atoms: NDArray[np.bool_], others: Floats) -> Fl
     return charges
 
 
-def _rows(whole: Structure, draft: Draft, made: Assembly, found: states.States, approximated: NDArray[np.bool_],
+def _rows(whole: Structure, draft: Draft, made: Assembly, states_: states.States, approximated: NDArray[np.bool_],
           sources: Mapping[str, str]) -> list[Row]:
     """Return the table; charges of residues have `sources` by their names, those of all others by the empty one."""
     starts = whole.residue_starts
@@ -267,9 +272,9 @@ def _rows(whole: Structure, draft: Draft, made: Assembly, found: states.States, 
         row = int(starts[n])
         rows.append(Row(
             str(whole.chain_ids[row] or whole.segment_ids[row]), str(whole.residue_names[row]),
-            f"{whole.residue_ids[row]}{whole.insertion_codes[row]}", found.names.get(n, ""),
-            found.pka.get((n, residue.component.name if residue.component is not None else "")),
+            f"{whole.residue_ids[row]}{whole.insertion_codes[row]}", states_.names.get(n, ""),
+            states_.pka.get((n, residue.component.name if residue.component is not None else "")),
             round(float(net[n]), 4) + 0.0, "Gasteiger (approximate)" if approximated[row]
             else sources.get(str(whole.residue_names[row]).upper(), sources[""]),
-            tuple(residue.added), int(placed[n]), int(kept[n]), found.notes.get(n, residue.note)))
+            tuple(residue.added), int(placed[n]), int(kept[n]), states_.notes.get(n, residue.note)))
     return rows

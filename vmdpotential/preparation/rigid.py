@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.molecule.structure import Floats, Integers
-from vmdpotential.prepare.components import FLAT
-from vmdpotential.prepare.draft import Draft
+from vmdpotential.preparation.components import FLAT
+from vmdpotential.preparation.draft import Draft
 
 #: Lengths of bonds to hydrogen, A: Amber's (W. D. Cornell et al., J. Am. Chem. Soc. 117, 1995, 5179); in a plane.
 _CH, _FLAT_CH, _NH = 1.09, 1.08, 1.01

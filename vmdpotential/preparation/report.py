@@ -108,8 +108,8 @@ class Prepared(Tabular):
             for word in row.state.split("+"):
                 if word and not word.isdigit() and word not in ("N-terminus", "C-terminus"):
                     states.setdefault(row.residue, Counter())[word] += 1
-        known = [f"{name}: {', '.join(f'{state} ({count})' for state, count in found.items())}"
-                 for name, found in sorted(states.items()) if len(found) > 1 or name not in found]
+        known = [f"{name}: {', '.join(f'{state} ({count})' for state, count in counts.items())}"
+                 for name, counts in sorted(states.items()) if len(counts) > 1 or name not in counts]
         if known:
             result.append(f"states ({self.pka} pKa): {'; '.join(known)}")
         completed = [f"{row.label} ({len(row.added_atoms)})" for row in self.rows if row.added_atoms]

@@ -13,8 +13,8 @@ from vmdpotential.errors import TaskError, one_line
 from vmdpotential.extras import load
 from vmdpotential.molecule.names import WATERS
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.prepare.components import AMINO_ACIDS
-from vmdpotential.prepare.draft import Draft
+from vmdpotential.preparation.components import AMINO_ACIDS
+from vmdpotential.preparation.draft import Draft
 
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase + string.digits
 

@@ -7,7 +7,7 @@ from scipy.spatial import cKDTree
 
 from vmdpotential.extras import load
 from vmdpotential.molecule.structure import Floats
-from vmdpotential.prepare.components import Component
+from vmdpotential.preparation.components import Component
 
 #: Largest length of a covalent bond, A, over the sum of the covalent radii of its atoms, and the shortest length.
 TOLERANCE, SHORTEST = 0.3, 0.8
@@ -15,31 +15,31 @@ TOLERANCE, SHORTEST = 0.3, 0.8
 _FEWEST = 3
 
 
-def matched(found: Component, elements: list[str], positions: Floats) -> tuple[str, ...] | None:
+def matched(component: Component, elements: list[str], positions: Floats) -> tuple[str, ...] | None:
     """Return the dictionary's names for the atoms of a residue, None where its bonds are not those of the component.
 
     Only atoms that leave for a bond to another residue may be missing: a fragment could be one of other molecules, too.
 
     Parameters
     ----------
-    found : Component
+    component : Component
     elements : list of str
     positions : (n, 3) float64, A
     """
-    lacking = len(found.atoms) - len(elements)
-    if len(elements) < _FEWEST or not 0 <= lacking <= np.count_nonzero(found.leaving):
+    lacking = len(component.atoms) - len(elements)
+    if len(elements) < _FEWEST or not 0 <= lacking <= np.count_nonzero(component.leaving):
         return None
     nx = load("networkx", "residues with other names of atoms", "prepare")
     ours, theirs = nx.Graph(), nx.Graph()
     ours.add_nodes_from((n, {"element": element}) for n, element in enumerate(elements))
     ours.add_edges_from(bonded(elements, positions))
-    theirs.add_nodes_from((n, {"element": element}) for n, element in enumerate(found.elements))
-    theirs.add_edges_from(found.bonds[:, :2].tolist())
+    theirs.add_nodes_from((n, {"element": element}) for n, element in enumerate(component.elements))
+    theirs.add_edges_from(component.bonds[:, :2].tolist())
     matcher = nx.algorithms.isomorphism.GraphMatcher(
-        theirs, ours, node_match=lambda one, two: one["element"] == two["element"])
+        theirs, ours, node_match=lambda a, b: a["element"] == b["element"])
     for match in matcher.subgraph_isomorphisms_iter():
-        if all(found.leaving[row] for row in range(len(found.atoms)) if row not in match):
-            names = {place: found.atoms[row] for row, place in match.items()}
+        if all(component.leaving[row] for row in range(len(component.atoms)) if row not in match):
+            names = {place: component.atoms[row] for row, place in match.items()}
             return tuple(names[n] for n in range(len(elements)))
     return None
 

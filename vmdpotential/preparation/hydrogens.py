@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from vmdpotential.extras import load
 from vmdpotential.molecule.names import WATERS
 from vmdpotential.molecule.structure import Floats, Integers
-from vmdpotential.prepare.components import Component
-from vmdpotential.prepare.draft import Draft
-from vmdpotential.prepare.rigid import place_rigid
-from vmdpotential.prepare.states import States
+from vmdpotential.preparation.components import Component
+from vmdpotential.preparation.draft import Draft
+from vmdpotential.preparation.rigid import place_rigid
+from vmdpotential.preparation.states import States
 
 #: Length of the bond of a water, A, and its angle, degrees, those of TIP3P (W. L. Jorgensen et al., 1983).
 WATER_BOND, WATER_ANGLE = 0.9572, 104.52
@@ -57,8 +57,8 @@ def places(draft: Draft, states: States) -> list[Floats]:
     mask[list(placed)] = False
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an atom whose surroundings are in no fragment has none
-        found = hydride.FragmentLibrary.standard_library().calculate_hydrogen_coord(array, mask)
-    result = [np.asarray(place, np.float64) for place in found]
+        positions = hydride.FragmentLibrary.standard_library().calculate_hydrogen_coord(array, mask)
+    result = [np.asarray(place, np.float64) for place in positions]
     placed |= place_rigid(draft, states.bonds, np.array([len(place) for place in result], np.int64))
     for row, place in placed.items():
         result[row] = place

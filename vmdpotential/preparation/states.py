@@ -14,9 +14,9 @@ import numpy as np
 
 from vmdpotential.molecule.gasteiger import AROMATIC_DOUBLE, AROMATIC_SINGLE, AROMATIC_TRIPLE, DOUBLE, SINGLE
 from vmdpotential.molecule.structure import Integers
-from vmdpotential.prepare.components import AMINO_ACIDS, FLAT
-from vmdpotential.prepare.contacts import CLEAR, Contacts
-from vmdpotential.prepare.draft import Draft
+from vmdpotential.preparation.components import AMINO_ACIDS, FLAT
+from vmdpotential.preparation.contacts import CLEAR, Contacts
+from vmdpotential.preparation.draft import Draft
 
 #: pKa of model compounds, those of PROPKA 3.
 MODEL_PKA = {"ASP": 3.80, "GLU": 4.50, "HIS": 6.50, "CYS": 9.00, "TYR": 10.00, "LYS": 10.50, "ARG": 12.50,
@@ -35,8 +35,8 @@ _EPSILON = frozenset(("HIE", "HSE", "HISB", "HISE"))
 
 
 #: Notes.
-FLIPPED = "their contacts fit better with the end of the side chain turned by 180 degrees; left as in the file"
-UNDECIDED = "no contact clearly decides where the hydrogen of the neutral form is"
+FLIPPED = "contacts would be better with the end of the side chain turned by 180 degrees; kept as in the file"
+UNDECIDED = "no contact decides which nitrogen of the neutral histidine has the hydrogen"
 
 
 @dataclass
@@ -158,9 +158,9 @@ def _histidine(n: int, place: dict[str, int], charged: bool, states: States, con
     return "HIE"
 
 
-def _swap(states: States, one: int, two: int) -> None:
+def _swap(states: States, first: int, second: int) -> None:
     """Exchange the orders of the bonds of two oxygens of an acid."""
-    rows = np.isin(states.bonds[:, :2], [one, two]).any(1) & np.isin(states.bonds[:, 2], [SINGLE, DOUBLE])
+    rows = np.isin(states.bonds[:, :2], [first, second]).any(1) & np.isin(states.bonds[:, 2], [SINGLE, DOUBLE])
     states.bonds[rows, 2] = SINGLE + DOUBLE - states.bonds[rows, 2]
 
 
@@ -219,10 +219,10 @@ def _formal(draft: Draft, n: int, part: slice) -> Integers:
         return charges
     bonds: list[list[tuple[int, int]]] = [[] for _ in names]
     for a, b, order in result.bonds.tolist():
-        one, two = place.get(result.atoms[a]), place.get(result.atoms[b])
-        if one is not None and two is not None:
-            bonds[one].append((two, order))
-            bonds[two].append((one, order))
+        first, second = place.get(result.atoms[a]), place.get(result.atoms[b])
+        if first is not None and second is not None:
+            bonds[first].append((second, order))
+            bonds[second].append((first, order))
     outside = np.zeros(len(names), np.int64)  # bonds to other residues
     for atom in draft.links.reshape(-1).tolist():
         if part.start <= atom < part.stop:
