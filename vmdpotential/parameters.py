@@ -185,7 +185,8 @@ class Parameter:
                 raise UsageError(self.name, error.text, error.cure, value=value) from None
             except ValueError as error:
                 reason = str(error) if option.parse or self.type in (bool, Path) else (
-                    "a whole number is needed" if self.type is int else "a number is needed")
+                    "a whole number is needed" if self.type is int else
+                    f"a number is needed{f', in {option.unit} and without a unit' if option.unit else ''}")
                 raise UsageError(self.name, reason, value=value) from None
         value = self._typed(value)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -406,7 +407,7 @@ class Command:
                                  f"{', '.join(known)}")
         missing = [p.name for p in self.parameters if p.required and p.name not in values]
         if missing:
-            raise UsageError(missing[0], f"{self.name} needs it")
+            raise UsageError(missing[0], f"the command {self.name} needs a value")
         values = {name: known[name].convert(value) for name, value in values.items()}
         token = _reading.set(tuple(self._files(values, written=False)))
         try:

@@ -56,10 +56,10 @@ def batch(settings: BatchOptions, **options: Any) -> Report:
     """Run a command for each file of a folder or a list, or for each row of a table.
 
     All options of the command can be given, and hold for every input: "batch energy poses -o energies --between
-    protein ligand". Options that name files to write are endings of their names here: "--figure .png". The table
-    report.csv in the output folder has a row for each input, with its figures, its files, its warnings and what went
-    wrong. An input that fails, or ends its process, does not stop the others; the exit code is then 3. Run again, the
-    command computes what is missing, has failed, or whose files have changed.
+    protein ligand". For options that write files give only the ending: "--figure .png". The table report.csv in the
+    output folder has a row for each input: results, files, warnings, error. An input that fails, or crashes its worker,
+    does not stop the others; the exit code is then 3. Run again, the command computes what is missing, has failed, or
+    whose files have changed.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def batch(settings: BatchOptions, **options: Any) -> Report:
             [("", {source.name: path}) for path in inputs_of(settings.inputs, partial(_fits, source), source.name)])
     for parameter in command.parameters:
         if parameter.required and parameter.name not in options and not all(parameter.name in row for _, row in rows):
-            raise UsageError(parameter.name, f"{command.name} needs it")
+            raise UsageError(parameter.name, f"the command {command.name} needs a value")
     endings = _endings(command, settings.format, options)
     items = []
     paths = [paths_in(row[source.name])[0] for _, row in rows]

@@ -34,7 +34,7 @@ def prepare(
     radii: Annotated[str, Option("set of atomic radii", choices=SETS)] = "mbondi2",
     symmetry: CopyOptions = CopyOptions(),
     prepare: Annotated[str, Option(
-        "whether atoms are added: auto, or never to write an assembly or a cell as it is",
+        "auto adds missing atoms; never adds none and writes the structure, its assembly or its cell as it is",
         choices=("auto", "never"))] = "auto",
     output: Annotated[tuple[Path, ...], Option(
         "files to write: .pqr has charges and radii, .pdb, .cif or .gro the atoms; .csv the table of all residues; "
