@@ -268,6 +268,8 @@ def test_names_follow_the_input(jac, adk, sin):
     assert name_ion(jac, "MG", "cation")[:3] == ("MG", "MG", "Mg2+")
     assert name_ion(adk, "SOD", "cation")[:2] == ("NA+", "NA")  # as the ions that are there
     assert name_ion(adk, "CLA", "anion")[:2] == ("CL-", "CL")
+    charmm = replace(adk, residue_names=np.where(adk.residue_names == "NA+", "SOD", adk.residue_names))
+    assert name_ion(charmm, "CLA", "anion")[:2] == ("CLA", "CLA")  # of one program, whatever its waters are called
     assert name_ion(sin, "POT", "cation")[:3] == ("POT", "POT", "POT")
     assert name_ion(sin, "ZN2", "cation")[:3] == ("ZN2", "ZN", "ZN")
     for name in ("K", "K+", "POT", "k"):  # in any program's name, residue, atom and type are the input's
@@ -389,5 +391,5 @@ def test_kept_atoms_are_those_the_new_structure_begins_with(jac):
 
 def test_placed_ions_have_no_parameters_of_the_file_that_does_not_know_them(jac):
     placed = place_ions(jac, concentration=0.1).structure
-    with pytest.raises(InputError, match="van der Waals"):
+    with pytest.raises(InputError, match="Lennard-Jones"):
         nonbonded(placed)

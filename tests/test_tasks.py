@@ -10,6 +10,7 @@ from MDAnalysisTests.datafiles import PRM_NCBOX, TRJ_NCBOX
 
 import vmdpotential as vp
 from vmdpotential import registry, tasks
+from vmdpotential.grid.solvation import Solvation
 from vmdpotential.results import Result
 
 DATA = Path(__file__).resolve().parent.parent / "data"
@@ -63,6 +64,79 @@ def test_charges_are_files_or_an_array(universe):
     table = vp.profile(structure, smear=1.0).to_dataframe()
     two = vp.profile(structure, smear=1.0, charges=2 * structure.charges).to_dataframe()
     np.testing.assert_allclose(two.iloc[:, 1:], 2 * table.iloc[:, 1:], rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.slow
+def test_atom_groups_select_of_the_atoms_that_the_structure_is(universe):
+    oxygens = universe.select_atoms("name O and resname WAT")
+    whole = vp.potential_map(universe, atoms=universe.select_atoms("resname ACE"), spacing=4.0)
+    np.testing.assert_array_equal(whole.values, vp.potential_map(universe, atoms="//*/(ACE)", spacing=4.0).values)
+    np.testing.assert_array_equal(np.flatnonzero(vp.select(universe, oxygens)), oxygens.ix)
+    np.testing.assert_array_equal(vp.select(universe, oxygens.residues), vp.select(universe, "water"))
+    water = universe.select_atoms("resname WAT")
+    of_part = vp.profile(water, smear=1.0, from_=[oxygens]).to_dataframe().iloc[:, 1:]
+    of_whole = vp.profile(universe, smear=1.0, from_=[oxygens]).to_dataframe().iloc[:, 1:]
+    same = [name for name in of_part if "between" not in name and name in of_whole and "from_1" in name]
+    assert same
+    np.testing.assert_allclose(of_part[same], of_whole[same], atol=1e-9)
+    for call in (lambda: vp.profile(water, smear=1.0, from_=[universe.select_atoms("resname ACE")]),
+                 lambda: vp.select(water, oxygens)):
+        with pytest.raises(vp.UsageError):
+            call()
+
+
+@pytest.mark.slow
+def test_structures_may_be_files_where_frames_are_objects(universe):
+    of_objects = vp.energy(universe, universe.trajectory[:2], between=("protein", "water"), topology=PRM_NCBOX)
+    rows = universe.select_atoms("resname ACE").ix
+    of_files = vp.energy(PRM_NCBOX, TRJ_NCBOX, frames="0:2", between=(rows, "water"))
+    np.testing.assert_allclose(of_objects.to_dataframe()["total"], of_files.to_dataframe()["total"], rtol=1e-5)
+    with pytest.raises(vp.InputError):  # a topology has no coordinates
+        vp.forces(PRM_NCBOX, universe.trajectory[:2], between=("protein", "water"))
+
+
+def test_cells_are_numbers_as_other_packages_have_them(universe):
+    cell = [40.0, 41.0, 42.0, 90.0, 90.0, 80.0]
+    for given in (cell, np.array(cell, np.float32), "40,41,42,90,90,80"):
+        made = vp.density(universe, universe.trajectory[:1], atoms="all", spacing=5.0, boundary="periodic", cell=given)
+        np.testing.assert_allclose(made.objects["structure"].cell.parameters, cell, rtol=1e-5)
+    with pytest.raises(vp.UsageError) as error:
+        vp.rdf(universe, between=("water", "water"), cell=(40.0, 41.0))
+    assert error.value.parameter == "cell"
+
+
+@pytest.mark.slow
+def test_prepare_takes_files_and_objects(tmp_path):
+    of_file = vp.prepare(DATA / "1hvr.pdb.gz", output=[tmp_path / "out.pqr"])
+    assert (tmp_path / "out.pqr").exists()
+    assert len(of_file.to_dataframe()) == 199
+    of_universe = vp.prepare(MDAnalysis.Universe(str(DATA / "1hvr.pdb.gz")))
+    np.testing.assert_allclose(of_universe.structure.charges, of_file.structure.charges)
+    as_is = vp.prepare(DATA / "1hvr.pdb.gz", prepare="never")
+    np.testing.assert_array_equal(as_is.structure.positions, vp.read_structure(DATA / "1hvr.pdb.gz").positions)
+    assert len(as_is.to_dataframe()) == 1
+    with pytest.raises(vp.InputError):
+        vp.prepare(MDAnalysis.Universe(PRM_NCBOX, TRJ_NCBOX))  # has charges
+
+
+@pytest.mark.slow
+def test_reprs_are_one_short_line(universe):
+    from matplotlib.figure import Figure
+
+    structure = vp.Structure.from_mdanalysis(universe)
+    solute = universe.select_atoms("resname ACE")
+    grid = vp.potential_map(solute, spacing=2.0)
+    surface = vp.surface(solute, grid, spacing=1.0)
+    prepared = vp.prepare(DATA / "1hvr.pdb.gz")
+    for item in (structure, structure.cell, structure.topology, grid, grid.lattice, surface, surface.surface, prepared,
+                 prepared.prepared, prepared.charges, vp.nonbonded(structure, [PRM_NCBOX]), vp.Plane.parse("z=3"),
+                 vp.place_ions(structure, site="random", concentration=0.2), vp.Trajectory(TRJ_NCBOX, len(structure)),
+                 Solvation(np.arange(5000.0), 1.0), vp.compare(grid, 2 * grid)):
+        assert "\n" not in repr(item)
+        assert len(repr(item)) < 600, type(item)
+    axes = Figure().add_subplot()
+    assert surface.plot(axes) is axes
+    assert vp.draw_slice(axes, grid, "z=3", structure=solute).get_array().size
 
 
 def test_arguments_are_checked():

@@ -186,7 +186,7 @@ class Parameter:
             except ValueError as error:
                 reason = str(error) if option.parse or self.type in (bool, Path) else (
                     "a whole number is needed" if self.type is int else
-                    f"a number {f'of {option.unit} ' if option.unit else ''}is needed, without a unit")
+                    f"a number is needed{f', in {option.unit} and without a unit' if option.unit else ''}")
                 raise UsageError(self.name, reason, value=value) from None
         value = self._typed(value)
         if isinstance(value, (int, float)) and not isinstance(value, bool):

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 from vmdpotential import registry
 from vmdpotential.docstrings import entries, name_of
-from vmdpotential.errors import InputError, spelled
+from vmdpotential.errors import InputError, UsageError, spelled
 from vmdpotential.parameters import Command, Parameter, by_own_names
 
 if TYPE_CHECKING:  # they are made when first used; see __getattr__
@@ -171,6 +171,8 @@ def _signature(command: Command) -> inspect.Signature:
 
 def _objects(command: Command, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values with objects of other packages, arrays and frames as the command takes them."""
+    from vmdpotential.io import read_topology
+    from vmdpotential.io.structures.merge import merge
     from vmdpotential.molecule.conversions import as_structure
     from vmdpotential.molecule.structure import Structure
 
@@ -179,8 +181,13 @@ def _objects(command: Command, values: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in values.items():
         if name in known and Structure in known[name].objects and not isinstance(value, (str, Path, type(None))):
             made[name] = as_structure(value)
+    if "cell" in known and _is_numbers(made.get("cell")):  # lengths, or lengths and angles, as MDAnalysis has them
+        made["cell"] = known["cell"].convert(" ".join(map(str, made["cell"])))
+    if isinstance(made.get("structure"), Structure) and made.get("topology") is not None:
+        made["structure"] = merge(made["structure"], read_topology(made.pop("topology")))
     frames = made.get("trajectory")
     if "trajectory" in known and (hasattr(frames, "trajectory") or hasattr(frames, "n_frames")):  # of MDAnalysis
+        made["structure"] = _read(made)
         made["trajectory"] = _frames(frames, atoms, made["structure"], made.pop("frames", None))
     arrays = {name: value for name, value in made.items() if name in known and known[name].option.selection
               and _has_arrays(value)}
@@ -189,17 +196,22 @@ def _objects(command: Command, values: Mapping[str, Any]) -> dict[str, Any]:
     if _is_numbers(made.get("charges")):
         made["structure"] = made["structure"].with_charges(made.pop("charges"))
     for name, value in arrays.items():
-        made["structure"], made[name] = _as_groups(made["structure"], name, value)
+        made["structure"], made[name] = _as_groups(made["structure"], name, value, atoms)
     return made
 
 
 def _read(values: dict[str, Any]) -> Structure:
     """Return the structure of the values, read where it is a file; its topology is taken out of them."""
-    from vmdpotential.io import read_structure
+    from vmdpotential.io import read_first_frame, read_structure
     from vmdpotential.molecule.structure import Structure
 
-    structure = values["structure"]
-    return structure if isinstance(structure, Structure) else read_structure(structure, values.pop("topology", None))
+    structure, trajectory = values["structure"], values.get("trajectory")
+    if isinstance(structure, Structure):
+        return structure
+    topology, first = values.pop("topology", None), None
+    if topology is None and isinstance(trajectory, (str, Path)):
+        first = read_first_frame(Path(structure), Path(trajectory))
+    return first or read_structure(structure, topology)
 
 
 def _is_numbers(value: Any) -> bool:
@@ -215,8 +227,11 @@ def _has_arrays(value: Any) -> bool:
     return not isinstance(value, (str, type(None)))
 
 
-def _as_groups(structure: Structure, name: str, value: Any) -> tuple[Structure, Any]:
-    """Return the structure with groups for the arrays of a selection, and the selection with their names."""
+def _as_groups(structure: Structure, name: str, value: Any, atoms: Any) -> tuple[Structure, Any]:
+    """Return the structure with groups for the arrays of a selection, and the selection with their names.
+
+    Where the structure was made of an AtomGroup, `atoms`, other AtomGroups select of its atoms.
+    """
     import numpy as np
 
     from vmdpotential.molecule.selection import select
@@ -224,13 +239,18 @@ def _as_groups(structure: Structure, name: str, value: Any) -> tuple[Structure, 
     if isinstance(value, (list, tuple)) and not _is_numbers(value):
         texts = []
         for n, item in enumerate(value, 1):
-            structure, text = _as_groups(structure, f"{name}_{n}", item)
+            structure, text = _as_groups(structure, f"{name}_{n}", item, atoms)
             texts.append(text)
         return structure, tuple(texts)
     if isinstance(value, (str, type(None))):
         return structure, value
-    chosen = np.asarray(getattr(value, "ix", value))  # of an AtomGroup
-    rows = np.flatnonzero(select(structure, chosen, name))
+    if hasattr(value, "ix") and hasattr(atoms, "atoms"):
+        chosen, known = value.atoms.ix, atoms.atoms.ix
+        if value.universe is not atoms.universe or not np.isin(chosen, known).all():
+            raise UsageError(name, "is an AtomGroup with atoms that the structure does not have",
+                             "select atoms of {structure}")
+        value = np.isin(known, chosen)
+    rows = np.flatnonzero(select(structure, value, name))
     return replace(structure, groups={**structure.groups, name: rows}), f"group {name}"
 
 
