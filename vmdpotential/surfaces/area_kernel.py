@@ -28,7 +28,7 @@ def free(directions, touched, centres, radii, first, others, counts, points, beg
     """Count the points of some spheres, in these directions (D, 3), that are in no other; one becomes points[n].
 
     Sphere n meets others[first[n]:first[n + 1]]. Where none of a sphere's arcs is left, as `touched` says, one point
-    stands for all of them.
+    represents all of them.
     """
     for s in range(begin, end):
         around = others[first[s]:first[s + 1]]
