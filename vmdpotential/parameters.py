@@ -30,6 +30,7 @@ import math
 import re
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import cached_property
@@ -443,6 +444,31 @@ class Command:
 
 
 _reading: ContextVar[tuple[Path, ...]] = ContextVar("reading", default=())
+
+
+#: Whether the caller uses the result itself, so that no file has to be written.
+_returning: ContextVar[bool] = ContextVar("returning", default=False)
+
+
+@contextmanager
+def returning() -> Iterator[None]:
+    """Run commands for a program that uses their results, and needs no files."""
+    token = _returning.set(True)
+    try:
+        yield
+    finally:
+        _returning.reset(token)
+
+
+def check_output(output: Path | None, source: object, what: str, example: str) -> None:
+    """Refuse a run whose result would be lost: of a file, in a shell, without an output.
+
+    Raises
+    ------
+    UsageError
+    """
+    if output is None and isinstance(source, Path) and not _returning.get():
+        raise UsageError("output", f"a file is needed for the {what}", f"such as {{output {example}}}")
 
 
 def reading() -> tuple[Path, ...]:
