@@ -98,3 +98,10 @@ def test_viewers_that_run_the_program_get_the_aliases():
             assert all(others[alias] == option["name"] for alias in option["aliases"])
     options = {option["name"]: option for option in declarations()["commands"]["map"]["options"]}
     assert options["screened"]["aliases"] == ["ionic_strength"]
+
+
+def test_errors_name_the_option_as_it_was_typed(ligand, capsys):
+    for name in ("--ionic-strength", "--screened"):
+        code, _, err = shell(capsys, "map", ligand, name, "150", "-o", "map.dx")
+        assert code == 2
+        assert f"{name} 150" in err

@@ -87,8 +87,8 @@ def average(
     frames: FramesOption = None,
     stat: Annotated[str, Option(
         "statistics to write: mean, std (standard deviation over the n frames, divisor n) and sem (standard error of "
-        "the mean, by blocks); std and sem go to OUTPUT_std and OUTPUT_sem", metavar="mean,std,sem",
-        front=True)] = "mean",
+        "the mean, by blocks); the mean is always written, std and sem to OUTPUT_std and OUTPUT_sem",
+        metavar="mean,std,sem", front=True)] = "mean",
     fit: FitOptions = FitOptions(),
     options: MapOptions = MapOptions(),
     like: LikeGrid = None,
@@ -227,7 +227,7 @@ def _lines(planning: Planning, average: Average, result: Mean) -> list[str]:
         lines.append(f"potential of {made.atoms}: {len(plan.charges)} atoms, net charge {planning.charge:.3f} e")
     lines += [
         str(planning.work.alignment),
-        f"{made.method} sum, {boundary_text(result.cell)}, {made.interaction}, {made.precision} precision",
+        f"method {made.method}, {boundary_text(result.cell)}, {made.interaction}, {made.precision} precision",
     ]
     lines += cell_lines(average.cell_deviation)
     lines.append(result.points)

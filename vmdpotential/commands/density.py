@@ -66,8 +66,8 @@ class DensityOutput:
     """The files of maps over frames."""
 
     stat: Annotated[str, Option(
-        "statistics to write: mean, and in further files std (standard deviation over the frames) and sem (standard "
-        "error of the mean)", metavar="mean,std,sem")] = "mean"
+        "statistics to write: mean, std (standard deviation over the frames) and sem (standard error of the mean); the "
+        "mean is always written, std and sem to OUTPUT_std and OUTPUT_sem", metavar="mean,std,sem")] = "mean"
     output: Annotated[Path | None, Option(
         "map file of the mean: .dx, .mrc, .cube, .npz ...", short="o", viewer=False, written=True,
         suffix=".npz")] = None

@@ -62,7 +62,7 @@ def drawable(text: str) -> str:
 
 
 def colours(value_range: tuple[float, float], cmap: str | Colormap | None = None) -> Colormap:
-    """Return the part of a diverging colour map that a range needs, so that its middle stands for 0.
+    """Return the part of a diverging colour map that a range needs, so that its middle is 0.
 
     Equal distances from 0 have equal strength of colour on both sides, whatever the range.
     """
