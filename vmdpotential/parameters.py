@@ -33,7 +33,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
-from functools import cached_property
+from functools import cached_property, wraps
 from io import BytesIO
 from keyword import iskeyword
 from numbers import Integral, Real
@@ -542,6 +542,21 @@ def takes_fields(*kinds: Any) -> Callable[[Function], Function]:
             declared = (p for kind in kinds for p in fields_of(kind))
             function.__doc__ = with_entries(function.__doc__, declared)
         return function
+    return decorate
+
+
+def takes_aliases(kind: Any) -> Callable[[Function], Function]:
+    """Return a decorator: keywords may have the further names that the fields of a dataclass of options have."""
+    def decorate(function: Function) -> Function:
+        names = inspect.signature(function).parameters.keys()
+
+        @wraps(function)
+        def with_aliases(*values: Any, **keywords: Any) -> Any:
+            if not keywords.keys() <= names:
+                keywords = by_own_names(fields_of(kind), keywords)
+            return function(*values, **keywords)
+
+        return with_aliases  # type: ignore[return-value]
     return decorate
 
 
