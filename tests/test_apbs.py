@@ -91,7 +91,7 @@ def test_shell_map_compare_and_files(apbs, tmp_path):
     write_pqr(ion(), tmp_path / "ion.pqr")
     options = {"structure": tmp_path / "ion.pqr", "spacing": 1.0, "padding": 5.0}
     report = map_(**options, method="apbs", output=tmp_path / "apbs.dx")
-    assert "error: not stated by this method" in report.lines
+    assert "error: not estimated by this method" in report.lines
     map_(**options, method="auto", like=tmp_path / "apbs.dx", output=tmp_path / "vacuum.dx")
     result = compare(first=tmp_path / "apbs.dx", second=tmp_path / "vacuum.dx", output=tmp_path / "difference.dx")
     assert result.data["same_lattice"]
@@ -127,9 +127,9 @@ def test_refusals(apbs, monkeypatch):
     ):
         with pytest.raises(error, match=words):
             in_box(ion(), **options)
-    with pytest.raises(UsageError, match="are for a method that needs them"):
+    with pytest.raises(UsageError, match="only the method pb uses radii"):
         potential_map(ion(), radii="bondi")
-    with pytest.raises(InputError, match=r"has no radii of atoms; name a set, radii=bondi"):
+    with pytest.raises(InputError, match=r"has no atomic radii; name a set, radii=bondi"):
         in_box(charges_at([[0, 0, 0]], [1.0]))
     monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "300M")
     with pytest.raises(MemoryPlanError, match=r"201 x 201 x 201 points .* would fit"):

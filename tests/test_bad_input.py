@@ -34,7 +34,7 @@ TABLE = [
     Case(2, "map in/pdb.gro -o m.dx", "in/pdb.gro: line 2", "give it the suffix of its format"),
     Case(2, "map in/plain.pdb.gz -o m.dx", "in/plain.pdb.gz: is not a gzip file", "rename it"),
     Case(2, "map in/cut.pdb.gz -o m.dx", "in/cut.pdb.gz: the gzip file", "copy it again"),
-    Case(2, "map in/junk.bin -o m.dx", "in/junk.bin: its format is not recognised", "known are PDB"),
+    Case(2, "map in/junk.bin -o m.dx", "in/junk.bin: its format is not recognised", "convert it to PDB"),
     *(Case(2, f"map in/junk.{suffix} -o m.dx", f"in/junk.{suffix}", cure) for suffix, cure in (
         ("pdb", AGAIN), ("cif", AGAIN), ("gro", AGAIN), ("pqr", AGAIN), ("tpr", AGAIN), ("pdb.gz", "rename it"))),
     Case(2, "map in/box.psf -o m.dx", "in/box.psf: a topology has no coordinates", "give the coordinate file"),
@@ -78,7 +78,7 @@ TABLE = [
     Case(3, "map in/ligand.pdb -o m.dx", "L99L (1)", "--charges"),
     Case(2, "map in/ligand.pdb --prepare never -o m.dx", "L99L C1 (1)", "as --topology"),
     Case(2, "ionize in/ligand.pdb -o i.pdb", "L99L C1 (1)", "as --topology"),
-    Case(2, "map in/bare.pdb --prepare never -o m.dx", "no hydrogens", "complete the residues"),
+    Case(2, "map in/bare.pdb --prepare never -o m.dx", "no hydrogens", "by the command prepare"),
     Case(2, "ionize in/box.pdb --topology in/charged.psf -o i.pdb", "TIP31:OH2 with +0.500 e", "check the charges"),
     # maps
     Case(2, "slice in/missing.dx -o f.png", "in/missing.dx", "check its name and folder"),

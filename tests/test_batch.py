@@ -125,7 +125,7 @@ def test_failures_stop_nothing_and_the_rest_is_kept(tmp_path):
     assert result.before == 2
     assert (out / "one.txt").read_text() == "CHANGED"
     before = (out / "one.txt").stat().st_mtime_ns
-    with pytest.raises(UsageError, match=r"one\.txt: exists and belongs to another run; use force"):
+    with pytest.raises(UsageError, match=r"one\.txt: was written by a run with other options; use force"):
         run(paths[:1], out, options=[("spacing", 0.5)])
     assert (out / "one.txt").stat().st_mtime_ns == before
     run(paths[:1], out, options=[("spacing", 0.5)], force=True)

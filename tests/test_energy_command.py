@@ -95,7 +95,7 @@ def test_a_trajectory(peptide, capsys, tmp_path):
 
 @pytest.mark.parametrize(("words", "message"), [
     (("energy", *PEPTIDE, "--between", "protein"), "--between: two selections are needed"),
-    (("energy", *PEPTIDE), "--between: energy needs it"),
+    (("energy", *PEPTIDE), "--between: the command energy needs a value"),
     (("energy", *PEPTIDE, "--between", "protein", "(XYZ)"), "--between '(XYZ)': selects no atoms"),
     (("energy", *PEPTIDE, "--between", "protein", "water", "--frames", "2:"), "--frames: need a trajectory"),
     (("energy", *PEPTIDE, "--between", "protein", "water", "--frames", "a:b"), "--frames a:b: frames are written as"),
@@ -103,7 +103,7 @@ def test_a_trajectory(peptide, capsys, tmp_path):
      "--figure: is only drawn for residues"),
     (("energy", PEPTIDE[0], MDA / "adk_dims.dcd", *PEPTIDE[1:], "--between", "protein", "water"),
      "has 3341 atoms and the structure 2269"),
-    (("energy", MDA / "adk_oplsaa.gro", "--between", "protein", "water"), "van der Waals parameters"),
+    (("energy", MDA / "adk_oplsaa.gro", "--between", "protein", "water"), "Lennard-Jones parameters"),
     (("forces", *PEPTIDE, "--between", "protein", "water", "-o", "forces.txt"), "name it .csv or .npz"),
     (("forces", *PEPTIDE, "--between", "protein", "water", "protein", "solute"), "takes two selections here"),
 ])

@@ -159,7 +159,7 @@ def test_frames_beyond_the_end_are_told(caplog, tmp_path):
     with caplog.at_level(logging.WARNING):
         assert Trajectory(path, 3, slice(1, 9)).numbers() == range(1, 5)
     assert "has 5 frames, none from 5 to 8" in caplog.text
-    with pytest.raises(InputError, match="has 5 frames, and none of them"):
+    with pytest.raises(InputError, match="has 5 frames, numbered 0 to 4, and none"):
         Trajectory(path, 3, slice(5, None)).numbers()
     with pytest.raises(InputError, match="has 3 atoms and the structure 4"):
         Trajectory(path, 4).numbers()
@@ -220,7 +220,7 @@ def test_formats_of_frames(name, atoms, count):
 
 
 def test_frames_that_are_not_there(tmp_path):
-    for path, frames, message in ((FILES / "adk_dims.dcd", slice(200, None), "98 frames, and none"),
+    for path, frames, message in ((FILES / "adk_dims.dcd", slice(200, None), "98 frames, numbered 0 to 97, and none"),
                                   (tmp_path / "none.dcd", slice(None), "none.dcd"),
                                   (FILES / "adk_oplsaa.gro", slice(None), "47681 atoms")):
         with pytest.raises(InputError, match=message):

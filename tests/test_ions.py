@@ -389,5 +389,5 @@ def test_kept_atoms_are_those_the_new_structure_begins_with(jac):
 
 def test_placed_ions_have_no_parameters_of_the_file_that_does_not_know_them(jac):
     placed = place_ions(jac, concentration=0.1).structure
-    with pytest.raises(InputError, match="van der Waals"):
+    with pytest.raises(InputError, match="Lennard-Jones"):
         nonbonded(placed)

@@ -213,7 +213,7 @@ def test_no_move_of_one_ion_to_a_free_site_gains(cell):
     before, after = (sum(ion.energy for ion in each.ions) for each in (first, placement))
     assert after == pytest.approx(332.06371 * total, abs=5e-3)
     assert placement.gain == pytest.approx(before - after, abs=5e-3) != 0
-    assert f"of single ions to better sites gained {placement.gain:.3f} kcal/mol" in "\n".join(placement.lines)
+    assert f"lowered the energy by {placement.gain:.3f} kcal/mol" in "\n".join(placement.lines)
     assert placement.data["moves"] == placement.moves
     again = place_ions(system, **options)
     assert again.ions == placement.ions

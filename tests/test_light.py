@@ -11,6 +11,7 @@ from scipy.interpolate import pchip_interpolate
 from scipy.ndimage import maximum_filter
 from scipy.spatial import cKDTree
 
+from vmdpotential.continuum.region import Surface
 from vmdpotential.engines import PointSum, get_engine
 from vmdpotential.engines.cpu.maps import mesh as cpu_mesh
 from vmdpotential.figures.atoms import _bonds
@@ -23,7 +24,6 @@ from vmdpotential.molecule.cell import Cell
 from vmdpotential.plugins.web.content import thinned
 from vmdpotential.splitting import coulomb
 from vmdpotential.splitting.mesh import fast_length, over_cell
-from vmdpotential.surfaces.spheres import Spheres
 
 MAP = """
 import numpy as np, vmdpotential as vp
@@ -131,18 +131,25 @@ def test_a_loop_is_closed_whatever_the_rounding_of_its_ends():
     assert not _loop_below(loop[:-1], 3.0)
 
 
-def test_a_lattice_knows_the_deepest_of_spheres():
+def test_distances_to_spheres_are_those_of_the_deepest():
     rng = np.random.default_rng(4)
     centres, radii, spacing = rng.random((40, 3)) * 8, rng.choice([2.6, 3.1, 3.4], 40), 0.6
-    result = Spheres(centres, radii, spacing)
-    points = result.lattice.points().reshape(-1, 1, 3)
-    every = radii - np.linalg.norm(points - centres, axis=2)
-    depth = every.max(1).reshape(result.lattice.shape)
-    sure = depth > -2 * spacing
-    np.testing.assert_allclose(result.depth[sure], depth[sure], atol=2e-6)
-    chosen = every[np.arange(len(every)), result.deepest.ravel()].reshape(depth.shape)
-    np.testing.assert_allclose(chosen[sure], depth[sure], atol=2e-6)
-    assert (result.depth[~sure] <= -2 * spacing + 1e-5).all()
+    lattice = Lattice.around(centres, spacing, 5.0)
+    result = Surface(centres, radii, 0.0).distances(lattice).ravel()
+    expected = (np.linalg.norm(lattice.points().reshape(-1, 1, 3) - centres, axis=2) - radii).min(1)
+    sure = expected < spacing
+    np.testing.assert_allclose(result[sure], expected[sure], atol=2e-6)
+    assert (result[~sure] >= spacing - 1e-5).all()
+
+
+def test_distances_on_a_lattice_with_few_nodes_along_z_are_those_of_a_larger_one():
+    centres, radii = np.random.default_rng(4).random((20, 3)) * 6, np.full(20, 1.6)
+    large = Lattice.around(centres, 0.5, 4.0)
+    middle = Lattice(large.origin + np.array([0, 0, 3.5]), large.spacing, (*large.shape[:2], 3))
+    surface = Surface(centres, radii, 1.4)
+    for part, whole in zip(surface.with_ions(middle, 2.0), surface.with_ions(large, 2.0), strict=True):
+        near = abs(surface.distances(middle)) < 0.5
+        np.testing.assert_allclose(part[near], whole[..., 7:10][near], atol=2e-6)
 
 
 @pytest.mark.parametrize("shape", [(30, 21, 25), (400, 7, 1)])

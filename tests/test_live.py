@@ -180,5 +180,5 @@ def test_the_served_program(tmp_path, monkeypatch, capsys):
     assert (code, report.err) == (2, "vmdpotential: standard input: ends in frame 2, after 2 of 480 bytes\n")
     code, report = run(b"frame 1 10 10 10 90 90\n")
     assert code == 2
-    assert "is not the first line of a frame" in report.err
+    assert "is not a line that begins a frame" in report.err
     assert "file is needed" in (main(["live", str(path)]), capsys.readouterr())[1].err

@@ -97,7 +97,7 @@ def test_atoms_choose_the_sources_but_not_the_cell():
 
 
 def test_choices_that_do_not_fit():
-    with pytest.raises(UsageError, match="the method direct cannot do it; use boundary=open") as error:
+    with pytest.raises(UsageError, match="the method direct does not support this boundary") as error:
         potential_map(DIPOLE, method="direct", boundary="periodic")
     assert (error.value.parameter, error.value.value) == ("boundary", "periodic")
     with pytest.raises(InputError, match="no periodic cell"):
@@ -144,10 +144,10 @@ def test_a_crystals_asymmetric_unit_is_no_periodic_system(caplog):
 
 
 @pytest.mark.parametrize(("options", "message"), [
-    ({"cutoff": 10.0}, "cutoff=10: the full potential of coulomb has none; use method=cutoff"),
-    ({"method": "pme", "cutoff": 10.0}, "cutoff=10: the method pme has none; use method=cutoff"),
-    ({"method": "msm", "cutoff": 10.0}, "cutoff=10: the method msm has none; use method=cutoff"),
-    ({"method": "direct", "boundary": "open", "cutoff": 10.0}, "cutoff=10: the method direct has none"),
+    ({"cutoff": 10.0}, "cutoff=10: the potential of coulomb is summed without a cutoff"),
+    ({"method": "pme", "cutoff": 10.0}, "cutoff=10: the method pme has no cutoff; leave it out, or use method=cutoff"),
+    ({"method": "msm", "cutoff": 10.0}, "cutoff=10: the method msm has no cutoff; leave it out, or use method=cutoff"),
+    ({"method": "direct", "boundary": "open", "cutoff": 10.0}, "cutoff=10: the method direct has no cutoff"),
     ({"method": "pme", "algorithm": "mesh"}, "algorithm=mesh: only applies to the method cutoff; use method=cutoff"),
 ])
 def test_options_that_would_change_nothing_are_refused(options, message):

@@ -307,10 +307,10 @@ def test_errors_are_one_line(system_of_charmm, tmp_path):
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="latin-1")
     cases = [
-        (bare, [], "small.psf: has no van der Waals parameters; give a prmtop or TPR as topology, or CHARMM"),
-        (psf, [], "namd_cgenff.psf: a PSF has no van der Waals parameters; give as parameters CHARMM's files"),
+        (bare, [], "small.psf: has no Lennard-Jones parameters; give a prmtop or TPR as topology, or CHARMM"),
+        (psf, [], "namd_cgenff.psf: a PSF has no Lennard-Jones parameters; give CHARMM's files"),
         (grown, [], "small.psf: has parameters of 3 atoms, and there are 18"),
-        (bare, ["one.prm"], "small.psf: has no types and bonds"),
+        (bare, ["one.prm"], "small.psf: has no atom types"),
         (drude, ["one.prm"], "is of a Drude model"),
         (psf, ["some.prm"], f"some.prm: no Lennard-Jones for the types {', '.join(names[8:])}; give"),
         (psf, ["none.prm"], f"none.prm: no Lennard-Jones for the types {names[0]}, "),

@@ -174,7 +174,7 @@ def test_what_no_mesh_does_is_refused():
     options = {"interaction": "screened_coulomb", "spacing": 2.0, "engine": "cpu"}
     with pytest.raises(TaskError, match="no mesh keeps the tolerance"):
         potential_map(ions, method="pme", parameters={"debye_length": 0.12}, **options)
-    with pytest.raises(UsageError, match=r"the full potential of screened_coulomb has none; use method=cutoff"):
+    with pytest.raises(UsageError, match=r"the potential of screened_coulomb is summed without a cutoff"):
         potential_map(ions, cutoff=9.0, **options)
 
 

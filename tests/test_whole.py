@@ -96,7 +96,7 @@ def test_fit_is_mdanalysis_rotation(weights):
     middle, place = (np.average(x[group], axis=0, weights=weight) for x in (positions, structure.positions))
     turn, _ = align.rotation_matrix(positions[group] - middle, structure.positions[group] - place, weights=weight)
     np.testing.assert_allclose(got, (positions - middle) @ turn.T + place, atol=1e-5)
-    assert ("by mass" in str(alignment)) == (weights == "mass")
+    assert ("mass-weighted" in str(alignment)) == (weights == "mass")
 
 
 def test_a_mirror_image_is_turned_not_reflected():

@@ -57,10 +57,11 @@ if TYPE_CHECKING:  # for type checkers and editors; a test checks that these are
     from vmdpotential.tasks import field as field
     from vmdpotential.tasks import forces as forces
     from vmdpotential.tasks import orbital as orbital
+    from vmdpotential.tasks import prepare as prepare
     from vmdpotential.tasks import probe as probe
     from vmdpotential.tasks import profile as profile
     from vmdpotential.tasks import rdf as rdf
-    from vmdpotential.tasks import surface_potential as surface_potential
+    from vmdpotential.tasks import surface as surface
 
 __version__ = "0.1.0"
 
@@ -94,8 +95,8 @@ _PUBLIC = {
     "Interaction": "interactions",
     "Quantity": "interactions",
     **dict.fromkeys((
-        "average", "compare", "density", "energy", "field", "forces", "orbital", "probe", "profile", "rdf",
-        "surface_potential"), "tasks"),
+        "average", "compare", "density", "energy", "field", "forces", "orbital", "prepare", "probe",
+        "profile", "rdf", "surface"), "tasks"),
     "draw_slice": "figures.slices",
     "thumbnail": "figures.page",
     "register": "registry",

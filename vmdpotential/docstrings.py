@@ -44,6 +44,8 @@ def _type(parameter: Parameter, choices: bool) -> str:
 
 def _described(parameter: Parameter) -> str:
     text = spelled(parameter.option.help).rstrip(".")
+    if parameter.option.aliases:
+        text += f"; also as {' or '.join(parameter.option.aliases)}"
     first = text[0] if text[1:2].isupper() else text[0].upper()  # pH is no PH
     return textwrap.fill(f"{first}{text[1:]}.", 110, initial_indent="    ", subsequent_indent="    ")
 

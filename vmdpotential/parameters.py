@@ -81,7 +81,8 @@ class Option:
     name : str
         Name of the parameter, where it differs from that of the argument or field.
     aliases : sequence of str
-        Further names of the parameter, which are listed before its own in the help of the shell.
+        Further names of the parameter, which every interface accepts (:func:`by_own_names`), and which are listed
+        before its own in the help of the shell.
     suffix : str
         Of the files that the command ``batch`` writes by this parameter unless another is chosen; none where empty.
     """
@@ -184,7 +185,8 @@ class Parameter:
                 raise UsageError(self.name, error.text, error.cure, value=value) from None
             except ValueError as error:
                 reason = str(error) if option.parse or self.type in (bool, Path) else (
-                    "a whole number is needed" if self.type is int else "a number is needed")
+                    "a whole number is needed" if self.type is int else
+                    f"a number is needed{f', in {option.unit} and without a unit' if option.unit else ''}")
                 raise UsageError(self.name, reason, value=value) from None
         value = self._typed(value)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -398,15 +400,14 @@ class Command:
             For an unknown, missing or wrong value.
         """
         known = {parameter.name: parameter for parameter in self.parameters}
-        own_names = {alias: p.name for p in self.parameters for alias in p.option.aliases}
-        values = {own_names.get(_name(name), _name(name)): value for name, value in values.items()}
+        values = by_own_names(self.parameters, values)
         for name in values:
             if name not in known:
                 raise UsageError(name, f"{self.name} has no such parameter{similar(name, known)}; it has "
                                  f"{', '.join(known)}")
         missing = [p.name for p in self.parameters if p.required and p.name not in values]
         if missing:
-            raise UsageError(missing[0], f"{self.name} needs it")
+            raise UsageError(missing[0], f"the command {self.name} needs a value")
         values = {name: known[name].convert(value) for name, value in values.items()}
         token = _reading.set(tuple(self._files(values, written=False)))
         try:
@@ -449,20 +450,52 @@ def reading() -> tuple[Path, ...]:
     return _reading.get()
 
 
+def other_names(parameters: Iterable[Parameter]) -> dict[str, str]:
+    """Return the names of parameters by their aliases and by the names that they have in functions of Python."""
+    parameters = list(parameters)
+    own = {parameter.name for parameter in parameters}
+    return {other: p.name for p in parameters for other in (*p.option.aliases, p.argument, p.option.name)
+            if other and other not in own}
+
+
+def by_own_names(parameters: Iterable[Parameter], values: Mapping[str, Value]) -> dict[str, Value]:
+    """Return values by the names of parameters; aliases (``ionic_strength``) and ``from_`` become these.
+
+    Raises
+    ------
+    UsageError
+        For a parameter that has two values, one of them by an alias.
+    """
+    parameters = list(parameters)
+    names, others = {parameter.name for parameter in parameters}, other_names(parameters)
+    result: dict[str, Value] = {}
+    for name, value in values.items():
+        own = name if name in names else others.get(_name(name), _name(name))
+        if own in result:
+            raise UsageError(own, f"has two values, as {own} and by its alias", "leave one of them out")
+        result[own] = value
+    return result
+
+
 Options = TypeVar("Options")
+Value = TypeVar("Value")
 Kind = TypeVar("Kind", bound=type)
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def changed(kind: type[Options], options: Options | None, keywords: Mapping[str, Any]) -> Options:
-    """Return options, or the defaults of their dataclass, with the values of keywords.
+    """Return options, or the defaults of their dataclass, with the values of keywords: fields, or their aliases.
 
     Raises
     ------
     TypeError
         For a keyword that is no field.
+    UsageError
+        For a field that has two values, one of them by an alias.
     """
     made = kind() if options is None else options
+    if not keywords.keys() <= {item.name for item in fields(kind)}:  # type: ignore[arg-type]
+        keywords = by_own_names(fields_of(kind), keywords)
     return replace(made, **keywords) if keywords else made  # type: ignore[type-var]
 
 

@@ -64,11 +64,12 @@ def potential_at(structure: StructureLike, points: ArrayLike, options: PointOpti
     spacing : float
         A, of the lattice of ``pb``.
     parameters, radii : object
-        Of ``pb``, see :func:`vmdpotential.maps.potential_map`.
+        Of ``pb``, see :func:`vmdpotential.maps.potential_map`; `parameters` also as `interaction_params`.
     atoms : str or array
         The atoms whose charges make the potential, see :func:`vmdpotential.molecule.selection.select`.
     unit, temperature, dielectric, screened, medium : object
-        Of the values, see :func:`vmdpotential.maps.potential_map`. A screened potential has no background.
+        Of the values, see :func:`vmdpotential.maps.potential_map`. A screened potential has no background. Also as
+        `dielectric_constant` and `ionic_strength`.
     engine : str
         What sums; the CPU's takes its place for a mesh where it has no transforms.
 

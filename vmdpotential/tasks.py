@@ -18,7 +18,6 @@ import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from keyword import iskeyword
 from numbers import Number
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
@@ -26,7 +25,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 from vmdpotential import registry
 from vmdpotential.docstrings import entries, name_of
 from vmdpotential.errors import InputError, spelled
-from vmdpotential.parameters import Command, Parameter
+from vmdpotential.parameters import Command, Parameter, by_own_names
 
 if TYPE_CHECKING:  # they are made when first used; see __getattr__
     from vmdpotential.io.trajectories.frames import Frames
@@ -41,9 +40,10 @@ if TYPE_CHECKING:  # they are made when first used; see __getattr__
     forces: Callable[..., Result]
     orbital: Callable[..., Result]
     probe: Callable[..., Result]
+    prepare: Callable[..., Result]
     profile: Callable[..., Result]
     rdf: Callable[..., Result]
-    surface_potential: Callable[..., Result]
+    surface: Callable[..., Result]
 
 _DHFR = '>>> structure = vp.read_structure("data/dhfr.pdb.gz", topology="data/dhfr.psf.gz")'
 _MAP = '>>> grid = vp.potential_map(structure, atoms="protein", spacing=3.0)'
@@ -52,81 +52,86 @@ _UNIVERSE = f"""\
 {_AMBER}
 >>> universe = MDAnalysis.Universe(PRM_NCBOX, TRJ_NCBOX)"""
 
-#: The functions, the commands whose work they do, and what their documentation shows.
-_TASKS = {
-    "average": ("average", f"""\
+#: The functions, which have the names of their commands, and the examples in their documentation.
+_EXAMPLES = {
+    "average": f"""\
 >>> import MDAnalysis
 {_UNIVERSE}
 >>> mean = vp.average(universe, universe.trajectory[:3], spacing=3.0)
 >>> mean.grid.provenance.frames
-'3: 0 to 2'"""),
-    "compare": ("compare", f"""\
+'3: 0 to 2'""",
+    "compare": f"""\
 {_DHFR}
 {_MAP}
 >>> round(vp.compare(grid, 2 * grid).like.correlation, 6)
-1.0"""),
-    "density": ("density", f"""\
+1.0""",
+    "density": f"""\
 >>> import MDAnalysis
 {_UNIVERSE}
 >>> density = vp.density(universe, universe.trajectory[:3], atoms="water", spacing=2.0)
 >>> density.grid.unit
-'1/A^3'"""),
-    "energy": ("energy", f"""\
+'1/A^3'""",
+    "energy": f"""\
 {_AMBER}
 >>> rows = vp.energy(PRM_NCBOX, TRJ_NCBOX, frames="0:3", between=("protein", "water")).to_dataframe()
 >>> list(rows.columns)
 ['frame', 'a', 'b', 'coulomb', 'lennard_jones', 'total']
 >>> len(rows)
-3"""),
-    "field": ("field", f"""\
+3""",
+    "field": f"""\
 {_DHFR}
 >>> field = vp.field(structure, at="//*/(ASP)/CG", from_=["water"])
 >>> field.to_dataframe().shape[0] > 0
-True"""),
-    "forces": ("forces", f"""\
+True""",
+    "forces": f"""\
 {_AMBER}
 >>> forces = vp.forces(PRM_NCBOX, TRJ_NCBOX, frames="0", between=("protein", "water")).to_dataframe()
 >>> forces.shape[0] > 0
-True"""),
-    "orbital": ("orbital", """\
+True""",
+    "orbital": """\
 >>> from pyscf import gto, scf
 >>> from pyscf.tools import molden
 >>> molden.from_scf(scf.RHF(gto.M(atom="H 0 0 0; H 0 0 0.74", verbose=0)).run(), "h2.molden")
 >>> vp.orbital("h2.molden", orbital="homo", spacing=0.5, output="homo.cube").grid.unit
-'A^-3/2'"""),
-    "probe": ("probe", """\
+'A^-3/2'""",
+    "prepare": """\
+>>> prepared = vp.prepare("data/1hvr.pdb.gz", ph=6.0)
+>>> prepared.structure.charges is None
+False
+>>> prepared.to_dataframe()[["residue", "number", "state"]].iloc[0].tolist()
+['PRO', '1', 'N-terminus']""",
+    "probe": """\
 >>> structure = vp.read_structure("data/1hvr.pdb.gz")
 >>> energies = vp.probe(structure, probe=["C"], spacing=2.0)
 >>> energies.grid.unit
-'kcal/mol'"""),
-    "profile": ("profile", f"""\
+'kcal/mol'""",
+    "profile": f"""\
 >>> from matplotlib.figure import Figure
 {_DHFR}
 >>> across = vp.profile(structure, axis="z", smear=1.0)
 >>> across.plot(Figure().add_subplot()).get_xlabel()
-'z (Å)'"""),
-    "rdf": ("rdf", f"""\
+'z (Å)'""",
+    "rdf": f"""\
 >>> import MDAnalysis
 {_UNIVERSE}
 >>> pairs = vp.rdf(universe, universe.trajectory, between=("name O", universe.select_atoms("water")), range=8.0)
 >>> pairs.to_dataframe().columns[0]
-'r'"""),
-    "surface_potential": ("surface", f"""\
+'r'""",
+    "surface": f"""\
 {_DHFR}
 {_MAP}
->>> on_surface = vp.surface_potential(structure, grid, atoms="protein", spacing=1.5)
+>>> on_surface = vp.surface(structure, grid, atoms="protein", spacing=1.5)
 >>> on_surface.surface.area > 5000  # A^2
-True"""),
+True""",
 }
 
-__all__ = sorted(_TASKS)
+__all__ = sorted(_EXAMPLES)
 
 
 def __getattr__(name: str) -> Callable[..., Result]:
-    if name not in _TASKS:
+    if name not in _EXAMPLES:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    command, examples = _TASKS[name]
-    globals()[name] = function = _function(name, registry.get("command", command), examples)
+    globals()[name] = function = _function(registry.get("command", name), _EXAMPLES[name])
     return function
 
 
@@ -134,9 +139,9 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def _function(name: str, command: Command, examples: str) -> Callable[..., Result]:
+def _function(command: Command, examples: str) -> Callable[..., Result]:
     """Return the function that runs a command."""
-    inputs = [p.name for p in command.parameters if p.option.positional]
+    name, inputs = command.name, [p.name for p in command.parameters if p.option.positional]
 
     def function(*given: Any, **keywords: Any) -> Any:
         if len(given) > len(inputs):
@@ -144,16 +149,12 @@ def _function(name: str, command: Command, examples: str) -> Callable[..., Resul
         values = dict(zip(inputs, given, strict=False))
         if twice := values.keys() & keywords.keys():
             raise TypeError(f"{name}() got several values for {', '.join(sorted(twice))}")
-        return command(**_objects(command, {**values, **{_plain(key): value for key, value in keywords.items()}}))
+        return command(**_objects(command, by_own_names(command.parameters, {**values, **keywords})))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = _docstring(command, examples)
     function.__signature__ = _signature(command)  # type: ignore[attr-defined]
     return function
-
-
-def _plain(name: str) -> str:
-    return name[:-1] if iskeyword(name[:-1]) else name
 
 
 def _ordered(command: Command) -> list[Parameter]:

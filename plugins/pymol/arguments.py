@@ -5,6 +5,8 @@ from __future__ import annotations
 import keyword
 import re
 import textwrap
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from vmdpotential.frontend.adapters import default_name, offered, role, to_file
 from vmdpotential.frontend.declarations import as_text, in_front
 from vmdpotential.frontend.form import Entry
 from vmdpotential.parameters import Command, Parameter
+from vmdpotential.parameters import by_own_names as parameters_by_own_names
 
 from .display import display_options
 
@@ -49,6 +52,19 @@ def arguments(command: Command) -> dict[str, Parameter | None]:
     if not to_file(command):
         result["name"] = None
     return result | {argument_name(parameter): parameter for parameter in (*others, *displayed(command))}
+
+
+def by_own_names(command: Command, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return typed arguments by their own names, where some were typed by aliases.
+
+    Raises
+    ------
+    UsageError
+        For an argument that is typed by both of its names.
+    """
+    parameters = [replace(parameter, name=name, argument="") for name, parameter in arguments(command).items()
+                  if parameter is not None]
+    return parameters_by_own_names(parameters, inputs)
 
 
 def entries(command: Command) -> list[Entry]:

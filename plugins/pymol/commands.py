@@ -10,7 +10,7 @@ from typing import Any
 from pymol import CmdException, colorprinting
 from pymol.shortcut import Shortcut
 
-from vmdpotential.errors import TaskError, VmdpotentialError
+from vmdpotential.errors import TaskError, UsageError, VmdpotentialError
 from vmdpotential.frontend import adapters, messages
 from vmdpotential.parameters import Command, Report
 
@@ -88,6 +88,10 @@ class Typed:
         CmdException
         """
         names = self.__code__.co_varnames[: self.__code__.co_argcount + self.__code__.co_kwonlyargcount]
+        try:
+            inputs = arguments.by_own_names(self.command, inputs)
+        except UsageError as error:
+            raise CmdException(messages.one_line(error, arguments.spell)) from None
         for name in inputs:
             if name not in names:
                 near = get_close_matches(name, names, 1)

@@ -54,10 +54,18 @@ proc ::vmdpotential::parse_words {command all words} {
     if {[llength $words] % 2} {
         error "potential $command: [lindex $words end] needs a value"
     }
+    set own [dict create o output]
+    dict for {name declaration} $all {
+        foreach alias [dict get $declaration aliases] {
+            dict set own $alias $name
+        }
+    }
+    set typed {}
     foreach {option value} $words {
         set name [string map {- _} [string trimleft $option -]]
-        if {$name eq "o"} {
-            set name output
+        set word $name
+        if {[dict exists $own $name] && ![dict exists $all $name]} {
+            set name [dict get $own $name]
         }
         if {![string match -* $option] || ![dict exists $all $name]} {
             error "potential $command: there is no option '$option'; it has -[join [dict keys $all] { -}]"
@@ -68,7 +76,10 @@ proc ::vmdpotential::parse_words {command all words} {
         # what may be several is repeated, one value each, so that a blank in a name separates nothing
         if {[dict get $all $name several]} {
             dict lappend given $name $value
+        } elseif {[dict exists $typed $name] && [dict get $typed $name] ne $word} {
+            error "potential $command: -$word and -[dict get $typed $name] are one option; leave one of them out"
         } else {
+            dict set typed $name $word
             dict set given $name $value
         }
     }

@@ -45,7 +45,7 @@ proc ::vmdpotential::options {command} {
     foreach entry $ours {
         lassign $entry name kind default help front choices
         dict set all $name [dict create name $name kind $kind several 0 required 0 positional 0 viewer 1 \
-            front [expr {$front ne "0"}] default $default help $help unit {} choices $choices words {} own 1]
+            aliases {} front [expr {$front ne "0"}] default $default help $help unit {} choices $choices words {} own 1]
     }
     foreach option $declared {
         set name [dict get $option name]

@@ -59,8 +59,8 @@ class Task:
 TASKS = {
     "Structures": Task(
         "Read a structure with its charges, complete what a deposited one lacks, and select atoms of it.",
-        "prepare", "read_structure prepare_structure assign_charges select write_structure Structure Topology Cell "
-        "Trajectory", guide="Deposited structures and models"),
+        "prepare", "read_structure prepare prepare_structure assign_charges select write_structure Structure Topology "
+        "Cell Trajectory", guide="Deposited structures and models"),
     "Maps": Task(
         "The electrostatic potential on a grid, in vacuum or screened, with full long range; or at points.",
         "map batch", "potential_map potential_at read_map open_map write_map Grid Lattice Provenance Medium MapOptions",
@@ -72,7 +72,7 @@ TASKS = {
             "energy complex.pdb --topology complex.prmtop --between protein 'resname LIG' --solvent pb")),
     "Slices, surfaces and comparisons": Task(
         "Figures of planes through a map, the potential on a molecular surface, and the difference of two maps.",
-        "slice surface compare", "draw_slice surface_potential compare thumbnail Plane", "figure_of_a_protein",
+        "slice surface compare", "draw_slice surface compare thumbnail Plane", "figure_of_a_protein",
         "", "Surfaces and comparisons"),
     "Ions": Task(
         "Neutralising ions and salt at favourable sites of a solvated structure.",

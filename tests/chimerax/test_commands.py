@@ -237,3 +237,15 @@ def test_a_wrong_range_is_spelled_as_a_keyword(ions, do, typed, spelled):
         do(f"potential map #1/A {typed}")
     with pytest.raises(UserError):
         do("potential map #1/A colour 5")
+
+
+def test_keywords_have_further_names(ions, do):
+    from chimerax.core.errors import UserError
+
+    volumes = [do(f"potential map #1:NA,CL spacing 2 boundary open {keyword} 0.3 name {keyword}")
+               for keyword in ("screened", "ionicStrength")]
+    nodes = np.array([[3.0, 5.0, 4.0], [-2.0, 0.0, 1.0], [8.0, -3.0, 0.0]])
+    first, second = (volume.interpolated_values(nodes) for volume in volumes)
+    assert_allclose(second, first, rtol=1e-6)
+    with pytest.raises(UserError, match=r"^potential map: screened: "):
+        do("potential map #1:NA,CL screened 0.1 ionicStrength 0.2")

@@ -112,7 +112,7 @@ def test_loaded_coordinate_sets(ions, do, log):
     with_coordsets(ions)
     do("potential rdf #1 //A/1,//A/2 range 8 bins 8 frames 0:3:2")
     assert "2 frames in" in log.text
-    with pytest.raises(UserError, match="none of them is selected"):
+    with pytest.raises(UserError, match="none is selected"):
         do("potential rdf #1 //A/1,//A/2 range 8 bins 8 frames 5:")
 
 

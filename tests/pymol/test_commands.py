@@ -263,7 +263,7 @@ def test_rdf(dhfr, do):
 
 def test_energy_without_parameters_is_one_line(dhfr, do):
     output = do(f"potential_energy dhfr, between=protein water, topology='{PSF}'")
-    assert "has no van der Waals parameters" in output
+    assert "has no Lennard-Jones parameters" in output
     assert "Traceback" not in output
 
 
@@ -279,4 +279,15 @@ def test_loaded_states_are_frames(dhfr, do):
     first, both, second = peak(""), peak(", frames=:"), peak(", frames=1")
     assert (first[0], both[0], second[0]) == ("1", "2", "1")
     assert second[1] == pytest.approx(0.9 * first[1], abs=0.15)
-    assert "none of them is selected" in do("potential_rdf box, between=all all, range=6, frames=7:")
+    assert "none is selected" in do("potential_rdf box, between=all all, range=6, frames=7:")
+
+
+def test_aliases_are_arguments(do, cmd):
+    cmd.fragment("ala")
+    run = cmd.keyword["potential_map"][0]
+    expected, other = (run("ala", name, spacing=2, boundary="open", _self=cmd, **inputs) for name, inputs in (
+        ("a", {"screened": 0.3}), ("b", {"ionic_strength": 0.3})))
+    assert_array_equal(other.objects["grid"].values, expected.objects["grid"].values)
+    assert "Error" not in do("potential_map ala, c, spacing=2, ionic_strength=0.3")
+    assert "Error: screened: " in do("potential_map ala, d, screened=0.2, ionic_strength=0.3")
+    assert "d" not in cmd.get_names()

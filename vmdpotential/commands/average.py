@@ -86,8 +86,9 @@ def average(
     trajectory: FramesFile,
     frames: FramesOption = None,
     stat: Annotated[str, Option(
-        "statistics to write: mean, and in further files std (standard deviation over the n frames, divisor n) and sem"
-        " (standard error of the mean)", metavar="mean,std,sem", front=True)] = "mean",
+        "statistics to write: mean, std (standard deviation over the n frames, divisor n) and sem (standard error of "
+        "the mean, by blocks); std and sem go to OUTPUT_std and OUTPUT_sem", metavar="mean,std,sem",
+        front=True)] = "mean",
     fit: FitOptions = FitOptions(),
     options: MapOptions = MapOptions(),
     like: LikeGrid = None,
@@ -96,11 +97,10 @@ def average(
 ) -> Mean:
     """Average the potential over the frames of a trajectory.
 
-    Molecules are made whole, and the atoms to fit moved onto their place in the structure: in a periodic cell by
-    translation alone, in an open boundary with rotation. One plan is made, on the first frame, where the error that is
-    stated was measured, and run for all. Where the lengths of the cell change, nodes stay at the same fractions of it,
-    and the map is drawn in the mean cell; a frame in which it shears is refused. The standard error comes from blocks
-    of frames.
+    Molecules are made whole, and each frame is fitted onto the structure: by translation in a periodic cell, and with
+    rotation in an open boundary. Grid and accuracy are determined in the first frame, where the stated error is
+    measured. If the lengths of the cell change, grid points keep their fractional coordinates, and the map is written
+    in the mean cell; a change of its angles is refused. The standard error comes from blocks of frames.
 
     Raises
     ------

@@ -20,7 +20,7 @@ from vmdpotential.io.files import output as files
 from vmdpotential.io.files import recognise
 from vmdpotential.io.files import text as text_files
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option, Parameter, Report, Rows, parameters_of
+from vmdpotential.parameters import Command, Option, Parameter, Report, Rows, other_names, parameters_of
 
 #: Parameters of commands that mean nothing in a batch, whose inputs are computed whole.
 _LEFT_OUT = ("partial",)
@@ -56,10 +56,10 @@ def batch(settings: BatchOptions, **options: Any) -> Report:
     """Run a command for each file of a folder or a list, or for each row of a table.
 
     All options of the command can be given, and hold for every input: "batch energy poses -o energies --between
-    protein ligand". Options that name files to write are endings of their names here: "--figure .png". The table
-    report.csv in the output folder has a row for each input, with its figures, its files, its warnings and what went
-    wrong. An input that fails, or ends its process, does not stop the others; the exit code is then 3. Run again, the
-    command computes what is missing, has failed, or whose files have changed.
+    protein ligand". For options that write files give only the ending: "--figure .png". The table report.csv in the
+    output folder has a row for each input: results, files, warnings, error. An input that fails, or crashes its worker,
+    does not stop the others; the exit code is then 3. Run again, the command computes what is missing, has failed, or
+    whose files have changed.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def batch(settings: BatchOptions, **options: Any) -> Report:
             [("", {source.name: path}) for path in inputs_of(settings.inputs, partial(_fits, source), source.name)])
     for parameter in command.parameters:
         if parameter.required and parameter.name not in options and not all(parameter.name in row for _, row in rows):
-            raise UsageError(parameter.name, f"{command.name} needs it")
+            raise UsageError(parameter.name, f"the command {command.name} needs a value")
     endings = _endings(command, settings.format, options)
     items = []
     paths = [paths_in(row[source.name])[0] for _, row in rows]
@@ -189,7 +189,11 @@ def _of_table(path: Path, command: Command) -> list[tuple[str, dict[str, Any]]]:
     with text_files.reading(path):
         text = text_files.read_text(text_files.held(path)).decode("utf-8-sig", "surrogateescape")
     reader = csv.DictReader(text.splitlines())
-    columns = {column: column.strip().replace("-", "_") for column in reader.fieldnames or ()}
+    others = other_names(known.values())
+    names_of_columns = {column: column.strip().replace("-", "_") for column in reader.fieldnames or ()}
+    columns = {column: others.get(name, name) for column, name in names_of_columns.items()}
+    if twice := [column for column, name in columns.items() if [*columns.values()].count(name) > 1]:
+        raise InputError(f"{path}: the columns {' and '.join(twice)} are one parameter", "leave one of them out")
     for column in columns.values():
         if column != "name" and (column not in known or known[column].option.written):
             raise InputError(f"{path}: the column '{column}' is no parameter of {command.name} in a table"

@@ -43,24 +43,23 @@ def benchmark(
     precision: Annotated[str, Option("floating-point precision of the sums", choices=PRECISIONS)] = "single",
     sample: Sample = Sample(),
     variant: Annotated[str, Option(
-        "older name of the option method", choices=lambda: ("auto", *registry.available("method")),
+        "deprecated, use the option method", choices=lambda: ("auto", *registry.available("method")),
     )] = "auto",
     repeats: Annotated[int, Option("number of timed runs, of which the median counts", low=1, high=1000)] = 5,
     pairs: Annotated[str, Option(
         "time pair forces instead of a map: Lennard-Jones with a reaction field (rf) or Ewald's real-space part "
         "(ewald), gravity, gravity with jerks, or Lennard-Jones and Coulomb of all pairs",
-        choices=lambda: ("", *registry.available("pair-benchmark")))] = "",
+        choices=lambda: ("none", *registry.available("pair-benchmark")))] = "none",
     drift: Annotated[float, Option(
-        "energy drift that a pair list kept for 10 steps of 2 fs may cause, which determines its buffer; 0 for no "
-        "buffer", unit="kT/ns/atom",
-        low=0, high=1e3)] = 0.0,
+        "accepted energy drift of a pair list that is kept for 10 steps of 2 fs, which sets its buffer; 0 for no "
+        "buffer",
+        unit="kT/ns/atom", low=0, high=1e3)] = 0.0,
 ) -> Result:
-    """Time a map of a box of random water molecules on this machine, or forces of its pairs.
+    """Time a map of a box of random water molecules on this machine, or the forces of its pairs.
 
-    From arrays in to array out, kernels compiled and warm: with planning and the measurement of the error, and
-    by a plan that was made before. The first run, which compiles or loads kernels, is reported apart. For a
-    GPU, the time of its kernels alone and the part of what its special function units could do (one inverse
-    root a pair) are given too.
+    Times run from the input arrays to the output array: with planning and the measurement of the error, and with a plan
+    that is reused. The first run, which compiles or loads kernels, is reported separately. For a GPU the time of the
+    kernels is given too, and the fraction of the peak rate of its special function units (one inverse root for a pair).
     """
     import numpy as np
 
@@ -73,7 +72,7 @@ def benchmark(
     from vmdpotential.molecule.samples import water_box
 
     box, spacing, cutoff = sample.box, sample.spacing, sample.cutoff
-    if pairs:
+    if pairs != "none":
         measure = registry.get("pair-benchmark", pairs)
         return measure(get_engine(engine), box, cutoff, precision, drift, repeats)  # type: ignore[no-any-return]
     count = round(box / spacing)
@@ -173,7 +172,7 @@ class MapTimes(Result):
                f"{self.median:.4f} s of {len(self.seconds)} ({min(self.seconds):.4f} to {max(self.seconds):.4f}){rate}")
         yield str(self.plan)
         if self.errors is not None:
-            yield f"relative rms error {self.errors} (asked {self.tolerance:g})"
+            yield f"relative rms error {self.errors} (tolerance {self.tolerance:g})"
         if self.device_median is not None:
             limit = "" if self.ratio_to_limit is None or self.pairs is None else (
                 f", {self.pairs / self.device_median:.3g} pairs/s, {100 * self.ratio_to_limit:.0f} % of the special "

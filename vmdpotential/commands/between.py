@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 BetweenOption = Annotated[tuple[str, ...], Option(
-    "two selections, made once in the structure and kept for all frames; further pairs may follow", metavar="SEL",
+    "two selections, evaluated once, on the structure; further pairs may follow", metavar="SEL",
     selection=True)]
 
 
@@ -38,8 +38,8 @@ class ParameterOptions:
         "Lennard-Jones parameters that no topology gives: CHARMM's .prm, .str, OpenMM's .xml (force fields, or a "
         "whole System)", metavar="FILE")] = ()
     allow_scripts: Annotated[bool, Option(
-        "run the Python code in OpenMM force fields given as parameters (<Script>); it can do anything that you can, "
-        "so only for files that you trust")] = False
+        "run the Python code in OpenMM force fields given as parameters (<Script>); it runs with your rights, so use "
+        "only files that you trust")] = False
 
     def terms(self, structure: Structure) -> Nonbonded:
         """Return the Lennard-Jones parameters of a structure's atoms."""
@@ -123,8 +123,8 @@ class PairResult(Result):
 def error_line(pair: Between, error: float | None, what: str) -> str:
     """Return what a report states of an error."""
     if error is None:
-        return f"{what}: exact to rounding"
-    return f"relative rms error of the {what}: {error:.1e}, measured in the first frame (asked {pair.tolerance:g})"
+        return f"{what}: no error of the summation beyond rounding"
+    return f"relative rms error of the {what}: {error:.1e}, measured in the first frame (tolerance {pair.tolerance:g})"
 
 
 def label(structure: Structure, atom: int, whole_residue: bool) -> str:

@@ -21,7 +21,8 @@ from vmdpotential.results import Axes, Figure, Result, hidden, part, shown
 
 
 def compare(
-    first: Annotated[Path | Grid, Option("map file, or map", positional=True, metavar="MAP")],
+    first: Annotated[Path | Grid, Option(
+        "map file (.dx, .mrc, .ccp4, .cube, .npz ...)", positional=True, metavar="MAP")],
     second: Annotated[Path | Grid, Option(
         "map to compare with and to subtract; interpolated where its grid differs", positional=True, metavar="MAP")],
     structure: Annotated[Path | Structure | None, Option(

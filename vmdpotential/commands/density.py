@@ -43,8 +43,8 @@ class DensityFit(FitOptions):
     """How frames are moved onto the structure."""
 
     motion: Annotated[str, Option(
-        "motion that fits the atoms: auto and translation do not rotate them; rotation does, with every molecule at "
-        "its image nearest to them", choices=("auto", "translation", "rotation"))] = "auto"
+        "how frames are fitted: auto and translation only move them; rotation also rotates them, each molecule at its "
+        "image nearest to the fitted atoms", choices=("auto", "translation", "rotation"))] = "auto"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,13 +237,13 @@ def _lines(planning: Planning, density: Density, result: DensityMap) -> list[str
         "frames are not moved" if work.alignment is None else str(work.alignment),
         f"{made.method}, {boundary_text(result.cell)}",
         result.points,
-        f"mean {result.minimum:.4g} to {result.maximum:.4g} {grid.unit}" + (
+        f"mean density {result.minimum:.4g} to {result.maximum:.4g} {grid.unit}" + (
             "" if counted.unit != "relative" else f" ({density.bulk:.4g} {UNITS[counted.quantity][0]} is 1)"),
     ]
     if counted.radii is None:
         unit = {"number": "atoms", "mass": "u", "charge": "e", "electrons": "electrons"}[counted.quantity]
         images = "" if work.cell is None else " (with periodic images)"
-        lines.append(f"{density.total:.6g} {unit} on the grid on average{images}, of {counted.weights.sum():.6g}")
+        lines.append(f"on average {density.total:.6g} of {counted.weights.sum():.6g} {unit} are on the grid{images}")
     lines += cell_lines(density.cell_deviation)
     lines.append(TOO_SHORT if density.error is None else
                  f"standard error of the mean {density.error:.3g} {grid.unit} rms, by {len(density.blocks)} blocks of "

@@ -14,10 +14,10 @@ from vmdpotential.results import Result, hidden
 def devices(
     clear_cache: Annotated[bool, Option("remove the compiled kernels that are kept for later runs")] = False,
 ) -> Devices:
-    """List what can compute here: each engine with its hardware, or why it does not work.
+    """List the engines and the hardware of this machine, or why an engine does not work.
 
-    The last lines say which engine is used by default, and where compiled kernels are kept: 3 to 20 MB, which later
-    runs use, and which are compiled again where they are missing.
+    The last lines name the default engine, and the folder and size of the cache of compiled kernels, which is safe to
+    delete. VMDPOTENTIAL_THREADS limits the threads, VMDPOTENTIAL_GPUS chooses GPUs.
     """
     from vmdpotential.engines import automatic, reason
 

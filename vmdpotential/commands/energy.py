@@ -123,10 +123,10 @@ def energy(
 ) -> Energies:
     """Compute Coulomb and Lennard-Jones energies between selections, in kcal/mol.
 
-    Every pair of atoms counts once, also where selections overlap; pairs that the force field excludes do not count,
-    and pairs of three bonds count by their own parameters. Rows of residues and atoms are those of the first
-    selection, and add up to the total. Of a trajectory, means over its frames have standard errors and
-    95 % intervals; tables and JSON have the standard deviations, too.
+    Each pair of atoms counts once, also where selections overlap. Pairs that the force field excludes are left out, and
+    1-4 pairs have their own parameters. Rows of residues and atoms are those of the first selection; they add up to the
+    total. For a trajectory, means over its frames have standard errors and 95 % confidence intervals; tables and JSON
+    have standard deviations, too.
 
     Raises
     ------

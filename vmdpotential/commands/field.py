@@ -48,8 +48,8 @@ class SiteOptions:
     points: Annotated[Path | None, Option(
         "file of points, a line x,y,z (A) for each and a name where they have one", metavar="FILE")] = None
     fit: Annotated[str | None, Option(
-        "selection that the points, which refer to the structure, move and turn with; they stay in the frame of the "
-        "trajectory unless given", metavar="SEL", selection=True)] = None
+        "let the points follow this selection, by translation and rotation, from the structure to each frame; fixed in "
+        "space unless given", metavar="SEL", selection=True)] = None
 
     def check(self) -> None:
         """Refuse options that do not fit together."""
@@ -107,9 +107,9 @@ def field(
 ) -> Field:
     """Compute electric field and potential at atoms, at bonds, or at points, in every frame of a trajectory.
 
-    Full long range: with all periodic images, or all atoms in an open boundary. An atom's own charge is left out. With
-    the method pb it is the field of the solute in a continuum of water and ions, whose response to all charges counts.
-    Contributions of selections add up to the total, with what is in none of them as a rest, unless they overlap.
+    All atoms count, and all images in a periodic cell; an atom's own charge is left out. With the method pb it is the
+    field of the solute in a continuum of water and ions, which respond to all charges. Contributions of selections, and
+    of the rest of the atoms, add up to the total unless selections overlap.
 
     Raises
     ------

@@ -47,7 +47,7 @@ def forces(
 ) -> Forces:
     """Compute the forces on the atoms of one selection by another, in kcal/mol/A.
 
-    Those of Coulomb and Lennard-Jones energies as the command energy has them, bonded terms left out.
+    They are Coulomb and Lennard-Jones forces, computed as by the command energy, without bonded terms.
 
     Raises
     ------

@@ -49,12 +49,12 @@ def stated_error(grid: Grid, where: str = "") -> Iterator[str]:
 
     made = grid.provenance
     if not registry.get("method", made.method).superposes:
-        yield "error: not stated by this method" if made.error is None else (
-            f"error, from two grids{where}: {made.error:.1e} of the potential outside of the molecule, "
+        yield "error: not estimated by this method" if made.error is None else (
+            f"error, from two grids{where}: {made.error:.1e} of the potential outside the molecule, "
             f"{made.error_away:.1e} at its surface")
     elif made.error is not None and made.error_away is not None:
         errors = Errors(made.error, made.error_away, made.error_field, made.error_field_away)
-        yield f"relative rms error {errors}, at {POINTS} points{where} (asked {made.tolerance:g})"
+        yield f"relative rms error {errors}, at {POINTS} points{where} (tolerance {made.tolerance:g})"
 
 
 class GridResult(Result):

@@ -78,12 +78,11 @@ def ionize(
 ) -> Ionized:
     """Replace waters of a solvated structure by neutralising ions and salt.
 
-    One after the other, each ion goes to the water where its energy in the potential of the solute and of the
-    ions before it is lowest, with all periodic images (Ewald's sum); then ions move to better waters until no
-    move of a single ion gains. By monte-carlo they are a sample of Boltzmann's distribution instead:
-    charges in a medium like water, moved and exchanged by Metropolis' rule. All keep their distances to every
-    solute atom, ion and image, and the energies reported are those at the end. All files of a replica are written
-    together, or none.
+    One after the other, each ion replaces the water where its energy in the potential of the solute and of the ions
+    placed before it is lowest, with all periodic images (Ewald sum). Then ions move to better waters until no move of a
+    single ion lowers the energy. With the sites monte-carlo, ions are sampled from the Boltzmann distribution instead,
+    by Metropolis moves and exchanges in a dielectric like water. Least distances to solute atoms, ions and images
+    always hold. All files of a replica are written together, or none.
 
     Raises
     ------

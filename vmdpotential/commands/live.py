@@ -39,14 +39,15 @@ def live(
         "map that a viewer reads, written again for every frame: .mrc, .dx ...", short="o", viewer=False, shell=True,
         written=True)] = None,
 ) -> Followed:
-    """Keep a map of what is shown, while frames are played, atoms moved and selections changed.
+    """Keep a map up to date in a viewer while frames are played, atoms are moved and selections changed.
 
     The first map is checked against the tolerance, and the others are computed in the same way. A coarse spacing makes
     it fast. Inside a viewer a map is computed for the newest frame, and frames that arrive meanwhile are dropped.
 
     In a shell it serves a viewer: for each line "frame NUMBER [A B C ALPHA BETA GAMMA]" on standard input, followed by
-    the positions of all atoms (32-bit numbers, A), it writes the map into the output and answers "map NUMBER LEVEL
-    LIMIT": a level for isosurfaces, and the limit of the colours. The first answer is for the structure's own
+    x, y and z of all atoms in their order (float32 of the machine, A), it writes the map to the output and answers "map
+    NUMBER LEVEL LIMIT": a level for isosurfaces, and the limit of the colours. The first answer is for the "
+                      "structure's own
     positions. Every frame is answered, so a viewer should send the next one after the answer. At the end of its input
     the program removes the output.
 
@@ -137,7 +138,9 @@ def _frames(stream: IO[bytes], atoms: int) -> Iterator[tuple[str, NDArray[np.flo
             if words[:1] != ["frame"] or len(words) not in (2, 8) or not np.isfinite(cell).all():
                 raise ValueError
         except ValueError:
-            raise InputError(f"standard input: '{line[:60]!r}' is not the first line of a frame") from None
+            raise InputError(f"standard input: {line[:60].decode('latin-1').strip()!r} is not a line that begins a "
+                             "frame",
+                             "send 'frame NUMBER' or 'frame NUMBER A B C ALPHA BETA GAMMA'") from None
         data = stream.read(12 * atoms)
         if len(data) < 12 * atoms:
             raise InputError(f"standard input: ends in frame {words[1]}, after {len(data)} of {12 * atoms} bytes")

@@ -76,11 +76,10 @@ def map_(
     like: Like = None,
     output: MapOutput = MapOutput(),
 ) -> Map:
-    """Compute the electrostatic potential on a lattice.
+    """Compute the electrostatic potential on a grid.
 
-    In a periodic cell the map covers the cell and counts every image of every atom; in an open
-    boundary it covers the chosen atoms with the padding and counts every atom. The method cutoff
-    counts those within its cutoff.
+    With periodic boundaries the map covers the cell, and all images count. Otherwise it covers the selected atoms and
+    the padding. All charges contribute to each grid point, except with the method cutoff.
 
     Raises
     ------

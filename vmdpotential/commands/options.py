@@ -39,16 +39,16 @@ CellOption = Annotated[Cell | None, Option(
     "periodic cell instead of the file's: lengths, or these and angles, or an XSC file", unit="A, degrees",
     metavar="A,B,C[,AL,BE,GA]|XSC", parse=parse_cell)]
 Charges = Annotated[tuple[Path, ...], Option(
-    "charges of residues that no template knows (ligands), by the names of residues and atoms: .itp, OpenMM's .xml, a "
-    "table residue,atom,charge, or .mol2 and .sdf, which also say where hydrogens are missing; or of all atoms, by "
-    "their order: OpenMM's System (.xml)",
+    "charges of residues without a template (ligands), matched by the names of residue and atom: .itp, a force field "
+    "of OpenMM (.xml), a table residue,atom,charge (.csv), or .mol2 and .sdf, which also define missing hydrogens; or "
+    "charges of all atoms in their order: a System of OpenMM (.xml)",
     metavar="FILE")]
 Index = Annotated[Path | None, Option(
     "index file of GROMACS; its groups are selections: group NAME, or group \"A NAME\"", viewer=False,
     metavar="FILE.ndx")]
 Prepare = Annotated[str, Option(
-    "whether missing hydrogens and atoms are added, with protonation states and charges, where a structure lacks some: "
-    "auto, or never to refuse it", choices=("auto", "never"))]
+    "auto adds missing hydrogens and heavy atoms, and assigns protonation states and charges; never refuses a "
+    "structure that lacks some", choices=("auto", "never"))]
 Ph = Annotated[float, Option("pH that determines the protonation states of added hydrogens", low=-2, high=16)]
 Pka = Annotated[str, Option(
     "source of the pKa values of added hydrogens: model compounds, or PROPKA, which computes them for this structure",

@@ -35,7 +35,8 @@ class OrbitalOutput:
     output: Annotated[Path | None, Option(
         "map file to write: .cube, .dx, .mrc, .npz ...", short="o", viewer=False, written=True, suffix=".cube")] = None
     atoms: Annotated[Path | None, Option(
-        "structure file to write with the nuclei, for viewers: .pdb, .cif, .gro", viewer=False, written=True)] = None
+        "structure file to write, with the nuclei of the molecule: .pdb, .cif, .gro",
+        viewer=False, written=True)] = None
     force: Force = False
 
 
@@ -78,8 +79,8 @@ def orbital_(
 ) -> OrbitalMap:
     """Compute a molecular orbital, an electron density or the electrostatic potential on a grid.
 
-    The file states the basis functions (s to h shells, Cartesian or spherical) and the orbitals; every value is their
-    sum, without a cutoff that could be seen.
+    The file contains the basis functions (s to h shells, Cartesian or spherical) and the orbitals. Basis functions are
+    left out only where they are negligible.
 
     Raises
     ------

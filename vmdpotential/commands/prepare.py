@@ -19,13 +19,13 @@ from vmdpotential.io.files import output as files
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.radii import SETS
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.parameters import Command, Option
 from vmdpotential.preparation.report import Prepared
 from vmdpotential.results import Columns, Result, part, put_table, shown
 
 
 def prepare(
-    structure: Annotated[Path, Option("structure file", positional=True)],
+    structure: Annotated[Path | Structure, Option("structure file", positional=True, viewer=False)],
     ph: Ph = 7.0,
     pka: Pka = "model",
     templates: TemplateOptions = TemplateOptions(),
@@ -34,13 +34,14 @@ def prepare(
     radii: Annotated[str, Option("set of atomic radii", choices=SETS)] = "mbondi2",
     symmetry: CopyOptions = CopyOptions(),
     prepare: Annotated[str, Option(
-        "whether atoms are added: auto, or never to write an assembly or a cell as it is",
+        "auto adds missing atoms; never adds none and writes the structure, its assembly or its cell as it is",
         choices=("auto", "never"))] = "auto",
     output: Annotated[tuple[Path, ...], Option(
-        "files to write: .pqr has charges and radii, .pdb, .cif or .gro the atoms; .csv the table of all residues",
+        "files to write: .pqr has charges and radii, .pdb, .cif or .gro the atoms; .csv the table of all residues; "
+        "only the report is printed unless given",
         short="o", viewer=False, written=True, suffix=".pqr")] = (),
     force: Force = False,
-) -> Report:
+) -> Completed:
     """Complete a structure: hydrogens, missing atoms, protonation states, charges and radii.
 
     Hydrogens are added to proteins, nucleic acids, sugars, ligands and waters; incomplete side chains and the ends of
@@ -58,8 +59,6 @@ def prepare(
     """
     from vmdpotential.preparation.prepare import prepare_structure
 
-    if not output:
-        raise UsageError("output", "a file is needed for the structure", "such as {output prepared.pqr}")
     tables = [path for path in output if path.suffix.lower() == ".csv"]
     structures = [path for path in output if path not in tables]
     for path in structures:
@@ -75,46 +74,47 @@ def prepare(
             raise UsageError("output", "there is no table, as nothing is done to residues", "leave out the table",
                              value=str(tables[0]))
         write_structures(whole, structures, force)
-        return Report(
-            [f"{len(whole)} atoms as they are", *(f"wrote {path}" for path in output)],
-            {"atoms": len(whole), "cell": None if whole.cell is None else list(whole.cell.parameters),
-             "files": [str(path) for path in output]}, {"structure": whole})
+        return Completed(structure=whole, charges=None, prepared=None, seconds=time.perf_counter() - start,
+                         files=output)
     made = prepare_structure(
         whole, ph=ph, pka=pka, force_field=templates.force_field,
         water=templates.water, charges=residue_charges(templates.charges), leave_out=leave_out, radii=radii)
     seconds = time.perf_counter() - start
-    result = Completed(charges=made.charges, prepared=made, seconds=seconds, files=output)
+    result = Completed(structure=made.structure, charges=made.charges, prepared=made, seconds=seconds, files=output)
     write_structures(made.structure, structures, force,
                      {path: lambda place: put_table(result.table(), place) for path in tables}, structures)
     return result
 
 
 class Completed(Result):
-    """A completed structure."""
+    """A completed structure, and what was done to each residue."""
 
-    charges: ChargeReport = part(net_charge="net_charge", shown=False)
-    prepared: Prepared = shown()
+    structure: Structure = shown()
+    charges: ChargeReport | None = part(net_charge="net_charge", shown=False)
+    prepared: Prepared | None = shown()
     seconds: float
 
     @cached_property
     def data(self) -> Mapping[str, Any]:
         """What ``--json`` prints."""
-        return {**self.charges.data, **self.prepared.data, **super().data, "atoms": len(self.prepared.structure)}
-
-    @cached_property
-    def objects(self) -> Mapping[str, Any]:
-        """The structure, and what was done to it."""
-        return {"structure": self.prepared.structure, **super().objects}
+        cell = self.structure.cell
+        if self.charges is None or self.prepared is None:
+            return {**super().data, "cell": None if cell is None else list(cell.parameters),
+                    "atoms": len(self.structure)}
+        return {**self.charges.data, **self.prepared.data, **super().data, "atoms": len(self.structure)}
 
     def text(self) -> Iterator[str]:
         """Yield what was done."""
+        if self.prepared is None:
+            yield f"{len(self.structure)} atoms as they are"
+            return
         yield from self.prepared.lines()
         yield str(self.charges)
-        yield f"{len(self.prepared.structure)} atoms in {self.seconds:.2f} s"
+        yield f"{len(self.structure)} atoms in {self.seconds:.2f} s"
 
     def table(self) -> Columns:
         """Return a row for each residue."""
-        return self.prepared.table()
+        return super().table() if self.prepared is None else self.prepared.table()
 
 
 def _with_short_chains(structure: Structure) -> Structure:
@@ -122,7 +122,6 @@ def _with_short_chains(structure: Structure) -> Structure:
     if not (np.char.str_len(structure.chain_ids) > 1).any():
         return structure
     return replace(structure, chain_ids=structure.chain_ids.astype("<U1"), segment_ids=structure.chain_ids)
-
 
 
 command = Command.of(prepare, examples=(

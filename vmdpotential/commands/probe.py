@@ -49,7 +49,8 @@ def probe_(
     """
     probe, ligand, output = options.probe, options.ligand, outputs.output
     if bool(probe) == bool(ligand):
-        raise UsageError("probe", "either probe atoms or a molecule must be given", "give one of {probe}, {ligand}")
+        raise UsageError("probe", "probe atoms and a molecule cannot be combined" if probe else
+                         "neither probe atoms nor a molecule were given", "give {probe C HD}, or {ligand O2}")
     if output is None and isinstance(source.structure, Path):
         raise UsageError("output", "a file is needed for the map", "such as {output o2.dx}")
     if probe and (trajectory.trajectory is not None or trajectory.frames is not None or outputs.paths is not None):

@@ -122,12 +122,12 @@ class FreeEnergyMap(GridResult):
         yield f"{self.molecule.name}: {len(self.molecule.sigma)} atoms, {self.molecule.source}"
         yield f"Lennard-Jones parameters: {self.source}"
         yield "frames are not moved" if work.alignment is None else str(work.alignment)
-        yield (f"{self.orientations} orientations, {self.places} places in the box of a grid point, "
+        yield (f"{self.orientations} orientations, {self.places} insertion points for a grid point, "
                f"{boundary_text(free_energy.cell)}, cutoff {self.cutoff:g} A")
         yield self.points
         yield (f"free energy {self.minimum:.3f} to {self.maximum:.3f} {grid.unit} at {self.planning.temperature:g} K; "
-               f"zero: the molecule in vacuum; {HIGHEST:g} stands for all that is higher")
-        yield f"of the whole map: {free_energy.solvation:.3f}{error} kcal/mol"
+               f"zero: the molecule in vacuum; higher values are written as {HIGHEST:g}")
+        yield f"excess free energy of the whole map: {free_energy.solvation:.3f}{error} kcal/mol"
         yield TOO_SHORT if free_energy.error is None else (
             f"standard error {free_energy.error:.3g} kcal/mol (median), by {len(free_energy.blocks)} blocks of "
             f"{free_energy.blocks[0]} frames")

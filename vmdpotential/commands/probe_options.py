@@ -43,14 +43,14 @@ class InsertionOptions:
 
     fit: Fit = "auto"
     boundary: Annotated[str, Option(
-        "boundary for a molecule over frames: open, or periodic with all images; auto is periodic where the atoms fill"
-        " the cell",
+        "boundary for a molecule over frames: open (no images) or periodic (all images); auto is periodic if the atoms "
+        "fill the cell",
         choices=("auto", "open", "periodic"))] = "auto"
     orientations: Annotated[int, Option(
-        "number of orientations of a molecule at each place, spread evenly; half of them where its two ends are "
-        "alike", low=1, high=10000)] = 12
+        "number of evenly spread orientations of a molecule at each point; half of them for symmetric linear molecules",
+        low=1, high=10000)] = 12
     places: Annotated[int, Option(
-        "number of places of a molecule along each edge of the box around a grid point", low=1, high=10)] = 2
+        "insertion points along each edge of the box around a grid point (2 means 8)", low=1, high=10)] = 2
     temperature: Annotated[float, Option("temperature of the frames", unit="K", above=0, high=1e4)] = 298.15
     stat: Annotated[str, Option(
         "statistics to write for a molecule: mean is the free energy, and sem its standard error, in a further file",
@@ -65,7 +65,8 @@ class ProbeOutput:
         "CSV table of the minima of the free energy, and of the barriers between them", viewer=False, written=True,
         metavar="FILE.csv")] = None
     output: Annotated[Path | None, Option(
-        "map file; of several probes with their names in it: receptor.map (AutoDock's format) makes receptor.C.map ...",
+        "map file; for several probes the name of each is inserted: receptor.map (AutoDock's format), receptor.C.map "
+        "...",
         short="o", viewer=False, written=True, suffix=".npz")] = None
     force: Force = False
 

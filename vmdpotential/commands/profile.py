@@ -64,7 +64,7 @@ def profile(
 ) -> AxisProfile:
     """Compute charge density (e/A^3), electric field (V/A) and potential along an axis of a periodic cell.
 
-    The mean over the planes across the axis, and over the frames of a trajectory, with standard errors by blocks of
+    Means over the planes across the axis and over the frames of a trajectory, with standard errors by blocks of
     frames. Poisson's equation is solved on the periodic cell, in conducting (tinfoil) surroundings, so that nothing
     depends on where the cell begins; a slab with a dipole then has a field in the vacuum next to it.
 
@@ -151,7 +151,7 @@ class AxisProfile(Result):
                 f", which makes an artificial field of {profile.artificial:.4g} V/A in the vacuum; the slab correction "
                 "removes it" if profile.artificial else "")
         if abs(profile.charge) > 1e-3:
-            yield f"the net charge of the cell, {profile.charge:.4f} e, has a neutralising background"
+            yield f"net charge {profile.charge:.4f} e: a uniform neutralising background is included"
         if profile.frames > 1:
             yield TOO_SHORT if error is None or profile.intervals is None else (
                 "+- is the standard error of the mean; the mean is known to +- "

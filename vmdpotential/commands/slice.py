@@ -61,7 +61,8 @@ class PlaneOptions:
         "point of the oblique plane; the middle of the map unless given", unit="A", parse=_vector,
         metavar="X,Y,Z")] = None
     profile: Annotated[str | None, Option(
-        "draw the mean over planes along this axis; spikes at atoms make it noisy, less so in a map of finer spacing",
+        "plot the mean over planes across this axis; point charges make it noisy: the command profile has smooth "
+        "curves",
         choices=("x", "y", "z"))] = None
 
     def check(self) -> None:
@@ -113,8 +114,8 @@ class StyleOptions:
     """The look of the figure."""
 
     range: Annotated[Range | None, Option(
-        "range of the colours, such as -20,20; unless given -5,5 kT/e for a potential in water (screened, continuum), "
-        "otherwise wide enough for 98 % of what is shown", parse=_range, metavar="LO,HI", front=True,
+        "range of the colours in the unit of the map; -5,5 in kT/e for a potential in water and otherwise wide enough "
+        "for 98 % of what is shown, unless given", parse=_range, metavar="LO,HI", front=True,
         aliases=("color_range",))] = None
     contours: Annotated[int, Option(
         "approximate number of contour levels, at round values, without small loops around atoms; 0 draws none",
@@ -138,7 +139,8 @@ class FigureOutput:
 
 
 def slice_(
-    maps: Annotated[tuple[Path | Grid, ...], Option("map files, or maps", positional=True, metavar="MAP")],
+    maps: Annotated[tuple[Path | Grid, ...], Option(
+        "map files (.dx, .mrc, .ccp4, .cube, .npz ...)", positional=True, metavar="MAP")],
     planes: PlaneOptions = PlaneOptions(),
     atoms: AtomsOptions = AtomsOptions(),
     style: StyleOptions = StyleOptions(),

@@ -63,17 +63,17 @@ class SurfaceOutput:
 
 def surface(
     source: CompleteSource,
-    map: Annotated[Path | Grid, Option("map file, or map, that is read on the surface", positional=True)],
+    map: Annotated[Path | Grid, Option(
+        "map file (.dx, .mrc, .ccp4, .cube, .npz ...) whose values are taken at the surface", positional=True)],
     atoms: Annotated[str, Option(
-        "around which the surface is: all, solute, protein ..., or a selection", metavar="all|solute|protein|SEL",
+        "atoms whose surface is drawn: all, solute, protein ..., or a selection", metavar="all|solute|protein|SEL",
         front=True, selection=True)
         ] = "solute",
     shape: SurfaceShape = SurfaceShape(),
     by: Annotated[str, Option("what each row of the table is for", choices=("residue", "atom", "vertex"))] = "residue",
     range: Annotated[Range | None, Option(
-        "range of the colours, such as -5,5; unless given that, in kT/e, for a potential in water (screened, "
-        "continuum), "
-        "otherwise wide enough for 98 % of the surface",
+        "range of the colours in the unit of the map; -5,5 in kT/e for a potential in water and otherwise wide enough "
+        "for 98 % of the surface, unless given",
         parse=_range, metavar="LO,HI", front=True, aliases=("color_range",))] = None,
     view: Annotated[tuple[str, ...], Option(
         "direction from which the figure looks: x, -x, y, -y, z or -z; several become panels",
@@ -81,9 +81,10 @@ def surface(
     unit_of_file: UnitOfFile = None,
     output: SurfaceOutput = SurfaceOutput(),
 ) -> OnSurface:
-    """Put a map onto the surface of a molecule.
+    """Map a potential onto the surface of a molecule.
 
-    The table has the area of each residue, atom or vertex, and the mean by area and the range of the map on it.
+    The table has the area of each residue, atom or vertex (A^2), and the map on it: its mean weighted by area, minimum
+    and maximum.
 
     Raises
     ------

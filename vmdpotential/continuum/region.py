@@ -23,6 +23,9 @@ Values = NDArray[np.float32]
 #: Cubes along an axis, at most.
 MOST = 200
 
+#: Numbers of an arc.
+ARC = 16
+
 #: Atoms whose neighbours or arcs a thread computes at a time.
 SOME_ATOMS = 500
 
@@ -72,14 +75,21 @@ class Surface:
     radii : (N,) float64, A
         Atoms of a radius of 0 have no part in the surface.
     probe : float, A
+
+    Attributes
+    ----------
+    order : (M,) int64
+        The atoms with a radius, in the order of the next two.
+    centres, radii : (M, 3) and (M,) float64, A
+        The spheres outside of which the probe's centre can be.
     """
 
     def __init__(self, positions: Floats, radii: Floats, probe: float) -> None:
         chosen = np.flatnonzero(radii > 0)
-        self._probe, self._kernel = probe, build.load("region_kernel")
+        self.probe, self._kernel = probe, build.load("region_kernel")
         self._cubes = Cubes(positions[chosen], 2 * float(radii.max(initial=0.0) + probe))
-        chosen = chosen[self._cubes.order]  # neighbours in space are neighbours in memory
-        self._centres, self._accessible = positions[chosen], radii[chosen] + probe
+        self.order = chosen[self._cubes.order]  # neighbours in space are neighbours in memory
+        self.centres, self.radii = positions[self.order], radii[self.order] + probe
 
     def distances(self, lattice: Lattice) -> Values:
         """Return the distances (nx, ny, nz), A, of nodes to the surface, negative inside.
@@ -98,42 +108,42 @@ class Surface:
             longer = Lattice(lattice.origin, lattice.spacing, (*lattice.shape[:2], self._kernel.LANES))
             distances, shares = self.with_ions(longer, ion)
             return distances[..., :lattice.shape[2]], None if shares is None else shares[..., :lattice.shape[2]]
-        reach, probe = 1.01 * float(lattice.spacing.max()), self._probe
+        reach, probe = 1.01 * float(lattice.spacing.max()), self.probe
         depth, deepest = self._depths(lattice, reach if ion is None else max(reach, ion - probe + reach))
         shares = None
         if ion is not None:
             shares = np.float32(0.5 - (ion - probe) / lattice.spacing.mean()) - depth / np.float32(
                 lattice.spacing.mean())
             np.clip(shares, 0, 1, out=shares)
-        if probe == 0 or not len(self._centres):
+        if probe == 0 or not len(self.centres):
             return np.negative(depth, out=depth), shares
         place = (lattice.origin, lattice.spacing)
-        by_planes(partial(self._kernel.project, self._centres, self._accessible, *self._neighbours, *place, probe,
+        by_planes(partial(self._kernel.project, self.centres, self.radii, *self.neighbours, *place, probe,
                           reach, depth, deepest), lattice)
-        by_planes(partial(self._kernel.roll, self._arcs, probe, reach, *place, depth), lattice)
+        by_planes(partial(self._kernel.roll, self.arcs, probe, reach, *place, depth), lattice)
         return depth, shares
 
     def _depths(self, lattice: Lattice, reach: float) -> tuple[Values, NDArray[np.int32]]:
         """Return how deep nodes are in the sphere that is the deepest, -`reach` at least, A, and which that is."""
         depth = np.full(lattice.shape, -reach, np.float32)
         deepest = np.zeros(lattice.shape, np.int32)
-        by_planes(partial(self._kernel.stamp, self._centres, self._accessible, reach, lattice.origin, lattice.spacing,
+        by_planes(partial(self._kernel.stamp, self.centres, self.radii, reach, lattice.origin, lattice.spacing,
                           depth, deepest), lattice)
         return depth, deepest
 
     @cached_property
-    def _neighbours(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def neighbours(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The spheres that meet each sphere, the nearest first, those of sphere n from first[n] on."""
-        numbers, cubes = np.zeros(len(self._centres), np.int64), self._cubes
-        others = self._of_atoms(partial(self._kernel.neighbours, self._centres, self._accessible,
+        numbers, cubes = np.zeros(len(self.centres), np.int64), self._cubes
+        others = self._of_atoms(partial(self._kernel.neighbours, self.centres, self.radii,
                                         cubes.starts, cubes.of, cubes.counts, numbers), np.empty(100, np.int32))
         return np.concatenate([[0], np.cumsum(numbers)]), others
 
     @cached_property
-    def _arcs(self) -> Floats:
-        """Where the centres of probes are that touch two atoms, see the kernel."""
-        return self._of_atoms(partial(self._kernel.arcs, self._centres, self._accessible, *self._neighbours),
-                              np.empty((4, 12)))
+    def arcs(self) -> Floats:
+        """(A, ARC) where the centres of probes are that touch two atoms, see the kernel."""
+        return self._of_atoms(partial(self._kernel.arcs, self.centres, self.radii, *self.neighbours),
+                              np.empty((4, ARC)))
 
     def _of_atoms(self, kernel: Any, rows: NDArray[Any]) -> NDArray[Any]:
         """Return the rows, like `rows`, that a kernel writes for all atoms, on all threads.
@@ -150,7 +160,7 @@ class Surface:
                 kernel(first, last, out)
             parts[first] = out[:count].copy()
 
-        threads.run(add, len(self._centres), "surface", SOME_ATOMS)
+        threads.run(add, len(self.centres), "surface", SOME_ATOMS)
         return np.concatenate([parts[first] for first in sorted(parts)])
 
 

@@ -166,26 +166,36 @@ def radians(turn):
 
 
 @njit(**PLAIN_CODE)
-def without(lows, highs, count, begin, end):
-    """Take what a sphere buries from begin to end off the free parts of a circle; return how many are left."""
+def without(parts, count, begin, end, sphere):
+    """Take what a sphere buries from begin to end off the free parts of a circle; return how many are left.
+
+    A row of `parts` is where a part begins and ends, and the spheres that bury what is before and after it, -1 for
+    none.
+    """
     kept = 0
-    added = -1.0  # the second of two parts of one
+    cut = -1.0  # where the second of two parts of one begins
     for n in range(count):
-        low, high = lows[n], highs[n]
-        if begin > end:  # past the angle of 0
-            low, high = max(low, end), min(high, begin)
-        elif low < begin and end < high:
-            added, until = end, high
-            high = begin
-        elif low < begin:
-            high = min(high, begin)
+        low, high, before, after = parts[n, 0], parts[n, 1], parts[n, 2], parts[n, 3]
+        around = begin > end  # past the angle of 0
+        if not around and low < begin and end < high:
+            cut, until, last = end, high, after
+            high, after = begin, sphere
+        elif not around and low < begin:
+            if begin < high:
+                high, after = begin, sphere
+        elif not around:
+            if low < end:
+                low, before = end, sphere
         else:
-            low = max(low, end)
+            if low < end:
+                low, before = end, sphere
+            if begin < high:
+                high, after = begin, sphere
         if high > low + 1e-9:
-            lows[kept], highs[kept] = low, high
+            parts[kept, 0], parts[kept, 1], parts[kept, 2], parts[kept, 3] = low, high, before, after
             kept += 1
-    if added >= 0 and until > added + 1e-9 and kept < MOST:
-        lows[kept], highs[kept] = added, until
+    if cut >= 0 and until > cut + 1e-9 and kept < MOST:
+        parts[kept, 0], parts[kept, 1], parts[kept, 2], parts[kept, 3] = cut, until, sphere, last
         kept += 1
     return kept
 
@@ -194,11 +204,12 @@ def without(lows, highs, count, begin, end):
 def arcs(centres, radii, first, others, first_atom, last_atom, out):
     """Write the arcs of circles between two spheres that are outside of all others; return how many there are.
 
-    Of the circles of some atoms with those of larger numbers. A row of `out` (A, 12) is the circle's centre, two unit
-    vectors in its plane, its radius and two angles; where there are more arcs than rows, those beyond are only counted.
+    Of the circles of some atoms with those of larger numbers. A row of `out` (A, 16) is the circle's centre, two unit
+    vectors in its plane, its radius and two angles, the two spheres, and those that the arc begins and ends at, -1 for
+    none; where there are more arcs than rows, those beyond are only counted.
     """
     result = 0
-    lows, highs = np.empty(MOST), np.empty(MOST)
+    parts = np.empty((MOST, 4))
     u, v, along = np.empty(3), np.empty(3), np.empty(3)
     most = 0
     for a in range(first_atom, last_atom):
@@ -235,7 +246,7 @@ def arcs(centres, radii, first, others, first_atom, last_atom, out):
             v[0] = along[1] * u[2] - along[2] * u[1]
             v[1] = along[2] * u[0] - along[0] * u[2]
             v[2] = along[0] * u[1] - along[1] * u[0]
-            lows[0], highs[0], parts = 0.0, 4.0, 1
+            parts[0, 0], parts[0, 1], parts[0, 2], parts[0, 3], left = 0.0, 4.0, -1, -1, 1
             for c in range(count):  # the nearest first: few of them bury most circles
                 gx, gy, gz = t * along[0] - near[c, 0], t * along[1] - near[c, 1], t * along[2] - near[c, 2]
                 square = gx * gx + gy * gy + gz * gz
@@ -246,20 +257,23 @@ def arcs(centres, radii, first, others, first_atom, last_atom, out):
                     continue
                 if rest <= 0:  # the sphere's surface does not cut the circle
                     if level > 1e-12:
-                        parts = 0
+                        left = 0
                         break
                     continue
                 rest = math.sqrt(rest)
-                parts = without(lows, highs, parts, turns(x * level - y * rest, y * level + x * rest),
-                                turns(x * level + y * rest, y * level - x * rest))
-                if parts == 0:
+                left = without(parts, left, turns(x * level - y * rest, y * level + x * rest),
+                               turns(x * level + y * rest, y * level - x * rest), others[first[a] + c])
+                if left == 0:
                     break
-            for part in range(parts):
+            for part in range(left):
                 if result < len(out):
                     for d in range(3):
                         out[result, d] = centres[a, d] + t * along[d]
                         out[result, 3 + d], out[result, 6 + d] = u[d], v[d]
-                    out[result, 9], out[result, 10], out[result, 11] = radius, radians(lows[part]), radians(highs[part])
+                    out[result, 9] = radius
+                    out[result, 10], out[result, 11] = radians(parts[part, 0]), radians(parts[part, 1])
+                    out[result, 12], out[result, 13] = a, b
+                    out[result, 14], out[result, 15] = parts[part, 2], parts[part, 3]
                 result += 1
     return result
 

@@ -259,7 +259,8 @@ def _row(item: Item, old: Mapping[str, str], options: Mapping[str, Any], resume:
     if not force and old.get("status") != "pending" and old.get("run", "").partition("-")[0] != task:
         for path in item.files:
             if path.exists():
-                raise UsageError("", f"{path}: exists and belongs to another run", "use {force} to replace it")
+                raise UsageError("", f"{path}: was written by a run with other options",
+                                 "use {force} to replace it, or another folder")
     return {"name": item.name, "structure": _shown(item), "file": BETWEEN.join(path.name for path in item.files),
             "status": "pending", "run": f"{task}-{content}"}
 

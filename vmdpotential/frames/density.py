@@ -173,7 +173,8 @@ class Planning:
     def check_bulk(self, bulk: float | None) -> None:
         """Raise UsageError where nothing says what relative densities are relative to."""
         if self.work.counted.unit == "relative" and bulk is None and self.work.cell is None:
-            raise UsageError("bulk", "is needed for relative densities in an open boundary", value="none")
+            raise UsageError("bulk", "a bulk density is needed for relative densities without a periodic cell",
+                             "give {bulk 0.0334}, that of water molecules in 1/A^3, or choose another {unit}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -353,7 +354,8 @@ def _density(planning: Planning, blocks: BlockMean, cells: Moments, statistics: 
     called = {"number": "number density", "mass": "mass density", "charge": "charge density",
               "electrons": "electron density", "occupancy": "occupancy"}[counted.quantity]
     made = Provenance(
-        method=f"Gaussians of {work.width:g} A" if work.width else "nearest node" if counted.radii is None else "radii",
+        method=(f"Gaussians of {work.width:g} A" if work.width else
+                "nearest grid point" if counted.radii is None else "radii"),
         boundary="open" if work.cell is None else "periodic", atoms=planning.name, precision="double",
         engine=work.engine, frames=frames_text(planning.numbers[: blocks.count]), inputs=planning.inputs,
         cell=None if cell is None else tuple(cell.reshape(-1).tolist()))

@@ -312,8 +312,8 @@ class FieldOptions(MethodOptions):
     """All options of field and potential at places, see :func:`field_at`."""
 
     exclude: Annotated[str, Option(
-        "charges left out at each place: its own atom (of a bond both), residue or molecule; auto is the residue for "
-        "bonds and the atom otherwise", choices=("auto", *EXCLUDED))] = "auto"
+        "charges left out at each location: its atom (both atoms of a bond), residue or molecule; auto is the residue "
+        "for bonds and the atom otherwise", choices=("auto", *EXCLUDED))] = "auto"
     boundary: Boundary = "auto"
     unit: Unit = "V"
     tolerance: Annotated[float | None, Option(

@@ -14,9 +14,9 @@ from vmdpotential.parameters import Option
 class Execution:
     """Where blocks of frames are computed and kept; `folder` is where, see :func:`.blocks.folder_of`."""
 
-    resume: Annotated[bool, Option("continue a stopped run with the blocks that it finished", viewer=False)] = False
+    resume: Annotated[bool, Option("continue an interrupted run; finished blocks are reused", viewer=False)] = False
     workers: Annotated[int, Option(
-        "number of processes on this machine that compute blocks of frames; 0 computes in this one", viewer=False,
+        "number of worker processes on this machine; 0 computes in the main process", viewer=False,
         low=0, high=4096)] = 0
     scheduler: Annotated[str, Option(
         "address of a Dask scheduler whose workers compute blocks of frames; without TLS, everybody who can connect to "

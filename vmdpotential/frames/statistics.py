@@ -52,7 +52,7 @@ KEPT = 128
 TOGETHER = 4096
 
 #: What a report says where there is no error.
-TOO_SHORT = "no error is stated: the frames are too few for their correlation time, which cannot be known from them"
+TOO_SHORT = "no standard error: the frames are too few to estimate their correlation time"
 
 #: What it says where there is one.
 PLUS_MINUS = "+- is the standard error of the mean, and the 95 % interval is in brackets"

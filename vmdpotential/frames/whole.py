@@ -118,10 +118,11 @@ class Alignment:
         whole = molecules.whole(places[molecules.atoms], structure.cell)[members]
         text = "frames are not moved"
         if len(members):
-            size = f"{name or 'group'} ({len(members)} atoms, {'by mass' if by_mass else 'all of equal weight'})"
-            text = f"{size} {'rotated and translated' if rotate else 'translated'} onto its place in the structure"
+            size = f"{name or 'group'} ({len(members)} atoms, {'mass-weighted' if by_mass else 'equal weights'})"
+            motion = "rotation and translation" if rotate else "translation"
+            text = f"frames fitted onto the structure by {size}, {motion}"
         if open_ or wrap or len(members):
-            text += f"; molecules made whole by {molecules.by}"
+            text += f"; molecules made whole by their {molecules.by}"
         if wrap:
             text += ", and wrapped around it" if len(members) else ", and wrapped"
         middle = np.mean(bounds(places), axis=0) if len(places) else np.zeros(3)

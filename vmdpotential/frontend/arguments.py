@@ -13,8 +13,8 @@ from vmdpotential.errors import BackendError, UsageError
 from vmdpotential.frontend.declarations import as_text, takes_data
 from vmdpotential.parameters import Command, Parameter
 
-EXIT_CODES = """exit codes: 0 done; 2 wrong usage or unsuitable input; 3 the task cannot be done;
-4 an engine or package asked for by name is missing; 130 interrupted; 141 the reader of the output has gone"""
+EXIT_CODES = """exit codes: 0 done; 2 invalid option or input; 3 valid request that cannot be done or failed;
+4 an engine or package asked for by name is missing; 130 interrupted; 141 output pipe closed"""
 
 #: Errors and warnings name parameters as VMD's plugin has them.
 TCL = "--tcl"
@@ -108,7 +108,7 @@ def build_parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
         group.add_argument("-h", "--help", action="help", help="print this help")
         group.add_argument("--json", action="store_true", help="print one JSON object instead of text")
         group.add_argument("--verbose", action="store_true",
-                           help="print the whole report, and on stderr what was planned and measured")
+                           help="print the whole report; the chosen method, its cost and measured errors go to stderr")
         # for VMD's plugin, whose users read what the program says
         group.add_argument(TCL, action="store_true", help=argparse.SUPPRESS)
     return parser

@@ -23,9 +23,8 @@ def declarations() -> dict[str, Any]:
         reason}, "media": ...}``; an option has ``name``, ``kind`` (``structure``, ``map``,
         ``trajectory``, ``wavefunction`` (a file of one), ``selection``, ``file``,
         ``boolean``, ``integer``, ``number`` or ``text``), ``several``, ``required``, ``positional``, ``viewer``,
-        ``shell``, ``front`` (what a dialog shows at once), ``default`` (as text, empty for none), ``help``, ``unit``,
-        ``choices``,
-        and ``words``, which a selection may be instead.
+        ``shell``, ``front`` (what a dialog shows at once), ``aliases``, ``default`` (as text, empty for none),
+        ``help``, ``unit``, ``choices``, and ``words``, which a selection may be instead.
     """
     from vmdpotential import __version__
 
@@ -44,7 +43,8 @@ def declarations() -> dict[str, Any]:
 
 def takes_data(command: Command) -> bool:
     """Return whether a command takes a structure or a map, which viewers hold, or a wave function, which they draw."""
-    return any(kind(parameter) in ("structure", "map", "wavefunction") for parameter in command.parameters)
+    return any(kind(parameter) in ("structure", "map", "wavefunction") and parameter.option.viewer
+               for parameter in command.parameters)
 
 
 def declare(command: Command) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def _declare_option(parameter: Parameter) -> dict[str, Any]:
     return {
         "name": parameter.name, "kind": kind(parameter), "several": parameter.several,
         "required": parameter.required, "positional": option.positional, "viewer": option.viewer,
-        "shell": option.shell,
+        "shell": option.shell, "aliases": list(option.aliases),
         "default": "" if parameter.required else as_text(parameter.default), "help": option.help, "unit": option.unit,
         "choices": list(option.shown()), "words": list(option.words),
     }

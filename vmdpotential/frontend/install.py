@@ -46,7 +46,8 @@ def install(
     lines = _uninstall(plugin, target, old, yes) if uninstall else _install(plugin, old, yes)
     again = shlex.join(["vmdpotential", "install", viewer, *(["--folder", str(folder)] if folder is not None else [])])
     if not yes:
-        lines.append(f"nothing has been done; to do it: {again}{' --uninstall' if uninstall else ''} --yes")
+        if not uninstall or plugin.owns(target) or (old is not None and startup.has_block(old)):
+            lines.append(f"nothing has been done; to do it: {again}{' --uninstall' if uninstall else ''} --yes")
     elif not uninstall:
         lines.append(f"to undo this: {again} --uninstall --yes")
     data = {"viewer": viewer, "folder": str(target), "done": yes, "uninstalled": yes and uninstall,

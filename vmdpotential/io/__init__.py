@@ -256,7 +256,8 @@ def check_formats(structure: Structure, paths: Sequence[str | Path]) -> None:
             raise UsageError("", f"{path}: structures cannot be written in this format", f"name it {_CAN_BE_WRITTEN}")
         if suffix in (".pqr", ".psf") and structure.charges is None:
             raise ChargeError(
-                f"{path}: needs charges, and the structure has none", "give a file that has them as {topology}")
+                f"{path}: needs charges, and the structure has none",
+                "give a file that has them as {topology}, or write .pdb, .cif or .gro")
         if suffix == ".psf":
             topology = structure.topology
             if topology is None or (topology.source != "psf" and not len(topology.bonds)):

@@ -124,7 +124,7 @@ class Counts:
                 lines.append(f"neutralising ions: {_numbers(self.neutralizing)}")
             if self.concentration > 0:
                 how = {
-                    "add": "the salt is added to the neutralising ions, which are not part of its concentration",
+                    "add": "in addition to the neutralising ions",
                     "sltcap": "SLTCAP: the concentration is that of the bulk far from the solute; "
                               "the neutralising ions are part of it",
                     "split": "SPLIT: the neutralising charge is split between more counter-ions and fewer co-ions",
@@ -137,7 +137,7 @@ class Counts:
                 lines.append(f"mixture: {', '.join(map(str, self.mixture))}; rounded down, the rest by largest "
                              "remainder")
         if self.existing:
-            text = f"ions there already: {_numbers(self.existing)}"
+            text = f"existing ions: {_numbers(self.existing)}"
             if self.method != "explicit" and self.concentration > 0:
                 text += ", counted as part of the salt" if self.existing_counted else ", not counted as salt"
             lines.append(text)

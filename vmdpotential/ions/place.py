@@ -61,7 +61,7 @@ def place_ions(structure: StructureLike, options: IonOptions | None = None, **ke
         Boltzmann distribution at `temperature` in `dielectric` (see :mod:`~vmdpotential.ions.montecarlo`), by `seed`.
     from_solute, between : float, A
         Least distance of an ion's atoms to every solute atom, and to every other ion (those that are there
-        too), of all periodic images. Water does not count.
+        too), of all periodic images. Water does not count. Also as `solute_distance` and `ion_distance`.
     seed : int, optional
         Chosen and reported when it is not given.
     refine : bool
@@ -77,7 +77,7 @@ def place_ions(structure: StructureLike, options: IonOptions | None = None, **ke
         Of the energies, and of ``monte-carlo``.
     dielectric : float, optional
         Both of the energies reported, and of ``monte-carlo``; they do not change the other sites. 1, and 78.5 with
-        ``monte-carlo``, unless given.
+        ``monte-carlo``, unless given. Also as `dielectric_constant`.
     tolerance : float
         Of the potential at the sites: its rms error, measured at 200 of them, over its rms.
     engine : str or Engine

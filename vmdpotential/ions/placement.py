@@ -183,7 +183,7 @@ class Placement(Tabular):
         """The lines of reports, long and short."""
         lines: list[str | Rows] = [*self.counts.lines, *(f"warning: {warning}" for warning in self.counts.warnings)]
         how = "most favourable potential first" if self.site == "potential" else f"{self.site}, seed {self.seed}"
-        lines.append(f"placed {len(self.ions)} ions at as many waters ({how})")
+        lines.append(f"replaced {len(self.ions)} waters by ions ({how})" if self.ions else "no ions placed")
         more = self.waters_removed - len(self.ions)
         if more:
             lines.append(f"took out {more} more {'water' if more == 1 else 'waters'} that overlapped with ions of "
@@ -191,15 +191,15 @@ class Placement(Tabular):
         if self.sampling is not None:
             lines.append(self.sampling.line)
         if self.moves:
-            lines.append(f"then {self.moves} {'move' if self.moves == 1 else 'moves'} of single ions to better sites "
-                         f"gained {self.gain:.3f} kcal/mol")
+            lines.append(f"refinement: {self.moves} {'move' if self.moves == 1 else 'moves'} of ions lowered the "
+                         f"energy by {self.gain:.3f} kcal/mol")
         if self.ions:
-            lines.append("potential of the solute and of ions that were there: exact to rounding" if self.error is None
-                         else f"relative rms error of the potential of the solute and of ions that were there: "
-                         f"{self.error:.1e} (asked {self.tolerance:g})")
+            which = "potential of the solute and of existing ions"
+            lines.append(f"{which}: no error of the summation beyond rounding" if self.error is None else
+                         f"relative rms error of the {which}: {self.error:.1e} (tolerance {self.tolerance:g})")
             lines.append(
-                f"energies at {self.temperature:g} K, dielectric {self.dielectric:g}, with the solute and the ions "
-                "before (final: with all ions):"
+                f"interaction energies at {self.temperature:g} K, dielectric {self.dielectric:g}, when placed, and at "
+                "the end with all ions (final):"
             )
             lines.append(
                 f"{'ion':>6} {'x':>9} {'y':>9} {'z':>9} {'water':>12} {'solute/A':>9} {'ion/A':>9} "

@@ -61,7 +61,8 @@ def potential_map(structure: StructureLike, options: MapOptions | None = None, *
     interaction : str
         A registered interaction; ``auto`` is the method's own.
     parameters : mapping
-        Further parameters of the interaction, or of a method that has some of its own.
+        Further parameters of the interaction, or of a method that has some of its own; also as `set` and
+        `interaction_params`, as commands name them.
     smear : float
         A, standard deviation of the Gaussian that every charge is, erf(r / (sqrt(2) s)) / r; 0 for points. VMD's
         PMEPot gives it as an Ewald factor, 1 / (sqrt(2) s).
@@ -79,10 +80,11 @@ def potential_map(structure: StructureLike, options: MapOptions | None = None, *
         Those of the atoms whose charges count, with the permittivity and the ions around all of them; for ``pb``.
     unit, temperature, dielectric : object
         Of the values, see :func:`vmdpotential.units.coulomb_constant`; a dielectric of 1 unless given, or of 78.5 where
-        the potential is screened.
+        the potential is screened; also as `dielectric_constant`.
     screened : float, optional
         M, of a 1:1 salt in water, whose ions screen the potential after Debye and Hueckel: exp(-r / L) / (eps r), in a
-        periodic cell of all images; the method cutoff ends it where the rest is below the tolerance.
+        periodic cell of all images; the method cutoff ends it where the rest is below the tolerance. Also as
+        `ionic_strength`.
     medium : Medium, optional
         Instead of `screened`, `dielectric`, `temperature` and, of a continuum, `method` and `parameters`:
         :meth:`Medium.vacuum`, :meth:`Medium.screened` or :meth:`Medium.continuum`.

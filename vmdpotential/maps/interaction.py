@@ -57,7 +57,7 @@ def medium_of_sum(options: MethodOptions) -> Medium:
     if medium.method != ("" if own is None else own.name):
         raise UsageError("medium", f"is not one of the method {options.summation}", "leave out {method}")
     if own is None and options.radii != "auto":
-        raise UsageError("radii", "are for a method that needs them", "use {method pb}", value=options.radii)
+        raise UsageError("radii", "only the method pb uses radii", "use {method pb}", value=options.radii)
     if own is None and medium.salt is not None and isinstance(options, SumOptions) and (
             options.interaction != "auto" or options.smear or options.parameters):
         raise UsageError("screened", "chooses the interaction already", "leave out {interaction}, {set} and {smear}",
@@ -107,8 +107,9 @@ def bind(options: MediumOptions, cell: Cell | None) -> Bound:
     if truncated:
         bound = bound.truncated(summed.cutoff or CUTOFF)
     if bound.cutoff is None and summed.cutoff is not None:
-        raise UsageError("cutoff", f"the method {summation} has none" if summation != "auto" else
-                         f"the full potential of {name} has none", "use {method cutoff}", value=f"{summed.cutoff:g}")
+        raise UsageError("cutoff", f"the method {summation} has no cutoff" if summation != "auto" else
+                         f"the potential of {name} is summed without a cutoff", "leave it out, or use {method cutoff}",
+                         value=f"{summed.cutoff:g}")
     if truncated and summed.cutoff is None:  # an end that was not requested
         rest = abs(float(bound(np.nextafter(CUTOFF, 0)))) * CUTOFF
         if rest > 0.01:

@@ -52,7 +52,7 @@ def parse_smear(text: str) -> float:
 
 
 Boundary = Annotated[str, Option(
-    "boundary: open, or periodic with all images; auto is periodic where the atoms fill the cell",
+    "boundary: open (no images) or periodic (all images); auto is periodic if the atoms fill the cell",
     choices=("auto", "open", "periodic"))]
 Engine = Annotated[str, Option(
     "engine that computes: cpu, cuda, or auto for a GPU where there is one", choices=partial(choices, "engine"))]
@@ -65,7 +65,7 @@ class AtomOptions:
 
     atoms: Annotated[Selection, Option(
         "atoms whose charges make the potential: all, solute, protein, water ..., or a selection (a CID, an expression"
-        " such as 'protein and resid 1:100', or group NAME), made once in the structure and kept for all frames",
+        " such as 'protein and resid 1:100', or group NAME of an index file), evaluated once, on the structure",
         metavar="all|solute|protein|SEL", front=True, selection=True)] = "all"
     sources: Annotated[Selection | None, Option(
         "atoms whose charges count in a continuum (pb); the others belong to the molecule without charges; all unless "
@@ -77,7 +77,8 @@ class GridOptions:
     """Where the values of a map are: the spacing of grid points, and the margin around the atoms."""
 
     spacing: Annotated[float, Option(
-        "distance between grid points", unit="A", low=0.01, high=100, front=True)] = 0.5
+        "distance between grid points, at most; in a periodic cell it divides the cell's lengths", unit="A", low=0.01,
+        high=100, front=True)] = 0.5
     padding: Annotated[float, Option("margin around the atoms, in an open boundary", unit="A", low=0, high=1000)] = 10.0
 
 
@@ -86,8 +87,8 @@ class MediumOptions:
     """The medium of the charges, by the parameters that commands have; a program may give a `medium` instead."""
 
     screened: Annotated[float | None, Option(
-        "concentration of a 1:1 salt in water that screens the potential (Debye-Hueckel), such as 0.15; vacuum unless "
-        "given", unit="M", low=0, high=10, metavar="SALT",
+        "ionic strength of a 1:1 salt, such as 0.15: the potential is that of Debye and Hueckel in water; none unless "
+        "given, and 0.15 for the method pb", unit="M", low=0, high=10, metavar="SALT",
         aliases=("ionic_strength",))] = None
     temperature: Annotated[float, Option(
         "temperature of the medium, and of kT in units", unit="K", above=0, high=1e6)] = DEFAULT_TEMPERATURE
@@ -109,9 +110,9 @@ class MethodOptions(MediumOptions):
         "the solution by name and molarity, such as Mg2+=0.1,Cl-=0.2)", name="set", aliases=("interaction_params",),
         metavar="NAME=NUMBER,...", parse=parse_numbers)] = None
     radii: Annotated[str, Option(
-        "radii of the atoms, for a method that needs them (pb): auto for the file's own (PQR, prmtop), or a named set, "
-        "which other files need (PSF, PDB, TPR); auto+mbondi2 for the set where the file has none, with van der Waals "
-        "radii of elements that it lacks", choices=CHOICES)] = "auto"
+        "atomic radii, for the method pb: auto takes those of the file (PQR, prmtop); a set by its name, which PSF and "
+        "TPR files and complete PDB files need; or auto+mbondi2: those of the file, else mbondi2, else van der Waals "
+        "radii of the elements", choices=CHOICES)] = "auto"
 
     @property
     def summation(self) -> str:
@@ -139,8 +140,8 @@ class SumOptions(MethodOptions):
 
     boundary: Boundary = "auto"
     cutoff: Annotated[float | None, Option(
-        f"of the method cutoff, and of interactions that have one; {CUTOFF:g} unless given", unit="A", low=0.5,
-        high=1000)] = None
+        f"cutoff distance of the method cutoff, and of interactions that have one; {CUTOFF:g} unless given", unit="A",
+        low=0.5, high=1000)] = None
     algorithm: Annotated[str, Option(
         "how the method cutoff sums: pair by pair, on a mesh to the tolerance, or auto for the faster of both",
         choices=("pair", "mesh", "auto"))] = "pair"
@@ -148,13 +149,13 @@ class SumOptions(MethodOptions):
         "interaction, the potential of one charge as a function of distance; auto is the method's own",
         choices=partial(choices, "interaction"))] = "auto"
     smear: Annotated[float, Option(
-        "standard deviation of the Gaussian that each charge is, or VMD's Ewald factor b = 1 / (sqrt(2) smear) with "
-        "its unit, such as 0.25/A; 0 for points", unit="A", low=0, high=1000, metavar="A|B/A",
+        "width (standard deviation) of Gaussian charges, such as 2.8, or the Ewald factor 1 / (sqrt(2) width) of VMD's "
+        "PMEPot with its unit, such as 0.25/A; 0 for point charges", unit="A", low=0, high=1000, metavar="A|B/A",
         parse=parse_smear)] = 0.0
     tolerance: Annotated[float | None, Option(
-        "largest rms error relative to the rms potential, everywhere and away from charges, of methods that are not "
-        "exact; 1e-4 unless given. The method pb reduces the spacing until its errors outside of the molecule and at "
-        "its surface are smaller", low=LEAST_TOLERANCE, high=0.1)] = None
+        "accepted rms error over the rms potential, both at all test points and at those far from charges; exact "
+        "methods ignore it; 1e-4 unless given. If it is given, the method pb makes its grid finer until its errors "
+        "outside the molecule and at its surface are smaller", low=LEAST_TOLERANCE, high=0.1)] = None
     precision: Annotated[str, Option(
         "floating-point precision of the sums; double where auto needs it for the tolerance",
         choices=PRECISIONS)] = "single"

@@ -48,12 +48,12 @@ def choose_cell(structure: Structure, method: str, boundary: str) -> Cell | None
             part = is_part(replace(structure.whole or structure, cell=structure.cell))
             if part is not None:
                 boundary = "open"
-                log.warning(Words("%s: fills %.0f %% of its periodic cell (%s), as an asymmetric unit or a molecule "
-                                  "without its solvent; the boundary is open, with these atoms alone, and {boundary "
-                                  "periodic} adds the images"), structure.where, 100 * part, structure.cell)
+                log.warning(Words("%s: fills only %.0f %% of its periodic cell (%s), like an asymmetric unit or a "
+                                  "molecule without solvent; it is treated as not periodic, and {boundary periodic} "
+                                  "includes the images"), structure.where, 100 * part, structure.cell)
     if boundary not in boundaries:
         reason = registry.get("method", method).boundary_reason
-        raise UsageError("boundary", f"the method {method} cannot do it{reason}", value=boundary,
+        raise UsageError("boundary", f"the method {method} does not support this boundary{reason}", value=boundary,
                          cure=f"use {' or '.join(f'{{boundary {b}}}' for b in boundaries)}, or another {{method}}")
     if boundary == "open":
         return None

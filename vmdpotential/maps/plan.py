@@ -152,7 +152,7 @@ def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | No
     if options.sources is not None:
         if not medium.method:
             raise UsageError("sources",
-                             "only apply to a continuum, in which other atoms belong to the molecule without charges",
+                             "sources are selected in a continuum only, where the other atoms belong to the molecule",
                              "use {method pb}, or {atoms}")
         charged = select(structure, options.sources)
         if (charged & ~chosen).any():

@@ -408,14 +408,14 @@ def _error(
     if lacking and not has_hydrogens(structure):
         parts.append("the file contains no hydrogens")
     elif lacking:
-        parts.append(f"atoms that {force_field} needs are missing: {_list(lacking)}")
+        parts.append(f"missing atoms of {force_field}: {_list(lacking)}")
     cure = "give a file that has charges (PSF, prmtop, TPR, PQR) as {topology}"
     if len({name.split()[0] for name in extra}) == 1 and not reasons and not lacking:
         cure = "give a file of its charges (MOL2, ITP, XML, CSV) as {charges}, or of all as {topology}"
     if reasons and not extra and not lacking:
         cure = "say which model they are by {water}, where it has these sites, or " + cure
     if lacking:
-        cure = "complete the residues, as the command prepare does, or " + cure
+        cure = "complete the structure by the command prepare, or " + cure
     error = IncompleteError if extra or lacking else ChargeError
     return error(f"{structure.where}: {'; '.join(parts)}", cure)
 

@@ -82,7 +82,7 @@ def atomic_radii(structure: Structure, chosen: NDArray[np.bool_], name: str = "a
         name = "auto"
     if name == "auto":
         if structure.radii is None:
-            raise InputError(f"{where}: has no radii of atoms",
+            raise InputError(f"{where}: has no atomic radii",
                              f"{_SETS}, or give a PQR file")
         bad = np.flatnonzero(~((structure.radii >= 0) & (structure.radii < np.inf)) & chosen)
         if len(bad):

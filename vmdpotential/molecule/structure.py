@@ -381,7 +381,7 @@ class Structure:
         """Raise InputError where the atoms are a crystal's asymmetric unit, not all that its cell holds."""
         if self.cell is not None and not self.cell.whole:
             raise InputError(f"{self.where}: is the asymmetric unit of a crystal ({self.cell.space_group})",
-                             f"{cure}, or write P 1 for it where it is the whole cell")
+                             f"{cure}; if the file contains the whole cell, set its space group to P 1")
 
     def group(self, name: str) -> Integers:
         """Return the rows (K,) of a group of the index file; raises ValueError where nothing has this name."""

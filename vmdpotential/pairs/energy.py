@@ -85,8 +85,9 @@ class EnergyOptions:
     """How pairs are summed."""
 
     electrostatics: Annotated[str, Option(
-        "Coulomb energies: with all images by a mesh (pme) or by waves (ewald: to 1e-9, slow), with a reaction field, "
-        "shifted to zero at the cutoff, or with a permittivity of 4 r", choices=ELECTROSTATICS)] = "pme"
+        "Coulomb energies: particle mesh Ewald (pme), Ewald's sum (ewald: to 1e-9, slow), a reaction field (rf), "
+        "shifted to zero at the cutoff (cutoff), or a distance-dependent permittivity of 4 r, r in A (ddd)",
+        choices=ELECTROSTATICS)] = "pme"
     cutoff: Annotated[float, Option(
         "cutoff of Lennard-Jones, and of electrostatics other than pme and ewald", unit="A", low=1, high=1000)] = 12.0
     dielectric: Annotated[float, Option(

@@ -106,7 +106,8 @@ def prepare_structure(
     twice = _listed_twice(structure) & ~hydrogen & ~dropped & ~strange
     heavy = ~hydrogen & ~dropped & ~strange & ~twice
     if not heavy.any():
-        raise InputError(f"{structure.where}: contains only hydrogens")
+        raise InputError(f"{structure.where}: contains no atom but hydrogens and atoms of unknown elements",
+                         "correct the names of atoms and their elements, or give {topology} or {charges}")
     _check_places(structure, heavy)
     stated = {name.upper(): Component.from_molecule(charge.residue, charge.molecule)
               for charge in charges if charge.molecule is not None for name in (charge.short, charge.residue) if name}
@@ -144,8 +145,8 @@ def prepare_structure(
     rows = _rows(whole, draft, made, result, approximated,
                  {entry.residue.upper(): entry.source for entry in given} | {"": report.source})
     attached = sum(map(len, own.values()))
-    left = {"hydrogens that are on no atom": int((hydrogen & ~dropped).sum()) - attached,
-            "hydrogens in other numbers than the states have": attached - int(made.kept.sum()),
+    left = {"hydrogens not bonded to any atom": int((hydrogen & ~dropped).sum()) - attached,
+            "hydrogens that do not fit the protonation states": attached - int(made.kept.sum()),
             _which("atoms that their residues list twice", structure, twice): int(twice.sum()),
             _which("atoms without an element", structure, strange): int(strange.sum()),
             **{f"atoms of {name}": len(rows) for name, rows in left_out.items()},
@@ -162,7 +163,10 @@ def _named(structure: Structure, names: Collection[str]) -> dict[str, Integers]:
     result = {name: np.flatnonzero((structure.residue_names == name) | (numbered == name)) for name in names}
     none = [name for name, rows in result.items() if not len(rows)]
     if none:
-        raise UsageError("leave_out", "no residue has this name", value=", ".join(none))
+        others = sorted(set(structure.residue_names[structure.hetero].tolist()) - WATERS) if len(structure) else []
+        raise UsageError("leave_out", "no residue has this name"
+                         + (f"; residues other than polymers are {listed(others, 200)}" if others else ""),
+                         value=", ".join(none))
     return result
 
 
@@ -220,8 +224,8 @@ def _check_known(structure: Structure, draft: Draft, given: set[str], force_fiel
         unknown[residue.name] = unknown.get(residue.name, 0) + 1
     if unknown:
         raise TaskError(
-            f"{structure.where}: residues that are not in the Chemical Component Dictionary, or have other "
-            "atoms: "
+            f"{structure.where}: no template for residues that the Chemical Component Dictionary lacks or has with "
+            "other atoms: "
             + listed([f"{name} ({count})" for name, count in unknown.items()], 40), _CURE)
 
 

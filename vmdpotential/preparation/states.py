@@ -35,8 +35,8 @@ _EPSILON = frozenset(("HIE", "HSE", "HISB", "HISE"))
 
 
 #: Notes.
-FLIPPED = "their contacts fit better with the end of the side chain turned by 180 degrees; left as in the file"
-UNDECIDED = "no contact clearly decides where the hydrogen of the neutral form is"
+FLIPPED = "contacts would be better with the end of the side chain turned by 180 degrees; kept as in the file"
+UNDECIDED = "no contact decides which nitrogen of the neutral histidine has the hydrogen"
 
 
 @dataclass

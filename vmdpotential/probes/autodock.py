@@ -166,7 +166,8 @@ def autodock_maps(atoms: Receptor, lattice: Lattice, probes: Sequence[str], engi
     """
     for probe in probes:
         if probe not in KINDS and probe not in (ELECTROSTATIC, DESOLVATION):
-            raise UsageError("probe", f"AutoDock has the types {', '.join(KINDS)}, and the maps e and d", value=probe)
+            raise UsageError("probe", "is not an atom type of AutoDock",
+                             f"choose {', '.join(KINDS)}, or the maps e and d", value=probe)
     sums = _Sums(atoms, lattice, engine)
     result, bonds = {}, _bonds(atoms, lattice, probes, engine)
     for number, probe in enumerate(probes):

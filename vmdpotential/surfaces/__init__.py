@@ -3,9 +3,8 @@
 A probe of radius p rolls over the atoms. Its centre stays on the *accessible* surface, that of spheres with radii
 r + p (B. Lee, F. M. Richards, J. Mol. Biol. 55 (1971) 379); what it cannot enter ends at the *molecular* surface
 (F. M. Richards, Annu. Rev. Biophys. Bioeng. 6 (1977) 151), whose points are p away from the accessible one, inside of
-it. The distance to that is known at every lattice point: to the sphere that is the deepest around it, where the point
-of the sphere that is the nearest is accessible; elsewhere to the edges between spheres, where the probe touches two
-atoms or more. Marching cubes follow the distance p.
+it. Marching cubes follow where the distance to it, which is known at the points of a lattice
+(:mod:`vmdpotential.continuum.region`), is 0.
 """
 
 from __future__ import annotations
@@ -16,7 +15,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import extras, progress
+from vmdpotential import extras, memory, progress
+from vmdpotential.continuum import region
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.molecule.elements import fill
@@ -24,11 +24,13 @@ from vmdpotential.molecule.elements import radii as van_der_waals
 from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.surfaces.areas import areas
-from vmdpotential.surfaces.near import Floats, Integers
-from vmdpotential.surfaces.spheres import Spheres
+from vmdpotential.surfaces.near import Floats, Integers, Near
 
 #: molecular: what a probe cannot enter; accessible: where its centre can be.
 KINDS = ("molecular", "accessible")
+
+#: A, of the cells in which the atoms next to vertices are looked for.
+CELL = 3.0
 
 #: A, of a probe of water's size.
 PROBE = 1.4
@@ -146,19 +148,35 @@ def molecular_surface(
         raise UsageError("kind", f"choose one of {', '.join(KINDS)}", value=kind)
     radii = van_der_waals(fill(structure).elements) if radii is None else np.asarray(radii, np.float64)
     numbers = _with_radii(select(structure, atoms), radii)
-    union = Spheres(structure.positions[numbers], radii[numbers] + probe, spacing)
-    field = union.depth if kind == "accessible" or probe == 0 else (
-        union.lattice_distances(probe) - np.float32(probe))
-    vertices, triangles = _marching(field, union.lattice)
+    positions, own = structure.positions[numbers], radii[numbers]
+    accessible = kind == "accessible"
+    union = region.Surface(positions, own, probe)
+    field = _depth(region.Surface(positions, own + probe, 0.0) if accessible else union, spacing)
+    vertices, triangles = _marching(field)
     progress.report("surface", 0.8)
-    _, atoms_of = union.near.find(vertices)
-    vertices = _outside(vertices, union.centres[atoms_of], radii[numbers][atoms_of] + probe * (kind == "accessible"))
-    sphere, points, counted = areas(union, probe, kind == "molecular")
-    missing = ~np.isin(sphere, atoms_of)  # slivers that no vertex is on
-    if missing.any():
-        sphere[missing] = atoms_of[_next_to(vertices, points[missing])]
-    of_atoms = np.bincount(sphere, counted, len(numbers)).astype(np.float64)
+    _, atoms_of = Near(positions, own, CELL).find(vertices)
+    vertices = _outside(vertices, positions[atoms_of], own[atoms_of] + probe * accessible)
+    of_atoms, points = np.zeros(len(numbers)), np.empty_like(positions)
+    of_atoms[union.order], points[union.order] = areas(union, not accessible)
+    missing = np.flatnonzero((of_atoms > 0) & (np.bincount(atoms_of, minlength=len(numbers)) == 0))
+    if len(missing):  # slivers that no vertex is on
+        np.add.at(of_atoms, atoms_of[_next_to(vertices, points[missing])], of_atoms[missing])
+        of_atoms[missing] = 0
     return Surface(vertices, triangles, numbers[atoms_of], _spread(vertices, triangles, atoms_of, of_atoms), kind)
+
+
+def _depth(surface: region.Surface, spacing: float) -> Grid:
+    """Return how deep points are inside a surface, A, negative outside, on a lattice around it.
+
+    Raises
+    ------
+    MemoryPlanError
+        When the lattice does not fit into memory.
+    """
+    lattice = Lattice.around(surface.centres, spacing, float(surface.radii.max()) + 3 * spacing)
+    memory.require(40 * lattice.size, f"a surface on {' x '.join(map(str, lattice.shape))} points",
+                   "use a larger {spacing} or fewer {atoms}")
+    return Grid(lattice, -surface.distances(lattice))
 
 
 def _with_radii(chosen: NDArray[np.bool_], radii: Floats) -> Integers:
@@ -173,9 +191,7 @@ def _with_radii(chosen: NDArray[np.bool_], radii: Floats) -> Integers:
 def depth_map(structure: Structure, chosen: NDArray[np.bool_], spacing: float, probe: float = PROBE) -> Grid:
     """Return how deep points are inside the molecular surface of chosen atoms, A, negative outside; for pictures.
 
-    Distances are those to where edges of the lattice cross the accessible surface: near the molecular surface too
-    large by about spacing^2 / (4 probe), and made in a tenth of the time that the exact ones take. Beyond two
-    spacings from the surface only the sign has a meaning.
+    Beyond a spacing from the surface only the sign has a meaning.
 
     Raises
     ------
@@ -186,8 +202,7 @@ def depth_map(structure: Structure, chosen: NDArray[np.bool_], spacing: float, p
     """
     radii = van_der_waals(fill(structure).elements)
     numbers = _with_radii(chosen, radii)
-    union = Spheres(structure.positions[numbers], radii[numbers] + probe, spacing)
-    return Grid(union.lattice, union.nearby(probe) - np.float32(probe))
+    return _depth(region.Surface(structure.positions[numbers], radii[numbers], probe), spacing)
 
 
 def _outside(vertices: Floats, centres: Floats, radii: Floats) -> Floats:
@@ -219,10 +234,10 @@ def _crosses(vertices: Floats, triangles: Integers) -> Floats:
     return np.cross(b - a, c - a)
 
 
-def _marching(field: NDArray[np.float32], lattice: Lattice) -> tuple[Floats, Integers]:
+def _marching(field: Grid) -> tuple[Floats, Integers]:
     """Return vertices and triangles around where a field is positive."""
-    vertices, triangles, _, _ = extras.load("skimage.measure", "surfaces", "surface").marching_cubes(field, 0.0)
-    vertices = vertices.astype(np.float64) * lattice.spacing + lattice.origin
+    vertices, triangles, _, _ = extras.load("skimage.measure", "surfaces", "surface").marching_cubes(field.values, 0.0)
+    vertices = vertices.astype(np.float64) * field.lattice.spacing + field.lattice.origin
     triangles = triangles.astype(np.int64)
     a, b, c = (vertices[triangles[:, n]] for n in range(3))
     if np.einsum("ij,ij->", np.cross(a, b), c) < 0:  # six times the volume

@@ -9,19 +9,29 @@ reaches are left out.
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
+from functools import partial
 
-from vmdpotential.surfaces.near import Floats, Integers, Near
-from vmdpotential.surfaces.spheres import CELL, Spheres
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.compiling import build, threads
+from vmdpotential.continuum.region import Cubes, Surface
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 #: Points on a sphere around an atom, and on a probe.
 POINTS, ON_PROBE = 1000, 300
 
-#: A, of pieces of edges and of the arcs across them.
-PIECE = 0.12
+#: A, between points of tori, and length of the parts of arcs that are looked for around a point.
+PIECE, PART = 0.12, 0.6
 
-#: A, that a point may be nearer to the centre of another probe, as ends of edges are found by halving.
+#: A, that a point may be nearer to the centre of another probe.
 SLACK = 2e-3
+
+#: Spheres, arcs or probes that a thread takes at a time, at least.
+TOGETHER = 200
 
 
 def spiral(count: int) -> Floats:
@@ -32,71 +42,61 @@ def spiral(count: int) -> Floats:
     return np.stack([across * np.cos(angle), across * np.sin(angle), height], 1)
 
 
-def areas(union: Spheres, probe: float, molecular: bool) -> tuple[Integers, Floats, Floats]:
-    """Return sphere (P,), place (P, 3), A, and area (P,), A^2, of points all over a surface."""
-    sphere, points, area = _accessible(union)
-    if not molecular or probe == 0:
-        return sphere, points, area
-    radii = union.radii - probe
-    share = radii[sphere] / union.radii[sphere]
-    contact = union.centres[sphere] + (points - union.centres[sphere]) * share[:, None]
-    more = [_between_two(union, probe), _between_three(union, probe)]
-    places, sizes = (np.concatenate(parts) for parts in zip(*more, strict=True))
-    _, deepest = union.near.find(places)
-    kept = union.distances(places, deepest, probe - SLACK) >= probe - SLACK
-    _, owner = Near(union.centres[union.outer], radii[union.outer], CELL).find(places[kept])
-    return (np.concatenate([sphere, union.outer[owner]]), np.concatenate([contact, places[kept]]),
-            np.concatenate([area * share**2, sizes[kept]]))
+def areas(union: Surface, molecular: bool) -> tuple[Floats, Floats]:
+    """Return the area (N,), A^2, of the part of a surface that belongs to each sphere, and a point (N, 3), A, of it.
+
+    Of the molecular surface, or of the spheres outside of which the probe's centre can be.
+    """
+    kernels, probe = build.load("area_kernel"), union.probe
+    spheres = (union.centres, union.radii, *union.neighbours)
+    touched = np.zeros(len(union.radii), np.bool_)
+    touched[union.arcs[:, 12:14].astype(np.int64)] = True
+    counts, points = np.zeros(len(touched), np.int64), np.zeros((len(touched), 3))
+    threads.run(partial(kernels.free, spiral(POINTS), touched, *spheres, counts, points), len(touched), "surface",
+                TOGETHER)
+    molecular = molecular and probe > 0
+    result = 4 * np.pi / POINTS * counts * (union.radii - probe * molecular) ** 2
+    if not (molecular and len(union.arcs)):
+        return result, points
+    parts = np.empty((kernels.cut(union.arcs, PART, np.empty((0, 18))), 18))
+    kernels.cut(union.arcs, PART, parts)
+    cubes = Cubes(parts[:, 13:16], PART + 2 * probe)
+    least = probe - SLACK
+    around = (*spheres, parts[cubes.order], cubes.starts, cubes.low, cubes.side, cubes.counts)
+    places, triples = _touching_three(union)
+    for patches, count in ((partial(kernels.strips, union.arcs, PIECE, probe, least, *around), len(union.arcs)),
+                             (partial(kernels.corners, places, triples, spiral(ON_PROBE), probe, least, *around),
+                              len(places))):
+        result += _summed(patches, count, points)
+    return result, points
 
 
-def _accessible(union: Spheres) -> tuple[Integers, Floats, Floats]:
-    directions = spiral(POINTS)
-    row, direction = np.nonzero(union.free(directions))
-    sphere = union.outer[row]
-    radius = union.radii[sphere]
-    points = union.centres[sphere] + directions[direction] * radius[:, None]
-    return sphere, points, 4 * np.pi / POINTS * radius**2
+def _summed(kernel: Callable[..., None], count: int, points: Floats) -> Floats:
+    """Return the areas (N,) that a kernel adds up for all of so many patches, on all threads; points are written."""
+    sums = {}
+
+    def add(first: int, last: int) -> None:
+        sums[first] = np.zeros(len(points))
+        kernel(sums[first], points, first, last)
+
+    threads.run(add, count, "surface", max(TOGETHER, -(-count // (4 * threads.count()))))
+    return np.sum([sums[first] for first in sorted(sums)], 0) if sums else np.zeros(len(points))
 
 
-def _between_two(union: Spheres, probe: float) -> tuple[Floats, Floats]:
-    """Return points of the tori along which a probe rolls between two atoms, and their areas."""
-    edges = union.edges
-    arc, angle, turn = edges.pieces(PIECE)
-    centre = edges.at(arc, angle)
-    inwards = edges.middle[arc] - centre
-    inwards /= np.maximum(edges.radius[arc], 1e-9)[:, None]
-    along = np.cross(edges.u, edges.v)[arc]
-    # angles on the probe, from the inward direction, at which it touches the two
-    touched = [np.arctan2(np.einsum("ij,ij->i", to, along), np.einsum("ij,ij->i", to, inwards))
-               for to in (union.centres[edges.spheres[arc, n]] - centre for n in (0, 1))]
-    low, high = np.minimum(*touched), np.maximum(*touched)
-    count = np.maximum(1, np.ceil(probe * (high - low) / PIECE)).astype(int)
-    piece = np.repeat(np.arange(len(arc)), count)
-    step = ((high - low) / count)[piece]
-    phi = low[piece] + (np.arange(len(piece)) - np.repeat(np.cumsum(count) - count, count) + 0.5) * step
-    points = centre[piece] + probe * (np.cos(phi)[:, None] * inwards[piece] + np.sin(phi)[:, None] * along[piece])
-    # a torus that cuts itself has parts beyond its axis, which another place of the probe reaches
-    to_axis = np.maximum(edges.radius[arc][piece] - probe * np.cos(phi), 0)
-    return points, probe * step * to_axis * turn[piece]
-
-
-def _between_three(union: Spheres, probe: float) -> tuple[Floats, Floats]:
-    """Return points of the triangles of probes that touch three atoms, and their areas."""
-    edges = union.edges
-    open_ = np.flatnonzero(edges.ends[:, 0] >= 0)
-    arc, third = np.concatenate([open_, open_]), edges.ends[open_].T.ravel()
-    end = np.concatenate([edges.first[open_], edges.last[open_]])
-    triples = np.sort(np.concatenate([edges.spheres[arc], third[:, None]], 1), axis=1)
-    centre = edges.at(arc, end)
-    to = union.centres[triples] - centre[:, None]
-    side = np.linalg.det(to)
-    proper = (triples[:, 0] != triples[:, 1]) & (triples[:, 1] != triples[:, 2]) & (np.abs(side) > 1e-6)
-    # each is the end of three edges, and the same three atoms are touched from both sides
-    _, once = np.unique(np.concatenate([triples, np.sign(side)[:, None]], 1)[proper], axis=0, return_index=True)
+def _touching_three(union: Surface) -> tuple[Floats, Integers]:
+    """Return where the probe touches three atoms (P, 3), A, and which (P, 3)."""
+    arcs = union.arcs
+    ends = [(angle, arcs[:, 14 + n]) for n, angle in enumerate((arcs[:, 10], arcs[:, 11]))]
+    places, triples = [], []
+    for angle, third in ends:
+        chosen = third >= 0
+        arc, around = arcs[chosen], angle[chosen, None]
+        places.append(arc[:, :3] + arc[:, 9:10] * (np.cos(around) * arc[:, 3:6] + np.sin(around) * arc[:, 6:9]))
+        triples.append(np.sort(np.concatenate([arc[:, 12:14], third[chosen, None]], 1), axis=1).astype(np.int64))
+    place, triple = np.concatenate(places), np.concatenate(triples)
+    side = np.linalg.det(union.centres[triple] - place[:, None])
+    proper = (np.diff(triple, axis=1) > 0).all(1) & (np.abs(side) > 1e-6)
+    # each is the end of three arcs, and the same three atoms are touched from both sides
+    _, once = np.unique(np.concatenate([triple, np.sign(side)[:, None]], 1)[proper], axis=0, return_index=True)
     kept = np.flatnonzero(proper)[once]
-    directions = spiral(ON_PROBE)
-    # a direction between those of the three atoms is a sum of theirs, none taken away
-    parts = np.einsum("tij,pj->tpi", np.linalg.inv(to[kept].transpose(0, 2, 1)), directions)
-    probe_of, direction = np.nonzero((parts >= 0).all(2))
-    points = centre[kept][probe_of] + probe * directions[direction]
-    return points, np.full(len(points), 4 * np.pi * probe**2 / ON_PROBE)
+    return place[kept], triple[kept]

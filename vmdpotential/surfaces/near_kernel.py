@@ -1,4 +1,4 @@
-"""The kernels of surfaces: the sphere that a point is the deepest in, or the nearest to, and points in no other sphere.
+"""The kernel of surfaces: the sphere that a point is the deepest in, or the nearest to.
 
 This file is run once, see :mod:`vmdpotential.compiling.build`.
 """
@@ -46,29 +46,3 @@ def run(points, centres, radii, order, starts, shape, origin, side, largest, eno
                                 least, result = np.sqrt(square) - radii[n], order[n]
             shell += 1
         best[p], which[p] = least, result
-
-
-@njit(error_model="numpy", boundscheck=False, nogil=True)
-def free(directions, spheres, centres, radii, starts, neighbours, result, first, last):
-    """Write which points of some spheres, their centre and radius times the directions, are in no other sphere.
-
-    Sphere n has the neighbours[starts[n]:starts[n + 1]], all that meet it.
-    """
-    for row in range(first, last):
-        sphere = spheres[row]
-        around = neighbours[starts[sphere]:starts[sphere + 1]]
-        hit = 0
-        for d in range(len(directions)):
-            x = centres[sphere, 0] + directions[d, 0] * radii[sphere]
-            y = centres[sphere, 1] + directions[d, 1] * radii[sphere]
-            z = centres[sphere, 2] + directions[d, 2] * radii[sphere]
-            result[row, d] = True
-            for n in range(len(around)):
-                # the one that covers the point before is likely to cover this one
-                at = hit if n == 0 else (n - 1 if n <= hit else n)
-                other = around[at]
-                e, f, g = x - centres[other, 0], y - centres[other, 1], z - centres[other, 2]
-                reach = radii[other] - 1e-5
-                if e * e + f * f + g * g < reach * reach:
-                    result[row, d], hit = False, at
-                    break

@@ -133,12 +133,14 @@ def description(command: Command) -> CmdDesc:
     if not adapters.to_file(command):
         keyword.insert(0, ("name", Described(StringArg, f"name of the new model; default "
                                                         f"{default_name(command)}")))
+    aliases = [(alias, annotation(parameter)) for parameter in (*adapters.offered(command), *surface_options(command))
+               for alias in parameter.option.aliases if not parameter.required]
     # what selects atoms may follow its keyword: after those of the structure it would be read as more of these
     named = [parameter.name for parameter in command.parameters if parameter.required and parameter.option.selection]
     return CmdDesc(
         required=[(name, kind) for name, kind, required in offered if required and name not in named],
         optional=[(name, kind) for name, kind, _ in offered if name in named], required_arguments=named,
-        keyword=keyword, synopsis=command.summary)
+        keyword=[*keyword, *aliases], hidden=[alias for alias, _ in aliases], synopsis=command.summary)
 
 
 def adapt(command: Command) -> Any:

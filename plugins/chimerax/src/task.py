@@ -21,7 +21,7 @@ from vmdpotential.frontend.declarations import kind as declared
 from vmdpotential.frontend.display import surface_options
 from vmdpotential.io.trajectories.frames import Change
 from vmdpotential.molecule.names import WATERS, named
-from vmdpotential.parameters import Command, Report
+from vmdpotential.parameters import Command, Report, by_own_names
 
 from . import missing
 from .convert import Selected, common_place, read_atoms, read_frames, read_volume, rows_of
@@ -63,6 +63,7 @@ class Task(dialog.Task):
         self.name, self.spell = PREFIX + command.name, spelling(command)
         self.models: list[Any] = []
         with self.one_line():
+            inputs = by_own_names((*command.parameters, *surface_options(command)), inputs)
             self.options = {parameter.name: parameter.convert(inputs.get(parameter.name, parameter.default))
                             for parameter in surface_options(command)}
             self.inputs = inputs = self._in_medium(inputs)

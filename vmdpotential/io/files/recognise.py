@@ -48,7 +48,8 @@ def kind_of(path: Path) -> str:
         return "mdanalysis" if suffix != ".top" and suffix != ".itp" else "gromacs-topology"
     raise InputError(
         f"{path}: its format is not recognised",
-        "known are PDB, mmCIF, GRO, PQR, PSF, Amber prmtop, rst7 and NetCDF, and with MDAnalysis TPR, XTC, TRR, DCD"
+        "convert it to PDB, mmCIF, GRO, PQR, PSF or an Amber prmtop with coordinates; MDAnalysis adds TPR, XYZ, PDBQT, "
+        "LAMMPS, H5MD and others"
     )
 
 

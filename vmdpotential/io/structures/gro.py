@@ -147,7 +147,8 @@ def _precision(path: Path, lines: columns.Lines) -> tuple[int, int]:
     line = lines.text(2)
     points = [match.start() for match in re.finditer(r"\.", line[20:])]
     if len(points) < 3 or points[1] - points[0] != points[2] - points[1] or points[1] - points[0] > 60:
-        raise InputError(f"{path}: line 3 is not an atom line of a GRO file: '{line[:60]}'")
+        raise InputError(f"{path}: line 3 is not an atom line of a GRO file: '{line[:60]}'",
+                         "correct the file, or name it by its own format")
     return 20, points[1] - points[0]
 
 

@@ -47,7 +47,7 @@ def nonbonded(structure: Structure, files: Sequence[Path]) -> Nonbonded:
     """
     topology, source = structure.topology, structure.sources[-1] if structure.sources else "the structure"
     if topology is None or not len(topology.bonds) or (topology.types == "").any():
-        raise InputError(f"{source}: has no types and bonds, which CHARMM's parameters are for",
+        raise InputError(f"{source}: has no atom types, which CHARMM's parameters need",
                          "give the PSF of these atoms as {topology}")
     if "DRUDE" in topology.flags or "anisotropies" in topology.extra.get("terms", {}):
         raise InputError(f"{source}: is of a Drude model, whose polarizable charges are not known here")

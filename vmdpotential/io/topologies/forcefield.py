@@ -72,10 +72,10 @@ def nonbonded(structure: Structure, files: Sequence[Path] = (), scripts: bool = 
         with reading(Path(where)):
             result = topology.nonbonded()
     elif topology is not None and topology.source == "psf":
-        raise InputError(f"{where}: a PSF has no van der Waals parameters",
-                         "give as {parameters} CHARMM's files (.prm, .str), or force fields of OpenMM (.xml)")
+        raise InputError(f"{where}: a PSF has no Lennard-Jones parameters",
+                         "give CHARMM's files (.prm, .str) or force fields of OpenMM (.xml) as {parameters}")
     else:
-        raise InputError(f"{where}: has no van der Waals parameters",
+        raise InputError(f"{where}: has no Lennard-Jones parameters",
                          f"give a prmtop or TPR as {{topology}}, or {_KINDS} as {{parameters}}")
     if len(result) != len(structure):
         raise InputError(f"{where}: has parameters of {len(result)} atoms, and there are {len(structure)}",

@@ -421,7 +421,8 @@ def _count(reader: Any) -> int:
 def _chosen(path: Path | str, frames: slice, count: int) -> range:
     chosen = range(count)[frames]
     if not chosen:
-        raise InputError(f"{path}: has {count} frames, and none of them is selected", "choose other {frames}")
+        raise InputError(f"{path}: has {count} frame{'s' * (count != 1)}, numbered 0 to {count - 1}, and none is "
+                         "selected", "choose other {frames}")
     if frames.stop is not None and frames.stop > count:
         log.warning("%s: has %d frames, none from %d to %d", path, count, count, frames.stop - 1)
     return chosen
