@@ -26,7 +26,7 @@ import math
 import numpy as np
 from numba import njit
 
-from vmdpotential.compiling.scalar import scalar
+from vmdpotential.engines.cpu.scalar import scalar
 from vmdpotential.engines.cpu.maps.rows import (
     CHUNK,
     FAST,

@@ -16,7 +16,7 @@ import numpy as np
 from numba import carray, njit
 
 from vmdpotential.compiling.meeting import address, take, wait
-from vmdpotential.compiling.scalar import scalar_pairs
+from vmdpotential.engines.cpu.scalar import scalar_pairs
 from vmdpotential.compiling.threads import SUMMED, WRITTEN
 from vmdpotential.interactions.program import Program
 
