@@ -6,6 +6,7 @@ from pathlib import Path
 import MDAnalysis
 import numpy as np
 import pytest
+from helpers import shell
 from MDAnalysisTests.datafiles import PRM_NCBOX, TRJ_NCBOX
 
 import vmdpotential as vp
@@ -103,6 +104,44 @@ def test_cells_are_numbers_as_other_packages_have_them(universe):
     with pytest.raises(vp.UsageError) as error:
         vp.rdf(universe, between=("water", "water"), cell=(40.0, 41.0))
     assert error.value.parameter == "cell"
+
+
+@pytest.mark.slow
+def test_frames_are_slices_ranges_numbers_and_text(universe):
+    def frames(value, trajectory=universe):
+        return vp.profile(universe, trajectory, smear=1.0, frames=value).to_dataframe()
+
+    for value in ("1:6:2", range(1, 6, 2), slice(1, 6, 2)):
+        for trajectory in (universe, TRJ_NCBOX):
+            np.testing.assert_allclose(frames(value, trajectory), frames("1:6:2"), atol=1e-5)
+    np.testing.assert_allclose(frames(3), frames("3"))
+    for wrong in ([1, 3], "a", 3.5):
+        with pytest.raises(vp.UsageError) as error:
+            frames(wrong)
+        assert error.value.parameter == "frames"
+    mean = vp.average(universe, universe.trajectory[1:6:2], spacing=4.0)
+    assert mean.grid.provenance.frames == vp.average(universe, universe, frames="1:6:2",
+                                                     spacing=4.0).grid.provenance.frames
+
+
+def test_points_are_a_file_or_an_array(universe, tmp_path):
+    (tmp_path / "points.csv").write_text("3,4,5\n9,8,7\n")
+    structure = vp.Structure.from_mdanalysis(universe)
+    of_file = vp.field(structure, points=tmp_path / "points.csv").to_dataframe().select_dtypes("number")
+    for points in ([[3, 4, 5], [9, 8, 7]], np.array([[3, 4, 5], [9, 8, 7]])):
+        np.testing.assert_allclose(vp.field(structure, points=points).to_dataframe().select_dtypes("number"), of_file)
+    with pytest.raises(vp.UsageError) as error:
+        vp.field(structure, points=[3, 4, 5])
+    assert error.value.parameter == "points"
+
+
+@pytest.mark.slow
+def test_results_of_files_need_no_output(capsys):
+    mean = vp.average(PRM_NCBOX, TRJ_NCBOX, frames="0:2", spacing=4.0)
+    assert np.isfinite(mean.grid.values).all()
+    assert vp.density(PRM_NCBOX, TRJ_NCBOX, frames="0:2", atoms="water", spacing=4.0).grid.values.sum() > 0
+    for command in ("average", "density"):  # in a shell they would be lost
+        assert shell(capsys, command, PRM_NCBOX, TRJ_NCBOX)[0] == 2
 
 
 @pytest.mark.slow

@@ -26,7 +26,7 @@ from vmdpotential.maps import MapOptions
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option
+from vmdpotential.parameters import Command, Option, check_output
 from vmdpotential.results import complete, key, part, shown
 
 
@@ -119,8 +119,7 @@ def average(
     from vmdpotential.io.maps.mapformat import check_finite
 
     path, force = output.output, output.force
-    if path is None and isinstance(source.structure, Path):
-        raise UsageError("output", "a file is needed for the mean", "such as {output mean.dx}")
+    check_output(path, source.structure, "mean", "mean.dx")
     chosen, paths = statistic_files(path, stat)
     names = files.named(paths, output.format, is_map)
     for each in names:
