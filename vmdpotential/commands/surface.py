@@ -93,7 +93,7 @@ def surface(
     InputError
         For structures without elements, or maps that the surface is not in.
     BackendError
-        When scikit-image or trimesh is not installed.
+        When scikit-image is not installed.
     """
     from vmdpotential.figures.page import check_figure_format, render
     from vmdpotential.figures.slices import quantity_label

@@ -35,12 +35,12 @@ WITH_VECTORS = ("mesh_kernel", "metropolis_kernel", "multigrid_kernel", "nbody_k
                 "region_kernel", "search_kernel", "tile_kernel")
 
 #: What kernel files import, next to Numba.
-PARTS = ("engines/cpu/maps/rows.py", "engines/cpu/maps/filters.py", "engines/cpu/maps/leaf.py",
+PARTS = ("engines/cpu/scalar.py", "engines/cpu/maps/rows.py", "engines/cpu/maps/filters.py", "engines/cpu/maps/leaf.py",
          "engines/cpu/continuum/nodes.py", "engines/cpu/continuum/planes.py", "engines/cpu/continuum/stencil.py",
          "engines/cpu/pairs/moves.py", "engines/cpu/pairs/nbody_loop.py", "engines/cpu/pairs/pair_vectors.py",
          "engines/cpu/pairs/search_vectors.py", "engines/cpu/pairs/vector_parts.py",
          "continuum/jump.py", "continuum/region_vectors.py",
-         "compiling/simd.py", "compiling/meeting.py", "compiling/scalar.py", "compiling/threads.py",
+         "compiling/simd.py", "compiling/meeting.py", "compiling/threads.py",
          "interactions/tracing.py", "interactions/program.py", "interactions/derivative.py", "interactions/csource.py")
 
 _loading = threading.RLock()

@@ -130,8 +130,8 @@ def read_frame(path: str | Path, n_atoms: int, frame: int = 0) -> tuple[Floats, 
 
 
 def _gromacs_frame(path: Path, n_atoms: int, frame: int) -> tuple[Floats, Cell | None]:
-    """Read XTC and TRR by the file classes: the readers leave lock and offset files next to the trajectory."""
-    from MDAnalysis.lib.formats.libmdaxdr import TRRFile, XTCFile
+    """Read XTC, and TRR by MDAnalysis' file class: its readers leave lock and offset files next to the trajectory."""
+    from MDAnalysis.lib.formats.libmdaxdr import TRRFile
 
     is_xtc = path.suffix.lower() == ".xtc"
     frames = xdr.frames(path, n_atoms, is_xtc)
@@ -139,18 +139,20 @@ def _gromacs_frame(path: Path, n_atoms: int, frame: int) -> tuple[Floats, Cell |
     starts = list(frames) if frame else [next(frames)]
     _check_counts(path, n_atoms, n_atoms, len(starts), frame)
     if is_xtc:
-        with open(path, "rb") as packed:
-            xdr.check_packed(path, packed, starts[frame], n_atoms)
-    with (XTCFile if is_xtc else TRRFile)(str(path)) as file:
-        if frame:
-            file.seek(frame % len(starts))
-        step = file.read()
-        if not getattr(step, "hasx", True):
-            raise InputError(f"{path}: frame {frame} holds no positions", "choose another frame")
-        if frame == 0 and next(frames, None) is not None:
-            log.warning("%s: holds several frames; the first one is used", path)
-        box = np.array(step.box, dtype=np.float64) * 10  # nm to A
-        return checked(np.array(step.x, dtype=np.float64) * 10, path), box_of(box, path)
+        with open(path, "rb") as file:
+            positions, box, _ = xdr.read_xtc(path, file, starts[frame], n_atoms, frame)
+    else:
+        with TRRFile(str(path)) as file:
+            if frame:
+                file.seek(frame % len(starts))
+            step = file.read()
+            if not step.hasx:
+                raise InputError(f"{path}: frame {frame} holds no positions", "choose another frame")
+            box = np.array(step.box, dtype=np.float64) * 10  # nm to A
+            positions = np.array(step.x, dtype=np.float64) * 10
+    if frame == 0 and next(frames, None) is not None:
+        log.warning("%s: holds several frames; the first one is used", path)
+    return checked(positions, path), box_of(box, path)
 
 
 def _check_counts(path: Path, count: int, n_atoms: int, frames: int, frame: int) -> None:
@@ -170,10 +172,11 @@ def check_atoms(path: Path, count: int, n_atoms: int) -> None:
         raise InputError(f"{path}: has {count} atoms and the structure {n_atoms}", "give files of one system")
 
 
-def checked(positions: Any, path: Path, dtype: Any = np.float64, frame: int | None = None) -> NDArray[Any]:
-    """Return a copy of positions that a file gave, (N, 3), in a frame if it has some, which must be numbers."""
+def checked(positions: Any, path: Path, dtype: Any = np.float64, frame: int | None = None,
+            copy: bool = True) -> NDArray[Any]:
+    """Return positions that a file gave, (N, 3), in a frame if it has some, which must be numbers."""
     with np.errstate(over="ignore", invalid="ignore"):
-        result = np.array(positions, dtype, order="C")
+        result: NDArray[Any] = (np.array if copy else np.asarray)(positions, dtype, order="C")
         total = result.sum()
     if not np.isfinite(total):  # a sum takes a third of the time that looking at each does
         bad = np.flatnonzero(~np.isfinite(result).all(1))

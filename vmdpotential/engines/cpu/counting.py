@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from vmdpotential.compiling import build
 from vmdpotential.engines.counting import Counting, Floats, Integers
 
+#: Numbers in a line of the cache.
+LINE = 8
 #: Parts of a cell along each axis for which the images that may reach the lattice are known.
 PARTS = 16
 
@@ -40,24 +42,29 @@ class CpuCounter:
     def __init__(self, counting: Counting) -> None:
         self._kernel = build.load("density_kernel", spreading=counting.spreading)
         size = int(np.prod(counting.shape))
-        self._work = np.zeros((size, 4))
-        # lists have one place that is written and not used
-        self._frame_nodes, self._nodes = np.empty(size + 1, np.int64), np.empty(size + 1, np.int64)
-        self._counts = np.zeros(1, np.int64)
+        # of which none lies in two lines of the cache
+        room = np.zeros(4 * size + LINE)
+        first = -room.ctypes.data // 8 % LINE
+        self._work = room[first : first + 4 * size].reshape(size, 4)
+        self._reached, self._nodes = np.zeros(-(-size // 64), np.uint64), np.empty(size, np.int64)
+        self._frame = 0
         bins, starts, near = near_images(counting)
+        most = len(counting.rows) * int(np.diff(starts).max()) + 1 if counting.spreading == "nearest" else 0
+        self._room = np.empty(most, np.int64), np.empty(most)
         arrays = (counting.rows, counting.weights, counting.widths, counting.origin, counting.spacing, counting.cell,
                   counting.inverse, counting.images, starts, near, bins, counting.reach, counting.shape)
         self._fixed = [np.array(array, order="C") for array in arrays]  # all may be written, which makes them one type
 
     def add(self, positions: NDArray[np.floating], change: Floats) -> None:
         """Add a frame."""
-        self._kernel.add_frame(np.ascontiguousarray(positions), *self._fixed[:3], change, *self._fixed[3:], self._work,
-                               self._frame_nodes, self._nodes, self._counts)
+        self._frame += 1
+        self._kernel.add_frame(np.ascontiguousarray(positions), *self._fixed[:3], change, *self._fixed[3:], *self._room,
+                               self._work, self._reached, self._frame)
 
     def take(self) -> tuple[Integers, Floats, Floats]:
         """Return nodes, sums and squares, and begin again."""
-        nodes = self._nodes[: self._counts[0]].copy()
+        nodes = self._nodes[: self._kernel.listed(self._reached, self._nodes)].copy()
         sums, squares = np.empty((2, len(nodes)))
-        self._kernel.take(self._work, nodes, sums, squares)
-        self._counts[0] = 0
+        self._kernel.take(self._work, self._reached, nodes, sums, squares)
+        self._frame = 0
         return nodes, sums, squares

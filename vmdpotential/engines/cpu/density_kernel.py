@@ -1,8 +1,8 @@
 """Kernels of densities: what atoms add to the nodes of a lattice in each frame, and sums of that over frames.
 
-Each node has four numbers: its value in the current frame, the sum over frames, the sum of squares, and whether it was
-touched by an atom (:data:`IN_BLOCK`, :data:`IN_FRAME`). Nodes that were touched are listed, so that a frame takes time
-for its atoms and not for all nodes.
+Each node has four numbers in one line of the cache: its value in the frame that last reached it, the sum over frames,
+the sum of squares, and which frame that was. So an atom waits for memory once, and a frame takes time for its atoms and
+not for all nodes. A bit for each node says whether the block has reached it.
 
 This file is run once for each set of the constants that it declares, see
 :mod:`vmdpotential.compiling.build`.
@@ -20,25 +20,28 @@ from numba import njit
 #: its radius to 1.
 SPREADING: str
 
-VALUE, SUM, SQUARES, STATE = range(4)
-IN_BLOCK, IN_FRAME = 1.0, 2.0
+VALUE, SUM, SQUARES, FRAME = range(4)
 
 #: Part of a spacing by which rounding may place an atom outside of the cell into which it was moved.
 ROUNDING = 1e-9
 
 
-@njit(nogil=True, error_model="numpy")
-def touch(work, node, frame_nodes, frame_count, block_nodes, counts):
-    """List a node that an atom adds to; return how many the frame has.
+#: Which bit is the only one that is set in a number, by its product with a sequence of de Bruijn.
+SEQUENCE = 0x03F79D71B4CB0A89
+BITS = np.zeros(64, np.int64)
+BITS[[(SEQUENCE << n) % 2**64 >> 58 for n in range(64)]] = range(64)
 
-    Without branches, which a processor would have to guess while it waits for memory.
-    """
-    state = work[node, STATE]
-    block_nodes[counts[0]] = node
-    counts[0] += state == 0.0
-    work[node, STATE] = IN_FRAME
-    frame_nodes[frame_count] = node
-    return frame_count + (state != IN_FRAME)
+
+@njit(nogil=True, error_model="numpy")
+def put(work, reached, node, weight, frame):
+    """Add an atom to a node in the frame of this number, and to the sums over frames."""
+    value = work[node, VALUE] if work[node, FRAME] == frame else 0.0
+    new = 1.0 if SPREADING == "occupancy" else value + weight
+    work[node, SUM] += new - value if SPREADING == "occupancy" else weight
+    work[node, SQUARES] += (new - value) * (new + value)
+    work[node, VALUE] = new
+    work[node, FRAME] = frame
+    reached[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
 
 
 @njit(nogil=True, error_model="numpy")
@@ -54,22 +57,22 @@ def nearest(u, columns, chosen, shape, slack, places):
         a, b, c = x + columns[0, chosen[n]], y + columns[1, chosen[n]], z + columns[2, chosen[n]]
         inside = ((a >= -slack) & (b >= -slack) & (c >= -slack)
                   & (a <= nx + slack) & (b <= ny + slack) & (c <= nz + slack))
-        i = min(max(math.floor(a), 0.0), nx - 1)
-        j = min(max(math.floor(b), 0.0), ny - 1)
-        k = min(max(math.floor(c), 0.0), nz - 1)
+        i = min(max(np.floor(a), 0.0), nx - 1)
+        j = min(max(np.floor(b), 0.0), ny - 1)
+        k = min(max(np.floor(c), 0.0), nz - 1)
         places[n] = (i * ny + j) * nz + k if inside else -1.0
 
 
 @njit(nogil=True, error_model="numpy")
-def add_one(v, weight, width, reach, first, shape, along, work, frame_nodes, frame_count, block_nodes, counts):
-    """Add an atom at v (3,), in spacings, to the nodes around it; return how many nodes the frame has.
+def add_one(v, weight, width, reach, first, shape, along, work, reached, frame):
+    """Add an atom at v (3,), in spacings, to the nodes around it.
 
     `width` is the standard deviation along each axis, or the radius, in spacings; `first` (3,) and `along` are room.
     """
     for d in range(3):
         first[d] = np.int64(math.floor(v[d] + 0.5)) - reach[d]
         if first[d] >= shape[d] or first[d] + 2 * reach[d] < 0:
-            return frame_count
+            return
         total = 0.0
         for n in range(2 * reach[d] + 1):
             x = (first[d] + n - v[d]) / width[d]
@@ -83,31 +86,27 @@ def add_one(v, weight, width, reach, first, shape, along, work, frame_nodes, fra
             row = ((first[0] + a) * shape[1] + first[1] + b) * shape[2] + first[2]
             for c in range(max(0, -first[2]), min(2 * reach[2] + 1, shape[2] - first[2])):
                 if SPREADING == "gaussian":
-                    frame_count = touch(work, row + c, frame_nodes, frame_count, block_nodes, counts)
-                    work[row + c, VALUE] += weight * along[0, a] * along[1, b] * along[2, c]
+                    put(work, reached, row + c, weight * along[0, a] * along[1, b] * along[2, c], frame)
                 elif along[0, a] + along[1, b] + along[2, c] <= 1.0:
-                    frame_count = touch(work, row + c, frame_nodes, frame_count, block_nodes, counts)
-                    work[row + c, VALUE] = 1.0
-    return frame_count
+                    put(work, reached, row + c, weight, frame)
 
 
 @njit(nogil=True, error_model="numpy")
 def add_frame(positions, rows, weights, widths, change, origin, spacing, cell, inverse, images, starts, near, bins,
-              reach, shape, work, frame_nodes, block_nodes, counts):
-    """Add the atoms `rows` of a frame, and then the frame to the sums over frames.
+              reach, shape, nodes, of, work, reached, frame):
+    """Add the atoms `rows` of a frame to the sums over frames.
 
     Parameters: `change` (3, 3) maps positions to the cell of the lattice, none of size 0; `cell` and `inverse` (3, 3)
     and `images` (S, 3) are that cell, its inverse and its images that may reach the lattice, in spacings, none of size
     0. `near` has the images that may reach the lattice from each of `bins` (3,) parts of the cell, of the part n from
-    starts[n] to starts[n + 1]. `widths` is of each atom, A. `counts` (1,) is how many nodes the block has.
+    starts[n] to starts[n + 1]. `widths` is of each atom, A. `nodes` and `of` have room for all that atoms count at, and
+    for one more, that is written and not used; `frame` is the frame's number in the block, from 1.
     """
     x, u, v, width = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
     first = np.empty(3, np.int64)
     along = np.empty((3, 2 * max(reach[0], reach[1], reach[2]) + 1))
     periodic = len(images) > 0
-    frame_count, result = 0, 0
-    most = len(rows) * np.diff(starts).max() if SPREADING == "nearest" else 0
-    nodes, of = np.empty(most + 1, np.int64), np.empty(most + 1)  # one more, that is written and not used
+    result = 0
     columns, places = np.full((3, max(1, len(images))), 0.5), np.empty(max(1, len(images)))
     for n in range(len(images)):
         for d in range(3):
@@ -127,7 +126,7 @@ def add_frame(positions, rows, weights, widths, change, origin, spacing, cell, i
         if periodic:
             for d in range(3):
                 y = (u[0] + 0.5) * inverse[0, d] + (u[1] + 0.5) * inverse[1, d] + (u[2] + 0.5) * inverse[2, d]
-                x[d] = math.floor(y)
+                x[d] = np.floor(y)
                 part = part * bins[d] + min(np.int64((y - x[d]) * bins[d]), bins[d] - 1)
             for d in range(3):
                 u[d] -= x[0] * cell[0, d] + x[1] * cell[1, d] + x[2] * cell[2, d]
@@ -141,24 +140,30 @@ def add_frame(positions, rows, weights, widths, change, origin, spacing, cell, i
             for image in chosen:
                 for d in range(3):
                     v[d] = u[d] + images[image, d] if periodic else u[d]
-                frame_count = add_one(v, weights[n], width, reach, first, shape, along, work, frame_nodes, frame_count,
-                                      block_nodes, counts)
+                add_one(v, weights[n], width, reach, first, shape, along, work, reached, frame)
     for n in range(result):  # apart from what is computed above, so that memory is waited for many times at once
-        frame_count = touch(work, nodes[n], frame_nodes, frame_count, block_nodes, counts)
-        work[nodes[n], VALUE] += of[n]
-    for n in range(frame_count):
-        node = frame_nodes[n]
-        value = work[node, VALUE]
-        work[node, SUM] += value
-        work[node, SQUARES] += value * value
-        work[node, VALUE] = 0.0
-        work[node, STATE] = IN_BLOCK
+        put(work, reached, nodes[n], of[n], frame)
 
 
 @njit(nogil=True, error_model="numpy")
-def take(work, nodes, sums, squares):
-    """Return the sums of the block's nodes, and leave nothing of them for the next block."""
+def listed(reached, nodes):
+    """Fill nodes with those that the block has reached, in their order; return how many there are."""
+    count = 0
+    for word in range(len(reached)):
+        bits = reached[word]
+        while bits:
+            lowest = bits & (~bits + np.uint64(1))
+            nodes[count] = 64 * word + BITS[lowest * np.uint64(SEQUENCE) >> np.uint64(58)]
+            count += 1
+            bits ^= lowest
+    return count
+
+
+@njit(nogil=True, error_model="numpy")
+def take(work, reached, nodes, sums, squares):
+    """Fill in the sums of the block's nodes, and leave nothing of them for the next block."""
     for n in range(len(nodes)):
         node = nodes[n]
         sums[n], squares[n] = work[node, SUM], work[node, SQUARES]
-        work[node, SUM], work[node, SQUARES], work[node, STATE] = 0.0, 0.0, 0.0
+        work[node, SUM], work[node, SQUARES], work[node, FRAME] = 0.0, 0.0, 0.0
+        reached[node >> 6] = np.uint64(0)

@@ -7,7 +7,6 @@ import itertools
 import logging
 import queue
 import re
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -45,11 +44,6 @@ _FOUND = (".xtc", ".trr", ".gro")
 _MODELS = (".cif", ".mmcif", ".pdbx")
 #: Files of structures whose models may be completed.
 _STRUCTURES = (*_MODELS, ".pdb", ".ent")
-
-#: Atoms times frames from which the check of packed ones is compiled, which takes as long as checking these in Python;
-#: and where Numba must be loaded for it.
-OFTEN, OFTEN_ALONE = 500_000, 2_000_000
-
 
 #: Makes positions (M, 3) and the cell of a frame from others, (N, 3), A, and its own.
 Change = Callable[[NDArray[Any], Cell | None], tuple[NDArray[np.float64], Cell | None]]
@@ -219,7 +213,7 @@ class Trajectory:
     def _frames(self) -> Iterator[Frame]:
         path = held(self.path)
         with mdanalysis.reading(path):
-            ways = {".xtc": self._xdr, ".trr": self._xdr, ".gro": self._gro, **dict.fromkeys(_MODELS, self._mmcif)}
+            ways = {".xtc": self._xtc, ".trr": self._trr, ".gro": self._gro, **dict.fromkeys(_MODELS, self._mmcif)}
             frames = ways.get(path.suffix.lower(), self._others)(path)
             first = next(frames)  # whatever is wrong with the file as a whole is found here
         yield first
@@ -229,25 +223,30 @@ class Trajectory:
     def _dtype(self, values: NDArray[Any]) -> Any:
         return np.float32 if self.single and values.dtype == np.float32 else np.float64
 
-    def _xdr(self, path: Path) -> Iterator[Frame]:
-        """Read by the file classes of MDAnalysis: its readers leave lock and offset files next to the trajectory."""
-        from MDAnalysis.lib.formats.libmdaxdr import TRRFile, XTCFile
-
-        is_xtc = path.suffix.lower() == ".xtc"
-        starts = self._starts  # looked at first: the library, which reads the first frame as it opens, believes them
-        with open(path, "rb") as packed, (XTCFile if is_xtc else TRRFile)(str(path)) as file:
-            file.set_offsets(starts)
-            chosen = _chosen(path, self.frames, len(self._starts))
-            often = self.atoms * len(chosen) > (OFTEN if "numba" in sys.modules else OFTEN_ALONE)
+    def _xtc(self, path: Path) -> Iterator[Frame]:
+        starts, dtype = self._starts, np.float32 if self.single else np.float64
+        chosen = _chosen(path, self.frames, len(starts))
+        with open(path, "rb") as file:
             for number in chosen:
-                if is_xtc:
-                    xdr.check_packed(path, packed, int(starts[number]), self.atoms, often)
+                positions, box, time = xdr.read_xtc(path, file, int(starts[number]), self.atoms, number, dtype)
+                yield Frame(number, mdanalysis.checked(positions, path, dtype, number, copy=False),
+                            mdanalysis.box_of(box, path), len(chosen), time)
+
+    def _trr(self, path: Path) -> Iterator[Frame]:
+        """Read by the file class of MDAnalysis: its reader leaves lock and offset files next to the trajectory."""
+        from MDAnalysis.lib.formats.libmdaxdr import TRRFile
+
+        starts = self._starts  # looked at first: the library, which reads the first frame as it opens, believes them
+        with TRRFile(str(path)) as file:
+            file.set_offsets(starts)
+            chosen = _chosen(path, self.frames, len(starts))
+            for number in chosen:
                 file.seek(number)
                 try:
                     step = file.read()
                 except StopIteration:
                     raise xdr.cut_while_read(path, number) from None
-                if not (is_xtc or step.hasx):
+                if not step.hasx:
                     raise InputError(f"{path}: frame {number} holds no positions", "choose other {frames}")
                 box = np.array(step.box, np.float64) * 10  # nm to A
                 positions = mdanalysis.checked(step.x, path, self._dtype(step.x), number)

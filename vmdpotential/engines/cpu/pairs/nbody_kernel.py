@@ -31,7 +31,7 @@ REAL = np.float64 if SHAPE.bits == 64 else np.float32
 FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil": True}
 
 if PLAIN:
-    from vmdpotential.compiling.scalar import scalar_pairs
+    from vmdpotential.engines.cpu.scalar import scalar_pairs
 
     WIDTH = 16
     TERMS, JERK, SYMMETRIC, FIRST = SHAPE.terms, SHAPE.jerk, SHAPE.symmetric, SHAPE.first

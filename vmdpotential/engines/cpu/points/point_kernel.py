@@ -12,7 +12,7 @@ This file is run once for each set of the constants that it declares, see
 import numpy as np
 from numba import njit
 
-from vmdpotential.compiling.scalar import scalar
+from vmdpotential.engines.cpu.scalar import scalar
 from vmdpotential.interactions.program import Program
 
 #: The traced radial function.
