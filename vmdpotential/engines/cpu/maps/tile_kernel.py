@@ -26,7 +26,6 @@ import math
 import numpy as np
 from numba import njit
 
-from vmdpotential.engines.cpu.scalar import scalar
 from vmdpotential.engines.cpu.maps.rows import (
     CHUNK,
     FAST,
@@ -43,6 +42,7 @@ from vmdpotential.engines.cpu.maps.rows import (
     tabulate,
     write_tile,
 )
+from vmdpotential.engines.cpu.scalar import scalar
 from vmdpotential.interactions.program import Program
 
 #: The traced radial function.

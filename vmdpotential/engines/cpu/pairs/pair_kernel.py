@@ -16,8 +16,8 @@ import numpy as np
 from numba import carray, njit
 
 from vmdpotential.compiling.meeting import address, take, wait
-from vmdpotential.engines.cpu.scalar import scalar_pairs
 from vmdpotential.compiling.threads import SUMMED, WRITTEN
+from vmdpotential.engines.cpu.scalar import scalar_pairs
 from vmdpotential.interactions.program import Program
 
 #: For pairs, for those whose atoms i lack a term (or None), and for excluded pairs (or None).
