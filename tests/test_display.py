@@ -20,7 +20,7 @@ def test_ranks_are_declared_and_what_is_needed_is_in_front():
     commands = declarations()["commands"]
     front = {name: [option["name"] for option in command["options"] if option["front"]]
              for name, command in commands.items()}
-    # what a medium stands for is folded where there is one to choose
+    # the parameters of a medium are folded where there is one to choose
     assert front["map"] == ["structure"]
     assert {"structure", "stat", "frames"} <= set(front["average"])
     assert len(front["average"]) < len(commands["average"]["options"]) / 3

@@ -268,6 +268,8 @@ def test_names_follow_the_input(jac, adk, sin):
     assert name_ion(jac, "MG", "cation")[:3] == ("MG", "MG", "Mg2+")
     assert name_ion(adk, "SOD", "cation")[:2] == ("NA+", "NA")  # as the ions that are there
     assert name_ion(adk, "CLA", "anion")[:2] == ("CL-", "CL")
+    charmm = replace(adk, residue_names=np.where(adk.residue_names == "NA+", "SOD", adk.residue_names))
+    assert name_ion(charmm, "CLA", "anion")[:2] == ("CLA", "CLA")  # of one program, whatever its waters are called
     assert name_ion(sin, "POT", "cation")[:3] == ("POT", "POT", "POT")
     assert name_ion(sin, "ZN2", "cation")[:3] == ("ZN2", "ZN", "ZN")
     for name in ("K", "K+", "POT", "k"):  # in any program's name, residue, atom and type are the input's

@@ -18,6 +18,9 @@ def test_dry_run_says_where_and_writes_nothing(capsys, tmp_path, monkeypatch):
     assert "neutralising ions: 11 Na+" in out
     assert len([line for line in out.splitlines() if line.split()[:1] == ["Na+"]]) == 11
     assert not list(tmp_path.iterdir())
+    (tmp_path / "a.pdb").write_text("another run's")
+    assert shell(capsys, "ionize", *DHFR, "--dry-run", "-o", "a.pdb")[0] == 0
+    assert (tmp_path / "a.pdb").read_text() == "another run's"
     code, out, _ = shell(capsys, "ionize", *DHFR, "--dry-run", "--json", "--site", "random", "--seed", "4")
     data = json.loads(out)
     assert data["seed"] == 4

@@ -187,8 +187,8 @@ def test_the_report_says_what_was_summed_and_how():
     report = registry.get("command", "map")(structure=structure, spacing=2, padding=4, atoms="solute")
     assert "potential of solute: 2 atoms, net charge -3.25 e" in report.lines
     assert report.data["net_charge"] == -3.25
-    assert any(line.startswith("direct sum, open") for line in report.lines)
-    for algorithm, text in (("mesh", "cutoff sum on a mesh, open"), ("pair", "cutoff sum, open")):
+    assert any(line.startswith("method direct, open") for line in report.lines)
+    for algorithm, text in (("mesh", "method cutoff on a mesh, open"), ("pair", "method cutoff, open")):
         report = registry.get("command", "map")(
             structure=structure, spacing=2, padding=4, method="cutoff", algorithm=algorithm, tolerance=1e-2)
         assert any(line.startswith(text) for line in report.lines)

@@ -143,6 +143,13 @@ def test_the_command_writes_tables_meshes_and_a_figure(files, capsys):
         colours = mesh.visual.vertex_colors
         assert len(np.unique(colours, axis=0)) > 50
         assert (colours[:, 3] == 255).all()
+        assert mesh.is_watertight
+        assert mesh.volume > 0  # counterclockwise from outside
+        np.testing.assert_allclose(np.linalg.norm(mesh.vertex_normals, axis=1), 1, atol=1e-6)
+        corners = mesh.face_normals[mesh.vertex_faces[:, 0]]
+        assert (mesh.vertex_normals * corners).sum(1).mean() > 0.9
+    written = mesh.metadata["_ply_raw"]["vertex"]["data"]["value"]
+    assert (written.min(), written.max()) == pytest.approx((said["minimum"], said["maximum"]), rel=1e-6)
     assert "<svg" in (files / "f.svg").read_text()
     assert cli.main([*call, "-o", str(files / "v.csv"), "--by", "vertex"]) == 0
     with (files / "v.csv").open() as stream:

@@ -6,10 +6,12 @@ from pathlib import Path
 import MDAnalysis
 import numpy as np
 import pytest
+from helpers import shell
 from MDAnalysisTests.datafiles import PRM_NCBOX, TRJ_NCBOX
 
 import vmdpotential as vp
 from vmdpotential import registry, tasks
+from vmdpotential.grid.solvation import Solvation
 from vmdpotential.results import Result
 
 DATA = Path(__file__).resolve().parent.parent / "data"
@@ -63,6 +65,117 @@ def test_charges_are_files_or_an_array(universe):
     table = vp.profile(structure, smear=1.0).to_dataframe()
     two = vp.profile(structure, smear=1.0, charges=2 * structure.charges).to_dataframe()
     np.testing.assert_allclose(two.iloc[:, 1:], 2 * table.iloc[:, 1:], rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.slow
+def test_atom_groups_select_of_the_atoms_that_the_structure_is(universe):
+    oxygens = universe.select_atoms("name O and resname WAT")
+    whole = vp.potential_map(universe, atoms=universe.select_atoms("resname ACE"), spacing=4.0)
+    np.testing.assert_array_equal(whole.values, vp.potential_map(universe, atoms="//*/(ACE)", spacing=4.0).values)
+    np.testing.assert_array_equal(np.flatnonzero(vp.select(universe, oxygens)), oxygens.ix)
+    np.testing.assert_array_equal(vp.select(universe, oxygens.residues), vp.select(universe, "water"))
+    water = universe.select_atoms("resname WAT")
+    of_part = vp.profile(water, smear=1.0, from_=[oxygens]).to_dataframe().iloc[:, 1:]
+    of_whole = vp.profile(universe, smear=1.0, from_=[oxygens]).to_dataframe().iloc[:, 1:]
+    same = [name for name in of_part if "between" not in name and name in of_whole and "from_1" in name]
+    assert same
+    np.testing.assert_allclose(of_part[same], of_whole[same], atol=1e-9)
+    for call in (lambda: vp.profile(water, smear=1.0, from_=[universe.select_atoms("resname ACE")]),
+                 lambda: vp.select(water, oxygens)):
+        with pytest.raises(vp.UsageError):
+            call()
+
+
+@pytest.mark.slow
+def test_structures_may_be_files_where_frames_are_objects(universe):
+    of_objects = vp.energy(universe, universe.trajectory[:2], between=("protein", "water"), topology=PRM_NCBOX)
+    rows = universe.select_atoms("resname ACE").ix
+    of_files = vp.energy(PRM_NCBOX, TRJ_NCBOX, frames="0:2", between=(rows, "water"))
+    np.testing.assert_allclose(of_objects.to_dataframe()["total"], of_files.to_dataframe()["total"], rtol=1e-5)
+    with pytest.raises(vp.InputError):  # a topology has no coordinates
+        vp.forces(PRM_NCBOX, universe.trajectory[:2], between=("protein", "water"))
+
+
+def test_cells_are_numbers_as_other_packages_have_them(universe):
+    cell = [40.0, 41.0, 42.0, 90.0, 90.0, 80.0]
+    for given in (cell, np.array(cell, np.float32), "40,41,42,90,90,80"):
+        made = vp.density(universe, universe.trajectory[:1], atoms="all", spacing=5.0, boundary="periodic", cell=given)
+        np.testing.assert_allclose(made.objects["structure"].cell.parameters, cell, rtol=1e-5)
+    with pytest.raises(vp.UsageError) as error:
+        vp.rdf(universe, between=("water", "water"), cell=(40.0, 41.0))
+    assert error.value.parameter == "cell"
+
+
+@pytest.mark.slow
+def test_frames_are_slices_ranges_numbers_and_text(universe):
+    def frames(value, trajectory=universe):
+        return vp.profile(universe, trajectory, smear=1.0, frames=value).to_dataframe()
+
+    for value in ("1:6:2", range(1, 6, 2), slice(1, 6, 2)):
+        for trajectory in (universe, TRJ_NCBOX):
+            np.testing.assert_allclose(frames(value, trajectory), frames("1:6:2"), atol=1e-5)
+    np.testing.assert_allclose(frames(3), frames("3"))
+    for wrong in ([1, 3], "a", 3.5):
+        with pytest.raises(vp.UsageError) as error:
+            frames(wrong)
+        assert error.value.parameter == "frames"
+    mean = vp.average(universe, universe.trajectory[1:6:2], spacing=4.0)
+    assert mean.grid.provenance.frames == vp.average(universe, universe, frames="1:6:2",
+                                                     spacing=4.0).grid.provenance.frames
+
+
+def test_points_are_a_file_or_an_array(universe, tmp_path):
+    (tmp_path / "points.csv").write_text("3,4,5\n9,8,7\n")
+    structure = vp.Structure.from_mdanalysis(universe)
+    of_file = vp.field(structure, points=tmp_path / "points.csv").to_dataframe().select_dtypes("number")
+    for points in ([[3, 4, 5], [9, 8, 7]], np.array([[3, 4, 5], [9, 8, 7]])):
+        np.testing.assert_allclose(vp.field(structure, points=points).to_dataframe().select_dtypes("number"), of_file)
+    with pytest.raises(vp.UsageError) as error:
+        vp.field(structure, points=[3, 4, 5])
+    assert error.value.parameter == "points"
+
+
+@pytest.mark.slow
+def test_results_of_files_need_no_output(capsys):
+    mean = vp.average(PRM_NCBOX, TRJ_NCBOX, frames="0:2", spacing=4.0)
+    assert np.isfinite(mean.grid.values).all()
+    assert vp.density(PRM_NCBOX, TRJ_NCBOX, frames="0:2", atoms="water", spacing=4.0).grid.values.sum() > 0
+    for command in ("average", "density"):  # in a shell they would be lost
+        assert shell(capsys, command, PRM_NCBOX, TRJ_NCBOX)[0] == 2
+
+
+@pytest.mark.slow
+def test_prepare_takes_files_and_objects(tmp_path):
+    of_file = vp.prepare(DATA / "1hvr.pdb.gz", output=[tmp_path / "out.pqr"])
+    assert (tmp_path / "out.pqr").exists()
+    assert len(of_file.to_dataframe()) == 199
+    of_universe = vp.prepare(MDAnalysis.Universe(str(DATA / "1hvr.pdb.gz")))
+    np.testing.assert_allclose(of_universe.structure.charges, of_file.structure.charges)
+    as_is = vp.prepare(DATA / "1hvr.pdb.gz", prepare="never")
+    np.testing.assert_array_equal(as_is.structure.positions, vp.read_structure(DATA / "1hvr.pdb.gz").positions)
+    assert len(as_is.to_dataframe()) == 1
+    with pytest.raises(vp.InputError):
+        vp.prepare(MDAnalysis.Universe(PRM_NCBOX, TRJ_NCBOX))  # has charges
+
+
+@pytest.mark.slow
+def test_reprs_are_one_short_line(universe):
+    from matplotlib.figure import Figure
+
+    structure = vp.Structure.from_mdanalysis(universe)
+    solute = universe.select_atoms("resname ACE")
+    grid = vp.potential_map(solute, spacing=2.0)
+    surface = vp.surface(solute, grid, spacing=1.0)
+    prepared = vp.prepare(DATA / "1hvr.pdb.gz")
+    for item in (structure, structure.cell, structure.topology, grid, grid.lattice, surface, surface.surface, prepared,
+                 prepared.prepared, prepared.charges, vp.nonbonded(structure, [PRM_NCBOX]), vp.Plane.parse("z=3"),
+                 vp.place_ions(structure, site="random", concentration=0.2), vp.Trajectory(TRJ_NCBOX, len(structure)),
+                 Solvation(np.arange(5000.0), 1.0), vp.compare(grid, 2 * grid)):
+        assert "\n" not in repr(item)
+        assert len(repr(item)) < 600, type(item)
+    axes = Figure().add_subplot()
+    assert surface.plot(axes) is axes
+    assert vp.draw_slice(axes, grid, "z=3", structure=solute).get_array().size
 
 
 def test_arguments_are_checked():

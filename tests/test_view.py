@@ -45,7 +45,7 @@ def _nothing_set(monkeypatch):
 
 @pytest.fixture
 def npm(tmp_path):
-    """A folder as npm would leave it, with a script that stands for 3Dmol.js."""
+    """A folder as npm would leave it, with a script in place of 3Dmol.js."""
     package = tmp_path / "npm" / "node_modules" / "3dmol"
     (package / "build").mkdir(parents=True)
     (package / "build" / "3Dmol-min.js").write_text("var $3Dmol={createViewer:0,end:'</script>'};\r\n")

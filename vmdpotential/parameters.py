@@ -30,9 +30,10 @@ import math
 import re
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
-from functools import cached_property
+from functools import cached_property, wraps
 from io import BytesIO
 from keyword import iskeyword
 from numbers import Integral, Real
@@ -445,6 +446,31 @@ class Command:
 _reading: ContextVar[tuple[Path, ...]] = ContextVar("reading", default=())
 
 
+#: Whether the caller uses the result itself, so that no file has to be written.
+_returning: ContextVar[bool] = ContextVar("returning", default=False)
+
+
+@contextmanager
+def returning() -> Iterator[None]:
+    """Run commands for a program that uses their results, and needs no files."""
+    token = _returning.set(True)
+    try:
+        yield
+    finally:
+        _returning.reset(token)
+
+
+def check_output(output: Path | None, source: object, what: str, example: str) -> None:
+    """Refuse a run whose result would be lost: of a file, in a shell, without an output.
+
+    Raises
+    ------
+    UsageError
+    """
+    if output is None and isinstance(source, Path) and not _returning.get():
+        raise UsageError("output", f"a file is needed for the {what}", f"such as {{output {example}}}")
+
+
 def reading() -> tuple[Path, ...]:
     """Return the files that the command under way reads, which it must not write to."""
     return _reading.get()
@@ -516,6 +542,21 @@ def takes_fields(*kinds: Any) -> Callable[[Function], Function]:
             declared = (p for kind in kinds for p in fields_of(kind))
             function.__doc__ = with_entries(function.__doc__, declared)
         return function
+    return decorate
+
+
+def takes_aliases(kind: Any) -> Callable[[Function], Function]:
+    """Return a decorator: keywords may have the further names that the fields of a dataclass of options have."""
+    def decorate(function: Function) -> Function:
+        names = inspect.signature(function).parameters.keys()
+
+        @wraps(function)
+        def with_aliases(*values: Any, **keywords: Any) -> Any:
+            if not keywords.keys() <= names:
+                keywords = by_own_names(fields_of(kind), keywords)
+            return function(*values, **keywords)
+
+        return with_aliases  # type: ignore[return-value]
     return decorate
 
 

@@ -130,7 +130,7 @@ def listed(kind: str) -> list[str]:
 
 
 def get(kind: str, name: str) -> Any:
-    """Return what a name stands for, importing it when needed.
+    """Return the object with a name, importing it when needed.
 
     Raises
     ------

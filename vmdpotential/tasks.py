@@ -18,14 +18,14 @@ import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from numbers import Number
+from numbers import Integral, Number
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from vmdpotential import registry
 from vmdpotential.docstrings import entries, name_of
-from vmdpotential.errors import InputError, spelled
-from vmdpotential.parameters import Command, Parameter, by_own_names
+from vmdpotential.errors import InputError, UsageError, spelled
+from vmdpotential.parameters import Command, Parameter, by_own_names, returning
 
 if TYPE_CHECKING:  # they are made when first used; see __getattr__
     from vmdpotential.io.trajectories.frames import Frames
@@ -92,7 +92,7 @@ True""",
 >>> from pyscf import gto, scf
 >>> from pyscf.tools import molden
 >>> molden.from_scf(scf.RHF(gto.M(atom="H 0 0 0; H 0 0 0.74", verbose=0)).run(), "h2.molden")
->>> vp.orbital("h2.molden", orbital="homo", spacing=0.5, output="homo.cube").grid.unit
+>>> vp.orbital("h2.molden", orbital="homo", spacing=0.5).grid.unit
 'A^-3/2'""",
     "prepare": """\
 >>> prepared = vp.prepare("data/1hvr.pdb.gz", ph=6.0)
@@ -149,7 +149,8 @@ def _function(command: Command, examples: str) -> Callable[..., Result]:
         values = dict(zip(inputs, given, strict=False))
         if twice := values.keys() & keywords.keys():
             raise TypeError(f"{name}() got several values for {', '.join(sorted(twice))}")
-        return command(**_objects(command, by_own_names(command.parameters, {**values, **keywords})))
+        with returning():
+            return command(**_objects(command, by_own_names(command.parameters, {**values, **keywords})))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = _docstring(command, examples)
@@ -171,16 +172,30 @@ def _signature(command: Command) -> inspect.Signature:
 
 def _objects(command: Command, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values with objects of other packages, arrays and frames as the command takes them."""
+    import numpy as np
+
+    from vmdpotential.io import read_topology
+    from vmdpotential.io.structures.merge import merge
     from vmdpotential.molecule.conversions import as_structure
     from vmdpotential.molecule.structure import Structure
 
     known, made = {p.name: p for p in command.parameters}, dict(values)
+    if "frames" in known and values.get("frames") is not None:
+        made["frames"] = _slice(values["frames"])
     atoms = values.get("structure")
     for name, value in values.items():
         if name in known and Structure in known[name].objects and not isinstance(value, (str, Path, type(None))):
             made[name] = as_structure(value)
+    if "cell" in known and _is_numbers(made.get("cell")):  # lengths, or lengths and angles, as MDAnalysis has them
+        made["cell"] = known["cell"].convert(" ".join(map(str, made["cell"])))
+    for name, value in values.items():
+        if name in known and np.ndarray in known[name].objects and isinstance(value, (list, tuple)):
+            made[name] = np.array(value, float)
+    if isinstance(made.get("structure"), Structure) and made.get("topology") is not None:
+        made["structure"] = merge(made["structure"], read_topology(made.pop("topology")))
     frames = made.get("trajectory")
     if "trajectory" in known and (hasattr(frames, "trajectory") or hasattr(frames, "n_frames")):  # of MDAnalysis
+        made["structure"] = _read(made)
         made["trajectory"] = _frames(frames, atoms, made["structure"], made.pop("frames", None))
     arrays = {name: value for name, value in made.items() if name in known and known[name].option.selection
               and _has_arrays(value)}
@@ -189,17 +204,22 @@ def _objects(command: Command, values: Mapping[str, Any]) -> dict[str, Any]:
     if _is_numbers(made.get("charges")):
         made["structure"] = made["structure"].with_charges(made.pop("charges"))
     for name, value in arrays.items():
-        made["structure"], made[name] = _as_groups(made["structure"], name, value)
+        made["structure"], made[name] = _as_groups(made["structure"], name, value, atoms)
     return made
 
 
 def _read(values: dict[str, Any]) -> Structure:
     """Return the structure of the values, read where it is a file; its topology is taken out of them."""
-    from vmdpotential.io import read_structure
+    from vmdpotential.io import read_first_frame, read_structure
     from vmdpotential.molecule.structure import Structure
 
-    structure = values["structure"]
-    return structure if isinstance(structure, Structure) else read_structure(structure, values.pop("topology", None))
+    structure, trajectory = values["structure"], values.get("trajectory")
+    if isinstance(structure, Structure):
+        return structure
+    topology, first = values.pop("topology", None), None
+    if topology is None and isinstance(trajectory, (str, Path)):
+        first = read_first_frame(Path(structure), Path(trajectory))
+    return first or read_structure(structure, topology)
 
 
 def _is_numbers(value: Any) -> bool:
@@ -215,8 +235,11 @@ def _has_arrays(value: Any) -> bool:
     return not isinstance(value, (str, type(None)))
 
 
-def _as_groups(structure: Structure, name: str, value: Any) -> tuple[Structure, Any]:
-    """Return the structure with groups for the arrays of a selection, and the selection with their names."""
+def _as_groups(structure: Structure, name: str, value: Any, atoms: Any) -> tuple[Structure, Any]:
+    """Return the structure with groups for the arrays of a selection, and the selection with their names.
+
+    Where the structure was made of an AtomGroup, `atoms`, other AtomGroups select of its atoms.
+    """
     import numpy as np
 
     from vmdpotential.molecule.selection import select
@@ -224,13 +247,18 @@ def _as_groups(structure: Structure, name: str, value: Any) -> tuple[Structure, 
     if isinstance(value, (list, tuple)) and not _is_numbers(value):
         texts = []
         for n, item in enumerate(value, 1):
-            structure, text = _as_groups(structure, f"{name}_{n}", item)
+            structure, text = _as_groups(structure, f"{name}_{n}", item, atoms)
             texts.append(text)
         return structure, tuple(texts)
     if isinstance(value, (str, type(None))):
         return structure, value
-    chosen = np.asarray(getattr(value, "ix", value))  # of an AtomGroup
-    rows = np.flatnonzero(select(structure, chosen, name))
+    if hasattr(value, "ix") and hasattr(atoms, "atoms"):
+        chosen, known = value.atoms.ix, atoms.atoms.ix
+        if value.universe is not atoms.universe or not np.isin(chosen, known).all():
+            raise UsageError(name, "is an AtomGroup with atoms that the structure does not have",
+                             "select atoms of {structure}")
+        value = np.isin(known, chosen)
+    rows = np.flatnonzero(select(structure, value, name))
     return replace(structure, groups={**structure.groups, name: rows}), f"group {name}"
 
 
@@ -251,12 +279,32 @@ class _Reader(Sequence[Any]):
             return result.positions[self.rows].copy(), mdanalysis.cell_of(result.dimensions, Path("trajectory"))
 
 
-def _frames(item: Any, atoms: Any, structure: Structure, frames: slice | str | None) -> Frames:
+def _slice(frames: Any) -> slice:
+    """Return frames that a slice, a range, a number or text means."""
+    from vmdpotential.io.trajectories.frames import parse_frames
+
+    if isinstance(frames, Integral):
+        frames = str(int(frames))
+    if isinstance(frames, str):
+        try:
+            return parse_frames(frames)
+        except ValueError as error:
+            raise UsageError("frames", str(error), value=frames) from None
+    if isinstance(frames, range) and frames.step > 0:
+        return slice(frames.start, frames.stop, frames.step)
+    if not isinstance(frames, slice):
+        raise UsageError("frames", f"a slice or text such as 0:500:5 is needed, not {type(frames).__name__}",
+                         "choose single frames as those of an MDAnalysis trajectory: universe.trajectory[[1, 3, 8]]")
+    return frames
+
+
+def _frames(item: Any, atoms: Any, structure: Structure, frames: slice | None) -> Frames:
     """Return frames of a Universe, or of a part of its trajectory; of an AtomGroup's structure those of its atoms.
 
     They are read by a reader of their own, so that the Universe stays at its frame.
     """
-    from vmdpotential.io.trajectories.frames import Loaded, parse_frames
+    from vmdpotential.io import mdanalysis
+    from vmdpotential.io.trajectories.frames import Loaded
 
     reader = getattr(item, "trajectory", item)
     numbers: slice | list[int] = slice(None)
@@ -269,8 +317,11 @@ def _frames(item: Any, atoms: Any, structure: Structure, frames: slice | str | N
     if count != len(structure):
         raise InputError(f"the trajectory has {count} atoms, and the structure {len(structure)}",
                          "give {structure} as the Universe or AtomGroup of {trajectory}")
-    chosen = parse_frames(frames) if isinstance(frames, str) else frames
-    return Loaded("the trajectory", _Reader(reader.copy()[numbers], rows), chosen or slice(None))
+    with mdanalysis.quiet():
+        own = reader.copy()
+    if frames is None and isinstance(numbers, slice):  # with the numbers that they have in the whole trajectory
+        return Loaded("the trajectory", _Reader(own, rows), numbers)
+    return Loaded("the trajectory", _Reader(own[numbers], rows), frames or slice(None))
 
 
 def _docstring(command: Command, examples: str) -> str:

@@ -121,7 +121,7 @@ def _limit() -> None:
 
 
 def _child(cases: Cases, start: int, stop: int, write: int) -> NoReturn:
-    """Read cases and tell of each; the parent sees when this process crashes or stands still."""
+    """Read cases and report each; the parent sees when this process crashes or hangs."""
     _limit()
     signal.signal(signal.SIGPROF, _alarm)
     for index in range(start, stop):

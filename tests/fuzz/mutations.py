@@ -12,7 +12,7 @@ import warnings
 import zipfile
 from random import Random
 
-#: What stands in place of a number, or next to it.
+#: What replaces a number, or follows it.
 NUMBERS = [
     b"0", b"-1", b"1", b"-0.0", b"1e308", b"-1e308", b"1e-320", b"1e400", b"nan", b"-inf", b"inf", b"1_0",
     b"1_0.5", b"0x10", b"2147483647", b"2147483648", b"-2147483649", b"9223372036854775807",

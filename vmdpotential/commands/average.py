@@ -26,7 +26,7 @@ from vmdpotential.maps import MapOptions
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option
+from vmdpotential.parameters import Command, Option, check_output
 from vmdpotential.results import complete, key, part, shown
 
 
@@ -87,8 +87,8 @@ def average(
     frames: FramesOption = None,
     stat: Annotated[str, Option(
         "statistics to write: mean, std (standard deviation over the n frames, divisor n) and sem (standard error of "
-        "the mean, by blocks); std and sem go to OUTPUT_std and OUTPUT_sem", metavar="mean,std,sem",
-        front=True)] = "mean",
+        "the mean, by blocks); the mean is always written, std and sem to OUTPUT_std and OUTPUT_sem",
+        metavar="mean,std,sem", front=True)] = "mean",
     fit: FitOptions = FitOptions(),
     options: MapOptions = MapOptions(),
     like: LikeGrid = None,
@@ -119,8 +119,7 @@ def average(
     from vmdpotential.io.maps.mapformat import check_finite
 
     path, force = output.output, output.force
-    if path is None and isinstance(source.structure, Path):
-        raise UsageError("output", "a file is needed for the mean", "such as {output mean.dx}")
+    check_output(path, source.structure, "mean", "mean.dx")
     chosen, paths = statistic_files(path, stat)
     names = files.named(paths, output.format, is_map)
     for each in names:
@@ -228,7 +227,7 @@ def _lines(planning: Planning, average: Average, result: Mean) -> list[str]:
         lines.append(f"potential of {made.atoms}: {len(plan.charges)} atoms, net charge {planning.charge:.3f} e")
     lines += [
         str(planning.work.alignment),
-        f"{made.method} sum, {boundary_text(result.cell)}, {made.interaction}, {made.precision} precision",
+        f"method {made.method}, {boundary_text(result.cell)}, {made.interaction}, {made.precision} precision",
     ]
     lines += cell_lines(average.cell_deviation)
     lines.append(result.points)

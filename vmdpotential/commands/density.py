@@ -34,7 +34,7 @@ from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import select
-from vmdpotential.parameters import Command, Option, Rows
+from vmdpotential.parameters import Command, Option, Rows, check_output
 from vmdpotential.results import Columns, complete, hidden, key, part, put_table, shown
 
 
@@ -66,8 +66,8 @@ class DensityOutput:
     """The files of maps over frames."""
 
     stat: Annotated[str, Option(
-        "statistics to write: mean, and in further files std (standard deviation over the frames) and sem (standard "
-        "error of the mean)", metavar="mean,std,sem")] = "mean"
+        "statistics to write: mean, std (standard deviation over the frames) and sem (standard error of the mean); the "
+        "mean is always written, std and sem to OUTPUT_std and OUTPUT_sem", metavar="mean,std,sem")] = "mean"
     output: Annotated[Path | None, Option(
         "map file of the mean: .dx, .mrc, .cube, .npz ...", short="o", viewer=False, written=True,
         suffix=".npz")] = None
@@ -107,8 +107,7 @@ def density(
     from vmdpotential.io.maps.mapformat import check_finite
 
     of, smear, sites, force = options.of, options.smear, table.sites, output.force
-    if output.output is None and isinstance(source.structure, Path):
-        raise UsageError("output", "a file is needed for the mean", "such as {output density.dx}")
+    check_output(output.output, source.structure, "mean", "density.dx")
     if smear and of == "occupancy":
         raise UsageError("smear", "does not apply to an occupancy, which uses the atoms' radii", "leave it out",
                          value=f"{smear:g}")

@@ -45,7 +45,7 @@ class SiteOptions:
         "two selections: the field is computed at the middles of the bonds between them, with its component along each"
         " bond, from the first to the second",
         metavar="SEL", front=True, selection=True)] = ()
-    points: Annotated[Path | None, Option(
+    points: Annotated[Path | np.ndarray | None, Option(  # type: ignore[type-arg]
         "file of points, a line x,y,z (A) for each and a name where they have one", metavar="FILE")] = None
     fit: Annotated[str | None, Option(
         "let the points follow this selection, by translation and rotation, from the structure to each frame; fixed in "
@@ -71,10 +71,11 @@ class SiteOptions:
         if self.bonds:
             pairs = bonds_between(atoms, *(select(atoms, text, "bonds") for text in self.bonds))
             return Places.bonds(pairs, [f"{label(atoms, int(i), False)}-{atoms.atom_names[j]}" for i, j in pairs])
-        from vmdpotential.io.files.points import read_points
+        from vmdpotential.io.files.points import numbered_points, read_points
 
         assert self.points is not None
-        return Places.at(*read_points(self.points), atoms, None if self.fit is None else select(atoms, self.fit, "fit"))
+        points = read_points(self.points) if isinstance(self.points, Path) else numbered_points(self.points)
+        return Places.at(*points, atoms, None if self.fit is None else select(atoms, self.fit, "fit"))
 
     def words(self, kind: str) -> str:
         """Return the places in words."""

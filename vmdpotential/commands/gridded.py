@@ -43,6 +43,10 @@ def cell_lines(deviation: NDArray[np.float64] | None) -> list[str]:
                                            f"{', '.join(f'{x:.3g}' for x in sizes)} A along a, b and c"]
 
 
+#: Errors of a continuum from which a report asks for a finer grid.
+_COARSE = 0.2
+
+
 def stated_error(grid: Grid, where: str = "") -> Iterator[str]:
     """Yield the error of a map in words, if it states one, and that of a method that makes no sum even if not."""
     from vmdpotential.methods.accuracy import POINTS, Errors
@@ -51,7 +55,8 @@ def stated_error(grid: Grid, where: str = "") -> Iterator[str]:
     if not registry.get("method", made.method).superposes:
         yield "error: not estimated by this method" if made.error is None else (
             f"error, from two grids{where}: {made.error:.1e} of the potential outside the molecule, "
-            f"{made.error_away:.1e} at its surface")
+            f"{made.error_away:.1e} at its surface" + ("; a finer grid is needed" if max(
+                made.error, made.error_away or 0.0) > _COARSE else ""))
     elif made.error is not None and made.error_away is not None:
         errors = Errors(made.error, made.error_away, made.error_field, made.error_field_away)
         yield f"relative rms error {errors}, at {POINTS} points{where} (tolerance {made.tolerance:g})"

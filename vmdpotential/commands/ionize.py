@@ -107,7 +107,7 @@ def ionize(
         _Outputs(tuple(_numbered(path, number) for path in output), tuple(_numbered(path, number) for path in tables))
         for number in range(1, replicas + 1)]
     names = [files.named(group.structures, format, can_be_written) for group in groups]
-    files.check([path for group in groups for path in group.all], force)
+    files.check([path for group in groups for path in group.all], force or dry_run)
     if parameters and not any(suffix(path) in PRMTOP for group in names for path in group):
         raise UsageError("parameters", "are only used when a prmtop is written",
                          "name one as {output}, or leave them out")

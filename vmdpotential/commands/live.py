@@ -122,8 +122,8 @@ class Followed(Result):
         about = self.first.provenance
         yield str(self.charges)
         cell = self.structure.cell if about.boundary == "periodic" else None
-        yield (f"{about.method} sum, {boundary_text(cell)}, {' x '.join(map(str, self.first.lattice.shape))} points, "
-               f"{about.medium}")
+        points = " x ".join(map(str, self.first.lattice.shape))
+        yield f"method {about.method}, {boundary_text(cell)}, {points} points, {about.medium}"
         yield f"planned in {self.seconds:.2f} s on the {about.engine} engine"
         if self.answered is not None:
             yield f"{self.answered} frames"

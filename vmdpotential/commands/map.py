@@ -167,7 +167,11 @@ class Map(GridResult):
         if str(options.atoms) != "all":
             yield f"potential of {options.atoms}: {self.count} atoms, net charge {round(self.net_charge, 3) + 0.0:g} e"
         on_mesh = " on a mesh" if made.interaction.startswith("shifted") and made.tolerance is not None else ""
-        yield f"{made.method} sum{on_mesh}, {boundary_text(self.cell)}, {made.interaction}, {made.precision} precision"
+        yield (f"method {made.method}{on_mesh}, {boundary_text(self.cell)}, {made.interaction}, {made.precision} "
+               "precision")
+        full = self.cell is not None and made.interaction.startswith(("coulomb", "gaussian"))
+        if full and abs(self.net_charge) > 1e-3:
+            yield f"net charge {self.net_charge:.4g} e: a uniform neutralising background is included"
         if options.smear:
             yield (f"charges are Gaussians of {options.smear:.4g} A, an Ewald factor of "
                    f"{ewald_factor(options.smear):.4g}/A")

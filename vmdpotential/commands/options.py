@@ -81,7 +81,7 @@ Force = Annotated[bool, Option("replace files that exist", viewer=False)]
 
 @dataclass(frozen=True, kw_only=True)
 class CopyOptions:
-    """Whether a structure stands for a biological assembly, or for the whole cell of its crystal."""
+    """Whether copies of a structure make a biological assembly, or the whole cell of its crystal."""
 
     assembly: Assembly = ""
     expand: Expand = "no"

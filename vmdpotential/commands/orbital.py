@@ -23,7 +23,7 @@ from vmdpotential.orbitals.evaluate import LENGTHS, density_map, orbital_map
 from vmdpotential.orbitals.potential import potential_map
 from vmdpotential.orbitals.read import read_wavefunction
 from vmdpotential.orbitals.wavefunction import Wavefunction
-from vmdpotential.parameters import Command, Option
+from vmdpotential.parameters import Command, Option, check_output
 from vmdpotential.results import hidden, key, part
 from vmdpotential.units import BOHR, DEFAULT_TEMPERATURE, POTENTIAL_UNITS
 
@@ -98,8 +98,7 @@ def orbital_(
 
     path, atoms, force = output.output, output.atoms, output.force
     engine, unit = values.engine, values.unit
-    if path is None and isinstance(file, Path):
-        raise UsageError("output", "a file is needed for the map", "such as {output orbital.cube}")
+    check_output(path, file, "map", "orbital.cube")
     potential = of_potential.potential
     if bool(orbital) + density + spin + potential != 1:
         raise UsageError("orbital", "only one quantity is computed at a time",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from vmdpotential.commands.between import ParameterOptions
 from vmdpotential.commands.gridded import lattice_like
 from vmdpotential.commands.options import CompleteSource, LikeGrid, TrajectoryOptions
@@ -13,7 +11,7 @@ from vmdpotential.commands.probe_options import InsertionOptions, ProbeOptions, 
 from vmdpotential.errors import UsageError
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.maps.options import Engine
-from vmdpotential.parameters import Command
+from vmdpotential.parameters import Command, check_output
 from vmdpotential.results import Result
 
 #: A, of the grid: of a molecule over frames, and of probe atoms, as AutoGrid's.
@@ -51,8 +49,7 @@ def probe_(
     if bool(probe) == bool(ligand):
         raise UsageError("probe", "probe atoms and a molecule cannot be combined" if probe else
                          "neither probe atoms nor a molecule were given", "give {probe C HD}, or {ligand O2}")
-    if output is None and isinstance(source.structure, Path):
-        raise UsageError("output", "a file is needed for the map", "such as {output o2.dx}")
+    check_output(output, source.structure, "map", "o2.dx")
     if probe and (trajectory.trajectory is not None or trajectory.frames is not None or outputs.paths is not None):
         raise UsageError("trajectory", "is not used for probe atoms, which are mapped around one structure",
                          "give {ligand}, or leave out trajectory, frames and paths")

@@ -34,7 +34,7 @@ class ProbeOptions:
         high=100, front=True)] = None
     padding: Annotated[float, Option("margin around those atoms", unit="A", low=0, high=1000)] = 4.0
     cutoff: Annotated[float, Option(
-        "cutoff of the Lennard-Jones energy; AutoDock's own maps end at 8 A", unit="A", low=3, high=50)] = 12.0
+        "cutoff of the Lennard-Jones energy; AutoDock's types always have 8 A", unit="A", low=3, high=50)] = 12.0
 
 
 @dataclass(frozen=True, kw_only=True)

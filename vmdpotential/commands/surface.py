@@ -23,7 +23,7 @@ from vmdpotential.io.files import output as files
 from vmdpotential.maps.solute import as_mapped
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option
-from vmdpotential.results import Columns, Figure, Result, hidden, key, part, put_table
+from vmdpotential.results import Axes, Columns, Figure, Result, hidden, key, part, put_table
 from vmdpotential.surfaces import KINDS, PROBE, Row, Surface, molecular_surface, rows
 
 _COLUMNS = ("area", "mean", "minimum", "maximum")
@@ -93,7 +93,7 @@ def surface(
     InputError
         For structures without elements, or maps that the surface is not in.
     BackendError
-        When scikit-image or trimesh is not installed.
+        When scikit-image is not installed.
     """
     from vmdpotential.figures.page import check_figure_format, render
     from vmdpotential.figures.slices import quantity_label
@@ -209,6 +209,12 @@ class OnSurface(Result):
         return {**{x: made.vertices[:, n] for n, x in enumerate("xyz")},
                 **{f"n{x}": made.normals[:, n] for n, x in enumerate("xyz")}, "area": made.areas,
                 "value": self.values, "atom": [atoms[n] for n in made.atoms.tolist()]}
+
+    def plot(self, ax: Axes) -> Axes:
+        """Draw the surface into axes, from the first direction, without a legend of its colours; return the axes."""
+        from vmdpotential.figures.surfaces import draw_view
+
+        return draw_view(ax, self.surface, self.values, self.view[0], Range(*self.span))
 
     def draw(self) -> Figure:
         """Return pictures of the surface."""

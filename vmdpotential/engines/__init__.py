@@ -354,7 +354,7 @@ def get_engine(name: str = "auto") -> Engine:
 
 @cache
 def automatic() -> str:
-    """Return the name of the engine that ``auto`` stands for; :func:`reason` says why."""
+    """Return the name of the engine that ``auto`` selects; :func:`reason` says why."""
     global _reason
     try:
         registry.get("engine", "cuda").check()

@@ -94,7 +94,7 @@ def colour_range(grids: Iterable[Grid], shown: Iterable[ArrayLike]) -> Range:
     ----------
     grids : iterable of Grid
     shown : iterable of arrays
-        The values that are coloured; NaN stands for "outside the map".
+        The values that are coloured; NaN is "outside the map".
     """
     limits = [standard_limit(grid) for grid in grids]
     first = limits[0] if limits else None
@@ -112,7 +112,7 @@ def robust_range(shown: Iterable[ArrayLike], fraction: float = SHOWN) -> Range:
     Parameters
     ----------
     shown : iterable of arrays
-        NaN stands for "outside the map".
+        NaN is "outside the map".
     fraction : float
     """
     arrays = [np.asarray(array, np.float64).ravel() for array in shown]

@@ -17,7 +17,7 @@ from vmdpotential.figures.colours import STOPS, check_range, colour_range
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.means import mean_over_planes
 from vmdpotential.grid.planes import Plane, smooth_values_on, values_on
-from vmdpotential.molecule.structure import Structure
+from vmdpotential.molecule.conversions import StructureLike, as_structure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,7 +62,7 @@ def drawable(text: str) -> str:
 
 
 def colours(value_range: tuple[float, float], cmap: str | Colormap | None = None) -> Colormap:
-    """Return the part of a diverging colour map that a range needs, so that its middle stands for 0.
+    """Return the part of a diverging colour map that a range needs, so that its middle is 0.
 
     Equal distances from 0 have equal strength of colour on both sides, whatever the range.
     """
@@ -89,8 +89,8 @@ def levels(value_range: tuple[float, float], number: int) -> Floats:
 
 
 def draw_slice(
-    ax: Axes, grid: Grid, plane: Plane, *, value_range: tuple[float, float] | None = None, contours: int = 0,
-    cmap: str | Colormap | None = None, structure: Structure | None = None, slab: float = 3.0,
+    ax: Axes, grid: Grid, plane: Plane | str, *, value_range: tuple[float, float] | None = None, contours: int = 0,
+    cmap: str | Colormap | None = None, structure: StructureLike | None = None, slab: float = 3.0,
     waters: bool = False,
 ) -> AxesImage:
     """Draw the values of a map on a plane.
@@ -101,8 +101,8 @@ def draw_slice(
         What is drawn into.
     grid : Grid
         The map.
-    plane : Plane
-        Where it is cut.
+    plane : Plane or str
+        Where it is cut, such as ``z=25``.
     value_range : (low, high), in the map's unit
         What the colours span; :func:`vmdpotential.figures.colours.colour_range` of this slice unless
         given.
@@ -137,6 +137,8 @@ def draw_slice(
     >>> image.get_clim()[1] > 0
     True
     """
+    plane = Plane.parse(plane) if isinstance(plane, str) else plane
+    structure = None if structure is None else as_structure(structure)
     values, (left, right, bottom, top) = smooth_values_on(grid, plane)
     if value_range is None:
         value_range = colour_range([grid], [values_on(grid, plane)[0]])

@@ -16,6 +16,7 @@ from vmdpotential.figures.slices import colours
 from vmdpotential.surfaces import Surface
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
@@ -43,6 +44,35 @@ def vertex_colours(values: Floats, value_range: tuple[float, float]) -> Floats:
     return np.concatenate([rgb, np.ones((len(rgb), 1))], axis=1)
 
 
+def _half(surface: Surface) -> float:
+    """Return half the width of a picture, A."""
+    return float(np.ptp(surface.vertices, axis=0).max()) / 2 * 1.03
+
+
+def draw_view(ax: Axes, surface: Surface, values: Floats, view: str, value_range: tuple[float, float]) -> Axes:
+    """Draw a surface coloured by values (V,) into axes, as seen from one of :data:`VIEWS`, without perspective."""
+    from matplotlib.collections import TriMesh
+    from matplotlib.tri import Triangulation
+
+    corners = surface.vertices[surface.triangles]
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    right, up = np.array(VIEWS[view], float)
+    towards = np.cross(right, up)
+    facing = np.flatnonzero(normals @ towards > 0)
+    facing = facing[np.argsort(corners.mean(1)[facing] @ towards, kind="stable")]  # those in front are drawn last
+    lit = vertex_colours(values, value_range)
+    light = np.clip(surface.normals @ towards, 0, 1)
+    lit[:, :3] *= (SHADE + (LIGHT - SHADE) * light)[:, None]
+    places = surface.vertices - (surface.vertices.min(0) + surface.vertices.max(0)) / 2
+    flat = Triangulation(places @ right, places @ up, surface.triangles[facing])
+    ax.add_collection(TriMesh(flat, facecolors=lit, rasterized=True))
+    half = _half(surface)
+    ax.set(xlim=(-half, half), ylim=(-half, half), aspect="equal")
+    ax.set_axis_off()
+    ax.set_title("from " + (view.replace("-", "−") if view[0] == "-" else f"+{view}"))
+    return ax
+
+
 def figure(surface: Surface, values: Floats, views: Sequence[str], value_range: tuple[float, float], label: str,
            width: float = WIDTHS["single"]) -> Figure:
     """Return a figure of a surface, a panel for each of :data:`VIEWS`, without perspective.
@@ -61,34 +91,15 @@ def figure(surface: Surface, values: Floats, views: Sequence[str], value_range: 
     """
     prepare()
     from matplotlib.cm import ScalarMappable
-    from matplotlib.collections import TriMesh
     from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
-    from matplotlib.tri import Triangulation
 
-    coloured = vertex_colours(values, value_range)
-    corners = surface.vertices[surface.triangles]
-    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    centres = corners.mean(1)
-    half = float(np.ptp(surface.vertices, axis=0).max()) / 2 * 1.03
-    middle = (surface.vertices.min(0) + surface.vertices.max(0)) / 2
+    half = _half(surface)
     with style():
         drawn = Figure(figsize=(width * _MM, (width / len(views) + 12) * _MM), layout="constrained")
         axes = drawn.subplots(1, len(views), squeeze=False)[0]
         for ax, view in zip(axes, views, strict=True):
-            right, up = np.array(VIEWS[view], float)
-            towards = np.cross(right, up)
-            facing = np.flatnonzero(normals @ towards > 0)
-            facing = facing[np.argsort(centres[facing] @ towards, kind="stable")]  # those in front are drawn last
-            lit = coloured.copy()
-            light = np.clip(surface.normals @ towards, 0, 1)
-            lit[:, :3] *= (SHADE + (LIGHT - SHADE) * light)[:, None]
-            x, y = (surface.vertices - middle) @ right, (surface.vertices - middle) @ up
-            flat = Triangulation(x, y, surface.triangles[facing])
-            ax.add_collection(TriMesh(flat, facecolors=lit, rasterized=True))
-            ax.set(xlim=(-half, half), ylim=(-half, half), aspect="equal")
-            ax.set_axis_off()
-            ax.set_title("from " + (view.replace("-", "−") if view[0] == "-" else f"+{view}"))
+            draw_view(ax, surface, values, view, value_range)
         bar = max((length for length in BARS if length <= half), default=BARS[0])
         axes[0].plot((-half, bar - half), (-half, -half), color="black", linewidth=1.2, clip_on=False)
         axes[0].annotate(f"{bar:g} Å", (bar / 2 - half, -half), (0, 2), textcoords="offset points", ha="center",

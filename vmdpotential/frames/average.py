@@ -433,7 +433,7 @@ def merge(planning: Planning, results: Iterable[Arrays], partial: bool = False) 
     for name in planning.statistics:
         values = maps[name]
         if values is None:
-            log.warning("%s", TOO_SHORT)
+            log.warning("%s; its map is not written", TOO_SHORT)
             continue
         with np.errstate(over="ignore"):
             grids[name] = common.grid(planning, name, values.astype(np.float32))

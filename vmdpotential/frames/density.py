@@ -364,7 +364,7 @@ def _density(planning: Planning, blocks: BlockMean, cells: Moments, statistics: 
     for name in statistics:
         values = maps[name]
         if values is None:
-            log.warning("%s", TOO_SHORT)
+            log.warning("%s; its map is not written", TOO_SHORT)
             continue
         kind = {"mean": "mean", "std": "standard deviation of the", "sem": "standard error of the mean"}[name]
         grids[name] = Grid(lattice, (values * factor).astype(np.float32), counted.unit,

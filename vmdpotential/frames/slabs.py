@@ -84,7 +84,7 @@ def average_in_slabs(planning: Planning, compute: Callable[[int, Planning], Iter
                            np.concatenate(variances) if len(variances) == len(result) else None)
         factors = sampled.factors()
         if factors is None:
-            log.warning("%s", TOO_SHORT)
+            log.warning("%s; its map is not written", TOO_SHORT)
         elif "sem" in sinks:
             _put_errors(waiting, sinks["sem"], common.lattice, planning.planes, factors[0])
     names = [name for name in planning.statistics if name in sinks and (name != "sem" or factors is not None)]

@@ -180,6 +180,7 @@ def _spelling(arguments: Sequence[str]) -> Spelling:
     variables.
     """
     words = list(itertools.dropwhile(lambda word: word.startswith("-"), arguments))
+    typed = {word.partition("=")[0] for word in words}
     parameters: dict[str, Parameter] = {}
     with contextlib.suppress(VmdpotentialError):  # no such command
         parameters = {p.name: p for p in called(words).parameters} if words else {}
@@ -192,9 +193,11 @@ def _spelling(arguments: Sequence[str]) -> Spelling:
     def spell(name: str, value: str) -> str:
         if name not in parameters or parameters[name].option.positional:
             return plain(name, value)
+        aliases = [alias.replace("_", "-") for alias in parameters[name].option.aliases]
+        flag = next((alias for alias in aliases if f"--{alias}" in typed), parameters[name].flag)
         if parameters[name].type is bool:
-            return f"--{'no-' if value.lower() in ('no', 'false') else ''}{parameters[name].flag}"
-        return f"--{parameters[name].flag}" + (f" {shlex.quote(value)}" if value else "")
+            return f"--{'no-' if value.lower() in ('no', 'false') else ''}{flag}"
+        return f"--{flag}" + (f" {shlex.quote(value)}" if value else "")
 
     return tcl if TCL in arguments else spell
 

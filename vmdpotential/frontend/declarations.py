@@ -61,7 +61,7 @@ def declare(command: Command) -> dict[str, Any]:
 def in_front(command: Command, parameter: Parameter) -> bool:
     """Return whether a dialog shows a parameter at once: what is needed, or ranked so; all where none is ranked.
 
-    The grid spacing is folded, and where there is a medium to choose, what that stands for.
+    The grid spacing is folded, and where there is a medium to choose, its parameters too.
     """
     stands_for = {name for values in media.MEDIA.values() for name in values}
     if parameter.name == "spacing" or (media.has_medium(command) and parameter.name in stands_for):

@@ -34,6 +34,9 @@ class Solvation(Tabular):
     energies: NDArray[np.float64]
     error: float
 
+    def __repr__(self) -> str:
+        return f"Solvation({self.total:.1f} kcal/mol of {len(self.energies)} atoms, error {self.error:.1f})"
+
     @property
     def total(self) -> float:
         """kcal/mol."""

@@ -143,7 +143,7 @@ class PairPotential:
     ----------
     terms : sequence of Term
     softening : float, A
-        Added in squares to every distance, as Plummer's: r^2 + softening^2 stands for r^2.
+        Added in squares to every distance, as Plummer's: r^2 + softening^2 replaces r^2.
     """
 
     terms: tuple[Term, ...]

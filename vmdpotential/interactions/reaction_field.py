@@ -1,6 +1,6 @@
 """Reaction field: beyond the cutoff there is a uniform medium, whose answer acts within.
 
-Definition, with the medium's permittivity e (0 stands for a conductor)::
+Definition, with the medium's permittivity e (0 means a conductor)::
 
     V(r) = 1/r + k r^2 - c,    k = (e - 1) / (2 e + 1) / rc^3,    c = 1/rc + k rc^2
 

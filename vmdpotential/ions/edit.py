@@ -109,7 +109,7 @@ def name_ion(structure: Structure, name: str, parameter: str, convention: str = 
     ion = find_ion(name, parameter)
     mass = _MASSES[ion.element]
     if convention == "auto":
-        signed = False
+        signed = charmm = False
         own = {} if structure.topology is None else structure.topology.extra.get("ions", {})
         if ion in own:  # as the topology defines it
             residue, atom_name, kind, stated = own[ion]
@@ -118,8 +118,9 @@ def name_ion(structure: Structure, name: str, parameter: str, convention: str = 
             other, residue = IONS[str(structure.residue_names[atom]).upper()], str(structure.residue_names[atom])
             if other == ion:
                 return _like(structure, atom, ion, mass)
+            charmm |= residue in _COMPONENTS
             signed |= residue in (f"{other.element.upper()}+", f"{other.element.upper()}-")
-        convention = convention_of(structure)
+        convention = "charmm" if charmm else convention_of(structure)
         if signed and convention == "gromacs" and abs(ion.charge) == 1:  # its older force fields: NA+, CL-
             symbol = ion.element.upper()
             return IonNames(f"{symbol}{'+-'[ion.charge < 0]}", symbol, symbol, ion.element, mass, ion.charge)

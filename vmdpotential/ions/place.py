@@ -54,7 +54,7 @@ def place_ions(structure: StructureLike, options: IonOptions | None = None, **ke
     ions : mapping, optional
         Exactly these ions instead, ``{name: number}``; nothing else is added, whatever the net charge.
     templates : mapping, optional
-        Ions of several atoms, ``{name: structure with charges}``; the name stands for them in the other parameters
+        Ions of several atoms, ``{name: structure with charges}``; the other parameters refer to them by this name
         and in formulas.
     site : str
         ``potential``: where an ion's energy is lowest; ``random``: anywhere, by `seed`; ``monte-carlo``: by the

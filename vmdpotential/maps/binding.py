@@ -23,6 +23,7 @@ from vmdpotential.maps.plan import plan_map
 from vmdpotential.maps.solute import in_continuum
 from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.selection import Selection, select
+from vmdpotential.parameters import takes_aliases
 from vmdpotential.results import Columns, Tabular
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
 
@@ -63,6 +64,7 @@ class Binding(Tabular):
         return self.coulomb + self.screening + sum(self.desolvation)
 
 
+@takes_aliases(MapOptions)
 def binding_energy(structure: StructureLike, first: Selection, second: Selection, *, spacing: float = 0.5,
                    radii: str = "auto", parameters: Mapping[str, float] | None = None,
                    temperature: float = DEFAULT_TEMPERATURE, dielectric: float | None = None,

@@ -12,9 +12,11 @@ from vmdpotential.maps.plan import plan_map
 from vmdpotential.maps.refine import refined
 from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.selection import Selection
+from vmdpotential.parameters import takes_aliases
 from vmdpotential.units import DEFAULT_TEMPERATURE
 
 
+@takes_aliases(MapOptions)
 def solvation_energy(structure: StructureLike, *, spacing: float = 0.5, tolerance: float | None = None,
                      atoms: Selection = "solute", sources: Selection | None = None, radii: str = "auto",
                      parameters: Mapping[str, float] | None = None, temperature: float = DEFAULT_TEMPERATURE,

@@ -63,7 +63,7 @@ class Sample:
         Of the lattice points.
     values : (1 or 4, M) float64, e/A and e/A^2
     weights : (M,) float64
-        The part of the lattice that each point stands for; their sum is 1.
+        The part of the lattice that each point represents; their sum is 1.
     distances : (M,) float64, A
         To the nearest charge.
     """
@@ -170,7 +170,7 @@ def _exact(request: Request, points: Floats, positions: Floats, charges: Floats,
 
 def choose_points(lattice: Lattice, positions: Floats, cell: Cell | None,
                   count: int = POINTS) -> tuple[Indices, Floats]:
-    """Return random lattice points, (M, 3) indices, and the part of the lattice that each stands for, (M,).
+    """Return random lattice points, (M, 3) indices, and the part of the lattice that each represents, (M,).
 
     Where atoms fill a small part of the lattice, points anywhere would miss them, and with them the errors:
     half of the points are then in blocks with atoms, and half elsewhere.

@@ -321,7 +321,7 @@ def _structure(positions: ArrayLike, names: ArrayLike, residue_names: ArrayLike,
     topology = Topology(
         source, _names(types, blank), elements.masses(made) if masses is None else np.array(masses, np.float64),
         np.asarray(bonds, np.int64).reshape(-1, 2))
-    return replace(made, topology=topology, charge_source=source if made.charges is not None else "")
+    return replace(made, topology=topology, charge_source=f"{source} object" if made.charges is not None else "")
 
 
 def _names(values: ArrayLike | None, blank: Names) -> Names:

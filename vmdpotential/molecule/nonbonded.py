@@ -57,6 +57,10 @@ class Nonbonded:
     def __len__(self) -> int:
         return len(self.types)
 
+    def __repr__(self) -> str:
+        return (f"Nonbonded({len(self)} atoms of {len(self.names)} types, {len(self.exclusions)} exclusions, "
+                f"{len(self.pairs14)} 1-4 pairs, {self.source})")
+
     def take(self, atoms: ArrayLike) -> Nonbonded:
         """Return it for some atoms (increasing indices or a mask), without the pairs of the others."""
         index = np.asarray(atoms)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential.errors import UsageError, listed
 from vmdpotential.molecule import language
+from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.names import CUT_LIPIDS, IONS, LIPIDS, NUCLEIC, PROTEIN, WATERS, named, unique_names
 from vmdpotential.molecule.structure import Integers, Structure
 from vmdpotential.molecule.water import MASSLESS
@@ -44,15 +45,21 @@ class Picked(str):
 _SALT = frozenset(name for name, ion in IONS.items()
                   if ion.element in ("Li", "Na", "K", "Rb", "Cs", "F", "Cl", "Br", "I"))
 
-#: What is taken wherever atoms are selected: text, or indices or a mask (N,) of the structure's atoms.
+#: What is taken wherever atoms are selected: text, indices or a mask (N,) of the structure's atoms, or an AtomGroup of
+#: MDAnalysis, which is untyped.
 Selection = str | NDArray[Any]
+
+
+def rows_of(selection: Any) -> NDArray[Any]:
+    """Return indices or a mask as an array; of an AtomGroup of MDAnalysis the indices in its Universe."""
+    return np.asarray(selection.atoms.ix if hasattr(selection, "ix") else selection)
 
 
 def named_selection(selection: Selection) -> str:
     """Return a selection as text that can be compared and reported: of an array, a :class:`Picked`."""
     if isinstance(selection, str):
         return selection
-    rows = np.asarray(selection)
+    rows = rows_of(selection)
     return Picked(f"{int(rows.sum()) if rows.dtype == bool else len(rows)} given atoms", rows)
 
 
@@ -146,15 +153,16 @@ WORDS: dict[str, Callable[[Structure], Mask]] = {
 }
 
 
-def select(structure: Structure, selection: Selection, parameter: str = "atoms") -> Mask:
+def select(structure: StructureLike, selection: Selection, parameter: str = "atoms") -> Mask:
     """Return which atoms, (N,) bool, a selection means.
 
     Parameters
     ----------
     structure : Structure
         Of a trajectory it is the one next to it: a selection is made once, and not again for each frame.
-    selection : str or (K,) int or (N,) bool
-        Indices or a mask; or text, of which the first that fits counts:
+    selection : str or (K,) int or (N,) bool or AtomGroup
+        Indices or a mask; an AtomGroup of MDAnalysis, where the structure has all atoms of its Universe; or text, of
+        which the first that fits counts:
 
         - ``all``, ``solute`` (everything but water), ``protein``, ``nucleic``, ``lipid``, ``water``, ``ions``;
         - ``group NAME``: a group of the structure's index file; a name with blanks is in double quotes;
@@ -173,7 +181,8 @@ def select(structure: Structure, selection: Selection, parameter: str = "atoms")
     Raises
     ------
     UsageError
-        When the text is no selection, means different atoms as different kinds, or selects no atom.
+        When the text is no selection, means different atoms as different kinds, or selects no atom; for an AtomGroup,
+        when the structure has other atoms than its Universe.
     BackendError
         When the text is of MDAnalysis' language, and that is not installed.
 
@@ -185,8 +194,14 @@ def select(structure: Structure, selection: Selection, parameter: str = "atoms")
     >>> int(vp.select(structure, "//*/(ASP)/CG").sum())
     14
     """
+    structure = as_structure(structure)
     if not isinstance(selection, str):
-        _check_rows(np.asarray(selection), len(structure), parameter)
+        universe = getattr(selection, "universe", None)
+        if universe is not None and len(universe.atoms) != len(structure):
+            raise UsageError(
+                parameter, f"is an AtomGroup of a Universe with {len(universe.atoms)} atoms, and the structure has "
+                f"{len(structure)}", "give the Universe as {structure}, or select by words or indices")
+        _check_rows(rows_of(selection), len(structure), parameter)
     text = named_selection(selection)
     if isinstance(text, Picked):
         origins = structure.origins if isinstance(selection, str) else None

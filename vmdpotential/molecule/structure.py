@@ -50,7 +50,7 @@ class Topology:
     cross_terms : (M, 8) int64
         Two dihedrals each.
     donors, acceptors : (M, 2) int64
-        -1 stands for "none", as in a PSF.
+        -1 means "none", as in a PSF.
     types : (N,) str
         Atom types, empty strings where unknown.
     masses : (N,) float64, u

@@ -56,7 +56,7 @@ def prepare_structure(
     Parameters
     ----------
     structure : Structure
-        Without a topology. Hydrogens that it has stay where they are, where as many belong there.
+        Without a topology that has charges. Hydrogens that it has stay where they are, where as many belong there.
     ph : float
         Which determines protonation states.
     pka : str
@@ -93,6 +93,8 @@ def prepare_structure(
     4
     """
     structure = as_structure(structure)
+    if structure.topology is not None and structure.charges is None:  # bonds alone, of an object or CONECT records
+        structure = replace(structure, topology=None)
     if structure.topology is not None:
         raise InputError(f"{structure.where}: has a topology, which defines its atoms", "leave {topology} out")
     structure = elements.fill(structure)

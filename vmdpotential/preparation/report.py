@@ -73,6 +73,9 @@ class Prepared(Tabular):
     radii: str
     left_out: dict[str, int] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return f"Prepared({len(self.structure)} atoms, {self.summary()})"
+
     def table(self) -> Columns:
         """Return a row for each residue."""
         rows = [row.values() for row in self.rows]

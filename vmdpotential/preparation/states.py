@@ -7,8 +7,9 @@ acids and bases are recognised by their bonds: what is charged in water near pH 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -48,6 +49,18 @@ class States:
     names: dict[int, str] = field(default_factory=dict)
     pka: dict[tuple[int, str], float] = field(default_factory=dict)
     notes: dict[int, str] = field(default_factory=dict)
+
+    def bonds_of(self, atoms: Iterable[int]) -> Integers:
+        """Return the rows of the bonds that some atoms have, increasing."""
+        order, starts = self._by_atom
+        return np.unique(np.concatenate([order[starts[atom]:starts[atom + 1]] for atom in atoms]))
+
+    @cached_property
+    def _by_atom(self) -> tuple[Integers, Integers]:
+        """Rows of bonds in the order of their atoms, and where those of each atom begin."""
+        ends = self.bonds[:, :2].ravel()
+        starts = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=len(self.charges)))])
+        return np.argsort(ends, kind="stable") // 2, starts
 
 
 def assign(draft: Draft, bonds: Integers, ph: float, pka: Mapping[tuple[int, str], float],
@@ -151,7 +164,7 @@ def _histidine(n: int, place: dict[str, int], charged: bool, states: States, con
         ring = {name: place[name] for name in ("CG", "ND1", "CE1", "NE2", "CD2") if name in place}
         pairs = {frozenset((ring.get("ND1"), ring.get("CE1"))): AROMATIC_SINGLE,
                  frozenset((ring.get("CE1"), ring.get("NE2"))): AROMATIC_DOUBLE}
-        for row in np.flatnonzero(np.isin(states.bonds[:, :2], list(ring.values())).all(1)).tolist():
+        for row in states.bonds_of(ring.values()).tolist():
             key = frozenset(states.bonds[row, :2].tolist())
             states.bonds[row, 2] = pairs.get(key, states.bonds[row, 2])
         return "HID"
@@ -160,7 +173,8 @@ def _histidine(n: int, place: dict[str, int], charged: bool, states: States, con
 
 def _swap(states: States, first: int, second: int) -> None:
     """Exchange the orders of the bonds of two oxygens of an acid."""
-    rows = np.isin(states.bonds[:, :2], [first, second]).any(1) & np.isin(states.bonds[:, 2], [SINGLE, DOUBLE])
+    rows = states.bonds_of([first, second])
+    rows = rows[np.isin(states.bonds[rows, 2], [SINGLE, DOUBLE])]
     states.bonds[rows, 2] = SINGLE + DOUBLE - states.bonds[rows, 2]
 
 

@@ -16,8 +16,11 @@ PLAIN_CODE = {"error_model": "numpy", "boundscheck": False, "nogil": True}
 #: A, by which a sphere is smaller when it covers points: those on it are outside.
 ON = 1e-5
 
-#: Spheres, and parts of arcs, around a point at most.
+#: Spheres, and parts of arcs, around a patch at most.
 MOST = 4096
+
+#: Points of a patch are computed in multiples of this.
+LANES = 8
 
 
 @njit(**PLAIN_CODE)
@@ -25,7 +28,7 @@ def free(directions, touched, centres, radii, first, others, counts, points, beg
     """Count the points of some spheres, in these directions (D, 3), that are in no other; one becomes points[n].
 
     Sphere n meets others[first[n]:first[n + 1]]. Where none of a sphere's arcs is left, as `touched` says, one point
-    stands for all of them.
+    represents all of them.
     """
     for s in range(begin, end):
         around = others[first[s]:first[s + 1]]
@@ -132,19 +135,61 @@ def barred(x, y, z, sphere, centres, radii, first, others):
 
 
 @njit(**PLAIN_CODE)
-def reached(x, y, z, least, parts, near, count):
-    """Return whether a point of some parts of arcs is nearer than `least`."""
+def deepen(points, count, place, radius, sphere, depth, owner):
+    """Raise the depth of points (3, M) to that in a sphere, and note where it is the deepest; LLVM makes vectors of it.
+
+    As of :func:`approach`: `count` is a multiple of a vector's length, and there is no branch.
+    """
+    x, y, z = points
+    u, v, w = place[0], place[1], place[2]
     for n in range(count):
-        row = parts[near[n]]
-        e, f, g = x - row[0], y - row[1], z - row[2]
-        a = e * row[3] + f * row[4] + g * row[5]
-        b = abs(e * row[6] + f * row[7] + g * row[8])
+        here = radius - math.sqrt((x[n] - u) ** 2 + (y[n] - v) ** 2 + (z[n] - w) ** 2)
+        deeper = here > depth[n]
+        depth[n], owner[n] = here if deeper else depth[n], sphere if deeper else owner[n]
+
+
+@njit(**PLAIN_CODE)
+def approach(points, count, part, nearest):
+    """Lower the squares of distances from points (3, M) to those to a part of an arc (:func:`cut`)."""
+    x, y, z = points
+    u, v, w, i, j, k, o, p, q = part[0], part[1], part[2], part[3], part[4], part[5], part[6], part[7], part[8]
+    radius, cosine, end_a, end_b = part[9], part[10], part[11], part[12]
+    for n in range(count):
+        e, f, g = x[n] - u, y[n] - v, z[n] - w
+        a, b = e * i + f * j + g * k, abs(e * o + f * p + g * q)
         across = math.sqrt(a * a + b * b)
-        above = e * e + f * f + g * g - across * across
-        square = above + ((across - row[9]) ** 2 if a >= across * row[10] else (a - row[11]) ** 2 + (b - row[12]) ** 2)
-        if square < least * least:
-            return True
-    return False
+        to_circle = (across - radius) * (across - radius)
+        to_end = (a - end_a) * (a - end_a) + (b - end_b) * (b - end_b)
+        square = e * e + f * f + g * g - a * a - b * b + (to_circle if a >= across * cosine else to_end)
+        nearest[n] = square if square < nearest[n] else nearest[n]
+
+
+@njit(**PLAIN_CODE)
+def add(places, sizes, count, around, many, sure, least, spheres, parts, near, arcs_near, area, points):
+    """Add the areas `sizes` of places (3, M) on a patch to those of the spheres that they are the deepest in.
+
+    But for those that a probe elsewhere is nearer to than `least`. `around` and `near` are the spheres and the parts of
+    arcs next to the patch; the way out of the first `sure` spheres is barred.
+    """
+    centres, radii, first, others = spheres
+    whole = -(-count // LANES) * LANES
+    places[:, count:whole] = 0
+    depth, owner, nearest = np.full(whole, -1e9), np.zeros(whole, np.int64), np.full(whole, 1e9)
+    for m in range(many):
+        deepen(places, whole, centres[around[m]], radii[around[m]], around[m], depth, owner)
+    for m in range(arcs_near):
+        approach(places, whole, parts[near[m]], nearest)
+    for n in range(count):
+        s = owner[n]
+        if depth[n] < least:
+            known = False
+            for m in range(sure):
+                known |= around[m] == s
+            if nearest[n] < least * least or not (known or barred(places[0, n], places[1, n], places[2, n], s, centres,
+                                                                  radii, first, others)):
+                continue
+        area[s] += sizes[n]
+        points[s, 0], points[s, 1], points[s, 2] = places[0, n], places[1, n], places[2, n]
 
 
 @njit(**PLAIN_CODE)
@@ -157,6 +202,8 @@ def strips(arcs, piece, probe, least, centres, radii, first, others, parts, star
     """
     near, around = np.empty(MOST, np.int64), np.empty(MOST, np.int64)
     inwards, along = np.empty(3), np.empty(3)
+    most = math.ceil(math.pi * probe / piece) + LANES
+    places, sizes = np.empty((3, most)), np.empty(most)
     for a in range(first_arc, last_arc):
         arc = arcs[a]
         one, other, radius = np.int64(arc[12]), np.int64(arc[13]), arc[9]
@@ -170,90 +217,71 @@ def strips(arcs, piece, probe, least, centres, radii, first, others, parts, star
         begin, end = math.atan2(to_one, radius), math.atan2(to_other, radius)
         begin, end = min(begin, end), max(begin, end)
         count = max(1, math.ceil(probe * (end - begin) / piece))
-        step = (end - begin) / count
-        # each point's depth in the two, and the least of them
-        lowest = 1e9
-        depths, owners = np.empty(count), np.empty(count, np.int64)
+        step, lowest = (end - begin) / count, 1e9
         for n in range(count):
             phi = begin + (n + 0.5) * step
             off, up = radius - probe * math.cos(phi), probe * math.sin(phi)
-            in_one = radii[one] - math.sqrt(off * off + (up - to_one) ** 2)
-            in_other = radii[other] - math.sqrt(off * off + (up - to_other) ** 2)
-            depths[n], owners[n] = max(in_one, in_other), one if in_one >= in_other else other
-            lowest = min(lowest, depths[n])
-        middle, reach = 0.5 * (begin + end), probe * math.sin(0.5 * (end - begin))
-        inner, upper = probe * math.cos(0.5 * (end - begin)) * math.cos(middle), probe * math.cos(
-            0.5 * (end - begin)) * math.sin(middle)
+            lowest = min(lowest, max(radii[one] - math.sqrt(off * off + (up - to_one) ** 2),
+                                     radii[other] - math.sqrt(off * off + (up - to_other) ** 2)))
+        middle, half = 0.5 * (begin + end), 0.5 * (end - begin)
+        reach, chord = probe * math.sin(half), probe * math.cos(half)
         turns = max(1, math.ceil(radius * (arc[11] - arc[10]) / piece))
         turn = (arc[11] - arc[10]) / turns
+        around[0], around[1] = one, other
         for t in range(turns):
             theta = arc[10] + (t + 0.5) * turn
             for d in range(3):
                 inwards[d] = -(math.cos(theta) * arc[3 + d] + math.sin(theta) * arc[6 + d])
-            x, y, z = [arc[d] + (inner - radius) * inwards[d] + upper * along[d] for d in range(3)]
-            around[0], around[1] = one, other
+            x, y, z = [arc[d] + (chord * math.cos(middle) - radius) * inwards[d] + chord * math.sin(middle) * along[d]
+                       for d in range(3)]
             many = spheres_around(x, y, z, reach - lowest, one, 2, centres, radii, first, others, around, 2)
             arcs_near = parts_around(x, y, z, reach + least, a, parts, starts, low, side, counts, near)
+            used = 0
             for n in range(count):
                 phi = begin + (n + 0.5) * step
                 # a torus that cuts itself has parts beyond its axis, which another place of the probe reaches
                 to_axis = radius - probe * math.cos(phi)
-                if to_axis <= 0:
-                    continue
-                x, y, z = [arc[d] - to_axis * inwards[d] + probe * math.sin(phi) * along[d] for d in range(3)]
-                depth, owner, of_two = depths[n], owners[n], True
-                for m in range(2, many):
-                    s = around[m]
-                    here = radii[s] - math.sqrt((x - centres[s, 0]) ** 2 + (y - centres[s, 1]) ** 2
-                                                + (z - centres[s, 2]) ** 2)
-                    if here > depth:
-                        depth, owner, of_two = here, s, False
-                # the way out of each of the two is barred by the other one
-                if depth < least and (not (of_two or barred(x, y, z, owner, centres, radii, first, others))
-                                      or reached(x, y, z, least, parts, near, arcs_near)):
-                    continue
-                area[owner] += probe * step * to_axis * turn
-                points[owner, 0], points[owner, 1], points[owner, 2] = x, y, z
+                if to_axis > 0:
+                    for d in range(3):
+                        places[d, used] = arc[d] - to_axis * inwards[d] + probe * math.sin(phi) * along[d]
+                    sizes[used] = probe * step * to_axis * turn
+                    used += 1
+            # the way out of each of the two is barred by the other one
+            add(places, sizes, used, around, many, 2, least, (centres, radii, first, others), parts, near, arcs_near,
+                area, points)
 
 
 @njit(**PLAIN_CODE)
-def corners(places, triples, directions, probe, least, centres, radii, first, others, parts, starts, low, side,
+def corners(centre, triples, directions, probe, least, centres, radii, first, others, parts, starts, low, side,
             counts, area, points, first_place, last_place):
-    """Add the area of triangles of probes that touch three atoms at some places, likewise; by points in directions."""
+    """Add the area of triangles of probes that touch three atoms, likewise; by points in directions (D, 3)."""
     near, around = np.empty(MOST, np.int64), np.empty(MOST, np.int64)
     to, normals = np.empty((3, 3)), np.empty((3, 3))
+    places = np.empty((3, len(directions) + LANES))
+    sizes = np.full(len(directions), 4 * math.pi * probe * probe / len(directions))
     for p in range(first_place, last_place):
         for n in range(3):
             around[n] = triples[p, n]
             for d in range(3):
-                to[n, d] = centres[around[n], d] - places[p, d]
+                to[n, d] = centres[around[n], d] - centre[p, d]
         for n in range(3):
             v, w = to[(n + 1) % 3], to[(n + 2) % 3]
             for d in range(3):
                 normals[n, d] = v[(d + 1) % 3] * w[(d + 2) % 3] - v[(d + 2) % 3] * w[(d + 1) % 3]
-        side_of = 1.0 if to[0, 0] * normals[0, 0] + to[0, 1] * normals[0, 1] + to[0, 2] * normals[0, 2] > 0 else -1.0
-        many = spheres_around(places[p, 0], places[p, 1], places[p, 2], probe, around[0], 3, centres, radii, first,
-                              others, around, 3)
-        arcs_near = parts_around(places[p, 0], places[p, 1], places[p, 2], probe + least, -1, parts, starts, low, side,
-                                 counts, near)
+        sign = 1.0 if to[0, 0] * normals[0, 0] + to[0, 1] * normals[0, 1] + to[0, 2] * normals[0, 2] > 0 else -1.0
+        used = 0
         for k in range(len(directions)):
             # a direction between those of the three atoms is a sum of theirs, none taken away
             between = True
             for n in range(3):
-                between &= side_of * (directions[k, 0] * normals[n, 0] + directions[k, 1] * normals[n, 1]
-                                      + directions[k, 2] * normals[n, 2]) >= 0
-            if not between:
-                continue
-            x, y, z = [places[p, d] + probe * directions[k, d] for d in range(3)]
-            depth, owner = -1e9, -1
-            for m in range(many):
-                s = around[m]
-                here = radii[s] - math.sqrt((x - centres[s, 0]) ** 2 + (y - centres[s, 1]) ** 2
-                                            + (z - centres[s, 2]) ** 2)
-                if here > depth:
-                    depth, owner = here, s
-            if depth < least and (not barred(x, y, z, owner, centres, radii, first, others)
-                                  or reached(x, y, z, least, parts, near, arcs_near)):
-                continue
-            area[owner] += 4 * math.pi * probe * probe / len(directions)
-            points[owner, 0], points[owner, 1], points[owner, 2] = x, y, z
+                between &= sign * (directions[k, 0] * normals[n, 0] + directions[k, 1] * normals[n, 1]
+                                   + directions[k, 2] * normals[n, 2]) >= 0
+            if between:
+                for d in range(3):
+                    places[d, used] = centre[p, d] + probe * directions[k, d]
+                used += 1
+        x, y, z = centre[p]
+        many = spheres_around(x, y, z, probe, around[0], 3, centres, radii, first, others, around, 3)
+        arcs_near = parts_around(x, y, z, probe + least, -1, parts, starts, low, side, counts, near)
+        add(places, sizes, used, around, many, 0, least, (centres, radii, first, others), parts, near, arcs_near, area,
+            points)

@@ -1,16 +1,20 @@
-"""Coloured meshes of triangles out, as GLB and PLY, by trimesh."""
+"""Coloured meshes of triangles out, as GLB (glTF 2.0, ISO/IEC 12113) and PLY."""
 
 from __future__ import annotations
 
+import json
+import struct
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import extras
-
 #: Suffixes of files of meshes.
 SUFFIXES = (".glb", ".ply")
+
+#: glTF's names of number types and uses of buffers: float32, bytes, uint32; attributes of vertices, triangles.
+FLOAT, BYTE, UINT = 5126, 5121, 5125
+VERTICES, TRIANGLES = 34962, 34963
 
 
 def is_mesh(path: Path) -> bool:
@@ -35,15 +39,46 @@ def put_mesh(vertices: NDArray[np.float64], triangles: NDArray[np.int64], normal
         Where to write.
     name : Path
         Whose suffix chooses the format.
-
-    Raises
-    ------
-    BackendError
-        When trimesh is not installed.
     """
-    trimesh = extras.load("trimesh", "meshes", "surface")
-    suffix = name.suffix.lower()
-    mesh = trimesh.Trimesh(vertices, triangles, vertex_normals=normals, vertex_colors=colours, process=False,
-                           vertex_attributes={"value": values.astype(np.float32)} if suffix == ".ply" else None)
-    path.write_bytes(mesh.export(file_type=suffix[1:], vertex_normal=True) if suffix == ".ply" else
-                     mesh.export(file_type="glb", include_normals=True))
+    places, directions = vertices.astype("<f4"), normals.astype("<f4")
+    path.write_bytes(_ply(places, triangles, directions, colours, values) if name.suffix.lower() == ".ply" else
+                     _glb(places, triangles, directions, colours))
+
+
+def _ply(vertices: NDArray[np.float32], triangles: NDArray[np.int64], normals: NDArray[np.float32],
+         colours: NDArray[np.uint8], values: NDArray[np.float64]) -> bytes:
+    names = [*((axis, "float", "<f4") for axis in ("x", "y", "z", "nx", "ny", "nz")),
+             *((colour, "uchar", "u1") for colour in ("red", "green", "blue", "alpha")), ("value", "float", "<f4")]
+    rows = np.empty(len(vertices), [(name, kind) for name, _, kind in names])
+    for (name, *_), column in zip(names, (*vertices.T, *normals.T, *colours.T, values), strict=True):
+        rows[name] = column
+    faces = np.empty(len(triangles), [("count", "u1"), ("vertices", "<i4", 3)])
+    faces["count"], faces["vertices"] = 3, triangles
+    header = ["ply", "format binary_little_endian 1.0", f"element vertex {len(rows)}",
+              *(f"property {kind} {name}" for name, kind, _ in names), f"element face {len(faces)}",
+              "property list uchar int vertex_indices", "end_header", ""]
+    return "\n".join(header).encode() + rows.tobytes() + faces.tobytes()
+
+
+def _glb(vertices: NDArray[np.float32], triangles: NDArray[np.int64], normals: NDArray[np.float32],
+         colours: NDArray[np.uint8]) -> bytes:
+    arrays = [triangles.astype("<u4").reshape(-1, 1), vertices, normals, colours]
+    accessors = [{"bufferView": n, "componentType": kind, "count": len(array), "type": shape}
+                 for n, (array, kind, shape) in enumerate(zip(arrays, (UINT, FLOAT, FLOAT, BYTE), (
+                     "SCALAR", "VEC3", "VEC3", "VEC4"), strict=True))]
+    accessors[1] |= {"min": vertices.min(0).tolist(), "max": vertices.max(0).tolist()}
+    accessors[3]["normalized"] = True
+    views, start = [], 0
+    for n, array in enumerate(arrays):  # all of them of whole words
+        views.append({"buffer": 0, "byteOffset": start, "byteLength": array.nbytes,
+                      "target": VERTICES if n else TRIANGLES})
+        start += array.nbytes
+    text = json.dumps({
+        "asset": {"version": "2.0", "generator": "vmdpotential"}, "scene": 0, "scenes": [{"nodes": [0]}],
+        "nodes": [{"mesh": 0}], "buffers": [{"byteLength": start}], "bufferViews": views, "accessors": accessors,
+        "meshes": [{"primitives": [{"attributes": {"POSITION": 1, "NORMAL": 2, "COLOR_0": 3}, "indices": 0}]}],
+    }).encode()
+    text += b" " * (-len(text) % 4)
+    parts = [struct.pack("<4sII", b"glTF", 2, 28 + len(text) + start), struct.pack("<I4s", len(text), b"JSON"), text,
+             struct.pack("<I4s", start, b"BIN\0"), *(array.tobytes() for array in arrays)]
+    return b"".join(parts)

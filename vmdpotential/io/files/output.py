@@ -188,7 +188,7 @@ def _check_one(path: Path, force: bool, folder_wanted: bool) -> None:
 
 
 def is_stream(path: Path) -> bool:
-    """Return whether a path stands for something that is there and is no regular file, as /dev/null or a pipe."""
+    """Return whether a path is an existing file that is not regular, such as /dev/null or a pipe."""
     try:
         return is_standard(path) or (path.exists() and not path.is_file() and not path.is_dir())
     except OSError:

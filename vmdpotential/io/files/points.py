@@ -6,9 +6,9 @@ import math
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from vmdpotential.errors import InputError, one_line
+from vmdpotential.errors import InputError, UsageError, one_line
 from vmdpotential.io.files.text import held, read_text, reading
 
 
@@ -44,3 +44,17 @@ def read_points(path: Path | str) -> tuple[NDArray[np.float64], list[str]]:
     if not points:
         raise InputError(f"{path}: holds no points", "write a line x,y,z for each")
     return np.array(points), names
+
+
+def numbered_points(points: ArrayLike) -> tuple[NDArray[np.float64], list[str]]:
+    """Return points (M, 3), A, of an array, and their numbers from 1 on as names.
+
+    Raises
+    ------
+    UsageError
+        For an array of another shape, or without points.
+    """
+    result = np.asarray(points, np.float64)
+    if result.ndim != 2 or result.shape[1] != 3 or not result.size or not np.isfinite(result).all():
+        raise UsageError("points", f"an array (M, 3) of finite numbers is needed, not {result.shape}")
+    return result, [str(number) for number in range(1, len(result) + 1)]

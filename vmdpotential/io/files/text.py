@@ -28,7 +28,7 @@ from vmdpotential.errors import BackendError, InputError, MemoryPlanError, Usage
 #: Suffixes of compressed files; the format is given by the suffix before.
 COMPRESSED = (".gz", ".bz2")
 
-#: What stands for standard input, and what messages call that.
+#: The path that means standard input, and its name in messages.
 STREAM = Path("-")
 STANDARD_INPUT = "standard input"
 

@@ -20,7 +20,7 @@ from vmdpotential.io.files import text as files
 #: Suffixes of map files; of one that ends in another, the longer is first.
 SUFFIXES = (".dx.gz", ".dx", ".mrc", ".map", ".ccp4", ".cube", ".cub", ".npz", ".ome.zarr", ".zarr", ".cmap")
 
-#: What stands for the format of AutoDock's maps, which share the suffix .map.
+#: Name of the format of AutoDock's maps, which share the suffix .map with others.
 AUTODOCK = ".autodock"
 
 #: Those of files that may be larger than memory: written slab by slab, and read in parts.

@@ -110,7 +110,7 @@ class Ccp4Writer:
         mean = self.sums.sum() / lattice.size
         floats[19:22] = self.low, self.high, mean
         words[22:24] = 1, _LABEL * self.reserve
-        if self.reserve:  # the format has no code for text; programs skip the content that this one stands for
+        if self.reserve:  # the format has no code for text; programs skip content with this code
             text[104:108] = bytearray(b"MRCO")
         words[27] = 20140
         if self.use_nstart:

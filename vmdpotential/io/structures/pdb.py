@@ -253,7 +253,7 @@ def cell_of(values: list[float], where: str, space_group: str = "P 1") -> Cell |
     if any(value == 0 for value in values[:3]):
         return None
     if values[:3] == [1, 1, 1]:  # of NMR and electron microscopy
-        log.warning("%s: a cell of 1 x 1 x 1 A stands for none", where)
+        log.warning("%s: a cell of 1 x 1 x 1 A means that there is none", where)
         return None
     try:
         return Cell.from_parameters(*values, space_group=space_group)

@@ -12,13 +12,13 @@ from vmdpotential.io import read_topology
 from vmdpotential.io.files.text import held, reading, suffix
 from vmdpotential.io.structures.merge import merge
 from vmdpotential.io.topologies import charmm, openmm
+from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.nonbonded import Nonbonded
-from vmdpotential.molecule.structure import Structure
 
 _KINDS = "CHARMM parameters (.prm, .str) with a PSF, or force fields of OpenMM (.xml)"
 
 
-def nonbonded(structure: Structure, files: Sequence[Path] = (), scripts: bool = False) -> Nonbonded:
+def nonbonded(structure: StructureLike, files: Sequence[Path] = (), scripts: bool = False) -> Nonbonded:
     """Return how the atoms of a structure act on each other without bonds.
 
     Parameters
@@ -52,6 +52,7 @@ def nonbonded(structure: Structure, files: Sequence[Path] = (), scripts: bool = 
     >>> len(terms) == len(structure)
     True
     """
+    structure = as_structure(structure)
     paths = [path if suffix(path) == ".xml" else held(path) for path in map(Path, files)]
     parameters = [path for path in paths if suffix(path) in charmm.SUFFIXES]
     force_fields = [path for path in paths if suffix(path) == ".xml"]

@@ -266,7 +266,7 @@ def _elements(sections: Sections, count: int, names: Names, labels: Names) -> Na
 
     numbers, inverse = np.unique(sections.integers("ATOMIC_NUMBER", count), return_inverse=True)
     symbols = np.array([gemmi.Element(int(number)).name if 0 < number < 119 else "" for number in numbers])
-    # -1 stands for "unknown", 0 for a site without an element
+    # -1 means "unknown", 0 for a site without an element
     result = symbols[inverse.reshape(-1)]
     unknown = np.flatnonzero(numbers[inverse.reshape(-1)] < 0)
     if len(unknown):

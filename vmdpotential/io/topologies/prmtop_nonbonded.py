@@ -85,7 +85,7 @@ def _table(sections: Sections, kind: str, rows: Integers) -> tuple[Floats, Float
 
 
 def _exclusions(sections: Sections, count: int, entries: int) -> Integers:
-    """Return the excluded pairs (E, 2); the 0 that stands for an atom without some is left out."""
+    """Return the excluded pairs (E, 2); the 0 of an atom without any is left out."""
     sizes = sections.integers("NUMBER_EXCLUDED_ATOMS", count)
     partners = sections.integers("EXCLUDED_ATOMS_LIST", entries)
     if (sizes < 0).any() or sizes.sum() != entries:

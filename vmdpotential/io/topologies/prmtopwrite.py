@@ -340,7 +340,7 @@ class _Edit:
         if numbers.size and not (numbers.min() >= 0 and numbers.max() <= self.old):
             line = self.sections.by_name[name].line
             raise InputError(f"{self.path}: section {name} (line {line}) names atoms that are not 1 to {self.old}")
-        return self.new[numbers - 1]  # that of 0, which stands for none, is the last
+        return self.new[numbers - 1]  # that of 0, which means none, is the last
 
     def _edit_molecules(self) -> None:
         if "SOLVENT_POINTERS" in self.sections:

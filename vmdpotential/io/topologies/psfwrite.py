@@ -166,7 +166,7 @@ def _short_types(topology: Topology, structure: Structure) -> tuple[Names, list[
     if len(set(ends)) < len(ends):
         ends = [text if len(text) <= 6 else f"T{i + 1:05d}" for i, text in enumerate(unique)]
     notes = [
-        f" REMARKS atom type {short} stands for {text}"
+        f" REMARKS atom type {short} is short for {text}"
         for short, text in zip(ends, unique, strict=True) if short != text
     ]
     return np.array(ends)[inverse], notes
