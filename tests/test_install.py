@@ -1,9 +1,12 @@
 """The command install: files of viewers in a home of the test's own, and the VMD plugin loaded from there."""
 
+import hashlib
+import io
 import os
 import shutil
 import stat
 import subprocess
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ from vmdpotential.errors import InputError, OutputError, UsageError
 from vmdpotential.frontend.cli import main
 from vmdpotential.frontend.install import command
 from vmdpotential.frontend.viewers import plan, tcl_word
+from vmdpotential.plugins.web import script
 
 ROOT = Path(__file__).resolve().parent.parent
 ORIGINALS = [
@@ -202,3 +206,51 @@ def test_vmd_loads_the_plugin_and_its_own_file(home, own, tmp_path):
     assert words == plan("vmd").more["program.txt"].splitlines()
     assert subprocess.run([*words, "--version"], capture_output=True, text=True,
                           env={**os.environ, "PYTHONPATH": str(ROOT)}).stdout.startswith("vmdpotential ")
+
+
+@pytest.fixture
+def registry_of_npm(home, monkeypatch):
+    """npm's registry with an archive of a small script; returns what was asked for."""
+    text = io.BytesIO()
+    with tarfile.open(fileobj=text, mode="w:gz") as archive:
+        for name, data in {"package/build/3Dmol-min.js": b"var $3Dmol={createViewer:0};", "package/LICENSE": b"BSD",
+                           "package/package.json": b'{"version": "1.2.3"}', "../outside": b"no"}.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
+    asked = []
+
+    def urlopen(address, timeout):
+        asked.append(address)
+        return io.BytesIO(text.getvalue())
+
+    monkeypatch.setattr(script.urllib.request, "urlopen", urlopen)
+    monkeypatch.setattr(script, "SHA512", hashlib.sha512(text.getvalue()).hexdigest())
+    monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
+    return asked
+
+
+def test_the_pages_script_is_installed_without_npm(home, registry_of_npm, monkeypatch):
+    assert main(["install", "page"]) == 0
+    assert not registry_of_npm
+    assert main(["install", "page", "--yes"]) == 0
+    assert registry_of_npm == [script.ARCHIVE]
+    # the script, its licence and its version, and nothing elsewhere
+    assert sum(data is not None for data in contents(home).values()) == 3
+    monkeypatch.chdir(home)
+    monkeypatch.setattr(script.sys, "prefix", str(home))
+    viewer = script.find_viewer_script()
+    assert (viewer.version, viewer.licence) == ("1.2.3", "BSD")
+    assert main(["install", "page", "--uninstall", "--yes"]) == 0
+    assert not any(contents(home).values())
+
+
+@pytest.mark.parametrize("fault", ["other file", "no network"])
+def test_another_script_than_the_tested_is_not_installed(home, registry_of_npm, monkeypatch, capsys, fault):
+    if fault == "no network":
+        monkeypatch.setattr(script.urllib.request, "urlopen", lambda *_, **__: (home / "missing").open("rb"))
+    else:
+        monkeypatch.setattr(script, "SHA512", "0" * 128)
+    assert main(["install", "page", "--yes"]) == 4
+    assert script.ARCHIVE in capsys.readouterr().err
+    assert not (home / "data").exists()

@@ -270,6 +270,7 @@ def test_without_3dmol_the_error_says_what_to_run(files, capsys, monkeypatch):
     monkeypatch.setattr("vmdpotential.plugins.web.script._folders", lambda: iter([files]))
     assert cli.main(["view", "small.pdb", "-o", "p.html"]) == 4
     error = capsys.readouterr().err
+    assert "vmdpotential install page" in error
     assert f"npm install --prefix '{user_folder()}' 3dmol" in error
     assert "--viewer-script" in error
 

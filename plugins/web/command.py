@@ -118,7 +118,7 @@ def view(
     coloured surface. Missing hydrogens and atoms are added, as for a map.
 
     The page is one file that holds everything and needs no network: it can be sent, kept and opened
-    years later. 3Dmol.js draws it; get it once with: npm install 3dmol
+    years later. 3Dmol.js draws it; get it once with: vmdpotential install page --yes
     A file that ends in .mvsx is a scene with the structure and isosurfaces instead, which opens in Mol*
     (https://molstar.org/viewer, by drag and drop).
 

@@ -1,7 +1,7 @@
 """3Dmol.js, which draws the page: where the user has it, its version and its licence.
 
 It is another project's work (BSD-3-Clause) and no package of PyPI holds it as a file of its own, so
-it comes from its npm package. Looked for, in this order:
+it comes from its npm package: by npm, or by ``vmdpotential install page``. Looked for, in this order:
 
 1. the parameter ``viewer_script``, else the variable VMDPOTENTIAL_3DMOL: the script, or the package's folder;
 2. ``node_modules`` in the current folder;
@@ -12,10 +12,15 @@ it comes from its npm package. Looked for, in this order:
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import os
 import re
 import sys
+import tarfile
+import tempfile
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +31,14 @@ from vmdpotential.errors import BackendError, InputError
 VARIABLE = "VMDPOTENTIAL_3DMOL"
 
 _SCRIPT = Path("build") / "3Dmol-min.js"
+
+#: The archive of the version that the tests use, at npm's registry, and its SHA-512.
+ARCHIVE = "https://registry.npmjs.org/3dmol/-/3dmol-2.5.5.tgz"
+SHA512 = ("92a347a2e1aaab761f5b9f35ef8b5d111be6d1761398fd2d6af40a3aa230d68b"
+          "9cd8e27b7a9917105aed1245575747250594f665edb11d10bfab15f4bb4a8277")
+
+#: What of it is kept.
+_KEPT = (_SCRIPT.as_posix(), "LICENSE", "package.json")
 
 
 @dataclass(frozen=True)
@@ -68,8 +81,40 @@ def find_viewer_script(named: Path | None = None) -> ViewerScript:
         if path is not None:
             return _read(path)
     raise BackendError(
-        f"3Dmol.js, which the page holds, is not installed; run: npm install --prefix '{user_folder()}' 3dmol",
-        "or name its file with {viewer_script}")
+        "3Dmol.js, which the page contains, is not installed; run: vmdpotential install page --yes",
+        f"or: npm install --prefix '{user_folder()}' 3dmol, or name its file with {{viewer_script}}")
+
+
+def download(target: Path) -> None:
+    """Put 3Dmol.js of :data:`ARCHIVE` with its licence into a folder.
+
+    Raises
+    ------
+    BackendError
+        When it cannot be downloaded, or is not what was tested.
+    OutputError
+        When the folder cannot be written.
+    """
+    from vmdpotential.frontend.startup import put_folder
+
+    try:
+        with urllib.request.urlopen(ARCHIVE, timeout=60) as answer:
+            data = answer.read(2**25)
+    except OSError as error:
+        raise BackendError(f"{ARCHIVE}: cannot be downloaded ({error})",
+                           "connect to the network, or copy the npm package 3dmol and name it with {viewer_script}"
+                           ) from None
+    if hashlib.sha512(data).hexdigest() != SHA512:
+        raise BackendError(f"{ARCHIVE}: is not the file that was tested (SHA-512 {SHA512[:16]}...)",
+                           "use npm install 3dmol")
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive, tempfile.TemporaryDirectory() as folder:
+        for name in _KEPT:
+            member = archive.extractfile(f"package/{name}")
+            assert member is not None
+            path = Path(folder, name)
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(member.read())
+        put_folder(Path(folder), target, list(_KEPT), {})
 
 
 def _folders() -> Iterator[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,9 @@ from vmdpotential.parameters import Command, Option, Report
 
 
 def install(
-    viewer: Annotated[str, Option("viewer to install the plugin for", choices=VIEWERS, positional=True, viewer=False)],
+    viewer: Annotated[str, Option(
+        "viewer to install the plugin for, or page: 3Dmol.js, which draws web pages, downloaded from npm's registry",
+        choices=(*VIEWERS, "page"), positional=True, viewer=False)],
     yes: Annotated[bool, Option("do it; otherwise only report what would be done", viewer=False)] = False,
     uninstall: Annotated[bool, Option(
         "remove the plugin and its lines in the viewer's start-up file", viewer=False)] = False,
@@ -35,7 +38,11 @@ def install(
         When the start-up file cannot be read.
     OutputError
         When something cannot be written; then nothing is changed.
+    BackendError
+        When 3Dmol.js cannot be downloaded.
     """
+    if viewer == "page":
+        return _page(folder, yes, uninstall)
     plugin = plan(viewer, folder)
     old = None if plugin.startup is None else startup.read(plugin.startup)
     target = plugin.folder
@@ -53,6 +60,24 @@ def install(
     data = {"viewer": viewer, "folder": str(target), "done": yes, "uninstalled": yes and uninstall,
             "startup": None if plugin.startup is None else str(plugin.startup)}
     return Report(lines, data)
+
+
+def _page(folder: Path | None, yes: bool, uninstall: bool) -> Report:
+    """Return what was done to have 3Dmol.js where the page looks for it."""
+    script = import_module("vmdpotential.plugins.web.script")
+    target = (folder or script.user_folder()) / "node_modules" / "3dmol"
+    words = ("remove", "removed") if uninstall else (f"download {script.ARCHIVE} to", f"downloaded {script.ARCHIVE} to")
+    lines = [f"{words[1] if yes else f'would {words[0]}'} {target}"]
+    if uninstall and not target.exists():
+        lines = ["3Dmol.js is not installed"]
+    elif yes and uninstall:
+        startup.remove_folder(target)
+    elif yes:
+        script.download(target)
+    else:
+        lines.append(f"nothing has been done; add {'--uninstall ' if uninstall else ''}--yes")
+    return Report(lines, {"viewer": "page", "folder": str(target), "done": yes, "uninstalled": yes and uninstall,
+                          "startup": None})
 
 
 def _install(plugin: Viewer, old: bytes | None, yes: bool) -> list[str]:
@@ -97,4 +122,5 @@ def _uninstall(plugin: Viewer, target: Path, old: bytes | None, yes: bool) -> li
 command = Command.of(install, examples=(
     "install pymol",
     "install vmd --yes",
+    "install page --yes",
 ))
