@@ -100,7 +100,8 @@ TASKS = {
     "Plugins and this machine": Task(
         "List hardware and plugins, test and time the program, and add methods, interactions or commands of your own.",
         "devices verify benchmark plugins completion", "register available VmdpotentialError BackendError ChargeError "
-        "CheckError IncompleteError InputError MemoryPlanError NoRoomError OutputError StoppedError TaskError UsageError",
+        "CheckError IncompleteError InputError MemoryPlanError NoRoomError OutputError StoppedError TaskError "
+        "UsageError",
         guide="Files, pipes and exit codes"),
 }
 
