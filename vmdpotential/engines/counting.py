@@ -21,7 +21,7 @@ class Counting:
     spreading : {"nearest", "gaussian", "occupancy"}
         An atom counts at the node nearest to it, is spread as a Gaussian, or sets nodes within its radius to 1.
     rows : (n,) int64
-        Of the atoms that are counted.
+        Of the atoms that are counted, in the positions that are added.
     weights, widths : (n,) float64
         What each adds, and its standard deviation or radius, A.
     origin, spacing : (3,) float64, A

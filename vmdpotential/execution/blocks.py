@@ -47,8 +47,9 @@ ENOUGH = 100_000
 #: Frames of a block at most.
 MOST = 1000
 
-#: Bytes a second that a disk takes at least: a block that is sooner computed again than kept is not kept.
-DISK = 2e8
+#: Bytes a second of a result that is written, synced, checked and removed, a quarter of what a disk takes: a block that
+#: takes less time to compute is not kept.
+DISK = 5e7
 
 #: What progress calls the work; a block's own reports of this name count as a part of it.
 LABEL = "frames"

@@ -97,7 +97,7 @@ class Densities(GridWork):
         except IndexError:
             counter = get_engine(self.engine).counter(self.counting)
         cells = Moments.none((3, 3))
-        for positions, cell in self.moved(numbers, cells):
+        for positions, cell in self.moved(numbers, cells, self.counted.rows):
             counter.add(positions, self._change(cell))
         nodes, sums, squares = counter.take()
         self._spare.append(counter)
@@ -127,7 +127,8 @@ class Densities(GridWork):
             cell = self.cell.vectors / lattice.spacing
             inverse = np.asarray(np.linalg.inv(cell), np.float64)
             images = _images(cell, np.array(lattice.shape), reach)
-        return Counting(self.spreading, counted.rows, counted.weights, widths, lattice.origin, lattice.spacing,
+        rows = np.arange(len(counted.rows))  # of the positions that are read
+        return Counting(self.spreading, rows, counted.weights, widths, lattice.origin, lattice.spacing,
                         np.array(lattice.shape), cell, inverse, images, reach)
 
 

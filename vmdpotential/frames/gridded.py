@@ -91,17 +91,22 @@ class GridWork(Work):
                                      5.0 if padding is None else padding)
         return cls(frames, moves, lattice, cell, own_cells, here.cell, **own)
 
-    def moved(self, numbers: range, cells: Moments) -> Iterator[tuple[Floats, Cell | None]]:
+    def moved(self, numbers: range, cells: Moments, rows: NDArray[np.int64] | None = None) -> Iterator[
+            tuple[Floats, Cell | None]]:
         """Yield the positions of some frames, aligned, and their cells, which are added to `cells`.
 
-        Positions that nothing moves are as the file has them, which may be float32.
+        They are those of the atoms `rows`, or of all; what nothing moves is as the file has it, which may be float32.
         """
         for done, frame in enumerate(self.frames.part(numbers), 1):
             cell = self._cell_of(frame)
             if cell is not None:
                 cells.add(cell.vectors)
-            yield (frame.positions if self.alignment is None else
-                   self.alignment.align(np.asarray(frame.positions, np.float64), cell)), cell
+            positions = frame.positions
+            if self.alignment is not None:
+                positions = self.alignment.align(positions, cell, rows)
+            elif rows is not None:
+                positions = np.take(positions, rows, 0)
+            yield positions, cell
             progress.report(LABEL, done / len(numbers))
 
     def _cell_of(self, frame: Frame) -> Cell | None:

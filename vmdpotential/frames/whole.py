@@ -13,6 +13,7 @@ to the group, and turned with it (W. Kabsch, Acta Cryst. A 32 (1976) 922).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -132,8 +133,8 @@ class Alignment:
     def __str__(self) -> str:
         return self.text
 
-    def align(self, positions: NDArray[np.floating[Any]], cell: Cell | None) -> Floats:
-        """Return the positions of a frame as they are to be used, (N, 3) float64, A.
+    def align(self, positions: NDArray[np.floating[Any]], cell: Cell | None, rows: Integers | None = None) -> Floats:
+        """Return the positions of a frame as they are to be used, (N, 3) or (n, 3) float64, A.
 
         Parameters
         ----------
@@ -141,6 +142,8 @@ class Alignment:
             Not changed.
         cell : Cell or None
             The frame's.
+        rows : (n,) int, optional
+            Of the atoms whose positions are needed; all unless given.
 
         Raises
         ------
@@ -150,12 +153,12 @@ class Alignment:
         if self.boundary == "periodic" and cell is None:
             raise InputError("a frame has no periodic cell", "give {cell}")
         order = self.molecules.atoms
-        whole = self.molecules.whole(positions[order].astype(np.float64), cell)
+        whole = self.molecules.whole(np.take(positions, order, 0).astype(np.float64), cell)
         group = whole[self.members]
         if cell is not None and self.boundary == "periodic":
             move = -self._translation(group, cell) if len(self.members) else np.zeros(3)
             if not self.wrap:
-                return shifted(positions, move)
+                return shifted(positions if rows is None else np.take(positions, rows, 0), move)
             around = (self.cell or cell).fractional(self._place if len(self.members) else self.middle) @ cell.vectors
             whole = self._wrapped(whole + move, cell, around)
         elif len(self.members):
@@ -171,7 +174,7 @@ class Alignment:
             whole = self._wrapped(whole, cell, self.middle)
         out = np.empty((len(positions), 3))
         out[order] = whole
-        return out
+        return out if rows is None else out[rows]
 
     @property
     def _place(self) -> Floats:
@@ -179,25 +182,31 @@ class Alignment:
         place: Floats = self.weights @ self.reference
         return place
 
+    @cached_property
     def _owners(self) -> tuple[Integers, Integers, Floats]:
         """Return the molecules that hold the group, where each one's members begin, and the weights of each."""
         molecule = np.searchsorted(self.molecules.starts, self.members, side="right") - 1
         owners, first = np.unique(molecule, return_index=True)
         return owners, first, np.add.reduceat(self.weights, first)
 
-    def _centres(self, group: Floats) -> tuple[Floats, Floats]:
-        """Return the centre of the group's part in each molecule, (M, 3), and their weights (M,)."""
-        _, first, weights = self._owners()
-        total = np.add.reduceat(self.weights[:, None] * group, first)
-        return total / np.where(weights > 0, weights, 1)[:, None], weights
+    @cached_property
+    def _places(self) -> Floats:
+        """(M, 3) centres of the group's parts in the reference, A."""
+        return self._centres(self.reference)
+
+    def _centres(self, group: Floats) -> Floats:
+        """Return the centre of the group's part in each molecule, (M, 3)."""
+        _, first, weights = self._owners
+        total: Floats = np.add.reduceat(self.weights[:, None] * group, first)
+        return total / np.where(weights > 0, weights, 1)[:, None]
 
     def _translation(self, group: Floats, cell: Cell) -> Floats:
         """Return how far the group is from its place in a periodic cell, (3,) A.
 
         This is the mean of what its molecules are from theirs, by the images nearest to the rest.
         """
-        (centres, weights), (places, _) = self._centres(group), self._centres(self.reference)
-        steps = cell.fractional(centres) - (self.cell or cell).fractional(places)
+        weights = self._owners[2]
+        steps = cell.fractional(self._centres(group)) - (self.cell or cell).fractional(self._places)
         # about where most are, as the mean of an angle
         about = np.angle(weights @ np.exp(2j * np.pi * steps)) / (2 * np.pi)
         steps -= about
@@ -209,10 +218,10 @@ class Alignment:
 
         Every one goes to the image that is as far from the heaviest one as it is there.
         """
-        owners, _, _ = self._owners()
+        owners, _, weights = self._owners
         if len(owners) < 2:
             return whole
-        (centres, weights), (places, _) = self._centres(whole[self.members]), self._centres(self.reference)
+        centres, places = self._centres(whole[self.members]), self._places
         heaviest = int(np.argmax(weights))
         far = np.linalg.norm(places - places[heaviest], axis=1)
         apart = centres - centres[heaviest]
@@ -234,7 +243,7 @@ class Alignment:
         apart = centres - around
         moves = cell.minimum_image(apart) - apart
         if self.boundary == "open":
-            moves[self._owners()[0]] = 0
+            moves[self._owners[0]] = 0
         return whole + np.repeat(moves, sizes, axis=0)
 
 

@@ -113,6 +113,8 @@ def _sphere(name: str, sigma: float, kelvin: float) -> Ligand:
                       "The Properties of Gases and Liquids, 5th ed. (2001), appendix B")
 
 
+#: Bond lengths, sigmas and epsilons are those of the reference simulations of NIST, in.TraPPEN2 and in.TraPPECO2 of
+#: github.com/dwsideriusNIST/LAMMPS_Examples: N at 0.55 A from the middle of N2, 1.16 A between C and O.
 _TRAPPE = "TraPPE, J. J. Potoff, J. I. Siepmann, AIChE J. 47 (2001) 1676"
 
 #: By their names. Partial charges of N2, CO2 and CO are left out: Lennard-Jones alone counts.
