@@ -112,8 +112,9 @@ class Surface:
         depth, deepest = self._depths(lattice, reach if ion is None else max(reach, ion - probe + reach))
         shares = None
         if ion is not None:
-            shares = np.float32(0.5 - (ion - probe) / lattice.spacing.mean()) - depth / np.float32(
-                lattice.spacing.mean())
+            side = float(lattice.spacing.mean())
+            shares = depth * np.float32(-1 / side)
+            shares += np.float32(0.5 - (ion - probe) / side)
             np.clip(shares, 0, 1, out=shares)
         if probe == 0 or not len(self.centres):
             return np.negative(depth, out=depth), shares
