@@ -51,8 +51,8 @@ def rounded() -> Receptor:
 
 def autogrid(atoms: Receptor, lattice: Lattice, folder: Path) -> dict[str, Floats]:
     """Return the maps of the program by their names, (nx, ny, nz)."""
-    lines = [f"ATOM  {n % 100000:5d}  {kind[:1]:<3s} ALA A{n // 10 % 10000:4d}    {x:8.3f}{y:8.3f}{z:8.3f}  1.00  0.00    "
-             f"{charge:6.3f} {kind:<2s}" for n, (kind, (x, y, z), charge) in enumerate(
+    lines = [f"ATOM  {n % 100000:5d}  {kind[:1]:<3s} ALA A{n // 10 % 10000:4d}    {x:8.3f}{y:8.3f}{z:8.3f}  1.00  0.00"
+             f"    {charge:6.3f} {kind:<2s}" for n, (kind, (x, y, z), charge) in enumerate(
                  zip(atoms.kinds.tolist(), atoms.positions.tolist(), atoms.charges.tolist(), strict=True), 1)]
     (folder / "r.pdbqt").write_text("\n".join(lines) + "\n")
     kinds = [probe for probe in PROBES if probe not in "ed"]
@@ -81,13 +81,15 @@ def coulomb(atoms: Receptor, points: Floats, step: float) -> Floats:
 
 
 def main() -> None:
+    """Compare the maps."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=61, help="along each axis, odd")
     parser.add_argument("--spacing", type=float, default=0.375, help="A")
     options = parser.parse_args()
     atoms = rounded()
     middle = atoms.positions.mean(0).round(3)
-    lattice = Lattice(middle - options.spacing * (options.nodes // 2), np.full(3, options.spacing), (options.nodes,) * 3)
+    half = options.spacing * (options.nodes // 2)
+    lattice = Lattice(middle - half, np.full(3, options.spacing), (options.nodes,) * 3)
     print(f"{len(atoms.kinds)} atoms, {options.nodes}^3 nodes {options.spacing} A apart")
     start = time.perf_counter()
     ours = autodock_maps(atoms, lattice, PROBES, get_engine("cpu"))
@@ -103,8 +105,9 @@ def main() -> None:
     points = lattice.points()[nodes]
     exact, cut = (coulomb(atoms, points, step) for step in (0.0, STEP))
     mine, its = (maps.ravel()[nodes] for maps in (ours["e"].values, theirs["e"]))
-    print(f"e at {len(nodes)} nodes: ours from all pairs {np.abs(mine - exact).max():.1e}, autogrid4 from all pairs at "
-          f"cut distances {np.abs(its - cut).max():.1e}, these from exact ones {np.abs(cut - exact).max():.1e} kcal/mol")
+    print(f"e at {len(nodes)} nodes: ours from all pairs {np.abs(mine - exact).max():.1e}, autogrid4 from all pairs "
+          f"at cut distances {np.abs(its - cut).max():.1e}, these from exact ones {np.abs(cut - exact).max():.1e} "
+          "kcal/mol")
 
 
 if __name__ == "__main__":

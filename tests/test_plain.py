@@ -17,6 +17,7 @@ SUMS = """
 import sys
 import numpy as np
 from vmdpotential import registry
+from vmdpotential.continuum.region import Surface
 from vmdpotential.engines import LatticeSum, PointSum, get_engine
 from vmdpotential.engines.cpu.points.ewald_pair import EwaldPair
 from vmdpotential.engines.cpu.points.nearby import cutoff_at_points
@@ -51,8 +52,12 @@ def continuum(ions):
 def split(smooth):
     return engine.prepare(LatticeSum.split(lattice, smooth)).run(positions, charges).values()
 
+def surface():
+    distances, ions = Surface(positions[:60], np.full(60, 1.5), 1.4).with_ions(lattice, 2.0)
+    return np.stack([np.clip(distances, -0.8, 0.8), ions])
+
 np.savez(
-    sys.argv[1], one=one, direct=run(coulomb.bind()),
+    sys.argv[1], one=one, surface=surface(), direct=run(coulomb.bind()),
     slope=run(short, precision="double", field=True), periodic=run(short, cell, precision="double", field=True),
     points=engine.prepare_points(PointSum(coulomb.bind())).at(points, positions, charges)[0],
     near=cutoff_at_points(points, positions, charges, short, cell),
@@ -97,7 +102,8 @@ def test_plain_loops_compute_the_same(broken, vectors, tmp_path):
     assert "plain loops serve" in err or not broken
     assert sums.keys() == vectors.keys()
     for name, tolerance in (("points", 1e-13), ("near", 1e-13), ("one", 1e-13), ("direct", 1e-6),
-                            ("slope", 1e-7), ("periodic", 1e-7), ("pme", 1e-6), ("linear", 1e-5), ("full", 1e-5)):
+                            ("slope", 1e-7), ("periodic", 1e-7), ("pme", 1e-6), ("surface", 1e-6), ("linear", 1e-5),
+                            ("full", 1e-5)):
         assert relative_rms(sums[name], vectors[name]) < tolerance, name
     # and what is defined in one line
     lattice = Lattice(np.full(3, 1.1), np.full(3, 0.8), (13, 14, 15))

@@ -12,7 +12,7 @@ from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.maps import write_map
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.surfaces import KINDS, PROBE, molecular_surface, rows
+from vmdpotential.surfaces import KINDS, PROBE, depth_map, molecular_surface, rows
 
 RADIUS = 1.7
 
@@ -44,6 +44,19 @@ def test_a_sphere(kind, radius):
     assert np.einsum("ij,ij->i", surface.normals, outwards).min() > 0.97
     assert surface.area == pytest.approx(4 * np.pi * radius**2, rel=1e-6)
     assert is_closed(surface)
+
+
+def test_depths_for_pictures_are_exact_next_to_the_surface():
+    spacing, apart = 0.4, 3.0
+    grid = depth_map(carbons([[0, 0, 0], [0, 0, apart]]), np.ones(2, bool), spacing)
+    x, y, z = grid.lattice.points().T
+    across, up = np.hypot(x, y), abs(z - apart / 2)
+    circle = np.sqrt((RADIUS + PROBE) ** 2 - apart**2 / 4)  # of the probe's centre that touches both
+    neck = up * circle < (circle - across) * apart / 2  # between the atoms, where the probe's sphere is the surface
+    outside = np.where(neck, PROBE - np.hypot(circle - across, up), np.hypot(across, up - apart / 2) - RADIUS)
+    near = abs(outside) < 2 * spacing
+    assert (neck & near).sum() > 100
+    np.testing.assert_allclose(grid.values.ravel()[near], -outside[near], atol=1e-5)
 
 
 def two_spheres(distance):

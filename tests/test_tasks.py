@@ -1,6 +1,7 @@
 """The commands as functions of Python: objects of other packages, arrays, frames, and what their documentation says."""
 
 import inspect
+import json
 from pathlib import Path
 
 import MDAnalysis
@@ -145,12 +146,15 @@ def test_results_of_files_need_no_output(capsys):
 
 
 @pytest.mark.slow
-def test_prepare_takes_files_and_objects(tmp_path):
+def test_prepare_takes_files_and_objects(tmp_path, capsys):
     of_file = vp.prepare(DATA / "1hvr.pdb.gz", output=[tmp_path / "out.pqr"])
     assert (tmp_path / "out.pqr").exists()
     assert len(of_file.to_dataframe()) == 199
     of_universe = vp.prepare(MDAnalysis.Universe(str(DATA / "1hvr.pdb.gz")))
     np.testing.assert_allclose(of_universe.structure.charges, of_file.structure.charges)
+    code, out, _ = shell(capsys, "prepare", DATA / "1hvr.pdb.gz", "--json")  # a report alone
+    assert code == 0
+    assert json.loads(out)["files"] == []
     as_is = vp.prepare(DATA / "1hvr.pdb.gz", prepare="never")
     np.testing.assert_array_equal(as_is.structure.positions, vp.read_structure(DATA / "1hvr.pdb.gz").positions)
     assert len(as_is.to_dataframe()) == 1

@@ -10,6 +10,7 @@ if TYPE_CHECKING:  # for type checkers and editors; a test checks that these are
     from vmdpotential.errors import BackendError as BackendError
     from vmdpotential.errors import ChargeError as ChargeError
     from vmdpotential.errors import CheckError as CheckError
+    from vmdpotential.errors import IncompleteError as IncompleteError
     from vmdpotential.errors import InputError as InputError
     from vmdpotential.errors import MemoryPlanError as MemoryPlanError
     from vmdpotential.errors import NoRoomError as NoRoomError
@@ -105,6 +106,7 @@ _PUBLIC = {
     "UsageError": "errors",
     "InputError": "errors",
     "ChargeError": "errors",
+    "IncompleteError": "errors",
     "TaskError": "errors",
     "NoRoomError": "errors",
     "MemoryPlanError": "errors",

@@ -6,6 +6,7 @@
     ├── UsageError (ValueError)       2   an option or an argument is wrong
     ├── InputError (ValueError)       2   a file cannot be read, or does not fit
     │   └── ChargeError               2   atoms without a charge
+    │       └── IncompleteError       2   atoms are missing, or have no template
     ├── TaskError (RuntimeError)      3   the input is good, the task cannot be done
     │   ├── NoRoomError               3   no water left where an ion may go
     │   ├── MemoryPlanError           3   more memory than there is, refused before it is taken

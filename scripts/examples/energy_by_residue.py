@@ -1,6 +1,6 @@
 """Energy by residue.
 
-Which residues of a protein bind its water most strongly: Coulomb energies with full long range, and Lennard-Jones up to
+Which residues of a protein bind its water most strongly: Coulomb energies without a cutoff, and Lennard-Jones up to
 12 A, of each residue with all water. The Lennard-Jones parameters are those of OpenMM's Amber force field; a prmtop or
 TPR has its own. `Between` is planned once, and `run` takes the positions of any frame.
 """

@@ -62,7 +62,7 @@ TASKS = {
         "prepare", "read_structure prepare prepare_structure assign_charges select write_structure Structure Topology "
         "Cell Trajectory", guide="Deposited structures and models"),
     "Maps": Task(
-        "The electrostatic potential on a grid, in vacuum or screened, with full long range; or at points.",
+        "The electrostatic potential on a grid, in vacuum or screened, without a cutoff; or at points.",
         "map batch", "potential_map potential_at read_map open_map write_map Grid Lattice Provenance Medium MapOptions",
         "figure_of_a_protein", "methods", "Maps"),
     "Continuum": Task(
@@ -100,7 +100,8 @@ TASKS = {
     "Plugins and this machine": Task(
         "List hardware and plugins, test and time the program, and add methods, interactions or commands of your own.",
         "devices verify benchmark plugins completion", "register available VmdpotentialError BackendError ChargeError "
-        "CheckError InputError MemoryPlanError NoRoomError OutputError StoppedError TaskError UsageError",
+        "CheckError IncompleteError InputError MemoryPlanError NoRoomError OutputError StoppedError TaskError "
+        "UsageError",
         guide="Files, pipes and exit codes"),
 }
 

@@ -91,14 +91,14 @@ class Surface:
         self.order = chosen[self._cubes.order]  # neighbours in space are neighbours in memory
         self.centres, self.radii = positions[self.order], radii[self.order] + probe
 
-    def distances(self, lattice: Lattice) -> Values:
+    def distances(self, lattice: Lattice, layers: int = 1) -> Values:
         """Return the distances (nx, ny, nz), A, of nodes to the surface, negative inside.
 
-        Exact within a spacing of the surface, farther away only a bound.
+        Exact within so many spacings of the surface, farther away only a bound.
         """
-        return self.with_ions(lattice, None)[0]
+        return self.with_ions(lattice, None, layers)[0]
 
-    def with_ions(self, lattice: Lattice, ion: float | None) -> tuple[Values, Values | None]:
+    def with_ions(self, lattice: Lattice, ion: float | None, layers: int = 1) -> tuple[Values, Values | None]:
         """Return :meth:`distances` and which part of each node's surroundings the centres of ions can be in.
 
         Those are outside of spheres of the atoms' radii and `ion`, A, of which the deepest at a node is the one that is
@@ -106,9 +106,9 @@ class Surface:
         """
         if lattice.shape[2] < self._kernel.LANES:
             longer = Lattice(lattice.origin, lattice.spacing, (*lattice.shape[:2], self._kernel.LANES))
-            distances, shares = self.with_ions(longer, ion)
+            distances, shares = self.with_ions(longer, ion, layers)
             return distances[..., :lattice.shape[2]], None if shares is None else shares[..., :lattice.shape[2]]
-        reach, probe = 1.01 * float(lattice.spacing.max()), self.probe
+        reach, probe = 1.01 * layers * float(lattice.spacing.max()), self.probe
         depth, deepest = self._depths(lattice, reach if ion is None else max(reach, ion - probe + reach))
         shares = None
         if ion is not None:

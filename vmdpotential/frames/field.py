@@ -1,11 +1,11 @@
 """Electric field and potential at atoms, at the middles of bonds, or at points, in every frame and by contributions.
 
-The full long range: in a periodic cell all images, in conducting surroundings and with a neutralising background, by a
-short-range part pair by pair and a smooth part on a mesh, whose derivatives the field is; in an open boundary all
-atoms. A screened potential has no background; at few places all pairs that count are summed. An atom makes neither
-field nor potential at itself. What is left out besides (:data:`EXCLUDED`) is its nearest image alone: those in other
-cells stay, as they do in a simulation. In a continuum (``pb``) the response of the water to all charges counts: what is
-left out is left out of what the charges make by themselves.
+Nothing is cut off: in a periodic cell all images count, in conducting surroundings and with a neutralising background;
+in an open boundary all atoms. A short-range part is summed pair by pair, and a smooth part on a mesh, by whose
+derivatives the field is interpolated. A screened potential has no background; at few places all pairs that count are
+summed. An atom makes neither field nor potential at itself. Charges that are left out (:data:`EXCLUDED`) are left out
+in the nearest image only: those in other cells stay, as in a simulation. In a continuum (``pb``) the response of the
+water to all charges counts, and charges are left out of the direct sum only.
 """
 
 from __future__ import annotations

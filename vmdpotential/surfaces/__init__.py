@@ -165,8 +165,8 @@ def molecular_surface(
     return Surface(vertices, triangles, numbers[atoms_of], _spread(vertices, triangles, atoms_of, of_atoms), kind)
 
 
-def _depth(surface: region.Surface, spacing: float) -> Grid:
-    """Return how deep points are inside a surface, A, negative outside, on a lattice around it.
+def _depth(surface: region.Surface, spacing: float, layers: int = 1) -> Grid:
+    """Return how deep points are inside a surface, A, negative outside, on a lattice; exact in some layers of nodes.
 
     Raises
     ------
@@ -176,7 +176,7 @@ def _depth(surface: region.Surface, spacing: float) -> Grid:
     lattice = Lattice.around(surface.centres, spacing, float(surface.radii.max()) + 3 * spacing)
     memory.require(40 * lattice.size, f"a surface on {' x '.join(map(str, lattice.shape))} points",
                    "use a larger {spacing} or fewer {atoms}")
-    return Grid(lattice, -surface.distances(lattice))
+    return Grid(lattice, -surface.distances(lattice, layers))
 
 
 def _with_radii(chosen: NDArray[np.bool_], radii: Floats) -> Integers:
@@ -191,7 +191,7 @@ def _with_radii(chosen: NDArray[np.bool_], radii: Floats) -> Integers:
 def depth_map(structure: Structure, chosen: NDArray[np.bool_], spacing: float, probe: float = PROBE) -> Grid:
     """Return how deep points are inside the molecular surface of chosen atoms, A, negative outside; for pictures.
 
-    Beyond a spacing from the surface only the sign has a meaning.
+    Beyond two spacings from the surface only the sign has a meaning.
 
     Raises
     ------
@@ -202,7 +202,7 @@ def depth_map(structure: Structure, chosen: NDArray[np.bool_], spacing: float, p
     """
     radii = van_der_waals(fill(structure).elements)
     numbers = _with_radii(chosen, radii)
-    return _depth(region.Surface(structure.positions[numbers], radii[numbers], probe), spacing)
+    return _depth(region.Surface(structure.positions[numbers], radii[numbers], probe), spacing, 2)
 
 
 def _outside(vertices: Floats, centres: Floats, radii: Floats) -> Floats:
