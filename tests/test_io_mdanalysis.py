@@ -68,7 +68,7 @@ def test_tpr(tmp_path: Path, name: str) -> None:
     theirs = universe(path)
     assert_allclose(theirs.atoms.charges, structure.charges, rtol=1e-6)
     # types of more than six letters are cut, and the title says what they stand for
-    short = dict(line.split()[3::3] for line in again.topology.title if "is short for" in line)
+    short = dict(line.split()[3::4] for line in again.topology.title if "is short for" in line)
     original = [short.get(kind, kind) for kind in again.topology.types]
     assert_array_equal(original, structure.topology.types)
 

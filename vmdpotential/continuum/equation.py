@@ -31,6 +31,9 @@ TOLERANCE = 1e-5
 #: Nodes of a coarse lattice next to the faces of a finer one that keep their own equation.
 MARGIN = 2
 
+#: Spacings around the molecule within which its charges' own potential is needed, at cut edges and between lattices.
+NEXT = 4
+
 
 def levels(shape: tuple[int, int, int]) -> int:
     """Return the levels of multigrid for nodes of which there are at least as many along each axis."""
@@ -99,6 +102,21 @@ class Known:
     within: NDArray[np.bool_]
 
 
+def around(c: Continuum, lattice: Lattice) -> tuple[slice, slice, slice]:
+    """Return the part of a lattice where the charges' own potential is needed: the molecule, and nodes next to it.
+
+    All of it for a smooth surface, whose molecule has no end.
+    """
+    if c.gaussian:
+        return slice(0, lattice.shape[0]), slice(0, lattice.shape[1]), slice(0, lattice.shape[2])
+    far = c.radii.max() + NEXT * lattice.spacing
+    first = ((c.positions.min(0) - far - lattice.origin) // lattice.spacing).astype(np.int64)
+    last = ((c.positions.max(0) + far - lattice.origin) // lattice.spacing).astype(np.int64) + 2
+    x, y, z = (slice(min(max(a, 0), n - 1), max(min(b, n), 1))
+               for a, b, n in zip(first.tolist(), last.tolist(), lattice.shape, strict=True))
+    return x, y, z
+
+
 class Problem:
     """The equation on a lattice, solved for one boundary after another, each from the last solution.
 
@@ -126,8 +144,11 @@ class Problem:
         c = continuum
         nx, ny, nz = lattice.shape
         wide = Lattice(lattice.origin - lattice.spacing, lattice.spacing, (nx + 2, ny + 2, nz + 2))
-        phi = total(wide, c.positions, c.charges)
-        phi *= np.float32(c.constant / c.inside)
+        phi = np.zeros(wide.shape, np.float32)
+        part = around(c, wide)
+        needed = Lattice(wide.origin + [s.start for s in part] * wide.spacing, wide.spacing,
+                         tuple(s.stop - s.start for s in part))
+        np.multiply(total(needed, c.positions, c.charges), np.float32(c.constant / c.inside), out=phi[part])
         self._of_charges = phi[1:-1, 1:-1, 1:-1]
         distances, shares = c.surface.with_ions(lattice, c.ion_radius if c.kappa > 0 else None)
         self.within = distances < 0

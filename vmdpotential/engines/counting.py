@@ -20,8 +20,6 @@ class Counting:
     ----------
     spreading : {"nearest", "gaussian", "occupancy"}
         An atom counts at the node nearest to it, is spread as a Gaussian, or sets nodes within its radius to 1.
-    rows : (n,) int64
-        Of the atoms that are counted, in the positions that are added.
     weights, widths : (n,) float64
         What each adds, and its standard deviation or radius, A.
     origin, spacing : (3,) float64, A
@@ -36,7 +34,6 @@ class Counting:
     """
 
     spreading: str
-    rows: Integers
     weights: Floats
     widths: Floats
     origin: Floats
@@ -52,7 +49,15 @@ class Counter(Protocol):
     """Sums over frames of what atoms add to each node, of one thread at a time."""
 
     def add(self, positions: NDArray[np.floating], change: Floats) -> None:
-        """Add a frame: positions (N, 3), A, and the matrix (3, 3) that brings them into the lattice's cell, if any."""
+        """Add a frame.
+
+        Parameters
+        ----------
+        positions : (n, 3), A
+            Of the atoms that are counted.
+        change : (3, 3) or (0, 3) float64
+            Brings them into the lattice's cell.
+        """
 
     def take(self) -> tuple[Integers, Floats, Floats]:
         """Return the nodes (T,) that were reached, sums of their values over frames and of the squares; begin again."""

@@ -127,8 +127,7 @@ class Densities(GridWork):
             cell = self.cell.vectors / lattice.spacing
             inverse = np.asarray(np.linalg.inv(cell), np.float64)
             images = _images(cell, np.array(lattice.shape), reach)
-        rows = np.arange(len(counted.rows))  # of the positions that are read
-        return Counting(self.spreading, rows, counted.weights, widths, lattice.origin, lattice.spacing,
+        return Counting(self.spreading, counted.weights, widths, lattice.origin, lattice.spacing,
                         np.array(lattice.shape), cell, inverse, images, reach)
 
 

@@ -49,16 +49,16 @@ class CpuCounter:
         self._reached, self._nodes = np.zeros(-(-size // 64), np.uint64), np.empty(size, np.int64)
         self._frame = 0
         bins, starts, near = near_images(counting)
-        most = len(counting.rows) * int(np.diff(starts).max()) + 1 if counting.spreading == "nearest" else 0
+        most = len(counting.weights) * int(np.diff(starts).max()) + 1 if counting.spreading == "nearest" else 0
         self._room = np.empty(most, np.int64), np.empty(most)
-        arrays = (counting.rows, counting.weights, counting.widths, counting.origin, counting.spacing, counting.cell,
-                  counting.inverse, counting.images, starts, near, bins, counting.reach, counting.shape)
+        arrays = (counting.weights, counting.widths, counting.origin, counting.spacing, counting.cell, counting.inverse,
+                  counting.images, starts, near, bins, counting.reach, counting.shape)
         self._fixed = [np.array(array, order="C") for array in arrays]  # all may be written, which makes them one type
 
     def add(self, positions: NDArray[np.floating], change: Floats) -> None:
         """Add a frame."""
         self._frame += 1
-        self._kernel.add_frame(np.ascontiguousarray(positions), *self._fixed[:3], change, *self._fixed[3:], *self._room,
+        self._kernel.add_frame(np.ascontiguousarray(positions), *self._fixed[:2], change, *self._fixed[2:], *self._room,
                                self._work, self._reached, self._frame)
 
     def take(self) -> tuple[Integers, Floats, Floats]:

@@ -92,9 +92,9 @@ def add_one(v, weight, width, reach, first, shape, along, work, reached, frame):
 
 
 @njit(nogil=True, error_model="numpy")
-def add_frame(positions, rows, weights, widths, change, origin, spacing, cell, inverse, images, starts, near, bins,
+def add_frame(positions, weights, widths, change, origin, spacing, cell, inverse, images, starts, near, bins,
               reach, shape, nodes, of, work, reached, frame):
-    """Add the atoms `rows` of a frame to the sums over frames.
+    """Add the atoms of a frame to the sums over frames.
 
     Parameters: `change` (3, 3) maps positions to the cell of the lattice, none of size 0; `cell` and `inverse` (3, 3)
     and `images` (S, 3) are that cell, its inverse and its images that may reach the lattice, in spacings, none of size
@@ -112,9 +112,9 @@ def add_frame(positions, rows, weights, widths, change, origin, spacing, cell, i
         for d in range(3):
             columns[d, n] += images[n, d]
     slack = ROUNDING if periodic else 0.0
-    for n in range(len(rows)):
+    for n in range(len(positions)):
         for d in range(3):
-            x[d] = positions[rows[n], d]
+            x[d] = positions[n, d]
         for d in range(3):
             y = x[d]
             if len(change) > 0:

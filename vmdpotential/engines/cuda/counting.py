@@ -44,13 +44,13 @@ class CudaCounter:
     """See :class:`vmdpotential.engines.counting.Counter`."""
 
     def __init__(self, counting: Counting) -> None:
-        self.rows, self.nodes = counting.rows, int(np.prod(counting.shape))
+        self.atoms, self.nodes = len(counting.weights), int(np.prod(counting.shape))
         self.spreading = counting.spreading
         self.task = np.zeros((), TASK)
         images = counting.images if len(counting.images) else np.zeros((1, 3))
         most = float(np.abs(counting.weights).sum()) * len(images) or 1.0  # of no atoms, or of none that counts
         values = {"origin": counting.origin, "spacing": counting.spacing, "shape": counting.shape,
-                  "reach": counting.reach, "atoms": len(self.rows), "images": len(images), "nodes": self.nodes,
+                  "reach": counting.reach, "atoms": self.atoms, "images": len(images), "nodes": self.nodes,
                   "periodic": int(len(counting.images) > 0),
                   "scale": 1.0 if self.spreading == "occupancy" else 2.0 ** (_LARGEST - np.ceil(np.log2(most)))}
         if len(counting.cell):
@@ -68,18 +68,18 @@ class CudaCounter:
 
     def add(self, positions: NDArray[np.floating], change: Floats) -> None:
         """Add a frame."""
-        task, places = self.task, np.take(positions, self.rows, axis=0)
+        task, places = self.task, np.asarray(positions)
         real = "float" if places.dtype == np.float32 else "double"
         task["changes"] = int(len(change) > 0)
         if len(change):
             task["change"] = change.ravel()
         with self.gpu as gpu, device.errors(f"GPU {gpu.number} ({gpu.name})", places.nbytes):
-            if len(self.rows):
+            if self.atoms:
                 task["positions"] = gpu.send("positions", places, None)
                 if self.spreading == "nearest":
-                    self._start("count_nearest", -(-len(self.rows) // THREADS), real)
+                    self._start("count_nearest", -(-self.atoms // THREADS), real)
                 else:
-                    self._start("count_spread", len(self.rows), real)
+                    self._start("count_spread", self.atoms, real)
             self._start("add_frame", -(-self.nodes // THREADS))
 
     def take(self) -> tuple[Integers, Floats, Floats]:
