@@ -13,6 +13,7 @@ import pytest
 
 import vmdpotential
 from vmdpotential.errors import InputError, OutputError, UsageError
+from vmdpotential.frontend import page_script
 from vmdpotential.frontend.cli import main
 from vmdpotential.frontend.install import command
 from vmdpotential.frontend.viewers import plan, tcl_word
@@ -224,8 +225,8 @@ def registry_of_npm(home, monkeypatch):
         asked.append(address)
         return io.BytesIO(text.getvalue())
 
-    monkeypatch.setattr(script.urllib.request, "urlopen", urlopen)
-    monkeypatch.setattr(script, "SHA512", hashlib.sha512(text.getvalue()).hexdigest())
+    monkeypatch.setattr("urllib.request.urlopen", urlopen)
+    monkeypatch.setattr(page_script, "SHA512", hashlib.sha512(text.getvalue()).hexdigest())
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
     return asked
 
@@ -234,7 +235,7 @@ def test_the_pages_script_is_installed_without_npm(home, registry_of_npm, monkey
     assert main(["install", "page"]) == 0
     assert not registry_of_npm
     assert main(["install", "page", "--yes"]) == 0
-    assert registry_of_npm == [script.ARCHIVE]
+    assert registry_of_npm == [page_script.ARCHIVE]
     # the script, its licence and its version, and nothing elsewhere
     assert sum(data is not None for data in contents(home).values()) == 3
     monkeypatch.chdir(home)
@@ -248,9 +249,9 @@ def test_the_pages_script_is_installed_without_npm(home, registry_of_npm, monkey
 @pytest.mark.parametrize("fault", ["other file", "no network"])
 def test_another_script_than_the_tested_is_not_installed(home, registry_of_npm, monkeypatch, capsys, fault):
     if fault == "no network":
-        monkeypatch.setattr(script.urllib.request, "urlopen", lambda *_, **__: (home / "missing").open("rb"))
+        monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: (home / "missing").open("rb"))
     else:
-        monkeypatch.setattr(script, "SHA512", "0" * 128)
+        monkeypatch.setattr(page_script, "SHA512", "0" * 128)
     assert main(["install", "page", "--yes"]) == 4
-    assert script.ARCHIVE in capsys.readouterr().err
+    assert page_script.ARCHIVE in capsys.readouterr().err
     assert not (home / "data").exists()

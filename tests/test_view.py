@@ -28,11 +28,12 @@ from pages import (
 from vmdpotential import io, registry
 from vmdpotential.errors import BackendError, InputError, UsageError
 from vmdpotential.frontend import cli
+from vmdpotential.frontend.page_script import user_folder
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.ions import PlacedIon
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.plugins.web import view_page
-from vmdpotential.plugins.web.script import embeddable, find_viewer_script, user_folder
+from vmdpotential.plugins.web.script import embeddable, find_viewer_script
 from vmdpotential.units import BOHR
 
 HOSTILE = """</script><script>window.hacked=1</script><img src=x onerror="hacked=1"> & 'quoted' <!--"""

@@ -185,13 +185,15 @@ class BlockMean:
         series : sequence of (P,) float64
             Means of the blocks at a sample.
         totals : (3, ...) float64
-            Sums of the values over frames, of their squares, and of the squares of the blocks' sums over their frames.
+            Sums of the values over frames, of their squares, and of the squares of the blocks' sums over their frames;
+            overwritten.
         """
         made = cls(())
         made.count, made.counts, made._series = int(sum(counts)), list(counts), list(series)
         made._mean = totals[0] / max(1, made.count)
-        squares = totals[0] * made._mean
-        made._m2, made._between = (np.maximum(total - squares, 0.0) for total in totals[1:])
+        squares = np.multiply(totals[0], made._mean, out=totals[0])
+        made._m2, made._between = (np.maximum(np.subtract(total, squares, out=total), 0.0, out=total)
+                                   for total in totals[1:])
         return made
 
     def add(self, count: int, mean: ArrayLike, m2: ArrayLike | None = None) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
 from vmdpotential.errors import InputError, OutputError, UsageError
-from vmdpotential.frontend import startup
+from vmdpotential.frontend import page_script, startup
 from vmdpotential.frontend.viewers import VIEWERS, Viewer, plan
 from vmdpotential.parameters import Command, Option, Report
 
@@ -64,16 +63,16 @@ def install(
 
 def _page(folder: Path | None, yes: bool, uninstall: bool) -> Report:
     """Return what was done to have 3Dmol.js where the page looks for it."""
-    script = import_module("vmdpotential.plugins.web.script")
-    target = (folder or script.user_folder()) / "node_modules" / "3dmol"
-    words = ("remove", "removed") if uninstall else (f"download {script.ARCHIVE} to", f"downloaded {script.ARCHIVE} to")
-    lines = [f"{words[1] if yes else f'would {words[0]}'} {target}"]
+    target = (folder or page_script.user_folder()) / "node_modules" / "3dmol"
+    would, did = ("would remove", "removed") if uninstall else (
+        f"{word} {page_script.ARCHIVE} to" for word in ("would download", "downloaded"))
+    lines = [f"{did if yes else would} {target}"]
     if uninstall and not target.exists():
         lines = ["3Dmol.js is not installed"]
     elif yes and uninstall:
         startup.remove_folder(target)
     elif yes:
-        script.download(target)
+        page_script.download(target)
     else:
         lines.append(f"nothing has been done; add {'--uninstall ' if uninstall else ''}--yes")
     return Report(lines, {"viewer": "page", "folder": str(target), "done": yes, "uninstalled": yes and uninstall,
@@ -121,6 +120,5 @@ def _uninstall(plugin: Viewer, target: Path, old: bytes | None, yes: bool) -> li
 
 command = Command.of(install, examples=(
     "install pymol",
-    "install vmd --yes",
     "install page --yes",
 ))

@@ -145,7 +145,7 @@ def read_xtc(path: Path, file: IO[bytes], start: int, n_atoms: int, number: int 
     if sizes.max() <= _APART:
         lengths = [math.prod(sizes.tolist()).bit_length(), 0, 0]
     positions = np.empty((n_atoms, 3), dtype)
-    if not precision or not build.load("xtc_kernel").unpack(
+    if not 1e-30 < precision < 1e30 or not build.load("xtc_kernel").unpack(
             data[_BITS:], int(words[22]), low, sizes, np.array(lengths), int(words[21]), np.float32(1 / precision), ten,
             positions):
         raise InputError(f"{path}: the frame at byte {start} is damaged", "copy or write it again")

@@ -1,0 +1,59 @@
+"""3Dmol.js for web pages, as ``install page`` gets it: from npm's registry, without npm, and by its checksum."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from vmdpotential.errors import BackendError
+from vmdpotential.frontend.startup import put_folder
+
+#: The archive of the version that the tests use, at npm's registry, and its SHA-512.
+ARCHIVE = "https://registry.npmjs.org/3dmol/-/3dmol-2.5.5.tgz"
+SHA512 = ("92a347a2e1aaab761f5b9f35ef8b5d111be6d1761398fd2d6af40a3aa230d68b"
+          "9cd8e27b7a9917105aed1245575747250594f665edb11d10bfab15f4bb4a8277")
+
+#: What of it is kept.
+_KEPT = ("build/3Dmol-min.js", "LICENSE", "package.json")
+
+
+def user_folder() -> Path:
+    """Return the folder of the user's data for this program."""
+    base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(base) / "vmdpotential"
+
+
+def download(target: Path) -> None:
+    """Put 3Dmol.js of :data:`ARCHIVE` with its licence into a folder.
+
+    Raises
+    ------
+    BackendError
+        When it cannot be downloaded, or is not what was tested.
+    OutputError
+        When the folder cannot be written.
+    """
+    import hashlib
+    import io
+    import tarfile
+    import tempfile
+    import urllib.request
+
+    try:
+        with urllib.request.urlopen(ARCHIVE, timeout=60) as answer:
+            data = answer.read(2**25)
+    except OSError as error:
+        raise BackendError(f"{ARCHIVE}: cannot be downloaded ({error})",
+                           "connect to the network, or copy the npm package 3dmol and name it with {viewer_script}"
+                           ) from None
+    if hashlib.sha512(data).hexdigest() != SHA512:
+        raise BackendError(f"{ARCHIVE}: is not the file that was tested (SHA-512 {SHA512[:16]}...)",
+                           "use npm install 3dmol")
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive, tempfile.TemporaryDirectory() as folder:
+        for name in _KEPT:
+            member = archive.extractfile(f"package/{name}")
+            assert member is not None
+            path = Path(folder, name)
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(member.read())
+        put_folder(Path(folder), target, list(_KEPT), {})
