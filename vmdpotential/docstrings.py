@@ -43,11 +43,12 @@ def _type(parameter: Parameter, choices: bool) -> str:
 
 
 def _described(parameter: Parameter) -> str:
-    text = spelled(parameter.option.help).rstrip(".")
+    text = spelled(parameter.option.help)
+    end = "" if text.endswith("...") and not parameter.option.aliases else "."
     if parameter.option.aliases:
         text += f"; also as {' or '.join(parameter.option.aliases)}"
     first = text[0] if text[1:2].isupper() else text[0].upper()  # pH is no PH
-    return textwrap.fill(f"{first}{text[1:]}.", 110, initial_indent="    ", subsequent_indent="    ")
+    return textwrap.fill(f"{first}{text[1:]}{end}", 110, initial_indent="    ", subsequent_indent="    ")
 
 
 def with_entries(docstring: str, parameters: Iterable[Parameter]) -> str:

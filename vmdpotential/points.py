@@ -55,7 +55,8 @@ def potential_at(structure: StructureLike, points: ArrayLike, options: PointOpti
         those of other packages too. ``pb`` solves the Poisson-Boltzmann equation on a lattice around the molecule, and
         interpolates what the water and its ions make; what the charges make by themselves inside is exact.
     boundary : {"auto", "open", "periodic"}
-        ``auto`` is periodic where the structure has a cell. Periodic: all images in conducting surroundings, with a
+        ``auto`` is periodic where the atoms fill the structure's cell.
+        Periodic: all images in conducting surroundings, with a
         background that neutralises the cell, so that the mean of the potential is zero.
     tolerance : float, optional
         Root mean square error over that of the potential at the points, 1e-6 to 0.1. Of ``pme`` measured at 200 of the

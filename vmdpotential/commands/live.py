@@ -46,10 +46,9 @@ def live(
 
     In a shell it serves a viewer: for each line "frame NUMBER [A B C ALPHA BETA GAMMA]" on standard input, followed by
     x, y and z of all atoms in their order (float32 of the machine, A), it writes the map to the output and answers "map
-    NUMBER LEVEL LIMIT": a level for isosurfaces, and the limit of the colours. The first answer is for the "
-                      "structure's own
-    positions. Every frame is answered, so a viewer should send the next one after the answer. At the end of its input
-    the program removes the output.
+    NUMBER LEVEL LIMIT": a level for isosurfaces, and the limit of the colours. The first answer is for the
+    structure's own positions. Every frame is answered, so a viewer should send the next one after the answer. At the
+    end of its input the program removes the output.
 
     Raises
     ------

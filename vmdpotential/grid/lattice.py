@@ -468,7 +468,8 @@ class Grid:
         yield 0, self.values
 
     def display_limit(self) -> float:
-        """Return 1, 2 or 5 times a power of ten beyond which is about one value of ten, for surfaces and colours."""
+        """Return the round number (1, 2 or 5 times 10^n) that about a tenth of the values exceed, for surfaces and
+        colours."""
         return round_limit(self.values[:: max(1, self.values.shape[0] // 64)])
 
     def sample(self, points: ArrayLike, outside: float = np.nan) -> Floats:

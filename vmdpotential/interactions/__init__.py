@@ -114,8 +114,8 @@ class Interaction:
         Parameters of a pair of atoms, read as attributes of ``p`` too, and the power of length in their units: the
         function is then an energy (kcal/mol), not the potential of a charge.
     slope : callable, optional
-        ``slope(r2, rinv, p)``, -1/r dV/dr: what the force is by, written where it takes fewer operations than the
-        derivative of `radial`, from which it comes otherwise.
+        ``slope(r2, rinv, p)``, -1/r dV/dr, from which the force follows. Give it where it takes fewer operations than
+        the automatic derivative of `radial`, which is used otherwise.
     excluded : callable, optional
         ``excluded(r2, rinv, p)``, what is left of the function for pairs that are excluded: of a potential
         whose long range is summed for all pairs elsewhere, the part that takes it away again. Nothing unless given.

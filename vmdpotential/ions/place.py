@@ -76,8 +76,8 @@ def place_ions(structure: StructureLike, options: IonOptions | None = None, **ke
     temperature : float, K
         Of the energies, and of ``monte-carlo``.
     dielectric : float, optional
-        Both of the energies reported, and of ``monte-carlo``; they do not change the other sites. 1, and 78.5 with
-        ``monte-carlo``, unless given. Also as `dielectric_constant`.
+        Relative permittivity for the reported energies and for ``monte-carlo``; the other sites do not depend on it.
+        Unless given, 78.5 with ``monte-carlo`` and 1 otherwise. Also as `dielectric_constant`.
     tolerance : float
         Of the potential at the sites: its rms error, measured at 200 of them, over its rms.
     engine : str or Engine

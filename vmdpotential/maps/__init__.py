@@ -47,7 +47,7 @@ def potential_map(structure: StructureLike, options: MapOptions | None = None, *
         ``direct``, ``cutoff``, ``pme`` or another registered method; ``auto`` takes the one that has
         the full potential within the tolerance fastest.
     boundary : {"auto", "open", "periodic"}
-        ``auto`` is periodic where the structure has a cell and the method can do it.
+        ``auto`` is periodic where the atoms fill the structure's cell and the method can do it.
     spacing : float
         A, between lattice points; in an orthogonal periodic cell at most this, so that it divides
         the cell.

@@ -87,8 +87,8 @@ class MediumOptions:
     """The medium of the charges, by the parameters that commands have; a program may give a `medium` instead."""
 
     screened: Annotated[float | None, Option(
-        "ionic strength of a 1:1 salt, such as 0.15: the potential is that of Debye and Hueckel in water; none unless "
-        "given, and 0.15 for the method pb", unit="M", low=0, high=10, metavar="SALT",
+        "ionic strength of a 1:1 salt, such as 0.15: of the Debye-Hueckel potential in water, or of the solution of "
+        "the method pb; unless given, 0.15 for pb and none otherwise", unit="M", low=0, high=10, metavar="SALT",
         aliases=("ionic_strength",))] = None
     temperature: Annotated[float, Option(
         "temperature of the medium, and of kT in units", unit="K", above=0, high=1e6)] = DEFAULT_TEMPERATURE
@@ -153,7 +153,7 @@ class SumOptions(MethodOptions):
         "PMEPot with its unit, such as 0.25/A; 0 for point charges", unit="A", low=0, high=1000, metavar="A|B/A",
         parse=parse_smear)] = 0.0
     tolerance: Annotated[float | None, Option(
-        "accepted rms error over the rms potential, both at all test points and at those far from charges; exact "
+        "largest rms error relative to the rms potential, at all test points and at those far from charges; exact "
         "methods ignore it; 1e-4 unless given. If it is given, the method pb makes its grid finer until its errors "
         "outside the molecule and at its surface are smaller", low=LEAST_TOLERANCE, high=0.1)] = None
     precision: Annotated[str, Option(

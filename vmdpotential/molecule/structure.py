@@ -64,7 +64,7 @@ class Topology:
         shorter where atoms were appended that have none). ``terms`` is a dictionary of index arrays (M, k),
         -1 for "none"; ``term_values`` holds (M, ...) arrays that belong to the terms of the same name.
     nonbonded : Deferred or None
-        How the atoms act on each other without bonds, where the file says it; ask
+        Nonbonded parameters, where the file has them; ask
         :func:`vmdpotential.io.topologies.forcefield.nonbonded`, which knows of other files too.
 
     Examples
@@ -249,7 +249,7 @@ class Structure:
 
     @classmethod
     def from_mdanalysis(cls, atoms: Any) -> Structure:
-        """Return the atoms of a AtomGroup or Universe of MDAnalysis; see :mod:`vmdpotential.molecule.conversions`."""
+        """Return the atoms of an AtomGroup or Universe of MDAnalysis; see :mod:`vmdpotential.molecule.conversions`."""
         from vmdpotential.molecule import conversions
 
         return conversions.from_mdanalysis(atoms)
@@ -262,7 +262,7 @@ class Structure:
 
     @classmethod
     def from_biotite(cls, atoms: Any) -> Structure:
-        """Return the atoms of a AtomArray of biotite; see :mod:`vmdpotential.molecule.conversions`."""
+        """Return the atoms of an AtomArray of biotite; see :mod:`vmdpotential.molecule.conversions`."""
         from vmdpotential.molecule import conversions
 
         return conversions.from_biotite(atoms)
