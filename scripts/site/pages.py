@@ -36,7 +36,7 @@ WRITTEN = ["README.md", *(f"{name}.md" for name in TUTORIALS), "ARCHITECTURE.md"
 PACKAGES = ("densities", "figures", "frames", "grid", "ions", "molecule", "orbitals", "pairs", "probes")
 MODULES = ("engines", "errors", "interactions", "io", "io.maps", "io.topologies.forcefield", "io.trajectories.frames",
            "maps", "maps.binding", "maps.solvation", "methods", "parameters", "points", "preparation.prepare",
-           "progress", "registry", "results", "surface", "tasks", "units")
+           "progress", "registry", "results", "surfaces", "tasks", "units")
 
 
 
