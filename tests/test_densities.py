@@ -14,6 +14,7 @@ from MDAnalysisTests import datafiles
 from vmdpotential import io
 from vmdpotential.densities.quantities import count
 from vmdpotential.densities.sites import find_sites
+from vmdpotential.engines.cpu import counting
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.frames.density import DensityOptions, merge, plan_density
@@ -174,6 +175,17 @@ def test_blocks_do_not_change_the_mean(adk):
     maps = [density(structure, frames, chosen=oxygens, size=size, padding=2.0)[1].grids for size in (1, 3, 10)]
     for name in ("mean", "std"):
         assert all(np.array_equal(maps[0][name].values, other[name].values) for other in maps[1:])
+
+
+@pytest.mark.parametrize("of", ["number", "mass"])
+def test_lists_of_any_length_give_the_same_sums(adk, of, monkeypatch):
+    structure, frames, _ = adk
+    whole = density(structure, frames.part(range(3)), of, size=3)[1]
+    monkeypatch.setattr(counting, "LISTED", 1)  # then each frame is summed by itself
+    parts = density(structure, frames.part(range(3)), of, size=3)[1]
+    for name in ("mean", "std"):
+        np.testing.assert_allclose(parts.grids[name].values, whole.grids[name].values, rtol=1e-6)
+    assert parts.total == pytest.approx(whole.total, rel=1e-12)
 
 
 def test_a_rotated_protein_stays_where_it_is(adk):

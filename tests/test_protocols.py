@@ -44,7 +44,7 @@ IMPLEMENTATIONS = {
     engines.Multigrid: [cpu_multigrid.Multigrid, multigrid.CudaMultigrid],
     charges.ChargePotential: [ewald_pair.EwaldPair],
     charges.Waiting: [ewald_pair.EwaldSites],
-    counting.Counter: [cpu_counting.CpuCounter, cuda_counting.CudaCounter],
+    counting.Counter: [cpu_counting.ListedCounter, cpu_counting.SpreadCounter, cuda_counting.CudaCounter],
     pair_sums.PreparedPairs: [cpu_nbody.AllPairs, cpu_pairs.ClusterPairs, nbody.AllPairs, clusters.PairsInRange],
     pair_sums.PairList: [cpu_pairs.ClusterList, clusters.ClusterList],
     result.Result: [result.HostResult, cuda_result.DeviceResult, SlabResult, early.Timed, pb.Continued],

@@ -60,4 +60,4 @@ class Counter(Protocol):
         """
 
     def take(self) -> tuple[Integers, Floats, Floats]:
-        """Return the nodes (T,) that were reached, sums of their values over frames and of the squares; begin again."""
+        """Return the nodes (T,) that were reached, increasing, and sums of their values and squares; begin again."""

@@ -60,7 +60,12 @@ class Densities(GridWork):
 
     def needs(self) -> Needs:
         """Return the engine and the memory of a block."""
-        return Needs(self.engine, memory=72 * self.lattice.size)
+        return Needs(self.engine, memory=self.node_bytes * self.lattice.size)
+
+    @property
+    def node_bytes(self) -> int:
+        """Bytes of a block for each node: its result, and for atoms that are spread or on a GPU arrays of all nodes."""
+        return 24 if self.spreading == "nearest" and self.engine == "cpu" else 72
 
     @property
     def spreading(self) -> str:
@@ -72,15 +77,8 @@ class Densities(GridWork):
         """Counters of blocks that are done, one for each thread at most."""
         return []
 
-    @cached_property
-    def _sampled(self) -> NDArray[np.int16]:
-        """Which of the sample each node is, and for others the one after the last."""
-        result = np.full(self.lattice.size, len(self.sample), np.int16)
-        result[self.sample] = np.arange(len(self.sample))
-        return result
-
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_spare", "_sampled")}
+        return {name: value for name, value in self.__dict__.items() if name != "_spare"}
 
     def block(self, numbers: range) -> Arrays:
         """Return what some frames sum up to.
@@ -88,9 +86,9 @@ class Densities(GridWork):
         Returns
         -------
         mapping
-            ``count``; ``nodes`` (T,) that atoms touched; ``sums`` (T,) of their values over the frames and ``squares``
-            (T,) of their squares; ``sample`` (P,) sums at the sample; ``cells`` (6, 3), mean and squared deviations of
-            the cells' vectors.
+            ``count``; ``nodes`` (T,) that atoms touched, increasing; ``sums`` (T,) of their values over the frames and
+            ``squares`` (T,) of their squares; ``sample`` (P,) sums at the sample; ``cells`` (6, 3), mean and squared
+            deviations of the cells' vectors.
         """
         try:
             counter = self._spare.pop()
@@ -101,10 +99,11 @@ class Densities(GridWork):
             counter.add(positions, self._change(cell))
         nodes, sums, squares = counter.take()
         self._spare.append(counter)
-        sample = np.zeros(len(self.sample) + 1)
-        sample[self._sampled[nodes]] = sums
+        places = np.searchsorted(nodes, self.sample)
+        reached = np.append(nodes, -1)[places] == self.sample
         return {"count": np.array(len(numbers)), "nodes": nodes, "sums": sums, "squares": squares,
-                "sample": sample[:-1], "cells": np.concatenate([cells.mean, cells.m2])}
+                "sample": np.where(reached, np.append(sums, 0.0)[places], 0.0),
+                "cells": np.concatenate([cells.mean, cells.m2])}
 
     def _change(self, cell: Cell | None) -> Floats:
         """Return what brings positions in a frame's cell to the same fractions of the lattice's; none for the same."""
@@ -245,7 +244,7 @@ def plan_density(structure: Structure, frames: Frames, counted: Counted, options
     lattice, numbers = work.lattice, frames.numbers()
     if work.cell is None and work.fixed is not None and work.alignment is not None:
         _warn_of_corners(lattice, work.fixed)
-    memory.require((72 + 40) * lattice.size, f"a density on {' x '.join(map(str, lattice.shape))} points",
+    memory.require((work.node_bytes + 40) * lattice.size, f"a density on {' x '.join(map(str, lattice.shape))} points",
                    "use a larger {spacing}")
     return Planning(work, numbers, max(1, len(numbers) // BLOCKS), options.atoms,
                     (*structure.sources, frames.name))
@@ -316,26 +315,27 @@ def merge(planning: Planning, results: Iterable[Arrays] | Run, statistics: Seque
     """
     planning.check_bulk(bulk)
     work = planning.work
-    totals, add = np.zeros((work.lattice.size, 3)), build.load("totals_kernel").add
+    totals, kernels = np.zeros((work.lattice.size, 2)), build.load("totals_kernel")
+    squares = np.zeros(work.lattice.size if "std" in statistics else 0)
     counts: list[int] = []
     series: list[Floats] = []
     cells = Moments.none((3, 3))
     try:
         for result in results:
             count = int(result["count"])
-            add(totals, result["nodes"], result["sums"], result["squares"], count)
+            kernels.add(totals, squares, result["nodes"], result["sums"], result["squares"], count)
             counts.append(count)
             series.append(np.asarray(result["sample"]) / count)
             cells.merge(Moments(count, result["cells"][:3], result["cells"][3:]))
     except KeyboardInterrupt:
         if not (partial and counts):
             raise
-    blocks = BlockMean.of_sums(counts, series, np.ascontiguousarray(totals.T).reshape(3, *work.lattice.shape))
-    return _density(planning, blocks, cells, statistics, bulk)
+    return _density(planning, totals, squares, BlockMean.of_series(counts, series), cells, statistics, bulk)
 
 
-def _density(planning: Planning, blocks: BlockMean, cells: Moments, statistics: Sequence[str],
-             bulk: float | None) -> Density:
+def _density(planning: Planning, totals: Floats, squares: Floats, blocks: BlockMean, cells: Moments,
+             statistics: Sequence[str], bulk: float | None) -> Density:
+    """Return the maps made of the totals of all frames; `blocks` has the blocks' means at a sample of nodes alone."""
     work, counted = planning.work, planning.work.counted
     lattice, cell, deviation, stretched = work.lattice, None, None, 1.0
     if work.cell is not None and cells.count:
@@ -349,8 +349,11 @@ def _density(planning: Planning, blocks: BlockMean, cells: Moments, statistics: 
             assert cell is not None
             bulk = float(counted.weights.sum() / abs(np.linalg.det(cell)) * counted.factor)
         factor /= bulk
-    error = blocks.uncertainty()
-    maps = {"mean": blocks.mean, "std": blocks.deviation(), "sem": None if error is None else error.error}
+    factors = blocks.factors()
+    maps = {name: np.empty(lattice.size if name == "mean" or name in statistics else 0, np.float32)
+            for name in ("mean", "std", "sem")}
+    total, squared_errors = build.load("totals_kernel").statistics(
+        totals, squares, blocks.count, factor, 0.0 if factors is None else factors[0], *maps.values())
     called = {"number": "number density", "mass": "mass density", "charge": "charge density",
               "electrons": "electron density", "occupancy": "occupancy"}[counted.quantity]
     made = Provenance(
@@ -361,16 +364,13 @@ def _density(planning: Planning, blocks: BlockMean, cells: Moments, statistics: 
         cell=None if cell is None else tuple(cell.reshape(-1).tolist()))
     grids = {}
     for name in statistics:
-        values = maps[name]
-        if values is None:
+        if name == "sem" and factors is None:
             log.warning("%s; its map is not written", TOO_SHORT)
             continue
         kind = {"mean": "mean", "std": "standard deviation of the", "sem": "standard error of the mean"}[name]
-        grids[name] = Grid(lattice, (values * factor).astype(np.float32), counted.unit,
+        grids[name] = Grid(lattice, maps[name].reshape(lattice.shape), counted.unit,
                            provenance=replace(made, quantity=f"{kind} {called}"))
         if not np.isfinite(grids[name].values).all():
             raise InputError("the density is too large for a map (3e38)", "use a larger {spacing}")
-    values = maps["sem"]
-    rms = None if values is None else float(np.sqrt(np.vdot(values, values) / values.size) * abs(factor))
-    return Density(grids, blocks.count, tuple(blocks.counts), float(blocks.mean.sum()), bulk, cell, deviation, rms,
-                   voxel)
+    rms = None if factors is None else float(np.sqrt(squared_errors / lattice.size) * abs(factor))
+    return Density(grids, blocks.count, tuple(blocks.counts), float(total), bulk, cell, deviation, rms, voxel)

@@ -175,25 +175,18 @@ class BlockMean:
         self._series: list[Floats] = []
 
     @classmethod
-    def of_sums(cls, counts: Sequence[int], series: Sequence[Floats], totals: Floats) -> BlockMean:
-        """Return it of sums of values that have few digits, such as numbers of atoms, so that squares lose none.
+    def of_series(cls, counts: Sequence[int], series: Sequence[Floats]) -> BlockMean:
+        """Return it of the means of blocks at a sample alone, for :meth:`factors`.
 
         Parameters
         ----------
         counts : sequence of int
             Frames in each block.
         series : sequence of (P,) float64
-            Means of the blocks at a sample.
-        totals : (3, ...) float64
-            Sums of the values over frames, of their squares, and of the squares of the blocks' sums over their frames;
-            overwritten.
+            Means of the blocks at the sample.
         """
         made = cls(())
         made.count, made.counts, made._series = int(sum(counts)), list(counts), list(series)
-        made._mean = totals[0] / max(1, made.count)
-        squares = np.multiply(totals[0], made._mean, out=totals[0])
-        made._m2, made._between = (np.maximum(np.subtract(total, squares, out=total), 0.0, out=total)
-                                   for total in totals[1:])
         return made
 
     def add(self, count: int, mean: ArrayLike, m2: ArrayLike | None = None) -> None:

@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from vmdpotential.engines import LatticeSum, PointSum, Prepared
     from vmdpotential.engines.bonds import BondSum
     from vmdpotential.engines.charges import ChargePotential
-    from vmdpotential.engines.counting import Counting
+    from vmdpotential.engines.counting import Counter, Counting
     from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
-    from vmdpotential.engines.cpu.counting import CpuCounter
     from vmdpotential.engines.cpu.points.sums import CpuPoints
     from vmdpotential.engines.gaussians import GaussianSum
     from vmdpotential.engines.orbitals import OrbitalSum
@@ -111,11 +110,11 @@ class CpuEngine:
 
         return bonds(work)
 
-    def counter(self, counting: Counting) -> CpuCounter:
+    def counter(self, counting: Counting) -> Counter:
         """Return sums over frames of what atoms add to nodes, see :class:`vmdpotential.engines.Engine`."""
-        from vmdpotential.engines.cpu.counting import CpuCounter
+        from vmdpotential.engines.cpu.counting import cpu_counter
 
-        return CpuCounter(counting)
+        return cpu_counter(counting)
 
     def charge_potential(self, cell: Cell) -> ChargePotential:
         """Return the potential of one charge and all its images, see :class:`vmdpotential.engines.Engine`."""

@@ -6,10 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.compiling import build
-from vmdpotential.engines.counting import Counting, Floats, Integers
+from vmdpotential.engines.counting import Counter, Counting, Floats, Integers
 
 #: Numbers in a line of the cache.
 LINE = 8
+#: Atoms that are listed before they are summed.
+LISTED = 1 << 22
 #: Parts of a cell along each axis for which the images that may reach the lattice are known.
 PARTS = 16
 
@@ -36,30 +38,92 @@ def near_images(counting: Counting) -> tuple[Integers, Integers, Integers]:
     return np.full(3, PARTS), np.concatenate([[0], np.cumsum(reached.sum(1))]), np.nonzero(reached)[1]
 
 
-class CpuCounter:
-    """See :class:`vmdpotential.engines.counting.Counter`."""
+def cpu_counter(counting: Counting) -> Counter:
+    """Return what sums over frames on the CPU."""
+    return ListedCounter(counting) if counting.spreading == "nearest" else SpreadCounter(counting)
+
+
+class _CpuCounter:
+    """What both counters have: the kernels and their arguments."""
 
     def __init__(self, counting: Counting) -> None:
         self._kernel = build.load("density_kernel", spreading=counting.spreading)
+        self._frame = 0
+        bins, starts, near = near_images(counting)
+        #: Nodes at which atoms may count in a frame, at most.
+        self._most = len(counting.weights) * int(np.diff(starts).max())
+        arrays = (counting.weights, counting.widths, counting.origin, counting.spacing, counting.cell, counting.inverse,
+                  counting.images, starts, near, bins, counting.reach, counting.shape)
+        self._fixed = [np.array(array, order="C") for array in arrays]  # all may be written, which makes them one type
+        self._work, self._reached = np.zeros((0, 4)), np.zeros(0, np.uint64)
+
+    def _add(self, positions: NDArray[np.floating], change: Floats, keys: Integers, of: Floats) -> int:
+        self._frame += 1
+        listed: int = self._kernel.add_frame(np.ascontiguousarray(positions), *self._fixed[:2], change,
+                                             *self._fixed[2:], keys, of, self._work, self._reached, self._frame)
+        return listed
+
+
+class ListedCounter(_CpuCounter):
+    """Sums of atoms that count at the nearest node; see :class:`vmdpotential.engines.counting.Counter`."""
+
+    def __init__(self, counting: Counting) -> None:
+        super().__init__(counting)
+        self._bits = int(np.prod(counting.shape)).bit_length()
+        weights = counting.weights
+        self._weight = float(weights[0]) if len(weights) else 0.0
+        size = max(LISTED, self._most + 1)
+        own = 0 if (weights == self._weight).all() else size
+        self._keys, self._of = np.empty((2, size), np.int64), np.empty((2, own))
+        self._count = 0
+        self._done = self._nothing()
+
+    @staticmethod
+    def _nothing() -> tuple[Integers, Floats, Floats]:
+        return np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
+
+    def add(self, positions: NDArray[np.floating], change: Floats) -> None:
+        """Add a frame."""
+        if self._count + self._most >= self._keys.shape[1]:
+            self._sum()
+        self._count += self._add(positions, change, self._keys[0, self._count :], self._of[0, self._count :])
+
+    def take(self) -> tuple[Integers, Floats, Floats]:
+        """Return nodes, sums and squares, and begin again."""
+        self._sum()
+        done, self._done, self._frame = self._done, self._nothing(), 0
+        return done
+
+    def _sum(self) -> None:
+        """Add the atoms that are listed to the sums, and begin another list."""
+        keys, of = self._keys[:, : self._count], self._of[:, : self._count]
+        there = int(self._kernel.sort(keys[0], of[0], keys[1], of[1], self._bits))
+        arrays = np.empty(self._count, np.int64), np.empty(self._count), np.empty(self._count)
+        count = self._kernel.sum_sorted(keys[there], of[there], self._weight, *arrays)
+        result = arrays[0][:count], arrays[1][:count], arrays[2][:count]
+        if len(self._done[0]):
+            size = len(self._done[0]) + count
+            arrays = np.empty(size, np.int64), np.empty(size), np.empty(size)
+            count = self._kernel.unite(*self._done, *result, *arrays)
+            result = arrays[0][:count], arrays[1][:count], arrays[2][:count]
+        self._done, self._count = result, 0
+
+
+class SpreadCounter(_CpuCounter):
+    """Sums of atoms that count at many nodes; see :class:`vmdpotential.engines.counting.Counter`."""
+
+    def __init__(self, counting: Counting) -> None:
+        super().__init__(counting)
         size = int(np.prod(counting.shape))
         # of which none lies in two lines of the cache
         room = np.zeros(4 * size + LINE)
         first = -room.ctypes.data // 8 % LINE
         self._work = room[first : first + 4 * size].reshape(size, 4)
         self._reached, self._nodes = np.zeros(-(-size // 64), np.uint64), np.empty(size, np.int64)
-        self._frame = 0
-        bins, starts, near = near_images(counting)
-        most = len(counting.weights) * int(np.diff(starts).max()) + 1 if counting.spreading == "nearest" else 0
-        self._room = np.empty(most, np.int64), np.empty(most)
-        arrays = (counting.weights, counting.widths, counting.origin, counting.spacing, counting.cell, counting.inverse,
-                  counting.images, starts, near, bins, counting.reach, counting.shape)
-        self._fixed = [np.array(array, order="C") for array in arrays]  # all may be written, which makes them one type
 
     def add(self, positions: NDArray[np.floating], change: Floats) -> None:
         """Add a frame."""
-        self._frame += 1
-        self._kernel.add_frame(np.ascontiguousarray(positions), *self._fixed[:2], change, *self._fixed[2:], *self._room,
-                               self._work, self._reached, self._frame)
+        self._add(positions, change, np.zeros(0, np.int64), np.zeros(0))
 
     def take(self) -> tuple[Integers, Floats, Floats]:
         """Return nodes, sums and squares, and begin again."""

@@ -1,8 +1,11 @@
 """Kernels of densities: what atoms add to the nodes of a lattice in each frame, and sums of that over frames.
 
-Each node has four numbers in one line of the cache: its value in the frame that last reached it, the sum over frames,
-the sum of squares, and which frame that was. So an atom waits for memory once, and a frame takes time for its atoms and
-not for all nodes. A bit for each node says whether the block has reached it.
+Atoms that count at the nearest node are listed, as the node's number and the frame's in one key. Sorted by node, the
+list gives all sums at once, without an array of all nodes that would be read and written in random order.
+
+Atoms that are spread over many nodes are summed in such an array. Each node has four numbers in one line of the cache:
+its value in the frame that last reached it, the sum over frames, the sum of squares, and which frame that was. So a
+frame takes time for its atoms and not for all nodes. A bit for each node says whether the block has reached it.
 
 This file is run once for each set of the constants that it declares, see
 :mod:`vmdpotential.compiling.build`.
@@ -21,6 +24,11 @@ from numba import njit
 SPREADING: str
 
 VALUE, SUM, SQUARES, FRAME = range(4)
+
+#: Bits of a key that hold the frame; those above hold the node.
+FRAME_BITS = 20
+#: Bits of a node by which a pass of the sort distributes keys, at most.
+DIGIT = 12
 
 #: Part of a spacing by which rounding may place an atom outside of the cell into which it was moved.
 ROUNDING = 1e-9
@@ -93,14 +101,15 @@ def add_one(v, weight, width, reach, first, shape, along, work, reached, frame):
 
 @njit(nogil=True, error_model="numpy")
 def add_frame(positions, weights, widths, change, origin, spacing, cell, inverse, images, starts, near, bins,
-              reach, shape, nodes, of, work, reached, frame):
-    """Add the atoms of a frame to the sums over frames.
+              reach, shape, keys, of, work, reached, frame):
+    """Add the atoms of a frame to the sums over frames, or list them, and return how many are listed.
 
     Parameters: `change` (3, 3) maps positions to the cell of the lattice, none of size 0; `cell` and `inverse` (3, 3)
     and `images` (S, 3) are that cell, its inverse and its images that may reach the lattice, in spacings, none of size
     0. `near` has the images that may reach the lattice from each of `bins` (3,) parts of the cell, of the part n from
-    starts[n] to starts[n + 1]. `widths` is of each atom, A. `nodes` and `of` have room for all that atoms count at, and
-    for one more, that is written and not used; `frame` is the frame's number in the block, from 1.
+    starts[n] to starts[n + 1]. `widths` is of each atom, A. `keys` and `of` have room for the keys and weights of all
+    that is listed, and for one more, that is written and not used; `of` is of size 0 where all weights are the same.
+    `frame` is the frame's number in the block, from 1.
     """
     x, u, v, width = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
     first = np.empty(3, np.int64)
@@ -134,15 +143,90 @@ def add_frame(positions, weights, widths, change, origin, spacing, cell, inverse
         if SPREADING == "nearest":
             nearest(u, columns, chosen, shape, slack, places)
             for image in range(len(chosen)):
-                nodes[result], of[result] = np.int64(places[image]), weights[n]
+                keys[result] = np.int64(places[image]) << FRAME_BITS | frame
+                if len(of) > 0:
+                    of[result] = weights[n]
                 result += places[image] >= 0.0
         else:
             for image in chosen:
                 for d in range(3):
                     v[d] = u[d] + images[image, d] if periodic else u[d]
                 add_one(v, weights[n], width, reach, first, shape, along, work, reached, frame)
-    for n in range(result):  # apart from what is computed above, so that memory is waited for many times at once
-        put(work, reached, nodes[n], of[n], frame)
+    return result
+
+
+@njit(nogil=True, error_model="numpy")
+def sort(keys, of, more_keys, more_of, bits):
+    """Sort keys (n,), and weights `of` (n,) or (0,) with them, by their nodes, which have so many bits.
+
+    By passes over digits of the nodes from the lowest one, which keep frames in their order (radix sort). The others
+    are room; return whether the sorted ones are there.
+    """
+    passes = max(1, -(-bits // DIGIT))
+    width = -(-bits // passes)
+    starts = np.empty(1 << width, np.int64)
+    mask = (1 << width) - 1
+    for n in range(passes):
+        shift = FRAME_BITS + n * width
+        starts[:] = 0
+        for i in range(len(keys)):
+            starts[keys[i] >> shift & mask] += 1
+        total = 0
+        for digit in range(len(starts)):
+            starts[digit], total = total, total + starts[digit]
+        for i in range(len(keys)):
+            digit = keys[i] >> shift & mask
+            to = starts[digit]
+            starts[digit] += 1
+            more_keys[to] = keys[i]
+            if len(of) > 0:
+                more_of[to] = of[i]
+        keys, more_keys = more_keys, keys
+        of, more_of = more_of, of
+    return passes % 2 == 1
+
+
+@njit(nogil=True, error_model="numpy")
+def sum_sorted(keys, of, weight, nodes, sums, squares):
+    """Fill in the nodes of sorted keys, and the sums of their values over frames and of the squares.
+
+    An atom's value is its weight in `of`, or `weight` where that is of size 0. Returns the number of nodes.
+    """
+    count = -1
+    last, value = np.int64(-1), 0.0
+    for n in range(len(keys)):
+        node = keys[n] >> FRAME_BITS
+        if count < 0 or nodes[count] != node:
+            count += 1
+            nodes[count], sums[count], squares[count] = node, 0.0, 0.0
+        if keys[n] != last:
+            value = 0.0
+        last = keys[n]
+        one = of[n] if len(of) > 0 else weight
+        sums[count] += one
+        squares[count] += one * (2.0 * value + one)
+        value += one
+    return count + 1
+
+
+@njit(nogil=True, error_model="numpy")
+def unite(nodes, sums, squares, more_nodes, more_sums, more_squares, all_nodes, all_sums, all_squares):
+    """Fill in the nodes, sums and squares of two lists, both in the order of the nodes; return how many there are."""
+    a, b, count = 0, 0, 0
+    while a < len(nodes) or b < len(more_nodes):
+        first = a < len(nodes) and (b == len(more_nodes) or nodes[a] <= more_nodes[b])
+        second = b < len(more_nodes) and (a == len(nodes) or more_nodes[b] <= nodes[a])
+        all_nodes[count] = nodes[a] if first else more_nodes[b]
+        all_sums[count], all_squares[count] = 0.0, 0.0
+        if first:
+            all_sums[count], all_squares[count] = sums[a], squares[a]
+            a += 1
+        if second:
+            all_sums[count] += more_sums[b]
+            all_squares[count] += more_squares[b]
+            b += 1
+        count += 1
+    return count
 
 
 @njit(nogil=True, error_model="numpy")
