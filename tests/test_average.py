@@ -287,7 +287,7 @@ def test_a_run_that_was_stopped_goes_on_and_is_the_same(files, tmp_path, monkeyp
     assert left
     with caplog.at_level(logging.INFO):
         command(output=broken, resume=True, **options)
-    assert "blocks are done" in caplog.text
+    assert "blocks are finished" in caplog.text
     for name in ("", "_std"):
         first, resumed = (read_map(tmp_path / f"{stem}{name}.npz") for stem in ("whole", "broken"))
         np.testing.assert_array_equal(first.values, resumed.values)

@@ -106,7 +106,7 @@ def test_results_of_other_work_or_damaged_ones_are_computed_anew(tmp_path, caplo
                   run_blocks(Draws(7), range(40), size=9, folder=folder, resume=True),
                   run_blocks(Draws(7), range(0, 80, 2), folder=folder, resume=True)):
         assert not other.kept
-    assert "5 blocks are of other files, options or another version" in caplog.text
+    assert "5 blocks belong to other files, options or another version" in caplog.text
     monkeypatch.setattr(blocks, "__version__", "9.9")
     assert not run_blocks(Draws(7), range(40), folder=folder, resume=True).kept
     monkeypatch.undo()

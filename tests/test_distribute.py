@@ -292,7 +292,7 @@ def test_a_lost_scheduler_is_told_and_blocks_are_kept(tmp_path, monkeypatch):
         results = iter(run_blocks(Slow(7), range(400), size=4, folder=folder, scheduler=lost.scheduler_address))
         next(results)
         lost.sync(lost.scheduler.close)
-        with pytest.raises(TaskError, match="was lost; blocks that were done are kept; start it, and resume"):
+        with pytest.raises(TaskError, match="was lost; finished blocks are kept; start it again, and resume"):
             list(results)
     finally:
         with contextlib.suppress(TimeoutError):  # there is no scheduler to say goodbye to

@@ -72,7 +72,7 @@ def test_a_killed_run_goes_on(files, tmp_path, monkeypatch, capsys, words):
     again = subprocess.run([sys.executable, "-c", PROGRAM, "as it is", *broken, "--resume", "--verbose"],
                            capture_output=True, text=True)
     assert again.returncode == 0, again.stderr
-    assert "blocks are done" in again.stderr
+    assert "blocks are finished" in again.stderr
     assert not kept.exists()
     first, resumed = (tmp_path / argv(name)[-1] for name in ("whole", "broken"))
     if first.suffix == ".csv":

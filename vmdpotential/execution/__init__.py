@@ -1,1 +1,1 @@
-"""Blocks of work and where they are computed: one way to submit them and to collect their results in order."""
+"""Executors: blocks of work are submitted to threads, processes, GPUs or a cluster, and results return in order."""

@@ -1,8 +1,8 @@
-"""One command for many inputs: each in a process that may end, its figures in a table, continued after a stop.
+"""One command run for many inputs, in processes of their own, with a table of results that allows a run to be resumed.
 
-The table is written repeatedly while the work goes on, whole each time. It lists every input from the start, with a
-digest of the options, the program's version and the path, and one of the files as they were. A run that finds a table
-computes only what is missing, has failed, or whose files have changed.
+The whole table is written again at intervals during the run. It lists every input from the start, with two digests: of
+the options, the program's version and the path, and of the input files. A run that finds a table computes only those
+inputs that are missing, have failed, or whose files have changed.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from vmdpotential.io.files import output as files
 from vmdpotential.io.files import text as text_files
 from vmdpotential.io.files.hidden import remove_abandoned
 
-#: The table's name.
+#: File name of the table.
 REPORT = "report.csv"
 
-#: Its first and last columns, between which are those of the results' figures; ``structure`` is the input file.
+#: First and last columns of the table; those of the results are between them. ``structure`` is the input file.
 FIRST, LAST = ("name", "structure", "file", "status"), ("seconds", "message", "run")
 
-#: Between the names of an input's files.
+#: Separator between the names of an input's output files.
 BETWEEN = "; "
 
-#: Seconds between two writings of the table, and how many times longer than one writing that is at least.
+#: Least interval between two writings of the table, in seconds, and in multiples of the time that a writing takes.
 INTERVAL, TIMES = 2.0, 20.0
 
 
@@ -47,13 +47,13 @@ class Item:
     Parameters
     ----------
     name : str
-        Of its row and its files.
+        Name of its row and of its output files.
     path : Path
         The input file.
     values : mapping
-        What else differs between inputs, by the names of parameters.
+        Values of the other parameters that differ between inputs, by parameter name.
     outputs : mapping of sequences of Path
-        The files to write, by the names of parameters.
+        The files to write, by parameter name.
     """
 
     name: str
@@ -68,25 +68,25 @@ class Item:
 
 
 def paths_in(value: Any) -> list[Path]:
-    """Return the files that a value of a parameter names."""
+    """Return the paths in the value of a parameter, which may be a path or a tuple with paths."""
     return [path for path in (value if isinstance(value, tuple) else [value]) if isinstance(path, Path)]
 
 
-#: Computes an input and returns figures for the table's columns; ``file`` are the names of the files written, if they
-#: are others than expected.
+#: Function that computes an input and returns values for the table by column; ``file`` has the names of the files
+#: written, where they differ from the expected ones.
 Make = Callable[[Item], Mapping[str, Any]]
 
 
 def inputs_of(source: Path, fits: Callable[[Path], bool], what: str = "structure") -> list[Path]:
-    """Return the files in a folder that fit, by name, or those that a text file lists, one on each line.
+    """Return the matching files in a folder, sorted by name, or those listed in a text file, one path on each line.
 
-    Empty lines, and what begins with ``#``, are left out. A link in a folder whose target is missing is listed, so that
-    it is reported as an input that failed.
+    Empty lines and lines that begin with ``#`` are left out. A broken link in a folder is included, so that it is
+    reported as a failed input.
 
     Raises
     ------
     InputError
-        When there are none, or the list cannot be read.
+        When there are no files, or the list cannot be read.
     """
     if source.is_dir():
         results = sorted(path for path in source.iterdir()
@@ -104,7 +104,7 @@ def inputs_of(source: Path, fits: Callable[[Path], bool], what: str = "structure
 
 
 def names(paths: Sequence[Path]) -> list[str]:
-    """Return a name for each input: its file's without suffixes, and a number where others have it before."""
+    """Return a unique name for each input: the file name without suffixes, numbered where an earlier input has it."""
     taken: set[str] = set()
     result = []
     for path in paths:
@@ -113,7 +113,7 @@ def names(paths: Sequence[Path]) -> list[str]:
             if suffix and name.lower().endswith(suffix) and len(name) > len(suffix):
                 name = name[: -len(suffix)]
         candidate, number = name, 1
-        while candidate.lower() in taken:  # on some systems names that differ in case are one
+        while candidate.lower() in taken:  # some file systems ignore case
             number += 1
             candidate = f"{name}_{number}"
         taken.add(candidate.lower())
@@ -123,44 +123,44 @@ def names(paths: Sequence[Path]) -> list[str]:
 
 @dataclass(frozen=True)
 class _Inputs(Work):
-    """The work: a block is an input."""
+    """A work in which every block is one input."""
 
     make: Make
     items: Sequence[Item]
     engine: str
 
     def needs(self) -> Needs:
-        """Return whose GPUs, where it has some, the processes take in turn."""
+        """Return the engine, whose GPUs are assigned to the processes in turn."""
         return Needs(self.engine)
 
     def block(self, numbers: range) -> Mapping[str, Any]:
-        """Compute an input; return its figures, and the warnings meanwhile."""
+        """Compute an input; return its values for the table, and the warnings that were issued."""
         item = self.items[numbers[0]]
-        said = _Said()
+        warnings = _Warnings()
         logger = logging.getLogger("vmdpotential")
-        logger.addHandler(said)
+        logger.addHandler(warnings)
         try:
             figures = self.make(item)
         finally:
-            logger.removeHandler(said)
-        return {**figures, "message": "; ".join(line.removeprefix(f"{item.path}: ") for line in said.lines)}
+            logger.removeHandler(warnings)
+        return {**figures, "message": "; ".join(line.removeprefix(f"{item.path}: ") for line in warnings.lines)}
 
 
-class _Said(logging.Handler):
-    """Keeps warnings."""
+class _Warnings(logging.Handler):
+    """A handler that keeps the text of warnings."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.lines: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep one."""
+        """Keep the text of a warning, in one line."""
         self.lines.append(" ".join(record.getMessage().split()))
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a batch: a row of the table for each input, how many were done before, and seconds."""
+    """The result of a batch: the row of each input, the number of inputs done before, and the seconds taken."""
 
     rows: Sequence[Mapping[str, str]]
     before: int
@@ -168,7 +168,7 @@ class Outcome:
 
     @property
     def failed(self) -> list[Mapping[str, str]]:
-        """The rows of inputs that failed."""
+        """Rows of the inputs that failed."""
         return [row for row in self.rows if row["status"] == "failed"]
 
 
@@ -179,28 +179,28 @@ def run_batch(make: Make, items: Sequence[Item], folder: Path, options: Mapping[
     Parameters
     ----------
     make : callable
-        Computes one input; it is pickled.
+        Function that computes one input; it is pickled.
     items : sequence of Item
-        The inputs, with names that differ and paths that are absolute, as workers may have another folder.
+        The inputs, with unique names and absolute paths, as workers may have another working folder.
     folder : Path
-        Made where it does not exist.
+        Folder of the output files, created unless it exists.
     options : mapping
-        All that the results follow from in addition to the inputs.
+        Everything else that determines the results.
     workers : int
-        Processes of this machine.
+        Number of processes on this machine.
     scheduler : str
-        Address of a Dask scheduler; its workers see the same folders.
+        Address of a Dask scheduler, whose workers must have access to the same folders.
     engine : str
-        Whose GPUs, where it has some, the processes take in turn.
+        Engine, whose GPUs are assigned to the processes in turn.
     resume : bool
-        Whether what an earlier run has done is kept.
+        Whether results of an earlier run are kept.
     force : bool
-        Whether files may be replaced that no run with this table has made.
+        Whether existing files that do not belong to the table may be replaced.
 
     Raises
     ------
     UsageError
-        When such files exist.
+        When such files exist and `force` is false.
     OutputError
         When the folder or the table cannot be written.
     """
@@ -236,12 +236,12 @@ def run_batch(make: Make, items: Sequence[Item], folder: Path, options: Mapping[
                     _write(report, rows)
                     written = time.perf_counter()
                     interval = max(INTERVAL, TIMES * (written - now))
-    remove_abandoned(folder)  # what processes left that ended
+    remove_abandoned(folder)  # temporary files of processes that died
     return Outcome(rows, len(rows) - len(todo), time.perf_counter() - start)
 
 
 def _row(item: Item, old: Mapping[str, str], options: Mapping[str, Any], resume: bool, force: bool) -> dict[str, str]:
-    """Return the row of an input: as it was where that is done and nothing has changed, else pending."""
+    """Return the row of an input: its earlier row if it is done and nothing has changed, else a pending one."""
     read = [item.path, *(path for value in item.values.values() for path in paths_in(value))]
     task = fingerprint(__version__, options, [os.path.realpath(path) for path in read],
                        [path.name for path in item.files],
@@ -255,7 +255,7 @@ def _row(item: Item, old: Mapping[str, str], options: Mapping[str, Any], resume:
     if (resume and old.get("run") == f"{task}-{content}" and content and old["status"] == "done"
             and all(path.exists() for path in written)):
         return {**old, "structure": _shown(item)}
-    # what was under way when a run was killed is that run's
+    # files of a pending input were left by an earlier run that was killed
     if not force and old.get("status") != "pending" and old.get("run", "").partition("-")[0] != task:
         for path in item.files:
             if path.exists():
@@ -266,13 +266,13 @@ def _row(item: Item, old: Mapping[str, str], options: Mapping[str, Any], resume:
 
 
 def _shown(item: Item) -> str:
-    """Return the path of an input, from the folder that this process is in."""
+    """Return the path of an input, relative to the working folder where it is below that."""
     path = os.path.relpath(item.path)
     return str(item.path) if path.startswith(os.pardir) else path
 
 
 def _former(report: Path, force: bool) -> dict[str, dict[str, str]]:
-    """Return the rows of an existing table, by their names."""
+    """Return the rows of an existing table, by the names of the inputs."""
     if not report.exists():
         return {}
     with report.open(newline="", encoding="utf-8", errors="surrogateescape") as stream:

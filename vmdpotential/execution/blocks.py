@@ -1,8 +1,8 @@
 """Blocks of frames: the pieces in which a task over a trajectory is computed, and from which it resumes after a stop.
 
-Which frames make a block follows from the frames alone, and results come back in the order of the blocks, so that what
-is made of them is the same bit by bit wherever they were computed (:mod:`vmdpotential.execution.pools`), and however
-often the run was stopped. Each result is a file, in a folder next to the output, until the output is written.
+The division into blocks depends only on the frames, and results are returned in the order of the blocks, so that the
+final result is the same bit by bit wherever the blocks were computed (:mod:`vmdpotential.execution.pools`), and however
+often the run was interrupted. Until the output is written, each result is kept in a file in a folder next to it.
 """
 
 from __future__ import annotations
@@ -31,27 +31,28 @@ from vmdpotential.io.maps.npz import put_arrays
 
 log = logging.getLogger(__name__)
 
-#: Blocks that a trajectory makes at least, where each has :data:`LEAST` frames; and where each has :data:`ENOUGH`, too.
+#: Least number of blocks of a trajectory, if each has at least :data:`LEAST` frames; and if each also reaches
+#: :data:`ENOUGH`.
 FEW, BLOCKS = 32, 256
 
-#: Frames of a block at least, unless these are of many atoms.
+#: Least number of frames of a block, unless there are many atoms.
 LEAST = 8
 
-#: Atoms times frames of a block at most, which bounds its time: seconds to half a minute on one core. That is lost with
-#: a worker, and any number of workers can compute.
+#: Greatest number of atoms times frames of a block. It limits the time of a block to between seconds and half a minute
+#: on one core, which is what is lost with a worker, and gives many workers something to do.
 ATOMS = 4_000_000
 
-#: Atoms times frames of a block that are worth opening the trajectory and keeping a result: a tenth of a second.
+#: Atoms times frames for which it pays to open the trajectory and to keep a result: a tenth of a second.
 ENOUGH = 100_000
 
-#: Frames of a block at most.
+#: Greatest number of frames of a block.
 MOST = 1000
 
-#: Bytes a second of a result that is written, synced, checked and removed, a quarter of what a disk takes: a block that
-#: takes less time to compute is not kept.
+#: Bytes per second at which a result is written, synced, checked and removed, a quarter of the speed of a disk. A block
+#: that is computed faster than that is not kept.
 DISK = 5e7
 
-#: What progress calls the work; a block's own reports of this name count as a part of it.
+#: Label of the progress of the frames; reports of a block with this label count as parts of it.
 LABEL = "frames"
 
 _FINGERPRINT, _DIGEST = "fingerprint", "digest"
@@ -59,29 +60,29 @@ _CALLED = "block-*.npz"
 
 
 def block_size(count: int, atoms: int = 0) -> int:
-    """Return how many frames make a block of a trajectory of so many frames of so many atoms."""
+    """Return the number of frames of a block, for a trajectory with `count` frames and `atoms` atoms."""
     enough = min(-(-count // FEW), ENOUGH // max(1, atoms))
     return min(max(LEAST, -(-count // BLOCKS), enough), piece_size(atoms))
 
 
 def piece_size(atoms: int) -> int:
-    """Return how many frames of so many atoms are computed at once at most."""
+    """Return the greatest number of frames that are computed at once, for `atoms` atoms."""
     return min(MOST, max(1, ATOMS // max(1, atoms)))
 
 
 def split(numbers: range, size: int = 0) -> list[range]:
-    """Return frames in blocks of `size`, which is :func:`block_size` of unknown atoms unless given."""
+    """Return the frames in blocks of `size` frames; unless given, :func:`block_size` without the number of atoms."""
     size = size or block_size(len(numbers))
     return [numbers[start : start + size] for start in range(0, len(numbers), size)]
 
 
 def folder_of(path: Path | None, resume: bool = False) -> Path | None:
-    """Return where the blocks of an output are kept: next to it; nowhere for what is not a file.
+    """Return the folder next to an output file in which its blocks are kept, and None for an output that is no file.
 
     Raises
     ------
     UsageError
-        When there are to be some already, and there is no such place.
+        When a run is to be resumed and there is no such folder.
     """
     if path is None or files.is_standard(path) or (path.exists() and not path.is_file()):
         if resume:
@@ -92,48 +93,49 @@ def folder_of(path: Path | None, resume: bool = False) -> Path | None:
 
 
 def clear(folder: Path | None) -> None:
-    """Remove the blocks that are kept in a folder: what was made of them is safe."""
+    """Remove the blocks that are kept in a folder, after the output was written."""
     if folder is not None and folder.is_dir():
         with contextlib.suppress(OSError):
             remove_abandoned(folder)
         for path in folder.glob(_CALLED):
             path.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # another run's, or what is not ours
+        with contextlib.suppress(OSError):  # the folder has files of another run, or of something else
             folder.rmdir()
 
 
 class Run:
-    """The results of all blocks in their order, which are computed while they are taken one after another.
+    """The results of all blocks, in their order, computed while the caller iterates over them.
 
     Parameters
     ----------
     work : Work
     numbers : range
-        Of the frames, such as ``range(1000)[100:800:2]``.
+        Numbers of the frames, such as ``range(1000)[100:800:2]``.
     size : int
-        Frames in a block; :func:`block_size` of unknown atoms unless given. It must not depend on what computes.
+        Number of frames in a block; unless given, :func:`block_size` without the number of atoms. It must not depend on
+        the number of workers, processors or GPUs.
     piece : int
-        Frames that are computed at once, where a block has more and there is a `merge`: pieces of a block are
-        merged in a tree (:mod:`vmdpotential.execution.tree`), by a scheduler's workers where there is one, else in this
-        process. 0 computes whole blocks.
+        Number of frames that are computed at once. Blocks with more frames are divided into pieces, whose results are
+        merged in a tree (:mod:`vmdpotential.execution.tree`), by the workers of a scheduler, or in this process. 0, or
+        no `merge`, computes whole blocks.
     merge : callable, optional
-        That of a :class:`.MergingWork`.
+        :meth:`.MergingWork.merge` of the work.
     folder : Path, optional
-        Where finished blocks, or their pieces unless a scheduler's workers merge these, are kept, such as
-        :func:`folder_of` the output; nowhere unless given.
+        Folder in which finished blocks are kept, or their pieces where this process merges them; see :func:`folder_of`.
+        Nothing is kept unless given.
     resume : bool
-        Whether blocks that are there, of the same work, are used.
+        Whether the blocks of the same work in the folder are used.
     workers : int
-        Processes of this machine, reached by pipes; 0 computes in this process, where each GPU has a thread.
+        Number of processes on this machine; 0 computes in this process, with a thread for each GPU.
     scheduler : str
-        Address of a Dask scheduler, whose workers compute.
+        Address of a Dask scheduler, whose workers compute the blocks.
 
     Raises
     ------
     BackendError
-        When Dask is asked for and missing.
+        When there is a scheduler and Dask is not installed.
     TaskError
-        When the scheduler, or a worker for each try, was lost.
+        When the scheduler was lost, or the worker in each of several tries.
     """
 
     def __init__(self, work: Work, numbers: range, *, size: int = 0, piece: int = 0,
@@ -142,15 +144,15 @@ class Run:
         piece = piece if merge is not None else 0
         self.work, self.piece, self.merge, self.folder = work, piece, merge, folder
         self.workers, self.scheduler = workers, scheduler
-        # the workers of a scheduler merge pieces, so that blocks come from them
+        # the workers of a scheduler merge pieces and return blocks
         pieces = [split(block, piece) if piece and not scheduler else [block]
                   for block in split(numbers, size)]
-        #: What is computed and kept: blocks, or their pieces.
+        #: Blocks, or their pieces: what is computed and kept.
         self.blocks = [item for entry in pieces for item in entry]
         self._pieces = [len(part) for part in pieces]
         self._fingerprint = ""
-        self._first: dict[range, Future[Result]] = {}  # computed before there was a pool
-        #: Blocks that a former run has left.
+        self._first: dict[range, Future[Result]] = {}  # results computed while the pool was chosen
+        #: Blocks that an earlier run has kept.
         self.kept: set[range] = set()
         if folder is not None:
             parts = [(b.start, b.stop, b.step) for b in self.blocks]
@@ -166,7 +168,7 @@ class Run:
                 yield next(batch) if count == 1 or self.merge is None else merged(batch, self.merge)
 
     def _computed(self) -> Generator[Arrays, None, None]:
-        """Yield the results of what is computed, in its order."""
+        """Yield the results of the blocks, or of their pieces, in their order."""
         heard = _Heard(self.blocks)
 
         def arrived(block: range, arrays: Arrays, seconds: float) -> None:
@@ -177,7 +179,7 @@ class Run:
         with self._pool(heard) as pool:
             results = collect(pool, self.blocks, arrived, submit=partial(self._submit, pool))
             while True:
-                with progress.listening(heard):  # not while the caller is at work
+                with progress.listening(heard):  # but not while the caller uses a result
                     done = next(results, None)
                 if done is None:
                     return
@@ -191,7 +193,7 @@ class Run:
 
     @contextlib.contextmanager
     def _pool(self, heard: progress.Listener) -> Iterator[Pool]:
-        """Give what computes the blocks that are missing."""
+        """Provide the pool that computes the missing blocks."""
         missing = [block for block in self.blocks if block not in self.kept]
         if self.scheduler and missing:
             with cluster(self.scheduler, self.work, self.piece) as workers:
@@ -213,7 +215,7 @@ class Run:
             yield pool
 
     def _submit(self, pool: Pool, block: range) -> Future[Result]:
-        """Return what is kept of a block, else what it will be."""
+        """Return the future of a block's result, which is done where the result was kept."""
         if block in self.kept:
             arrays = self._read(block)
             if arrays is not None:
@@ -222,7 +224,7 @@ class Run:
         return self._first.pop(block, None) or pool.submit(block)
 
     def clear(self) -> None:
-        """Remove the blocks that are kept: what was made of them is safe."""
+        """Remove the blocks that are kept, after the output was written."""
         clear(self.folder)
 
     def _place(self, block: range) -> Path:
@@ -230,7 +232,7 @@ class Run:
         return self.folder / f"block-{block[0]:09d}-{block[-1]:09d}.npz"
 
     def _find(self) -> None:
-        """Find the blocks that fit; say how many do not."""
+        """Find the kept blocks of this work, and log the numbers of those that fit and those that do not."""
         assert self.folder is not None
         there = set(self.folder.glob(_CALLED))
         for block in self.blocks:
@@ -242,26 +244,26 @@ class Run:
                         self.kept.add(block)
         others = len(there) - len(self.kept)
         if self.kept:
-            log.info("%s: %d of %d blocks are done", self.folder, len(self.kept), len(self.blocks))
+            log.info("%s: %d of %d blocks are finished", self.folder, len(self.kept), len(self.blocks))
         if others:
-            log.warning("%s: %d blocks are of other files, options or another version, and are computed again",
+            log.warning("%s: %d blocks belong to other files, options or another version, and are computed again",
                         self.folder, others)
 
     def _read(self, block: range) -> Arrays | None:
-        """Return what is kept of a block, None where it is damaged."""
+        """Return the kept result of a block, or None if its file is damaged."""
         path = self._place(block)
         try:
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files if name not in (_FINGERPRINT, _DIGEST)}
                 if str(archive[_DIGEST]) != self._digest(block, arrays):
-                    raise ValueError("its content is not what was written")
+                    raise ValueError("its content has changed")
                 return arrays
         except Exception as error:  # of zipfile, zlib and numpy
             log.warning("%s: is damaged (%s), and is computed again", path, error)
             return None
 
     def _digest(self, block: range, arrays: Arrays) -> str:
-        """Return a digest of the frames of a block and its result, to find a file that was exchanged or changed."""
+        """Return a digest of a block's frames and its result, which reveals files that were swapped or changed."""
         return fingerprint(self._fingerprint, block, arrays)
 
     def _keep(self, block: range, arrays: Arrays, seconds: float) -> None:
@@ -273,25 +275,25 @@ class Run:
             with files.writing([self._place(block)], force=True) as (temporary,):
                 put_arrays(temporary, {**arrays, _FINGERPRINT: np.array(self._fingerprint),
                                        _DIGEST: np.array(self._digest(block, arrays))})
-        except (OSError, OutputError) as error:  # the result itself may still be written elsewhere
+        except (OSError, OutputError) as error:  # the final output may still be written elsewhere
             log.warning("%s: blocks are not kept (%s)", self.folder, error)
             self.folder = None
 
 
 class _Heard:
-    """A listener that makes of the reports of blocks one on all frames."""
+    """A listener that converts the progress of single blocks to that of all frames."""
 
     def __init__(self, blocks: Sequence[range]) -> None:
         self.outer, self.total, self.size = progress.listener(), sum(map(len, blocks)), max(map(len, blocks), default=0)
         self.done, self.part = 0, 0.0
 
     def add(self, frames: int) -> None:
-        """Count a block that is done."""
+        """Count the frames of a finished block."""
         self.done, self.part = self.done + frames, 0.0
         self(LABEL, 0.0)
 
     def __call__(self, label: str, fraction: float) -> None:
-        """Hear how much of something is done: of a block's frames where it is called so."""
+        """Report progress; `fraction` is that of the frames of a block where the label says so."""
         if self.outer is None:
             return
         if label == progress.COMPILING:
@@ -301,5 +303,5 @@ class _Heard:
             self.outer(f"{self.total} {LABEL}", min(1.0, (self.done + self.part * self.size) / self.total))
 
 
-#: What tasks call.
+#: The name by which tasks call it.
 run_blocks = Run

@@ -1,7 +1,6 @@
 """The workers of a Dask cluster, which compute blocks and merge their pieces.
 
-The cluster is the user's own: without TLS it runs the code of everybody who can connect to its scheduler or its
-workers.
+The cluster is provided by the user. Without TLS it runs code of anybody who can connect to its scheduler or workers.
 """
 
 from __future__ import annotations
@@ -22,20 +21,21 @@ from vmdpotential.execution.pools import LostError, Pool, Result, WorkerError, t
 from vmdpotential.execution.tree import merged_at_once
 from vmdpotential.execution.work import MergingWork, Work
 
-#: Seconds in which a scheduler must answer, or come back, and in which it must have workers.
+#: Seconds within which a scheduler must answer, or answer again, and within which it must have workers.
 PATIENCE, WORKERS = 15.0, 60.0
 
 
 @contextlib.contextmanager
 def cluster(scheduler: str, work: Work, piece: int = 0) -> Iterator[Pool]:
-    """Give the workers of the cluster whose scheduler has an address.
+    """Provide a pool of the workers of a Dask cluster.
 
     Parameters
     ----------
     scheduler : str
+        Address of the scheduler.
     work : Work
     piece : int
-        Frames that a worker computes at once; the workers merge these. 0 computes whole blocks.
+        Number of frames that a worker computes at once; the workers merge the results. 0 computes whole blocks.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def cluster(scheduler: str, work: Work, piece: int = 0) -> Iterator[Pool]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence Dask's own log, as errors of workers are reported here in one line; for good where all was lost."""
+    """Silence Dask's log, as errors of workers are reported in one line; it stays silent when the scheduler is lost."""
     before = {name: logging.getLogger(name).level for name in [*logging.root.manager.loggerDict]
               if name.split(".")[0] == "distributed"}
     for name in before:
@@ -71,16 +71,16 @@ def _quiet() -> Iterator[None]:
 
 
 class _Cluster(Pool):
-    """The workers of a Dask cluster; the work is sent once."""
+    """The workers of a Dask cluster, to which the work is sent once."""
 
     def __init__(self, client: Any, work: Work, piece: int) -> None:
         self.client, self.piece = client, piece
         self._width, self._asked, self._lost, self._submitted = 0, 0.0, 0.0, 0
-        # not scattered: what a task has made is made again where the worker that held it is lost
+        # not scattered: the result of a task is computed again when the worker that held it is lost
         self._work = client.submit(_same, work, pure=False)
 
     def ahead(self) -> int:
-        """Return twice the number of threads that the workers have now; wait for the first."""
+        """Return twice the present number of the workers' threads; wait until there is one."""
         start = time.monotonic()
         while not self._width or time.monotonic() - self._asked > 5:
             with contextlib.suppress(OSError):
@@ -113,12 +113,12 @@ class _Cluster(Pool):
         return result
 
     def _done(self, result: Future[Result], task: Any) -> None:
-        """Give the result of a task to the future that was returned for it."""
+        """Pass the result of a Dask task on to the future that :meth:`submit` returned for it."""
         from distributed import KilledWorker
 
         try:
             if task.status not in ("finished", "error"):
-                raise self._gone()  # cancelled: a scheduler that was started again knows of nothing
+                raise self._gone()  # cancelled, as a restarted scheduler does not know the task
             result.set_result(task.result(timeout=PATIENCE))
         except KilledWorker:
             result.set_exception(WorkerError("every worker that was given it died", "give workers more memory"))
@@ -134,8 +134,8 @@ class _Cluster(Pool):
             raise self._gone()
 
     def _gone(self) -> TaskError:
-        return TaskError(f"the Dask scheduler at {self._address} was lost; blocks that were done are kept",
-                         "start it, and {resume}")
+        return TaskError(f"the connection to the Dask scheduler at {self._address} was lost; finished blocks are kept",
+                         "start it again, and {resume}")
 
 
 def _same(work: Work) -> Work:
@@ -151,7 +151,7 @@ def _block(work: Work, block: range, version: str) -> Result:
     from distributed import get_worker
 
     if version != __version__:
-        raise BackendError(f"a worker has vmdpotential {__version__}, and version {version} is needed")
+        raise BackendError(f"a worker has vmdpotential {__version__}, but version {version} is needed")
     bindings, name = get_engine(work.needs().engine).bindings(), get_worker().name
     binding = bindings[name % len(bindings)] if bindings and isinstance(name, int) else contextlib.nullcontext
     with binding():

@@ -1,8 +1,8 @@
-"""What computes blocks: this thread, or several threads, each with a GPU, a share of the cores or a process of its own.
+"""Pools that compute blocks: this thread, or several threads with a GPU, a share of the cores, or a process each.
 
-All blocks go the same way (:func:`collect`): a few are submitted at a time, so that memory does not grow with their
-number, as futures of :mod:`concurrent.futures`. Progress is reported meanwhile, and a listener may raise
-KeyboardInterrupt; a block whose worker was lost is submitted again.
+:func:`collect` submits blocks to any pool as futures of :mod:`concurrent.futures`, a few at a time, so that the memory
+needed does not grow with their number. It reports progress, where a listener may raise KeyboardInterrupt, and submits a
+block again when its worker was lost.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from vmdpotential.errors import TaskError, VmdpotentialError
 from vmdpotential.execution.work import Arrays, Work
 from vmdpotential.io.trajectories.frames import on_demand
 
-#: A block's result, and the seconds it took.
+#: Result of a block, and the seconds that it took.
 Result = tuple[Arrays, float]
-#: What binds a thread to a GPU, or to a share of the cores.
+#: Function that binds the calling thread to a GPU, or to a share of the cores.
 Binding = Callable[[], contextlib.AbstractContextManager[object]]
 
-#: Seconds between two reports while blocks are computed.
+#: Seconds between two reports of progress.
 POLL = 0.1
 
-#: Seconds for which a thread of Python may go on while others wait: while blocks are computed, and otherwise.
+#: Python's switch interval, s: while blocks are computed, and its default.
 TURN, DEFAULT_TURN = 1e-4, 5e-3
 
-#: Times that a block is submitted again after its worker was lost: one that ends its worker would do so each time.
+#: How often a block is submitted again after its worker was lost; a block that kills its worker would do so each time.
 RETRIES = 3
 
 
@@ -47,54 +47,55 @@ class WorkerError(TaskError):
 
     @classmethod
     def of(cls, error: Exception) -> VmdpotentialError:
-        """Return an error of this package as it is, and of an unexpected one what is reported."""
+        """Return errors of this package unchanged, and any other as a WorkerError with its class and text."""
         if isinstance(error, VmdpotentialError):
             return error
         return cls(": ".join([type(error).__name__, *filter(None, [" ".join(str(error).split())])]))
 
 
 class LostError(WorkerError):
-    """The end of a worker, or an error of its own, where another one may succeed."""
+    """A worker that died or failed for reasons of its own, so that another one may succeed."""
 
 
 class Pool(ABC):
-    """What computes blocks."""
+    """An executor of blocks."""
 
     def ahead(self) -> int:
-        """Return how many blocks may be under way or wait for their turn."""
+        """Return how many blocks may be submitted and not yet taken."""
         return 1
 
     @abstractmethod
     def submit(self, block: range) -> Future[Result]:
-        """Return the result that a block will have."""
+        """Return the future of a block's result."""
 
     def poll(self) -> None:
-        """Raise an error where no more results will come."""
+        """Raise an error if no more results can be expected."""
         return
 
     def close(self) -> None:
-        """Stop what is under way."""
+        """Stop the blocks that are being computed."""
         return
 
 
 def collect(pool: Pool, blocks: Sequence[range], arrived: Callable[[range, Arrays, float], None], *,
             submit: Callable[[range], Future[Result]] | None = None, label: str = "blocks", ordered: bool = True,
             retries: int = RETRIES) -> Generator[tuple[int, Future[Result]], None, None]:
-    """Yield which block is done, and the future that has its result or its error; in the order of the blocks.
+    """Yield the number of each finished block, and the future with its result or error, in the order of the blocks.
 
     Parameters
     ----------
     pool : Pool
     blocks : sequence of range
     arrived : callable
-        Called with each block, its result and its seconds as soon as these are here.
+        Called with each block, its result and the seconds it took, as soon as it is finished.
     submit : callable, optional
-        Instead of the pool's.
+        Used instead of the pool's own.
     label : str
-        Under which the part of the blocks that are done is reported.
+        Label under which progress is reported.
     ordered : bool
-        Whether results are yielded in the order of the blocks, else as they come.
+        Whether results are yielded in the order of the blocks, else as they are finished.
     retries : int
+        How often a block is submitted again after its worker was lost.
     """
     submit = submit or pool.submit
     running: dict[Future[Result], int] = {}
@@ -126,7 +127,7 @@ def collect(pool: Pool, blocks: Sequence[range], arrived: Callable[[range, Array
 
 
 def finished(compute: Callable[[], Result]) -> Future[Result]:
-    """Return a result, or its error, that is computed now."""
+    """Return a future that is done, with the result of a function that is called now, or its error."""
     future: Future[Result] = Future()
     try:
         future.set_result(compute())
@@ -136,41 +137,41 @@ def finished(compute: Callable[[], Result]) -> Future[Result]:
 
 
 def timed(work: Work, block: range) -> Result:
-    """Return the result of a block, and the seconds it took."""
+    """Return the result of a block, and the seconds that it took."""
     start, before = time.perf_counter(), sys.getswitchinterval()
-    sys.setswitchinterval(TURN)  # a thread that starts kernels waits often, and briefly, for one that reads frames
+    sys.setswitchinterval(TURN)  # so that a thread that starts kernels soon gets the GIL from one that reads
     try:
         return work.block(block), time.perf_counter() - start
     finally:
-        # one that is another thread's comes back rounded
+        # an interval that another thread has set is read back rounded
         sys.setswitchinterval(before if before > 2 * TURN else DEFAULT_TURN)
 
 
 class Here(Pool):
-    """This thread: a block is computed as it is submitted."""
+    """The calling thread, which computes a block when it is submitted."""
 
     def __init__(self, work: Work) -> None:
         self.work = work
 
     def submit(self, block: range) -> Future[Result]:
-        """Return the result of a block."""
+        """Return the future of a block's result, which is done."""
         return finished(lambda: timed(self.work, block))
 
 
 class Slots(Pool):
-    """Threads, each of which computes with something of its own.
+    """Threads, each with its own function that computes a block.
 
     Parameters
     ----------
     computes : sequence of callable
-        Compute a block, one for each thread.
+        One for each thread.
     stop : callable
-        Makes blocks under way end soon, with an error.
+        Makes the blocks that are being computed end soon, with an error.
     """
 
     def __init__(self, computes: Sequence[Callable[[range], Result]], stop: Callable[[], None]) -> None:
         self._stop, self._count = stop, len(computes)
-        self._free: queue.LifoQueue[Callable[[range], Result]] = queue.LifoQueue()  # those that were used come first
+        self._free: queue.LifoQueue[Callable[[range], Result]] = queue.LifoQueue()  # the last used is used first
         for compute in computes[::-1]:
             self._free.put(compute)
         self._threads = ThreadPoolExecutor(len(computes))
@@ -180,8 +181,8 @@ class Slots(Pool):
         return 2 * self._count
 
     def submit(self, block: range) -> Future[Result]:
-        """Return the result that a block will have, computed by the next thread that is free."""
-        # each with what the caller has set, in a context of its own because two threads cannot share one
+        """Return the future of a block's result, computed by the next free thread."""
+        # each with a copy of the caller's context, as two threads cannot share one
         return self._threads.submit(contextvars.copy_context().run, self._compute, block)
 
     def _compute(self, block: range) -> Result:
@@ -192,21 +193,21 @@ class Slots(Pool):
             self._free.put(compute)
 
     def close(self) -> None:
-        """Stop what is under way, and wait for that."""
+        """Stop the blocks that are being computed, and wait for their end."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._stop()
         self._threads.shutdown()
 
 
 def on_threads(work: Work, blocks: int) -> Pool:
-    """Return a thread for each GPU of the work's engine, else for each share of the cores; this one where it is one.
+    """Return a pool with a thread for each GPU of the work's engine, or for each share of the cores.
 
-    A thread that has a block for itself waits for no other, and keeps its sums in its cache. No more blocks are
-    computed at once than fit into memory.
+    A thread that computes a whole block need not wait for others, and keeps its sums in its cache. No more blocks are
+    computed at once than fit into memory; where that is one, the pool is the calling thread.
     """
     bindings, stopped = get_engine(work.needs().engine).bindings() or shares(work, blocks), threading.Event()
 
-    def hear(label: str, fraction: float) -> None:  # not passed on: a block takes seconds
+    def hear(label: str, fraction: float) -> None:  # not passed on, as a block only takes seconds
         if stopped.is_set():
             raise KeyboardInterrupt
 
@@ -218,7 +219,7 @@ def on_threads(work: Work, blocks: int) -> Pool:
 
 
 def shares(work: Work, blocks: int) -> Sequence[Binding]:
-    """Return what gives a thread its share of the cores, for each of the blocks that are computed at once."""
+    """Return a function for each block that is computed at once, which gives its thread a share of the cores."""
     needed = work.needs().memory
     most = min(threads.count(), blocks, memory.limit() // needed if needed else 1)
     return [partial(_on_share, most)] * most if most > 1 else []
@@ -231,7 +232,7 @@ def _on_share(workers: int) -> Iterator[None]:
 
 
 def picklable(work: Work) -> bool:
-    """Return whether other processes can have the work: not where part of it is the user's script, or a closure."""
+    """Return whether the work can be sent to other processes: not if part of it is the user's script, or a closure."""
     try:
         return b"__main__" not in pickle.dumps(work, pickle.HIGHEST_PROTOCOL)
     except (pickle.PicklingError, AttributeError, TypeError):

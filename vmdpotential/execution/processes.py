@@ -1,7 +1,7 @@
-"""Processes of this machine that compute blocks: structures one by one, and frames where several share a GPU.
+"""Worker processes on this machine, for inputs of a batch, and for frames where several processes share a GPU.
 
-A process may die: of what it computes, or for want of memory. Each has a pipe, so that no port is opened, and a thread
-of this process that waits for it. Large arrays come back by files.
+A process may die, by what it computes or for lack of memory. Each is served through a pipe, so that no port is opened,
+by a thread of this process. Large arrays are returned in files.
 """
 
 from __future__ import annotations
@@ -42,27 +42,27 @@ from vmdpotential.execution.pools import (
 )
 from vmdpotential.execution.work import Arrays, Cost, Work
 
-#: Seconds of work that are worth starting processes, which takes some.
+#: Seconds of work from which starting processes pays.
 START = 12.0
 
-#: The file with what is to be done.
+#: File with the pickled work.
 WORK = "work.pickle"
 
-#: Where Linux has files in memory.
+#: Folder in which Linux keeps files in memory.
 SHARED = "/dev/shm"
 
-#: Bytes from which an array is given back by a file: a pipe carries some hundred MB a second.
+#: Bytes from which an array is returned in a file, as a pipe transfers only some hundred MB per second.
 BY_FILE = 2**22
 
-#: Processes start one at a time, because what is hidden from them is hidden from all threads.
+#: Processes start one at a time, because the user's script is hidden from all threads meanwhile.
 _starting = threading.Lock()
 
 
 def sharers(engine: str, most: int, cost: Cost | None = None) -> int:
-    """Return how many processes are to compute: several on each GPU, as far as there are cores, else one a core.
+    """Return the number of processes: several for each GPU, as far as there are cores, or one for each core.
 
-    With a cost, twice as many share a GPU as would keep it busy if Python took no time; each needs as much of its
-    memory as the work done last, and a result.
+    With a cost, twice as many share a GPU as would keep it busy if Python took no time. Each needs as much of the GPU's
+    memory as the last work did, in addition to a result.
     """
     size, enough = (0, most) if cost is None else (cost.size, 2 * round((cost.reading + cost.seconds) / cost.seconds))
     result = get_engine(engine)
@@ -71,27 +71,27 @@ def sharers(engine: str, most: int, cost: Cost | None = None) -> int:
 
 
 class Processes(Slots):
-    """Processes of this machine, which are given one block at a time.
+    """Worker processes on this machine, each of which computes one block at a time.
 
     Parameters
     ----------
     work : Work
     count : int
-        Of processes; where the work's engine has GPUs they are dealt out among them.
-    size : int, bytes
-        Of a result.
+        Number of processes; the GPUs of the work's engine are assigned to them in turn.
+    size : int
+        Bytes of a result.
 
     Raises
     ------
     UsageError
-        When part of the work is the user's script.
+        When part of the work is defined in the user's script.
     """
 
     def __init__(self, work: Work, count: int, size: int = 0) -> None:
         if not picklable(work):
             raise UsageError("workers", "other processes cannot import what a script defines; move it to a module")
         self._folder = tempfile.TemporaryDirectory(dir=_in_memory(4 * count * size), ignore_cleanup_errors=True)
-        # by a file: to start a process with more than a pipe holds takes until it reads that
+        # in a file: the start of a process with more data than a pipe holds would block until it reads that
         (Path(self._folder.name) / WORK).write_bytes(pickle.dumps(work, pickle.HIGHEST_PROTOCOL))
         environment = get_engine(work.needs().engine).environment
         self._processes = [_Process(Path(self._folder.name), place, share(count) | environment(place))
@@ -103,7 +103,7 @@ class Processes(Slots):
             process.stop()
 
     def close(self) -> None:
-        """End all processes, those at work too."""
+        """End all processes, busy ones included."""
         super().close()
         for process in self._processes:
             process.join()
@@ -111,17 +111,18 @@ class Processes(Slots):
 
 
 def on_gpus(work: Work, cost: Cost, blocks: Sequence[range]) -> tuple[Pool, Future[Result] | None]:
-    """Return processes that share GPUs, where the work's cost or its first block says that this pays; else threads.
+    """Return processes that share GPUs, if the work's cost, or the time of its first block, shows that this pays.
 
     Returns
     -------
     pool : Pool
+        The processes, or threads where processes do not pay.
     first : Future or None
-        The result of the first block, where it was computed here.
+        The result of the first block, if it was computed to measure its time.
     """
     engine, first = work.needs().engine, None
     left, bindings = max(cost.seconds, cost.reading) * sum(map(len, blocks)), get_engine(engine).bindings()
-    if left < START:  # Python takes its time too
+    if left < START:  # measured, as Python also takes time
         with bindings[0]() if len(bindings) > 1 else contextlib.nullcontext():
             first = Here(work).submit(blocks[0])
         left = 0.0 if first.exception() else first.result()[1] * (len(blocks) - 1)
@@ -131,7 +132,7 @@ def on_gpus(work: Work, cost: Cost, blocks: Sequence[range]) -> tuple[Pool, Futu
 
 
 class _Process:
-    """A process, which is started when it is needed."""
+    """A process that is started when it is first needed."""
 
     def __init__(self, folder: Path, place: int, environment: Mapping[str, str]) -> None:
         self.folder, self.place, self.environment = folder, place, environment
@@ -139,7 +140,7 @@ class _Process:
         self._running: tuple[BaseProcess, Connection] | None = None
 
     def compute(self, block: range) -> Result:
-        """Return the result of a block; raise LostError where the process ends."""
+        """Return the result of a block; raise LostError if the process ends."""
         pipe = self._started()
         try:
             pipe.send(block)
@@ -151,7 +152,7 @@ class _Process:
         return _loaded(reply), reply.seconds
 
     def _started(self) -> Connection:
-        """Start the process where it does not run, and return its pipe."""
+        """Start the process unless it runs, and return its pipe."""
         with _starting:
             if self._stopped:
                 raise KeyboardInterrupt
@@ -159,8 +160,8 @@ class _Process:
                 return self._running[1]
             spawn = multiprocessing.get_context("spawn")
             pipe, theirs = spawn.Pipe()
-            given = theirs, self.place, self.folder, self.environment
-            process = spawn.Process(target=_serve, args=given, daemon=True)
+            arguments = theirs, self.place, self.folder, self.environment
+            process = spawn.Process(target=_serve, args=arguments, daemon=True)
             with _without_script():
                 process.start()
             theirs.close()
@@ -168,7 +169,7 @@ class _Process:
             return pipe
 
     def stop(self) -> None:
-        """End the process: it has nothing to put away, and Python and CUDA take a second to end by themselves."""
+        """End the process by a signal: it has nothing to clean up, and Python and CUDA need a second to exit."""
         with _starting:
             self._stopped = True
             if self._running is not None:
@@ -186,7 +187,7 @@ class _Process:
 
 
 def _in_memory(size: int) -> str | None:
-    """Return a folder that is no disk, with so much room; None where there is none."""
+    """Return a folder in memory with `size` free bytes, or None."""
     with contextlib.suppress(OSError):
         if size and min(shutil.disk_usage(SHARED).free, memory.limit()) > size and os.access(SHARED, os.W_OK):
             return SHARED
@@ -195,7 +196,7 @@ def _in_memory(size: int) -> str | None:
 
 @contextlib.contextmanager
 def _without_script() -> Iterator[None]:
-    """Hide the user's script, which a new process would run from its first line, with the call that started it."""
+    """Hide the user's script, which a new process would otherwise run again, with the call that started it."""
     script = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:
@@ -205,10 +206,10 @@ def _without_script() -> Iterator[None]:
 
 
 def _serve(pipe: Connection, place: int, folder: Path, environment: Mapping[str, str]) -> None:
-    """Compute what comes by a pipe until it ends."""
+    """Compute the blocks that are received from a pipe, until it is closed."""
     os.environ.update(environment)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one
-    with contextlib.suppress(OSError):  # where memory ends, this process goes and not the others
+    with contextlib.suppress(OSError):  # if memory runs out, the system should kill this process first
         Path("/proc/self/oom_score_adj").write_text("1000")
     work = pickle.loads((folder / WORK).read_bytes())
     bindings = get_engine(work.needs().engine).bindings()
@@ -223,7 +224,7 @@ def _serve(pipe: Connection, place: int, folder: Path, environment: Mapping[str,
 
 
 class _Reply(NamedTuple):
-    """A block's result: small arrays, the files of large ones, and seconds; or the error."""
+    """A block's result: small arrays, files of large ones, and the seconds that it took; or an error."""
 
     arrays: Arrays
     files: Mapping[str, Path]
@@ -248,13 +249,13 @@ def _loaded(reply: _Reply) -> Arrays:
     result = dict(reply.arrays)
     for name, path in reply.files.items():
         result[name] = np.load(path, mmap_mode="r")
-        with contextlib.suppress(OSError):  # Windows keeps what is mapped until the folder goes
+        with contextlib.suppress(OSError):  # Windows cannot remove a mapped file; it goes with the folder
             path.unlink()
     return result
 
 
 def _end(code: int | None) -> str:
-    """Return how a process ended, for people."""
+    """Return how a process ended, as text."""
     if code is not None and code < 0:
         with contextlib.suppress(ValueError):
             name = signal.Signals(-code).name

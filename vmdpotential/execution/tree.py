@@ -1,7 +1,8 @@
-"""Neighbouring results merged in pairs, and these in pairs again: a tree whose form follows from their number alone.
+"""Results merged in a binary tree, whose form depends on their number alone.
 
-Sums come out the same bit by bit whoever merges, and when: here as results come, where as many are held as the tree is
-high, or on the workers of a cluster (:mod:`vmdpotential.execution.cluster`), level by level.
+Sums are therefore the same bit by bit wherever and whenever results are merged: in this process as they arrive, where
+as many are held as the tree has levels, or on the workers of a cluster (:mod:`vmdpotential.execution.cluster`), level
+by level.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ T = TypeVar("T")
 
 
 def merged(results: Iterable[T], merge: Callable[[T, T], T]) -> T:
-    """Return what one result or more amount to, which are taken one after another.
+    """Return one or more results merged, which are taken one after another.
 
     Raises
     ------
     ValueError
-        When there are none.
+        When there are no results.
     """
-    held: list[tuple[int, T]] = []  # how many levels each is of, falling, and what it amounts to
+    held: list[tuple[int, T]] = []  # subtrees: the number of levels, which decreases, and the merged result
     for result in results:
         level = 0
         while held and held[-1][0] == level:
@@ -36,7 +37,7 @@ def merged(results: Iterable[T], merge: Callable[[T, T], T]) -> T:
 
 
 def merged_at_once(results: Sequence[T], merge: Callable[[T, T], T]) -> T:
-    """Return the same of results that are all there, or will be: level by level, as many merges at once as can be."""
+    """Return the same as :func:`merged`, level by level, so that the merges of a level can run at the same time."""
     while len(results) > 1:
         pairs = [merge(*results[n : n + 2]) for n in range(0, len(results) - 1, 2)]
         results = [*pairs, *results[len(pairs) * 2 :]]

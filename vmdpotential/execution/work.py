@@ -1,4 +1,4 @@
-"""What is computed of each block, and a digest of all that a result follows from."""
+"""Works: what is computed from each block of frames; and a digest of everything that determines a result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Arrays = Mapping[str, Any]
 
 
 class Cost(NamedTuple):
-    """Seconds that a frame takes without its reading; those of its reading; and bytes of a block's result."""
+    """Cost of a frame: seconds to compute it, seconds to read it; and the bytes of a block's result."""
 
     seconds: float
     reading: float
@@ -28,16 +28,18 @@ class Cost(NamedTuple):
 
 
 class Needs(NamedTuple):
-    """What a work needs of whatever computes it.
+    """Requirements of a work, by which its pool is chosen.
 
     Parameters
     ----------
     engine : str
-        Name of the engine; each of its GPUs has a thread, or several processes.
-    memory : int, bytes
-        Of a block, while other threads compute others; 0 where this is unknown, and one block is computed at a time.
+        Name of the engine. Each of its GPUs gets a thread, or several processes.
+    memory : int
+        Bytes that a block needs while other threads compute other blocks; 0 if unknown: then one block is computed at a
+        time.
     cost : callable or None
-        Estimates what a frame costs, where processes that share GPUs may compute it, which read the frames themselves.
+        Function that estimates the cost of a frame; given if processes that share GPUs, and read the frames themselves,
+        may compute it.
     """
 
     engine: str = "cpu"
@@ -46,43 +48,43 @@ class Needs(NamedTuple):
 
 
 class Work(ABC):
-    """What is computed of each block. It is pickled, and results follow from it and the numbers of the frames alone.
+    """A computation on blocks of frames. It is pickled, and with the frames' numbers it determines the results.
 
-    Its :func:`fingerprint` determines whether the blocks of an earlier run are used.
+    Blocks of an earlier run are used if its :func:`fingerprint` is the same.
     """
 
     @abstractmethod
     def block(self, numbers: range) -> Arrays:
-        """Return arrays made of the frames of these numbers; from any thread and process."""
+        """Return the arrays computed from the frames of these numbers. Called from any thread and process."""
 
     def needs(self) -> Needs:
-        """Return what it needs of whatever computes it."""
+        """Return its requirements."""
         return Needs()
 
 
 class MergingWork(Work):
-    """A work whose blocks can be computed in pieces."""
+    """A work whose blocks can be computed in pieces and merged."""
 
     @abstractmethod
     def merge(self, a: Arrays, b: Arrays) -> Arrays:
-        """Return the result of the frames of both, `a` before `b`, and change neither."""
+        """Return the result of the frames of `a` followed by those of `b`, without changing either."""
 
 
 @runtime_checkable
 class Identified(Protocol):
-    """An object of which only a part counts for the result."""
+    """An object of which only a part determines the result."""
 
     def identity(self) -> object:
-        """Return what counts."""
+        """Return the part that determines the result."""
 
 
 def fingerprint(*parts: object) -> str:
-    """Return a digest of what determines a result.
+    """Return a digest of everything that determines a result.
 
     Numbers, text, arrays, ranges, slices, and sequences, sets, mappings and dataclasses of them count by their values;
-    functions and classes by their names; a Path is a file, and counts by its place, size and time of change; an object
-    with a method ``identity()`` by what that returns; any other by its pickle, which at worst differs where the object
-    does not.
+    functions and classes by their names; a Path as a file, by its location, size and time of change; an object with a
+    method ``identity()`` by what that returns; any other object by its pickle, which may differ for equal objects, so
+    that blocks are computed again without need.
     """
     digest = hashlib.sha256()
     for part in parts:
