@@ -13,8 +13,8 @@ smaller radius (J. Liang, L. Lu, A. Barnett, L. Greengard, S. Jiang, arXiv:2505.
 Here psi is the even polynomial that makes the error of the mesh smallest: in the basis of Legendre
 polynomials P_2n, whose transforms are spherical Bessel functions 2 (-1)^n j_2n, the mean square error
 of potentials of uncorrelated charges is a quadratic form in the coefficients, and its minimum with
-psi^(0) = 1 a set of linear equations. Then L inside the ball is an even polynomial with nothing
-fitted and nothing cut off.
+psi^(0) = 1 is found by linear equations. Inside the ball L is then exactly an even polynomial, without a
+fit or truncation.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ class Splitting:
     Parameters
     ----------
     radius : float, A
-        From here on the smooth part is 1/r.
+        Distance from which the smooth part is 1/r.
     legendre : (d + 1,) float64
         Coefficients of psi in P_0, P_2 ... P_2d; the first is 1/2, so that psi^(0) = 1.
     """
 
     radius: float
     legendre: Floats
-    #: Inverse Debye length, 1/A: nothing screens it.
+    #: Inverse Debye length, 1/A; 0 without screening.
     kappa = 0.0
-    #: 1 / (sqrt(2) s) of a Gaussian charge, 1/A: it is none.
+    #: 1 / (sqrt(2) s) of a Gaussian charge, 1/A; 0 for a point charge.
     ewald_factor = 0.0
 
     @property
     def end(self) -> float:
-        """From here on the smooth part is zero: nowhere."""
+        """Distance from which the smooth part is zero, A: infinite."""
         return np.inf
 
     @property
     def integral(self) -> float:
-        """Integral of the smooth part over space, A^2, where a background takes away that of 1/r."""
+        """Integral of the smooth part over space, A^2, where a neutralising background cancels that of 1/r."""
         return -self.short_integral
 
     @cached_property
@@ -78,13 +78,16 @@ class Splitting:
         return result
 
     def window_table(self, scale: float, count: int) -> Floats:
-        """Return the same at wave numbers n / `scale`, n from 0 to `count` - 1, for :data:`PER_RADIUS` radius."""
+        """Return the window at wave numbers n / `scale`, n from 0 to `count` - 1.
+
+        `scale` must be :data:`PER_RADIUS` times the radius.
+        """
         near = min(count, _BLOCK * _NEAR)
         result: Floats = self.legendre @ _transform_table(len(self.legendre), -(-near // _BLOCK))[:, :near]
         return result if count == near else np.concatenate([result, self._far(np.arange(near, count) / PER_RADIUS)])
 
     def _far(self, s: Floats) -> Floats:
-        """Return psi^(s) at large s, by integrals by parts, of which a polynomial has a finite number."""
+        """Return psi^(s) at large s, by repeated integration by parts, which ends for a polynomial."""
         psi = np.polynomial.Legendre(np.insert(self.legendre, slice(1, None), 0.0))
         at_end = [float(psi.deriv(m)(1.0)) if m else float(psi(1.0)) for m in range(2 * len(self.legendre) - 1)]
         signs = np.where(np.arange(len(at_end)) // 2 % 2, -2.0, 2.0)
@@ -100,7 +103,7 @@ class Splitting:
 
     @property
     def short_integral(self) -> float:
-        """Integral of the short-range part over space, A^2: what a neutralising background has to cancel.
+        """Integral of the short-range part over space, A^2, which a neutralising background has to cancel.
 
         The limit of 4 pi (1 - psi^(k a)) / k^2 at k = 0, from j_0 = 1 - s^2/6 and j_2 = s^2/15.
         """
@@ -123,12 +126,12 @@ def _polynomials(legendre: tuple[float, ...]) -> tuple[Floats, Floats]:
 def transforms(count: int, s: Floats) -> Floats:
     """Return the transforms 2 (-1)^n j_2n(s) of P_0, P_2 ..., (count, ...)."""
     s = np.asarray(s, np.float64)
-    # a rule of m nodes is exact to degree m, and a wave cos(s x) has little beyond s, less than 1e-15 beyond this:
+    # a rule of m nodes is exact to degree m, and the expansion of cos(s x) is below 1e-15 beyond this degree:
     degree = float(s.max()) + 8 * np.cbrt(float(s.max())) + 20
     nodes, weights = _rule(count, -(-int(degree + 2 * count) // 64) * 32)
     waves = s.reshape(-1)
     result = np.empty((count, len(waves)))
-    step = 2**18 // len(nodes)  # what stays in a cache
+    step = 2**18 // len(nodes)  # so that an array stays in the cache
     for first in range(0, len(waves), step):
         result[:, first : first + step] = weights @ np.cos(np.outer(nodes, waves[first : first + step]))
     return result.reshape(count, *s.shape)
@@ -147,23 +150,23 @@ def _rule(count: int, half: int) -> tuple[Floats, Floats]:
     return nodes, weights * np.polynomial.legendre.legvander(nodes, 2 * count - 2)[:, ::2].T
 
 
-#: Entries of a table of a smooth part's transform for a wave number of 1 over the split radius.
+#: Entries of a table of the smooth part's transform per wave number of 1 over the split radius.
 PER_RADIUS = 1024
 
-#: Entries of a block of that table, and how many blocks are made by quadrature: to 64 over the split radius, which
-#: only the meshes of very flat cells go beyond.
+#: Entries of a block of that table, and the number of blocks computed by quadrature: up to wave numbers of 64 over the
+#: split radius, which only the meshes of very flat cells exceed.
 _BLOCK, _NEAR = 8192, 8
 
 
 @cache
 def _transform_table(count: int, blocks: int) -> Floats:
-    """Return the transforms of the Legendre polynomials at n / PER_RADIUS, (count, _BLOCK blocks), one for all."""
+    """Return the transforms of the Legendre polynomials at n / PER_RADIUS, (count, _BLOCK blocks), kept for reuse."""
     block = transforms(count, (np.arange(_BLOCK) + _BLOCK * (blocks - 1)) / PER_RADIUS)
     return block if blocks == 1 else np.concatenate([_transform_table(count, blocks - 1), block], 1)
 
 
 def euler_sum(order: int, k: ArrayLike) -> Floats:
-    """Return the sum over s of sinc^(2 order)(k + 2 pi s): the power of a B-spline's images, k per mesh step."""
+    """Return the sum over s of sinc^(2 order)(k + 2 pi s), the power of a B-spline's aliases; k is per mesh step."""
     k = np.asarray(k, np.float64)
     images = k / (2 * np.pi) + np.arange(-3, 4).reshape(-1, *[1] * k.ndim)
     result: Floats = (np.sinc(images) ** (2 * order)).sum(0)
@@ -172,13 +175,13 @@ def euler_sum(order: int, k: ArrayLike) -> Floats:
 
 @cache
 def mesh_loss(order: int) -> tuple[Floats, Floats]:
-    """Return wave numbers (per mesh step) and the squared relative error that the mesh makes of such a wave.
+    """Return wave numbers (per mesh step), and the squared relative error of a wave on a mesh at each of them.
 
-    A wave exp(i k r) of the smooth part, spread to the mesh and interpolated back by B-splines with
-    the best factor in between, comes back with the square error ``1 - prod_d g_d^2``, ``g_d =
+    A wave exp(i k r) of the smooth part that is spread to the mesh and interpolated by B-splines, with
+    the best factor in between, has the squared error ``1 - prod_d g_d^2``, ``g_d =
     sinc^(2 order)(k_d) / euler_sum(k_d)`` (the least-squares influence function of R. W. Hockney,
-    J. W. Eastwood, Computer Simulation Using Particles, 1988, ch. 8); beyond the mesh's band it is
-    lost. Mean over directions of k.
+    J. W. Eastwood, Computer Simulation Using Particles, 1988, ch. 8); a wave beyond the mesh's band is
+    lost. Errors are means over the directions of k.
     """
     k = np.concatenate([np.arange(0.5, 60) * (1.8 * np.pi / 60), 1.8 * np.pi + (np.arange(0.5, 100)) * 0.35])
     n = np.arange(30) + 0.5  # directions on a spiral (Fibonacci) over one octant, by symmetry
@@ -187,7 +190,7 @@ def mesh_loss(order: int) -> tuple[Floats, Floats]:
     component = k[:, None, None] * np.stack([sine * np.cos(angle), sine * np.sin(angle), cosine], -1)
     loss = np.ones(component.shape[:2])
     kept = (component < np.pi).all(-1)
-    # 1 / g_d is the sum of (k / (k + 2 pi s))^(2 order), because all images have the same sine
+    # 1 / g_d is the sum of (k / (k + 2 pi s))^(2 order), because all aliases have the same sine
     inside = component[kept]
     inverse = sum((inside / (inside + 2 * np.pi * s)) ** (2 * order) for s in range(-3, 4))
     loss[kept] = 1 - 1 / np.prod(inverse, -1) ** 2
@@ -211,7 +214,7 @@ def _optimal(ratio: float, order: int, degree: int) -> tuple[Floats, float]:
 
 
 def optimal(radius: float, mesh: float, order: int, degree: int = short_range.DEGREE) -> tuple[Splitting, float]:
-    """Return the splitting that a mesh renders best, and its error.
+    """Return the splitting with the smallest error on a mesh, and that error.
 
     Parameters
     ----------
@@ -219,17 +222,17 @@ def optimal(radius: float, mesh: float, order: int, degree: int = short_range.DE
     mesh : float, A
         Mesh spacing.
     order : int
-        Of the B-splines that spread charges and interpolate.
+        Order of the B-splines that spread charges and interpolate.
     degree : int
-        Of the polynomial in r^2.
+        Degree of the polynomial in r^2.
 
     Returns
     -------
     splitting : Splitting
     error : float, 1/A
-        Root mean square error of the potential for uncorrelated unit charges, one in 1 A^3; scales
-        with the square root of the sum of q^2 over the volume.
+        Root mean square error of the potential of uncorrelated unit charges, one per A^3. It is proportional
+        to the square root of the sum of q^2 over the volume.
     """
-    legendre, error = _optimal(round(radius / mesh, 12), order, degree)  # the same for the same ratio of any two
+    legendre, error = _optimal(round(radius / mesh, 12), order, degree)  # depends on the ratio alone
     # the error's square is an integral of 1/r^2 over volume, which has the dimension of a length
     return Splitting(radius, legendre), error * float(np.sqrt(mesh))

@@ -1,4 +1,4 @@
-"""Gaussian charges in the place of a split 1/r: a smooth potential that is summed on a mesh alone, without pairs.
+"""Gaussian charges instead of a split 1/r: a smooth potential that is summed on a mesh alone, without pairs.
 
 The transform of erf(r / (sqrt(2) s)) / r is ``4 pi / k^2 exp(-(k s)^2 / 2)``.
 """
@@ -15,27 +15,27 @@ from vmdpotential.splitting.coulomb import mesh_loss
 
 Floats = NDArray[np.float64]
 
-#: Standard deviations beyond which a Gaussian charge's potential is that of a point, to 2e-9.
+#: Standard deviations beyond which the potential of a Gaussian charge equals that of a point charge to 2e-9.
 REACH = 6.0
 
 
 @dataclass(frozen=True)
 class Gaussian:
-    """The potential of a Gaussian charge, in the place of a :class:`~vmdpotential.splitting.coulomb.Splitting`.
+    """The potential of a Gaussian charge, used like a :class:`~vmdpotential.splitting.coulomb.Splitting`.
 
     Parameters
     ----------
     width : float, A
-        Its standard deviation.
+        Standard deviation of the charge.
     """
 
     width: float
-    #: Inverse Debye length, 1/A: nothing screens it.
+    #: Inverse Debye length, 1/A; 0 without screening.
     kappa = 0.0
 
     @property
     def radius(self) -> float:
-        """From here on the potential is 1/r, A."""
+        """Distance from which the potential is 1/r, A."""
         return REACH * self.width
 
     @property
@@ -45,22 +45,22 @@ class Gaussian:
 
     @property
     def polynomial(self) -> Floats:
-        """No coefficients: the error function is evaluated."""
+        """(0,) no coefficients, as the error function is evaluated."""
         return np.zeros(0)
 
     @property
     def end(self) -> float:
-        """From here on the smooth part is zero: nowhere."""
+        """Distance from which the smooth part is zero, A: infinite."""
         return np.inf
 
     @property
     def integral(self) -> float:
-        """Integral over space, A^2, with a background that makes the mean of the potential zero."""
+        """Integral over space, A^2: 0, as a background makes the mean of the potential zero."""
         return 0.0
 
     @property
     def potential(self) -> Bound:
-        """The same as an interaction."""
+        """The potential as an interaction."""
         return gaussian.INTERACTION.bind(smear=self.width)
 
     def long(self, r: ArrayLike) -> Floats:
@@ -74,25 +74,25 @@ class Gaussian:
         return result
 
     def window_table(self, scale: float, count: int) -> Floats:
-        """Return the same at wave numbers n / `scale` (1/A), n from 0 to `count` - 1."""
+        """Return the window at wave numbers n / `scale` (1/A), n from 0 to `count` - 1."""
         return self.window(np.arange(count) / scale)
 
     def short(self) -> None:
-        """Return that no pairs are left to sum."""
+        """Return None: there is no short-range part."""
         return
 
 
 def rendered(width: float, radius: float, mesh: float, order: int) -> tuple[Gaussian, float]:
-    """Return the potential of Gaussian charges and the error that a mesh makes of it.
+    """Return the potential of Gaussian charges, and its error on a mesh.
 
     Parameters
     ----------
     width : float, A
         Standard deviation of the charges.
     radius
-        Is not needed; Gaussians leave no pairs.
+        Not used, as there is no short-range part.
     mesh, order
-        As in :func:`vmdpotential.splitting.coulomb.optimal`, and the error too.
+        As in :func:`vmdpotential.splitting.coulomb.optimal`, like the error.
     """
     k, loss = mesh_loss(order)
     square = 8 * float(np.sum(np.gradient(k) * loss / k**2 * np.exp(-((k * width / mesh) ** 2))))

@@ -1,4 +1,4 @@
-"""How interactions of long range are split: what a page declares by :attr:`Interaction.splitting`."""
+"""Splittings of long-range interactions, as these declare them by :attr:`Interaction.splitting`."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Waves:
     ----------
     smooth : Smooth
     band : float, 1/A
-        Waves up to this wave number count.
+        Greatest wave number that is summed.
     background : float, A^2
-        Integral of what a neutralising background takes away from the pairs.
+        Integral over space of the pair interactions, which a neutralising background cancels.
     pairs : sequence of (float, Bound)
-        Interactions within the split radius, with the sign by which each counts.
+        Interactions within the split radius, each with a factor.
     """
 
     smooth: Smooth
@@ -51,14 +51,14 @@ class LongRange:
     Parameters
     ----------
     mesh : callable
-        Makes the splitting that a mesh renders best, for a split radius (A), a mesh spacing (A) and an order, and says
-        its error (1/A).
+        Returns the best splitting for a mesh, and its error (1/A), for a split radius (A), a mesh spacing (A) and an
+        order of splines.
     waves : callable
-        Makes of a splitting of 1/r and its band (in units of the inverse radius) the one that waves render.
+        Returns the splitting for a sum over waves, from a splitting of 1/r and its band (in inverse radii).
     longest : float, A
-        The longest split radius for waves.
+        Longest split radius for a sum over waves.
     width : float or None, A
-        Standard deviation of the charges, where the smooth part is all and no radius has to be chosen.
+        Standard deviation of the charges, if there is no short-range part and hence no radius to choose.
     """
 
     mesh: Split
@@ -73,7 +73,7 @@ def long_range(bound: Bound) -> LongRange | None:
     return None if declared is None or bound.cutoff is not None else declared(bound)
 
 
-# one callable for each length, so that what is chosen by it is kept
+# one callable for each length, so that results kept by callable are found again
 _mesh_for_screened = lru_cache(maxsize=16)(partial(partial, optimal_for_screened))
 _mesh_for_gaussian = lru_cache(maxsize=16)(partial(partial, rendered))
 
@@ -103,7 +103,7 @@ def of_gaussian(bound: Bound) -> LongRange:
     width = bound.values["smear"]
 
     def waves(inner: Splitting, band: float) -> Waves:
-        if FAR * width > inner.radius:  # waves alone are few; pairs give the distances
+        if FAR * width > inner.radius:  # few waves suffice; pairs are only listed for their distances
             return Waves(Gaussian(width), BAND / width, 0.0, [(0.0, inner.short())])
         less = ewald.INTERACTION.bind(beta=gaussian.ewald_factor(width), cutoff=FAR * width)
         return Waves(inner, band / inner.radius, inner.short_integral - 2 * np.pi * width**2,

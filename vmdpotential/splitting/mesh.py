@@ -1,4 +1,4 @@
-"""The mesh of a particle mesh sum: where its nodes are, and the factors between its Fourier transforms."""
+"""The mesh of a particle mesh sum: its nodes, and the factors by which Fourier transforms are multiplied."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ Floats = NDArray[np.float64]
 
 Smooth = Splitting | Screened | SmoothCutoff | Gaussian
 
-#: Makes the splitting for a split radius (A), a mesh spacing (A) and an order, and says its error (1/A).
+#: Returns the splitting, and its error (1/A), for a split radius (A), a mesh spacing (A) and an order of splines.
 Split = Callable[[float, float, int], tuple[Smooth, float]]
 
-#: Nodes over which distances turn at half the length of an open boundary's transform, and those of Gaussian charges:
-#: what a kink there leaves is nothing next to the potential of points, but their potential is fainter.
+#: Nodes over which distances level off at half the length of the transform in an open boundary, for point charges and
+#: for Gaussian charges. A kink there is negligible next to the potential of points, but that of Gaussians is weaker.
 GUARD, GAUSSIAN_GUARD = 6, 10
 
-#: Entries of a table of the smooth part's transform, 64 MB.
+#: Greatest number of entries of a table of the smooth part's transform, 64 MB.
 _MOST_ENTRIES = 2**23
 
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """Nodes at ``origin + (i, j, k) @ steps``, and what a mesh sum does with them.
+    """A mesh with nodes at ``origin + (i, j, k) @ steps``, and the quantities of a mesh sum that depend on it.
 
     Parameters
     ----------
@@ -43,16 +43,16 @@ class Mesh:
     steps : (3, 3) float64, A
         Vectors between neighbouring nodes, as rows.
     shape : (3,) int
-        Nodes; in an open boundary they cover atoms and lattice and half a spline around them.
+        Number of nodes; in an open boundary they cover atoms and lattice with half a spline around them.
     order : int
-        Of the B-splines, even.
+        Order of the B-splines, even.
     splitting : Splitting, Screened, SmoothCutoff or Gaussian
     reach : (3,) int or None
-        In an open boundary, the most nodes along each axis between a charge and where its potential
-        is wanted: the mesh is padded with zeros for the Fourier transform, so that none of them wraps
-        around. None where the nodes fill a periodic cell.
+        In an open boundary, the greatest distance, in nodes along each axis, between a charge and a lattice
+        point: the mesh is padded with zeros for the Fourier transform, so that no image acts on a lattice
+        point. None if the nodes fill a periodic cell.
     box : Box or None
-        In an open boundary, the box that charges must be in.
+        In an open boundary, the box that contains the charges.
     """
 
     origin: Floats
@@ -74,7 +74,7 @@ class Mesh:
         if self.reach is None:
             return self.shape
         if self.compact:
-            # a smooth part that ends wraps onto no node when it ends within the padding
+            # no image acts on a node if the smooth part ends within the padding
             end = np.ceil(self.splitting.end / np.diagonal(self.steps)).astype(int)
             halves = [(n + int(m) + 1) // 2 for n, m in zip(self.shape, end, strict=True)]
         else:
@@ -85,7 +85,7 @@ class Mesh:
 
     @property
     def end(self) -> float:
-        """Where the smooth part ends, A; infinite where it does nowhere."""
+        """Distance from which the smooth part is zero, A; may be infinite."""
         return self.splitting.end
 
     @property
@@ -105,11 +105,11 @@ class Mesh:
 
     @cached_property
     def short(self) -> Bound | None:
-        """The pair interaction within the split radius; None where the smooth part is all."""
+        """The pair interaction within the split radius; None if there is no short-range part."""
         return self.splitting.short()
 
     def in_cell(self, cell: Cell) -> Mesh:
-        """Return as many nodes of another periodic cell."""
+        """Return the mesh with the same number of nodes in another periodic cell."""
         vectors = cell.vectors
         origin = self.origin @ np.linalg.inv(self.steps) / np.array(self.shape) @ vectors
         return replace(self, origin=origin, steps=vectors / np.array(self.shape)[:, None])
@@ -120,7 +120,7 @@ class Mesh:
         return place % np.array(self.shape) if self.periodic else place
 
     def influence(self) -> NDArray[np.float32]:
-        """Return the factors between the transforms of charges and smooth potential.
+        """Return the influence function: the ratio of the transforms of the smooth potential and the charges.
 
         Returns
         -------
@@ -134,7 +134,7 @@ class Mesh:
         phases = [2 * np.pi / n * np.fft.ifftshift(np.arange(n) - n // 2.0) if full
                   else 2 * np.pi / n * np.arange(n // 2 + 1.0) for n, full in zip(counts, whole, strict=True)]
         correction = [spline_correction(self.order, k) for k in phases]
-        # a smooth part that ends has a transform in an open boundary too: nothing of it is cut off
+        # in an open boundary, the analytic transform is right if the smooth part ends within the mesh
         known = self.periodic or self.compact
         result = self._transformed_kernel(phases) if known else self._sampled_kernel(counts)
         for d, factor in enumerate(correction):
@@ -145,22 +145,22 @@ class Mesh:
     def _transformed_kernel(self, phases: list[Floats]) -> Floats:
         """Return 4 pi / (k^2 + kappa^2) psi^(k a) over the volume of a mesh cell; at k = 0, the integral of L."""
         reciprocal = np.linalg.inv(self.steps)  # columns: k = reciprocal @ phase
-        # psi^ from a table, linear between its entries: Bessel functions for every node would take longer
-        # than the transforms; a part that ends makes psi^ oscillate
+        # psi^ is interpolated linearly in a table, as Bessel functions for every node would take longer than
+        # the transforms
         highest = float(np.linalg.norm(np.abs(reciprocal) @ [np.abs(phase).max() for phase in phases]))
         scale, count = self.window_size(highest)
         table = 4 * np.pi * self.window_table(scale, count)
         slope = np.append(np.diff(table), 0.0)
         kernel, kappa2 = np.empty([len(phase) for phase in phases]), self.splitting.kappa**2
         with np.errstate(divide="ignore", invalid="ignore"):
-            for phase, plane in zip(phases[0], kernel, strict=True):  # a plane stays in a cache
+            for phase, plane in zip(phases[0], kernel, strict=True):  # a plane fits into the cache
                 k2 = sum((row[0] * phase + row[1] * phases[1][:, None] + row[2] * phases[2]) ** 2 for row in reciprocal)
                 place = np.sqrt(k2) * scale
                 entry = place.astype(np.intp)
                 plane[:] = (table[entry] + slope[entry] * (place - entry)) / (k2 + kappa2)
         kernel[0, 0, 0] = self.splitting.integral
         if self.slanted:
-            # a wave of half a turn a node has two signs, which here are two waves: neither is taken
+            # at the Nyquist frequency, waves of either sign are the same on the mesh but not in the factors: left out
             for d, n in enumerate(self.shape):
                 if n % 2 == 0:
                     kernel[tuple(n // 2 if axis == d else slice(None) for axis in range(3))] = 0.0
@@ -168,9 +168,9 @@ class Mesh:
         return kernel
 
     def window_size(self, highest: float) -> tuple[float, int]:
-        """Return the entries of the table of the smooth part's transform for a wave number of 1/A, and how many.
+        """Return the size of the table of the smooth part's transform: entries per wave number of 1/A, and in all.
 
-        That of a potential which ends oscillates with the distance where it does. `highest` is the largest wave
+        The transform of a potential that ends oscillates, and needs a finer table. `highest` is the greatest wave
         number (1/A) that is looked up.
 
         Raises
@@ -210,13 +210,13 @@ class Mesh:
         if self.splitting.kappa:
             kernel *= np.exp(-self.splitting.kappa * np.sqrt(r2))
         kernel[near] = inside
-        # a sequence that is even has a cosine transform for its Fourier transform
+        # the Fourier transform of an even sequence is a cosine transform
         result: Floats = dctn(kernel, type=1, overwrite_x=True, workers=-1)
         return result
 
 
 def spline_correction(order: int, phase: Floats) -> Floats:
-    """Return the factor that makes spreading and interpolation by B-splines best, along one axis.
+    """Return the factor that minimises the error of spreading and interpolation by B-splines, along one axis.
 
     ``(sinc^p / euler_sum)^2`` for phases per node (:func:`vmdpotential.splitting.coulomb.mesh_loss`).
     """
@@ -225,7 +225,7 @@ def spline_correction(order: int, phase: Floats) -> Floats:
 
 
 def fast_length(n: int) -> int:
-    """Return the least number from n on without prime factors but 2, 3 and 5, whose transform is fast."""
+    """Return the least number >= n with no prime factors except 2, 3 and 5, for which transforms are fast."""
     while True:
         rest = n
         for factor in (2, 3, 5):
@@ -237,11 +237,11 @@ def fast_length(n: int) -> int:
 
 
 def _turned(half: int, reach: int) -> Floats:
-    """Return 0, 1 ... half, of which those beyond `reach` level off.
+    """Return the distances 0, 1 ... half, those beyond `reach` bent so that their slope falls to 0 at the end.
 
-    Sampled on a circle, a distance has a kink at half the way around, whose high waves the correction
-    for the splines would amplify. No pair of nodes is that far apart, so the way may turn smoothly,
-    with the slope falling from 1 to 0 as the polynomial with three continuous derivatives.
+    In a periodic transform, a distance has a kink at half its length, whose high frequencies the correction for
+    the splines would amplify. No pair of nodes is that far apart, so that the distances may level off
+    there, by a polynomial with three continuous derivatives.
     """
     m = np.arange(half + 1.0)
     t = np.maximum(m - reach, 0) / (half - reach)
@@ -256,12 +256,13 @@ def over_cell(cell: Cell, spacing: float, order: int, ratio: float, split: Split
     ----------
     cell : Cell
     spacing : float, A
-        At most, along each vector of the cell.
+        Greatest spacing of the nodes, along each vector of the cell.
     order : int
+        Order of the B-splines.
     ratio : float
-        The split radius over the mesh spacing.
+        The split radius divided by the mesh spacing.
     split : callable
-        Makes the splitting.
+        Returns the splitting and its error.
     """
     length = np.linalg.norm(cell.vectors, axis=1)
     a, b, c = (max(fast_length(int(np.ceil(x / spacing - 1e-9))), 2 * order) for x in length)

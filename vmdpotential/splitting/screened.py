@@ -1,21 +1,23 @@
 """Splitting the screened potential exp(-r / L) / r into a short-range part and a smooth one.
 
-The charge that :mod:`vmdpotential.splitting.coulomb` spreads over a ball of the radius a, whose transform is psi^(k a),
-has in an ionic solution outside of the ball the potential of a point, psi^(i a / L) times::
+The charge that :mod:`vmdpotential.splitting.coulomb` spreads over a ball of the radius a, with the transform psi^(k a),
+has the potential of a point charge in an ionic solution outside of the ball, times psi^(i a / L). Hence the smooth
+part with the transform ::
 
     L(k) = 4 pi / (k^2 + 1/L^2) psi^(k a) / psi^(i a / L),    psi^(i y) = int_-1^1 psi(t) cosh(y t) dt
 
-(Yukawa's potential in Ewald's way: G. Salin, J.-M. Caillol, J. Chem. Phys. 113 (2000) 10459, with a Gaussian for psi).
-At k = 0 it is finite: a solution needs no background, whatever the charges' sum. The mesh loses waves that are short
-next to L alone, so that the psi which is best for 1/r is so here, and its error is psi^(i a / L) times less.
+is the potential of a point outside of the ball (Ewald's sum of Yukawa's potential: G. Salin, J.-M. Caillol, J. Chem.
+Phys. 113 (2000) 10459, with a Gaussian psi). It is finite at k = 0: an ionic solution needs no background, whatever the
+total charge. A mesh only loses waves that are short compared with L, so that the best psi for 1/r is also the best one
+here; the error is smaller by the factor psi^(i a / L).
 
-Inside the ball r L(r) = f(x), with x = r / a, y = a / L and the polynomial p(x^2) / a that 1/r has there, solves
-f'' - y^2 f = (x p(x^2))'' / psi^(i y): a series x sum g_n x^2n with ::
+Inside the ball, r L(r) = f(x), with x = r / a and y = a / L, solves f'' - y^2 f = (x p(x^2))'' / psi^(i y), where
+p(x^2) / a is the smooth part of 1/r. The solution is a series x sum g_n x^2n with ::
 
     g_n = p_n / psi^(i y) + y^2 g_(n-1) / (2n (2n + 1))
 
-of which f(1) = exp(-y) says the first. It ends quickly: polynomials in r^2 with few terms more than p has are as good,
-for L and for what it leaves (:mod:`vmdpotential.interactions.short_screened`).
+and g_0 from f(1) = exp(-y). It converges quickly: polynomials in r^2 with a few terms more than p suffice, both for L
+and for the short-range part (:mod:`vmdpotential.interactions.short_screened`).
 """
 
 from __future__ import annotations
@@ -32,35 +34,35 @@ from vmdpotential.splitting.coulomb import Splitting, optimal
 
 Floats = NDArray[np.float64]
 
-#: The largest split radius over the Debye length: beyond it what cosh and sinh have in common costs digits of float32.
+#: Greatest ratio of split radius and Debye length; beyond it, cosh and sinh nearly cancel in single precision.
 MOST = 1.5
 
 
 @dataclass(frozen=True, eq=False)
 class Screened:
-    """A smooth part of the screened potential, in the place of a :class:`~vmdpotential.splitting.coulomb.Splitting`.
+    """A smooth part of the screened potential, used like a :class:`~vmdpotential.splitting.coulomb.Splitting`.
 
     Parameters
     ----------
     inner : Splitting
-        Of 1/r: the radius, and psi.
+        Splitting of 1/r, with the radius and psi.
     length : float, A
         The Debye length.
     """
 
     inner: Splitting
     length: float
-    #: 1 / (sqrt(2) s) of a Gaussian charge, 1/A: it is none.
+    #: 1 / (sqrt(2) s) of a Gaussian charge, 1/A; 0 for a point charge.
     ewald_factor = 0.0
 
     @property
     def radius(self) -> float:
-        """From here on the smooth part is the whole potential, A."""
+        """Distance from which the smooth part is the whole potential, A."""
         return self.inner.radius
 
     @property
     def end(self) -> float:
-        """From here on the smooth part is zero: nowhere."""
+        """Distance from which the smooth part is zero, A: infinite."""
         return np.inf
 
     @property
@@ -70,7 +72,7 @@ class Screened:
 
     @cached_property
     def strength(self) -> float:
-        """The potential outside of the ball over that of a point, psi^(i a / L)."""
+        """Ratio of the potential outside of the ball and that of a point charge, psi^(i a / L)."""
         nodes, weights = _rule()
         psi = np.polynomial.legendre.legval(nodes, np.stack([self.inner.legendre, 0 * self.inner.legendre], 1).ravel())
         return float(weights @ (psi * np.cosh(self.radius * self.kappa * nodes)))
@@ -83,10 +85,10 @@ class Screened:
     @cached_property
     def _series(self) -> tuple[Floats, Floats]:
         """Coefficients of a L inside the radius in powers of (r/radius)^2, and those of sinh(y x) / (y x)."""
-        given = self.inner.polynomial * self.radius / self.strength
+        unscreened = self.inner.polynomial * self.radius / self.strength
         y = self.radius * self.kappa
-        series, free = np.zeros(len(given) + 24), np.zeros(len(given) + 24)
-        series[1 : len(given)], free[0] = given[1:], 1.0
+        series, free = np.zeros(len(unscreened) + 24), np.zeros(len(unscreened) + 24)
+        series[1 : len(unscreened)], free[0] = unscreened[1:], 1.0
         for n in range(1, len(series)):
             series[n] += y * y * series[n - 1] / (2 * n * (2 * n + 1))
             free[n] = y * y * free[n - 1] / (2 * n * (2 * n + 1))
@@ -99,7 +101,7 @@ class Screened:
 
     @cached_property
     def polynomial(self) -> Floats:
-        """The same in powers of (r/radius)^2, 1/A."""
+        """(d + 3,) coefficients of L inside the radius in powers of (r/radius)^2, 1/A."""
         powers = self.shifted * self.radius ** (2 * np.arange(len(self.shifted)))
         return np.asarray(np.polynomial.Polynomial(powers)(np.polynomial.Polynomial([-0.5, 1.0])).coef, np.float64)
 
@@ -117,7 +119,7 @@ class Screened:
         return self.inner.window(k) / self.strength
 
     def window_table(self, scale: float, count: int) -> Floats:
-        """Return the same at the wave numbers of :meth:`Splitting.window_table`."""
+        """Return the window at the wave numbers of :meth:`.Splitting.window_table`."""
         return self.inner.window_table(scale, count) / self.strength
 
     def short(self) -> Bound:
@@ -131,12 +133,12 @@ class Screened:
 
 @cache
 def _rule() -> tuple[Floats, Floats]:
-    """Return the nodes and weights of Gauss' quadrature, which planning asks for again and again."""
+    """Return the nodes and weights of Gauss' quadrature, kept because planning needs them often."""
     return np.polynomial.legendre.leggauss(64)
 
 
 def _shortened(series: Floats, degree: int, radius: float) -> Floats:
-    """Return a series in (r/radius)^2 in few powers of r^2 - radius^2 / 2, by Chebyshev's nodes."""
+    """Return coefficients in a few powers of r^2 - radius^2 / 2 for a series in (r/radius)^2, by Chebyshev nodes."""
     polynomial = np.polynomial.Chebyshev.interpolate(
         lambda x: np.polynomial.polynomial.polyval(x + 0.5, series), degree, [-0.5, 0.5]
     ).convert(kind=np.polynomial.Polynomial, domain=[-1, 1])
@@ -146,7 +148,7 @@ def _shortened(series: Floats, degree: int, radius: float) -> Floats:
 
 
 def optimal_for_screened(length: float, radius: float, mesh: float, order: int) -> tuple[Screened, float]:
-    """Return the splitting of the screened potential that a mesh renders best, and its error.
+    """Return the splitting of the screened potential with the smallest error on a mesh, and that error.
 
     Parameters
     ----------
@@ -159,7 +161,7 @@ def optimal_for_screened(length: float, radius: float, mesh: float, order: int) 
     -------
     splitting : Screened
     error : float, 1/A
-        As of :func:`~vmdpotential.splitting.coulomb.optimal`. Infinite where the radius is too long next to the
+        As of :func:`~vmdpotential.splitting.coulomb.optimal`; infinite if the radius is too long compared with the
         Debye length.
     """
     inner, error = optimal(radius, mesh, order)

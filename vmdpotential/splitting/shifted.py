@@ -4,19 +4,19 @@ The shifted potential (:mod:`vmdpotential.interactions.shifted_coulomb`) is 1/r 
 
     V(r) = 1/r - 2 r / rc^2 + r^3 / rc^4    for r < rc, else 0
 
-As in :mod:`vmdpotential.splitting.coulomb`, within the split radius a an even polynomial P takes the
-place of what has a kink at r = 0 (that of r^3 is too faint to matter)::
+As in :mod:`vmdpotential.splitting.coulomb`, an even polynomial P replaces the terms with a kink at r = 0 within
+the split radius a (the kink of r^3 is too weak to matter)::
 
     L(r) = P(r^2) + r^3 / rc^4    for r < a,    V(r)    for a < r < rc,    else 0
 
-With psi = (r P)' in Legendre polynomials, L has for its transform over ``4 pi / k^2`` ::
+With psi = (r P)' in Legendre polynomials, the transform of L, divided by ``4 pi / k^2``, is ::
 
     psi^(k a) + 4 (a/rc)^2 (sin t / t - (1 - cos t) / t^2) + I(k rc),    t = k a,
     I(s) = int_0^1 4 (x^3 - x) cos(s x) dx = (4 + 8 cos s) / s^2 - 24 sin s / s^3 + 24 (1 - cos s) / s^4
 
-The second derivative of V jumps by 8/rc^3 at the cutoff. P, far from there, cannot help it: waves with the
-mean square 32 / (k rc)^4 are left, and of those beyond what a mesh of the spacing h holds an error that
-falls as h^2.5 / rc^2. P makes the rest of the error as small as it can be.
+The second derivative of V jumps by 8/rc^3 at the cutoff, which P does not change: it contributes waves with
+the mean square 32 / (k rc)^4, of which those beyond the band of a mesh with the spacing h make an error
+proportional to h^2.5 / rc^2. P minimises the rest of the error.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SERIES = np.array([-1.0, 1 / 6, -1 / 144, 1 / 7200, -1 / 604800, 1 / 76204800, 
 
 @dataclass(frozen=True, eq=False)
 class SmoothCutoff:
-    """A smooth part of the shifted Coulomb potential, in the place of a :class:`Splitting`.
+    """A smooth part of the shifted Coulomb potential, used like a :class:`.Splitting`.
 
     Parameters
     ----------
@@ -51,19 +51,19 @@ class SmoothCutoff:
 
     inner: Splitting
     cutoff: float
-    #: Inverse Debye length, 1/A: nothing screens it.
+    #: Inverse Debye length, 1/A; 0 without screening.
     kappa = 0.0
-    #: 1 / (sqrt(2) s) of a Gaussian charge, 1/A: it is none.
+    #: 1 / (sqrt(2) s) of a Gaussian charge, 1/A; 0 for a point charge.
     ewald_factor = 0.0
 
     @property
     def radius(self) -> float:
-        """From here on the smooth part is the whole potential, A."""
+        """Distance from which the smooth part is the whole potential, A."""
         return self.inner.radius
 
     @property
     def end(self) -> float:
-        """From here on the smooth part is zero, A."""
+        """Distance from which the smooth part is zero, A: the cutoff."""
         return self.cutoff
 
     def long(self, r: ArrayLike) -> Floats:
@@ -84,12 +84,12 @@ class SmoothCutoff:
         return result
 
     def window_table(self, scale: float, count: int) -> Floats:
-        """Return the same at wave numbers n / `scale` (1/A), n from 0 to `count` - 1."""
+        """Return the window at wave numbers n / `scale` (1/A), n from 0 to `count` - 1."""
         return self.window(np.arange(count) / scale)
 
     @property
     def polynomial(self) -> Floats:
-        """No coefficients: nothing samples the smooth part."""
+        """(0,) no coefficients, as the smooth part is never sampled."""
         return np.zeros(0)
 
     def short(self) -> Bound:
@@ -98,12 +98,12 @@ class SmoothCutoff:
 
     @property
     def short_integral(self) -> float:
-        """Integral of the short-range part over space, A^2: that of 1/r - P, of which `inner` knows a part, and r."""
+        """Integral of the short-range part over space, A^2: that of `inner`, and that of the term in r."""
         return self.inner.short_integral + 2 * np.pi * self.radius**4 / self.cutoff**2
 
     @property
     def integral(self) -> float:
-        """Integral of the smooth part over space, A^2: 2 pi rc^2 / 3 of the whole, less the short-range part's."""
+        """Integral of the smooth part over space, A^2: that of V, 2 pi rc^2 / 3, less that of the short-range part."""
         return 2 / 3 * np.pi * self.cutoff**2 - self.short_integral
 
 
@@ -120,32 +120,32 @@ def _beyond(s: Floats) -> Floats:
 def _best(ratio: float, order: int) -> tuple[Floats, Floats]:
     """Return the best Legendre coefficients for a mesh step of 1, and the square of their error.
 
-    Both are in powers of (a/rc)^2: coefficients (d + 1, 2), square (3,). The cutoff is taken to be
-    far away here, where its waves have no part in what P can do: the term in r has then the window
-    ``4 (a/rc)^2 (sin t / t + cos t / t^2)`` outside of P.
+    Both are in powers of (a/rc)^2: coefficients (d + 1, 2), square (3,). P is chosen as if the cutoff
+    were far away, where it makes no difference to P: the window of the term in r is then
+    ``4 (a/rc)^2 (sin t / t + cos t / t^2)`` outside of the radius.
     """
     k, loss = mesh_loss(order)
     weight = 8 * np.gradient(k) * loss / k**2  # as in splitting.optimal
     t = k * ratio
     basis = transforms(short_range.DEGREE + 1, t)
-    given = np.stack([basis[0] / 2, 4 * (np.sin(t) / t + np.cos(t) / t**2) - basis[0]])
+    fixed = np.stack([basis[0] / 2, 4 * (np.sin(t) / t + np.cos(t) / t**2) - basis[0]])
     form = (basis[1:] * weight) @ basis[1:].T
     form += 1e-15 * np.trace(form) * np.eye(len(form))
-    rest = -np.linalg.solve(form, (basis[1:] * weight) @ given.T)
-    left = given + rest.T @ basis[1:]
+    rest = -np.linalg.solve(form, (basis[1:] * weight) @ fixed.T)
+    left = fixed + rest.T @ basis[1:]
     product = (left * weight) @ left.T
     return np.vstack([[0.5, -1.0], rest]), np.array([product[0, 0], 2 * product[0, 1], product[1, 1]])
 
 
 @cache
 def _left_by_cutoff(order: int) -> float:
-    """Return the square error for a mesh step and a cutoff of 1 that the waves of the cutoff leave."""
+    """Return the squared error that the waves of the cutoff make, for a mesh step and a cutoff of 1."""
     k, loss = mesh_loss(order)
     return float(8 * 32 * np.sum(np.gradient(k) * loss / k**6))
 
 
 def optimal_for_cutoff(cutoff: float, radius: float, mesh: float, order: int) -> tuple[SmoothCutoff, float]:
-    """Return the splitting of the shifted potential that a mesh renders best, and its error.
+    """Return the splitting of the shifted potential with the smallest error on a mesh, and that error.
 
     Parameters
     ----------
@@ -157,9 +157,9 @@ def optimal_for_cutoff(cutoff: float, radius: float, mesh: float, order: int) ->
     -------
     splitting : SmoothCutoff
     error : float, 1/A
-        Root mean square error of the potential for uncorrelated unit charges, one in 1 A^3; scales
-        with the square root of the sum of q^2 over the volume. Infinite where the radius is larger
-        than the cutoff.
+        Root mean square error of the potential of uncorrelated unit charges, one per A^3. It is proportional
+        to the square root of the sum of q^2 over the volume, and infinite if the radius is larger than
+        the cutoff.
     """
     legendre, square = _best(round(radius / mesh, 12), order)
     part = (radius / cutoff) ** 2
