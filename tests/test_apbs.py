@@ -121,7 +121,7 @@ def test_refusals(apbs, monkeypatch):
         ({"smear": 1.0}, UsageError, "sums point charges alone"),
         ({"interaction": "distance_dependent"}, UsageError, "sums coulomb alone"),
         ({"parameters": {"ions": 3}}, UsageError, "the method apbs has no such parameter; it has salt"),
-        ({"parameters": {"inside": 0.1}}, UsageError, "the method apbs takes 1 to 200"),
+        ({"parameters": {"inside": 0.1}}, UsageError, "the method apbs allows 1 to 200"),
         ({"parameters": {"nonlinear": 0.5}}, UsageError, "nonlinear=0. or the full one"),
         ({"radii": "guess"}, UsageError, r"choose one of auto, auto\+mbondi2, bondi, mbondi2, parse"),
     ):

@@ -1,1 +1,1 @@
-"""How kernels are made, kept and run: vector code, the cache of compiled kernels, threads."""
+"""Compiled kernels: vector code, the cache of compiled functions, and threads."""

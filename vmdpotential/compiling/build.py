@@ -1,11 +1,12 @@
 """Kernel modules for one radial function and precision, compiled once and kept on disk.
 
-A kernel file is run once for each set of constants, as a module of its own name, a hash of all that it depends on.
-What Numba makes of its functions goes through :class:`Kept` into the user's cache folder; Numba's own cache knows a
-function by a file and its date, and neither finds code whose constants were made at run time nor checks what it reads.
+A kernel file is run once for each set of constants, as a module whose name contains a hash of everything that it
+depends on. :class:`Kept` stores its compiled functions in the user's cache folder. Numba's own cache identifies a
+function by its file and date: it cannot distinguish constants that are set at run time, and does not check what it
+reads.
 
-Where vector code cannot be built, because a Numba that is newer than those tested differs within, the same files are
-run with PLAIN, and plain loops take its place.
+If vector code cannot be built, because a Numba that is newer than those tested has changed internally, the same files
+are run with PLAIN, and use plain loops instead.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ from vmdpotential.errors import BackendError
 
 HERE = Path(__file__).parent.parent
 
-#: Kernel files with vector code, and plain loops for PLAIN.
+#: Kernel files that have vector code, and plain loops for PLAIN.
 WITH_VECTORS = ("mesh_kernel", "metropolis_kernel", "multigrid_kernel", "nbody_kernel", "pair_kernel", "point_kernel",
                 "region_kernel", "search_kernel", "tile_kernel")
 
-#: What kernel files import, next to Numba.
+#: Files that kernel files import, in addition to Numba.
 PARTS = ("engines/cpu/scalar.py", "engines/cpu/maps/rows.py", "engines/cpu/maps/filters.py", "engines/cpu/maps/leaf.py",
          "engines/cpu/continuum/nodes.py", "engines/cpu/continuum/planes.py", "engines/cpu/continuum/stencil.py",
          "engines/cpu/pairs/moves.py", "engines/cpu/pairs/nbody_loop.py", "engines/cpu/pairs/pair_vectors.py",
@@ -46,24 +47,24 @@ PARTS = ("engines/cpu/scalar.py", "engines/cpu/maps/rows.py", "engines/cpu/maps/
 _loading = threading.RLock()
 #: Set when vector code could not be built in this process.
 _no_vectors = threading.Event()
-#: The function that a thread compiles (`kept`), and what ends with it; functions that it calls are part of it.
+#: The function that the thread compiles (`kept`), of which the functions it calls are part, and its clean-up (`steps`).
 _under_way = threading.local()
 
 
 def load(template: str | Path, **constants: Hashable) -> ModuleType:
-    """Return the kernel file `template` of this package as a module made for some constants.
+    """Return a kernel file as a module for some constants.
 
     Parameters
     ----------
     template : str or Path
-        Name of the file, or the path of another package's.
+        Name of a kernel file of this package, or the path of another one.
     **constants
-        Values, which ``repr`` distinguishes, of the names in capitals that the file declares and does not set.
+        Values of the names in capitals that the file declares without a value; ``repr`` must distinguish them.
 
     Raises
     ------
     BackendError
-        When the environment keeps Numba from compiling.
+        When Numba cannot compile in this environment.
     """
     with _loading:
         if template not in WITH_VECTORS:
@@ -72,29 +73,29 @@ def load(template: str | Path, **constants: Hashable) -> ModuleType:
             return _load(template, plain=True, **constants)
         try:
             return _load(template, plain=False, **constants)
-        except Exception as error:  # whatever an unknown Numba does to vector code
+        except Exception as error:  # any error, as vector code depends on Numba's internals
             module = _load(template, plain=True, **constants)
             _do_without_vectors(error)
             return module
 
 
 def load_with(template: str, plain: bool, **constants: Hashable) -> ModuleType:
-    """Return a kernel file that another one calls, with or without vector code as that one is (:func:`load`)."""
+    """Return a kernel file that another one calls, with vector code if that one has it (:func:`load`)."""
     return _load(template, plain=plain, **constants)
 
 
 def plain() -> bool:
-    """Return whether plain loops serve instead of vector code: where VMDPOTENTIAL_PLAIN says so, or for want of it."""
+    """Return whether plain loops are used instead of vector code: if VMDPOTENTIAL_PLAIN is set, or if that failed."""
     return os.environ.get("VMDPOTENTIAL_PLAIN", "0") not in ("", "0") or _no_vectors.is_set()
 
 
 def describe() -> str:
-    """Return which vectors kernels are made of.
+    """Return a description of the vectors that kernels use.
 
     Raises
     ------
     BackendError
-        When the environment keeps Numba from compiling.
+        When Numba cannot compile in this environment.
     """
     _versions()
     if not plain():
@@ -110,23 +111,23 @@ def _do_without_vectors(error: Exception) -> None:
         _no_vectors.set()
         reason = " ".join(str(error).split())[:200]
         logging.getLogger(__name__).warning(
-            "vmdpotential: vector code cannot be built here (%s); plain loops serve, more slowly",
+            "vmdpotential: vector code cannot be built here (%s); plain loops are used, which are slower",
             f"{type(error).__name__}: {reason}" if reason else type(error).__name__)
 
 
 @cache
 def _versions() -> str:
-    """Return what compiled code depends on next to its kernel file.
+    """Return what compiled code depends on in addition to its kernel file, as text.
 
     Raises
     ------
     BackendError
-        When the environment keeps Numba from compiling.
+        When Numba cannot compile in this environment.
     """
     try:
         import llvmlite
         import numba
-    except Exception as error:  # a variable that Numba does not understand, or a broken installation
+    except Exception as error:  # an invalid environment variable, or a broken installation
         raise BackendError(f"Numba does not start: {' '.join(str(error).split()).rstrip('.')}",
                            "check the environment variables NUMBA_..., or install numba again") from None
     if numba.config.DISABLE_JIT:
@@ -138,7 +139,7 @@ def _versions() -> str:
 
 @cache
 def _files() -> dict[str, Path]:
-    """Return the kernel files of this package by name."""
+    """Return the kernel files of this package, by name."""
     return {path.stem: path for path in HERE.rglob("*_kernel.py")}
 
 
@@ -148,7 +149,7 @@ def _load(template: str | Path, **constants: Hashable) -> ModuleType:
     values = {name.upper(): value for name, value in constants.items()}
     depends = f"{_versions()}\n{path.read_text()}\n{sorted(values.items())!r}"
     name = f"vmdpotential_{path.stem}_{hashlib.sha256(depends.encode()).hexdigest()[:16]}"
-    if name in sys.modules:  # asked for by other arguments
+    if name in sys.modules:  # loaded for equal arguments
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
@@ -162,18 +163,18 @@ def _load(template: str | Path, **constants: Hashable) -> ModuleType:
             function._cache = kept = Kept(function, in_its_place)
             function.compile = kept.compile
             function.targetoptions["no_cfunc_wrapper"] = True  # it is never called from C
-    sys.modules[name] = module  # code from the cache looks for it there
+    sys.modules[name] = module  # where code from the cache looks for it
     return module
 
 
 class Kept:
-    """What Numba takes for the disk cache of a function, and calls with its compiler locked.
+    """The disk cache of a function, with the interface of Numba's; Numba calls it while its compiler is locked.
 
     Parameters
     ----------
     function : numba.core.registry.CPUDispatcher
     in_its_place : tuple or None
-        The kernel file, and the constants, of the plain loops that serve where this cannot be compiled.
+        Kernel file and constants of the plain loops that are used if the function cannot be compiled.
     """
 
     cache_path = None
@@ -185,7 +186,7 @@ class Kept:
         self._in_its_place = in_its_place
 
     def compile(self, signature: Any) -> Any:
-        """Return the address of the function for some types of arguments, from the cache or compiled."""
+        """Return the address of the function for a signature, from the cache or compiled."""
         if getattr(_under_way, "kept", None) is not None:
             return self._compile(signature)
         if self._in_its_place is not None and _no_vectors.is_set():
@@ -217,7 +218,7 @@ class Kept:
         return f"{self._module}.{self._name}-{types}"
 
     def load_overload(self, signature: Any, target: Any) -> Any:
-        """Return what was compiled before; None makes Numba compile, and other processes wait for it."""
+        """Return the function from the cache; None makes Numba compile it, while other processes wait."""
         if _under_way.kept is not self:
             return None
         entry = self._entry(signature, target.codegen())
@@ -226,11 +227,11 @@ class Kept:
             _under_way.steps.enter_context(progress.compiling())
             _under_way.steps.enter_context(files.alone(entry))
             _under_way.steps.enter_context(_self_contained(self._name, target.codegen()))
-            result = _rebuilt(entry, target)  # made by another process in the meantime
+            result = _rebuilt(entry, target)  # compiled by another process in the meantime
         return result
 
     def save_overload(self, signature: Any, result: Any) -> None:
-        """Keep what was compiled, unless it holds addresses of this process."""
+        """Keep a compiled function, unless it contains addresses of this process."""
         if _under_way.kept is self and not result.library.has_dynamic_globals:
             from numba.core import serialize
 
@@ -239,11 +240,11 @@ class Kept:
 
 @contextlib.contextmanager
 def _self_contained(name: str, codegen: Any) -> Iterator[None]:
-    """Let a function that is compiled call its own copies of others: the same results bit by bit as from the cache.
+    """Let a compiled function call its own copies of other functions, so that its results equal those from the cache.
 
-    Where a call is not inlined, the linker takes what a process has under that name. Of what comes from the cache that
-    is the copy kept with it; in the process that compiled it, what was called is there by itself, was compiled for
-    itself, and may add up in another order.
+    Calls that are not inlined are linked by name. A function from the cache is linked with the copies that were kept
+    with it. In the process that compiled it, it would be linked with functions that were compiled separately, which may
+    add numbers in another order.
     """
     before: Any = getattr(codegen, "_library_class", None)
     if before is None:  # another Numba
@@ -266,17 +267,17 @@ def _self_contained(name: str, codegen: Any) -> Iterator[None]:
 
 
 def _rebuilt(entry: str, target: Any) -> Any:
-    """Return a function from the cache, None where there is none of use."""
+    """Return a function from the cache, or None if there is none that can be used."""
     content = files.read(entry)
     if content is None:
         return None
     from numba.core import compiler
     from numba.core.runtime import rtsys
 
-    # all that code from the cache needs; what `target.refresh()` would bring next to it serves compiling alone, which
-    # asks for it, and imports a quarter of a second's worth of modules
+    # this is all that code from the cache needs; `target.refresh()` would also load what is needed for compiling, which
+    # takes a quarter of a second of imports
     rtsys.initialize(target)
     try:
         return compiler.CompileResult._rebuild(target, *pickle.loads(content))
-    except Exception:  # whole, but not for this Numba
+    except Exception:  # not damaged, but of another Numba
         return None

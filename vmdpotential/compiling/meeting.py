@@ -1,7 +1,7 @@
-"""What threads within compiled code share: numbers that they count up and wait for, and arrays by their address.
+"""Synchronisation of threads within compiled code: shared counters that threads can wait for, and arrays by address.
 
-Python's locks, and that of its interpreter, take what a sum of a few milliseconds cannot spare: threads that wait there
-sleep, and are woken late. Here they stay awake.
+Python's locks are too slow for a sum of a few milliseconds, as waiting threads sleep and are woken late. Here threads
+stay awake while they wait.
 """
 
 # numba's intrinsics have no annotations that mypy could check
@@ -45,7 +45,7 @@ def _count(typing, board, index):
 
 @intrinsic
 def address(typing, number):
-    """Return the address that ``numba.carray`` makes an array of."""
+    """Return a number as a pointer, of which ``numba.carray`` makes an array."""
 
     def codegen(context, builder, sig, arguments):
         return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
@@ -64,19 +64,19 @@ else:
 
 @njit(nogil=True)
 def take(board, counter):
-    """Return a counter's number and count it up: whoever comes takes the next part of some work."""
+    """Return the number of a counter and increment it: each call takes the next part of some work."""
     return _count(board, counter * LINE)
 
 
 @njit(nogil=True)
 def stop(board):
-    """Make all end what they do."""
+    """Make all threads stop."""
     _count(board, STOP)
 
 
 @njit(nogil=True)
 def wait(board, counter, number):
-    """Wait until a counter has come to a number; return whether the work goes on."""
+    """Wait until a counter has reached a number; return False if the threads have to stop."""
     while _look(board, counter * LINE) < number and not _look(board, STOP):
-        _yield()  # to whom has no processor
+        _yield()  # to threads that wait for a processor
     return _look(board, STOP) == 0

@@ -1,4 +1,4 @@
-"""Tasks on Python threads: kernels release the GIL, so a shared counter is all that is needed."""
+"""Tasks on Python threads, which share out their work by a counter; kernels release the GIL."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from numpy.typing import NDArray
 from vmdpotential import progress
 from vmdpotential.errors import UsageError
 
-#: Threads at most; more than any machine has processors.
+#: Greatest number of threads, more than the processors of any machine.
 MOST = 4096
 
 _share: contextvars.ContextVar[int] = contextvars.ContextVar("share", default=0)
 
-#: Numbers of a board (:func:`together`), each in a cache line of its own: one that is not 0 when all have to stop, how
-#: often positions have been written, how many workers have summed, and from TAKEN on counters of parts that were taken.
+#: Counters of a board (:func:`together`), each in its own cache line: STOP is not 0 when all threads have to stop,
+#: WRITTEN counts how often positions were written, SUMMED the workers that have summed, and from TAKEN on parts taken.
 STOP, WRITTEN, SUMMED, TAKEN = range(4)
-#: Lines of a board, and numbers of a line.
+#: Number of lines of a board, and of numbers in a line.
 LINES, LINE = 8, 8
 
 
 def board() -> NDArray[np.int64]:
-    """Return numbers that threads count up."""
+    """Return a board, an array of counters for threads."""
     return np.zeros(LINES * LINE, np.int64)
 
 
 def count() -> int:
-    """Return how many threads to use: a share of them, VMDPOTENTIAL_THREADS, else the processors this process may use.
+    """Return the number of threads: a share (:func:`sharing`), VMDPOTENTIAL_THREADS, or the available processors.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def count() -> int:
 
 @contextlib.contextmanager
 def sharing(workers: int) -> Iterator[None]:
-    """Use a share of the threads inside the block, which as many workers run at once."""
+    """Use a share of the threads within the block, which so many workers execute at once."""
     token = _share.set(max(1, count() // workers))
     try:
         yield
@@ -69,10 +69,10 @@ def sharing(workers: int) -> Iterator[None]:
 def _start(task: Callable[[], None]) -> threading.Event:
     """Call a task on a new thread, and return an event that is set when it has ended.
 
-    The task sees what the caller listens to and times, by a context of its own because two threads cannot share one.
-    ``threading`` would wait until the thread runs, which takes a millisecond where other threads hold the GIL.
+    The task has a copy of the caller's context, and so its listeners and clocks, as two threads cannot share one.
+    ``threading`` would wait until the thread runs, which takes a millisecond if other threads hold the GIL.
     """
-    ended = threading.Event()  # to be waited for again, where Ctrl-C comes between the end and what follows it
+    ended = threading.Event()  # an event can be waited for again after Ctrl-C interrupted the wait
 
     def whole() -> None:
         try:
@@ -87,19 +87,19 @@ def _start(task: Callable[[], None]) -> threading.Event:
 def run(task: Callable[[int, int], None], total: int, label: str, grain: int = 1) -> None:
     """Call ``task(start, stop)`` for consecutive parts of range(total) on all threads.
 
-    Progress is reported by the thread that calls, also what the tasks report, such as the compiling of kernels; and
-    Ctrl-C stops after the parts under way.
+    Progress, also that of the tasks, such as the compilation of kernels, is reported by the calling thread. Ctrl-C
+    takes effect when the parts under way have ended.
 
     Parameters
     ----------
     task : callable
         Must release the GIL for threads to help.
     total, grain : int
-        Number of items, and items in a part.
+        Number of items, and number of items in a part.
     label : str
-        What progress calls the work.
+        Label of the progress.
     """
-    if count() == 1 or total <= grain:  # to start a thread takes as long as a small sum
+    if count() == 1 or total <= grain:  # starting a thread takes as long as a small sum
         for start in range(0, total, grain):
             task(start, min(start + grain, total))
             progress.report(label, min((start + grain) / total, 0.999))
@@ -109,15 +109,15 @@ def run(task: Callable[[int, int], None], total: int, label: str, grain: int = 1
     done = 0
     stop = threading.Event()
     errors: list[BaseException] = []
-    said: deque[tuple[str, float]] = deque()  # by the tasks
+    reports: deque[tuple[str, float]] = deque()  # of the tasks
 
-    def heard(text: str, fraction: float) -> None:
+    def listen(text: str, fraction: float) -> None:
         if stop.is_set():
             raise KeyboardInterrupt
-        said.append((text, fraction))
+        reports.append((text, fraction))
 
     def work() -> None:
-        with progress.listening(heard):
+        with progress.listening(listen):
             work_on()
 
     def work_on() -> None:
@@ -142,10 +142,10 @@ def run(task: Callable[[int, int], None], total: int, label: str, grain: int = 1
         while workers:
             if workers[-1].wait(0.1):
                 workers.pop()
-            while said:
-                now = said.popleft()
+            while reports:
+                now = reports.popleft()
                 progress.report(*now)
-            if now[1] < 1:  # a task is at it
+            if now[1] < 1:  # that of a task, which is not finished
                 progress.report(*now)
             else:
                 progress.report(label, min(done / total, 0.999))
@@ -161,11 +161,11 @@ def run(task: Callable[[int, int], None], total: int, label: str, grain: int = 1
 
 
 def together(task: Callable[[int, NDArray[np.int64]], None], workers: int) -> None:
-    """Call ``task(worker, board)`` on so many threads at once, of which the caller is the first.
+    """Call ``task(worker, board)`` on several threads at once, the first of which is the calling thread.
 
-    For work of milliseconds, to which :func:`run` would add one: no one waits for a thread to start, and compiled code
-    shares it out and waits for other threads by the board (:mod:`~vmdpotential.compiling.meeting`). When a
-    thread fails, also by Ctrl-C, ``board[STOP]`` becomes 1, at which the others end.
+    For work of milliseconds, to which :func:`run` would add one: nothing waits for a thread to start, and compiled code
+    shares out the work, and waits for other threads, by means of the board (:mod:`~vmdpotential.compiling.meeting`).
+    When a thread fails, also by Ctrl-C, ``board[STOP]`` becomes 1, and the others end.
     """
     shared = board()
     errors: list[BaseException] = []

@@ -1,10 +1,9 @@
-"""Interactions: one page of physics each.
+"""Interactions: a module for each, with its definition and reference, parameters, radial function and checks.
 
-A page holds the definition with its reference, a table of parameters, the radial function, and
-checks: distances with the value that the definition gives, worked out apart from the code.
+Checks are values at some distances that were computed from the definition without this code.
 
-An interaction is the potential of a unit charge (1/A), which serves maps and pairs, or the energy of two
-atoms by parameters of the pair (kcal/mol), which serves pairs alone (:mod:`vmdpotential.interactions.pairs`).
+An interaction is the potential of a unit charge (1/A), for maps and pairs, or the energy of two atoms that depends
+on parameters of the pair (kcal/mol), for pairs alone (:mod:`vmdpotential.interactions.pairs`).
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ class Quantity:
     Parameters
     ----------
     name : str
-        By which it is an attribute in formulas, and a key of ``parameters``.
+        Name of the attribute in formulas, and key of ``parameters``.
     unit : str
-        Lengths are written with A alone: ``A``, ``1/A^2``.
+        Unit, in which every length is in A: ``A``, ``1/A^2``.
     default, low, high : float
-        Its value unless given, and its limits.
+        Default value and limits.
     description : str
-        For help and reports.
+        Text for help and reports.
 
     Examples
     --------
@@ -58,7 +57,7 @@ class Quantity:
 
     @property
     def length_power(self) -> int:
-        """Power of length in the unit, 1 for A and -2 for 1/A^2; units are written with A alone."""
+        """Power of length in the unit, such as 1 for A and -2 for 1/A^2."""
         unit, sign = (self.unit[2:], -1) if self.unit.startswith("1/") else (self.unit, 1)
         return sign * int(unit.partition("^")[2] or 1) if unit.startswith("A") else 0
 
@@ -69,7 +68,7 @@ def complete(quantities: Sequence[Quantity], values: Mapping[str, float], owner:
     Raises
     ------
     UsageError
-        For an unknown parameter or one outside its limits; `owner` says whose they are.
+        For an unknown parameter or one outside its limits; `owner` names what they are parameters of.
     """
     for name in values:
         if name not in {q.name for q in quantities}:
@@ -79,7 +78,7 @@ def complete(quantities: Sequence[Quantity], values: Mapping[str, float], owner:
     for quantity in quantities:
         value = float(values.get(quantity.name, quantity.default))
         if not quantity.low <= value <= quantity.high:
-            raise UsageError(quantity.name, f"{owner} takes {quantity.low:g} to {quantity.high:g} "
+            raise UsageError(quantity.name, f"{owner} allows {quantity.low:g} to {quantity.high:g} "
                              f"{quantity.unit}".rstrip(), value=f"{value:g}")
         result[quantity.name] = value
     return result
@@ -101,33 +100,33 @@ class Interaction:
     Parameters
     ----------
     name : str
-        By which it is registered.
+        Name in the registry.
     radial : callable
         ``radial(r2, rinv, p)``, see :mod:`vmdpotential.interactions.tracing`.
     quantities : sequence of Quantity
-        Parameters, read as attributes of ``p``. One called ``cutoff`` ends the interaction there.
+        Parameters, which are attributes of ``p``. One called ``cutoff`` ends the interaction there.
     compact : bool
-        Whether the function is zero beyond the cutoff by itself. If not, engines mask it.
+        Whether the function itself is zero beyond the cutoff. If not, engines mask it.
     checks : sequence of Check
-        Known values, which ``verify`` and the tests compare with.
+        Known values, with which ``verify`` and the tests compare.
     pair : mapping
-        Parameters of a pair of atoms, read as attributes of ``p`` too, and the power of length in their units: the
-        function is then an energy (kcal/mol), not the potential of a charge.
+        Parameters of a pair of atoms, which are also attributes of ``p``, and the power of length in their units. If
+        there are any, the function is an energy (kcal/mol), not the potential of a charge.
     slope : callable, optional
-        ``slope(r2, rinv, p)``, -1/r dV/dr, from which the force follows. Give it where it takes fewer operations than
-        the automatic derivative of `radial`, which is used otherwise.
+        ``slope(r2, rinv, p)``, -1/r dV/dr, which gives the force. Provide it if it takes fewer operations than the
+        automatic derivative of `radial`, which is used otherwise.
     excluded : callable, optional
-        ``excluded(r2, rinv, p)``, what is left of the function for pairs that are excluded: of a potential
-        whose long range is summed for all pairs elsewhere, the part that takes it away again. Nothing unless given.
+        ``excluded(r2, rinv, p)``, the function of excluded pairs: of a potential whose long range is summed over all
+        pairs elsewhere, minus that long-range part. Zero unless given.
     excluded_slope : callable, optional
-        Its slope, as `slope`.
+        The slope of `excluded`, as `slope` is that of `radial`.
     medium : str
-        What is between the charges, for legends and reports: a template that may hold parameters, ``{where}`` (vacuum,
-        or a dielectric), ``{dielectric}``, and for a Debye length ``{salt}``. The name unless given.
+        Description of the medium for legends and reports: a template that may contain parameters, ``{where}`` (vacuum,
+        or a dielectric), ``{dielectric}``, and for a Debye length ``{salt}``. The interaction's name unless given.
     splitting : callable, optional
-        Returns how the interaction with its parameters set is split into a short-range part and a smooth one, for
-        sums over all images and by meshes (:mod:`vmdpotential.splitting.long_range`). None where it is summed pair by
-        pair alone.
+        Function that returns the splittings of the interaction with its parameters set into a short-range part and a
+        smooth one, for sums over all images and on meshes (:mod:`vmdpotential.splitting.long_range`). None if it can
+        only be summed pair by pair.
 
     Examples
     --------
@@ -162,7 +161,7 @@ class Interaction:
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """An interaction with the values of its parameters, and an end where it is truncated."""
+    """An interaction with the values of its parameters, and the distance at which it is truncated, if any."""
 
     interaction: Interaction
     values: Mapping[str, float]
@@ -170,17 +169,17 @@ class Bound:
 
     @property
     def cutoff(self) -> float | None:
-        """Distance in A beyond which the interaction is zero; None if it has no end."""
+        """Distance beyond which the interaction is zero, A; None if there is none."""
         return self.values.get("cutoff", self.end)
 
     @property
     def decay(self) -> float | None:
-        """Distance over which the interaction falls as exp(-r / decay) / r, A, and which it calls its Debye length."""
+        """Debye length of an interaction that falls as exp(-r / decay) / r, A; None for others."""
         return self.values.get("debye_length")
 
     @property
     def masked(self) -> bool:
-        """Whether an engine has to leave out pairs beyond the cutoff."""
+        """Whether engines must leave out pairs beyond the cutoff."""
         return self.cutoff is not None and not self.interaction.compact
 
     def truncated(self, end: float) -> Bound:
@@ -189,23 +188,23 @@ class Bound:
         Raises
         ------
         UsageError
-            When it has a cutoff of its own, or `end` is no positive number.
+            When it has a cutoff of its own, or `end` is not a positive number.
         """
         if "cutoff" in self.values or not 0 < end < np.inf:
             raise UsageError("cutoff", f"{self.interaction.name} cannot be truncated there", value=f"{end:g}")
         return replace(self, end=end)
 
     def __call__(self, r: ArrayLike, **pair: ArrayLike) -> NDArray[np.float64]:
-        """Return the potential of a unit charge (1/A) at distances r (A), in float64: the reference.
+        """Return the potential of a unit charge (1/A) at distances r (A) in float64, the reference for engines.
 
-        With parameters of pairs it is an energy (kcal/mol).
+        An interaction with parameters of pairs returns an energy (kcal/mol).
         """
         r = np.asarray(r, np.float64)
         result = np.asarray(self.interaction.radial(r * r, 1 / r, SimpleNamespace(**self.values, **pair)), np.float64)
         return result if self.cutoff is None else np.where(r < self.cutoff, result, 0.0)
 
     def derivative(self, r: ArrayLike) -> NDArray[np.float64]:
-        """Return dV/dr (1/A^2) at distances r (A), in float64: the reference for fields."""
+        """Return dV/dr (1/A^2) at distances r (A) in float64, the reference for fields."""
         r = np.asarray(r, np.float64)
         program, factor = trace(self.interaction.radial, list(self.values))
         by_r2 = evaluate_derivative(program, {**self.values, "r2": r * r, "rinv": 1 / r})
@@ -215,19 +214,19 @@ class Bound:
     def scaled(self, length: float = 1.0) -> Scaled:
         """Return the interaction with all lengths in units of `length` (A).
 
-        A potential in 1/A is homogeneous in all lengths: measuring r and every parameter in another
-        unit divides it by that unit.
+        A potential in 1/A is homogeneous in all lengths: it is divided by the unit in which r and every
+        parameter are measured.
 
         Raises
         ------
         UsageError
-            When the radial function is not homogeneous, that is, when a length is in it as a
-            plain number instead of a parameter with a unit.
+            When the radial function is not homogeneous, because it contains a length as a plain
+            number instead of a parameter with a unit.
         """
         return _scaled(self.interaction, tuple(self.values.items()), self.end, length)
 
     def medium(self, dielectric: float, temperature: float) -> str:
-        """Return what is between the charges, such as ``vacuum, no screening``, by a permittivity and K."""
+        """Return a description of the medium, such as ``vacuum, no screening``, for a permittivity and K."""
         where = "vacuum" if dielectric == 1 else f"dielectric {dielectric:g}"
         words: dict[str, Any] = {**self.values, "dielectric": dielectric, "where": where}
         if self.decay is not None:
@@ -243,20 +242,20 @@ class Bound:
 
 @dataclass(frozen=True)
 class Scaled:
-    """What an engine computes with.
+    """An interaction as engines need it: a program in their own unit of length.
 
     Parameters
     ----------
     program : Program
         The varying part of the radial function.
     values : tuple of float
-        Its parameters, in the program's order.
-    factor : float
-        1/A; what the sums of the program are multiplied by.
-    length : float
-        A; the unit of length.
+        Parameters, in the program's order.
+    factor : float, 1/A
+        Factor by which sums of the program are multiplied.
+    length : float, A
+        The unit of length.
     cutoff : float or None
-        In units of `length`.
+        The cutoff in units of `length`.
     """
 
     program: Program
@@ -269,7 +268,7 @@ class Scaled:
 @lru_cache(maxsize=256)
 def _scaled(interaction: Interaction, parameters: tuple[tuple[str, float], ...], end: float | None,
             length: float) -> Scaled:
-    """Return what :meth:`Bound.scaled` says; tracing takes as long as a small map."""
+    """Return :meth:`Bound.scaled`; kept, as tracing takes as long as a small map."""
     bound = Bound(interaction, dict(parameters), end)
     values = {q.name: bound.values[q.name] / length**q.length_power for q in interaction.quantities}
     program, factor = trace(interaction.radial, list(values))
@@ -278,7 +277,7 @@ def _scaled(interaction: Interaction, parameters: tuple[tuple[str, float], ...],
     there = evaluate(program, values | {"r2": x * x, "rinv": 1 / x}) * evaluate(factor, values) / length
     if not np.allclose(there, bound(r), rtol=1e-9, atol=0):
         raise UsageError(
-            "interaction", "holds a length that is not a parameter with a unit", "make it one",
+            "interaction", "contains a length that is not a parameter with a unit", "make it a parameter",
             value=interaction.name,
         )
     return Scaled(program, tuple(values.values()), float(evaluate(factor, values)) / length, length,

@@ -4,7 +4,7 @@ Definition::
 
     V(r) = 1 / r
 
-Up to a cutoff it may be shifted by its value there, V(r) = 1/r - 1/rc.
+With a cutoff, it may be shifted by its value there: V(r) = 1/r - 1/rc.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def shifted(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
 
 
 def splitting(bound: Bound) -> LongRange:
-    """Return how it is split, see :mod:`vmdpotential.splitting.long_range`."""
+    """Return its splittings, see :mod:`vmdpotential.splitting.long_range`."""
     from vmdpotential.splitting.long_range import of_coulomb
 
     return of_coulomb(bound)

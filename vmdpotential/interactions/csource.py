@@ -34,7 +34,7 @@ class CSource:
         return self._let(f"{a} + {b}")
 
     def sub(self, a: str, b: str) -> str:
-        """Return a - b; the opposite of b is no operation of its own where a is zero."""
+        """Return a - b, written as -b if a is zero."""
         return self._let(f"-{b}" if a in ("0.0", "0.0f") else f"{a} - {b}")
 
     def mul(self, a: str, b: str) -> str:
@@ -78,5 +78,6 @@ class CSource:
         return self._let(f"erfc{self._suffix}({a})")
 
     def interpolate(self, a: str, first: str, *others: str) -> str:
-        """Look up a table, which engines in C do not do: their processors compute faster."""
-        raise UsageError("interaction", "tables are for sums over pairs on the CPU", "use the page without a table")
+        """Raise UsageError, as there are no tables in C: computing is faster on a GPU."""
+        raise UsageError("interaction", "tables can only be used for sums over pairs on the CPU",
+                         "use the interaction without a table")

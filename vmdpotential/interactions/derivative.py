@@ -1,6 +1,6 @@
 """Derivatives: a traced radial function evaluated together with its derivative with respect to r^2.
 
-The field of an interaction V follows from its potential without a formula of its own::
+The field of an interaction V follows from its radial function, without another formula::
 
     E = -q grad V = -2 q (x - x_j) dV/d(r^2)
 
@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 from vmdpotential.interactions.program import Numpy, Program, run
 from vmdpotential.interactions.tracing import EXP_DOMAIN
 
-#: A value of the back end and its derivative, None where that is zero everywhere.
+#: A value of the back end and its derivative, or None if that is zero everywhere.
 Pair: TypeAlias = tuple[Any, Any]
 
 
@@ -28,7 +28,7 @@ class Dual:
     Parameters
     ----------
     back_end : object
-        As :func:`vmdpotential.interactions.program.run` takes; it computes both.
+        The back end of :func:`vmdpotential.interactions.program.run` that computes values and derivatives.
     """
 
     def __init__(self, back_end: Any) -> None:

@@ -4,7 +4,7 @@ Definition, with the slope in 1/A (4 in many docking programs and viewers)::
 
     V(r) = 1 / (slope r^2)
 
-It is in for the screening by water where no water is present.
+It approximates the screening by water where no water is present.
 """
 
 from typing import Any

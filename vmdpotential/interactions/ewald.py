@@ -1,18 +1,18 @@
-"""Ewald's real-space part: the potential of a charge less that of a Gaussian around it, whose rest a mesh sums.
+"""Ewald's real-space part: the potential of a charge less that of a Gaussian charge, which is summed on a mesh.
 
 Definition::
 
     V(r) = erfc(beta r) / r
 
 P. P. Ewald, "Die Berechnung optischer und elektrostatischer Gitterpotentiale", Ann. Phys. 369 (1921) 253-287. Excluded
-pairs keep -erf(beta r) / r, which takes the mesh's part of them away.
+pairs have -erf(beta r) / r, which cancels their part of the mesh sum.
 
-For sums over pairs up to a cutoff :func:`polynomial` writes erf(beta r) / r as a polynomial, and its slope as another:
-no division, no exponential and no table. In t = 2 r^2 / rc^2 - 1 their terms stay small, so that they are good in
-single precision: at beta rc = 3.12 the relative error of the force is 3e-6 at degree 12, 2e-5 at 10.
+For sums over pairs up to a cutoff, :func:`polynomial` replaces erf(beta r) / r and its slope by polynomials, without
+division, exponential or table. In t = 2 r^2 / rc^2 - 1 their terms are small, so that single precision suffices: at
+beta rc = 3.12 the relative error of the force is 3e-6 at degree 12 and 2e-5 at degree 10.
 
-:func:`tabulated` takes both from tables, linearly in r^2, as older processors did it faster (S. Pall, B. Hess, Comput.
-Phys. Commun. 184 (2013) 2641-2650): at beta rc = 3.12 the relative error of the force is 3e-6 with 1024 values.
+:func:`tabulated` interpolates both in tables, linearly in r^2, which is faster on older processors (S. Pall, B. Hess,
+Comput. Phys. Commun. 184 (2013) 2641-2650): at beta rc = 3.12 the relative error of the force is 3e-6 with 1024 values.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from vmdpotential.interactions import Bound, Check, Interaction, Quantity
 from vmdpotential.interactions.tracing import Scalar, erfc, fma, interpolate
 
 DEGREE = 12
-#: Values of a table.
+#: Number of values of a table.
 SIZE = 1024
 
 
@@ -45,7 +45,7 @@ INTERACTION = Interaction(
     "ewald",
     radial,
     [
-        Quantity("cutoff", "A", 10.0, 0.1, 1e4, "distance at which it is cut off"),
+        Quantity("cutoff", "A", 10.0, 0.1, 1e4, "distance at which the interaction is cut off"),
         Quantity("beta", "1/A", 0.312, 1e-4, 100.0, "inverse width of the Gaussian"),
     ],
     excluded=excluded,
@@ -58,10 +58,10 @@ INTERACTION = Interaction(
 
 @dataclass(frozen=True)
 class _Smooth:
-    """erf(beta r) / r or its slope, by polynomials of some degree or by tables; no closures, so that it pickles."""
+    """erf(beta r) / r or its slope, by a polynomial or a table; a class and not a closure, which cannot be pickled."""
 
-    degree: int  # of polynomials; values less one in a table
-    letter: str  # of the coefficients or values: e for the potential, f for the slope
+    degree: int  # degree of the polynomial, or number of values in the table less one
+    letter: str  # first letter of the names of coefficients or values: e for the potential, f for the slope
     table: bool = False
 
     def smooth(self, r2: Scalar, p: Any) -> Scalar:
@@ -69,7 +69,7 @@ class _Smooth:
             return interpolate(r2 * (self.degree / (p.cutoff * p.cutoff)),
                                [getattr(p, f"{self.letter}{n}") for n in range(self.degree + 1)])
         t = fma(r2, 2.0 / (p.cutoff * p.cutoff), -1.0)
-        # even and odd powers apart: one product more, and half as long to wait for
+        # even and odd powers separately: one more product, but half the latency
         square, halves = t * t, []
         for first in (0, 1):
             powers = range(first, self.degree + 1, 2)
@@ -111,7 +111,7 @@ def _page(degree: int, table: bool = False) -> Interaction:
 
 
 def _smooth(r: NDArray[np.float64], beta: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return erf(beta r) / r and -1/r d/dr of it, by its series where the two parts of that cancel."""
+    """Return erf(beta r) / r and -1/r times its derivative, by the series where the two terms of that nearly cancel."""
     from scipy import special
 
     z = beta * r
@@ -123,7 +123,7 @@ def _smooth(r: NDArray[np.float64], beta: float) -> tuple[NDArray[np.float64], N
 
 @cache
 def polynomial(cutoff: float, beta: float, degree: int = DEGREE) -> Bound:
-    """Return Ewald's real-space part up to a cutoff (A) by polynomials, for beta in 1/A."""
+    """Return Ewald's real-space part up to a cutoff (A) by polynomials; beta is in 1/A."""
     nodes = 4 * (degree + 1)
     t = np.cos(np.pi * (np.arange(nodes) + 0.5) / nodes)
     potential, slope = _smooth(cutoff * np.sqrt((t + 1) / 2), beta)
@@ -136,7 +136,7 @@ def polynomial(cutoff: float, beta: float, degree: int = DEGREE) -> Bound:
 
 @cache
 def tabulated(cutoff: float, beta: float, size: int = SIZE) -> Bound:
-    """Return Ewald's real-space part up to a cutoff (A) by tables of some size, for beta in 1/A; on the CPU."""
+    """Return Ewald's real-space part up to a cutoff (A) by tables with `size` values, for the CPU; beta is in 1/A."""
     r = np.maximum(cutoff * np.sqrt(np.arange(size) / (size - 1)), 1e-9 / beta)
     potential, slope = _smooth(r, beta)
     values = {"cutoff": cutoff}

@@ -1,4 +1,4 @@
-"""Gaussian: the potential of a charge that is smeared over a Gaussian of some standard deviation, finite everywhere.
+"""Gaussian: the potential of a charge that is smeared over a Gaussian, finite everywhere.
 
 Definition, with the standard deviation s::
 
@@ -6,7 +6,7 @@ Definition, with the standard deviation s::
 
 It is the smooth part of Ewald's sum (P. P. Ewald, Ann. Phys. 369 (1921) 253-287), which VMD's PMEPot plots: its Ewald
 factor b is 1 / (sqrt(2) s) (A. Aksimentiev, K. Schulten, Biophys. J. 88 (2005) 3745). Near the charge, where
-1 - erfc(x) and what becomes of it in the derivatives would lose digits, it is the series of erf(x) / x in x^2.
+1 - erfc(x) and its derivatives would lose digits, the series of erf(x) / x in x^2 is used.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from vmdpotential.interactions.tracing import Scalar, erfc, fma, less, select
 if TYPE_CHECKING:
     from vmdpotential.splitting.long_range import LongRange
 
-#: Below x^2 = 1 so many terms of the series are good to 1e-16.
+#: Coefficients of the series, whose error is 1e-16 for x^2 < 1.
 _SERIES = [2 / sqrt(pi) * (-1) ** n / (factorial(n) * (2 * n + 1)) for n in range(17)]
 
 
 def ewald_factor(smear: float) -> float:
-    """Return 1 / (sqrt(2) s), 1/A, for a standard deviation s in A; and s for an Ewald factor."""
+    """Return the Ewald factor 1 / (sqrt(2) s), 1/A, for a standard deviation s in A; also the inverse conversion."""
     return 1 / (sqrt(2) * smear)
 
 
@@ -41,7 +41,7 @@ def radial(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
 
 
 def splitting(bound: Bound) -> LongRange:
-    """Return how it is split, see :mod:`vmdpotential.splitting.long_range`."""
+    """Return its splittings, see :mod:`vmdpotential.splitting.long_range`."""
     from vmdpotential.splitting.long_range import of_gaussian
 
     return of_gaussian(bound)

@@ -4,11 +4,12 @@ Definition, with a12 = 12 C12 and a6 = 6 C6, so that the force has no factors::
 
     E(r) = a12 / (12 r^12) - a6 / (6 r^6)
 
-By depth epsilon and the distance rmin of the least energy, a6 = 12 epsilon rmin^6 and a12 = 12 epsilon rmin^12.
+With the depth epsilon and the distance rmin of the minimum, a6 = 12 epsilon rmin^6 and a12 = 12 epsilon rmin^12.
 
-Three forms end at a cutoff: plainly; shifted by the energy there; or with a force that goes to zero with zero slope
-between `switch` and the cutoff, as GROMACS' force-switch (D. van der Spoel, P. J. van Maaren, J. Chem. Theory Comput. 2
-(2006) 1-11): with F = n / r^(n+1) the force of each power, F + A (r - switch)^2 + B (r - switch)^3.
+There are three forms with a cutoff: truncated; shifted by the energy at the cutoff; or with a force that goes to zero
+with zero slope between `switch` and the cutoff, as GROMACS' force-switch (D. van der Spoel, P. J. van Maaren, J. Chem.
+Theory Comput. 2 (2006) 1-11): the force of each power, F = n / r^(n+1), becomes
+F + A (r - switch)^2 + B (r - switch)^3.
 """
 
 from typing import Any
@@ -30,7 +31,7 @@ def radial(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
 def slope(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
     """Return -1/r dE/dr = a12 / r^14 - a6 / r^8."""
     rinv2 = rinv * rinv
-    if hasattr(p, "rmin"):  # from a rule of radii: their powers need not be had apart
+    if hasattr(p, "rmin"):  # with a combination rule of radii, no separate powers are needed
         ratio = p.rmin * rinv
         six = (ratio * ratio) ** 3
         return p.depth * fma(six, six, -six) * rinv2
@@ -39,13 +40,13 @@ def slope(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
 
 
 def shifted(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
-    """Return the energy less that at the cutoff."""
+    """Return the energy minus that at the cutoff."""
     end = 1 / p.cutoff**6
     return radial(r2, rinv, p) - end * fma(p.a12 * (1 / 12), end, p.a6 * (-1 / 6))
 
 
 def _switch(n: int, r: Scalar, beyond: Scalar, p: Any) -> tuple[Scalar, Scalar]:
-    """Return what is added to 1/r^n, the energy of a unit force n / r^(n+1), and to that force."""
+    """Return the terms that are added to the energy 1/r^n, and to its force n / r^(n+1)."""
     width = p.cutoff - p.switch
     a = -n * ((n + 4) * p.cutoff - (n + 1) * p.switch) / (p.cutoff ** (n + 2) * width**2)
     b = n * ((n + 3) * p.cutoff - (n + 1) * p.switch) / (p.cutoff ** (n + 2) * width**3)

@@ -1,8 +1,8 @@
-"""Pair potentials: interactions of two atoms with what their own parameters make of them.
+"""Pair potentials: sums of interactions whose parameters follow from those of the two atoms.
 
 A :class:`PairPotential` is a sum of terms. A term is an interaction, whose uniform parameters are bound, and a
-:class:`Rule` that makes the parameters of a pair of those of its atoms: the product of two charges before a potential,
-coefficients by the geometric or the Lorentz-Berthelot rule or from a table of types. All terms are traced together
+:class:`Rule` that combines the parameters of two atoms: the product of two charges as the factor of a potential,
+coefficients by the geometric or the Lorentz-Berthelot rule, or from a table of types. All terms are traced together
 into one program of the distance and both atoms, which an engine runs for every pair::
 
     E = sum of terms,    force on i = slope (x_i - x_j),    slope = -1/r dE/dr = -2 dE/d(r^2)
@@ -29,18 +29,18 @@ from vmdpotential.interactions.tracing import Expression, Record, Scalar, linear
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """How the parameters of two atoms make those of the pair.
+    """Combination rule: how the parameters of a pair follow from those of its atoms.
 
     Parameters
     ----------
     name : str
     atoms : mapping
-        Parameters of an atom and the power of length in their units.
+        Parameters of an atom, and the power of length in their units.
     pair : mapping
-        Parameters that are looked up for both atoms' types, likewise.
+        Parameters in a table for the types of both atoms, and the power of length in their units.
     combine : callable
-        ``combine(i, j, pair)`` returns the pair's parameters by name; ``weight`` multiplies the interaction, and a
-        page may know more names, :data:`MORE`.
+        ``combine(i, j, pair)`` returns the parameters of the pair by name; ``weight`` multiplies the interaction, and
+        the names in :data:`MORE` are optional.
     """
 
     name: str
@@ -49,19 +49,19 @@ class Rule:
     combine: Callable[[Any, Any, Any], dict[str, Scalar]]
 
 
-#: What a rule may give next to the parameters that a page names: pages use them where that is less work.
+#: Names that a rule may return in addition to the parameters of an interaction, which uses them where that is faster.
 MORE = {"weight", "rmin", "depth"}
 
 
 def _lorentz_berthelot(i: Any, j: Any, pair: Any) -> dict[str, Scalar]:
-    """Return a6 = 12 eps rmin^6 and a12 = a6 rmin^6 of arithmetic radii and geometric depths; and what they are of."""
+    """Return a6 = 12 eps rmin^6, a12 = a6 rmin^6, rmin (arithmetic mean) and depth = 12 eps (geometric mean)."""
     rmin, depth = i.half_rmin + j.half_rmin, i.root_depth * j.root_depth
     six = (rmin * rmin) ** 3
     a6 = depth * six
     return {"a6": a6, "a12": a6 * six, "rmin": rmin, "depth": depth}
 
 
-# named functions, because rules are sent to other processes
+# named functions, as rules are pickled and sent to other processes
 
 
 def _charges(i: Any, j: Any, pair: Any) -> dict[str, Scalar]:
@@ -86,13 +86,13 @@ def _looked_up(names: Sequence[str], i: Any, j: Any, pair: Any) -> dict[str, Sca
 
 #: Charges, sqrt(kcal/mol A).
 CHARGES = Rule("charges", {"charge": 0.5}, {}, _charges)
-#: What j alone makes at i: the acceleration by gravity is the force by 1/r where the source is -G m.
+#: The potential of j alone at i: with the sources -G m, the force of 1/r is the acceleration by gravity.
 SOURCES = Rule("sources", {"source": 1}, {}, _sources)
-#: a6 and a12 are products of their atoms' roots.
+#: a6 and a12 are products of the atoms' square roots of them.
 GEOMETRIC = Rule("geometric", {"root_a6": 3, "root_a12": 6}, {}, _geometric)
-#: Half of the distance of the least energy (A), and sqrt(12 epsilon).
+#: Half of the distance of the minimum (A), and sqrt(12 epsilon).
 LORENTZ_BERTHELOT = Rule("lorentz-berthelot", {"half_rmin": 1, "root_depth": 0}, {}, _lorentz_berthelot)
-#: A exp(-B r) - C / r^6 by a geometric mean of A and C and an arithmetic one of B.
+#: A exp(-B r) - C / r^6 with geometric means of A and C and the arithmetic mean of B.
 BUCKINGHAM = Rule("buckingham", {"root_a": 0, "half_b": -1, "root_c": 3}, {}, _buckingham)
 
 
@@ -101,7 +101,7 @@ def table(interaction: Interaction) -> Rule:
     return Rule("table", {}, interaction.pair, partial(_looked_up, tuple(interaction.pair)))
 
 
-#: Lennard-Jones' a6 and a12 of a table.
+#: Lennard-Jones' a6 and a12 from a table.
 TABLE = table(lennard_jones.INTERACTION)
 
 
@@ -115,15 +115,15 @@ class Term:
 
     def __post_init__(self) -> None:
         interaction = self.bound.interaction
-        given = {*self.rule.combine(_names(self.rule.atoms), _names(self.rule.atoms), _names(self.rule.pair))}
-        if given - MORE != set(interaction.pair):
+        combined = {*self.rule.combine(_names(self.rule.atoms), _names(self.rule.atoms), _names(self.rule.pair))}
+        if combined - MORE != set(interaction.pair):
             raise UsageError(
                 "interaction", f"needs {', '.join(interaction.pair) or 'no parameters'} of a pair, and the rule "
-                f"{self.rule.name} makes {', '.join(sorted(given - MORE)) or 'none'}", value=interaction.name)
+                f"{self.rule.name} returns {', '.join(sorted(combined - MORE)) or 'none'}", value=interaction.name)
 
     def value(self, radial: Callable[..., Scalar], r2: Scalar, rinv: Scalar, i: Any, j: Any, pair: Any,
               uniform: Mapping[str, Scalar]) -> Scalar:
-        """Return a function of the interaction, `radial` or another, for a pair."""
+        """Return the value of `radial` for a pair, with the parameters that the rule combines."""
         parameters = self.rule.combine(i, j, pair)
         weight = parameters.pop("weight", None)
         result = radial(r2, rinv, SimpleNamespace(**uniform, **parameters))
@@ -131,7 +131,7 @@ class Term:
 
 
 def _names(names: Mapping[str, float], prefix: str = "") -> SimpleNamespace:
-    """Return an object with a new input for each name as its attribute."""
+    """Return an object that has a new input as the attribute of each name."""
     return SimpleNamespace(**{n: Expression("input", prefix + n) for n in names})
 
 
@@ -143,7 +143,7 @@ class PairPotential:
     ----------
     terms : sequence of Term
     softening : float, A
-        Added in squares to every distance, as Plummer's: r^2 + softening^2 replaces r^2.
+        Plummer softening: r^2 + softening^2 replaces r^2.
     """
 
     terms: tuple[Term, ...]
@@ -151,11 +151,11 @@ class PairPotential:
 
     def __post_init__(self) -> None:
         if len({term.bound.cutoff for term in self.terms}) != 1:
-            raise UsageError("cutoff", "terms of a pair potential need one cutoff for all")
+            raise UsageError("cutoff", "all terms of a pair potential need the same cutoff")
 
     @property
     def cutoff(self) -> float | None:
-        """Distance in A beyond which all terms are zero; None if they have no end."""
+        """Distance beyond which all terms are zero, A; None if there is none."""
         return self.terms[0].bound.cutoff
 
     @property
@@ -165,17 +165,17 @@ class PairPotential:
 
     @property
     def atoms(self) -> dict[str, float]:
-        """Parameters of an atom that the terms take, and the power of length in their units."""
+        """Parameters of an atom that the terms need, and the power of length in their units."""
         return {name: power for term in self.terms for name, power in term.rule.atoms.items()}
 
     @property
     def tables(self) -> dict[str, float]:
-        """Parameters that are looked up by the types of two atoms, likewise."""
+        """Parameters that are looked up by the types of two atoms, and the power of length in their units."""
         return {name: power for term in self.terms for name, power in term.rule.pair.items()}
 
     @property
     def corrects_excluded(self) -> bool:
-        """Whether excluded pairs add anything."""
+        """Whether excluded pairs contribute."""
         return any(term.bound.interaction.excluded for term in self.terms)
 
     def scaled(self, outputs: Sequence[str] = ("slope",), length: float = 1.0, excluded: bool = False) -> ScaledPairs:
@@ -184,36 +184,36 @@ class PairPotential:
         Parameters
         ----------
         outputs : sequence of str
-            What the program returns, in this order: ``slope`` (-1/r dE/dr of all terms), ``bend`` (its derivative
+            Results of the program, in this order: ``slope`` (-1/r dE/dr of all terms), ``bend`` (its derivative
             with respect to r^2, for jerks), ``energy`` (one result for each term).
         length : float, A
-            The unit of length in which distances come.
+            The unit of distances.
         excluded : bool
-            Whether for excluded pairs.
+            Whether the program is for excluded pairs.
 
         Raises
         ------
         UsageError
-            When a length is in a page as a plain number instead of a parameter with a unit.
+            When an interaction contains a length as a plain number instead of a parameter with a unit.
         """
         return _scaled(self, tuple(outputs), length, excluded)
 
 
 @dataclass(frozen=True)
 class ScaledPairs:
-    """What an engine computes with: a program of pairs in units of its own.
+    """A pair potential as engines need it: a program in their own unit of length.
 
     Parameters
     ----------
     program : Program
-        Inputs ``r2``, ``rinv``, ``i.name``, ``j.name`` and ``pair.name``; results as asked for.
+        Program with the inputs ``r2``, ``rinv``, ``i.name``, ``j.name`` and ``pair.name``.
     values : tuple of float
-        Its uniform parameters.
+        Uniform parameters, in the program's order.
     length : float, A
-        The unit: a parameter of an atom is to be divided by length^power, a slope that comes out by length^2, a bend
-        by length^4. Energies are in kcal/mol.
+        The unit of length: the parameters of atoms must be divided by length^power, resulting slopes by length^2 and
+        bends by length^4. Energies are in kcal/mol.
     cutoff2, softening2 : float
-        Squares in that unit; the cutoff's is infinite where there is none.
+        Squares of cutoff and softening in that unit; without a cutoff, the first is infinite.
     """
 
     program: Program
@@ -229,7 +229,7 @@ def _nothing(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
 
 def _slope(term: Term, radial: Callable[..., Scalar], written: Callable[..., Scalar] | None,
            leaves: tuple[Any, Any, Any], uniform: Mapping[str, Scalar]) -> Scalar:
-    """Return -2 d/d(r^2) of a function of a term, by the page's own slope where it has one."""
+    """Return -2 d/d(r^2) of a function of a term, from the slope that the interaction provides, if any."""
     i, j, pair = leaves
     r2, rinv = Expression("input", "r2"), Expression("input", "rinv")
     if written is not None:
@@ -246,7 +246,7 @@ def _slope(term: Term, radial: Callable[..., Scalar], written: Callable[..., Sca
 
 
 def _derivative(value: Scalar, r2: Expression, rinv: Expression) -> Expression | None:
-    """Return d/d(r^2) of an expression; None where it is zero."""
+    """Return d/d(r^2) of an expression, or None if it is zero."""
     if not isinstance(value, Expression):
         return None
     program = linear([value], [])
@@ -257,7 +257,7 @@ def _derivative(value: Scalar, r2: Expression, rinv: Expression) -> Expression |
     leaves = {step[1]: Expression(step[0], step[1]) for step in program.steps if step[0] in ("input", "param")}
     leaves |= {"r2": r2, "rinv": rinv}
     values = run(program, Record, leaves)
-    # a power of the distance by one product, where the rule for products would make several
+    # derivatives of powers take one product, where the product rule would take several
     done = {number: (values[number], None if power == 0 else values[number] * (rinv * rinv) * (-0.5 * power))
             for number, power in enumerate(program.powers()) if power is not None}
     pairs = {name: (leaf, None) for name, leaf in leaves.items()} | dual.inputs(r2, rinv)
@@ -276,7 +276,7 @@ def _replaced(value: Expression, leaves: Mapping[str, Scalar]) -> Expression:
 
 @lru_cache(maxsize=64)
 def _scaled(potential: PairPotential, outputs: tuple[str, ...], length: float, excluded: bool) -> ScaledPairs:
-    """Return what :meth:`PairPotential.scaled` says."""
+    """Return :meth:`PairPotential.scaled`; kept, as tracing takes time."""
     leaves = (_names(potential.atoms, "i."), _names(potential.atoms, "j."), _names(potential.tables, "pair."))
     r2, rinv = Expression("input", "r2"), Expression("input", "rinv")
     energies: list[Scalar] = []
@@ -308,7 +308,7 @@ def _scaled(potential: PairPotential, outputs: tuple[str, ...], length: float, e
 
 
 def _require_units(potential: PairPotential, scaled: ScaledPairs, outputs: tuple[str, ...], excluded: bool) -> None:
-    """Make sure that a program in other units gives the same; it does not where a plain number is a length."""
+    """Raise UsageError if a program in other units has other results, as a plain number in it is a length."""
     natural = _scaled(potential, outputs, 1.0, excluded)
     powers = {f"{side}.{name}": power for side in "ij" for name, power in potential.atoms.items()}
     powers |= {f"pair.{name}": power for name, power in potential.tables.items()}
@@ -324,5 +324,6 @@ def _require_units(potential: PairPotential, scaled: ScaledPairs, outputs: tuple
     units = [{"slope": 2, "bend": 4}.get(o, 0) for o in outputs for _ in (potential.terms if o == "energy" else (o,))]
     for a, b, power in zip(there, here, units, strict=True):
         if not np.allclose(a / scaled.length**power, b, rtol=1e-9, atol=0):
-            raise UsageError("interaction", "holds a length that is not a parameter with a unit", "make it one",
-                             value=", ".join(term.bound.interaction.name for term in potential.terms))
+            names = ", ".join(term.bound.interaction.name for term in potential.terms)
+            raise UsageError("interaction", "contains a length that is not a parameter with a unit",
+                             "make it a parameter", value=names)

@@ -1,8 +1,8 @@
-"""Programs: radial functions as steps, and what evaluates them.
+"""Programs: radial functions as sequences of steps, and their evaluation.
 
-:func:`run` evaluates a program with any object that has the operations as methods: numpy in float64, which is the
-reference (:class:`Numpy`), C source (:mod:`~vmdpotential.interactions.csource`), vector LLVM code in the CPU engine.
-Around any, :mod:`~vmdpotential.interactions.derivative` adds the derivative, so that every interaction has a field.
+:func:`run` evaluates a program with a back end, an object that has the operations as methods: numpy in float64, the
+reference (:class:`Numpy`), C source (:mod:`~vmdpotential.interactions.csource`), or vector LLVM code in the CPU engine.
+:mod:`~vmdpotential.interactions.derivative` adds the derivative to any of them, so that every interaction has a field.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Program:
     parameters : tuple of str
         Names of the parameters, in the order their values are passed.
     results : tuple of int
-        Steps that are asked for; the last one unless given.
+        Numbers of the steps that are results; the last step unless given.
     """
 
     steps: tuple[tuple[Any, ...], ...]
@@ -43,9 +43,9 @@ class Program:
         return tuple(sorted(step[1] for step in self.steps if step[0] == "input"))
 
     def levels(self) -> list[int]:
-        """Return of each step how often it changes: 0 never, 1 with atom i, 2 with every pair.
+        """Return the level of each step: 0 for constant steps, 1 for those that vary with atom i, 2 with every pair.
 
-        An engine computes a step as far out of its loops as that allows.
+        An engine computes each step in the outermost loop that its level allows.
         """
         result: list[int] = []
         for operation, *arguments in self.steps:
@@ -58,14 +58,14 @@ class Program:
         return result
 
     def uniform(self) -> list[bool]:
-        """Return, for each step, whether it depends on parameters and constants alone.
+        """Return for each step whether it depends only on parameters and constants.
 
         An engine computes those once, before the loop over atoms.
         """
         return [level == 0 for level in self.levels()]
 
     def powers(self) -> list[int | None]:
-        """Return of each step n where it is 1/r^n times what does not change with the distance, else None."""
+        """Return n for each step that is 1/r^n times a factor independent of the distance, and None for others."""
         result: list[int | None] = []
         for operation, *arguments in self.steps:
             if operation in ("const", "param", "input"):
@@ -81,10 +81,10 @@ class Program:
         return result
 
     def degree(self) -> int | None:
-        """Return d when the result scales as rinv^d with r2 held fixed, else None.
+        """Return d if the result is proportional to rinv^d at constant r2, else None.
 
-        An engine whose inner loop makes ``2 rinv`` more cheaply than ``rinv`` may then put the
-        factor ``2^-d`` into the charges.
+        An engine whose inner loop computes ``2 rinv`` faster than ``rinv`` can then multiply the
+        charges by ``2^-d``.
         """
         degrees: list[int | None] = []
         for operation, *arguments in self.steps:
@@ -122,14 +122,15 @@ def run(program: Program, back_end: Any, values: Mapping[str, Any], part: str = 
     ----------
     program : Program
     back_end : object
-        Has ``const(number)`` and a method for each operation (``add``, ``sub``, ``mul``, ``div``,
+        An object with ``const(number)`` and a method for each operation (``add``, ``sub``, ``mul``, ``div``,
         ``fma``, ``min``, ``max``, ``less``, ``select``, ``sqrt``, ``exp``, ``erfc``, and on the CPU ``interpolate``).
     values : mapping
-        The inputs and parameters that this part needs, by name.
+        Inputs and parameters that this part needs, by name.
     part : {"all", "uniform", "own", "varying"}
-        ``uniform`` evaluates what never changes, ``own`` what changes with atom i alone, ``varying`` the rest.
+        Steps to evaluate: ``uniform`` those that never change, ``own`` those that depend on atom i alone, ``varying``
+        the rest.
     done : mapping
-        Steps evaluated before.
+        Values of steps that were evaluated before, by number.
 
     Returns
     -------
@@ -175,7 +176,7 @@ class Numpy:
 
     @staticmethod
     def interpolate(a: Any, *values: Any) -> Any:
-        """Return what is between values[k] and values[k + 1] at a = k + fraction."""
+        """Return the linear interpolation between values[k] and values[k + 1] at a = k + fraction."""
         k = np.asarray(a).astype(np.int64)
         low, high = np.asarray(values)[k], np.asarray(values)[k + 1]
         return low + (a - k) * (high - low)

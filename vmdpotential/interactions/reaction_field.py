@@ -1,11 +1,11 @@
-"""Reaction field: beyond the cutoff there is a uniform medium, whose answer acts within.
+"""Reaction field: a uniform medium beyond the cutoff, whose polarisation acts on the charges within.
 
 Definition, with the medium's permittivity e (0 means a conductor)::
 
     V(r) = 1/r + k r^2 - c,    k = (e - 1) / (2 e + 1) / rc^3,    c = 1/rc + k rc^2
 
 I. G. Tironi, R. Sperb, P. E. Smith, W. F. van Gunsteren, "A generalized reaction field method for molecular
-dynamics simulations", J. Chem. Phys. 102 (1995) 5451-5459. The medium answers to excluded pairs too.
+dynamics simulations", J. Chem. Phys. 102 (1995) 5451-5459. The medium also acts on excluded pairs.
 """
 
 from typing import Any
@@ -39,7 +39,7 @@ INTERACTION = Interaction(
     radial,
     [
         Quantity("cutoff", "A", 12.0, 0.1, 1e4, "distance at which the medium begins"),
-        Quantity("permittivity", "", 78.5, 0.0, 1e9, "of the medium; 0 for a conductor"),
+        Quantity("permittivity", "", 78.5, 0.0, 1e9, "permittivity of the medium; 0 for a conductor"),
     ],
     slope=slope,
     medium="{where}, reaction field beyond {cutoff:g} A",

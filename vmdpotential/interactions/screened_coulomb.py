@@ -28,7 +28,7 @@ def radial(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
 
 
 def splitting(bound: Bound) -> LongRange:
-    """Return how it is split, see :mod:`vmdpotential.splitting.long_range`."""
+    """Return its splittings, see :mod:`vmdpotential.splitting.long_range`."""
     from vmdpotential.splitting.long_range import of_screened
 
     return of_screened(bound)
@@ -48,6 +48,6 @@ INTERACTION = Interaction(
 
 
 def in_water(salt: float, temperature: float, dielectric: float = WATER) -> Bound:
-    """Return the potential of a charge in a 1:1 salt of some molarity, M, at K: exp(-r / L) / r, without salt 1 / r."""
+    """Return the potential of a charge in a 1:1 salt (M) at a temperature (K); without salt 1 / r."""
     length = debye_length(salt, temperature, dielectric)
     return INTERACTION.bind(debye_length=length) if salt > 0 else coulomb.INTERACTION.bind()

@@ -1,8 +1,8 @@
 """Short-range part of the split shifted Coulomb potential: that of 1/r, and a term in r.
 
-The shifted potential is 1/r - 2 r / rc^2 + r^3 / rc^4 within the cutoff rc. Where a mesh sums the rest
-(:mod:`vmdpotential.splitting.shifted`), the short-range part takes the term in r too, whose kink at
-r = 0 no mesh can hold::
+The shifted potential is 1/r - 2 r / rc^2 + r^3 / rc^4 within the cutoff rc. If the smooth part is summed on a mesh
+(:mod:`vmdpotential.splitting.shifted`), the term in r also belongs to the short-range part, as a mesh cannot
+represent its kink at r = 0::
 
     S(r) = 1/r + slope r - P(r^2)    for r < radius, else 0
 

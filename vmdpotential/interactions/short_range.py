@@ -1,12 +1,12 @@
 """Short-range part of a split Coulomb potential: 1/r less an even polynomial, zero from the split radius on.
 
-Every method that sums the long range on a mesh splits 1/r into a part that ends at a radius and a
-smooth rest, which inside the radius is an even polynomial P (:mod:`vmdpotential.splitting.coulomb`)::
+Every method that sums the long range on a mesh splits 1/r into a part that ends at a radius, and a
+smooth part, which is an even polynomial P within the radius (:mod:`vmdpotential.splitting.coulomb`)::
 
     S(r) = 1/r - P(r^2)    for r < radius, else 0
 
-The polynomial is written in r^2 - radius^2 / 2, whose powers stay small in single precision. All
-splittings for meshes share one degree, and so one compiled kernel.
+The polynomial is written in r^2 - radius^2 / 2, whose powers are small, so that single precision suffices.
+All splittings for meshes have the same degree, and share one compiled kernel.
 """
 
 from dataclasses import dataclass
@@ -22,10 +22,10 @@ DEGREE = 6
 
 @dataclass(frozen=True)
 class Radial:
-    """1/r - P(r^2) with a polynomial of some degree; no closure, so that it pickles."""
+    """1/r - P(r^2) with a polynomial of some degree; a class and not a closure, which cannot be pickled."""
 
     degree: int
-    letter: str = "c"  # of the coefficients
+    letter: str = "c"  # first letter of the names of the coefficients
 
     def __call__(self, r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
         """Return the value."""
@@ -65,7 +65,7 @@ INTERACTION = interaction(DEGREE)
 def bind(radius: float, coefficients: Any) -> Bound:
     """Return the short-range part for a radius (A) and the coefficients of (r^2 - radius^2/2)^n, 1/A^(2n+1).
 
-    Up to 7 coefficients give the interaction of :data:`DEGREE`, more one of their own degree.
+    Up to 7 coefficients give the interaction of degree :data:`DEGREE`, and more coefficients one of their degree.
     """
     bound = interaction(max(DEGREE, len(coefficients) - 1))
     return bound.bind(cutoff=radius, **{f"c{n}": float(c) for n, c in enumerate(coefficients)})

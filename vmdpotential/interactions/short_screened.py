@@ -1,7 +1,7 @@
-"""Short-range part of a split screened potential: what is left of exp(-r / L) / r, zero from the split radius on.
+"""Short-range part of a split screened potential: exp(-r / L) / r less the smooth part, zero from the split radius on.
 
 Within the radius exp(-r / L) is cosh(r / L) - sinh(r / L), an even function of r and an odd one, and the smooth part
-(:mod:`vmdpotential.splitting.screened`) is even, so that two polynomials say all, without an exponential::
+(:mod:`vmdpotential.splitting.screened`) is even, so that two polynomials suffice, without an exponential::
 
     S(r) = C(r^2) / r - P(r^2)    for r < radius, else 0
 

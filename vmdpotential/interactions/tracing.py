@@ -1,14 +1,14 @@
-"""Tracing: a radial function written once in Python becomes vector LLVM code and C.
+"""Tracing: conversion of a radial function, written once in Python, to vector LLVM code and C.
 
 A radial function takes ``(r2, rinv, p)``: the squared distance (A^2), its inverse square root
 (1/A) and the named parameters, and returns the potential of a unit charge (1/A). It uses
 arithmetic and the functions of this module (:func:`fma`, :func:`minimum`, :func:`maximum`,
 :func:`less`, :func:`select`, :func:`sqrt`, :func:`exp`, :func:`erfc`, :func:`interpolate`), no ``if``.
 
-Two atoms' own parameters are leaves too, ``i.name`` and ``j.name``, and what a table holds of their types is
+Parameters of the two atoms are also leaves, ``i.name`` and ``j.name``, and values that a table has for their types are
 ``pair.name`` (:mod:`vmdpotential.interactions.pairs`).
 
-Called with numpy arrays it computes in float64: that is the reference. Called with :class:`Expression` leaves it
+Called with numpy arrays, it computes the reference in float64. Called with :class:`Expression` leaves, it
 records a :class:`~vmdpotential.interactions.program.Program`, which every engine evaluates in its own way.
 """
 
@@ -32,12 +32,12 @@ EXP_DOMAIN = (-87.0, 88.0)
 
 
 class Expression:
-    """A value that records how it was made."""
+    """A value that records the operation and the arguments of which it is the result."""
 
     def __init__(self, operation: str, *arguments: Any) -> None:
         self.operation = operation
         self.arguments = arguments
-        #: Whether it depends on parameters and constants alone.
+        #: Whether it depends only on parameters and constants.
         self.uniform: bool = operation != "input" and all(a.uniform for a in arguments if isinstance(a, Expression))
 
     def __add__(self, other: Scalar) -> Expression:
@@ -119,30 +119,27 @@ def sqrt(a: Scalar) -> Scalar:
 
 
 def exp(a: Scalar) -> Scalar:
-    """Return the exponential for a in :data:`EXP_DOMAIN`, beyond it that of the nearer end; every engine does the same.
-
-    Single precision holds no less and little more.
-    """
+    """Return the exponential of a, clipped to :data:`EXP_DOMAIN`, the range of single precision, on every engine."""
     a = minimum(maximum(a, EXP_DOMAIN[0]), EXP_DOMAIN[1])
     return _record("exp", a) if _traced(a) else np.exp(a)
 
 
 def erfc(a: Scalar) -> Scalar:
-    """Return the complementary error function of any number; single precision engines are good to 5e-7."""
+    """Return the complementary error function; its error on engines of single precision is at most 5e-7."""
     return _record("erfc", a) if _traced(a) else Numpy.erfc(a)
 
 
 def interpolate(a: Scalar, values: Sequence[Scalar]) -> Scalar:
-    """Return what is between values[k] and values[k + 1] at a = k + fraction, linearly; at the end for a beyond it.
+    """Return the linear interpolation between values[k] and values[k + 1] at a = k + fraction; constant beyond the end.
 
-    The values are parameters that are one after another, and a is not negative. Engines on the CPU have this.
+    The values must be consecutive parameters, and a must not be negative. Only CPU engines have this operation.
     """
     a = minimum(a, len(values) - 1.001)
     return _record("interpolate", a, *values) if _traced(a) else Numpy.interpolate(a, *values)
 
 
 def trace(radial: Callable[..., Scalar], parameters: Sequence[str]) -> tuple[Program, Program]:
-    """Return the program of a radial function, and a program of a factor that is before it.
+    """Return the program of a radial function, and that of a factor which was separated from it.
 
     The factor depends on parameters alone; an engine multiplies the charges by it instead of
     every term.
@@ -170,10 +167,10 @@ def trace(radial: Callable[..., Scalar], parameters: Sequence[str]) -> tuple[Pro
 
 
 def _split(node: Expression, known: dict[Expression, Any]) -> tuple[Expression, Expression | None]:
-    """Return what multiplies the node and does not vary, and the rest, None where nothing varies.
+    """Return the constant factor of a node, and the rest, or None if nothing varies.
 
-    `known` holds the nodes done before: one that is used twice would otherwise be walked twice, and
-    all below it again and again.
+    `known` holds the results of earlier nodes: without it, a node that is used twice would be visited
+    twice, and the nodes below it many times.
     """
     if node not in known:
         known[node] = _split_one(node, known)
@@ -196,7 +193,7 @@ def _split_one(node: Expression, known: dict[Expression, Any]) -> tuple[Expressi
 
 
 def linear(results: Sequence[Scalar], parameters: Sequence[str]) -> Program:
-    """Return the steps of some expressions, each once, with constants folded."""
+    """Return a program with the steps of some expressions, each once, with constants folded."""
     steps: list[tuple[Any, ...]] = []
     numbers: dict[tuple[Any, ...], int] = {}
 
@@ -244,7 +241,7 @@ _FOLD: dict[str, Callable[..., float]] = {
 
 
 def _without_dead_steps(steps: list[tuple[Any, ...]], results: Sequence[int], parameters: Sequence[str]) -> Program:
-    """Return the program of some results, without the steps that folding left behind."""
+    """Return the program of some results, without the steps that are no longer used after folding."""
     leaves = ("const", "input", "param")
     needed = set(results)
     for number in range(max(results), -1, -1):
@@ -258,7 +255,7 @@ def _without_dead_steps(steps: list[tuple[Any, ...]], results: Sequence[int], pa
 
 
 class Record:
-    """Back end that records, so that a program or its derivative can be traced again."""
+    """Back end that records operations, so that a program or its derivative can be traced again."""
 
     const = staticmethod(lambda value: Expression("const", float(value)))
     add = staticmethod(lambda a, b: _record("add", a, b))

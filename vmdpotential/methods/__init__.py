@@ -1,12 +1,12 @@
-"""Methods: how a map, or values at points, are summed, written over an engine.
+"""Methods: algorithms that sum maps, or values at points, on an engine.
 
-What is asked for is a :class:`Request`, which holds no charges but their statistics. A method says what that would
-cost (:class:`Estimate`) or why it cannot be (:class:`Refusal`), and makes a :class:`Plan` with every choice made:
-splitting, mesh, levels. A plan is small, can be pickled and printed, and runs for any charges that fit it, again
-and again: the frames of a trajectory, in any thread, process or machine.
+A :class:`Request` describes the sum, with statistics of the charges instead of the charges. A method returns its cost
+(:class:`Estimate`) or the reason why it cannot compute it (:class:`Refusal`), and a :class:`Plan` with every choice
+made: splitting, mesh, levels. A plan is small, can be pickled and printed, and can be run many times for any charges
+that fit it, such as the frames of a trajectory, in any thread, process or machine.
 
-Methods know neither files nor viewers nor units: potentials are sums of ``q V(r)`` in e/A, where e may be any unit
-that the charges are in.
+Methods are independent of files, viewers and units: potentials are sums of ``q V(r)`` in e/A, where e is the unit of
+the charges.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Charges:
-    """What a plan has to know of the charges.
+    """Statistics of the charges, on which a plan depends.
 
     Parameters
     ----------
@@ -54,9 +54,9 @@ class Charges:
     squares : float, e^2
         Sum of their squares.
     volume : float, A^3
-        That they share: of the cell, or of the box around them.
+        Volume of the cell, or of the box around them.
     box : Box
-        Around them; those of an open boundary have to stay in it.
+        Box around them; in an open boundary, they must stay within it.
     """
 
     count: int
@@ -68,37 +68,37 @@ class Charges:
     def of(cls, positions: Floats, charges: Floats, cell: Cell | None = None) -> Charges:
         """Return the statistics of charges (N,), e, at positions (N, 3), A."""
         box = Box.around(positions)
-        # an atom has 1 A around it
+        # with 1 A around the atoms
         volume = cell.volume if cell is not None else float(np.prod(np.subtract(box.high, box.low) + 2.0))
         return cls(len(charges), float(np.vdot(charges, charges)), volume, box)
 
     @property
     def density(self) -> float:
-        """Root of the sum of squares over the volume, e/A^(3/2): errors of uncorrelated charges are proportional."""
+        """Root of the sum of squares per volume, e/A^(3/2); errors of uncorrelated charges are proportional to it."""
         return float(np.sqrt(self.squares / self.volume))
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """What a method gets that solves for the solution around the charges (:attr:`Method.quantities`).
+    """The solution around the charges, for methods that include it (:attr:`Method.quantities`).
 
     Parameters
     ----------
     values : mapping
-        Of its parameters.
+        Values of the method's parameters.
     radii : (N,) float64, A
-        Of the atoms whose charges make the potential, in their order.
+        Radii of the charged atoms, in their order.
     source : str
-        Where the radii are from.
+        Origin of the radii, for reports.
     dielectric : float
-        Of the solvent.
+        Relative permittivity of the solvent.
     temperature : float, K
     unit : str
-        Of the potential that is wanted.
+        Unit of the resulting potential.
     charge : float
-        What 1 e is in the unit of the charges, in which the sum of q / r would be the potential.
+        1 e in the unit of the charges, in which the sum of q / r is the potential in vacuum.
     spacing : float, A
-        Of the lattice from which values at points are interpolated.
+        Spacing of the lattice from which values at points are interpolated.
     """
 
     values: Mapping[str, float]
@@ -113,16 +113,16 @@ class Solution:
 
 @dataclass(frozen=True)
 class Points:
-    """Points anywhere as the target of a sum; where they are is given with each run.
+    """Arbitrary points as the target of a sum; their positions are passed to each run.
 
     Parameters
     ----------
     count : int
     box : Box
-        Around them.
+        Box around them.
     radius : float or None, A
-        The split radius, where pairs within it are summed elsewhere (:attr:`PointPlan.short`); of the method's choice
-        otherwise.
+        The split radius, if pairs within it are summed elsewhere (:attr:`PointPlan.short`); otherwise the method
+        chooses it.
     """
 
     count: int
@@ -132,30 +132,30 @@ class Points:
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """What a sum is asked for.
+    """The description of a sum.
 
     Parameters
     ----------
     target : Lattice or Points
-        Nodes of a grid, or points anywhere, whose values are in float64.
+        Nodes of a grid, or arbitrary points, for which values are float64.
     cell : Cell or None
-        Periodic boundary where given, open otherwise.
+        The cell of a periodic boundary; None for an open boundary.
     interaction : Bound
     charges : Charges
     precision : str
         One of :data:`vmdpotential.engines.PRECISIONS`.
     tolerance : float
-        Relative rms error, as :class:`vmdpotential.methods.accuracy.Errors` has it, that a method may make.
+        Greatest relative rms error, as defined by :class:`vmdpotential.methods.accuracy.Errors`.
     field : bool
-        Whether the field is wanted next to the potential.
+        Whether the field is computed in addition to the potential.
     error : float, e/A
-        The rms error of the potential that keeps the tolerance (:func:`vmdpotential.methods.accuracy.goal`);
-        infinite where it is not known.
+        The rms error of the potential that corresponds to the tolerance (:func:`vmdpotential.methods.accuracy.goal`);
+        infinite if unknown.
     planes : int or None
-        Planes across z of the lattice that are in memory at once, where the map is computed in slabs
+        Number of lattice planes across z that are in memory at once, if the map is computed in slabs
         (:mod:`vmdpotential.methods.slabs`).
     solution : Solution or None
-        For a method that asks for it.
+        The solution around the charges, for methods that include it.
     """
 
     target: Lattice | Points
@@ -174,18 +174,18 @@ class Request:
 
     @property
     def at_points(self) -> bool:
-        """Whether the target is points anywhere."""
+        """Whether the target is arbitrary points."""
         return isinstance(self.target, Points)
 
     @property
     def lattice(self) -> Lattice:
-        """The target, where it is a grid."""
+        """The target, which must be a grid."""
         assert isinstance(self.target, Lattice)
         return self.target
 
     @property
     def points(self) -> Points:
-        """The target, where it is points anywhere."""
+        """The target, which must be points."""
         assert isinstance(self.target, Points)
         return self.target
 
@@ -196,33 +196,33 @@ class Request:
 
     @property
     def neutralised(self) -> bool:
-        """Whether a background takes a net charge away: in a periodic cell, of what neither ends nor decays."""
+        """Whether a background neutralises a net charge: in a periodic cell, for an infinite range."""
         return self.cell is not None and self.interaction.cutoff is None and self.interaction.decay is None
 
     @property
     def points_held(self) -> int:
-        """Points of the lattice that are in memory at once."""
+        """Number of lattice points that are in memory at once."""
         nx, ny, nz = self.lattice.shape
         return nx * ny * (nz if self.planes is None else min(nz, self.planes))
 
     @property
     def relative_error(self) -> float:
-        """The error for charges of a density of 1 e/A^(3/2); infinite where nothing is charged."""
+        """The error for charges with a density of 1 e/A^(3/2); infinite if there are no charges."""
         density = self.charges.density
         return self.error / density if density > 0 else np.inf
 
     def images(self, reach: float) -> float:
-        """Return about how many images of an atom are within `reach` (A) of the lattice; 1 where it has none."""
+        """Return about how many images of an atom are within `reach` (A) of the lattice; 1 in an open boundary."""
         return 1.0 if self.cell is None else self.cell.images_near(self.lattice.origin, self.lattice.last, reach)
 
     def with_error(self, error: float) -> Request:
-        """Return the request with another goal, e/A."""
+        """Return the request with another rms error, e/A."""
         return replace(self, error=error)
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a sum should take: seconds, and bytes of the host's memory."""
+    """The estimated cost of a sum: seconds, and bytes of the host's memory."""
 
     seconds: float
     bytes: int
@@ -230,57 +230,57 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a method cannot do what is wanted, and the cure (:class:`vmdpotential.errors.VmdpotentialError`)."""
+    """The reason why a method cannot compute a request, and a cure, as in :class:`.VmdpotentialError`."""
 
     reason: str
     cure: str = ""
     error: type[VmdpotentialError] = UsageError
 
     def as_error(self, method: str) -> VmdpotentialError:
-        """Return the error for a method that was asked for by name."""
+        """Return the error for a method that was chosen by name."""
         if self.error is UsageError:
             return UsageError("method", self.reason, self.cure, value=method)
         return self.error(f"the method {method}: {self.reason}", self.cure)
 
 
-_NO_MAPS = Refusal("makes no maps", "use another {method}")
-_NO_POINTS = Refusal("only makes maps, no sums at points", "use another {method}")
+_NO_MAPS = Refusal("cannot compute maps", "use another {method}")
+_NO_POINTS = Refusal("only computes maps, no values at points", "use another {method}")
 
 
 class Planned(abc.ABC):
-    """What a method's plan of a map offers; :class:`Plan` is that of an engine's sum.
+    """Interface of a method's plan of a map; :class:`Plan` is the one for sums on an engine.
 
-    A plan of another kind inherits from this one, and declares three attributes and :meth:`run`. It can be pickled, and
-    its text states what was chosen.
+    Other plans inherit from this class, and declare three attributes and :meth:`run`. They can be pickled, and their
+    text states what was chosen.
     """
 
-    #: The method's name.
+    #: Name of the method.
     method: str
-    #: What a run should take.
+    #: Estimated cost of a run.
     estimate: Estimate
-    #: The rms error of the potential that is expected, e/A; None where the sum is exact to rounding.
+    #: Expected rms error of the potential, e/A; None if the sum is exact to rounding.
     error: float | None
 
     @property
     def concurrent(self) -> bool:
-        """Whether several maps may be computed at the same time, from several threads, if memory allows."""
+        """Whether several threads may compute maps at the same time, if memory allows."""
         return False
 
     @property
     def summed(self) -> Bound | None:
-        """The interaction as the method ends it; None where that is as requested."""
+        """The interaction as truncated by the method; None if it is summed as requested."""
         return None
 
     @abc.abstractmethod
     def run(self, positions: ArrayLike, charges: ArrayLike) -> Result:
-        """Return the sum for positions (N, 3), A, and charges (N,), e; again and again, from any thread."""
+        """Return the sum for positions (N, 3), A, and charges (N,), e; may be called often, from any thread."""
 
     def in_order(self) -> Callable[[ArrayLike, ArrayLike], Result]:
-        """Return what runs the plan for frames in their order, in one thread: a solution may start from the last."""
+        """Return a function that runs the plan for consecutive frames, and may start from the last result."""
         return self.run
 
     def new_mean(self) -> Mean:
-        """Return the mean of no sums yet, to which those of many frames can be added."""
+        """Return an empty mean, to which the sums of many frames can be added."""
         return MeanOfResults(self.in_order())
 
     def in_cell(self, cell: Cell) -> Planned:
@@ -301,7 +301,7 @@ class Planned(abc.ABC):
         ------
         TaskError
         """
-        raise TaskError(f"the method {self.method} makes no maps in slabs", "use another {method}")
+        raise TaskError(f"the method {self.method} cannot compute maps in slabs", "use another {method}")
 
     def parts(self, positions: ArrayLike, charges: ArrayLike, parts: Iterable[Lattice]) -> Iterator[Result]:
         """Yield the sum on parts of the lattice, one after the other, so that no more than one is in memory."""
@@ -310,7 +310,7 @@ class Planned(abc.ABC):
 
 @dataclass(frozen=True, eq=False)
 class Plan(Planned):
-    """A lattice sum with every choice made: on which engine, and with which splitting.
+    """A lattice sum for which everything is chosen, such as engine and splitting.
 
     Parameters
     ----------
@@ -319,9 +319,9 @@ class Plan(Planned):
     work : LatticeSum
     estimate : Estimate
     error : float or None
-        The rms error of the potential that is expected, e/A; None where the sum is exact to rounding.
+        Expected rms error of the potential, e/A; None if the sum is exact to rounding.
     choices : str
-        What was chosen, for people.
+        Description of what was chosen, for reports.
     """
 
     method: str
@@ -333,17 +333,17 @@ class Plan(Planned):
 
     @cached_property
     def prepared(self) -> Prepared:
-        """The sum on its engine; made where and when it is first run."""
+        """The sum prepared on its engine, when and where it is first run."""
         return get_engine(self.engine).prepare(self.work)
 
     @property
     def concurrent(self) -> bool:
-        """Whether several maps may be computed at the same time: engines do."""
+        """Whether several threads may compute maps at the same time: true for engines."""
         return True
 
     @property
     def summed(self) -> Bound | None:
-        """The pair interaction, where the method has ended it."""
+        """The pair interaction, if the method has truncated it, else None."""
         pairs = self.work.pairs
         return pairs if pairs is not None and pairs.end is not None else None
 
@@ -352,11 +352,11 @@ class Plan(Planned):
         return self.prepared.run(np.asarray(positions, np.float64), np.asarray(charges, np.float64))
 
     def parts(self, positions: ArrayLike, charges: ArrayLike, parts: Iterable[Lattice]) -> Iterator[Result]:
-        """Yield the sum on parts of the lattice; the mesh is solved once."""
+        """Yield the sum on parts of the lattice; a mesh is solved only once."""
         return self.prepared.parts(np.asarray(positions, np.float64), np.asarray(charges, np.float64), parts)
 
     def new_mean(self) -> Mean:
-        """Return the mean of no sums yet: charges are spread to one mesh, whose transform is made at the end."""
+        """Return an empty mean, which spreads the charges of all frames to one mesh and transforms that at the end."""
         return self.prepared.new_mean()
 
     def in_cell(self, cell: Cell) -> Plan:
@@ -380,7 +380,7 @@ class Plan(Planned):
 
 @dataclass(frozen=True, eq=False)
 class PointPlan:
-    """A sum at points with every choice made, for one frame after another; this one sums pairs.
+    """A sum at points for which everything is chosen, for one or many frames; this class sums pairs.
 
     Parameters
     ----------
@@ -388,9 +388,9 @@ class PointPlan:
     estimate : Estimate
     interaction : Bound
     error : float or None
-        The rms error of the potential that is expected, e/A; None where the sum is exact to rounding.
+        Expected rms error of the potential, e/A; None if the sum is exact to rounding.
     choices : str
-        What was chosen, for people.
+        Description of what was chosen, for reports.
     """
 
     method: str
@@ -400,21 +400,21 @@ class PointPlan:
     error: float | None = None
     choices: str = ""
 
-    #: Whether the sum needs all atoms, also those whose charges do not count: the shape of the molecule does.
+    #: Whether the sum needs all atoms, because atoms without a charge also determine the shape of the molecule.
     whole: ClassVar[bool] = False
 
     @property
     def permittivity(self) -> float:
-        """That by which the values have to be divided, over that in which charges are that are near each other."""
+        """Permittivity by which values must be divided, relative to the permittivity between charges near each other."""
         return 1.0
 
     def measured(self, prepared: PreparedPoints) -> tuple[float, float] | None:
-        """Return rms errors of potential, e/A, and field, e/A^2, that a prepared sum knows of its last values."""
+        """Return the rms errors of the last potential, e/A, and field, e/A^2, if a prepared sum knows them."""
         return None
 
     @property
     def short(self) -> Bound | None:
-        """What is left to be summed elsewhere, where the request has a split radius."""
+        """The short-range part, which must be summed elsewhere if the request has a split radius."""
         return None
 
     def prepare(self, points: Floats, positions: Floats, cell: Cell | None) -> PreparedPoints:
@@ -428,63 +428,63 @@ class PointPlan:
 
 
 class Method(abc.ABC):
-    """A summation method, registered under its name; what it can do it declares here.
+    """A summation method, registered under its name, which declares its abilities by attributes.
 
-    :meth:`estimate` says in no time what a sum would take, so that ``auto`` can take the fastest of all that are
-    registered; :meth:`plan` and :meth:`plan_points` make every choice.
+    :meth:`estimate` quickly returns the cost of a sum, so that ``auto`` can choose the fastest registered method.
+    :meth:`plan` and :meth:`plan_points` make all choices for a sum.
     """
 
     name: str
     #: One line for help texts.
     summary: str
-    #: Of ``grid`` and ``points``, the targets it can do.
+    #: Possible targets, of ``grid`` and ``points``.
     targets: tuple[str, ...] = ("grid",)
-    #: Of ``open`` and ``periodic``, those it can do.
+    #: Possible boundaries, of ``open`` and ``periodic``.
     boundaries: tuple[str, ...] = ("open", "periodic")
-    #: The interaction it sums unless another is asked for.
+    #: The default interaction.
     interaction: str = "coulomb"
-    #: The names of those it sums; None for any.
+    #: Names of the possible interactions; None for any.
     interactions: tuple[str, ...] | None = None
-    #: Whether it sums those alone that declare how they are split (:attr:`Interaction.splitting`).
+    #: Whether interactions need a splitting (:attr:`Interaction.splitting`).
     splits: bool = False
-    #: Of :data:`vmdpotential.engines.PRECISIONS`, those it has.
+    #: Possible precisions, of :data:`vmdpotential.engines.PRECISIONS`.
     precisions: tuple[str, ...] = PRECISIONS
-    #: The relative rms error that rounding may make, by precision.
+    #: Greatest relative rms error by rounding, by precision.
     rounding: Mapping[str, float] = MappingProxyType(ROUNDING)
-    #: Whether it ends interactions at a cutoff.
+    #: Whether it truncates interactions at a cutoff.
     cutoff: bool = False
-    #: Whether it sums the field too.
+    #: Whether it can compute the field.
     field: bool = True
-    #: Whether rounding is its only error; else it keeps the tolerance.
+    #: Whether rounding is its only error; if not, it keeps the tolerance.
     exact: bool = True
-    #: Whether its potential is the sum of the charges' own. If not, ``auto`` never takes it, `verify` has no definition
-    #: to hold it against, and no error is stated.
+    #: Whether its potential is the sum of those of single charges. If not, ``auto`` never chooses it, `verify` has no
+    #: definition to compare it with, and no error is stated.
     superposes: bool = True
-    #: Parameters of its own; a method that has some gets the solution around the charges.
+    #: Parameters of the method; a method that has any gets the solution around the charges.
     quantities: Sequence[Quantity] = ()
-    #: The relative permittivity of the medium unless another is given.
+    #: The default relative permittivity of the medium.
     dielectric: float = 1.0
-    #: Why there are boundaries that it cannot do, for messages.
+    #: Reason why it cannot compute some boundaries, for messages.
     boundary_reason: str = ""
 
     @abc.abstractmethod
     def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
-        """Return what the sum should take, or why it cannot be done; in no time."""
+        """Return the estimated cost of a sum, or why it cannot be computed; must be fast."""
 
     def plan(self, request: Request, engine: Engine) -> Planned:
-        """Return the plan of a map; raises where the sum cannot be done."""
+        """Return the plan of a map; raise an error if the sum cannot be computed."""
         raise _NO_MAPS.as_error(self.name)
 
     def plan_points(self, request: Request, engine: Engine) -> PointPlan:
-        """Return the plan of a sum at points; raises where the sum cannot be done."""
+        """Return the plan of a sum at points; raise an error if the sum cannot be computed."""
         raise _NO_POINTS.as_error(self.name)
 
     def closed_form(self, engine: Engine) -> tuple[float, float] | None:
-        """Return the relative error of a case with a closed form, and its limit, where a method does not superpose."""
+        """Return the relative error in a case with a closed form, and its limit, for methods that do not superpose."""
         return None
 
     def parameters(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Return the values of all of the method's own parameters; those not given take their defaults.
+        """Return the values of all parameters of the method; those not given take their defaults.
 
         Raises
         ------
@@ -495,50 +495,50 @@ class Method(abc.ABC):
 
     @property
     def algorithms(self) -> Mapping[str, Method]:
-        """Other ways to do the same sum, which `auto` chooses among; none where there is one way."""
+        """Alternative algorithms for the same sum, among which `auto` chooses; empty if there is only one."""
         return {}
 
     @property
     def of_tail(self) -> Method | None:
-        """The way to sum what decays and has no cutoff, to an end that keeps the tolerance; None for want of one."""
+        """A method that sums a decaying interaction up to a cutoff that keeps the tolerance; None if there is none."""
         return None
 
     def takes(self, interaction: Interaction) -> bool:
-        """Whether it can sum an interaction, with a cutoff or without one."""
+        """Return whether it can sum an interaction, with or without a cutoff."""
         return ((self.interactions is None or interaction.name in self.interactions)
                 and not (self.splits and interaction.splitting is None))
 
     def refusal(self, request: Request) -> Refusal | None:
-        """Return why a request cannot be done by what is declared, None where it can."""
+        """Return why a request is not possible according to the declared abilities, or None if it is."""
         name = request.interaction.interaction.name
         target = "points" if request.at_points else "grid"
         if target not in self.targets:
             return _NO_POINTS if request.at_points else _NO_MAPS
         if request.boundary not in self.boundaries:
-            return Refusal(f"cannot do a boundary that is {request.boundary}{self.boundary_reason}",
+            return Refusal(f"cannot compute a boundary that is {request.boundary}{self.boundary_reason}",
                            f"use {' or '.join(f'{{boundary {b}}}' for b in self.boundaries)}, or another {{method}}")
         if self.interactions is not None and name not in self.interactions:
             *rest, last = self.interactions
-            return Refusal(f"sums {' and '.join(filter(None, (', '.join(rest), last)))} alone, not {name}",
+            return Refusal(f"only sums {' and '.join(filter(None, (', '.join(rest), last)))}, not {name}",
                            "use {method auto}, {method cutoff} or {method direct}")
         if self.splits and long_range(request.interaction) is None:
             return Refusal(f"needs an interaction with a splitting, which {name} does not declare",
                            "use {method auto}, {method cutoff} or {method direct}")
         if self.cutoff and request.interaction.cutoff is None:
-            return Refusal(f"needs an interaction with a cutoff, which {name} has not")
+            return Refusal(f"needs an interaction with a cutoff, which {name} does not have")
         if request.precision not in self.precisions:
             return Refusal(f"has no {request.precision} precision",
                            f"use {' or '.join(f'{{precision {p}}}' for p in self.precisions)}, or another {{method}}")
         if request.field and not self.field:
-            return Refusal("has no field", "use another {method}")
+            return Refusal("cannot compute the field", "use another {method}")
         return None
 
     def medium(self, request: Request, dielectric: float, temperature: float) -> str:
-        """Return what is between the charges, for legends and reports, by a permittivity and K."""
+        """Return a description of the medium, for legends and reports, for a permittivity and a temperature in K."""
         return request.interaction.medium(dielectric, temperature)
 
     def sums(self, request: Request, summed: Bound) -> str:
-        """Return what is summed, with its parameters, for reports; by an interaction that the method may have ended."""
+        """Return a description of what is summed, for reports; the method may have truncated the interaction."""
         return str(summed)
 
     def require(self, request: Request, engine: Engine) -> Estimate:
@@ -550,16 +550,16 @@ class Method(abc.ABC):
 
 
 def map_bytes(request: Request) -> int:
-    """Return the bytes of the maps themselves, and of the atoms with sorted copies."""
-    copies = 1 if request.planes is None else 3  # of a slab in a file's order, and in its blocks
+    """Return the bytes of the maps, and of the atoms with sorted copies."""
+    copies = 1 if request.planes is None else 3  # a slab, a copy in the order of the file, and one in its blocks
     return 4 * copies * request.points_held * (4 if request.field else 1) + 200 * request.charges.count
 
 
 def interpolated_bytes(request: Request) -> int:
-    """Return the bytes of maps that are interpolated from a mesh, with what there is meanwhile.
+    """Return the bytes of maps that are interpolated from a mesh, with temporary arrays.
 
-    The mesh interpolated along two axes is at most as large as a map; what comes of the third is the map itself, or
-    goes into it.
+    The mesh interpolated along two axes is at most as large as a map; interpolation along the third gives the map, or
+    is added to it.
     """
     real = 4 if request.precision == "single" else 8
     maps = 4 if request.field else real == 8
@@ -567,7 +567,7 @@ def interpolated_bytes(request: Request) -> int:
 
 
 def check_memory(request: Request, estimate: Estimate, what: str = "", cure: str = "") -> None:
-    """Refuse a sum of pairs that does not fit into memory.
+    """Raise an error if a sum of pairs does not fit into memory.
 
     Raises
     ------
@@ -580,5 +580,5 @@ def check_memory(request: Request, estimate: Estimate, what: str = "", cure: str
 
 
 def slabs_cure(request: Request) -> str:
-    """Return what else to do where a map does not fit: formats that take it in slabs, unless it is made so."""
-    return "" if request.planes else ", or write .zarr, .cmap or .mrc, which take it in slabs"
+    """Return a further cure for a map that does not fit: formats that are written in slabs, unless one is in use."""
+    return "" if request.planes else ", or write .zarr, .cmap or .mrc, which are written in slabs"

@@ -1,8 +1,8 @@
-"""How far a map is from the definition: exact values at some of its points, and plans tried until it is near enough.
+"""Measured errors of maps, by exact values at some of their points; and plans that are refined to keep a tolerance.
 
-A tolerance is kept where people look: for the rms error over the rms of the potential over all points, and for
-that over the points farther than 2 A from every charge, where a potential is smooth and small; and for the field
-in the same two regions where it is asked for.
+A tolerance applies to the rms error relative to the rms of the potential over all points, and to the same over the
+points farther than 2 A from every charge, where the potential is smooth and small; and, if the field is computed, to
+the field in both regions.
 """
 
 from __future__ import annotations
@@ -32,40 +32,40 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-#: Lattice points at which a map is compared with the definition.
+#: Number of lattice points at which a map is compared with the definition.
 POINTS = 400
 
-#: Points farther from every charge than this, A, are away from them; where fewer than a quarter are, the farthest
-#: quarter is.
+#: Points farther than this from every charge, A, count as away from charges; if fewer than a quarter are, the farthest
+#: quarter.
 AWAY = 2.0
 
-#: Atoms in 1 A^3 of a lattice, or of a cell, below which points are chosen near atoms too; the blocks' side there, A.
+#: Atoms per A^3 of a lattice or a cell, below which some points are chosen near atoms; and the side of blocks then, A.
 SPARSE, BLOCK = 0.01, 8.0
 
-#: A screened potential counts in a periodic cell as far as it is this part of the tolerance.
+#: In a periodic cell, a screened potential is summed to the distance at which it is the tolerance divided by this.
 BEYOND = 1e3
 
-#: What an exact sum over waves may leave out is this part of the tolerance.
+#: Part of the tolerance that an exact sum over waves may neglect.
 FINER_BY = 1e-3
 
-#: A, between points whose potentials make a field by their difference: good to 4e-6 where a charge is 0.1 A away, and
-#: nearer to one a step of this part of it (1e-6 at 0.01 A), where rounding is small next to the field.
+#: Step of finite differences for the field, A, whose error is 4e-6 at 0.1 A from a charge; and the factor for a smaller
+#: step nearer to a charge (error 1e-6 at 0.01 A), where rounding is small compared with the field.
 STEP, CLOSE, FINER = 2e-4, 0.1, 0.05
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """The exact potential, and the field where it is wanted, at random points of a lattice.
+    """The exact potential at random points of a lattice, and the field if it is computed.
 
     Parameters
     ----------
     indices : (M, 3) int64
-        Of the lattice points.
+        Indices of the lattice points.
     values : (1 or 4, M) float64, e/A and e/A^2
     weights : (M,) float64
-        The part of the lattice that each point represents; their sum is 1.
+        Part of the lattice that each point represents; their sum is 1.
     distances : (M,) float64, A
-        To the nearest charge.
+        Distances to the nearest charge.
     """
 
     indices: Indices
@@ -75,7 +75,7 @@ class Sample:
 
     @property
     def away(self) -> NDArray[np.bool_]:
-        """Which points are away from charges, (M,)."""
+        """Mask of the points away from charges, (M,)."""
         far: NDArray[np.bool_] = self.distances > AWAY
         if 4 * far.sum() >= len(far):
             return far
@@ -91,14 +91,14 @@ class Sample:
 
     @property
     def goal(self) -> float:
-        """The rms of the potential, e/A, where it is least: everywhere, or away from charges; 0 where there is none."""
+        """The lesser rms of the potential of those over all points and away from charges, e/A; 0 without any."""
         return min(filter(None, (self._rms(self.values[0]), self._rms(self.values[0], self.away))), default=0.0)
 
     def errors(self, result: Result) -> Errors:
         """Return the errors of a map.
 
-        A few points near atoms make most of a potential's mean square: that of all points is the map's own, which
-        is known better than that of the sample.
+        A few points near atoms contribute most of a potential's mean square. That of all points is therefore taken
+        from the map and not from the sample.
         """
         values, away = result.at(self.indices), self.away
         rms = np.sqrt(result.mean_squares()).tolist()
@@ -106,7 +106,7 @@ class Sample:
 
         def relative(part: slice, everywhere: float) -> tuple[float, float]:
             return (_ratio(self._rms(difference[part]), everywhere),
-                    # where nothing reaches, there is nothing that an error could be a part of
+                    # if there is no potential away from charges, errors are relative to that of all points
                     _ratio(self._rms(difference[part], away), self._rms(self.values[part], away) or everywhere))
 
         errors = relative(slice(0, 1), rms[0])
@@ -118,9 +118,9 @@ def _ratio(error: float, rms: float) -> float:
 
 
 def sample(request: Request, positions: Floats, charges: Floats, engine: Engine, count: int = POINTS) -> Sample:
-    """Return the exact potential at random points of a lattice, and its field where one is wanted.
+    """Return the exact potential at random points of a lattice, and the field if it is requested.
 
-    Without a cutoff it is the full one: a direct sum, or Ewald's in a periodic cell.
+    Without a cutoff, it is the full potential: a direct sum, or Ewald's sum in a periodic cell.
     """
     indices, weights = choose_points(request.lattice, positions, request.cell, count)
     points = request.lattice.points(indices)

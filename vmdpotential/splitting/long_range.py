@@ -14,18 +14,18 @@ from vmdpotential.splitting.gaussian import Gaussian, rendered
 from vmdpotential.splitting.mesh import Smooth, Split
 from vmdpotential.splitting.screened import Screened, optimal_for_screened
 
-#: The longest split radius for waves of a screened potential, in Debye lengths: the polynomial of a longer one ends too
-#: soon.
+#: Longest split radius for waves of a screened potential, in Debye lengths; for a longer one, the polynomial has too
+#: few terms.
 LONGEST = 8.0
 
-#: Standard deviations beyond which a Gaussian charge is as good as a point, and waves up to which it has, over its
-#: inverse: to 1e-10.
+#: Distance beyond which the potential of a Gaussian charge equals that of a point, in standard deviations; and its
+#: greatest wave number, in inverse standard deviations: both to 1e-10.
 FAR, BAND = 6.5, 6.8
 
 
 @dataclass(frozen=True, eq=False)
 class Waves:
-    """A potential as a smooth part, which few waves make, and pairs within the split radius.
+    """A potential divided into a smooth part, which needs few waves, and pairs within the split radius.
 
     Parameters
     ----------
