@@ -117,7 +117,7 @@ def test_plan_runs_for_other_positions_and_pickles(apbs):
 def test_refusals(apbs, monkeypatch):
     for options, error, words in (
         ({"boundary": "periodic"}, UsageError, "one molecule in an endless solution"),
-        ({"field": True}, UsageError, "has no field"),
+        ({"field": True}, UsageError, "cannot compute the field"),
         ({"smear": 1.0}, UsageError, "sums point charges alone"),
         ({"interaction": "distance_dependent"}, UsageError, "sums coulomb alone"),
         ({"parameters": {"ions": 3}}, UsageError, "the method apbs has no such parameter; it has salt"),

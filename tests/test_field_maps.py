@@ -88,7 +88,7 @@ class Plain(Method):
 def test_methods_without_a_field_say_so(monkeypatch):
     monkeypatch.setitem(registry._entries["method"], "plain", Plain())
     assert (potential_map(DIPOLE, method="plain", padding=1).values == 1).all()
-    with pytest.raises(UsageError, match="has no field; use another method") as error:
+    with pytest.raises(UsageError, match="cannot compute the field; use another method") as error:
         potential_map(DIPOLE, method="plain", padding=1, field=True)
     assert (error.value.parameter, error.value.value) == ("method", "plain")
     assert potential_map(DIPOLE, padding=1).provenance.method == "plain"  # it says that it is the first

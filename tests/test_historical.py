@@ -30,7 +30,7 @@ def test_what_does_not_fit_together_is_refused(monkeypatch):
             method.plan(request(method, bound, precision="double"), cuda)
     with pytest.raises(UsageError, match="needs an interaction with a cutoff"):
         overlap.plan(request(overlap, coulomb), cuda)
-    with pytest.raises(UsageError, match="cannot do a boundary that is periodic"):
+    with pytest.raises(UsageError, match="cannot compute a boundary that is periodic"):
         simple.plan(request(simple, coulomb, cell=Cell.from_parameters(7, 8, 9)), cuda)
     with pytest.raises(UsageError, match="sums coulomb alone"):
         simple.plan(request(simple, shifted(5.0)), cuda)

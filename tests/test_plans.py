@@ -141,9 +141,9 @@ def test_charges_are_known_by_number_squares_volume_and_box():
 
 
 @pytest.mark.parametrize(("name", "bound", "cell", "text"), [
-    ("direct", COULOMB, CELL, "cannot do a boundary that is periodic"),
+    ("direct", COULOMB, CELL, "cannot compute a boundary that is periodic"),
     ("pme", SHIFTED, None, "needs an interaction with a splitting"),
-    ("msm", SHIFTED, CELL, "sums coulomb alone, not shifted_coulomb"),
+    ("msm", SHIFTED, CELL, "only sums coulomb, not shifted_coulomb"),
     ("cutoff", COULOMB, CELL, "needs an interaction with a cutoff"),
 ])
 def test_what_a_method_declares_not_to_do_is_refused(name, bound, cell, text):

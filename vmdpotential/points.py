@@ -102,7 +102,7 @@ def potential_at(structure: StructureLike, points: ArrayLike, options: PointOpti
     chosen = changed(PointOptions, options, keywords)
     medium = medium_of_sum(chosen)
     if chosen.method != "auto" and "points" not in registry.get("method", chosen.method).targets:
-        raise UsageError("method", "only makes maps, no sums at points", "use {method auto}", value=chosen.method)
+        raise UsageError("method", "only computes maps, no values at points", "use {method auto}", value=chosen.method)
     tolerance = check_tolerance(TOLERANCE if chosen.tolerance is None else chosen.tolerance)
     places = np.asarray(points, np.float64)
     if places.ndim != 2 or places.shape[1] != 3 or not np.isfinite(places).all():

@@ -405,7 +405,7 @@ class PointPlan:
 
     @property
     def permittivity(self) -> float:
-        """Permittivity by which values must be divided, relative to the permittivity between charges near each other."""
+        """Return a description of what is summed, for reports; `summed` may be truncated by the method."""
         return 1.0
 
     def measured(self, prepared: PreparedPoints) -> tuple[float, float] | None:
