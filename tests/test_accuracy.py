@@ -229,7 +229,7 @@ class TestToTolerance:
 
     @pytest.mark.parametrize(("precision", "cure"), [("single", "precision=double, or another"), ("double", "method")])
     def test_a_tolerance_that_cannot_be_kept(self, precision, cure):
-        with pytest.raises(TaskError, match=f"the method made reached 2.0e-03 here; use a larger tolerance, .*{cure}"
+        with pytest.raises(TaskError, match=f"the method made reached an error of 2.0e-03; use a larger tolerance, .*{cure}"
                            ) as error:
             self.run([4e-3, 3e-3, 2e-3, 2e-3], precision=precision)
         assert (error.value.parameter, error.value.value) == ("tolerance", "0.001")
@@ -256,7 +256,7 @@ class TestToTolerance:
             if error < 1e-3:
                 assert accuracy.run_to_tolerance(*arguments)[2].largest == pytest.approx(error, rel=1e-3)
             else:
-                with pytest.raises(TaskError, match=r"the method made reached 2\.0e-03 here"):
+                with pytest.raises(TaskError, match=r"the method made reached an error of 2\.0e-03"):
                     accuracy.run_to_tolerance(*arguments)
 
     def test_charges_that_no_map_can_hold(self):

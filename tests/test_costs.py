@@ -131,7 +131,7 @@ def test_a_map_that_is_not_good_enough_is_made_again_and_better(monkeypatch):
     assert optimal_error(second) < optimal_error(first) / 5
     assert sample.errors(result) == errors
     assert errors.largest < 1e-4
-    with pytest.raises(TaskError, match=r"the method pme reached \S+ here") as error:
+    with pytest.raises(TaskError, match=r"the method pme reached an error of \S+") as error:
         run(Sloppy(1e-3 * sample.goal))
     assert (error.value.parameter, error.value.value) == ("tolerance", "0.0001")
 

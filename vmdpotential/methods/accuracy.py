@@ -140,15 +140,15 @@ def sample(request: Request, positions: Floats, charges: Floats, engine: Engine,
         close = np.flatnonzero(distances < CLOSE)
         if len(close):
             result[:, close], _ = exact(points[close], FINER * STEP)
-        # at the edge of the soft core a difference is no derivative
+        # finite differences are wrong at the edge of the soft core
         weights = np.where(abs(distances - SOFT_CORE) < 2 * STEP, 0.0, weights)
-        if request.interaction.masked:  # nor where one steps over the end of an interaction that jumps there
+        if request.interaction.masked:  # and across the end of an interaction that jumps there
             weights = np.where(_at_end(request, points, positions), 0.0, weights)
     return Sample(indices, result, weights, distances)
 
 
 def _at_end(request: Request, points: Floats, positions: Floats) -> NDArray[np.bool_]:
-    """Return which points have an atom at the cutoff, (P,)."""
+    """Return a mask of the points that have an atom at the cutoff, (P,)."""
     reach = request.interaction.cutoff or 0.0
     if request.cell is not None:
         positions, _ = request.cell.images_in_box(positions, points.min(0) - reach - STEP, points.max(0) + reach + STEP)
@@ -160,8 +160,8 @@ def _exact(request: Request, points: Floats, positions: Floats, charges: Floats,
     cell, bound = request.cell, request.interaction
     splits = long_range(bound) is not None
     if cell is not None and bound.decay is not None and bound.cutoff is None:
-        far = bound.decay * float(np.log(BEYOND / request.tolerance))  # beyond what any method counts
-        if not splits or 2 * far < np.linalg.norm(cell.reduced, axis=1).min():  # fewer pairs than all nearest images
+        far = bound.decay * float(np.log(BEYOND / request.tolerance))  # farther than any method sums
+        if not splits or 2 * far < np.linalg.norm(cell.reduced, axis=1).min():  # fewer pairs than nearest images
             bound, splits = bound.truncated(far), False
     if splits:
         return full_potential(points, positions, charges, cell, engine, distances, bound, FINER_BY * request.tolerance)
@@ -172,8 +172,8 @@ def choose_points(lattice: Lattice, positions: Floats, cell: Cell | None,
                   count: int = POINTS) -> tuple[Indices, Floats]:
     """Return random lattice points, (M, 3) indices, and the part of the lattice that each represents, (M,).
 
-    Where atoms fill a small part of the lattice, points anywhere would miss them, and with them the errors:
-    half of the points are then in blocks with atoms, and half elsewhere.
+    If atoms fill only a small part of the lattice, uniformly distributed points would miss them and their errors.
+    Then half of the points are in blocks with atoms, and half elsewhere.
     """
     rng = np.random.default_rng(2009)
     anywhere = rng.integers(0, lattice.shape, (count, 3)), np.full(count, 1 / count)
@@ -195,26 +195,26 @@ def choose_points(lattice: Lattice, positions: Floats, cell: Cell | None,
         return anywhere
     blocks = rng.choice(len(occupied), count // 2, p=sizes.prod(1) / near)
     inside = first[blocks] + rng.integers(0, sizes[blocks])
-    outside = rng.integers(0, shape, (20 * count, 3))  # three quarters of them or more are outside
+    outside = rng.integers(0, shape, (20 * count, 3))  # of which at least three quarters are outside of the blocks
     outside = outside[~np.isin(np.ravel_multi_index(tuple((outside // side).T), counts), occupied)][: count // 2]
     part = near / lattice.size
     weights = np.repeat([part, 1 - part], count // 2) / (count // 2)
     return np.concatenate([inside, outside]), weights
 
 
-#: An error measured at so few points is uncertain by some percent: one below this part of the tolerance is taken.
+#: Part of the tolerance below which a measured error is accepted at once, as it is uncertain by some percent.
 SURE = 0.85
 
-#: How much more error than a plan expects a request for one like it allows.
+#: The error in the request for a plan like an earlier one, relative to the error that this one expected.
 SPARE = 1.5
 
-#: Plans that are tried at most, and of maps.
+#: Greatest number of plans that are tried, and of plans of maps.
 MOST, MOST_MAPS = 8, 4
 
 
 @dataclass(frozen=True)
 class Attempt(Generic[T]):
-    """What a plan gave: its result, the relative error measured, the error it expected (e/A), and its choices."""
+    """The outcome of a plan: its result, the measured relative error, the error that it expected (e/A), its choices."""
 
     result: T
     measured: float
@@ -224,24 +224,24 @@ class Attempt(Generic[T]):
 
 def until_within(method: str, tolerance: float, error: float, attempt: Callable[[float], Attempt[T]],
                  more: str = "", most: int = MOST) -> T:
-    """Return what is within a tolerance, by plans for smaller and smaller errors.
+    """Return a result within a tolerance, from plans for smaller and smaller errors.
 
-    The error is predicted for charges without correlation; those of molecules have one, so that a plan that is not
-    good enough is followed by a better one.
+    Errors are predicted for uncorrelated charges. The charges of molecules are correlated, so that a plan may turn out
+    not to be good enough, and is then followed by a better one.
 
     Parameters
     ----------
     method : str
-        Its name, for messages.
+        Name of the method, for messages.
     tolerance : float
     error : float, e/A
-        Of the first plan.
+        Error for the first plan.
     attempt : callable
-        Makes what is planned for an error, and measures its relative error.
+        Makes a plan for an error, runs it, and measures the relative error.
     more : str
-        What else may help where the tolerance cannot be kept.
+        Further cures for a tolerance that cannot be kept.
     most : int
-        Plans that are tried at most.
+        Greatest number of plans that are tried.
 
     Raises
     ------
@@ -258,31 +258,31 @@ def until_within(method: str, tolerance: float, error: float, attempt: Callable[
         except TaskError:
             if not made:
                 raise
-            break  # no better plan is to be had
+            break  # there is no better plan
         log.debug("%s: measured %.2e", now.choices, now.measured)
         if not np.isfinite(now.measured):
             raise InputError("charges are too large for this sum; correct them")
         made.append(now.choices)
         reached = now.measured
         within = reached <= tolerance
-        if reached <= SURE * tolerance or (within and before):  # two in a row are sure enough
+        if reached <= SURE * tolerance or (within and before):  # two plans in a row are certain enough
             return now.result
         before, kept = within, now.result if within else None
-        # the next plan has to do better than this one, which may be better than was asked; and by more each time
+        # the next plan must be better than this one, which may be better than requested, and by more each time
         requested = error if now.expected is None else min(error, SPARE * now.expected)
-        del now  # two maps are more than was planned for
+        del now  # memory was planned for one map
         if len(made) == most or made[-1] in made[:-1]:
             break
         error = requested / min((1.1 + 0.2 * len(made)) * reached / tolerance, 20.0)
     if kept is not None:
         return kept
-    raise TaskError(f"the method {method} reached {reached:.1e} here", f"use a larger {{tolerance}}{more}",
+    raise TaskError(f"the method {method} reached an error of {reached:.1e}", f"use a larger {{tolerance}}{more}",
                     parameter="tolerance", value=f"{tolerance:g}")
 
 
 def run_to_tolerance(method: Method, request: Request, positions: Floats, charges: Floats, exact: Sample | None,
                      engine: Engine, sink: Sink | None = None) -> tuple[Planned, Result, Errors | None]:
-    """Return a plan, what it gives, and the errors that were measured, which are within the tolerance.
+    """Return a plan, its result, and the measured errors, which are within the tolerance.
 
     Parameters
     ----------
@@ -291,17 +291,17 @@ def run_to_tolerance(method: Method, request: Request, positions: Floats, charge
     positions : (N, 3) float64, A
     charges : (N,) float64, e
     exact : Sample or None
-        None for a method that is exact to rounding, or states its errors itself (:attr:`Result.errors`).
+        None for a method that is exact to rounding, or that states its errors itself (:attr:`.Result.errors`).
     engine : Engine
     sink : Sink, optional
-        What a map that is requested in slabs goes to.
+        Receives a map that is requested in slabs.
 
     Raises
     ------
     TaskError
         When the tolerance cannot be kept.
     InputError
-        When values are larger than float32 holds.
+        When values are too large for float32.
     MemoryPlanError
         When a plan does not fit into memory.
     """

@@ -1,4 +1,4 @@
-"""The fastest of some methods for a map that keeps a tolerance."""
+"""Choice of the fastest method for a map that keeps a tolerance."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from vmdpotential.engines import Engine
 from vmdpotential.methods import Estimate, Method, Refusal, Request, accuracy, check_memory, map_bytes
 from vmdpotential.methods.accuracy import Sample
 
-#: Sums that take less than this many times an engine's fixed cost are not worth looking for a faster one.
+#: For sums that take less than the engine's fixed cost times this, no faster method is searched.
 SOON = 2.0
 
 
 def fastest(methods: Iterable[Method], request: Request, positions: NDArray[np.float64], charges: NDArray[np.float64],
             engine: Engine, soon: float = SOON) -> tuple[Method, Request, Sample | None]:
-    """Return the method that should be the fastest of all that keep the tolerance.
+    """Return the method with the least estimated time that keeps the tolerance.
 
-    One that does not fit into memory is taken only where none does; one that is exact, without looking further, where
-    it takes less than `soon` times the engine's fixed cost.
+    A method that does not fit into memory is only chosen if none fits. An exact method that takes less than `soon`
+    times the engine's fixed cost is chosen without considering others.
 
     Returns
     -------
     Method
     Request
-        With the error that keeps the tolerance, where the method is not exact.
+        With the error that keeps the tolerance, if the method is not exact.
     Sample or None
-        The exact potential at some points, where the method is not exact.
+        The exact potential at some points, if the method is not exact.
 
     Raises
     ------
     UsageError
-        When none can do what is requested.
+        When no method can compute the request.
     """
     check_memory(request, Estimate(0.0, map_bytes(request)))
     refused: list[tuple[str, Refusal]] = []
     best: tuple[tuple[bool, float], Method] | None = None
     room = memory.limit()
     exact = None
-    # those that are exact first: where one is soon enough, nothing has to be sampled
+    # exact methods first, as nothing has to be sampled if one of them is fast enough
     for method in sorted(methods, key=lambda method: not method.exact):
         estimate: Estimate | Refusal | None = method.refusal(request)
         if estimate is None:

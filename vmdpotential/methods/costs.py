@@ -1,7 +1,7 @@
-"""What a mesh sum costs, and the cheapest mesh for an error.
+"""The cost of a mesh sum, and the cheapest mesh for an error.
 
-The time is a sum of parts, each in proportion to something known beforehand, with an engine's coefficients
-(:mod:`vmdpotential.engines.costs`); the error is known from :func:`vmdpotential.splitting.coulomb.optimal`.
+The time is a sum of parts that are proportional to known quantities, with coefficients of the engine
+(:mod:`vmdpotential.engines.costs`). The error is that of :func:`vmdpotential.splitting.coulomb.optimal`.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from vmdpotential.splitting.coulomb import optimal
 from vmdpotential.splitting.gaussian import rendered
 from vmdpotential.splitting.mesh import Split
 
-#: What is tried: orders of B-splines, split radii over mesh spacings, mesh spacings in A.
+#: Orders of B-splines, ratios of split radius and mesh spacing, and mesh spacings (A) that are tried.
 ORDERS = (4, 6, 8)
 RATIOS = tuple(2.5 + 0.125 * n for n in range(61))
 SPACINGS = tuple(0.2 * 1.12**n for n in range(30))
 
-#: Split radii over mesh spacings that are tried where the radius is given, in addition to those of all meshes.
+#: Further ratios of split radius and mesh spacing that are tried for a given radius.
 LARGER = tuple(10.5 + 0.5 * n for n in range(20))
 
-#: Mesh spacings that are tried for Gaussian charges, over their width.
+#: Mesh spacings that are tried for Gaussian charges, relative to their width.
 PARTS = tuple(0.1 * 1.06**n for n in range(72))
 
 
@@ -41,15 +41,15 @@ class Size:
     ----------
     atoms, points : int
     spacing : float, A
-        Of the lattice.
+        Spacing of the lattice.
     density : float, 1/A^3
-        Atoms in a volume.
+        Number of atoms per volume.
     extents : (3,) float, A
-        Of the mesh: the cell's, or the box around atoms and lattice.
+        Lengths of the mesh: of the cell, or the box around atoms and lattice.
     periodic : bool
         Whether the mesh needs no padding.
     maps : int
-        How many maps are summed.
+        Number of maps: 1, or 4 with the field.
     """
 
     atoms: int
@@ -62,7 +62,7 @@ class Size:
 
     @classmethod
     def of(cls, request: Request) -> Size:
-        """Return the size of what is requested."""
+        """Return the size of a requested map."""
         lattice, charges = request.lattice, request.charges
         if request.cell is None:
             extents = np.maximum(lattice.last, charges.box.high) - np.minimum(lattice.origin, charges.box.low)
@@ -74,8 +74,7 @@ class Size:
 
 
 def parts(size: Size, mesh: float, radius: float, order: int) -> tuple[float, ...]:
-    """Return how much there is of each part of a mesh sum, in the order of :class:`Costs`; a radius of 0 has no pairs.
-    """
+    """Return the amounts of the parts of a mesh sum, in the order of :class:`Costs`; with a radius of 0, no pairs."""
     points = math.prod(transform(size.extents, mesh, order, size.periodic))
     turns = points * math.log2(points)
     around = size.points * size.density if radius else 0.0
@@ -114,8 +113,8 @@ def choices(error: float, split: Split = optimal) -> Iterator[tuple[float, float
         return split(RATIOS[number] * spacing, spacing, order)[1]
 
     for order in ORDERS:
-        # the smallest ratio that will do: the error falls with it, as long as the radius is not too large, and grows
-        # with the spacing
+        # the smallest ratio that suffices: the error decreases with it, as long as the radius is not too large, and
+        # increases with the spacing
         number = bisect_left(
             range(len(RATIOS)), True, key=lambda n: not error < error_of(n, SPACINGS[0], order) < math.inf)
         for spacing in SPACINGS:
@@ -129,9 +128,9 @@ def choices(error: float, split: Split = optimal) -> Iterator[tuple[float, float
 @lru_cache(maxsize=64)
 def cheapest(size: Size, costs: Costs, error: float,
              split: Split = optimal) -> tuple[float, float, int, float] | None:
-    """Return mesh spacing (A), ratio of radius to it, order and seconds of the cheapest mesh for an error.
+    """Return mesh spacing (A), ratio of radius and spacing, order and seconds of the cheapest mesh for an error.
 
-    None where no mesh is good enough.
+    None if no mesh is good enough.
     """
     best = min(((seconds(size, costs, spacing, ratio * spacing, order), spacing, ratio, order)
                 for spacing, ratio, order in choices(error, split)), default=None)
@@ -140,7 +139,7 @@ def cheapest(size: Size, costs: Costs, error: float,
 
 @lru_cache(maxsize=64)
 def cheapest_smeared(size: Size, costs: Costs, error: float, width: float) -> tuple[float, float, int, float] | None:
-    """Return the same for Gaussian charges of a width (A), which have no pairs: the ratio is 0."""
+    """Return the same as :func:`cheapest` for Gaussian charges of a width (A), which have no pairs: the ratio is 0."""
     best = min(((seconds(size, costs, spacing, 0.0, order), spacing, order) for order in ORDERS
                 for spacing in (width * part for part in PARTS) if rendered(width, 0.0, spacing, order)[1] <= error),
                default=None)
@@ -148,7 +147,7 @@ def cheapest_smeared(size: Size, costs: Costs, error: float, width: float) -> tu
 
 
 def point_extents(request: Request) -> tuple[float, ...]:
-    """Return the lengths (3,) of what a mesh for points covers, A."""
+    """Return the lengths (3,) of a mesh for points, A."""
     if request.cell is not None:
         return tuple(np.linalg.norm(request.cell.vectors, axis=1).tolist())
     atoms, points = request.charges.box, request.points.box
@@ -157,9 +156,9 @@ def point_extents(request: Request) -> tuple[float, ...]:
 
 def cheapest_at_points(request: Request, costs: PointCosts, error: float,
                        split: Split = optimal) -> tuple[float, float, int, float] | None:
-    """Return mesh spacing (A), ratio of radius to it, order and seconds of the cheapest mesh for points.
+    """Return mesh spacing (A), ratio of radius and spacing, order and seconds of the cheapest mesh for points.
 
-    None where no mesh is good enough. Of a given split radius, pairs cost nothing.
+    None if no mesh is good enough. With a given split radius, pairs do not count, as they are summed elsewhere.
     """
     extents, periodic, charges, count = (
         point_extents(request), request.cell is not None, request.charges, request.points.count)
@@ -177,7 +176,7 @@ def cheapest_at_points(request: Request, costs: PointCosts, error: float,
 
 
 def _of_radius(radius: float, error: float, split: Split) -> Iterator[tuple[float, float, int]]:
-    """Yield what :func:`choices` yields, for one split radius (A)."""
+    """Yield the meshes as :func:`choices`, for one split radius (A)."""
     for order in ORDERS:
         ratio = next((r for r in (*RATIOS, *LARGER) if split(radius, radius / r, order)[1] <= error), None)
         if ratio is not None:

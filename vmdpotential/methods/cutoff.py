@@ -1,13 +1,12 @@
 """Cutoff summation: the atoms within the cutoff of each lattice point (Rodrigues et al. 2008).
 
-Pair by pair, work is proportional to the number of points and to the cube of the cutoff. In a
-periodic cell all images within the cutoff count, also where the cutoff is longer than the cell.
-Relative rms error against float64: below 1e-6 in single precision where the spacing is no longer than
-the cutoff.
+Summed pair by pair, the time is proportional to the number of points and to the cube of the cutoff. In a
+periodic cell, all images within the cutoff are included, even if the cutoff is longer than the cell. The
+relative rms error of single precision is below 1e-6 if the spacing is not longer than the cutoff.
 
-By a mesh (:mod:`vmdpotential.splitting.shifted`) the shifted potential takes about as long for
-every cutoff, and keeps a tolerance. The longer the cutoff and the looser the tolerance, the more is won: a
-potential that ends is not smooth enough for a mesh to be exact, see there.
+Summed on a mesh (:mod:`vmdpotential.splitting.shifted`), the shifted potential takes about the same time for
+every cutoff, and keeps a tolerance. A mesh is faster for long cutoffs and loose tolerances, as a potential that
+ends is not smooth enough for an exact mesh sum.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ from vmdpotential.methods.pme import Choice, mesh_bytes, plan_on_mesh
 from vmdpotential.splitting.mesh import Split
 from vmdpotential.splitting.shifted import optimal_for_cutoff
 
-#: How many times smaller than asked the predicted error is: the waves that the cutoff leaves are shorter
-#: than what correlates the charges of molecules (measured in water: 0.95 to 1.1 of it).
+#: Factor by which the predicted error is smaller than requested: the waves of the cutoff are so short that the charges
+#: of molecules are uncorrelated (measured in water: 0.95 to 1.1 of the prediction).
 MARGIN = 1.2
 
 
 def pairwise(request: Request, engine: Engine) -> Estimate:
-    """Return what a sum over the pairs within the cutoff should take."""
+    """Return the estimated cost of a sum over the pairs within the cutoff."""
     size, reach = Size.of(request), _cutoff(request)
-    # few atoms near to each other are not within reach of every point
+    # a small group of atoms is not within the cutoff of every point
     density = min(size.density, size.atoms / (4 / 3 * np.pi * reach**3)) if request.cell is None else size.density
     counts = parts(replace(size, density=density), 1.0, reach, 4)
     costs = engine.costs
@@ -60,16 +59,16 @@ class Cutoff(Method):
 
     @property
     def algorithms(self) -> Mapping[str, Method]:
-        """The ways to do the sum: pair by pair, exactly, or on a mesh, to the tolerance."""
+        """Algorithms for the sum: ``pair``, exact, and ``mesh``, which keeps the tolerance."""
         return MappingProxyType({"pair": METHOD, "mesh": BY_MESH})
 
     @property
     def of_tail(self) -> Method:
-        """The way to sum pair by pair what decays and has no cutoff: to an end that keeps the tolerance."""
+        """The method that truncates a decaying interaction so that the tolerance is kept."""
         return OF_TAIL
 
     def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
-        """Return what the sum should take."""
+        """Return the estimated cost of the sum."""
         return pairwise(request, engine)
 
     def plan(self, request: Request, engine: Engine) -> Plan:
@@ -101,7 +100,7 @@ class CutoffByMesh(Method):
     exact = False
 
     def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
-        """Return what the sum should take."""
+        """Return the estimated cost of the sum."""
         if not engine.has_transforms:
             return Refusal("needs Fourier transforms, which this engine lacks here",
                            "install pyvkfft, or use {algorithm pair} or {engine cpu}", BackendError)
@@ -115,7 +114,7 @@ class CutoffByMesh(Method):
         return Estimate(seconds, mesh_bytes(request, self._size(request), spacing, ratio * spacing, order))
 
     def plan(self, request: Request, engine: Engine) -> Plan:
-        """Return the plan: pair by pair where hardly a point is within reach, so that no error is a part of anything.
+        """Return the plan; pair by pair if hardly any point is within the cutoff, so that there is no relative error.
 
         Raises
         ------
@@ -149,10 +148,10 @@ class CutoffByMesh(Method):
 
 
 class CutoffOfTail(Method):
-    """An interaction that decays as exp(-r / L) / r, ended where what is left out keeps the tolerance.
+    """An interaction that decays as exp(-r / L) / r, truncated where the neglected part keeps the tolerance.
 
-    Charges without correlation, of density d, leave an error of d sqrt(2 pi L) exp(-c / L) beyond a cutoff c; the
-    error that is stated is measured against the interaction without an end.
+    The neglected part of uncorrelated charges of density d is d sqrt(2 pi L) exp(-c / L) beyond a cutoff c. The
+    stated error is measured against the interaction without a cutoff.
     """
 
     name = "cutoff"
@@ -161,14 +160,14 @@ class CutoffOfTail(Method):
     exact = False
 
     def refusal(self, request: Request) -> Refusal | None:
-        """Return why a request cannot be done, None where it can."""
+        """Return why a request is not possible, or None if it is."""
         bound = request.interaction
         if bound.decay is None or bound.cutoff is not None:
-            return Refusal(f"needs an interaction with a cutoff, which {bound.interaction.name} has not")
+            return Refusal(f"needs an interaction with a cutoff, which {bound.interaction.name} does not have")
         return super().refusal(request)
 
     def estimate(self, request: Request, engine: Engine) -> Estimate:
-        """Return what the sum should take."""
+        """Return the estimated cost of the sum."""
         return pairwise(self._ended(request)[0], engine)
 
     def plan(self, request: Request, engine: Engine) -> Plan:
@@ -184,7 +183,7 @@ class CutoffOfTail(Method):
         return replace(METHOD.plan(ended, engine), error=error)
 
     def _ended(self, request: Request) -> tuple[Request, float]:
-        """Return the request with an end of the interaction, and the error to be expected, e/A."""
+        """Return the request with the interaction truncated, and the expected error, e/A."""
         length, least = request.interaction.decay, request.relative_error
         assert length is not None
         norm = np.sqrt(2 * np.pi * length)

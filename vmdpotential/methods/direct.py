@@ -1,7 +1,8 @@
-"""Direct summation: every atom to every point of the target; the definition of the open potential.
+"""Direct summation over all atoms at every point of the target, which defines the open potential.
 
-Work is N times the number of points. Its only error is rounding (:mod:`vmdpotential.engines.accuracy`). At points, an
-interaction that ends, or decays, is summed over the pairs that are in reach, with all periodic images.
+The time is proportional to the number of atoms times that of points. Its only error is rounding
+(:mod:`vmdpotential.engines.accuracy`). At points, an interaction that ends or decays is summed over the pairs within
+its range, with all periodic images.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from vmdpotential.interactions import Bound
 from vmdpotential.methods import Estimate, Method, Plan, PointPlan, Refusal, Request, check_memory, map_bytes
 from vmdpotential.methods.cutoff import pairwise
 
-#: What is left out of an interaction that decays is this part of the tolerance, about.
+#: Approximate part of the tolerance that the neglected part of a decaying interaction takes.
 PART = 1e-3
 
 
@@ -26,19 +27,19 @@ class Direct(Method):
     boundaries = ("open",)
 
     def refusal(self, request: Request) -> Refusal | None:
-        """Return why a request cannot be done, None where it can."""
+        """Return why a request is not possible, or None if it is."""
         if request.at_points:
             if request.points.radius is not None:
-                return Refusal("leaves no pairs to be summed elsewhere")
+                return Refusal("sums all pairs itself, so that none can be summed elsewhere")
             if request.cell is not None and _ended(request).cutoff is not None:
                 return None
         return super().refusal(request)
 
     def estimate(self, request: Request, engine: Engine) -> Estimate:
-        """Return what the sum should take."""
+        """Return the estimated cost of the sum."""
         if request.at_points:
             return _at_points(request, engine)
-        if request.interaction.cutoff is not None:  # then a sum over those in range is the same
+        if request.interaction.cutoff is not None:  # equals a sum over the pairs in range
             return pairwise(request, engine)
         costs = engine.costs
         pairs = (2 if request.field else 1) * request.lattice.size * request.charges.count
@@ -74,7 +75,7 @@ class Direct(Method):
 
 
 def _ended(request: Request) -> Bound:
-    """Return the interaction; in a periodic cell, one that decays with an end beyond which nothing counts."""
+    """Return the interaction; in a periodic cell, a decaying one is truncated where it is negligible."""
     bound = request.interaction
     if request.cell is None or bound.decay is None or bound.cutoff is not None:
         return bound

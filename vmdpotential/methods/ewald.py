@@ -1,10 +1,10 @@
-"""Ewald's sum: all periodic images, exactly, by pairs within a radius and waves.
+"""Ewald's exact sum over all periodic images, by pairs within a radius and by waves.
 
-P. P. Ewald, Ann. Phys. 369, 253, 1921, with conducting surroundings and a neutralising background, split not by a
-Gaussian but by a prolate spheroidal function psi, as :class:`~vmdpotential.splitting.coulomb.Splitting` defines it: of
-all functions on [-1, 1] the one whose transform keeps most within a band. The short-range part ends at the split
-radius, and with half the shortest lattice vector for a radius only the nearest image of an atom has one; the rest is a
-sum over a few hundred waves. Maps and sums at points are measured against it.
+P. P. Ewald, Ann. Phys. 369, 253, 1921, with conducting surroundings and a neutralising background. The splitting is not
+a Gaussian but a prolate spheroidal function psi, used as in :class:`~vmdpotential.splitting.coulomb.Splitting`: of all
+functions on [-1, 1], its transform is the most concentrated within a band. The short-range part ends at the split
+radius; with half the shortest lattice vector as the radius, only the nearest image of an atom contributes to it. The
+smooth part is a sum over a few hundred waves. Errors of maps and of values at points are measured against this sum.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from vmdpotential.splitting.long_range import LongRange, Waves, long_range
 
 Floats = NDArray[np.float64]
 
-#: What waves beyond the band leave out, over the rms potential of points, unless another accuracy is asked for.
+#: Default accuracy: the neglected waves relative to the rms potential.
 ACCURACY = 1e-9
 
-#: Degree of the short-range part's polynomial in r^2, which holds psi to rounding.
+#: Degree of the short-range part's polynomial in r^2, which represents psi to rounding.
 DEGREE = 22
 
-#: The longest split radius, A.
+#: Longest split radius, A.
 LONGEST = 9999.0
 
 
 def band_for(accuracy: float) -> float:
-    """Return up to which wave, over the inverse split radius, waves count: what psi has beyond is about exp(-band).
+    """Return the greatest wave number that is summed, in inverse split radii; psi beyond it is about exp(-band).
 
-    For 1e-9 just below 7 pi, where a cube has no seventh wave along an edge.
+    For 1e-9 it is just below 7 pi, so that a cube has no seventh wave along an edge.
     """
     return 0.78 - float(np.log(max(accuracy, ACCURACY)))
 
@@ -63,16 +63,16 @@ def _prolate(band: float) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Tiling:
-    """How Ewald's sum is made of a cell.
+    """The cell, repeated if it is thin, and the split radius of an Ewald sum.
 
     Parameters
     ----------
     basis : (3, 3) float64, A
         Lattice vectors as rows.
     repeats : (3,) int
-        How often a thin cell is repeated along each, so that the radius can be longer.
+        How often a thin cell is repeated along each vector, so that the radius can be longer.
     radius : float, A
-        Of the splitting.
+        The split radius.
     """
 
     basis: Floats
@@ -80,7 +80,7 @@ class Tiling:
     radius: float
 
     def counts(self, band: float) -> NDArray[np.int64]:
-        """Return the largest index (3,) of a wave up to `band` (1/A) along each vector: |h| <= |k| |a| / 2 pi."""
+        """Return the greatest index (3,) of a wave up to `band` (1/A) along each vector, |h| <= |k| |a| / 2 pi."""
         counts: NDArray[np.int64] = (band * np.linalg.norm(self.basis, axis=1) / (2 * np.pi)).astype(np.int64)
         return counts
 
@@ -89,7 +89,7 @@ class Tiling:
         return int(np.prod(2.0 * self.counts(band) + 1))
 
     def seconds(self, band: float, points: int, atoms: int, costs: PointCosts, pairs: bool = True) -> float:
-        """Return what the sum should take, with its pairs or without."""
+        """Return the estimated seconds of the sum, with or without its pairs."""
         waves = (points + atoms) * self.waves(band / self.radius) * costs.wave
         return float(costs.fixed + waves + (costs.image * points * atoms * np.prod(self.repeats) if pairs else 0.0))
 
@@ -97,9 +97,9 @@ class Tiling:
 def tiling(cell: Cell, points: int, atoms: int, longest: float, band: float, costs: PointCosts) -> Tiling:
     """Return the fastest tiling.
 
-    The number of waves is that of the volumes of the split radius in the cell. A plate or a needle is repeated along
-    its short vectors, which allows a larger radius for more pairs. The radius is the largest within which a point sees
-    one image of an atom alone.
+    The number of waves is proportional to the volume of the cell over the cube of the split radius. A flat or long cell
+    is repeated along its short vectors, which allows a longer radius at the cost of more pairs. The radius is the
+    longest for which a point has at most one image of an atom within it.
     """
     basis = cell.vectors if cell.orthogonal else cell.reduced
     length = np.linalg.norm(basis, axis=1)
@@ -121,18 +121,18 @@ class EwaldSum:
     waves : Waves
     engine : Engine
     pairs : bool
-        Whether pairs are summed, which otherwise is left to others.
+        Whether pairs are summed; if not, they must be summed elsewhere.
 
     Raises
     ------
     MemoryPlanError
-        When the waves of a cell with next to no width do not fit.
+        When the waves of a very thin cell do not fit into memory.
     """
 
     def __init__(self, tiling: Tiling, waves: Waves, engine: Engine, pairs: bool = True) -> None:
         self.tiling, self.waves, self.engine = tiling, waves, engine
         memory.require(64 * tiling.waves(waves.band), "the sum over waves",
-                       "correct the cell where it is far too thin, or use a longer {cutoff}")
+                       "correct the cell if it is far too thin, or use a longer {cutoff}")
         larger = Cell(tiling.basis * np.array(tiling.repeats)[:, None])
         self._pairs = [(sign, engine.prepare_points(PointSum(bound, larger))) for sign, bound in waves.pairs if pairs]
         self.own = float(waves.smooth.long(0.0)) + sum(
@@ -148,7 +148,7 @@ class EwaldSum:
         slope = -(result[1:].T @ np.linalg.inv(basis).T) if field else None
         least, distances = np.full(len(points), np.inf), np.empty(len(points))
         for shift in np.indices(tiling.repeats).reshape(3, -1).T @ basis:
-            for n, (sign, pairs) in enumerate(self._pairs):  # the first has the longest reach, and gives the distances
+            for n, (sign, pairs) in enumerate(self._pairs):  # the first has the longest range, and gives the distances
                 potential, near = pairs.at(points, positions + shift, charges, field,
                                            distances if n == 0 and nearest is not None else None)
                 values += sign * potential
@@ -163,7 +163,7 @@ class EwaldSum:
     def _smooth(self, points: Floats, positions: Floats, charges: Floats, field: bool) -> Floats:
         """Return the sum over waves at points, (1, P) e/A.
 
-        With `field` its derivatives along the lattice vectors too, in fractions of them: (4, P).
+        With `field`, also its derivatives with respect to fractional coordinates: (4, P).
         """
         tiling, smooth, band = self.tiling, self.waves.smooth, self.waves.band
         inverse = np.linalg.inv(tiling.basis)
@@ -182,7 +182,7 @@ class EwaldSum:
         weights = np.zeros(factors.shape)
         weights[inside] = 4 * np.pi * smooth.window(k) / (k * k + smooth.kappa**2) / abs(np.linalg.det(tiling.basis))
         factors *= weights
-        half = factors[nx:]  # the rest are complex conjugates
+        half = factors[nx:]  # the others are complex conjugates of these
         half[1:] *= 2
         result = np.empty((4 if field else 1, len(points)))
         step = max(1, 2**22 // factors.shape[2] // factors.shape[1])
@@ -199,11 +199,11 @@ class EwaldSum:
 
 def ewald_sum(bound: Bound, cell: Cell, points: int, atoms: int, engine: Engine,
               accuracy: float = ACCURACY) -> EwaldSum:
-    """Return Ewald's sum of an interaction that declares a splitting, for so many points and atoms in a cell."""
+    """Return Ewald's sum of an interaction that declares a splitting, for given numbers of points and atoms."""
     split = long_range(bound)
     assert split is not None
-    made, band = _fastest(split, cell, points, atoms, engine, accuracy)
-    return EwaldSum(made, split.waves(Splitting(made.radius, _prolate(band)), band), engine)
+    fastest, band = _fastest(split, cell, points, atoms, engine, accuracy)
+    return EwaldSum(fastest, split.waves(Splitting(fastest.radius, _prolate(band)), band), engine)
 
 
 def _fastest(split: LongRange, cell: Cell, points: int, atoms: int, engine: Engine,
@@ -214,14 +214,14 @@ def _fastest(split: LongRange, cell: Cell, points: int, atoms: int, engine: Engi
 
 @dataclass(frozen=True, eq=False)
 class EwaldPlan(PointPlan):
-    """Ewald's sum at points; with a given radius the waves alone.
+    """Ewald's sum at points; with a given split radius, the waves alone.
 
     Parameters
     ----------
     radius : float or None, A
-        The split radius, where the pairs within it are summed elsewhere.
+        The split radius, if the pairs within it are summed elsewhere.
     accuracy : float
-        What waves may leave out, over the rms potential, where the radius is not given.
+        The neglected waves relative to the rms potential, if there is no given radius.
     """
 
     radius: float | None = None
@@ -229,7 +229,7 @@ class EwaldPlan(PointPlan):
 
     @property
     def short(self) -> Bound | None:
-        """What is left to be summed elsewhere."""
+        """The short-range part, if it must be summed elsewhere."""
         return None if self.radius is None else self._splitting(self.radius).short()
 
     def _splitting(self, radius: float) -> Splitting:
@@ -273,7 +273,7 @@ class EwaldMap(Planned):
 
 
 class Ewald(Method):
-    """All images, exactly; see :class:`vmdpotential.methods.Method`."""
+    """Ewald's sum; see :class:`vmdpotential.methods.Method`."""
 
     name = "ewald"
     summary = "all atoms and images by Ewald's sum, exactly; for few points or atoms"
@@ -283,18 +283,19 @@ class Ewald(Method):
     boundary_reason = ", where there are no images"
 
     def estimate(self, request: Request, engine: Engine) -> Estimate:
-        """Return what the sum should take."""
+        """Return the estimated cost of the sum."""
         cell, split = request.cell, long_range(request.interaction)
         assert cell is not None
         assert split is not None
         count, atoms = request.points.count if request.at_points else request.lattice.size, request.charges.count
         radius = request.points.radius if request.at_points else None
-        made, band = _fastest(split, cell, count, atoms, engine)
+        fastest, band = _fastest(split, cell, count, atoms, engine)
         if radius is not None:
-            made = Tiling(made.basis, (1, 1, 1), radius)
-        seconds = (2 if request.field else 1) * made.seconds(band, count, atoms, engine.point_costs, radius is None)
-        taken = 64 * made.waves(band / made.radius) + (40 * count if request.at_points else 12 * map_bytes(request))
-        return Estimate(seconds, taken)
+            fastest = Tiling(fastest.basis, (1, 1, 1), radius)
+        seconds = (2 if request.field else 1) * fastest.seconds(band, count, atoms, engine.point_costs, radius is None)
+        needed = 64 * fastest.waves(band / fastest.radius) + (
+            40 * count if request.at_points else 12 * map_bytes(request))
+        return Estimate(seconds, needed)
 
     def plan(self, request: Request, engine: Engine) -> EwaldMap:
         """Return the plan of a map.

@@ -58,7 +58,7 @@ class Pme(Method):
     exact = False
 
     def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
-        """Return what the sum should take."""
+        """Return the estimated cost of the sum."""
         if not engine.has_transforms:
             return Refusal("needs Fourier transforms, which this engine lacks here",
                            "install pyvkfft, or use {method msm} or {engine cpu}", BackendError)
