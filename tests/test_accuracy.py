@@ -229,7 +229,7 @@ class TestToTolerance:
 
     @pytest.mark.parametrize(("precision", "cure"), [("single", "precision=double, or another"), ("double", "method")])
     def test_a_tolerance_that_cannot_be_kept(self, precision, cure):
-        with pytest.raises(TaskError, match=f"the method made reached an error of 2.0e-03; use a larger tolerance, .*{cure}"
+        with pytest.raises(TaskError, match=f"reached an error of 2.0e-03; use a larger tolerance, .*{cure}"
                            ) as error:
             self.run([4e-3, 3e-3, 2e-3, 2e-3], precision=precision)
         assert (error.value.parameter, error.value.value) == ("tolerance", "0.001")
