@@ -1,4 +1,4 @@
-"""Atoms counted at the nodes of a lattice by Numba."""
+"""Counting atoms at the nodes of a lattice on the CPU."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from numpy.typing import NDArray
 from vmdpotential.compiling import build
 from vmdpotential.engines.counting import Counting, Floats, Integers
 
-#: Numbers in a line of the cache.
+#: Number of float64 in a cache line.
 LINE = 8
-#: Parts of a cell along each axis for which the images that may reach the lattice are known.
+#: Number of parts of a cell along each axis; each part has a list of the images that may reach the lattice.
 PARTS = 16
 
 
 def near_images(counting: Counting) -> tuple[Integers, Integers, Integers]:
-    """Return how many parts a cell has along each axis, and the images that may reach the lattice from each part.
+    """Return the images by which atoms in each part of the cell may reach the lattice.
 
     Returns
     -------
     bins : (3,) int64
+        Number of parts of the cell along each axis.
     starts : (parts + 1,) int64
-        Where those of each part begin.
+        First index of each part in `near`.
     near : (M,) int64
-        Rows of the images.
+        Rows of :attr:`Counting.images`, part by part.
     """
     if not len(counting.images):
         return np.ones(3, np.int64), np.array([0, 1]), np.zeros(1, np.int64)
@@ -42,27 +43,28 @@ class CpuCounter:
     def __init__(self, counting: Counting) -> None:
         self._kernel = build.load("density_kernel", spreading=counting.spreading)
         size = int(np.prod(counting.shape))
-        # of which none lies in two lines of the cache
-        room = np.zeros(4 * size + LINE)
-        first = -room.ctypes.data // 8 % LINE
-        self._work = room[first : first + 4 * size].reshape(size, 4)
+        # aligned, so that the four numbers of a node are in one cache line
+        memory = np.zeros(4 * size + LINE)
+        first = -memory.ctypes.data // 8 % LINE
+        self._work = memory[first : first + 4 * size].reshape(size, 4)
         self._reached, self._nodes = np.zeros(-(-size // 64), np.uint64), np.empty(size, np.int64)
         self._frame = 0
         bins, starts, near = near_images(counting)
         most = len(counting.weights) * int(np.diff(starts).max()) + 1 if counting.spreading == "nearest" else 0
-        self._room = np.empty(most, np.int64), np.empty(most)
+        self._buffers = np.empty(most, np.int64), np.empty(most)
         arrays = (counting.weights, counting.widths, counting.origin, counting.spacing, counting.cell, counting.inverse,
                   counting.images, starts, near, bins, counting.reach, counting.shape)
-        self._fixed = [np.array(array, order="C") for array in arrays]  # all may be written, which makes them one type
+        # copies, because Numba compiles again for arrays that are read-only
+        self._fixed = [np.array(array, order="C") for array in arrays]
 
     def add(self, positions: NDArray[np.floating], change: Floats) -> None:
         """Add a frame."""
         self._frame += 1
-        self._kernel.add_frame(np.ascontiguousarray(positions), *self._fixed[:2], change, *self._fixed[2:], *self._room,
-                               self._work, self._reached, self._frame)
+        self._kernel.add_frame(np.ascontiguousarray(positions), *self._fixed[:2], change, *self._fixed[2:],
+                               *self._buffers, self._work, self._reached, self._frame)
 
     def take(self) -> tuple[Integers, Floats, Floats]:
-        """Return nodes, sums and squares, and begin again."""
+        """Return nodes, sums and sums of squares, and reset them."""
         nodes = self._nodes[: self._kernel.listed(self._reached, self._nodes)].copy()
         sums, squares = np.empty((2, len(nodes)))
         self._kernel.take(self._work, self._reached, nodes, sums, squares)

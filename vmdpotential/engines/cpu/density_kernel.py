@@ -1,8 +1,9 @@
-"""Kernels of densities: what atoms add to the nodes of a lattice in each frame, and sums of that over frames.
+"""Kernels of densities: contributions of atoms to the nodes of a lattice in each frame, summed over frames.
 
-Each node has four numbers in one line of the cache: its value in the frame that last reached it, the sum over frames,
-the sum of squares, and which frame that was. So an atom waits for memory once, and a frame takes time for its atoms and
-not for all nodes. A bit for each node says whether the block has reached it.
+Each node has four numbers in one cache line: its value in the last frame with a contribution, the sum over frames, the
+sum of squares, and the number of that last frame. So each contribution reads memory once, and the time of a frame
+depends on the number of atoms, not on that of nodes. One bit per node marks the nodes with contributions of the current
+block.
 
 This file is run once for each set of the constants that it declares, see
 :mod:`vmdpotential.compiling.build`.
@@ -16,17 +17,17 @@ import math
 import numpy as np
 from numba import njit
 
-#: ``nearest`` counts an atom at the node nearest to it, ``gaussian`` spreads it, and ``occupancy`` sets nodes within
-#: its radius to 1.
+#: ``nearest`` counts an atom at its nearest node, ``gaussian`` spreads it, ``occupancy`` sets nodes within its radius
+#: to 1.
 SPREADING: str
 
 VALUE, SUM, SQUARES, FRAME = range(4)
 
-#: Part of a spacing by which rounding may place an atom outside of the cell into which it was moved.
+#: Distance, in spacings, by which rounding may place an atom outside of the cell into which it was wrapped.
 ROUNDING = 1e-9
 
 
-#: Which bit is the only one that is set in a number, by its product with a sequence of de Bruijn.
+#: Index of the only set bit of a number, tabulated by the upper 6 bits of its product with a de Bruijn sequence.
 SEQUENCE = 0x03F79D71B4CB0A89
 BITS = np.zeros(64, np.int64)
 BITS[[(SEQUENCE << n) % 2**64 >> 58 for n in range(64)]] = range(64)
@@ -34,7 +35,7 @@ BITS[[(SEQUENCE << n) % 2**64 >> 58 for n in range(64)]] = range(64)
 
 @njit(nogil=True, error_model="numpy")
 def put(work, reached, node, weight, frame):
-    """Add an atom to a node in the frame of this number, and to the sums over frames."""
+    """Add an atom's contribution to a node, for the frame of this number and for the sums over frames."""
     value = work[node, VALUE] if work[node, FRAME] == frame else 0.0
     new = 1.0 if SPREADING == "occupancy" else value + weight
     work[node, SUM] += new - value if SPREADING == "occupancy" else weight
@@ -46,10 +47,10 @@ def put(work, reached, node, weight, frame):
 
 @njit(nogil=True, error_model="numpy")
 def nearest(u, columns, chosen, shape, slack, places):
-    """Fill places with the nodes nearest to the chosen images of u (3,), in spacings, and -1 where there is none.
+    """Fill places with the nodes nearest to the chosen images of u (3,), in spacings; -1 for images off the lattice.
 
-    Without branches, of which a processor would guess every other one wrong. `columns` (3, S) are the shifts of the
-    images plus half a spacing, and places that are within `slack` beyond the lattice count.
+    There are no branches, because processors mispredict about half of them here. `columns` (3, S) are the shifts of the
+    images plus half a spacing; images up to `slack` outside of the lattice count.
     """
     x, y, z = u[0], u[1], u[2]
     nx, ny, nz = float(shape[0]), float(shape[1]), float(shape[2])
@@ -67,7 +68,8 @@ def nearest(u, columns, chosen, shape, slack, places):
 def add_one(v, weight, width, reach, first, shape, along, work, reached, frame):
     """Add an atom at v (3,), in spacings, to the nodes around it.
 
-    `width` is the standard deviation along each axis, or the radius, in spacings; `first` (3,) and `along` are room.
+    `width` is the standard deviation along each axis, or the radius, in spacings; `first` (3,) and `along` are work
+    arrays.
     """
     for d in range(3):
         first[d] = np.int64(math.floor(v[d] + 0.5)) - reach[d]
@@ -78,7 +80,7 @@ def add_one(v, weight, width, reach, first, shape, along, work, reached, frame):
             x = (first[d] + n - v[d]) / width[d]
             along[d, n] = math.exp(-0.5 * x * x) if SPREADING == "gaussian" else x * x
             total += along[d, n]
-        if SPREADING == "gaussian":  # all of the atom, whatever the spacing
+        if SPREADING == "gaussian":  # normalised on the nodes, so that the atom's total is its weight for any spacing
             for n in range(2 * reach[d] + 1):
                 along[d, n] /= total
     for a in range(max(0, -first[0]), min(2 * reach[0] + 1, shape[0] - first[0])):
@@ -96,11 +98,12 @@ def add_frame(positions, weights, widths, change, origin, spacing, cell, inverse
               reach, shape, nodes, of, work, reached, frame):
     """Add the atoms of a frame to the sums over frames.
 
-    Parameters: `change` (3, 3) maps positions to the cell of the lattice, none of size 0; `cell` and `inverse` (3, 3)
-    and `images` (S, 3) are that cell, its inverse and its images that may reach the lattice, in spacings, none of size
-    0. `near` has the images that may reach the lattice from each of `bins` (3,) parts of the cell, of the part n from
-    starts[n] to starts[n + 1]. `widths` is of each atom, A. `nodes` and `of` have room for all that atoms count at, and
-    for one more, that is written and not used; `frame` is the frame's number in the block, from 1.
+    Parameters: `change` (3, 3) maps positions to the cell of the lattice; of size 0 it leaves them. `cell` and
+    `inverse` (3, 3) and `images` (S, 3) are that cell, its inverse and its images that may reach the lattice, in
+    spacings; of size 0 in an open boundary. `near` lists the images that may reach the lattice from each of `bins` (3,)
+    parts of the cell, those of part n from starts[n] to starts[n + 1]. `widths` are the widths of the atoms, A. `nodes`
+    and `of` are work arrays for the nodes of all contributions and their weights, with one more element that is written
+    but not used; `frame` is the frame's number in the block, from 1.
     """
     x, u, v, width = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
     first = np.empty(3, np.int64)
@@ -141,13 +144,13 @@ def add_frame(positions, weights, widths, change, origin, spacing, cell, inverse
                 for d in range(3):
                     v[d] = u[d] + images[image, d] if periodic else u[d]
                 add_one(v, weights[n], width, reach, first, shape, along, work, reached, frame)
-    for n in range(result):  # apart from what is computed above, so that memory is waited for many times at once
+    for n in range(result):  # in a loop of its own, so that the processor overlaps many cache misses
         put(work, reached, nodes[n], of[n], frame)
 
 
 @njit(nogil=True, error_model="numpy")
 def listed(reached, nodes):
-    """Fill nodes with those that the block has reached, in their order; return how many there are."""
+    """Fill nodes with those that have contributions in the block, in ascending order; return their number."""
     count = 0
     for word in range(len(reached)):
         bits = reached[word]
@@ -161,7 +164,7 @@ def listed(reached, nodes):
 
 @njit(nogil=True, error_model="numpy")
 def take(work, reached, nodes, sums, squares):
-    """Fill in the sums of the block's nodes, and leave nothing of them for the next block."""
+    """Fill sums and squares of the block's nodes, and reset them for the next block."""
     for n in range(len(nodes)):
         node = nodes[n]
         sums[n], squares[n] = work[node, SUM], work[node, SQUARES]
