@@ -1,4 +1,4 @@
-"""Atoms in clusters, and the list of pairs of clusters in range."""
+"""Atoms sorted into clusters, and the list of pairs of clusters in range."""
 
 from __future__ import annotations
 
@@ -18,32 +18,33 @@ from vmdpotential.molecule.cell import Cell
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: Atoms are this close together in a chunk at least, A, or within three quarters of the reach: single precision
-#: would lose digits to coordinates in a chunk of a thin gas.
+#: Largest extent of a chunk, A, unless three quarters of the reach is larger: in a dilute gas, the coordinates of a
+#: larger chunk would lose digits in single precision.
 CLOSE = 8.0
 
-#: Side of a column by that of a cube of as many atoms as a chunk: clusters, which are a quarter of it, are nearer to
-#: cubes then, and fewer chunks are in range of them.
+#: Ratio of the side of a column to that of a cube with as many atoms as a chunk: it makes clusters, each a quarter of a
+#: chunk, more cubic, so that fewer chunks are in range of them.
 FLAT = 1.15
 
-#: Parts that a list is made in, and chunks of atoms i in a part at least.
+#: Number of parts in which a list is made, and smallest number of chunks of atoms i in a part.
 PARTS, LEAST = 64, 16
 
 
 @dataclass(frozen=True)
 class Brick:
-    """A rectangular box that holds one image of every atom, of any cell.
+    """A rectangular box that contains one image of every atom, for any periodic cell.
 
-    Turned so that the lattice vectors are lower triangular, every lattice has such a unit cell.
+    Every lattice has such a unit cell, with the axes rotated so that the lattice vectors are lower triangular.
 
     Parameters
     ----------
     turn : (3, 3) float64
-        Positions times this are those in the brick's axes.
+        Rotation: positions times this matrix are coordinates along the axes of the box.
     vectors, inverse : (3, 3) float64
-        The lattice vectors there, rows, lower triangular; zeros where there is no cell.
+        The lattice vectors in these axes, as the rows of a lower triangular matrix, and its inverse; zeros without a
+        cell.
     low, sides : (3,) float64, A
-        Its corner there, and its sides.
+        Lower corner and sides of the box in these axes.
     """
 
     turn: Floats
@@ -54,7 +55,7 @@ class Brick:
 
     @classmethod
     def around(cls, cell: Cell | None, *sets: Floats) -> Brick:
-        """Return the brick of a cell, or that around sets of positions (N, 3)."""
+        """Return the box of a cell, or the bounding box of sets of positions (N, 3)."""
         if cell is None:
             positions = np.concatenate(sets)
             low = positions.min(0) if len(positions) else np.zeros(3)
@@ -68,13 +69,13 @@ class Brick:
                    np.diagonal(lower).copy())
 
     def shifts(self, reach: float, half: bool) -> Integers:
-        """Return the images (S, 3), in lattice vectors and itself first, that come within reach of the brick.
+        """Return images (S, 3) within reach of the box, as multiples of lattice vectors; the first is (0, 0, 0).
 
-        Of two that are opposite one, where `half` is asked for.
+        With `half`, only one of each two opposite images is returned.
         """
         if not self.vectors.any():
             return np.zeros((1, 3), np.int64)
-        # of |i a + j b + k c| < side + reach along z, y and x in turn
+        # solutions of |i a + j b + k c| < side + reach, for z, y and x successively
         results = []
         a, b, c = self.vectors
         most = self.sides + reach
@@ -92,11 +93,11 @@ class Brick:
 
 
 def aligned(shape: tuple[int, ...], kind: Any) -> NDArray[Any]:
-    """Return an array whose rows of a whole vector lie in one cache line each, without values."""
+    """Return an uninitialised array that begins at a cache line, so that no vector in its rows crosses one."""
     size = int(np.prod(shape)) * np.dtype(kind).itemsize
-    room = np.empty(size + 64, np.uint8)
-    first = -room.ctypes.data % 64
-    result: NDArray[Any] = room[first : first + size].view(kind).reshape(shape)
+    memory_block = np.empty(size + 64, np.uint8)
+    first = -memory_block.ctypes.data % 64
+    result: NDArray[Any] = memory_block[first : first + size].view(kind).reshape(shape)
     return result
 
 
@@ -106,14 +107,16 @@ class Clusters:
     Parameters
     ----------
     kernel : module
-        Made of :mod:`~vmdpotential.engines.cpu.pairs.search_kernel`.
+        Compiled from :mod:`~vmdpotential.engines.cpu.pairs.search_kernel`.
     brick : Brick
+        Box into which the atoms are wrapped.
     positions : (N, 3) float64, A
     rows : (R, N) float64
-        What is next to coordinates in a chunk.
+        Parameters of the atoms, which are stored after the coordinates in a chunk.
     lacks : (N,) bool
-        Atoms that are to be last in clusters.
+        Whether an atom lacks a term of the potential; these atoms are last in their clusters.
     reach : float, A
+        Distance up to which pairs are listed.
     """
 
     def __init__(self, kernel: Any, brick: Brick, positions: Floats, rows: Floats, lacks: NDArray[np.bool_],
@@ -155,16 +158,16 @@ class Clusters:
         return len(self.given_positions)
 
     def centre(self, kernel: Any, grid: float) -> None:
-        """Choose the centres of chunks, multiples of `grid`."""
+        """Set the centres of chunks to multiples of `grid`, and store the positions of the search."""
         middle = (self.chunk_boxes[:, :3] + self.chunk_boxes[:, 3:]) / 2
         self.centres = (np.rint(middle / grid) * grid).astype(kernel.REAL)
         self.before, self.homes = (np.empty((len(self.rows), 3, kernel.N)) for _ in range(2))
         kernel.remember(self.slots, self.given_positions, self.places, self.centres, self.before, self.homes)
-        # half of the shortest way between two opposite faces of the cell
+        # square of half the shortest distance between opposite faces of the cell
         self.near2 = 0.25 / max(float((self.brick.inverse**2).sum(0).max()), 1e-300)
 
     def chunks(self, kernel: Any) -> NDArray[Any]:
-        """Return the chunks (C, 3 + R, N) without positions of atoms."""
+        """Return the chunks (C, 3 + R, N), without positions so far."""
         atoms = aligned((len(self.rows), 3 + self.rows.shape[1], kernel.N), kernel.REAL)
         atoms[:, :3] = kernel.FAR
         atoms[:, 3:] = self.rows
@@ -172,10 +175,10 @@ class Clusters:
 
     def write(self, kernel: Any, positions: Floats, atoms: NDArray[Any], board: Integers | None = None,
               counter: int = threads.TAKEN, longest: float = np.inf) -> float:
-        """Write positions to chunks; return how far an atom has moved at most since the search, A.
+        """Write positions to chunks; return the largest displacement of an atom since the search, A.
 
-        That is infinite where a position is not finite. With a board shared with other threads a part of them is
-        written, and an atom that has moved by more than `longest` stops all.
+        It is infinite if a position is not finite. If threads share a board, each writes a part of the chunks, and all
+        stop when an atom has moved by more than `longest`.
         """
         brick = self.brick
         return math.sqrt(kernel.write_places(
@@ -195,7 +198,17 @@ class Part:
 
 @dataclass(frozen=True)
 class Search:
-    """What was searched: the parts of the list, what images move atoms i by, and the chunks of both sets."""
+    """The result of a search for pairs.
+
+    Parameters
+    ----------
+    parts : list of Part
+        The list of pairs.
+    steps, rests : (S, 3) float32 or float64, A
+        Displacement of atoms i for each image: its multiple of the grid of chunk centres, and the remainder.
+    chunks : list of arrays (C, 3 + R, N)
+        Chunks of one set or of both.
+    """
 
     parts: list[Part]
     steps: NDArray[Any]
@@ -210,13 +223,13 @@ def search(kernel: Any, brick: Brick, i: Clusters, j: Clusters, reach: float, ex
     Parameters
     ----------
     i, j : Clusters
-        The same, or two sets.
+        The same object for pairs within one set, or two sets.
     exclusions : (E, 2) int64 or None
-        Pairs of one set.
+        Excluded pairs, of one set.
     around : bool
-        Whether the nearest image may be another one than the rounded one.
+        Whether the nearest image may differ from that of rounded fractional coordinates.
     corrects : bool
-        Whether excluded pairs count.
+        Whether excluded pairs are listed too, because they contribute a correction.
     """
     same = i is j
     images = brick.shifts(reach, same)
