@@ -121,7 +121,7 @@ def macros(scaled: Scaled, masked: bool, precision: str, direct: bool, add: bool
     """
     software_charge = radial.software_charge(scaled.program)
     software = 2 if radial.is_plain(scaled.program) and precision == "single" and not field else 0
-    knobs: dict[str, object] = {
+    settings: dict[str, object] = {
         "REAL": "double" if precision == "double" else "float",
         "UNIFORMS": "doubles" if precision == "double" else "floats",
         "MASKED": int(masked),
@@ -130,15 +130,15 @@ def macros(scaled: Scaled, masked: bool, precision: str, direct: bool, add: bool
         "UNROLL": 1 if precision == "double" or (direct and field) else 2 if direct else 4,
     }
     if direct:
-        knobs |= {"SOFTWARE": software, "SOFT_CHARGE": software_charge if software else 1.0,
-                  "BLOCKS": (2 if precision == "double" else 4) // (2 if field else 1)}
+        settings |= {"SOFTWARE": software, "SOFT_CHARGE": software_charge if software else 1.0,
+                     "BLOCKS": (2 if precision == "double" else 4) // (2 if field else 1)}
     elif precision == "double":
-        knobs |= {"CAPACITY": 48, "BLOCKS": 3 if field else 4}
+        settings |= {"CAPACITY": 48, "BLOCKS": 3 if field else 4}
     else:
-        knobs |= {"CAPACITY": 80, "BLOCKS": 4 if field else 7}
+        settings |= {"CAPACITY": 80, "BLOCKS": 4 if field else 7}
     if not direct:
-        knobs["ADD"] = int(add)
-    return knobs
+        settings["ADD"] = int(add)
+    return settings
 
 
 def base_task(lattice: Lattice, scaled: Scaled) -> Any:

@@ -31,14 +31,14 @@ PARTS, LEAST = 64, 16
 
 
 @dataclass(frozen=True)
-class Brick:
+class CellBox:
     """A rectangular box that contains one image of every atom, for any periodic cell.
 
     Every lattice has such a unit cell, with the axes rotated so that the lattice vectors are lower triangular.
 
     Parameters
     ----------
-    turn : (3, 3) float64
+    rotation : (3, 3) float64
         Rotation: positions times this matrix are coordinates along the axes of the box.
     vectors, inverse : (3, 3) float64
         The lattice vectors in these axes, as the rows of a lower triangular matrix, and its inverse; zeros without a
@@ -47,14 +47,14 @@ class Brick:
         Lower corner and sides of the box in these axes.
     """
 
-    turn: Floats
+    rotation: Floats
     vectors: Floats
     inverse: Floats
     low: Floats
     sides: Floats
 
     @classmethod
-    def around(cls, cell: Cell | None, *sets: Floats) -> Brick:
+    def around(cls, cell: Cell | None, *sets: Floats) -> CellBox:
         """Return the box of a cell, or the bounding box of sets of positions (N, 3)."""
         if cell is None:
             positions = np.concatenate(sets)
@@ -62,10 +62,10 @@ class Brick:
             sides = np.ptp(positions, axis=0) if len(positions) else np.zeros(3)
             return cls(np.eye(3), np.zeros((3, 3)), np.zeros((3, 3)), low, sides)
         vectors = cell.vectors if cell.orthogonal else cell.reduced
-        turn, upper = np.linalg.qr(vectors.T)
+        rotation, upper = np.linalg.qr(vectors.T)
         sign = np.where(np.diagonal(upper) < 0, -1.0, 1.0)
-        turn, lower = turn * sign, (upper.T * sign)
-        return cls(np.ascontiguousarray(turn), np.ascontiguousarray(lower), np.linalg.inv(lower), np.zeros(3),
+        rotation, lower = rotation * sign, (upper.T * sign)
+        return cls(np.ascontiguousarray(rotation), np.ascontiguousarray(lower), np.linalg.inv(lower), np.zeros(3),
                    np.diagonal(lower).copy())
 
     def shifts(self, reach: float, half: bool) -> Integers:
@@ -108,24 +108,24 @@ class Clusters:
     ----------
     kernel : module
         Compiled from :mod:`~vmdpotential.engines.cpu.pairs.search_kernel`.
-    brick : Brick
+    box : CellBox
         Box into which the atoms are wrapped.
     positions : (N, 3) float64, A
     rows : (R, N) float64
         Parameters of the atoms, which are stored after the coordinates in a chunk.
-    lacks : (N,) bool
+    lacks_term : (N,) bool
         Whether an atom lacks a term of the potential; these atoms are last in their clusters.
     reach : float, A
         Distance up to which pairs are listed.
     """
 
-    def __init__(self, kernel: Any, brick: Brick, positions: Floats, rows: Floats, lacks: NDArray[np.bool_],
+    def __init__(self, kernel: Any, box: CellBox, positions: Floats, rows: Floats, lacks_term: NDArray[np.bool_],
                  reach: float) -> None:
-        self.brick, self.given_positions = brick, positions
+        self.box, self.positions = box, positions
         if not np.isfinite(positions).all():
             raise InputError("a position is not a finite number")
         count, n = len(positions), kernel.N
-        extent = np.maximum(brick.sides, 3.0)
+        extent = np.maximum(box.sides, 3.0)
         limit = max(0.75 * reach, CLOSE)
         side = min(FLAT * (n * np.prod(extent) / max(count, 1)) ** (1 / 3), limit)
         while np.prod(np.ceil(extent[:2] / side)) > max(2**20, 4 * count):
@@ -137,7 +137,7 @@ class Clusters:
         self.slack = float(self.side[2] / layers)
         self.places = np.empty((count, 3))
         column, key = np.empty(count, np.int64), np.empty(count, np.int64)
-        kernel.place(positions, brick.turn, brick.low, brick.vectors, brick.sides, self.shape, self.side, layers,
+        kernel.place(positions, box.rotation, box.low, box.vectors, box.sides, self.shape, self.side, layers,
                      self.places, column, key)
         order = cells.order(key, columns * layers)
         self.columns = np.zeros(columns + 1, np.int64)
@@ -146,25 +146,26 @@ class Clusters:
         memory.require(chunks * n * (8 * (3 + len(rows)) + 40), "the list of pairs", "use fewer atoms")
         self.slots = np.full(chunks * n, -1, np.int64)
         kernel.make_chunks(order, column, self.places, limit, self.slots, self.columns)
-        lack = lacks.astype(np.float64)[:, None]
-        kernel.make_clusters(self.slots, self.places, lack)
+        sort_key = lacks_term.astype(np.float64)[:, None]
+        kernel.make_clusters(self.slots, self.places, sort_key)
         self.chunk_boxes = np.empty((chunks, 6))
         kernel.bound(self.slots, self.places, self.chunk_boxes)
         self.rows = np.empty((chunks, len(rows), n), kernel.REAL)
-        self.light = np.empty(chunks * kernel.EACH, np.bool_)
-        kernel.fill(self.slots, rows, lack, self.rows, self.light)
+        self.light_clusters = np.empty(chunks * kernel.EACH, np.bool_)
+        kernel.fill(self.slots, rows, sort_key, self.rows, self.light_clusters)
 
     def __len__(self) -> int:
-        return len(self.given_positions)
+        return len(self.positions)
 
     def centre(self, kernel: Any, grid: float) -> None:
         """Set the centres of chunks to multiples of `grid`, and store the positions of the search."""
         middle = (self.chunk_boxes[:, :3] + self.chunk_boxes[:, 3:]) / 2
         self.centres = (np.rint(middle / grid) * grid).astype(kernel.REAL)
-        self.before, self.homes = (np.empty((len(self.rows), 3, kernel.N)) for _ in range(2))
-        kernel.remember(self.slots, self.given_positions, self.places, self.centres, self.before, self.homes)
+        self.search_positions, self.search_coordinates = (np.empty((len(self.rows), 3, kernel.N)) for _ in range(2))
+        kernel.remember(self.slots, self.positions, self.places, self.centres, self.search_positions,
+                        self.search_coordinates)
         # square of half the shortest distance between opposite faces of the cell
-        self.near2 = 0.25 / max(float((self.brick.inverse**2).sum(0).max()), 1e-300)
+        self.half_height2 = 0.25 / max(float((self.box.inverse**2).sum(0).max()), 1e-300)
 
     def chunks(self, kernel: Any) -> NDArray[Any]:
         """Return the chunks (C, 3 + R, N), without positions so far."""
@@ -180,10 +181,10 @@ class Clusters:
         It is infinite if a position is not finite. If threads share a board, each writes a part of the chunks, and all
         stop when an atom has moved by more than `longest`.
         """
-        brick = self.brick
+        box = self.box
         return math.sqrt(kernel.write_places(
-            threads.board() if board is None else board, counter, longest**2, self.slots, positions, brick.turn,
-            self.before, brick.vectors, brick.inverse, self.near2, self.homes, atoms))
+            threads.board() if board is None else board, counter, longest**2, self.slots, positions, box.rotation,
+            self.search_positions, box.vectors, box.inverse, self.half_height2, self.search_coordinates, atoms))
 
 
 @dataclass(frozen=True)
@@ -204,7 +205,7 @@ class Search:
     ----------
     parts : list of Part
         The list of pairs.
-    steps, rests : (S, 3) float32 or float64, A
+    steps, remainders : (S, 3) float32 or float64, A
         Displacement of atoms i for each image: its multiple of the grid of chunk centres, and the remainder.
     chunks : list of arrays (C, 3 + R, N)
         Chunks of one set or of both.
@@ -212,11 +213,11 @@ class Search:
 
     parts: list[Part]
     steps: NDArray[Any]
-    rests: NDArray[Any]
+    remainders: NDArray[Any]
     chunks: list[NDArray[Any]]
 
 
-def search(kernel: Any, brick: Brick, i: Clusters, j: Clusters, reach: float, exclusions: Integers | None,
+def search(kernel: Any, box: CellBox, i: Clusters, j: Clusters, reach: float, exclusions: Integers | None,
            around: bool, corrects: bool) -> Search:
     """Return all pairs of clusters with atoms within reach (A), each pair of atoms once.
 
@@ -232,20 +233,20 @@ def search(kernel: Any, brick: Brick, i: Clusters, j: Clusters, reach: float, ex
         Whether excluded pairs are listed too, because they contribute a correction.
     """
     same = i is j
-    images = brick.shifts(reach, same)
-    shifts = images @ brick.vectors
-    largest = float(np.abs(shifts).max() + np.max(brick.sides) + 2 * reach)
+    images = box.shifts(reach, same)
+    shifts = images @ box.vectors
+    largest = float(np.abs(shifts).max() + np.max(box.sides) + 2 * reach)
     grid = 2.0 ** (np.ceil(np.log2(largest)) - 22)
     steps = np.rint(shifts / grid) * grid
-    rests = (shifts - steps).astype(kernel.REAL)
+    remainders = (shifts - steps).astype(kernel.REAL)
     steps = steps.astype(kernel.REAL)
     for item in {id(i): i, id(j): j}.values():
         item.centre(kernel, grid)
     atoms_i = i.chunks(kernel)
     atoms_j = atoms_i if same else j.chunks(kernel)
-    i.write(kernel, i.given_positions, atoms_i)
+    i.write(kernel, i.positions, atoms_i)
     if not same:
-        j.write(kernel, j.given_positions, atoms_j)
+        j.write(kernel, j.positions, atoms_j)
     starts, partners = np.zeros(0, np.int64), np.zeros(0, np.int64)
     if exclusions is not None and len(exclusions):
         slot = np.empty(len(i), np.int64)
@@ -253,14 +254,14 @@ def search(kernel: Any, brick: Brick, i: Clusters, j: Clusters, reach: float, ex
         slot[i.slots[real]] = real
         starts = np.zeros(len(i.slots) + 2, np.int64)
         partners = np.empty(2 * len(exclusions), np.int64)
-        kernel.exclude(np.ascontiguousarray(exclusions, np.int64), slot, i.places, brick.vectors, brick.inverse,
+        kernel.exclude(np.ascontiguousarray(exclusions, np.int64), slot, i.places, box.vectors, box.inverse,
                        int(around), starts, partners)
         starts = starts[:-1]
     numbers = np.array([kernel.code(*image) for image in images.tolist()], np.int64)
     chunks_i, each = len(i.chunk_boxes), kernel.EACH
     size = max(-(-chunks_i // PARTS), LEAST)
     parts: list[Part | None] = [None] * -(-chunks_i // size)
-    density = len(j) / max(float(np.prod(brick.sides)), 1.0)
+    density = len(j) / max(float(np.prod(box.sides)), 1.0)
     near = 4.2 * (reach + 3 * CLOSE / 4) ** 3 * density / kernel.N / (2 if same else 1) + 8
 
     def one_part(first: int, _: int) -> None:
@@ -272,8 +273,8 @@ def search(kernel: Any, brick: Brick, i: Clusters, j: Clusters, reach: float, ex
         while True:
             begin = kernel.search(begin, end, same, i.slots, atoms_i, i.centres, i.chunk_boxes, j.slots, atoms_j,
                                   j.centres, j.chunk_boxes, j.columns, j.shape, j.side, np.zeros(3), j.slack, shifts,
-                                  steps, rests, numbers, reach, starts, partners, corrects, i.light, entries,
-                                  chunks, bits, masks, counts)
+                                  steps, remainders, numbers, reach, starts, partners, corrects, i.light_clusters,
+                                  entries, chunks, bits, masks, counts)
             if begin == end:
                 break
             entries, chunks, bits, masks = (np.resize(a, (2 * len(a), *a.shape[1:]))
@@ -282,5 +283,5 @@ def search(kernel: Any, brick: Brick, i: Clusters, j: Clusters, reach: float, ex
                             masks[: counts[2]].copy())
 
     threads.run(one_part, len(parts), "list of pairs")
-    return Search([part for part in parts if part is not None and len(part.entries)], steps, rests,
+    return Search([part for part in parts if part is not None and len(part.entries)], steps, remainders,
                   [atoms_i] if same else [atoms_i, atoms_j])

@@ -24,7 +24,7 @@ ROW = 1104
 
 #: Number of atoms i whose instructions are interleaved: the processor's window is too short to reach the next atom's
 #: instructions while it waits for a result, and it has too few registers for more atoms.
-BESIDE = 2
+INTERLEAVED = 2
 
 
 def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, soft, one_sided):
@@ -171,8 +171,8 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
                 """Return the sums of atoms i with the contributions of atoms j, and the contributions to atoms j."""
                 new = list(sums)
                 given = [v.const(0.0)] * channels
-                for first_a in range(0, m, BESIDE):
-                    some_a = range(first_a, first_a + BESIDE)
+                for first_a in range(0, m, INTERLEAVED):
+                    some_a = range(first_a, first_a + INTERLEAVED)
                     distances = {a: distance(a, j, flags) for a in some_a}
                     slopes_of = {a: slopes(a, j, *distances[a][1:], flags) for a in some_a}
                     for a in some_a:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.compiling import build, threads
-from vmdpotential.engines.cpu.pairs.clusters import Brick, Clusters, Search, aligned, search
+from vmdpotential.engines.cpu.pairs.clusters import CellBox, Clusters, Search, aligned, search
 from vmdpotential.engines.pairs import Atoms, PairResult, PairSum
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.interactions.pairs import PairPotential
@@ -119,15 +119,15 @@ class ClusterPairs:
     def search(self, atoms: Atoms, others: Atoms | None = None) -> ClusterList:
         """Return the pairs in range, see :mod:`vmdpotential.engines.pairs`."""
         work = self.work
-        brick = Brick.around(work.cell, *(_positions(a.positions) for a in (atoms, others) if a is not None))
+        box = CellBox.around(work.cell, *(_positions(a.positions) for a in (atoms, others) if a is not None))
         without, lacks = lacking(work.potential, atoms)
         kernel, sums = self.kernels(without)
-        sets = [Clusters(kernel, brick, _positions(a.positions), self._rows(a), flags, self.reach)
+        sets = [Clusters(kernel, box, _positions(a.positions), self._rows(a), flags, self.reach)
                 for a, flags in ((atoms, lacks), (others, None if others is None else np.zeros(len(others), bool)))
                 if a is not None and flags is not None]
         tables = self._tables(atoms)
         around = work.cell is not None and not work.cell.orthogonal
-        result = search(kernel, brick, sets[0], sets[-1], self.reach, None if others is not None else atoms.exclusions,
+        result = search(kernel, box, sets[0], sets[-1], self.reach, None if others is not None else atoms.exclusions,
                        around, work.potential.corrects_excluded)
         return ClusterList(self, kernel, sums, sets, result, tables)
 
@@ -180,31 +180,31 @@ class ClusterList:
         self.totals = [np.empty(0) for _ in sets]
         extent = sets[0].chunk_boxes
         # near enough that powers of the distance are not denormal numbers, which take a hundred cycles
-        self.aside = -2 * (pairs.reach + (extent[:, 3:] - extent[:, :3]).max(initial=0)) - 1
+        self.out_of_range = -2 * (pairs.reach + (extent[:, 3:] - extent[:, :3]).max(initial=0)) - 1
         scaled, real = pairs.scaled, kernel.REAL
         values = np.array(scaled.values, real) if scaled.values else np.zeros(1, real)
-        self.fixed = (values, *tables, search_result.steps, search_result.rests, real(scaled.cutoff2 * LENGTH**2),
-                      real(scaled.softening2 * LENGTH**2), real(self.aside))
+        self.fixed = (values, *tables, search_result.steps, search_result.remainders, real(scaled.cutoff2 * LENGTH**2),
+                      real(scaled.softening2 * LENGTH**2), real(self.out_of_range))
         self.parts = parts = search_result.parts
         #: Number of computed pairs, whether in range or not.
         self.slots = sum(self._slots(part.entries) for part in parts)
-        self.shares: list[int] = []
+        self.part_starts: list[int] = []
         self.step = max(1, int(len(parts) * AT_ONCE / max(self.slots, 1)))
         self.addresses = np.array([(part.entries.ctypes.data, len(part.entries), part.chunks.ctypes.data,
                                     part.bits.ctypes.data, part.masks.ctypes.data) for part in parts],
                                   np.int64).reshape(-1, 5)
 
-    def _shares(self, workers: int) -> tuple[list[int], list[NDArray[Any]]]:
+    def _divide(self, workers: int) -> tuple[list[int], list[NDArray[Any]]]:
         """Return the first part of each worker with the end of the last, and arrays for their sums."""
-        if len(self.shares) != workers + 1:
+        if len(self.part_starts) != workers + 1:
             work = np.cumsum([0] + [self._slots(part.entries) + PAIRS_OF_CHUNK * len(part.chunks)
                                     + PAIRS_OF_ENTRY * len(part.entries) for part in self.parts])
             ends = np.searchsorted(work[1:], work[-1] * np.arange(workers) / workers - 0.5)
-            self.shares = [*ends.tolist(), len(self.parts)]
+            self.part_starts = [*ends.tolist(), len(self.parts)]
         if len(self.totals[0]) != workers:
             self.totals = [aligned((workers, len(c), self.sums.CHANNELS, self.kernel.N), self.kernel.REAL)
                            for c in self.search_result.chunks]
-        return self.shares, self.totals
+        return self.part_starts, self.totals
 
     def _slots(self, entries: NDArray[np.int64]) -> int:
         """Return the number of pairs that some entries compute."""
@@ -258,17 +258,17 @@ class ClusterList:
         kernel, sums, work = self.kernel, self.sums, self.pairs.work
         chunks, sets, step = self.search_result.chunks, self.sets, self.step
         workers = max(1, min(threads.count(), len(self.parts)))
-        shares, totals = self._shares(workers)
+        part_starts, totals = self._divide(workers)
         displacements, virials = [0.0] * workers, np.zeros((workers, 6))
         results = [PairResult(np.empty((len(item), 3)), np.empty((len(item), sums.ENERGIES)) if work.energy else None)
                    for item in sets]
 
-        def share(worker: int, board: NDArray[np.int64]) -> None:
+        def run_thread(worker: int, board: NDArray[np.int64]) -> None:
             """Write positions, sum pairs and gather results as one thread; threads wait for each other in between."""
             for n, (part, x) in enumerate(zip(sets, values, strict=True)):
                 displacement = part.write(kernel, x, chunks[n], board, threads.TAKEN + n, work.buffer / 2)
                 displacements[worker] = max(displacements[worker], displacement)
-            first, last = shares[worker : worker + 2]
+            first, last = part_starts[worker : worker + 2]
             for at in range(first, max(last, first + 1), step):
                 sums.run(board, workers * len(sets), at, min(at + step, last), first, last, self.addresses, chunks[0],
                          sets[0].centres, totals[0][worker], chunks[-1], sets[-1].centres, totals[-1][worker],
@@ -278,15 +278,15 @@ class ClusterList:
                 if worker == 0:
                     progress.report("pairs", min((at + step - first) / max(last - first, 1), 0.999))
             for n, (part, result) in enumerate(zip(sets, results, strict=True)):
-                sums.gather(board, workers, threads.TAKEN + len(sets) + n, part.slots, totals[n], part.brick.turn,
+                sums.gather(board, workers, threads.TAKEN + len(sets) + n, part.slots, totals[n], part.box.rotation,
                             1 / LENGTH**2, result.forces, NONE if result.energies is None else result.energies)
 
-        threads.together(share, workers)
+        threads.together(run_thread, workers)
         self._check(max(displacements))
         progress.report("pairs", 1.0)
         virial = None
         if work.virial:
             xx, xy, xz, yy, yz, zz = virials.sum(0) / LENGTH**2
-            turn = self.sets[0].brick.turn
-            virial = turn @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ turn.T
+            rotation = self.sets[0].box.rotation
+            virial = rotation @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ rotation.T
         return replace(results[0], virial=virial, other=results[1] if others is not None else None)
