@@ -1,22 +1,24 @@
-"""Engines: where the sums are computed.
+"""Engines: the back ends (CPU, CUDA) that compute the sums.
 
-An engine prepares a :class:`LatticeSum` once and runs it again and again, for the frames of a trajectory
-as for one structure, and sums at arbitrary points (:class:`Engine`). Another engine, of this package or
-another, does the same with the same arguments and the same results within the stated accuracy.
+An engine prepares a :class:`LatticeSum` once and runs it any number of times, for one structure or for each
+frame of a trajectory; it also sums at arbitrary points (:class:`Engine`). All engines, those of other packages
+included, take the same arguments and return the same results within the stated accuracy.
 
-Potentials are sums of ``q V(r)`` in e/A, without the Coulomb constant; fields their negative gradients in
-e/A^2. An atom nearer than 0.01 A to a point counts as if at that distance, and makes no field there.
+Potentials are sums of ``q V(r)`` in e/A, without the Coulomb constant; fields are their negative gradients in
+e/A^2. An atom closer than 0.01 A to a point contributes the potential at a distance of 0.01 A, and no field.
 
-Precisions say what is summed in what, and so which relative rms error is kept where charges cancel as in
+The precision selects the types of terms and sums, and thereby the relative rms error where charges cancel as in
 water (:data:`vmdpotential.engines.accuracy.ROUNDING`):
 
 ``single``
-    terms in float32; sums in float32, on a GPU carried over to float64 after 128 terms;
+    terms in float32; sums in float32, which a GPU adds to float64 totals after every 128 terms;
 ``compensated``
-    terms to the precision of float32 or better, summed so that no sum loses more than a term does: on a
-    GPU carried over to float64 after 16 terms, on the CPU in float64 throughout;
+    terms to the precision of float32 or better, and sums that lose no more than a term does: a GPU adds them to
+    float64 totals after every 16 terms, the CPU sums in float64 throughout;
 ``double``
-    terms and sums in float64. Values are float32 in every precision.
+    terms and sums in float64.
+
+The resulting maps are float32 in every precision.
 """
 
 from __future__ import annotations
@@ -50,13 +52,13 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-#: How the sums are rounded, see above.
+#: Floating-point precisions of the sums, described in this module's docstring.
 PRECISIONS = ("single", "compensated", "double")
 
-#: How far a cell may shear, as a part of its lengths, before it counts as one of another shape.
+#: Largest shear, as a fraction of the cell's lengths, at which a cell still counts as having the same shape.
 SHEAR = 1e-4
 
-#: A point nearer to an atom than this, in A, gets the potential at this distance and no field from it.
+#: Closest distance, A: an atom nearer to a point contributes the potential at this distance, and no field.
 SOFT_CORE = 0.01
 
 
@@ -67,7 +69,7 @@ MULTIGRID_BYTES = 66
 
 
 def stretch(cell: Cell, other: Cell) -> Floats | None:
-    """Return by how much another cell is longer along x, y and z (3,), None where its shape is another."""
+    """Return the ratios (3,) of another cell's lengths to this one's along x, y and z; None if the shapes differ."""
     change = np.linalg.inv(cell.vectors) @ other.vectors
     along = np.diagonal(change)
     return None if abs(change - np.diag(along)).max() > SHEAR or along.min() <= 0 else along
@@ -75,21 +77,22 @@ def stretch(cell: Cell, other: Cell) -> Floats | None:
 
 @dataclass(frozen=True, eq=False)
 class LatticeSum:
-    """What is summed on a lattice: pairs of charges and points, and a smooth part next to them.
+    """A sum on a lattice: an interaction of charges and lattice points, a smooth part, or both.
 
     Parameters
     ----------
     lattice : Lattice
     pairs : Bound or None
-        All charges where it has no cutoff, else those within it; None where the smooth part is all.
+        The interaction summed over pairs of a charge and a lattice point: those within its cutoff, or all pairs if it
+        has none. None if there is only a smooth part.
     cell : Cell or None
-        Whose images of the charges are within the cutoff.
+        Periodic cell; images of the charges within the cutoff count. None in an open boundary.
     precision : str
         One of :data:`PRECISIONS`.
     field : bool
-        Whether the field is summed next to the potential.
+        Whether the field is summed in addition to the potential.
     smooth : Mesh, SmoothPart or None
-        The rest of a potential of which the pairs are the short-range part.
+        The long-range part, if `pairs` is only the short-range part of the potential.
     """
 
     lattice: Lattice
@@ -108,47 +111,48 @@ class LatticeSum:
     @classmethod
     def split(cls, lattice: Lattice, smooth: Mesh | SmoothPart, precision: str = "single",
               field: bool = False) -> LatticeSum:
-        """Return the sum of a smooth part and the pairs that it leaves."""
+        """Return the sum of a smooth part and of the short-range pairs that complete it."""
         return cls(lattice, smooth.short, smooth.cell, precision, field, smooth)
 
     def in_cell(self, cell: Cell) -> LatticeSum:
-        """Return the same sum in another periodic cell: each node where it was, in fractional coordinates.
+        """Return the same sum in another periodic cell, in which each node keeps its fractional coordinates.
 
         Raises
         ------
         UsageError
-            In an open boundary, or where the axes of the lattice would not stay along x, y and z.
+            In an open boundary, or if the axes of the lattice would no longer be parallel to x, y and z.
         TaskError
-            For a smooth part that is for one cell.
+            If the smooth part cannot change its cell.
         """
         if self.cell is None:
             raise UsageError("cell", "an open boundary has none")
-        along = stretch(self.cell, cell)
-        if along is None:
-            raise UsageError("cell", "changes its shape, not its lengths along x, y and z alone: the axes of a map's "
-                             "lattice would turn with it", "use the frames' own cells one by one")
+        ratios = stretch(self.cell, cell)
+        if ratios is None:
+            raise UsageError("cell", "changes its shape, not only its lengths along x, y and z: the axes of a map's "
+                             "lattice would rotate with it", "use the frames' own cells one by one")
         smooth = None if self.smooth is None else self.smooth.in_cell(cell)
-        return replace(self, lattice=self.lattice.stretched(along), cell=cell, smooth=smooth)
+        return replace(self, lattice=self.lattice.stretched(ratios), cell=cell, smooth=smooth)
 
     @property
     def maps(self) -> int:
-        """How many maps are summed: the potential, and with it the field along x, y and z."""
+        """Number of maps that are summed: 1 for the potential, 4 with the field along x, y and z."""
         return 4 if self.field else 1
 
 
 @dataclass(frozen=True, eq=False)
 class PointSum:
-    """What is summed at points anywhere, in float64: pairs of charges and points, and a smooth part in addition.
+    """A sum at arbitrary points, in float64: an interaction of charges and points, a smooth part, or both.
 
     Parameters
     ----------
     pairs : Bound or None
-        All charges where it has no cutoff, else those within it; None where the smooth part is all.
+        The interaction summed over pairs of a charge and a point: those within its cutoff, or all pairs if it has none.
+        None if there is only a smooth part.
     cell : Cell or None
-        Whose images count: all of those within the cutoff.
+        Periodic cell; all images within the cutoff count. None in an open boundary.
     smooth : Mesh or None
-        The rest of a potential of which the pairs are the short-range part. Its error is that of the mesh; in a
-        periodic cell it has all images, and of 1/r a neutralising background.
+        The long-range part, if `pairs` is only the short-range part of the potential. Its error is that of the mesh.
+        In a periodic cell it includes all images and, for 1/r, a neutralising background.
     """
 
     pairs: Bound | None
@@ -162,50 +166,50 @@ class PointSum:
 
     @classmethod
     def split(cls, smooth: Mesh, pairs: bool = True) -> PointSum:
-        """Return the sum of a smooth part and, with `pairs`, those that it leaves."""
+        """Return the sum of a smooth part and, with `pairs`, of the short-range pairs that complete it."""
         return cls(smooth.short if pairs else None, smooth.cell, smooth)
 
     @property
     def own(self) -> float:
-        """Potential that a unit charge has at its own place, 1/A: to be taken away where it counts for nothing."""
+        """Potential of a unit charge at its own position, 1/A, to be subtracted if a charge must not act on itself."""
         pairs = 0.0 if self.pairs is None else float(self.pairs(SOFT_CORE))
         return pairs + (0.0 if self.smooth is None else float(self.smooth.splitting.long(0.0)))
 
     @property
     def nearest_alone(self) -> bool:
-        """Whether no more than one image of a charge is within the cutoff of a point."""
+        """Whether at most one image of each charge is within the cutoff of a point."""
         if self.cell is None or self.pairs is None or self.pairs.cutoff is None:
             return True
         return bool(2 * self.pairs.cutoff <= np.linalg.norm(self.cell.reduced, axis=1).min())
 
 
 class Prepared(Protocol):
-    """A lattice sum on an engine, with what does not depend on the charges made once."""
+    """A lattice sum prepared on an engine: everything that does not depend on the charges is computed once."""
 
     def run(self, positions: Floats, charges: Floats) -> Result:
         """Return the sum for positions (N, 3), A, and charges (N,), e; from any thread, any number of times."""
 
     def parts(self, positions: Floats, charges: Floats, parts: Iterable[Lattice]) -> Iterator[Result]:
-        """Yield the sum on parts of the lattice, one after the other, so that no more than one is in memory."""
+        """Yield the sum on one part of the lattice after the other, so that only one part is in memory."""
 
     def new_mean(self) -> Mean:
-        """Return the mean of no sums yet, to which those of many frames can be added."""
+        """Return an empty mean, to which the sums of frames can be added."""
 
 
 class PreparedPoints(Protocol):
-    """A sum at points on an engine, with what does not depend on the charges made once."""
+    """A sum at points prepared on an engine: everything that does not depend on the charges is computed once."""
 
     @property
     def own(self) -> float:
-        """Potential that a unit charge has at its own place in this sum, 1/A; its field there is zero."""
+        """Potential of a unit charge at its own position in this sum, 1/A; its field there is zero."""
 
     def at(self, points: Floats, positions: Floats, charges: Floats, field: bool = False,
            nearest: Floats | None = None) -> tuple[Floats, Floats | None]:
         """Return the potential (P,), e/A, and with `field` the field (P, 3), e/A^2, at points (P, 3), in float64.
 
-        Pairs are exact to rounding (:data:`vmdpotential.engines.accuracy.POINTS`). In an open boundary a mesh is for
-        points and charges within the box that it was planned around. `nearest` (P,) is filled with the distances to
-        the nearest charge, A, where there are pairs.
+        Pairs are exact to rounding (:data:`vmdpotential.engines.accuracy.POINTS`). In an open boundary, points and
+        charges have to be within the box that the mesh was planned for. If the sum has pairs, `nearest` (P,) is filled
+        with the distances to the nearest charge, A.
         """
 
 
@@ -225,61 +229,61 @@ class Multigrid(Protocol):
 
 
 class Engine(Protocol):
-    """What every engine offers; arrays are float64, potentials come back in e/A."""
+    """The interface of every engine; arrays are float64, returned potentials are in e/A."""
 
     name: str
 
     @property
     def costs(self) -> Costs:
-        """Seconds that the parts of its work on maps take."""
+        """Seconds that the steps of a map take on this engine."""
 
     @property
     def point_costs(self) -> PointCosts:
-        """Seconds that the parts of its work at points take."""
+        """Seconds that the steps of a sum at points take on this engine."""
 
     @property
     def has_transforms(self) -> bool:
-        """Whether it has the Fourier transforms that a mesh needs."""
+        """Whether the engine has the Fourier transforms that a mesh needs."""
 
     def check(self) -> None:
-        """Make sure that the engine works here.
+        """Make sure that the engine works on this machine.
 
         Raises
         ------
         BackendError
-            When something that it needs is missing.
+            If hardware, a driver or a package that the engine needs is missing.
         """
 
     def describe(self) -> str:
-        """Return one line on the hardware that computes."""
+        """Return one line that describes the hardware of the engine."""
 
     def bindings(self) -> Sequence[Callable[[], AbstractContextManager[None]]]:
-        """Return for each GPU what binds a thread to it; none where threads share what computes."""
+        """Return one function per GPU, whose context manager binds a thread to it; none if threads share the cores."""
 
     def environment(self, place: int) -> dict[str, str]:
-        """Return the environment in which the process at a place among several has one GPU for its own."""
+        """Return environment variables that give the process number `place`, from 0, a GPU of its own."""
 
     def sharers(self, size: int = 0) -> int:
-        """Return how many processes are to share each GPU for work such as was done last and `size` bytes more."""
+        """Return how many processes should share each GPU, judged by the last run, with `size` more bytes for each."""
 
     def prepare(self, work: LatticeSum) -> Prepared:
-        """Return a lattice sum, ready to run."""
+        """Return a lattice sum, prepared to run."""
 
     def prepare_points(self, work: PointSum) -> PreparedPoints:
-        """Return a sum at points, ready to run.
+        """Return a sum at points, prepared to run.
 
-        One with a mesh needs :attr:`has_transforms`; :func:`with_transforms` returns an engine that has them.
+        A sum with a mesh needs :attr:`has_transforms`; :func:`with_transforms` returns an engine that has them.
         """
 
     def prepare_pairs(self, work: PairSum) -> PreparedPairs:
-        """Return a sum over pairs of atoms, ready to run, see :mod:`vmdpotential.engines.pairs`."""
+        """Return a sum over pairs of atoms, prepared to run, see :mod:`vmdpotential.engines.pairs`."""
 
     def count_distances(self, positions: Floats, others: Floats | None, cell: Cell | None, reach: float,
                         bins: int) -> NDArray[np.int64]:
-        """Return how many pairs (bins,) lie in each of `bins` equal ranges of distance from 0 to `reach` (A).
+        """Return the number of pairs (bins,) in each of `bins` equal ranges of distance from 0 to `reach` (A).
 
-        Pairs of positions (N, 3) and others (M, 3), with all their images; of the positions alone, each pair once,
-        where there are no others. A distance of exactly 0 counts.
+        Pairs are those of positions (N, 3) and others (M, 3), with all images; without `others`, each pair of
+        positions counts once. A distance of exactly 0 counts.
         """
 
     def multigrid(self, x: NDArray[np.float32], y: NDArray[np.float32], z: NDArray[np.float32],
@@ -298,35 +302,38 @@ class Engine(Protocol):
         """Return the potential (nx, ny, nz) of Gaussian charges and of nuclei, summed in float64."""
 
     def bonds(self, work: BondSum) -> Floats:
-        """Return the energies (P, nx, ny, nz), kcal/mol, of hydrogen bonds of probes with a receptor's atoms."""
+        """Return the energies (P, nx, ny, nz), kcal/mol, of hydrogen bonds between probes and a receptor's atoms."""
 
     def counter(self, counting: Counting) -> Counter:
-        """Return sums over frames of what atoms add to the nodes of a lattice."""
+        """Return a counter that sums the contributions of atoms to the nodes of a lattice over frames."""
 
     def charge_potential(self, cell: Cell) -> ChargePotential:
         """Return the potential of one charge and all its images, for many charges one after another.
 
-        In conducting surroundings, with a background; good to 1e-5 of it at half the cell's length.
+        The boundary is conducting, with a neutralising background; the relative error at half the cell's length is
+        1e-5.
         """
 
     def structure_factors(self, fraction: Floats, charges: Floats, counts: NDArray[np.int64]) -> NDArray[np.complex128]:
         """Return the sums over atoms of q exp(-2 pi i (h, k, l) f), each index from -n to n.
 
-        `fraction` (N, 3) are fractional coordinates f, `counts` (3,) the n of each index. Exact to rounding.
+        `fraction` (N, 3) are fractional coordinates f, `counts` (3,) the largest value n of each index. The sums are
+        exact to rounding.
         """
 
 
 def with_transforms(engine: Engine) -> Engine:
-    """Return an engine, or the CPU's where it lacks the Fourier transforms that a mesh needs."""
+    """Return the engine, or the CPU engine if it lacks the Fourier transforms that a mesh needs."""
     return engine if engine.has_transforms else get_engine("cpu")
 
 
 def check_precision(precision: str) -> None:
-    """Make sure that there is a precision.
+    """Make sure that a precision is one of :data:`PRECISIONS`.
 
     Raises
     ------
     UsageError
+        If it is another string.
     """
     if precision not in PRECISIONS:
         raise UsageError("precision", f"choose one of {', '.join(PRECISIONS)}", value=precision)
@@ -336,14 +343,14 @@ _reason = ""
 
 
 def get_engine(name: str = "auto") -> Engine:
-    """Return an engine by name; ``auto`` takes cuda where it works, else cpu.
+    """Return an engine by name; ``auto`` selects cuda if it works on this machine, else cpu.
 
     Raises
     ------
     UsageError
-        When there is no engine of that name.
+        If there is no engine of that name.
     BackendError
-        When the engine cannot work on this machine.
+        If the engine does not work on this machine.
     """
     if name == "auto":
         name = automatic()
@@ -366,6 +373,6 @@ def automatic() -> str:
 
 
 def reason() -> str:
-    """Return why ``auto`` takes the cpu engine, empty where it takes cuda."""
+    """Return why ``auto`` selects the cpu engine; empty if it selects cuda."""
     automatic()
     return _reason

@@ -1,4 +1,4 @@
-"""Hydrogen bonds of probes on a lattice, whose energies depend on angles: what engines get."""
+"""The input of engines for angle-dependent energies of hydrogen bonds of probes on a lattice."""
 
 from __future__ import annotations
 
@@ -12,32 +12,34 @@ from vmdpotential.grid.lattice import Lattice
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: Kinds of atoms of the receptor: hydrogens, nitrogens with a lone pair, and oxygens or sulfurs with two.
+#: Kinds of the receptor's atoms: hydrogens, nitrogens with one lone pair, and oxygens or sulfurs with two.
 DONOR, ONE_PAIR, TWO_PAIRS = range(3)
 
 
 @dataclass(frozen=True, eq=False)
 class BondSum:
-    """Energies of probes at the points of a lattice with the atoms that they form hydrogen bonds with.
+    """Hydrogen-bond energies of P probes with a receptor's N atoms, of T types, at the points of a lattice.
 
     Parameters
     ----------
     lattice : Lattice
     positions : (N, 3) float64, A
+        Positions of the receptor's atoms that form hydrogen bonds.
     kinds : (N,) int64
-        All donors, or none.
+        Kind of each atom: DONOR, ONE_PAIR or TWO_PAIRS; either all or none are donors.
     directions, normals : (N, 3) float64
-        Unit vectors from the bonded atoms to each, and of planes of two lone pairs; 0 where there is none.
+        Unit vectors from the bonded atoms to each atom, and unit normals of the planes of two lone pairs; 0 where an
+        atom has none.
     powers : (N,) float64
-        Of the cosine at a hydrogen or nitrogen, 2 or 4.
+        Exponent of the cosine at a hydrogen or nitrogen, 2 or 4.
     types : (N,) int64
-        Of each atom in the tables.
+        Column of each atom in `distances` and `depths`.
     distances, depths : (P, T) float64, A and kcal/mol
-        Of the wells of probes with types.
+        Positions and depths of the wells of each probe and type.
     extremes : (P,) bool
-        Of which probes the least and the largest energy are added, instead of all.
+        Whether a probe's energy is the sum of its lowest and highest pair energy, instead of the sum of all.
     smooth : float, A
-        Range within which the least energy counts.
+        Largest change of a distance towards the minimum of the well: the energy at the changed distance counts.
     cap : float, kcal/mol
         Largest energy of a pair.
     cutoff : float, A

@@ -1,4 +1,4 @@
-"""The potential of one charge after another, as ions are placed by it."""
+"""The potential of one charge after another, by which ions are placed."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ Floats = NDArray[np.float64]
 
 
 class Waiting(Protocol):
-    """Sums the potential of charges at sites in an order of its own; a part that is small and smooth waits."""
+    """The potential of charges at reordered sites, of which a small and smooth pending part is added later."""
 
+    #: Indices (W,) of the sites in the order of the potentials.
     order: NDArray[np.int64]
+    #: Bound on the pending part, e/A.
     slack: float
 
     def add(self, position: Floats, charge: float, potential: Floats) -> None:
-        """Add the potential (e/A) of a charge to that at the sites, but for what waits."""
+        """Add the potential (e/A) of a charge, except for its pending part, to that at the sites."""
 
     def at(self, rows: NDArray[np.int64]) -> Floats:
-        """Return what waits, at most `slack` e/A, at some of the sites."""
+        """Return the pending part, at most `slack` e/A, at some of the sites."""
 
     def settle(self, potential: Floats) -> None:
-        """Add what waits to the potential at the sites."""
+        """Add the pending part to the potential at the sites."""
 
 
 class ChargePotential(Protocol):
@@ -32,13 +34,13 @@ class ChargePotential(Protocol):
 
     @property
     def steps(self) -> Callable[..., float] | None:
-        """Compiled steps of :class:`~vmdpotential.ions.montecarlo.Metropolis`; None where there are none."""
+        """Compiled steps of :class:`~vmdpotential.ions.montecarlo.Metropolis`; None if the engine has none."""
 
     def add(self, points: Floats, position: Floats, charge: float, potential: Floats) -> None:
-        """Add the potential (e/A) of a charge, in a periodic cell of all its images, to that at points."""
+        """Add the potential (e/A) of a charge, with all its images in a periodic cell, to that at points."""
 
     def waiting(self, sites: Floats) -> Waiting | None:
-        """Return what does the same at many sites in less time, if there is such."""
+        """Return an object that adds potentials at many sites faster, or None if the engine has none."""
 
     def most(self, distance: float) -> float:
-        """Return what the potential (1/A) of a unit charge never exceeds at a distance (A) or farther."""
+        """Return an upper bound of the potential (1/A) of a unit charge at a distance (A) or farther."""

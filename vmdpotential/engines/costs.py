@@ -1,6 +1,6 @@
-"""What the parts of an engine's work cost: the one table by which methods and meshes are chosen.
+"""Times that the steps of sums take on each engine, from which methods and meshes are chosen.
 
-``scripts/tune`` measures it. Only the ratios within an engine matter for a choice.
+``scripts/tune`` measures them. Only the ratios within an engine matter for the choice.
 """
 
 from __future__ import annotations
@@ -9,32 +9,32 @@ from typing import NamedTuple
 
 
 class Costs(NamedTuple):
-    """Seconds of an engine for one of each part of the work of a map.
+    """Times of an engine for each step of a map, s.
 
     Parameters
     ----------
     fixed : float
-        Whatever the size.
+        Time that does not depend on the size.
     atom : float
-        An atom: its way to the engine and its place in the order.
+        Time per atom, to transfer and to sort it.
     spread : float
-        A node that one atom's charge goes to.
+        Time per node to which an atom's charge is spread.
     transform_open, transform_periodic : float
-        A point of the Fourier transform times the logarithm (base 2) of their number.
+        Time of the Fourier transforms, per node and per binary logarithm of the number of nodes.
     interpolate : float
-        A lattice point and node along one axis.
+        Time per lattice point and node along one axis.
     pair : float
-        An atom and lattice point that an engine evaluates, with the polynomial of a short-range part.
+        Time per evaluated pair of an atom and a lattice point, with the polynomial of a short-range part.
     candidate : float
-        An atom looked at for a tile of 8^3 lattice points.
+        Time per atom that is tested for a tile of 8^3 lattice points.
     point : float
-        A lattice point of the pair sum.
+        Time per lattice point of the pair sum.
     direct : float
-        An atom and lattice point of a direct sum.
+        Time per pair of an atom and a lattice point of a direct sum.
     plain_pair : float
-        A pair of an interaction without a polynomial, over `pair`.
+        Time per pair of an interaction without a polynomial, as a multiple of `pair`.
     stencil : float
-        A charge of a level and a node within its reach, over `pair`.
+        Time per charge of a level and node within its reach, as a multiple of `pair`.
     """
 
     fixed: float
@@ -52,26 +52,26 @@ class Costs(NamedTuple):
 
 
 class PointCosts(NamedTuple):
-    """Seconds for one of each part of the work of sums at arbitrary points.
+    """Times of an engine for each step of sums at arbitrary points, s.
 
     Parameters
     ----------
     fixed, point : float
-        A sum by a mesh, whatever its size, and for a point.
+        Time of a sum by a mesh that does not depend on its size, and time per point.
     spread, gather : float
-        A node that an atom spreads to, and one that a point takes from.
+        Time per node that an atom is spread to, and per node that a point is interpolated from.
     node_open, node_periodic : float
-        A point of the Fourier transform.
+        Time of the Fourier transforms, per node.
     near : float
-        A pair within the split radius.
+        Time per pair within the split radius.
     pair, pair_field : float
-        A pair of a direct sum, and one with the field.
+        Time per pair of a direct sum, without and with the field.
     image : float
-        A pair of Ewald's sum, of which the nearest image is looked for.
+        Time per pair of an Ewald sum, with the search for its nearest image.
     wave : float
-        An atom or point, and a wave of Ewald's sum.
+        Time per wave of an Ewald sum and atom or point.
     sort : float
-        An atom brought into the order in which pairs within a radius are found.
+        Time per atom, to sort it for the search of pairs within a radius.
     """
 
     fixed: float
@@ -88,18 +88,18 @@ class PointCosts(NamedTuple):
     sort: float
 
 
-#: The CPU engine with two threads of an EPYC (Zen 4) processor.
+#: Measured with two threads of an EPYC (Zen 4) processor.
 CPU = Costs(fixed=8e-3, atom=1.7e-7, spread=2.5e-10, transform_open=2.8e-10, transform_periodic=1e-9, interpolate=6e-11,
             pair=9.3e-11, candidate=0.0, point=7.9e-9, direct=5.2e-11, stencil=0.08)
 
-#: An H200.
+#: Measured on an H200.
 CUDA = Costs(fixed=1.0e-3, atom=3.1e-9, spread=4.5e-12, transform_open=1.9e-12, transform_periodic=1.4e-12,
              interpolate=1.0e-12, pair=4.7e-13, candidate=0.0, point=6.0e-11, direct=2.5e-13, stencil=0.2)
 
-#: The CPU engine with one thread of an EPYC (Zen 5) processor.
+#: Measured with one thread of an EPYC (Zen 5) processor.
 CPU_POINTS = PointCosts(fixed=0.01, point=3.5e-7, spread=1.3e-9, gather=2e-9, node_open=1.2e-8, node_periodic=4e-8,
                         near=1.7e-8, pair=1.5e-9, pair_field=3.5e-9, image=6e-9, wave=1.8e-9, sort=3e-7)
 
-#: An H200; estimated from its costs of maps and the rates of its kernels in float64.
+#: Estimated for an H200 from its times of maps and the rates of its kernels in float64.
 CUDA_POINTS = PointCosts(fixed=2e-3, point=2e-8, spread=4.5e-12, gather=1e-11, node_open=4e-11, node_periodic=4e-11,
                          near=1e-11, pair=2e-12, pair_field=4e-12, image=6e-12, wave=1e-11, sort=3e-9)

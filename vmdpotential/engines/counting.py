@@ -1,4 +1,4 @@
-"""Atoms counted at the nodes of a lattice, frame by frame: what engines get, and what they return."""
+"""The interface of engines for counting atoms at the nodes of a lattice, frame by frame."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Counting:
-    """How atoms are counted.
+    """Weights, spreading and lattice by which atoms are counted.
 
     Parameters
     ----------
     spreading : {"nearest", "gaussian", "occupancy"}
         An atom counts at the node nearest to it, is spread as a Gaussian, or sets nodes within its radius to 1.
     weights, widths : (n,) float64
-        What each adds, and its standard deviation or radius, A.
+        Weight of each atom, and its standard deviation or radius, A.
     origin, spacing : (3,) float64, A
+        First node of the lattice, and distances of nodes along each axis.
     shape : (3,) int64
-        Of the lattice.
+        Number of nodes along each axis.
     cell, inverse : (3, 3) or (0, 3) float64
-        Vectors of the periodic cell and their inverse, in spacings; none in an open boundary.
+        Vectors of the periodic cell and their inverse, in spacings; size 0 in an open boundary.
     images : (S, 3) float64
-        Shifts by which some of the cell reaches the lattice, in spacings.
+        Lattice vectors of the cell, in spacings, that shift a part of the cell onto the lattice.
     reach : (3,) int64
-        Nodes along each axis within which an atom counts.
+        Number of nodes along each axis, to either side, within which an atom counts.
     """
 
     spreading: str
@@ -46,7 +47,7 @@ class Counting:
 
 
 class Counter(Protocol):
-    """Sums over frames of what atoms add to each node, of one thread at a time."""
+    """Sums over frames of the atoms' contributions to each node; for one thread at a time."""
 
     def add(self, positions: NDArray[np.floating], change: Floats) -> None:
         """Add a frame.
@@ -54,10 +55,10 @@ class Counter(Protocol):
         Parameters
         ----------
         positions : (n, 3), A
-            Of the atoms that are counted.
+            Positions of the counted atoms.
         change : (3, 3) or (0, 3) float64
-            Brings them into the lattice's cell.
+            Matrix that maps positions in the frame's cell to the lattice's cell; size 0 if nothing changes.
         """
 
     def take(self) -> tuple[Integers, Floats, Floats]:
-        """Return the nodes (T,) that were reached, increasing, and sums of their values and squares; begin again."""
+        """Return nodes (T,) with contributions, increasing, and sums of their values and squares; reset the sums."""

@@ -1,4 +1,4 @@
-"""What engines take: positions and charges as arrays, and those of them that a sum is for."""
+"""Preparation of positions and charges for engines: checks, and the selection of charges that contribute to a sum."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def charges_and_positions(positions: Any, charges: Any) -> tuple[Floats, Floats]
     Raises
     ------
     UsageError
-        For arrays that do not fit together.
+        If the shapes of the arrays do not fit together.
     """
     positions = np.ascontiguousarray(positions, np.float64)
     charges = np.ascontiguousarray(charges, np.float64)
@@ -28,18 +28,18 @@ def charges_and_positions(positions: Any, charges: Any) -> tuple[Floats, Floats]
 
 
 def near(lattice: Lattice, reach: float, positions: Floats, charges: Floats) -> tuple[Floats, Floats]:
-    """Return the charges that a lattice sees in an open boundary: no others are within `reach` (A) of a point."""
-    seen = ((positions > lattice.origin - reach) & (positions < lattice.last + reach)).all(1)
-    return (positions, charges) if seen.all() else (positions[seen], charges[seen])
+    """Return the charges within `reach` (A) of the lattice along each axis; no others matter in an open boundary."""
+    near_lattice = ((positions > lattice.origin - reach) & (positions < lattice.last + reach)).all(1)
+    return (positions, charges) if near_lattice.all() else (positions[near_lattice], charges[near_lattice])
 
 
 def in_box(work: LatticeSum, positions: Floats, charges: Floats) -> tuple[Floats, Floats]:
-    """Return the charges that a sum was planned for: of a smooth part that ends, those in its box, else all.
+    """Return the charges that contribute to a sum: only those near the lattice if the smooth part has an end.
 
     Raises
     ------
     InputError
-        For charges outside of the box where they count.
+        If contributing charges are outside of the box that the smooth part was planned for.
     """
     smooth = work.smooth
     if smooth is None or smooth.box is None:

@@ -1,4 +1,4 @@
-"""Orbitals on a lattice: what engines get, and what they return."""
+"""The input of engines for orbitals on a lattice."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class OrbitalSum:
     Parameters
     ----------
     lattice : Lattice
-        In bohr.
+        Lattice in bohr.
     shells : (S, 4) int64
-        Angular momentum, first primitive, end of the primitives, and first monomial.
+        Angular momentum, first primitive, end of the primitives, and first monomial of each shell.
     centres, reaches : (S, 3) and (S,) float64, bohr
-        A shell counts as zero beyond its reach.
+        Centre of each shell, and the distance beyond which it counts as zero.
     exponents, factors : (P,) float64
-        Of the primitives ``factor exp(-exponent r^2)``.
+        Exponents (bohr^-2) and factors of the primitives ``factor exp(-exponent r^2)``.
     coefficients : (O, M) float32
-        Of the monomials x^a y^b z^c of all shells in the orbitals: by c, then by a.
+        Coefficients of the monomials x^a y^b z^c of all shells in each orbital; within a shell sorted by c, then by a.
     weights : (O,) float32
-        Of the squares that are summed; of none for an orbital itself.
+        Weights of the squares that are summed; size 0 for the value of a single orbital.
     """
 
     lattice: Lattice

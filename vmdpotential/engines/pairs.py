@@ -1,8 +1,8 @@
-"""Sums over pairs of atoms: what is asked of an engine, and what it gives back.
+"""The interface of engines for sums over pairs of atoms.
 
-An engine prepares a :class:`PairSum` once. With a cutoff it then *searches* the pairs in range of some atoms, which
-makes a :class:`PairList` that holds as long as no atom moves by more than half of the buffer, and the list is *run* for
-positions. Without a cutoff all pairs are summed. Each pair counts once, half of its energy for each of its atoms.
+An engine prepares a :class:`PairSum` once. With a cutoff it then *searches* the pairs of some atoms in range. The
+resulting :class:`PairList` is valid as long as no atom moves by more than half of the buffer, and is *run* for
+positions. Without a cutoff all pairs are summed. Each pair counts once, with half of its energy for each of its atoms.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ PRECISIONS = ("single", "double")
 
 @dataclass(frozen=True, eq=False)
 class PairSum:
-    """What is summed.
+    """A sum over pairs of atoms: the potential, its periodic cell, and the quantities to compute.
 
     Parameters
     ----------
     potential : PairPotential
-        With its cutoff; without one all pairs are summed.
+        Potential with its cutoff; if it has no cutoff, all pairs are summed.
     cell : Cell or None
-        Every image within the cutoff counts, of an atom's own images too.
+        Periodic cell; every image within the cutoff counts, those of the atom itself included.
     precision : str
         One of :data:`PRECISIONS`.
     energy, virial, jerk : bool
-        What is wanted next to forces; a jerk only without a cutoff.
+        Whether these are computed in addition to forces; jerks only without a cutoff.
     buffer : float, A
-        How much farther than the cutoff pairs are listed.
+        Distance beyond the cutoff up to which pairs are listed.
     layout : str
-        Of clusters, one that the engine knows; it takes the fastest itself for ``auto``.
+        Name of the engine's layout of clusters; ``auto`` is its fastest one.
     """
 
     potential: PairPotential
@@ -58,7 +58,7 @@ class PairSum:
         if self.precision not in PRECISIONS:
             raise UsageError("precision", f"choose one of {', '.join(PRECISIONS)}", value=self.precision)
         if self.potential.cutoff is None and self.cell is not None:
-            raise UsageError("cell", "the sum over all pairs and their images has no end: it has no cutoff")
+            raise UsageError("cell", "the sum over all pairs and their periodic images needs a cutoff")
 
     @property
     def reach(self) -> float | None:
@@ -69,22 +69,22 @@ class PairSum:
 
 @dataclass(frozen=True, eq=False)
 class Atoms:
-    """Atoms with what a pair potential takes of them.
+    """Atoms with the parameters that a pair potential needs of them.
 
     Parameters
     ----------
     positions : (N, 3) float64, A
-        Anywhere; a cell wraps them.
+        Positions, inside or outside of the periodic cell, into which they are wrapped.
     parameters : mapping of (N,) float64
-        What `PairPotential.atoms` names, in its units of A and kcal/mol.
+        Arrays by the names in `PairPotential.atoms`, in A and kcal/mol.
     types : (N,) int64, optional
-        Rows of the tables.
+        Row of each atom in the tables.
     tables : mapping of (T, T) float64
-        What `PairPotential.tables` names.
+        Tables by the names in `PairPotential.tables`.
     exclusions : (E, 2) int64, optional
-        Pairs i < j, sorted, that are left out: all images within the cutoff but the nearest one count.
+        Excluded pairs i < j, sorted. Only their nearest images are excluded; others within the cutoff count.
     velocities : (N, 3) float64, optional
-        A per unit of time, for jerks.
+        Velocities for jerks, A per unit of time.
     """
 
     positions: Floats
@@ -100,19 +100,20 @@ class Atoms:
 
 @dataclass(frozen=True, eq=False)
 class PairResult:
-    """What pairs add up to.
+    """Forces, energies, virial and jerks of a sum over pairs.
 
     Parameters
     ----------
     forces : (N, 3) float64, kcal/mol/A
+        Force on each atom.
     energies : (N, terms) float64 or None, kcal/mol
-        Half of the energy of every pair that an atom is in.
+        Half of the energies of all pairs of each atom, by the terms of the potential.
     virial : (3, 3) float64 or None, kcal/mol
         Sum over pairs of (x_i - x_j) times the force on i.
     jerks : (N, 3) float64 or None
         Rate of change of the forces.
     other : PairResult or None
-        Of the other atoms, where pairs of two sets were summed.
+        Result of the second set of atoms, if pairs of two sets were summed.
     """
 
     forces: Floats
@@ -123,24 +124,24 @@ class PairResult:
 
 
 class PairList(Protocol):
-    """Pairs in range of some atoms."""
+    """The pairs of some atoms in range."""
 
     @property
     def slots(self) -> int:
-        """Pairs that are computed, in range or not."""
+        """Number of computed pairs, whether in range or not."""
 
     def run(self, positions: Floats, others: Floats | None = None) -> PairResult:
-        """Sum for the atoms, which have moved by less than half of the buffer since the search.
+        """Return the sum for positions of the atoms, which have moved by less than half of the buffer since the search.
 
-        Many times, but not from two threads at once: a list keeps what it works with.
+        A list can be run many times, but not from two threads at once, because its work arrays are reused.
         """
 
 
 class PreparedPairs(Protocol):
-    """A pair sum on an engine, with kernels compiled; from any thread, any number of times."""
+    """A pair sum on an engine, with compiled kernels; for any thread, any number of times."""
 
     def search(self, atoms: Atoms, others: Atoms | None = None) -> PairList:
-        """Return the pairs in range: of all atoms, or of each atom and the other atoms (no exclusions between)."""
+        """Return the pairs in range: among the atoms, or of each atom with each of the others, without exclusions."""
 
     def run(self, atoms: Atoms, others: Atoms | None = None) -> PairResult:
-        """Return the sum over all pairs, or over those of the atoms and the other atoms."""
+        """Return the sum over all pairs among the atoms, or over those of each atom with each of the others."""

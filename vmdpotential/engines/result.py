@@ -1,4 +1,4 @@
-"""What a lattice sum gives: maps that stay where they were computed until they are asked for."""
+"""Results of lattice sums: maps that stay in the memory where they were computed until they are needed."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Errors:
     Parameters
     ----------
     everywhere : float
-        Of the potential, over all points.
+        Error of the potential over all points.
     away : float
-        Of the potential, over the points away from charges.
+        Error of the potential over the points away from charges.
     field, field_away : float or None
-        The same of the field, where there is one.
+        The same two errors of the field; None for a map without field.
     """
 
     everywhere: float
@@ -36,9 +36,9 @@ class Errors:
 
     @property
     def largest(self) -> float:
-        """The largest of them, to which a tolerance applies."""
+        """The largest of these errors, to which a tolerance applies; NaN if any of them is."""
         errors = (self.everywhere, self.away, self.field, self.field_away)
-        return float(np.max([error for error in errors if error is not None]))  # not a number where one is none
+        return float(np.max([error for error in errors if error is not None]))
 
     def __str__(self) -> str:
         text = f"{self.everywhere:.1e} of the potential, {self.away:.1e} of it away from charges"
@@ -71,11 +71,11 @@ class Result(Protocol):
 
     @property
     def device_seconds(self) -> float | None:
-        """Seconds that a GPU computed, without transfers; None where none did."""
+        """Computing time of a GPU without transfers, s; None if no GPU was used."""
 
     @property
     def errors(self) -> Errors | None:
-        """The errors that the sum knows itself; None where they have to be measured."""
+        """The errors, if the sum itself estimates them; None if they have to be measured."""
 
     @property
     def solvated(self) -> Solvated | None:
@@ -83,31 +83,31 @@ class Result(Protocol):
 
     @property
     def extremes(self) -> tuple[float, float] | None:
-        """Lowest and highest potential of a map that was written slab by slab; None where it is in memory."""
+        """Lowest and highest potential of a map that was written slab by slab; None for a map in memory."""
 
     def values(self) -> Maps:
         """Return the potential, (nx, ny, nz), e/A."""
 
     def field(self) -> Maps | None:
-        """Return the field, (3, nx, ny, nz), e/A^2; None where it was not asked for."""
+        """Return the field, (3, nx, ny, nz), e/A^2; None if it was not requested."""
 
     def at(self, indices: NDArray[np.int64]) -> Floats:
-        """Return the maps at lattice points (M, 3): the potential, and the field where there is one, (1 or 4, M)."""
+        """Return the maps at the lattice points of indices (M, 3): (1, M) the potential, or (4, M) with the field."""
 
     def mean_squares(self) -> Floats:
-        """Return the mean of the squares of the potential, and of the field where there is one, (1 or 2,).
+        """Return the mean square of the potential (1,), or also that of the field (2,).
 
-        Not finite where a value is not.
+        A mean is not finite if any value is not.
         """
 
     def new_sums(self) -> Sums:
-        """Return sums of no results yet, to which this one and others of the same plan can be added."""
+        """Return empty sums, to which this result and others of the same plan can be added."""
 
 
 class Sums(Protocol):
-    """Sums over results, in float64, where the results are."""
+    """Sums over results, in float64 and in the memory where the results are."""
 
-    #: Results added so far.
+    #: Number of results added so far.
     count: int
 
     def add(self, result: Result) -> None:
@@ -117,16 +117,16 @@ class Sums(Protocol):
         """Return the mean of the maps, (nx, ny, nz), or with the field (4, nx, ny, nz)."""
 
     def variance(self) -> Floats:
-        """Return the mean square deviation from the mean, of the same shape."""
+        """Return the mean square deviation from the mean, in the shape of the mean."""
 
 
 class Mean(Protocol):
-    """The mean of a lattice sum over frames, where it is computed: what is linear in the charges is done once.
+    """The mean of a lattice sum over frames: steps that are linear in the charges are done once, for all frames.
 
     For one thread at a time.
     """
 
-    #: Frames added so far.
+    #: Number of frames added so far.
     count: int
 
     def add(self, positions: Floats, charges: Floats) -> None:
@@ -138,12 +138,12 @@ class Mean(Protocol):
         Raises
         ------
         InputError
-            When there are none.
+            If there are no frames.
         """
 
 
 class MeanOfResults:
-    """The mean of a lattice sum by the sum of each frame: where nothing is to be had by doing a part of it once."""
+    """The mean of a lattice sum from the result of each frame, for sums that share no step between frames."""
 
     def __init__(self, run: Callable[[Floats, Floats], Result]) -> None:
         self.run, self.count = run, 0
@@ -165,18 +165,19 @@ class MeanOfResults:
 
 
 def check_frames(count: int) -> None:
-    """Make sure that there is something to take a mean of.
+    """Make sure that there are frames to average.
 
     Raises
     ------
     InputError
+        If there are none.
     """
     if not count:
         raise InputError("there are no frames to average")
 
 
 class StatedNothing:
-    """What a sum states of itself that only adds up terms: nothing; see :class:`Result`."""
+    """The properties of :class:`Result` that are None for a plain sum of terms."""
 
     @property
     def errors(self) -> Errors | None:
@@ -200,8 +201,9 @@ class HostResult(StatedNothing):
     Parameters
     ----------
     maps : (1 or 4, nx, ny, nz) float32
-        Potential, and field along x, y and z.
+        Potential, or potential and field along x, y and z.
     device_seconds : float, optional
+        Computing time of a GPU without transfers.
     """
 
     def __init__(self, maps: Maps, device_seconds: float | None = None) -> None:
@@ -225,20 +227,20 @@ class HostResult(StatedNothing):
         return self.maps[(slice(None), *indices.T)].astype(np.float64)
 
     def mean_squares(self) -> Floats:
-        """Return the means of the squares of the potential and of the field."""
+        """Return the mean squares of the potential and of the field."""
         squares = np.array([_sum_of_squares(part) for part in self.maps]) / max(1, self.maps[0].size)
         return np.array([squares[0], squares[1:].sum()])[: 1 + (len(squares) > 1)]
 
     def new_sums(self) -> HostSums:
-        """Return sums, of no results yet."""
+        """Return empty sums."""
         return HostSums()
 
 
 def _sum_of_squares(values: Maps) -> float:
-    """Return the sum of the squares, a plane at a time: fast, since BLAS does it, and exact to 1e-6."""
+    """Return the sum of the squares, summed plane by plane with BLAS, which is fast and exact to 1e-6."""
     with np.errstate(over="ignore", invalid="ignore"):
         total = float(sum(float(np.vdot(plane, plane)) for plane in values))
-        if not 1e-20 < total < np.inf:  # a square may be more or less than float32 holds, where its value is not
+        if not 1e-20 < total < np.inf:  # squares of float32 numbers may overflow or underflow
             total = float(sum(float(np.sum(np.square(plane, dtype=np.float64))) for plane in values))
     return total
 
@@ -253,7 +255,7 @@ class HostSums:
         self._squares: Any = None
 
     def add(self, result: Result) -> None:
-        """Add the maps of a result; the first ones are what differences are taken from, so that no digits get lost."""
+        """Add the maps of a result; differences from the first result are summed, so that no digits are lost."""
         field = result.field()
         maps = np.stack([result.values(), *([] if field is None else field)])
         if self._shift is None:
@@ -276,5 +278,6 @@ class HostSums:
 
 
 def _one_or_four(maps: Floats) -> Floats:
-    only: Floats = maps[0] if len(maps) == 1 else maps
-    return only
+    """Return a single map without its first axis, four maps as they are."""
+    result: Floats = maps[0] if len(maps) == 1 else maps
+    return result

@@ -1,4 +1,4 @@
-"""Smooth parts of sums that are not on one mesh, and what spreading and interpolation know of a mesh."""
+"""Interfaces of smooth parts of sums that are not on one mesh, and of the nodes for spreading and interpolation."""
 
 from __future__ import annotations
 
@@ -17,53 +17,53 @@ Floats = NDArray[np.float64]
 
 
 class Nodes(Protocol):
-    """What spreading and interpolation know of a mesh, or of the finest level of a multilevel sum."""
+    """Nodes of a mesh, or of the finest level of a multilevel sum, for spreading and interpolation."""
 
     @property
     def origin(self) -> Floats:
-        """(3,) first node, A."""
+        """Position (3,) of the first node, A."""
 
     @property
     def steps(self) -> Floats:
-        """(3, 3) vectors between neighbouring nodes, as rows, A."""
+        """Vectors (3, 3) between neighbouring nodes, as rows, A."""
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Nodes along each axis."""
+        """Number of nodes along each axis."""
 
     @property
     def order(self) -> int:
-        """Nodes along each axis that a charge goes to."""
+        """Number of nodes along each axis that a charge is spread to."""
 
     @property
     def periodic(self) -> bool | tuple[bool, bool, bool]:
-        """Whether it is, or whether it is along each axis."""
+        """Whether the nodes repeat periodically, for all axes or for each."""
 
     def coordinates(self, positions: ArrayLike) -> Floats:
-        """Return positions in mesh steps."""
+        """Return positions in units of the steps between nodes, from the first node."""
 
 
 class SmoothPart(Nodes, Protocol):
-    """A smooth part that is not on one mesh: nodes that charges are spread to, with a sum of its own on each engine."""
+    """A smooth part that is not on one mesh: charges are spread to its nodes, and it prepares its own sum."""
 
     @property
     def cell(self) -> Cell | None:
-        """Whose images the pairs have."""
+        """Periodic cell of the pairs; None in an open boundary."""
 
     @property
     def box(self) -> Box | None:
-        """In an open boundary, the box that charges must be in."""
+        """In an open boundary, the box that has to contain the charges."""
 
     @property
     def end(self) -> float:
-        """Where it ends, A; infinite where it does nowhere."""
+        """Distance from which on the smooth part is zero, A; infinite if it extends without end."""
 
     @property
     def short(self) -> Bound:
-        """The pair interaction that it leaves."""
+        """The short-range pair interaction that completes the smooth part."""
 
     def in_cell(self, cell: Cell) -> SmoothPart:
-        """Return the same in another periodic cell, or raise TaskError."""
+        """Return the same smooth part in another periodic cell, or raise TaskError."""
 
     def prepare(self, engine: str, work: LatticeSum) -> Prepared:
-        """Return a sum of which this is the smooth part, ready to run, on an engine by its name."""
+        """Return a sum with this smooth part, prepared to run on the engine of this name."""

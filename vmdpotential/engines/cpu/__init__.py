@@ -1,4 +1,4 @@
-"""The CPU engine: Numba kernels with vector code made from traced radial functions."""
+"""The CPU engine: Numba kernels with vector code generated from traced radial functions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Values = NDArray[np.float32]
 
 
 class CpuEngine:
-    """All cores of this machine, or as many as the environment variable VMDPOTENTIAL_THREADS says."""
+    """All cores of this machine, or as many threads as the environment variable VMDPOTENTIAL_THREADS sets."""
 
     name = "cpu"
     has_transforms = True
@@ -37,28 +37,28 @@ class CpuEngine:
     point_costs: PointCosts = CPU_POINTS
 
     def check(self) -> None:
-        """Return; it needs nothing but wheels."""
+        """Do nothing: the required packages of the installation are enough."""
 
     def describe(self) -> str:
-        """Return cores and vector instructions in use."""
+        """Return the number of threads and the vector instructions in use."""
         from vmdpotential.compiling import build, threads
 
         return f"{threads.count()} threads, {build.describe()}"
 
     def bindings(self) -> list[Callable[[], AbstractContextManager[None]]]:
-        """Return none: threads share the cores."""
+        """Return no bindings, because threads share the cores."""
         return []
 
     def environment(self, place: int) -> dict[str, str]:
-        """Return the environment of a process at a place among several: nothing."""
+        """Return no environment variables, because processes share the cores."""
         return {}
 
     def sharers(self, size: int = 0) -> int:
-        """Return 1: no GPU is shared."""
+        """Return 1, because there is no GPU to share."""
         return 1
 
     def prepare(self, work: LatticeSum) -> Prepared:
-        """Return a lattice sum, ready to run, see :mod:`vmdpotential.engines`."""
+        """Return a lattice sum, prepared to run, see :mod:`vmdpotential.engines`."""
         from vmdpotential.engines.cpu.maps.sums import CpuMeshSum, CpuSum
 
         if work.smooth is None:
@@ -68,13 +68,13 @@ class CpuEngine:
         return work.smooth.prepare(self.name, work)
 
     def prepare_points(self, work: PointSum) -> CpuPoints:
-        """Return a sum at points, ready to run, see :mod:`vmdpotential.engines`."""
+        """Return a sum at points, prepared to run, see :mod:`vmdpotential.engines`."""
         from vmdpotential.engines.cpu.points.sums import CpuPoints
 
         return CpuPoints(work)
 
     def prepare_pairs(self, work: PairSum) -> PreparedPairs:
-        """Return a sum over pairs of atoms, ready to run, see :mod:`vmdpotential.engines.pairs`."""
+        """Return a sum over pairs of atoms, prepared to run, see :mod:`vmdpotential.engines.pairs`."""
         from vmdpotential.engines.cpu.pairs import nbody, pairs
 
         return nbody.AllPairs(work) if work.potential.cutoff is None else pairs.ClusterPairs(work)
@@ -111,7 +111,7 @@ class CpuEngine:
         return bonds(work)
 
     def counter(self, counting: Counting) -> Counter:
-        """Return sums over frames of what atoms add to nodes, see :class:`vmdpotential.engines.Engine`."""
+        """Return a counter of atoms at the nodes of a lattice, see :class:`vmdpotential.engines.Engine`."""
         from vmdpotential.engines.cpu.counting import cpu_counter
 
         return cpu_counter(counting)
@@ -123,7 +123,7 @@ class CpuEngine:
         return EwaldPair(cell)
 
     def structure_factors(self, fraction: Floats, charges: Floats, counts: NDArray[np.int64]) -> NDArray[np.complex128]:
-        """Return the sums of waves over atoms, see :mod:`vmdpotential.engines`."""
+        """Return the structure factors of charges, see :mod:`vmdpotential.engines`."""
         from vmdpotential.engines.cpu.points.waves import structure_factors
 
         return structure_factors(fraction, charges, counts)

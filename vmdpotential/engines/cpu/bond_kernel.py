@@ -1,7 +1,7 @@
 """The kernel of AutoGrid's hydrogen bonds, whose energies depend on angles at the receptor's atoms.
 
-For each atom, what the angles leave is computed for a row of nodes, and then the energy of each probe, so that loops
-over the row have no branches and become vector code.
+For each atom, the angular factor of the well is computed for a row of nodes, and then the energy of each probe, so that
+loops over the row have no branches and become vector code.
 
 This file is run once, see :mod:`vmdpotential.compiling.build`.
 """
@@ -17,10 +17,10 @@ from numba import njit
 #: Kinds of atoms, as in engines/bonds.py.
 DONOR, ONE_PAIR, TWO_PAIRS = range(3)
 
-#: Cosine of 110 degrees, behind which an oxygen accepts no hydrogen bond.
+#: Cosine of 110 degrees, the angle beyond which an oxygen accepts no hydrogen bond.
 BEHIND = np.float32(-0.34202)
 
-#: Nearer than this, A, a direction is that of an atom at this distance.
+#: Distance that divides vectors to atoms nearer than it, so that no direction divides by zero, A.
 LEAST = np.float32(1e-6)
 
 FAST = {"contract", "nsz", "reassoc"}
@@ -28,15 +28,15 @@ FAST = {"contract", "nsz", "reassoc"}
 #: Nodes of a row that are computed together.
 WIDTH = 16
 
-#: A literal would make float64 of the terms, which are float32.
+#: Constants of type float32: a literal would convert the float32 terms to float64.
 F = np.float32
 ZERO, ONE, FIVE, SIX, PERCENT, FAR = F(0), F(1), F(5), F(6), F(0.01), F(1e30)
 
-#: Of the part that is left at an oxygen or sulfur, in front of it and behind; and the least square of a cosine.
+#: Constants of the angular factor of an oxygen or sulfur, in front of it and behind it; the least square of a cosine.
 FRONT, SINE, SCALE, CUBED, EDGE = F(0.9), F(0.2), F(562.25), F(0.116978), F(1e-12)
 
 
-#: Of the series of arccos and of the sine.
+#: Coefficients of the polynomial of arccos and of the series of the sine.
 A0, A1, A2, A3 = F(1.5707963050), F(-0.2145988016), F(0.0889789874), F(-0.0501743046)
 A4, A5, A6, A7 = F(0.0308918810), F(-0.0170881256), F(0.0066700901), F(-0.0012624911)
 S1, S2, S3, S4, S5, S6 = F(-1 / 6), F(1 / 120), F(-1 / 5040), F(1 / 362880), F(-1 / 39916800), F(1 / 6227020800)
@@ -51,7 +51,7 @@ def place(begin, w):
 
 @njit(error_model="numpy", nogil=True, fastmath=FAST)
 def one_direction(dx, dy, z, ux, uy, rise, squared, r, front, part):
-    """Fill distances, cosines with the direction of a hydrogen or nitrogen, and the part of the well that is left."""
+    """Fill distances, cosines with the direction of a hydrogen or nitrogen, and the angular factor of the well."""
     flat, square = dx * ux + dy * uy, dx * dx + dy * dy
     for w in range(WIDTH):
         r[w] = math.sqrt(square + z[w] * z[w])
@@ -64,9 +64,9 @@ def one_direction(dx, dy, z, ux, uy, rise, squared, r, front, part):
 
 @njit(error_model="numpy", nogil=True, fastmath=FAST)
 def two_pairs(dx, dy, z, ux, uy, rise, axis_x, axis_y, up, r, part):
-    """Fill distances and the part of the well that the angles at an oxygen or sulfur with two lone pairs leave.
+    """Fill distances and the angular factor of the well of an oxygen or sulfur with two lone pairs.
 
-    The axis is the normal of the plane of the pairs.
+    The axis is the normal of the plane of the lone pairs.
     """
     flat, square, out = dx * ux + dy * uy, dx * dx + dy * dy, dx * axis_x + dy * axis_y
     for w in range(WIDTH):
@@ -84,9 +84,10 @@ def two_pairs(dx, dy, z, ux, uy, rise, axis_x, axis_y, up, r, part):
 
 @njit(error_model="numpy", nogil=True, fastmath=FAST)
 def turn_away(a, ux, uy, uz, front, closest, others, begin, ramp):
-    """Fill the factor of a hydrogen in front of a probe that has a nearer one, sin^2(2 t / 3) of the angle t of both.
+    """Fill sin^2(2 t / 3), the factor of a hydrogen that faces a probe to which another hydrogen is nearer.
 
-    arccos is the root of 1 - c times a polynomial (M. Abramowitz, I. A. Stegun, 1964, 4.4.46), sin its series.
+    t is the angle of the directions of both hydrogens. arccos is the root of 1 - c times a polynomial (M. Abramowitz,
+    I. A. Stegun, 1964, 4.4.46), sin its series.
     """
     for w in range(WIDTH):
         k = place(begin, w)
@@ -102,7 +103,7 @@ def turn_away(a, ux, uy, uz, front, closest, others, begin, ramp):
 
 @njit(error_model="numpy", nogil=True, fastmath=FAST)
 def well(r, part, distance, depth, smooth, most, energy):
-    """Fill the energies of a probe: 5 (R/x)^12 - 6 (R/x)^10, weaker by the angles where it is low."""
+    """Fill the energies of a probe: 5 (R/x)^12 - 6 (R/x)^10, times the angular factor unless it is repulsive."""
     for w in range(WIDTH):
         ratio = distance / (r[w] + min(max(distance - r[w], -smooth), smooth))
         two = ratio * ratio
@@ -114,7 +115,7 @@ def well(r, part, distance, depth, smooth, most, energy):
 @njit(error_model="numpy", nogil=True, fastmath=FAST)
 def run(positions, kinds, directions, normals, powers, types, distances, depths, extremes, smooth, cap, cutoff, origin,
         spacing, out, first_plane, last_plane):
-    """Write the energies of probes, some planes of constant x; parameters as in engines/bonds.py."""
+    """Write planes of constant x of the energies of probes; parameters as in engines/bonds.py."""
     count, nz = len(distances), out.shape[3]
     padded = (nz + WIDTH - 1) // WIDTH * WIDTH
     low, high, total = np.empty((count, padded), F), np.empty((count, padded), F), np.empty((count, padded))
@@ -169,7 +170,7 @@ def run(positions, kinds, directions, normals, powers, types, distances, depths,
                     left = ZERO
                     for w in range(WIDTH):
                         left += part[w] + (ONE if r[w] < repelled else ZERO)
-                    if left == ZERO:  # behind the atom, where it does not repel
+                    if left == ZERO:  # all nodes are behind the atom and out of its repulsion
                         energy[:] = ZERO
                     elif donors:
                         turn_away(a, ux, uy, uz, front, closest, others, begin, ramp)

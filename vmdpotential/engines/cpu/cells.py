@@ -1,4 +1,4 @@
-"""Atoms sorted into equal cubic cells, so that those near a point, or a tile of points, are found at once."""
+"""Atoms sorted into equal cubic cells, so that those near a point or a tile of points are found quickly."""
 
 from __future__ import annotations
 
@@ -12,25 +12,27 @@ from vmdpotential.grid.lattice import bounds
 
 Floats = NDArray[np.float64]
 
-#: Where a short cutoff would make more cells than this, nearly all of them empty, cells are larger.
+#: Largest number of cells per atom: with a short cutoff cells are enlarged, as nearly all of them would be empty.
 MOST_PER_ATOM = 16
 
 
 @dataclass(frozen=True)
 class Cells:
-    """Where atoms went.
+    """Atoms in the order of their cells.
 
     Parameters
     ----------
     order : (N,) int64
-        The atoms, cell by cell.
+        Indices of the atoms, cell by cell.
     start : (cells + 1,) int64
-        Where a cell begins in it, z fastest: cells in a row along z are one run of atoms.
+        First position of each cell in `order`. The index along z varies fastest, so that the atoms of cells in a row
+        along z are contiguous.
     shape : (3,) int64
-        Cells along x, y and z.
+        Number of cells along x, y and z.
     side : float, A
+        Side of a cell.
     low : (3,) float64, A
-        Corner of the first one.
+        Lower corner of the first cell.
     """
 
     order: NDArray[np.int64]
@@ -41,24 +43,24 @@ class Cells:
 
 
 def sort(positions: Floats, cutoff: float, parts: int) -> Cells:
-    """Return atoms (N, 3), at least one, sorted into cells: `parts` in a cutoff, fewer where most would be empty.
+    """Return atoms (N, 3), at least one, sorted into cells with a side of cutoff / parts, or larger if most are empty.
 
     Raises
     ------
     MemoryPlanError
-        When the cells do not fit.
+        If the cells do not fit into memory.
     """
     low, high = bounds(positions)
     side = cutoff / parts
     while np.prod(np.floor((high - low) / side) + 1) > max(2**20, MOST_PER_ATOM * len(positions)):
         side *= 2
-    place = (positions - low) * (1 / side)
-    shape = ((high - low) * (1 / side)).astype(np.int64) + 1  # as of the farthest atom
+    # the same operations as for positions, so that no atom is rounded to a cell beyond the last one
+    shape = ((high - low) * (1 / side)).astype(np.int64) + 1
     count = int(np.prod(shape, dtype=object))
-    # kernels are loaded by now: nothing is kept for them
+    # kernels have been loaded: no memory is reserved for them
     memory.require(24 * count, f"a cutoff of {cutoff:g} A in so large a map", "use a longer {cutoff}", 0)
-    which = place.astype(np.int64)
-    key = (which[:, 0] * shape[1] + which[:, 1]) * shape[2] + which[:, 2]
+    cell = ((positions - low) * (1 / side)).astype(np.int64)
+    key = (cell[:, 0] * shape[1] + cell[:, 1]) * shape[2] + cell[:, 2]
     sequence = order(key, count)
     start = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(key, minlength=count), out=start[1:])
@@ -66,10 +68,11 @@ def sort(positions: Floats, cutoff: float, parts: int) -> Cells:
 
 
 def order(key: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Return the order that sorts whole numbers below `count`.
+    """Return the order that sorts non-negative integers below `count`.
 
-    It is stable: the atoms of a molecule stay together, so that running sums of charges stay small. 16 bits at a time,
-    because numpy sorts so short numbers by counting, five times as fast as longer ones.
+    The sort is stable, so that the atoms of a molecule stay together and running sums of charges stay small. It sorts
+    by 16 bits at a time, because numpy has a radix sort for 16-bit integers, five times as fast as its sort of longer
+    ones.
     """
     result = np.argsort(key.astype(np.uint16), kind="stable")
     for shift in range(16, count.bit_length(), 16):

@@ -1,4 +1,4 @@
-"""Atoms counted at the nodes of a lattice by Numba."""
+"""Counting atoms at the nodes of a lattice on the CPU."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ from numpy.typing import NDArray
 from vmdpotential.compiling import build
 from vmdpotential.engines.counting import Counter, Counting, Floats, Integers
 
-#: Numbers in a line of the cache.
+#: Number of float64 in a cache line.
 LINE = 8
-#: Atoms that are listed before they are summed.
+#: Number of atoms that are listed before they are summed.
 LISTED = 1 << 22
-#: Parts of a cell along each axis for which the images that may reach the lattice are known.
+#: Number of parts of a cell along each axis; each part has a list of the images that may reach the lattice.
 PARTS = 16
 
 
 def near_images(counting: Counting) -> tuple[Integers, Integers, Integers]:
-    """Return how many parts a cell has along each axis, and the images that may reach the lattice from each part.
+    """Return the images by which atoms in each part of the cell may reach the lattice.
 
     Returns
     -------
     bins : (3,) int64
+        Number of parts of the cell along each axis.
     starts : (parts + 1,) int64
-        Where those of each part begin.
+        First index of each part in `near`.
     near : (M,) int64
-        Rows of the images.
+        Rows of :attr:`Counting.images`, part by part.
     """
     if not len(counting.images):
         return np.ones(3, np.int64), np.array([0, 1]), np.zeros(1, np.int64)
@@ -39,22 +40,22 @@ def near_images(counting: Counting) -> tuple[Integers, Integers, Integers]:
 
 
 def cpu_counter(counting: Counting) -> Counter:
-    """Return what sums over frames on the CPU."""
+    """Return the counter for a kind of spreading."""
     return ListedCounter(counting) if counting.spreading == "nearest" else SpreadCounter(counting)
 
 
 class _CpuCounter:
-    """What both counters have: the kernels and their arguments."""
+    """Common part of the counters: the kernels and their arguments."""
 
     def __init__(self, counting: Counting) -> None:
         self._kernel = build.load("density_kernel", spreading=counting.spreading)
         self._frame = 0
         bins, starts, near = near_images(counting)
-        #: Nodes at which atoms may count in a frame, at most.
+        #: Greatest number of contributions of a frame.
         self._most = len(counting.weights) * int(np.diff(starts).max())
         arrays = (counting.weights, counting.widths, counting.origin, counting.spacing, counting.cell, counting.inverse,
                   counting.images, starts, near, bins, counting.reach, counting.shape)
-        self._fixed = [np.array(array, order="C") for array in arrays]  # all may be written, which makes them one type
+        self._fixed = [np.array(array, order="C") for array in arrays]  # Numba compiles again for read-only arrays
         self._work, self._reached = np.zeros((0, 4)), np.zeros(0, np.uint64)
 
     def _add(self, positions: NDArray[np.floating], change: Floats, keys: Integers, of: Floats) -> int:
@@ -65,7 +66,7 @@ class _CpuCounter:
 
 
 class ListedCounter(_CpuCounter):
-    """Sums of atoms that count at the nearest node; see :class:`vmdpotential.engines.counting.Counter`."""
+    """Sums of atoms that contribute to the nearest node; see :class:`vmdpotential.engines.counting.Counter`."""
 
     def __init__(self, counting: Counting) -> None:
         super().__init__(counting)
@@ -89,13 +90,13 @@ class ListedCounter(_CpuCounter):
         self._count += self._add(positions, change, self._keys[0, self._count :], self._of[0, self._count :])
 
     def take(self) -> tuple[Integers, Floats, Floats]:
-        """Return nodes, sums and squares, and begin again."""
+        """Return nodes, sums and sums of squares, and reset them."""
         self._sum()
         done, self._done, self._frame = self._done, self._nothing(), 0
         return done
 
     def _sum(self) -> None:
-        """Add the atoms that are listed to the sums, and begin another list."""
+        """Add the listed atoms to the sums, and clear the list."""
         keys, of = self._keys[:, : self._count], self._of[:, : self._count]
         there = int(self._kernel.sort(keys[0], of[0], keys[1], of[1], self._bits))
         arrays = np.empty(self._count, np.int64), np.empty(self._count), np.empty(self._count)
@@ -110,15 +111,15 @@ class ListedCounter(_CpuCounter):
 
 
 class SpreadCounter(_CpuCounter):
-    """Sums of atoms that count at many nodes; see :class:`vmdpotential.engines.counting.Counter`."""
+    """Sums of atoms that contribute to many nodes; see :class:`vmdpotential.engines.counting.Counter`."""
 
     def __init__(self, counting: Counting) -> None:
         super().__init__(counting)
         size = int(np.prod(counting.shape))
-        # of which none lies in two lines of the cache
-        room = np.zeros(4 * size + LINE)
-        first = -room.ctypes.data // 8 % LINE
-        self._work = room[first : first + 4 * size].reshape(size, 4)
+        # aligned, so that the four numbers of a node are in one cache line
+        memory = np.zeros(4 * size + LINE)
+        first = -memory.ctypes.data // 8 % LINE
+        self._work = memory[first : first + 4 * size].reshape(size, 4)
         self._reached, self._nodes = np.zeros(-(-size // 64), np.uint64), np.empty(size, np.int64)
 
     def add(self, positions: NDArray[np.floating], change: Floats) -> None:
@@ -126,7 +127,7 @@ class SpreadCounter(_CpuCounter):
         self._add(positions, change, np.zeros(0, np.int64), np.zeros(0))
 
     def take(self) -> tuple[Integers, Floats, Floats]:
-        """Return nodes, sums and squares, and begin again."""
+        """Return nodes, sums and sums of squares, and reset them."""
         nodes = self._nodes[: self._kernel.listed(self._reached, self._nodes)].copy()
         sums, squares = np.empty((2, len(nodes)))
         self._kernel.take(self._work, self._reached, nodes, sums, squares)

@@ -1,11 +1,12 @@
-"""Kernels of densities: what atoms add to the nodes of a lattice in each frame, and sums of that over frames.
+"""Kernels of densities: contributions of atoms to the nodes of a lattice in each frame, summed over frames.
 
-Atoms that count at the nearest node are listed, as the node's number and the frame's in one key. Sorted by node, the
-list gives all sums at once, without an array of all nodes that would be read and written in random order.
+Atoms that contribute to the nearest node are listed by keys, which consist of the numbers of the node and the frame.
+The list is sorted by node and then summed, without random access to an array of all nodes.
 
-Atoms that are spread over many nodes are summed in such an array. Each node has four numbers in one line of the cache:
-its value in the frame that last reached it, the sum over frames, the sum of squares, and which frame that was. So a
-frame takes time for its atoms and not for all nodes. A bit for each node says whether the block has reached it.
+Atoms that are spread over many nodes are summed in such an array. Each node has four numbers in one cache line: its
+value in the last frame with a contribution, the sum over frames, the sum of squares, and the number of that last frame.
+So each contribution reads memory once, and the time of a frame depends on the number of atoms, not on that of nodes.
+One bit per node marks the nodes with contributions of the current block.
 
 This file is run once for each set of the constants that it declares, see
 :mod:`vmdpotential.compiling.build`.
@@ -19,22 +20,22 @@ import math
 import numpy as np
 from numba import njit
 
-#: ``nearest`` counts an atom at the node nearest to it, ``gaussian`` spreads it, and ``occupancy`` sets nodes within
-#: its radius to 1.
+#: ``nearest`` counts an atom at its nearest node, ``gaussian`` spreads it, ``occupancy`` sets nodes within its radius
+#: to 1.
 SPREADING: str
 
 VALUE, SUM, SQUARES, FRAME = range(4)
 
-#: Bits of a key that hold the frame; those above hold the node.
+#: Number of low bits of a key that contain the frame; the other bits contain the node.
 FRAME_BITS = 20
-#: Bits of a node by which a pass of the sort distributes keys, at most.
+#: Greatest number of bits of a digit, by which one pass of the sort distributes keys.
 DIGIT = 12
 
-#: Part of a spacing by which rounding may place an atom outside of the cell into which it was moved.
+#: Distance, in spacings, by which rounding may place an atom outside of the cell into which it was wrapped.
 ROUNDING = 1e-9
 
 
-#: Which bit is the only one that is set in a number, by its product with a sequence of de Bruijn.
+#: Index of the only set bit of a number, tabulated by the upper 6 bits of its product with a de Bruijn sequence.
 SEQUENCE = 0x03F79D71B4CB0A89
 BITS = np.zeros(64, np.int64)
 BITS[[(SEQUENCE << n) % 2**64 >> 58 for n in range(64)]] = range(64)
@@ -42,7 +43,7 @@ BITS[[(SEQUENCE << n) % 2**64 >> 58 for n in range(64)]] = range(64)
 
 @njit(nogil=True, error_model="numpy")
 def put(work, reached, node, weight, frame):
-    """Add an atom to a node in the frame of this number, and to the sums over frames."""
+    """Add an atom's contribution to a node, for the frame of this number and for the sums over frames."""
     value = work[node, VALUE] if work[node, FRAME] == frame else 0.0
     new = 1.0 if SPREADING == "occupancy" else value + weight
     work[node, SUM] += new - value if SPREADING == "occupancy" else weight
@@ -54,10 +55,10 @@ def put(work, reached, node, weight, frame):
 
 @njit(nogil=True, error_model="numpy")
 def nearest(u, columns, chosen, shape, slack, places):
-    """Fill places with the nodes nearest to the chosen images of u (3,), in spacings, and -1 where there is none.
+    """Fill places with the nodes nearest to the chosen images of u (3,), in spacings; -1 for images off the lattice.
 
-    Without branches, of which a processor would guess every other one wrong. `columns` (3, S) are the shifts of the
-    images plus half a spacing, and places that are within `slack` beyond the lattice count.
+    There are no branches, because processors mispredict about half of them here. `columns` (3, S) are the shifts of the
+    images plus half a spacing; images up to `slack` outside of the lattice count.
     """
     x, y, z = u[0], u[1], u[2]
     nx, ny, nz = float(shape[0]), float(shape[1]), float(shape[2])
@@ -75,7 +76,8 @@ def nearest(u, columns, chosen, shape, slack, places):
 def add_one(v, weight, width, reach, first, shape, along, work, reached, frame):
     """Add an atom at v (3,), in spacings, to the nodes around it.
 
-    `width` is the standard deviation along each axis, or the radius, in spacings; `first` (3,) and `along` are room.
+    `width` is the standard deviation along each axis, or the radius, in spacings; `first` (3,) and `along` are work
+    arrays.
     """
     for d in range(3):
         first[d] = np.int64(math.floor(v[d] + 0.5)) - reach[d]
@@ -86,7 +88,7 @@ def add_one(v, weight, width, reach, first, shape, along, work, reached, frame):
             x = (first[d] + n - v[d]) / width[d]
             along[d, n] = math.exp(-0.5 * x * x) if SPREADING == "gaussian" else x * x
             total += along[d, n]
-        if SPREADING == "gaussian":  # all of the atom, whatever the spacing
+        if SPREADING == "gaussian":  # normalised on the nodes, so that the atom's total is its weight for any spacing
             for n in range(2 * reach[d] + 1):
                 along[d, n] /= total
     for a in range(max(0, -first[0]), min(2 * reach[0] + 1, shape[0] - first[0])):
@@ -102,14 +104,14 @@ def add_one(v, weight, width, reach, first, shape, along, work, reached, frame):
 @njit(nogil=True, error_model="numpy")
 def add_frame(positions, weights, widths, change, origin, spacing, cell, inverse, images, starts, near, bins,
               reach, shape, keys, of, work, reached, frame):
-    """Add the atoms of a frame to the sums over frames, or list them, and return how many are listed.
+    """Add the atoms of a frame to the sums over frames, or list them, and return the number of keys listed.
 
-    Parameters: `change` (3, 3) maps positions to the cell of the lattice, none of size 0; `cell` and `inverse` (3, 3)
-    and `images` (S, 3) are that cell, its inverse and its images that may reach the lattice, in spacings, none of size
-    0. `near` has the images that may reach the lattice from each of `bins` (3,) parts of the cell, of the part n from
-    starts[n] to starts[n + 1]. `widths` is of each atom, A. `keys` and `of` have room for the keys and weights of all
-    that is listed, and for one more, that is written and not used; `of` is of size 0 where all weights are the same.
-    `frame` is the frame's number in the block, from 1.
+    Parameters: `change` (3, 3) maps positions to the cell of the lattice; of size 0 it leaves them. `cell` and
+    `inverse` (3, 3) and `images` (S, 3) are that cell, its inverse and its images that may reach the lattice, in
+    spacings; of size 0 in an open boundary. `near` lists the images that may reach the lattice from each of `bins` (3,)
+    parts of the cell, those of part n from starts[n] to starts[n + 1]. `widths` are the widths of the atoms, A. `keys`
+    and `of` are work arrays for the keys of all contributions and their weights, with one more element that is written
+    but not used; `of` is of size 0 if all weights are equal. `frame` is the frame's number in the block, from 1.
     """
     x, u, v, width = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
     first = np.empty(3, np.int64)
@@ -157,10 +159,10 @@ def add_frame(positions, weights, widths, change, origin, spacing, cell, inverse
 
 @njit(nogil=True, error_model="numpy")
 def sort(keys, of, more_keys, more_of, bits):
-    """Sort keys (n,), and weights `of` (n,) or (0,) with them, by their nodes, which have so many bits.
+    """Sort keys (n,) by their nodes, of which each has `bits` bits, and with them the weights `of` (n,) or (0,).
 
-    By passes over digits of the nodes from the lowest one, which keep frames in their order (radix sort). The others
-    are room; return whether the sorted ones are there.
+    A radix sort from the lowest digit of the nodes on, which keeps the order of frames. `more_keys` and `more_of` are
+    work arrays; returns whether these contain the result.
     """
     passes = max(1, -(-bits // DIGIT))
     width = -(-bits // passes)
@@ -188,9 +190,9 @@ def sort(keys, of, more_keys, more_of, bits):
 
 @njit(nogil=True, error_model="numpy")
 def sum_sorted(keys, of, weight, nodes, sums, squares):
-    """Fill in the nodes of sorted keys, and the sums of their values over frames and of the squares.
+    """Fill in the nodes of sorted keys, and sums over frames of their values and of the squares of these.
 
-    An atom's value is its weight in `of`, or `weight` where that is of size 0. Returns the number of nodes.
+    An atom contributes its weight in `of`, or `weight` if `of` is of size 0. Returns the number of nodes.
     """
     count = -1
     last, value = np.int64(-1), 0.0
@@ -211,7 +213,7 @@ def sum_sorted(keys, of, weight, nodes, sums, squares):
 
 @njit(nogil=True, error_model="numpy")
 def unite(nodes, sums, squares, more_nodes, more_sums, more_squares, all_nodes, all_sums, all_squares):
-    """Fill in the nodes, sums and squares of two lists, both in the order of the nodes; return how many there are."""
+    """Merge the nodes, sums and squares of two lists that are sorted by node; return the number of nodes."""
     a, b, count = 0, 0, 0
     while a < len(nodes) or b < len(more_nodes):
         first = a < len(nodes) and (b == len(more_nodes) or nodes[a] <= more_nodes[b])
@@ -231,7 +233,7 @@ def unite(nodes, sums, squares, more_nodes, more_sums, more_squares, all_nodes, 
 
 @njit(nogil=True, error_model="numpy")
 def listed(reached, nodes):
-    """Fill nodes with those that the block has reached, in their order; return how many there are."""
+    """Fill nodes with those that have contributions in the block, in ascending order; return their number."""
     count = 0
     for word in range(len(reached)):
         bits = reached[word]
@@ -245,7 +247,7 @@ def listed(reached, nodes):
 
 @njit(nogil=True, error_model="numpy")
 def take(work, reached, nodes, sums, squares):
-    """Fill in the sums of the block's nodes, and leave nothing of them for the next block."""
+    """Fill sums and squares of the block's nodes, and reset them for the next block."""
     for n in range(len(nodes)):
         node = nodes[n]
         sums[n], squares[n] = work[node, SUM], work[node, SQUARES]

@@ -1,8 +1,8 @@
 """Kernels of Gaussian charges times Hermite polynomials: their potential on a lattice, and their density on a mesh.
 
-For a Gaussian of exponent p at P, the potential of its derivatives by P is that of R_tuv (L. E. McMurchie, E. R.
-Davidson, J. Comput. Phys. 26 (1978) 218), made of Boys' functions F_n of T = p (P - r)^2 by a recursion in which each
-step raises t, u or v by one and lowers n.
+For a Gaussian of exponent p at P, the potentials of its derivatives by P are the integrals R_tuv (L. E. McMurchie,
+E. R. Davidson, J. Comput. Phys. 26 (1978) 218), computed from Boys functions F_n of T = p (P - r)^2 by a recursion in
+which each step raises t, u or v by one and lowers n.
 
 This file is run once, see :mod:`vmdpotential.compiling.build`.
 """
@@ -15,17 +15,17 @@ import math
 import numpy as np
 from numba import njit
 
-#: Points of a row that are computed together.
+#: Number of points of a row that are computed together.
 WIDTH = 16
 
-#: Of the table of Boys' functions, as in engines/gaussians.py.
+#: Constants of the table of Boys functions, as in engines/gaussians.py.
 LAST, FINE, TERMS = 40.0, 16, 5
 FAR, FARTHER = 24.0, 1.2
 
 
 @njit(error_model="numpy", nogil=True, fastmath={"contract", "nsz", "reassoc"})
 def boys(t, order, table, rows, power, small, values):
-    """Fill values (order + 1, WIDTH) with Boys' functions of t (WIDTH,)."""
+    """Fill values (order + 1, WIDTH) with Boys functions of t (WIDTH,)."""
     far, nearest = FAR + FARTHER * order, FAR + FARTHER * order
     for w in range(WIDTH):
         values[0, w] = math.sqrt(0.25 * math.pi / t[w])
@@ -58,35 +58,36 @@ def boys(t, order, table, rows, power, small, values):
 @njit(error_model="numpy", nogil=True, fastmath={"contract", "nsz", "reassoc"})
 def potential(centres, exponents, orders, starts, coefficients, reaches, width, steps, counts, table, nuclei, charges,
               closest, origin, spacing, smooth, out, first_plane, last_plane):
-    """Write some planes of constant x of the potential, in units of charge over length.
+    """Write planes of constant x of the potential, in units of charge over length.
 
     Parameters
     ----------
     centres, exponents, orders : (G, 3), (G,), (G,)
-        Of the Gaussians, and the largest t + u + v of each.
+        Centre, exponent and largest t + u + v of each Gaussian.
     starts : (G,) int64
-        Where the coefficients of each begin: of all R_tuv, by t + u + v.
+        Index of each Gaussian's first coefficient; the coefficients of all R_tuv are sorted by t + u + v.
     reaches : (G,) float64
-        Distance within which each counts.
+        Distance within which each Gaussian counts.
     width : float
-        Exponent of the Gaussian of the same charge whose potential is left out (it is in `smooth`); 0 leaves nothing.
+        Exponent of the wider Gaussian of the same charge whose potential is subtracted, because `smooth` contains it; 0
+        subtracts nothing.
     steps : (K, 4) int64
-        How each R_tuv follows: the axis along which, the place of that with one less, of that with two less, and its
-        factor.
+        Recursion of each R_tuv: the raised axis, the indices of the integrals with one and with two less along it, and
+        the factor of the latter.
     counts : (order + 1,) int64
-        How many R_tuv there are up to each t + u + v.
+        Number of R_tuv up to each t + u + v.
     table : (rows, orders) float64
-        exp(-T) and Boys' functions of T.
+        exp(-T) and Boys functions of T.
     nuclei, charges : (N, 3), (N,)
-        Point charges, of which none counts as nearer than `closest`.
+        Point charges; those nearer than `closest` count as at this distance.
     origin, spacing : (3,)
     smooth : (nx, ny, nz) float64
-        What is added, none of size 0.
+        Potential that is added; nothing is if its size is 0.
     out : (nx, ny, nz) float32
     """
     nz = out.shape[2]
     most = counts[-1]
-    # two in turn, one for n and one for n + 1
+    # swapped at each step of the recursion: values for n and for n + 1
     now, last = np.empty((most, WIDTH)), np.empty((most, WIDTH))
     apart, t = np.empty((3, WIDTH)), np.empty(WIDTH)
     values, others = np.empty((len(counts), WIDTH)), np.empty((len(counts), WIDTH))
@@ -153,7 +154,7 @@ def potential(centres, exponents, orders, starts, coefficients, reaches, width, 
 
 @njit(error_model="numpy", nogil=True, fastmath={"contract", "nsz", "reassoc"})
 def polynomials(p, order, x, values):
-    """Fill values (order + 1,) with the derivatives of exp(-p x^2) by the place of its middle."""
+    """Fill values (order + 1,) with the derivatives of exp(-p x^2) by the position of its centre."""
     values[0] = math.exp(-p * x * x)
     if order > 0:
         values[1] = 2 * p * x * values[0]
@@ -164,9 +165,9 @@ def polynomials(p, order, x, values):
 @njit(error_model="numpy", nogil=True, fastmath={"contract", "nsz", "reassoc"})
 def density(centres, exponents, orders, starts, coefficients, reaches, powers, counts, origin, spacing, out,
             first_plane, last_plane):
-    """Write some planes of constant x of the density of Gaussians times Hermite polynomials.
+    """Write planes of constant x of the density of Gaussians times Hermite polynomials.
 
-    Parameters: as those of :func:`potential`; `powers` (K, 3) are t, u and v of each coefficient.
+    Parameters: as for :func:`potential`; `powers` (K, 3) are t, u and v of each coefficient.
     """
     most = len(counts)
     along_x, ys, zs = np.empty(most), np.empty((out.shape[1], most)), np.empty((most, out.shape[2]))

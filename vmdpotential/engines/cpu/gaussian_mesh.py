@@ -1,11 +1,11 @@
 """The smooth part of the potential of Gaussian charges, by Fourier transforms in an open boundary.
 
-Each Gaussian that is narrower than a common one is exchanged for that one, of the same charge: what is left decreases
-as fast as the wider of both. The density of these is sampled on a mesh and transformed; the potential of each wave is
-that of the Coulomb interaction cut at a distance R which no pair of a charge and a point exceeds,
-4 pi (1 - cos kR) / k^2, in a period so long that no image is within R (G. J. Martyna, M. E. Tuckerman, J. Chem. Phys.
-110 (1999) 2810; C. A. Rozzi et al., Phys. Rev. B 73 (2006) 205119). The waves are then added up at the lattice's own
-points, along one axis after the other, so that nothing is interpolated.
+Each Gaussian that is narrower than a common width is replaced by one of this width and of the same charge; the
+difference of their potentials decreases as fast as the wider of both. The density of the wide Gaussians is sampled on a
+mesh and transformed. The Coulomb interaction is truncated at a distance R that no pair of a charge and a point exceeds,
+with the transform 4 pi (1 - cos kR) / k^2, and the period is so long that no image is within R (G. J. Martyna, M. E.
+Tuckerman, J. Chem. Phys. 110 (1999) 2810; C. A. Rozzi et al., Phys. Rev. B 73 (2006) 205119). The waves are then added
+up at the lattice's own points, along one axis after the other, so that nothing is interpolated.
 """
 
 from __future__ import annotations
@@ -21,32 +21,34 @@ from vmdpotential.engines.gaussians import Gaussians, hermite
 
 Floats = NDArray[np.float64]
 
-#: Density above which Gaussians are sampled: exp of minus this, relative to one of a whole charge.
+#: Gaussians are sampled where their density, relative to that of a unit charge, exceeds exp(-_REACH).
 _REACH = 22.0
 
-#: A wave at the mesh's limit has erfc of this of what it would have as that of a point charge.
+#: The mesh's largest wave number over 2 sqrt(width): exp(-_LIMIT^2) of a point charge's amplitude is left there.
 _LIMIT = 3.8
 
-#: Bytes for each node of the mesh: its transform, and a copy.
+#: Bytes per node of the mesh, for its transform and a copy.
 BYTES = 24
 
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """A mesh that is laid for Gaussian charges and a lattice, bohr.
+    """A mesh for Gaussian charges and a lattice, lengths in bohr.
 
     Parameters
     ----------
     width : float
-        Largest exponent of a Gaussian on it, bohr^-2.
+        Largest exponent of a Gaussian on the mesh, bohr^-2.
     origin : (3,) float64
+        First node.
     spacing : float
+        Distance of neighbouring nodes.
     filled, shape : (3,) int
-        Nodes with charges, and nodes of a period.
+        Number of nodes with charges, and of nodes in a period, along each axis.
     radius : float
-        At which the interaction is cut.
+        Distance at which the Coulomb interaction is truncated.
     reaches : (G,) float64
-        Of the Gaussians.
+        Distance within which each Gaussian is sampled.
     """
 
     width: float
@@ -59,18 +61,18 @@ class Mesh:
 
     @property
     def nodes(self) -> float:
-        """Nodes of a period, which may be more than any memory holds."""
+        """Number of nodes in a period, as a float because it may be larger than any memory or integer."""
         return float(np.prod(np.array(self.shape, float)))
 
 
 def exponential_reach(exponent: float | Floats, sizes: Floats, orders: NDArray[np.int64], least: float) -> Floats:
-    """Return where Gaussians of some sizes, times polynomials, are below exp(-least)."""
+    """Return the distances at which Gaussians of some sizes, times polynomials, fall below exp(-least)."""
     result: Floats = np.sqrt(np.maximum(2.0, least + 1.5 * orders + np.log(np.maximum(sizes, 1e-30))) / exponent)
     return result
 
 
 def lay_mesh(charges: Gaussians, low: Floats, high: Floats, width: float) -> Mesh:
-    """Return a mesh for charges, and for the potential in a box from `low` to `high`, (3,) bohr."""
+    """Return a mesh for charges and for their potential in a box from `low` to `high`, (3,) bohr."""
     from scipy.fft import next_fast_len
 
     exponents = np.minimum(charges.exponents, width)
@@ -87,14 +89,17 @@ def lay_mesh(charges: Gaussians, low: Floats, high: Floats, width: float) -> Mes
 
 
 def smooth_potential(charges: Gaussians, mesh: Mesh, axes: list[Floats]) -> Floats:
-    """Return the potential (nx, ny, nz) of the Gaussians, none narrower than the mesh's, at points on axes, bohr."""
+    """Return the potential (nx, ny, nz) of the widened Gaussians, at points given by their coordinates on axes, bohr.
+
+    Gaussians with a larger exponent than the mesh's are replaced by ones with that exponent.
+    """
     from scipy import fft
 
     kernel = build.load("gaussian_kernel")
     most = int(charges.orders.max())
     exponents = np.minimum(charges.exponents, mesh.width)
     counts = np.diff(np.append(charges.starts, len(charges.coefficients)))
-    # of the charge of exp(-p r^2) that has this potential, and of the other that has the same charge
+    # normalises exp(-p r^2), and keeps the charge of a Gaussian whose exponent is reduced
     factor = (exponents / charges.exponents) ** 0.5 * exponents / (2 * np.pi)
     sampled = np.zeros(mesh.shape)
     threads.run(partial(kernel.density, charges.centres, exponents, charges.orders, charges.starts,
@@ -115,7 +120,7 @@ def smooth_potential(charges: Gaussians, mesh: Mesh, axes: list[Floats]) -> Floa
         if k == 0:
             potential[0, 0] = 2 * np.pi * mesh.radius**2
         plane *= potential / mesh.nodes
-    waves[:, :, 1 : (mesh.shape[2] + 1) // 2] *= 2  # and those of -kz
+    waves[:, :, 1 : (mesh.shape[2] + 1) // 2] *= 2  # the waves of -kz, which the real transform omits
     x, y, z = (np.exp(1j * np.outer(at - start, k)) for at, start, k in
                zip(axes, mesh.origin, (kx, ky, kz), strict=True))
     result = np.empty((len(x), len(y), len(z)))
@@ -128,5 +133,5 @@ def smooth_potential(charges: Gaussians, mesh: Mesh, axes: list[Floats]) -> Floa
     return result
 
 
-#: Planes of points whose waves are added up at once.
+#: Number of planes of points that are computed at once, to bound the memory.
 _TOGETHER = 16

@@ -1,7 +1,7 @@
 """The potential of Gaussian charges on a lattice on the CPU.
 
-On maps of many points a mesh has what is smooth of it (:mod:`vmdpotential.engines.cpu.gaussian_mesh`), and only points
-near to narrow Gaussians are summed directly (:mod:`vmdpotential.engines.cpu.gaussian_kernel`).
+For maps of many points the smooth part is summed on a mesh (:mod:`vmdpotential.engines.cpu.gaussian_mesh`), and only
+the difference near narrow Gaussians is summed directly (:mod:`vmdpotential.engines.cpu.gaussian_kernel`).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Integers = NDArray[np.int64]
 
-#: Exponents of the widest Gaussians that are tried for a mesh, bohr^-2.
+#: Candidates for the largest exponent of Gaussians on a mesh, bohr^-2.
 WIDTHS = tuple(2.0**n for n in range(-4, 6))
 
-#: Potential, hartree/e, below which what is left of a Gaussian is left out: exp of minus this.
+#: The difference of a narrow and a wide Gaussian is neglected where it is below exp(-_REACH) hartree/e.
 _REACH = 16.0
 
-#: Seconds of a Gaussian at a point: for each, and for each of its coefficients; of a Gaussian at a node; of a node.
+#: Seconds per Gaussian and point, per coefficient and point, per Gaussian and node, and per node.
 _POINT, _TERM, _SAMPLE, _NODE = 8e-9, 1.2e-9, 1.5e-9, 6e-8
 
 
@@ -37,7 +37,7 @@ def potential(work: GaussianSum) -> Singles:
 
 
 def choose_mesh(electrons: Gaussians, lattice: Lattice) -> Mesh | None:
-    """Return the mesh by which the potential is computed in the least time; None for the sum without a mesh."""
+    """Return the mesh with the shortest estimated time; None if the sum without a mesh is faster."""
     best, least = None, _seconds(electrons, lattice, None)
     for width in WIDTHS if len(electrons.exponents) else ():
         mesh = lay_mesh(electrons, lattice.origin, lattice.last, width)
@@ -50,7 +50,7 @@ def choose_mesh(electrons: Gaussians, lattice: Lattice) -> Mesh | None:
 
 
 def _seconds(electrons: Gaussians, lattice: Lattice, mesh: Mesh | None) -> float:
-    """Return about how long a potential takes on a core."""
+    """Return the estimated time of a potential on one core, s."""
     terms = np.array([len(hermite(order)) for order in range(int(electrons.orders.max(initial=0)) + 1)])
     each = _POINT + _TERM * terms[electrons.orders]
     if mesh is None:
@@ -63,7 +63,7 @@ def _seconds(electrons: Gaussians, lattice: Lattice, mesh: Mesh | None) -> float
 
 
 def near_reaches(electrons: Gaussians, width: float) -> Floats:
-    """Return where the potential of each Gaussian less that of a wider one is negligible, bohr."""
+    """Return the distances at which the difference of each Gaussian and the wider one becomes negligible, bohr."""
     sizes = electrons.sizes(width)
     return exponential_reach(width, sizes, electrons.orders, _REACH)
 
@@ -89,7 +89,7 @@ def summed(work: GaussianSum, mesh: Mesh | None) -> Singles:
 
 
 def _steps(order: int) -> Integers:
-    """Return how each R_tuv follows from others, see the kernel."""
+    """Return the recursion of each R_tuv, (K, 4), see ``gaussian_kernel``."""
     place = {tuv: n for n, tuv in enumerate(hermite(order))}
     steps = np.zeros((len(place), 4), np.int64)
     for tuv, n in place.items():

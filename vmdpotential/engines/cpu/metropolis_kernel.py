@@ -1,6 +1,6 @@
-"""Metropolis' steps of charges that hop between sites, or exchange theirs, in a periodic cell with all images.
+"""Metropolis steps of charges that hop between sites, or exchange their sites, in a periodic cell with all images.
 
-The potential of a charge is that of the kernel file ``point_kernel``, whose functions are called.
+The potential of a charge is computed by functions of the kernel file ``point_kernel``.
 
 This file is run once for each set of the constants that it declares, see
 :mod:`vmdpotential.compiling.build`.
@@ -17,9 +17,9 @@ from vmdpotential.interactions.program import Program
 
 #: The traced radial function.
 PROGRAM: Program
-#: The name of the module made of ``point_kernel``: a hash of all that it depends on, and so does this.
+#: The name of the module made from ``point_kernel``, a hash of all its dependencies, on which this file depends too.
 KERNEL: str
-#: Whether to do without vector code.
+#: Whether plain loops replace vector code.
 PLAIN: bool
 
 _points = build.load_with("point_kernel", plain=PLAIN, program=PROGRAM, precision="double", masked=True, field=False)
@@ -30,7 +30,7 @@ FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil":
 
 @njit(**FAST)
 def free(ion, site, other, sites, where, placed, size, apart2, barred, basis, inverse, shifts):
-    """Return whether a charge may be at a site; `other` is a charge that leaves its own."""
+    """Return whether a charge may move to a site; the site and distance of the charge `other` do not count."""
     if barred[size[ion], site]:
         return False
     dx, dy, dz, r2 = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
@@ -49,16 +49,17 @@ def free(ion, site, other, sites, where, placed, size, apart2, barred, basis, in
 @njit(**FAST)
 def steps(ions, partners, targets, chances, sites, where, placed, size, apart2, barred, charge, fixed, phi, pairs,
           scale, counts, unit, basis, inverse, shifts, values, soft2, cutoff2, smooth):
-    """Do some steps; return by how much the energy changed.
+    """Do Metropolis steps; return the change of the energy.
 
-    ions, partners, targets, chances (S,): in each step the charge `ions` goes to the site `targets` or, where
-    `partners` is not -1, exchanges sites with that charge, if `chances` is below the Boltzmann factor. sites (3, W), A;
-    where (3, K), A, and placed (K,): where the charges are; size (K,): rows of apart2 (Z, Z), the square of the least
-    distances, and of barred (Z, W). fixed (W,): the potential at the sites that the charges are not part of; phi (K,):
-    that of all at each charge but of itself; pairs (K, K): that of a unit charge in the place of one at another, 0 at
-    itself; scale: the unit of the potential in that of the energy. counts (2, 2): hops and exchanges, tried and
-    accepted. unit and what follows are a charge, and the rest, of :func:`one_charge`. where, placed, phi, pairs and
-    counts are changed in place.
+    ions, partners, targets, chances (S,): in each step the charge `ions` moves to the site `targets` or, if `partners`
+    is not -1, exchanges sites with that charge, if `chances` is below the Boltzmann factor. sites (3, W): positions of
+    the sites, A. where (3, K), A, and placed (K,): positions and sites of the charges. size (K,): row of each charge in
+    apart2 (Z, Z), the squares of the smallest allowed distances, and in barred (Z, W), the forbidden sites. fixed (W,):
+    the potential at the sites without that of the charges. phi (K,): the potential at each charge of everything but
+    itself. pairs (K, K): the potential of a unit charge in place of one charge at another one, 0 on the diagonal.
+    scale: factor from the potential's unit to the energy's. counts (2, 2): tried and accepted hops, tried and accepted
+    exchanges. unit and the following parameters are those of :func:`one_charge`. where, placed, phi, pairs and counts
+    are changed in place.
     """
     count, gained = len(placed), 0.0
     new_row = np.empty(count)
@@ -94,7 +95,7 @@ def steps(ions, partners, targets, chances, sites, where, placed, size, apart2, 
                     free(ion, new, partner, sites, where, placed, size, apart2, barred, basis, inverse, shifts)
                     and free(partner, old, ion, sites, where, placed, size, apart2, barred, basis, inverse, shifts)):
                 continue
-            # without each other
+            # the potentials at both sites without the contributions of the exchanged charges
             at_old, at_new = phi[ion] - charge[partner] * row[partner], phi[partner] - charge[ion] * row[partner]
             moved = charge[ion] - charge[partner]
             change = scale * moved * (at_new - at_old)

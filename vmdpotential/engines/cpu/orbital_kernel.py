@@ -9,28 +9,28 @@ This file is run once, see :mod:`vmdpotential.compiling.build`.
 import numpy as np
 from numba import njit
 
-#: Rows of powers of z: up to h shells.
+#: Number of powers of z from 0, enough for h shells.
 POWERS = 6
 
 
 @njit(error_model="numpy", boundscheck=False, nogil=True, fastmath={"contract", "nsz"})
 def run(shells, centres, reaches, origin, spacing, factors_x, factors_y, factors_z, coefficients, weights, out,
         first_plane, last_plane):
-    """Write some planes of constant x of an orbital, or of the weighted sum of squares of several.
+    """Write planes of constant x of an orbital, or of the weighted sum of squares of several.
 
     Parameters
     ----------
     shells : (S, 4) int64
-        Angular momentum, first primitive, end of the primitives, and first monomial.
+        Angular momentum, first primitive, end of the primitives, and first monomial of each shell.
     centres, reaches : (S, 3) and (S,) float64, bohr
-        A shell counts as zero beyond its reach.
+        Centre of each shell, and the distance beyond which it counts as zero.
     origin, spacing : (3,) float64, bohr
     factors_x, factors_y, factors_z : (P, n) float32
-        exp(-a x^2) of each primitive at the nodes of an axis; that of x with its coefficient.
+        exp(-a x^2) of each primitive at the nodes of an axis; factors_x include the primitive's factor.
     coefficients : (O, M) float32
-        Of the monomials x^a y^b z^c of all shells in the orbitals: by c, then by a.
+        Coefficients of the monomials x^a y^b z^c of all shells in each orbital; within a shell sorted by c, then by a.
     weights : (O,) float32
-        Of the squares; of none for an orbital itself.
+        Weights of the squares; size 0 for the value of a single orbital.
     out : (nx, ny, nz) float32
     """
     nz = out.shape[2]

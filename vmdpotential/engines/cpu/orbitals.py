@@ -1,4 +1,4 @@
-"""Orbitals on a lattice by Numba: exponentials along each axis alone, and rows along z in vector lanes."""
+"""Orbitals on a lattice on the CPU: exponentials are tabulated along each axis, rows along z become vector code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from vmdpotential.compiling import build, threads
 from vmdpotential.engines.orbitals import Floats, OrbitalSum, Singles
 
-#: Exponentials along one axis below this are 0, so that products of three are never subnormal, which are slow.
+#: Exponentials along one axis below this are set to 0, because products of three could be subnormal, which is slow.
 _LEAST = 1e-12
 
 
@@ -25,10 +25,10 @@ def orbitals(work: OrbitalSum) -> Singles:
     return values
 
 
-def _exponentials(work: OrbitalSum, places: Floats, axis: int) -> Singles:
-    """Return exp(-a x^2), (P, n), of all primitives at places along an axis."""
-    result = np.empty((len(work.exponents), len(places)), np.float32)
+def _exponentials(work: OrbitalSum, nodes: Floats, axis: int) -> Singles:
+    """Return exp(-a x^2), (P, n), of all primitives at the coordinates of the nodes along an axis."""
+    result = np.empty((len(work.exponents), len(nodes)), np.float32)
     for (_, begin, end, _), centre in zip(work.shells.tolist(), work.centres[:, axis].tolist(), strict=True):
-        part = np.exp(-work.exponents[begin:end, None] * (places - centre) ** 2)
+        part = np.exp(-work.exponents[begin:end, None] * (nodes - centre) ** 2)
         result[begin:end] = np.where(part < _LEAST, 0.0, part)
     return result

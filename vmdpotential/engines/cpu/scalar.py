@@ -1,4 +1,4 @@
-"""Traced radial functions as plain Numba code of one distance; LLVM vectorises the loop around it where it can."""
+"""Traced radial functions as scalar Numba code; LLVM vectorises the loop around it where it can."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vmdpotential.interactions.program import Program, run
 
 
 class PythonSource(CSource):
-    """Back end that writes Python statements; numbers are of the type ``real``."""
+    """Back end that writes Python statements, in which numbers have the type ``real``."""
 
     def _let(self, text: str, kind: str = "") -> str:
         name = f"t{len(self.lines)}"
@@ -52,20 +52,23 @@ class PythonSource(CSource):
         return self._let(f"math.erfc({a})")
 
     def interpolate(self, a: str, first: str, *others: str) -> str:
-        """Return what is between two values of a table: `first` is ``values[...]``, and the others follow."""
+        """Return the linear interpolation at `a` in a table whose first value is `first`, as ``values[...]``."""
         k, table = self._let(f"int({a})"), first.removesuffix("]")
         low, high = self._let(f"{table} + {k}]"), self._let(f"{table} + {k} + 1]")
         return self._let(f"{low} + ({a} - {k}) * ({high} - {low})")
 
 
 def scalar(program: Program, real: Any, field: bool = False) -> Any:
-    """Return ``radial(r2, rinv, values)`` for Numba: the potential, with `field` a pair of it and dV/d(r^2).
+    """Return a Numba function ``radial(r2, rinv, values)`` of the potential V, with `field` of V and dV/d(r^2).
 
     Parameters
     ----------
     program : Program
+        The traced radial function.
     real : type
-        np.float32 or np.float64; `values`, ordered as the program's parameters, are of it.
+        np.float32 or np.float64, the type of `values`, which are in the order of the program's parameters.
+    field : bool, optional
+        Whether the function also returns the derivative.
     """
     import numba
 
@@ -85,15 +88,16 @@ def scalar(program: Program, real: Any, field: bool = False) -> Any:
 
 
 def scalar_pairs(program: Program, real: Any, names: Sequence[str], tables: Sequence[str]) -> Any:
-    """Return ``pair(r2, rinv, i, j, table, values)`` for Numba: a tuple of all results of a program of pairs.
+    """Return a Numba function ``pair(r2, rinv, i, j, table, values)`` of all results of a pair potential's program.
 
     Parameters
     ----------
     program : Program
+        The traced pair potential.
     real : type
-        np.float32 or np.float64, of all arguments.
+        np.float32 or np.float64, the type of all arguments.
     names, tables : sequence of str
-        Parameters of an atom in the order of `i` and `j`, and of two types in that of `table`.
+        Names of an atom's parameters in the order of `i` and `j`, and of two types' parameters in that of `table`.
     """
     import numba
 

@@ -1,9 +1,9 @@
-"""The CUDA engine: kernels compiled by nvcc through PyCUDA, the only package that imports it.
+"""The CUDA engine: kernels compiled by nvcc through PyCUDA, which only this package imports.
 
-Relative rms error against float64, where charges cancel as in water: below 3e-6 for direct and 1e-6
-for cutoff sums in single precision, 1e-6 compensated (single precision terms, summed in float64 after
-every 16), 1e-7 in double precision. Sums on a mesh add to the mesh's own error below 2e-6 in single
-precision and 1e-7 otherwise, when the mesh is in double precision; multilevel sums below 4e-6 and 1e-7.
+The relative rms error against float64, where charges cancel as in water, is in single precision below 3e-6 for direct
+sums and 1e-6 for cutoff sums, 1e-6 in compensated precision (float32 terms, added to float64 sums after every 16), and
+1e-7 in double precision. Rounding adds to a mesh's own error less than 2e-6 in single precision, and 1e-7 in the other
+two, for which the mesh is float64; to that of multilevel sums less than 4e-6 and 1e-7.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Values = NDArray[np.float32]
 
-#: Processes that share a GPU, at most: so many decode XTC as fast as an H200 makes maps of it.
+#: Largest number of processes that share a GPU; this many decode XTC frames as fast as an H200 computes maps of them.
 PROCESSES = 8
 
 
@@ -45,12 +45,12 @@ class CudaEngine:
     point_costs: PointCosts = CUDA_POINTS
 
     def check(self) -> None:
-        """Make sure that the engine works here.
+        """Make sure that the engine works on this machine.
 
         Raises
         ------
         BackendError
-            When PyCUDA, the driver, nvcc or a GPU that is new enough is missing; the message says which.
+            If PyCUDA, the driver, nvcc or a GPU that is new enough is missing; the message says which.
         """
         from vmdpotential.engines.cuda import device
 
@@ -58,7 +58,7 @@ class CudaEngine:
 
     @property
     def has_transforms(self) -> bool:
-        """Whether pyvkfft works here, which pme needs."""
+        """Whether pyvkfft works on this machine, which meshes need."""
         from vmdpotential.engines.cuda import fft
 
         try:
@@ -68,21 +68,21 @@ class CudaEngine:
         return True
 
     def describe(self) -> str:
-        """Return the GPUs in use."""
+        """Return the names, memory and compute capabilities of the GPUs in use."""
         from vmdpotential.engines.cuda import device
 
         return "; ".join(map(str, device.gpus()))
 
     def bindings(self) -> list[Callable[[], AbstractContextManager[None]]]:
-        """Return for each GPU what binds a thread to it, while several compute different things."""
+        """Return one function per GPU, whose context manager binds a thread to it."""
         from vmdpotential.engines.cuda import device
 
         return [partial(device.bound, gpu) for gpu in device.gpus()]
 
     def environment(self, place: int) -> dict[str, str]:
-        """Return the environment in which the process at a place among several has one GPU for its own.
+        """Return environment variables that give the process number `place`, from 0, a GPU of its own.
 
-        A context on each of the others would take it a sixth of a second, one process after another.
+        Contexts on the other GPUs would take a sixth of a second each, in one process after another.
         """
         from vmdpotential.engines.cuda import device
 
@@ -90,25 +90,25 @@ class CudaEngine:
         return {"VMDPOTENTIAL_GPUS": str(result[place % len(result)].number)}
 
     def sharers(self, size: int = 0) -> int:
-        """Return how many processes are to share each GPU for work such as was done last and `size` bytes more."""
+        """Return how many processes should share each GPU, judged by the last run, with `size` more bytes for each."""
         from vmdpotential.engines.cuda import device
 
         return max(1, min(PROCESSES, *(gpu.sharers(size) for gpu in device.gpus())))
 
     @property
     def special_limit(self) -> float:
-        """Inverse square roots a second that the special function units of all GPUs can make."""
+        """Inverse square roots per second that the special function units of all GPUs compute."""
         from vmdpotential.engines.cuda import device
 
         return sum(gpu.special_limit for gpu in device.gpus())
 
     def prepare(self, work: LatticeSum) -> Prepared:
-        """Return a lattice sum, ready to run, see :mod:`vmdpotential.engines`.
+        """Return a lattice sum, prepared to run, see :mod:`vmdpotential.engines`.
 
         Raises
         ------
         BackendError
-            When a mesh is wanted and pyvkfft is missing.
+            If the sum has a mesh and pyvkfft is missing.
         """
         from vmdpotential.engines.cuda import fft, maps, mesh
         from vmdpotential.splitting.mesh import Mesh
@@ -121,12 +121,12 @@ class CudaEngine:
         return work.smooth.prepare(self.name, work)
 
     def prepare_points(self, work: PointSum) -> PreparedPoints:
-        """Return a sum at points, ready to run, see :mod:`vmdpotential.engines`.
+        """Return a sum at points, prepared to run, see :mod:`vmdpotential.engines`.
 
         Raises
         ------
         BackendError
-            When a mesh is needed and pyvkfft is missing.
+            If the sum has a mesh and pyvkfft is missing.
         """
         from vmdpotential.engines.cuda import anywhere, fft, points
 
@@ -136,14 +136,14 @@ class CudaEngine:
         return anywhere.AtPoints(work)
 
     def prepare_pairs(self, work: PairSum) -> PreparedPairs:
-        """Return a sum over pairs of atoms, ready to run, see :mod:`vmdpotential.engines.pairs`."""
+        """Return a sum over pairs of atoms, prepared to run, see :mod:`vmdpotential.engines.pairs`."""
         from vmdpotential.engines.cuda import clusters, nbody
 
         return nbody.AllPairs(work) if work.potential.cutoff is None else clusters.PairsInRange(work)
 
     def count_distances(self, positions: Floats, others: Floats | None, cell: Cell | None, reach: float,
                         bins: int) -> NDArray[np.int64]:
-        """Return how many pairs lie in each range of distance, see :class:`vmdpotential.engines.Engine`."""
+        """Return the number of pairs in each range of distance, see :class:`vmdpotential.engines.Engine`."""
         from vmdpotential.engines.cuda.clusters import count_distances
 
         return count_distances(positions, others, cell, reach, bins)
@@ -173,7 +173,7 @@ class CudaEngine:
         return bonds(work)
 
     def counter(self, counting: Counting) -> CudaCounter:
-        """Return sums over frames of what atoms add to nodes, see :class:`vmdpotential.engines.Engine`."""
+        """Return a counter of atoms at the nodes of a lattice, see :class:`vmdpotential.engines.Engine`."""
         from vmdpotential.engines.cuda.counting import CudaCounter
 
         return CudaCounter(counting)
@@ -182,10 +182,10 @@ class CudaEngine:
         """Return the potential of one charge and all its images, see :class:`vmdpotential.engines.Engine`."""
         from vmdpotential.engines import get_engine
 
-        return get_engine("cpu").charge_potential(cell)  # one charge is too little for a GPU
+        return get_engine("cpu").charge_potential(cell)  # one charge is too little work for a GPU
 
     def structure_factors(self, fraction: Floats, charges: Floats, counts: NDArray[np.int64]) -> NDArray[np.complex128]:
-        """Return the sums of waves over atoms, see :mod:`vmdpotential.engines`."""
+        """Return the structure factors of charges, see :mod:`vmdpotential.engines`."""
         from vmdpotential.engines.cuda.waves import structure_factors
 
         return structure_factors(fraction, charges, counts)

@@ -1,4 +1,4 @@
-"""Potential and field at points anywhere by a mesh on a GPU, in float64, around mesh.cu and near.cu."""
+"""Potential and field at arbitrary points by a mesh on a GPU, in float64, with the kernels of mesh.cu and near.cu."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vmdpotential.splitting.mesh import Mesh
 
 Floats = NDArray[np.float64]
 
-#: Distance of the lattice's points, A: as far as it reaches, atoms are sorted for what is near to it.
+#: Spacing, A, of an auxiliary lattice over all points; atoms near the lattice are sorted by cell.
 SPACING = 1.0
 
 
@@ -31,14 +31,14 @@ class AtPoints(MeshSum):
         assert mesh is not None
         cell = mesh.cell
         if cell is not None and not cell.orthogonal:
-            cell = Cell(cell.reduced)  # its box holds fewer images
+            cell = Cell(cell.reduced)  # fewer images are in its bounding box
         super().__init__(LatticeSum(_box(mesh, cell), work.pairs, mesh.cell, "double", True, mesh))
         self.own, self._compact = work.own, cell
         self._direct = None if work.pairs is None else PairsAtPoints(replace(work, smooth=None))
 
     def at(self, points: Floats, positions: Floats, charges: Floats, field: bool = False,
            nearest: Floats | None = None) -> tuple[Floats, Floats | None]:
-        """Return the potential (P,), e/A, and with `field` the field (P, 3), e/A^2, of charges at positions."""
+        """Return the potential (P,), e/A, and with `field` the field (P, 3), e/A^2, at the points."""
         if nearest is not None and self._direct is not None:
             self._direct.at(points, positions, charges, False, nearest)
         positions, charges = in_box(self.work, *charges_and_positions(positions, charges))

@@ -1,14 +1,14 @@
-// Energies of probes with the atoms of a receptor that they form hydrogen bonds with, whose angles count: a thread has
-// one node, and all PROBES at once; formulas as in engines/cpu/bond_kernel.py.
-//   PROBES  how many probes there are
+// Angle-dependent energies of hydrogen bonds between probes and a receptor's atoms. A thread computes one node, for all
+// probes; formulas as in engines/cpu/bond_kernel.py. Macro set by the host:
+//   PROBES  number of probes
 
-#define THREADS 128  // of a block, as in bonds.py
+#define THREADS 128  // number of threads of a block, as in bonds.py
 
 #define DONOR 0  // kinds of atoms, as in engines/bonds.py
 #define TWO_PAIRS 2
 
-// The part of the well that the angles at an atom leave: `cosine` with its direction, `normal` with that of the plane of
-// its lone pairs.
+// The angular factor of the well of an atom: `cosine` is that of the angle with its direction, `normal` that with the
+// normal of the plane of its lone pairs.
 __device__ __forceinline__ double left_by_angles(int kind, double power, double cosine, double normal)
 {
     const double square = cosine * cosine;

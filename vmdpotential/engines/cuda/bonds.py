@@ -1,4 +1,4 @@
-"""Hydrogen bonds of probes on a lattice on a GPU, around bonds.cu."""
+"""Hydrogen bonds of probes on a lattice on a GPU, with the kernel of bonds.cu."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vmdpotential.engines.bonds import BondSum, Floats
 from vmdpotential.engines.cuda import device
 from vmdpotential.engines.cuda.build import address, struct
 
-#: Threads of a block, as in bonds.cu.
+#: Number of threads of a block, as in bonds.cu.
 THREADS = 128
 
 #: Struct BondTask of bonds.cu.

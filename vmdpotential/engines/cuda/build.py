@@ -1,4 +1,4 @@
-"""Kernel files compiled by nvcc through PyCUDA, and kept in the package's cache folder."""
+"""Compilation of kernel files by nvcc through PyCUDA; the results are kept in the package's cache folder."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from vmdpotential.errors import BackendError
 
 HERE = Path(__file__).parent
 
-#: Of the cache, where compiled kernels are kept.
+#: Subfolder of the cache with compiled kernels.
 FOLDER = "cuda"
 
-#: What kernels call the numbers of the host.
+#: C types of the numpy types in structs.
 _C = {np.dtype(np.float64): "double", np.dtype(np.float32): "float", np.dtype(np.int32): "int",
       np.dtype(np.uint64): "size_t"}
 
-#: Structs by the kernel file that knows them, those of every file under an empty name: name and type of the host.
+#: Structs (name and numpy type) by the kernel file that uses them, or by an empty name if all files do.
 _STRUCTS: dict[str, dict[str, np.dtype[Any]]] = {"": {}}
 
 
 class CompilationError(BackendError):
-    """A kernel does not compile, for instance with a radial function of a plugin.
+    """The error of a kernel that does not compile, for instance with a radial function of a plugin.
 
     Parameters
     ----------
     message : str
-        One line.
+        Message of one line.
     listing : str
-        The source with line numbers.
+        Source with line numbers.
     """
 
     def __init__(self, message: str, listing: str) -> None:
@@ -43,52 +43,53 @@ class CompilationError(BackendError):
 
 
 def address(kind: str) -> np.dtype[Any]:
-    """Return the type, for :func:`struct`, of an address on the device of values that C calls `kind`."""
+    """Return the type, for :func:`struct`, of a pointer to values of the C type `kind` on the device."""
     return np.dtype(np.uint64, metadata={"to": kind})  # type: ignore[call-overload]
 
 
 def struct(name: str, fields: Sequence[Any], file: str = "") -> np.dtype[Any]:
-    """Return the type of records that a kernel file, or each of them, reads as a struct of that name.
+    """Return the type of records that kernels read as a struct, and declare the struct to them.
 
     Parameters
     ----------
     name : str
+        Name of the struct in C.
     fields : sequence of tuples
-        As for :class:`numpy.dtype`, with :func:`address` and structs made before among the types.
+        Fields as for :class:`numpy.dtype`; types may also be those of :func:`address` and of earlier structs.
     file : str
-        Of the kernels.
+        Kernel file that uses the struct; by default all of them.
     """
-    made = np.dtype(list(fields), align=True)
-    _STRUCTS.setdefault(file, {})[name] = made
-    return made
+    record = np.dtype(list(fields), align=True)
+    _STRUCTS.setdefault(file, {})[name] = record
+    return record
 
 
 def declarations(file: str) -> str:
-    """Return the structs that a kernel file knows, in C, with checks that host and device lay them out alike."""
-    known = {**_STRUCTS[""], **_STRUCTS.get(file, {})}
+    """Return the C code of a kernel file's structs, with checks that their layout is the same on host and device."""
+    structs = {**_STRUCTS[""], **_STRUCTS.get(file, {})}
     text = ""
-    for name, made in known.items():
-        assert made.fields is not None
-        lines, checks = "", f"static_assert(sizeof({name}) == {made.itemsize}, \"{name}\");\n"
-        for field in made.fields:
-            kind, sides = made[field].subdtype or (made[field], ())
+    for name, record in structs.items():
+        assert record.fields is not None
+        lines, checks = "", f"static_assert(sizeof({name}) == {record.itemsize}, \"{name}\");\n"
+        for field in record.fields:
+            kind, sides = record[field].subdtype or (record[field], ())
             if kind.metadata is not None:
                 in_c = f"{kind.metadata['to']} *"
             elif kind.names is not None:
-                in_c = next(other for other, of in known.items() if of is kind or of == kind) + " "
+                in_c = next(other for other, dtype in structs.items() if dtype is kind or dtype == kind) + " "
             else:
                 in_c = _C[kind] + " "
             lines += f"    {in_c}{field}{''.join(f'[{n}]' for n in sides)};\n"
-            checks += f"static_assert(__builtin_offsetof({name}, {field}) == {made.fields[field][1]}, \"{field}\");\n"
+            checks += f"static_assert(__builtin_offsetof({name}, {field}) == {record.fields[field][1]}, \"{field}\");\n"
         text += f"struct {name} {{\n{lines}}};\n{checks}"
     return text
 
 
 def source(file: str | Path, macros: Mapping[str, object], radial: str = "") -> str:
-    """Return the text that is compiled: macros, common part, structs, radial function and the kernel file.
+    """Return the source to compile: macros, common part, structs, radial function and the kernel file.
 
-    Parts are joined instead of included, so that the text is all that the result depends on. The file is one of
-    this folder, or a path of another package's.
+    Parts are concatenated instead of included, so that the result depends on this text alone. `file` is the name of a
+    file in this folder, or the path of a file of another package.
     """
     text = "".join(f"#define {name} {value}\n" for name, value in sorted(macros.items()))
     for name in ("common.cuh", file):
@@ -99,9 +100,9 @@ def source(file: str | Path, macros: Mapping[str, object], radial: str = "") -> 
 
 
 def options(macros: Mapping[str, object]) -> list[str]:
-    """Return nvcc's options; single precision does without denormals and the last bit of divisions.
+    """Return nvcc's options; single precision omits denormal numbers and correct rounding of divisions and roots.
 
-    A saturated difference leaves the plain one unused (diagnostic 177).
+    Diagnostic 177 is about unused variables: where a saturated difference is used, the plain one is not.
     """
     fast = ["-ftz=true", "-prec-div=false", "-prec-sqrt=false"]
     return ["-O3", "-std=c++17", "-diag-suppress", "177", *(fast if macros.get("REAL") == "float" else [])]
@@ -114,7 +115,7 @@ def compile_module(file: str | Path, macros: Mapping[str, object], radial: str, 
     Raises
     ------
     CompilationError
-        When nvcc refuses it; the source with line numbers is in the error and in a file it names.
+        If nvcc fails; the source with line numbers is in the error, and in a file that its message names.
     """
     from vmdpotential.engines.cuda import device
 
@@ -124,7 +125,7 @@ def compile_module(file: str | Path, macros: Mapping[str, object], radial: str, 
     binary = cache.read(entry, FOLDER)
     if binary is None:
         with cache.alone(entry, FOLDER), progress.compiling():
-            binary = cache.read(entry, FOLDER)  # made by another process, or for another GPU, in the meantime
+            binary = cache.read(entry, FOLDER)  # another process may have compiled it in the meantime
             if binary is None:
                 binary = _compile(file, text, nvcc, options(macros), architecture)
                 cache.write(entry, binary, FOLDER)
@@ -136,20 +137,20 @@ def _compile(file: str | Path, text: str, nvcc: str, flags: list[str], architect
 
     try:
         binary: bytes = device.compiler().compile(text, nvcc=nvcc, options=flags, no_extern_c=True, arch=architecture,
-                                                  cache_dir=False)  # PyCUDA's cache checks nothing
+                                                  cache_dir=False)  # PyCUDA's cache has no checksums
         return binary
     except device.driver().CompileError as error:
-        said = (error.stderr or "") + (error.stdout or "")
-        said = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
-        raise failure(file, text, said, cache.folder(FOLDER)) from None
+        output = (error.stderr or "") + (error.stdout or "")
+        output = output.decode("utf-8", "replace") if isinstance(output, bytes) else output
+        raise failure(file, text, output, cache.folder(FOLDER)) from None
 
 
-def failure(file: str | Path, text: str, said: str, folder: Path) -> CompilationError:
-    """Return the error for a source that nvcc refused, with what it said."""
+def failure(file: str | Path, text: str, output: str, folder: Path) -> CompilationError:
+    """Return the error for a source that does not compile, with the first error in nvcc's output."""
     listing = "\n".join(f"{n:4d}  {line}" for n, line in enumerate(text.splitlines(), 1))
-    first = re.search(r"^.*\b(error|fatal)\b.*$", said, re.MULTILINE)
-    reason = " ".join((first.group() if first else said or "nvcc gave no reason").split())
+    first = re.search(r"^.*\b(error|fatal)\b.*$", output, re.MULTILINE)
+    reason = " ".join((first.group() if first else output or "nvcc gave no reason").split())
     name = Path(file).name
     path = folder / f"failed-{Path(file).stem}.txt"
-    path.write_text(f"{listing}\n\n{said}\n")
+    path.write_text(f"{listing}\n\n{output}\n")
     return CompilationError(f"the kernel {name} does not compile: {reason} (numbered source: {path})", listing)

@@ -1,4 +1,4 @@
-"""Atoms and their periodic images sorted by cell on a GPU, around sort.cu."""
+"""Atoms and their periodic images sorted by cell on a GPU, with the kernels of sort.cu."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
 
-#: Cells across the atoms in range of a tile; the kernel has room for 16 x 16 rows of cells.
+#: Number of cells across the atoms in range of a tile; the kernel supports 16 x 16 rows of cells.
 CELLS_ACROSS = 12
 
-#: Cells at most; beyond, they get larger.
+#: Largest number of cells; cells are enlarged so as not to exceed it.
 MOST_CELLS = 2**27
 
 
 def around_lattice(task: Any) -> int:
-    """Set the cells around the lattice, as far as the cutoff reaches; return how many integers their starts need."""
+    """Set the cells that cover the lattice and the cutoff around it; return the number of integers for their starts."""
     reach, spacing = float(task["cutoff"]), task["spacing"]
     extent = (task["shape"] - 1) * spacing + 2 * reach
     size = 2 * (reach + 3.5 * spacing) / CELLS_ACROSS
@@ -30,7 +30,7 @@ def around_lattice(task: Any) -> int:
 
 
 def add_images(task: Any, lattice: Lattice, cell: Cell, reach: float) -> int:
-    """Set which periodic images may be within `reach` (A) of the lattice; return how many of an atom at most."""
+    """Set the range of periodic images within `reach` (A) of the lattice; return the largest number for an atom."""
     basis = cell.vectors if cell.orthogonal else cell.reduced
     task["basis"], task["inverse_basis"] = basis, np.linalg.inv(basis)
     box = np.array([lattice.origin - reach, lattice.last + reach])
@@ -40,21 +40,21 @@ def add_images(task: Any, lattice: Lattice, cell: Cell, reach: float) -> int:
 
 
 def needed(task: Any, starts: int, images: int) -> int:
-    """Return the bytes that :func:`sort` takes for so many images."""
+    """Return the bytes that :func:`sort` needs for a number of images."""
     return 76 * images + 4 * (2 * starts + rows(task) + 1)
 
 
 def reserve(gpu: Any, task: Any, starts: int, periodic: bool) -> None:
-    """Set the addresses of what :func:`sort` needs on the current GPU; those of atoms, where they have no images.
+    """Set the addresses of the memory that :func:`sort` needs; with images, that of atoms is only taken there.
 
     Parameters
     ----------
     gpu : Gpu
-        It is current.
+        The current GPU.
     task : record of maps.TASK
-        With cells, and atoms of which there is at least one.
+        Task with cells and at least one atom.
     starts : int
-        What :func:`around_lattice` returned.
+        The number returned by :func:`around_lattice`.
     periodic : bool
         Whether the task has images.
     """
@@ -68,7 +68,7 @@ def reserve(gpu: Any, task: Any, starts: int, periodic: bool) -> None:
 def sort(gpu: Any, stream: Any, task: Any, starts: int, periodic: bool) -> None:
     """Queue the kernels that sort the atoms by cell, after :func:`reserve`.
 
-    How many periodic images there are is waited for, so that no more memory is taken than they need.
+    With periodic images, it waits until the GPU has counted them, so that no more memory is taken than they need.
     """
     from vmdpotential.engines.cuda.device import driver
 
@@ -100,5 +100,5 @@ def _reserve_atoms(gpu: Any, task: Any, count: int) -> None:
 
 
 def rows(task: Any) -> int:
-    """Return how many rows of cells along z there are."""
+    """Return the number of rows of cells along z."""
     return int(task["cells"][0] * task["cells"][1])

@@ -1,18 +1,19 @@
-// Pairs in range. Atoms come in super clusters of 64: eight clusters of 8, and sixteen groups of 4. A warp computes a
-// cluster against a group at once, 8 x 4 pairs: lane l has atom l & 7 of the cluster and l >> 3 of the group. An entry
-// of the list is a group at one image next to a super cluster, with a bit for each of its clusters that has a pair in
-// range. Positions are relative to the centre of the super cluster, in single precision; the shift between two of them
-// is computed in double when the list is made. S. Pall, B. Hess, Comput. Phys. Commun. 184 (2013) 2641-2650. Knobs:
-//   WARPS       of a block
-//   LEAN        1 where forces alone are summed, in single precision
-//   DISTANCES   1 for the kernel that counts distances alone
-// Tasks are grid constants, so that an address of a part of one needs no copy on the stack.
-// A pair of two super clusters belongs to one of them; places without an atom are not numbers, so never in range.
+// Pairs in range. Atoms are sorted into super clusters of 64, each of eight clusters of 8 and sixteen groups of 4. A
+// warp computes the 8 x 4 pairs of a cluster and a group at once: lane l has atom l & 7 of the cluster and l >> 3 of
+// the group. An entry of the list is a group, at one image, in range of a super cluster, with a bit for each of the
+// super cluster's clusters that has a pair in range. Positions are relative to the centre of the super cluster; the
+// shift between two of them is computed in double precision when the list is made. S. Pall, B. Hess, Comput. Phys.
+// Commun. 184 (2013) 2641-2650. Macros set by the host:
+//   WARPS       number of warps of a block
+//   LEAN        1 if only forces are summed, in single precision
+//   DISTANCES   1 for the kernel that counts distances
+// Tasks are grid constants, so that addresses of their parts need no copy on the stack.
+// A pair of super clusters is listed for one of them. Coordinates of places without an atom are NaN, never in range.
 
 #define ALL ~0u
-#define HERE_ITSELF 0x808080  // the code of no shift: each byte is 128 more than an image's number
+#define HERE_ITSELF 0x808080  // the code of no shift: each byte is an image's number plus 128
 
-struct alignas(16) Entry { REAL x, y, z; int group, bits, mask; };  // shift; bits of clusters, and 256 on the diagonal
+struct alignas(16) Entry { REAL x, y, z; int group, bits, mask; };  // shift; bits of clusters, plus 256 on the diagonal
 
 struct alignas(8) Item { int super, count; };
 
@@ -43,8 +44,8 @@ __device__ __forceinline__ float squared_gap(const Box &a, const Box &b, const R
     return sum;
 }
 
-// Call use(j, code, shift, diagonal) in all lanes for each super cluster and image near i that is its to count; warps
-// take turns. The code is that of the image, one byte an axis.
+// Call use(j, code, shift, diagonal) in all lanes for each super cluster j and image near i whose pair belongs to i.
+// The candidates are divided among the warps of a block. The code of an image has one byte per axis.
 template <class Use>
 __device__ __forceinline__ void neighbours(const ClusterTask &task, int i, int warp, Use use)
 {
@@ -65,7 +66,7 @@ __device__ __forceinline__ void neighbours(const ClusterTask &task, int i, int w
             }
             count = 1;
 #pragma unroll
-            for (int d = 0; d < 3; d++) {  // images along an axis of the lattice; without a cell, the atoms themselves
+            for (int d = 0; d < 3; d++) {  // range of images along a lattice vector; without a cell, only image 0
                 float at = 0, wide = 1e-4f;
 #pragma unroll
                 for (int e = 0; e < 3; e++) {
@@ -88,7 +89,7 @@ __device__ __forceinline__ void neighbours(const ClusterTask &task, int i, int w
                 REAL shift[3];
                 shift_between(task, i, j, image, shift);
                 is_near = squared_gap(own, box, shift) < task.reach2
-                    && !(task.same && i == j && code < HERE_ITSELF);  // of an image and its opposite one counts
+                    && !(task.same && i == j && code < HERE_ITSELF);  // one of each two opposite images counts
             }
             for (unsigned hits = __ballot_sync(ALL, is_near); hits; hits &= hits - 1) {
                 const int hit = __ffs(hits) - 1, other = base + hit, its = __shfl_sync(ALL, code, hit);
@@ -101,7 +102,7 @@ __device__ __forceinline__ void neighbours(const ClusterTask &task, int i, int w
     }
 }
 
-// Where an atom is found: in the cell, where atoms are wrapped.
+// The position of an atom for the search, wrapped into the cell if the task wraps atoms.
 __device__ __forceinline__ void home_of(const ClusterTask &task, const Side &side, int i, double (&at)[3])
 {
     double x[3], turns[3];
@@ -114,7 +115,7 @@ __device__ __forceinline__ void home_of(const ClusterTask &task, const Side &sid
         at[d] = x[d] - (turns[0] * task.basis[0][d] + turns[1] * task.basis[1][d] + turns[2] * task.basis[2][d]);
 }
 
-// Return the side that a thread is for, and in `i` which of its `first` or `second` things; null beyond the last.
+// Return the side of a thread, and in `i` its index among the side's `first` or `second` items; null beyond the last.
 __device__ __forceinline__ const Side *side_of(const ClusterTask &task, int first, int second, int &i)
 {
     const int number = blockIdx.x * blockDim.x + threadIdx.x;
@@ -122,7 +123,7 @@ __device__ __forceinline__ const Side *side_of(const ClusterTask &task, int firs
     return number < first ? &task.first : !task.same && i < second ? &task.second : nullptr;
 }
 
-// Find the bins of atoms, and count what is in them. One thread an atom.
+// Compute the bins of atoms, and count the atoms in each. One thread per atom.
 extern "C" __global__ void count(const __grid_constant__ ClusterTask task)
 {
     int i;
@@ -140,7 +141,7 @@ extern "C" __global__ void count(const __grid_constant__ ClusterTask task)
     atomicAdd(&side.bins[bin], 1);
 }
 
-// Put atoms into their bins in the order of arrival. One thread an atom.
+// Write atoms to their bins in the order of arrival. One thread per atom.
 extern "C" __global__ void fill(const __grid_constant__ ClusterTask task)
 {
     int i;
@@ -149,7 +150,7 @@ extern "C" __global__ void fill(const __grid_constant__ ClusterTask task)
         of->placed[atomicAdd(&of->next[of->bin[i]], 1)] = i;
 }
 
-// Put them in the order of the input within each bin, so that it is the same every time. One thread an atom.
+// Sort the atoms of each bin in the order of the input, so that the order is reproducible. One thread per atom.
 extern "C" __global__ void order(const __grid_constant__ ClusterTask task)
 {
     int i;
@@ -164,7 +165,8 @@ extern "C" __global__ void order(const __grid_constant__ ClusterTask task)
     side.index[place] = i;
 }
 
-// Halve super clusters along z, y, x and z, and write what is kept of their atoms. A block each, a thread a place.
+// Halve super clusters along z, y, x and z, and write their atoms' records, positions and places. One block per super
+// cluster, one thread per place.
 extern "C" __global__ void __launch_bounds__(64) arrange(const __grid_constant__ ClusterTask task)
 {
     __shared__ double at[64][3];
@@ -224,7 +226,7 @@ extern "C" __global__ void __launch_bounds__(64) arrange(const __grid_constant__
     side.centres[3 * (size_t)super + n] = sum / count;
 }
 
-// Boxes around groups and super clusters. One thread a super cluster.
+// Compute the boxes around groups and super clusters. One thread per super cluster.
 extern "C" __global__ void bound(const __grid_constant__ ClusterTask task)
 {
     int i;
@@ -239,7 +241,7 @@ extern "C" __global__ void bound(const __grid_constant__ ClusterTask task)
             const Atom atom = side.atoms[64 * (size_t)i + 4 * g + n];
             const float at[3] = {(float)atom.x, (float)atom.y, (float)atom.z};
             for (int d = 0; d < 3; d++) {
-                box.low[d] = fminf(box.low[d], at[d]);  // of a number and none the number
+                box.low[d] = fminf(box.low[d], at[d]);  // fminf and fmaxf ignore NaN
                 box.high[d] = fmaxf(box.high[d], at[d]);
             }
         }
@@ -252,7 +254,7 @@ extern "C" __global__ void bound(const __grid_constant__ ClusterTask task)
     side.boxes[i] = whole;
 }
 
-// Put the atoms, at the images where they were found, into their records. One thread a place.
+// Write the atoms' positions to their records, at the images nearest to those of the search. One thread per place.
 extern "C" __global__ void place(const __grid_constant__ ClusterTask task)
 {
     int slot;
@@ -290,8 +292,8 @@ extern "C" __global__ void place(const __grid_constant__ ClusterTask task)
 
 #if DISTANCES
 
-// Count distances in ranges of equal width. One block a super cluster, which counts in shared memory, in as many
-// copies as there is room for; without room, where all blocks do.
+// Count distances in ranges of equal width. One block per super cluster, which counts in shared memory, in as many
+// copies as fit, or directly in global memory if none does.
 extern "C" __global__ void __launch_bounds__(32 * WARPS) distances(const __grid_constant__ ClusterTask task)
 {
     extern __shared__ double dynamic[];
@@ -343,7 +345,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) distances(const __grid_
 
 #else
 
-// Find the places of pairs that are left out, and their images, and count them. One thread a pair.
+// Find the places and images of excluded pairs, and count the pairs of each super cluster. One thread per pair.
 extern "C" __global__ void find_excluded(const __grid_constant__ ClusterTask task)
 {
     const int number = blockIdx.x * blockDim.x + threadIdx.x;
@@ -357,7 +359,7 @@ extern "C" __global__ void find_excluded(const __grid_constant__ ClusterTask tas
         turns[d] = rint(apart[0] * task.inverse[0][d] + apart[1] * task.inverse[1][d] + apart[2] * task.inverse[2][d]);
     double least = 1e300;
     int image[3] = {};
-    for (int n = 0; n < 27; n++) {  // the nearest image, in a cell that is reduced
+    for (int n = 0; n < 27; n++) {  // the nearest image, for a reduced cell
         const double at[3] = {turns[0] + n % 3 - 1, turns[1] + n / 3 % 3 - 1, turns[2] + n / 9 - 1};
         double r2 = 0;
         for (int d = 0; d < 3; d++) {
@@ -370,7 +372,7 @@ extern "C" __global__ void find_excluded(const __grid_constant__ ClusterTask tas
                 image[d] = task.inverse[0][0] != 0 ? (int)at[d] : 0;
         }
     }
-    // the order that neighbours() counts in
+    // the same super cluster and image as those for which neighbours() lists the pair
     const int i = first / 64, j = second / 64, steps = image[0] + 256 * image[1] + 65536 * image[2];
     const bool turned = i == j ? steps < 0 || (steps == 0 && first > second) : (((i + j) & 1) != 0) != (i < j);
     Excluded &pair = task.found[number];
@@ -380,7 +382,7 @@ extern "C" __global__ void find_excluded(const __grid_constant__ ClusterTask tas
     atomicAdd(&task.cursors[pair.first / 64], 1);
 }
 
-// Sort them by super cluster. One thread a pair.
+// Sort excluded pairs by super cluster. One thread per pair.
 extern "C" __global__ void place_excluded(const __grid_constant__ ClusterTask task)
 {
     const int number = blockIdx.x * blockDim.x + threadIdx.x;
@@ -392,11 +394,12 @@ extern "C" __global__ void place_excluded(const __grid_constant__ ClusterTask ta
     task.excluded[slot] = pair;
 }
 
-// Write the entries of a super cluster. One block each; a warp fills chunks of the list, an item of work each.
+// Write the entries of a super cluster. One block per super cluster; each warp fills chunks of the list, which become
+// items of work.
 extern "C" __global__ void __launch_bounds__(32 * WARPS) build(const __grid_constant__ ClusterTask task)
 {
     __shared__ Four own[64];
-    __shared__ unsigned some[32];  // bits of the groups, by their last bits, that have excluded pairs
+    __shared__ unsigned some[32];  // bits of groups with excluded pairs, hashed by the last 10 bits of their numbers
     __shared__ unsigned left_out[WARPS][8];
     const int lane = threadIdx.x & 31, warp = threadIdx.x / 32, i = blockIdx.x;
     for (int n = threadIdx.x; n < 64; n += 32 * WARPS) {
@@ -413,7 +416,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) build(const __grid_cons
     }
     __syncthreads();
     const Box box = task.first.boxes[i];
-    int start = 0, filled = task.chunk;  // of the chunk at hand
+    int start = 0, filled = task.chunk;  // first entry of the current chunk, and number of its entries
     unsigned long long clusters = 0;
     neighbours(task, i, warp, [&](int j, int code, const REAL (&shift)[3], bool diagonal) {
         bool close = false;
@@ -483,7 +486,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) build(const __grid_cons
         atomicAdd(&task.used[2], clusters);
 }
 
-// Sum over the lanes of a cluster, or of a group: lane 0 of them gets x, 1 y and 2 z.
+// Sum over the lanes of a cluster or of a group: its first lane gets the sum of x, the second of y, the third of z.
 template <int STEP, int END>
 __device__ __forceinline__ REAL sum_of(REAL x, REAL y, REAL z)
 {
@@ -500,7 +503,7 @@ __device__ __forceinline__ REAL sum_of(REAL x, REAL y, REAL z)
     return sum;
 }
 
-// What an item's atoms get, those of a lane's place in each cluster.
+// Sums of an item's atoms: a lane has those at its place in each of the eight clusters.
 struct Sums {
     REAL x[8], y[8], z[8];
 #if ENERGY
@@ -511,7 +514,7 @@ struct Sums {
 #endif
 };
 
-// Add the pairs of an entry; SPECIAL where some of them are excluded or do not count.
+// Add the pairs of an entry; SPECIAL if some of them are excluded or do not count.
 template <bool SPECIAL>
 __device__ __forceinline__ void add_entry(const ClusterTask &task, const Entry &entry, const Four (&own)[WORDS][64],
                                           int super, Sums &sums)
@@ -522,7 +525,7 @@ __device__ __forceinline__ void add_entry(const ClusterTask &task, const Entry &
     for (int w = 0; w < WORDS; w++)
         other.words[w] = ((const Four *)task.second.atoms)[(size_t)slot * WORDS + w];
     const REAL x = other.atom.x + entry.x, y = other.atom.y + entry.y, z = other.atom.z + entry.z;
-    // of a super cluster with itself the pairs with j > i
+    // within a super cluster only pairs with j > i count
     const int end = entry.bits & 256 ? slot - 64 * super - i : 64;
     unsigned left_out = 0;  // bits of clusters
     if (SPECIAL && entry.mask >= 0)
@@ -546,7 +549,7 @@ __device__ __forceinline__ void add_entry(const ClusterTask &task, const Entry &
             for (int w = 1; w < WORDS; w++)
                 me.words[w] = own[w][8 * c + i];
             if (SPECIAL)
-                r2 = fmax(r2, (REAL)1e-12);  // no infinity of an excluded pair at one place
+                r2 = fmax(r2, (REAL)1e-12);  // excluded atoms may coincide
             const REAL rinv = rsqrt(r2);
             Table pair = {};
 #if TABLES
@@ -593,14 +596,14 @@ __device__ __forceinline__ void add_entry(const ClusterTask &task, const Entry &
 #endif
 }
 
-// A few registers less let a multiprocessor that can hold 64 warps hold 36.
+// Limits the registers, so that 36 of at most 64 warps fit into a multiprocessor of these architectures.
 #if LEAN && WARPS > 1 && (__CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900)
 #define BOUNDS __launch_bounds__(32 * WARPS, 36 / WARPS)
 #else
 #define BOUNDS __launch_bounds__(32 * WARPS)
 #endif
 
-// Forces of the items of the list. One warp an item.
+// Sum the forces, energies and virials of the items of the list. One warp per item.
 extern "C" __global__ void BOUNDS force(const __grid_constant__ ClusterTask task)
 {
     __shared__ Four shared[WARPS][WORDS][64];
@@ -659,7 +662,7 @@ extern "C" __global__ void BOUNDS force(const __grid_constant__ ClusterTask task
 #endif
 }
 
-// Take sums to the order of the atoms. One thread a place.
+// Write the sums in the order of the atoms. One thread per place.
 extern "C" __global__ void collect(const __grid_constant__ ClusterTask task)
 {
     int slot;

@@ -1,4 +1,4 @@
-"""Sums over pairs in range and counts of distances on a GPU, around clusters.cu."""
+"""Sums over pairs in range and histograms of distances on a GPU, with the kernels of clusters.cu."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from vmdpotential.molecule.cell import Cell
 
 FILE = "clusters.cu"
 
-#: Atoms of a super cluster.
+#: Number of atoms of a super cluster.
 SUPER = 64
 
 #: Boxes relative to the centre of a super cluster, A.
 BOX = struct("Box", [("low", np.float32, 3), ("high", np.float32, 3)], FILE)
 
-#: A pair that is left out: places of both, of the first in its super cluster, and the image of the second.
+#: An excluded pair: the places of both atoms, the first one within its super cluster, and the image of the second.
 EXCLUDED = struct("Excluded", [("first", np.int32), ("second", np.int32), ("code", np.int32)], FILE)
 
 #: Atoms of one set.
 SIDE = struct("Side", [
     ("atoms", address("struct Atom")),  # (places)
-    ("parameters", address("const struct Atom")),  # (atoms) records without places
+    ("parameters", address("const struct Atom")),  # (atoms) records without coordinates
     ("positions", address("const double")),  # (atoms, 3)
-    ("bins", address("int")),  # how many atoms each has
-    ("next", address("int")),  # where the next one of a bin goes
-    ("bin", address("int")),  # (atoms)
+    ("bins", address("int")),  # number of atoms of each bin
+    ("next", address("int")),  # place of the next atom of each bin
+    ("bin", address("int")),  # (atoms) bin of each atom
     ("placed", address("int")),  # (places) the atoms by bin
-    ("places", address("int")),  # (atoms) where they are
+    ("places", address("int")),  # (atoms) place of each atom
     ("index", address("int")),  # (places) the atom, -1 for none
-    ("home", address("double")),  # (places, 3) where the atom was found
+    ("home", address("double")),  # (places, 3) position of the atom in the search
     ("centres", address("double")),  # (supers, 3)
     ("groups", address("struct Box")),  # (places / 4)
     ("boxes", address("struct Box")),  # (supers)
@@ -45,10 +45,10 @@ SIDE = struct("Side", [
     ("energies", address("double")),  # (places, terms)
     ("out_forces", address("REAL")),  # (atoms, 3)
     ("out_energies", address("double")),  # (atoms, terms)
-    ("low", np.float64, 3),  # corner of the bins, A
-    ("scale", np.float64, 3),  # bins in an A
-    ("across", np.int32, 3),  # bins
-    ("wraps", np.int32),  # whether atoms are put into the cell
+    ("low", np.float64, 3),  # lower corner of the bins, A
+    ("scale", np.float64, 3),  # bins per A
+    ("across", np.int32, 3),  # number of bins along each axis
+    ("wraps", np.int32),  # whether atoms are wrapped into the cell
     ("count", np.int32),
     ("supers", np.int32),
 ], FILE)
@@ -62,56 +62,56 @@ TASK = struct("ClusterTask", [
     ("entries", address("struct Entry")),  # (room)
     ("items", address("struct Item")),  # (room / chunk)
     ("masks", address("unsigned int")),  # (mask_room, 8) bits of lanes whose pair is excluded, by cluster
-    ("pairs", address("const int")),  # (pair_count, 2) atoms that are left out
-    ("found", address("struct Excluded")),  # (pair_count), the first by its place among all
-    ("cursors", address("int")),  # (supers) where the next pair goes
-    ("starts", address("int")),  # (supers + 1) of the pairs excluded in
+    ("pairs", address("const int")),  # (pair_count, 2) excluded pairs of atoms
+    ("found", address("struct Excluded")),  # (pair_count), with the place of the first among all places
+    ("cursors", address("int")),  # (supers) index of the next excluded pair
+    ("starts", address("int")),  # (supers + 1) first index in `excluded`
     ("excluded", address("struct Excluded")),
-    ("used", address("unsigned long long")),  # entries, masks, clusters in entries
+    ("used", address("unsigned long long")),  # numbers of entries, of masks, and of clusters in entries
     ("table", address("const struct Table")),  # (types, types)
     ("virial", address("double")),  # (VIRIALS, 3, 3)
     ("counts", address("unsigned long long")),  # (bins)
-    ("doubles", np.float64, MAX_UNIFORMS),  # what the programs read
+    ("doubles", np.float64, MAX_UNIFORMS),  # constants of the programs
     ("u", np.float32, MAX_UNIFORMS),
     ("reach", np.float32),
     ("reach2", np.float32),
-    ("per_length", np.float32),  # bins
-    ("same", np.int32),  # whether both sets are one
+    ("per_length", np.float32),  # bins per A
+    ("same", np.int32),  # whether both sets are the same
     ("types", np.int32),
-    ("chunk", np.int32),  # entries of an item
+    ("chunk", np.int32),  # number of entries of an item
     ("room", np.int32),
     ("mask_room", np.int32),
     ("item_count", np.int32),
     ("pair_count", np.int32),
     ("bins", np.int32),
-    ("copies", np.int32),  # of the counts in shared memory
+    ("copies", np.int32),  # number of copies of the counts in shared memory
 ], FILE)
 
-#: Bytes of the struct Entry by those of its numbers, and of Item.
+#: Bytes of the struct Entry, by the size of its floating-point numbers, and of Item.
 ENTRY, ITEM = {4: 32, 8: 48}, 8
 
-#: Warps of a block that builds, sums, sums forces alone in single precision, counts.
+#: Number of warps of a block, by kernel: search, sum, sum of forces alone in single precision, and counting.
 WARPS = {"build": 2, "force": 1, "lean": 2, "distances": 8}
 
-#: Layers of bins that a super cluster is thick.
+#: Number of layers of bins in the height of a super cluster.
 LAYERS = 16
 
-#: Virials that items add to by turns: one alone would have them wait for each other.
+#: Number of partial virials to which items add alternately, because atomic additions to one would be serialised.
 VIRIALS = 256
 
-#: How much farther pairs are listed than asked, A: rounding.
+#: Distance beyond the reach up to which pairs are listed, A, to allow for rounding.
 MARGIN = 1e-3
 
 #: Bytes of shared memory for counts.
 COUNTS = 40_000
 
-#: What the kernels that count distances are compiled with: macros, and atoms without parameters.
+#: Macros of the kernels that count distances, and their struct of atoms, without parameters.
 DISTANCES = {"REAL": "float", "WORDS": 1, "DISTANCES": 1}
 POINTS = "struct alignas(16) Atom { float x, y, z; };\n"
 
 
 def lattice(cell: Cell | None) -> tuple[Floats, Floats]:
-    """Return the basis of a cell and its inverse; zeros without one."""
+    """Return the basis of a cell and its inverse; zeros without a cell."""
     if cell is None:
         return np.zeros((3, 3)), np.zeros((3, 3))
     basis = cell.vectors if cell.orthogonal else cell.reduced
@@ -119,12 +119,12 @@ def lattice(cell: Cell | None) -> tuple[Floats, Floats]:
 
 
 def geometry(cell: Cell | None, reach: float) -> Any:
-    """Return a task with what it says of the lattice and the reach (A).
+    """Return a task with the fields of the cell and of the reach (A).
 
     Raises
     ------
     InputError
-        When the cell is so small that more than a hundred images are in range along an axis.
+        If the cell is so small that more than a hundred images are in range along an axis.
     """
     task = np.zeros((), TASK)
     task["basis"], task["inverse"] = lattice(cell)
@@ -136,28 +136,28 @@ def geometry(cell: Cell | None, reach: float) -> Any:
 
 
 class Held:
-    """Memory on a GPU of one list, by name."""
+    """Named blocks of GPU memory that belong to one list."""
 
     def __init__(self, gpu: Any) -> None:
         self.gpu = gpu
         self.blocks: dict[str, Any] = {}
 
     def keep(self, name: str, array: NDArray[Any]) -> int:
-        """Return the address of a copy."""
+        """Copy an array to the GPU and return its address."""
         self.blocks[name] = self.gpu.keep(array)
         return int(self.blocks[name].address)
 
     def take(self, name: str, size: int) -> int:
-        """Return the address of so many bytes."""
+        """Allocate a number of bytes and return their address."""
         self.blocks.pop(name, None)  # freed before the new one is taken
         self.blocks[name] = self.gpu.take(max(size, 16))
         return int(self.blocks[name].address)
 
 
 def set_bins(task: Any, side: Any, positions: Floats) -> int:
-    """Set the bins of atoms: columns along z as wide as a super cluster, in layers; return how many there are.
+    """Set the bins of atoms, layers of columns along z as wide as a super cluster; return the number of bins.
 
-    Atoms are wrapped into the cell, unless they fill so little of it that it says nothing about where they are.
+    Atoms are wrapped into the cell, unless they are compact and fill only a small part of it.
     """
     basis = task["basis"]
     low, high = bounds(positions)
@@ -175,21 +175,21 @@ def set_bins(task: Any, side: Any, positions: Floats) -> int:
 
 
 def arrange(held: Held, task: Any, sets: list[Floats], records: list[NDArray[Any]], launch: Any) -> None:
-    """Put atoms into super clusters of 64, eight clusters of 8 and sixteen groups of 4, near each other.
+    """Sort atoms into compact super clusters of 64, each of eight clusters of 8 and sixteen groups of 4.
 
-    Bins are in order along the columns, runs of 64 atoms in a column are the super clusters, and each is halved along
-    z, y, x and z.
+    Bins are ordered along the columns. Each 64 successive atoms of a column are a super cluster, which is then halved
+    along z, y, x and z.
 
     Parameters
     ----------
     held : Held
-        Of the current GPU; it gets what lists need.
+        Memory on the current GPU, to which that of the lists is added.
     task : record of TASK
-        With the lattice and `same`.
+        Task with its cell and `same`.
     sets : list of (N, 3) float64, A
         Positions of one set of atoms or of two.
     records : list of float32 or float64
-        Their records without places; empty where atoms have no parameters.
+        Records of the atoms without coordinates; empty if atoms have no parameters.
     launch : callable
         ``launch(name, blocks, threads)`` queues a kernel with the task.
     """
@@ -234,7 +234,7 @@ def arrange(held: Held, task: Any, sets: list[Floats], records: list[NDArray[Any
 
 
 def leave_out(held: Held, task: Any, exclusions: Integers | None, launch: Any) -> None:
-    """Sort the pairs excluded by super cluster, after :func:`arrange`."""
+    """Sort the excluded pairs by super cluster, after :func:`arrange`."""
     supers = int(task["first"]["supers"])
     counts = np.zeros(supers, np.int32)
     pairs = np.zeros((0, 2), np.int32) if exclusions is None else np.asarray(exclusions, np.int32)
@@ -257,7 +257,7 @@ def leave_out(held: Held, task: Any, exclusions: Integers | None, launch: Any) -
 
 
 class PairsInRange:
-    """A sum over the pairs within a cutoff, ready to search and run."""
+    """A sum over the pairs within a cutoff; see :class:`vmdpotential.engines.pairs.PreparedPairs`."""
 
     def __init__(self, work: PairSum) -> None:
         if work.layout not in ("auto", "8x4"):
@@ -270,7 +270,7 @@ class PairsInRange:
         self.summing = "lean" if lean else "force"
 
     def kernel(self, gpu: Any, name: str) -> Any:
-        """Return a kernel."""
+        """Return a compiled kernel of clusters.cu by name."""
         macros = self.macros | {"WARPS": WARPS["build" if name == "build" else self.summing]}
         return gpu.kernel(FILE, name, macros, self.programs.source, TASK.itemsize)
 
@@ -279,12 +279,12 @@ class PairsInRange:
         return ClusterList(self, atoms, others)
 
     def run(self, atoms: Atoms, others: Atoms | None = None) -> PairResult:
-        """Search, and return the sum."""
+        """Return the sum over the pairs in range."""
         return self.search(atoms, others).run(atoms.positions, None if others is None else others.positions)
 
 
 class ClusterList:
-    """Pairs in range of some atoms, on a GPU."""
+    """Pairs in range on a GPU; see :class:`vmdpotential.engines.pairs.PairList`."""
 
     def __init__(self, pairs: PairsInRange, atoms: Atoms, others: Atoms | None) -> None:
         self.pairs = pairs
@@ -324,7 +324,7 @@ class ClusterList:
             self._build()
 
     def _build(self) -> None:
-        """Make the list, again with more room if it does not fit."""
+        """Make the list; if it does not fit into its memory, repeat with more."""
         task, gpu, held = self.task, self.gpu, self.held
         supers = int(task["first"]["supers"])
         expected = _entries(task) * supers
@@ -382,7 +382,7 @@ class ClusterList:
         self._queue("collect", 256, stream)
 
     def run(self, positions: Floats, others: Floats | None = None) -> PairResult:
-        """Sum for the atoms, see :class:`vmdpotential.engines.pairs.PairList`."""
+        """Return the sum for positions of the atoms, see :class:`vmdpotential.engines.pairs.PairList`."""
         work = self.pairs.work
         forces = [np.zeros((n, 3), self.pairs.programs.real) for n in self.counts]
         energies = [np.zeros((n, len(work.potential.terms))) for n in self.counts]
@@ -408,13 +408,13 @@ class ClusterList:
 
 
 def entries_of_items(expected: float, multiprocessors: int, energy: bool) -> int:
-    """Return how many entries of a list an item of work has: few, to end together; more where ends are dear."""
+    """Return the number of entries in an item of work: few balance the load, but each item has an overhead."""
     items = (64 if energy else 192) * multiprocessors
     return int(min(64, max(8, 2 ** int(np.log2(max(1, expected / items))))))
 
 
 def _entries(task: Any) -> float:
-    """Return about how many entries a super cluster has, where atoms are as dense as over all."""
+    """Return the expected number of entries of a super cluster, for the mean density of atoms."""
     second, reach = task["second"], float(task["reach"])
     volume = (abs(float(np.linalg.det(task["basis"]))) if second["wraps"]
               else float(np.maximum(second["across"] / second["scale"], 1.0).prod()))
@@ -426,7 +426,7 @@ def _entries(task: Any) -> float:
 
 def count_distances(positions: Floats, others: Floats | None, cell: Cell | None, reach: float,
                     bins: int) -> NDArray[np.int64]:
-    """Return how many pairs lie in each range of distance, see :class:`vmdpotential.engines.Engine`."""
+    """Return the number of pairs in each range of distance, see :class:`vmdpotential.engines.Engine`."""
     task = geometry(cell, reach)
     counts = np.zeros(bins, np.uint64)
     sets = [positions] if others is None else [positions, others]
@@ -451,7 +451,7 @@ def count_distances(positions: Floats, others: Floats | None, cell: Cell | None,
 
 
 def counting(gpu: Any, task: Any) -> Any:
-    """Return what queues a kernel for a task of distances."""
+    """Return a function that queues a kernel for a task of distances."""
     macros = DISTANCES | {"WARPS": WARPS["distances"]}
 
     def launch(name: str, blocks: int, threads: int, shared: int = 0) -> None:

@@ -1,20 +1,19 @@
-// What every kernel shares; when a kernel file is compiled, this is before it, and between the two
-// the structs of the arguments, which build.struct makes of the host's types, and the text of the traced
-// radial function. Macros that the host sets:
+// Common part of all kernels. A kernel is compiled from this file, the structs of the arguments, which
+// build.declarations writes, the traced radial function and the kernel file. Macros set by the host:
 //   REAL      float or double, the type of the terms
-//   MASKED    1 where pairs beyond the cutoff must be left out
-//   FLUSH     terms that are summed in REAL before the sum is added in double
-//   UNIFORMS  doubles or floats, the field of the task that the radial function reads
-//   ADD       1 where the sums are added to what is in the map
-//   FIELD     1 where the field is summed next to the potential
+//   MASKED    1 if pairs beyond the cutoff must be left out
+//   FLUSH     number of terms that are summed in REAL before the sum is added in double
+//   UNIFORMS  doubles or floats, the task's field with the constants of the radial function
+//   ADD       1 if the sums are added to the values in the map
+//   FIELD     1 if the field is summed in addition to the potential
 
 struct alignas(16) double4_t { double x, y, z, w; };
 
 struct alignas(4 * sizeof(REAL)) Four { REAL x, y, z, w; };
 
-struct Slope { REAL potential, slope; };  // V and dV/d(r^2): what radial returns with FIELD
+struct Slope { REAL potential, slope; };  // V and dV/d(r^2), the result of radial with FIELD
 
-#define FAR ((REAL)1e4)  // where atoms that must not count are put; its square is finite
+#define FAR ((REAL)1e4)  // coordinate of atoms that must not count; its square is finite
 
 __device__ __forceinline__ float inverse_root(float x)
 {
@@ -25,7 +24,7 @@ __device__ __forceinline__ float inverse_root(float x)
 
 __device__ __forceinline__ double inverse_root(double x) { return rsqrt(x); }
 
-// max(a - b, 0) for a - b <= 1: one instruction, which the compiler does not make of __saturatef.
+// max(a - b, 0) for a - b <= 1 in one instruction, which the compiler does not use for __saturatef.
 __device__ __forceinline__ float saturated_difference(float a, float b)
 {
     float y;
@@ -40,14 +39,14 @@ __device__ __forceinline__ Four make_four(REAL x, REAL y, REAL z, REAL w)
     return f;
 }
 
-// Whether a coordinate relative to a point between two lattice points is nearer than `soft` to one.
+// Whether a coordinate, relative to the middle between two lattice points, is nearer than `soft` to a lattice point.
 __device__ __forceinline__ bool on_lattice(REAL x, REAL h, REAL inverse_h, REAL soft)
 {
     const REAL u = x * inverse_h + (REAL)0.5;
     return fabs(u - rint(u)) * h < soft;
 }
 
-// Add the terms of a pair to point k: q V alone, or with those of the field, q dV/d(r^2) times the distances.
+// Add the terms of a pair to point k: q V, and with FIELD also q dV/d(r^2) times the distances.
 template <class Sum, int POINTS>
 __device__ __forceinline__ void add_pair(Sum (&sums)[1][POINTS], int k, Sum q, REAL potential, REAL, REAL, REAL,
                                          bool = true)

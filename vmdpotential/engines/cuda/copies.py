@@ -1,7 +1,7 @@
-"""Copies of large arrays to a GPU and back: through pinned memory, which threads fill and empty in pieces.
+"""Copies of large arrays to a GPU and back through pinned memory, which threads fill and empty in pieces.
 
-The driver copies ordinary memory with one thread, at a quarter of what the bus transfers or less; memory that was never
-written to costs even more.
+The driver copies ordinary memory with one thread, at a quarter of the bus's bandwidth or less, and memory that has not
+been written to yet more slowly still.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from vmdpotential.compiling import threads
 from vmdpotential.engines.cuda import pinned
 from vmdpotential.engines.cuda.device import driver
 
-#: Bytes of a piece, pieces on their way at once, and how many of these the bus has at most.
+#: Bytes of a piece, number of pieces in pinned memory, and largest number of queued transfers.
 PIECE, PIECES, AHEAD = 2**22, 16, 6
 
 
@@ -33,17 +33,17 @@ def _pieces(address: int, array: NDArray[Any]) -> list[tuple[int, NDArray[np.uin
 
 
 def put(*transfers: tuple[int, NDArray[Any]]) -> None:
-    """Copy arrays, which may be changed afterwards, to addresses of the current GPU."""
+    """Copy arrays to addresses of the current GPU; they may be changed afterwards."""
     pieces = [piece for address, array in transfers for piece in _pieces(address, np.ascontiguousarray(array))]
-    if len(pieces) == len(transfers):  # which are small
+    if len(pieces) == len(transfers):  # all arrays are small
         for address, piece in pieces:
             driver().memcpy_htod(address, piece)
         return
-    room, sent = pinned.empty((PIECES, PIECE), np.uint8), [driver().Event() for _ in range(PIECES)]
+    staging, sent = pinned.empty((PIECES, PIECE), np.uint8), [driver().Event() for _ in range(PIECES)]
 
     def fill(n: int) -> tuple[int, NDArray[np.uint8]]:
         address, piece = pieces[n]
-        block = room[n % PIECES, : len(piece)]
+        block = staging[n % PIECES, : len(piece)]
         np.copyto(block, piece)
         return address, block
 
@@ -60,26 +60,26 @@ def put(*transfers: tuple[int, NDArray[Any]]) -> None:
 
 
 def get(array: NDArray[Any], address: int) -> None:
-    """Fill a contiguous array from an address of the current GPU, after what was queued there before."""
+    """Fill a contiguous array from an address of the current GPU, after all work queued before."""
     if array.nbytes <= PIECE:
         driver().memcpy_dtoh(array, address)
         return
-    pieces, room = _pieces(address, array), pinned.empty((PIECES, PIECE), np.uint8)
+    pieces, staging = _pieces(address, array), pinned.empty((PIECES, PIECE), np.uint8)
     arrived = [driver().Event() for _ in range(PIECES)]
     stored: list[Future[None]] = []
 
     def store(n: int) -> None:
-        np.copyto(pieces[n][1], room[n % PIECES, : len(pieces[n][1])])
+        np.copyto(pieces[n][1], staging[n % PIECES, : len(pieces[n][1])])
 
     for n in range(len(pieces) + AHEAD):
         if n < len(pieces):
             if n >= PIECES:
                 stored[n - PIECES].result()
             source, piece = pieces[n]
-            driver().memcpy_dtoh_async(room[n % PIECES, : len(piece)], source, None)
+            driver().memcpy_dtoh_async(staging[n % PIECES, : len(piece)], source, None)
             arrived[n % PIECES].record()
         if n >= AHEAD:
             arrived[(n - AHEAD) % PIECES].synchronize()
             stored.append(_workers().submit(store, n - AHEAD))
-    for each in stored:
-        each.result()
+    for future in stored:
+        future.result()

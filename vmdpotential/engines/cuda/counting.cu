@@ -1,14 +1,14 @@
-// Atoms counted at the nodes of a lattice, and sums of that over frames. Values of a frame are whole numbers, so that they
-// are the same in whatever order atoms come.
+// Atoms counted at the nodes of a lattice, and their sums over frames. Values of a frame are in fixed point, so that
+// they do not depend on the order in which atoms are added. Macro set by the host:
 //   SPREADING  0 nearest node, 1 Gaussian, 2 occupancy
 
-#define THREADS 128   // of a block, as in counting.py
-#define SEGMENT 1024  // nodes that a warp collects, as in counting.py
-#define ROUNDING 1e-9  // part of a spacing by which rounding may place an atom outside of the cell
+#define THREADS 128   // number of threads of a block, as in counting.py
+#define SEGMENT 1024  // number of nodes that a warp collects, as in counting.py
+#define ROUNDING 1e-9  // distance, in spacings, by which rounding may place an atom outside of the cell
 
 typedef unsigned long long Whole;
 
-// The place of an atom in spacings, in the first image of its cell.
+// The position of an atom in spacings, wrapped into the cell.
 __device__ __forceinline__ void place(const CountingTask &t, int n, double (&u)[3])
 {
     double x[3], f[3];
@@ -27,7 +27,7 @@ __device__ __forceinline__ void place(const CountingTask &t, int n, double (&u)[
     }
 }
 
-// Which of `count` nodes along an axis is nearest to v; -1 where there is none.
+// The node nearest to v among `count` nodes along an axis; -1 outside of the lattice.
 __device__ __forceinline__ int nearest(double v, int count, bool periodic)
 {
     const double i = floor(v + 0.5);
@@ -38,7 +38,7 @@ __device__ __forceinline__ int nearest(double v, int count, bool periodic)
     return i >= 0 && i < count ? (int)i : -1;
 }
 
-// Nearest nodes: a thread has an atom.
+// Count atoms at their nearest nodes. One thread per atom.
 extern "C" __global__ void __launch_bounds__(THREADS) count_nearest(const CountingTask task)
 {
     const int n = blockIdx.x * THREADS + threadIdx.x;
@@ -57,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_nearest(const Counti
     }
 }
 
-// Gaussians and radii: a block has an atom, and a thread some of the nodes around it.
+// Count atoms as Gaussians or by their radii. One block per atom, whose threads divide the nodes around it.
 extern "C" __global__ void __launch_bounds__(THREADS) count_spread(const CountingTask task)
 {
     __shared__ double totals[3];
@@ -80,7 +80,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_spread(const Countin
         if (away)
             continue;
         __syncthreads();
-        if (SPREADING == 1 && threadIdx.x < 3) {  // all of the atom, whatever the spacing
+        if (SPREADING == 1 && threadIdx.x < 3) {  // normalisation on the nodes, for any spacing
             const int d = threadIdx.x;
             double total = 0;
             for (int m = 0; m < side[d]; m++) {
@@ -108,7 +108,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_spread(const Countin
     }
 }
 
-// Add a frame to the sums, and leave nothing of it.
+// Add the values of a frame to the sums, and reset them.
 extern "C" __global__ void __launch_bounds__(THREADS) add_frame(const CountingTask task)
 {
     const size_t n = (size_t)blockIdx.x * THREADS + threadIdx.x;
@@ -120,14 +120,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) add_frame(const CountingTa
     task.values[n] = 0;
 }
 
-// Which lanes of a warp have a node that was reached, from the node of lane 0 on.
+// Bits of the lanes of a warp whose nodes, from the node of lane 0 on, have contributions.
 __device__ __forceinline__ unsigned reached(const CountingTask &task, size_t first)
 {
     const size_t n = first + threadIdx.x % 32;
     return __ballot_sync(0xFFFFFFFF, n < task.nodes && task.squares[n] != 0);
 }
 
-// How many nodes of each segment were reached.
+// Count the nodes with contributions in each segment.
 extern "C" __global__ void __launch_bounds__(THREADS) count_reached(const CountingTask task)
 {
     const size_t segment = (size_t)blockIdx.x * (THREADS / 32) + threadIdx.x / 32;
@@ -138,7 +138,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_reached(const Counti
         task.counts[segment] = count;
 }
 
-// Move the values of the nodes that were reached to the result, in order, and begin again.
+// Write the nodes with contributions and their sums to the result, in ascending order, and reset the sums.
 extern "C" __global__ void __launch_bounds__(THREADS) collect(const CountingTask task)
 {
     const size_t segment = (size_t)blockIdx.x * (THREADS / 32) + threadIdx.x / 32;

@@ -1,4 +1,4 @@
-"""Atoms counted at the nodes of a lattice on a GPU, around counting.cu."""
+"""Counting atoms at the nodes of a lattice on a GPU, with the kernels of counting.cu."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from vmdpotential.engines.counting import Counting, Floats, Integers
 from vmdpotential.engines.cuda import device
 from vmdpotential.engines.cuda.build import address, struct
 
-#: Threads of a block, as in counting.cu.
+#: Number of threads of a block, as in counting.cu.
 THREADS = 128
 
-#: Nodes that a warp collects, as in counting.cu.
+#: Number of nodes that a warp collects, as in counting.cu.
 SEGMENT = 1024
 
-#: Kinds of spreading, as counting.cu has them.
+#: Numbers of the kinds of spreading in counting.cu.
 SPREADING = {"nearest": 0, "gaussian": 1, "occupancy": 2}
 
-#: Power of two that no sum of whole numbers reaches.
+#: Sums in fixed point stay below two to this power.
 _LARGEST = 62
 
 #: Struct CountingTask of counting.cu.
@@ -26,13 +26,13 @@ TASK = struct("CountingTask", [
     ("positions", address("const REAL")),  # (atoms, 3)
     ("weights", address("const double")), ("widths", address("const double")),  # (atoms)
     ("shifts", address("const double")),  # (images, 3), in spacings
-    ("values", address("unsigned long long")),  # of a frame
-    ("sums", address("double")), ("squares", address("double")),  # over frames
-    ("counts", address("int")), ("starts", address("const int")),  # (segments) of nodes that were reached
+    ("values", address("unsigned long long")),  # values of a frame in fixed point
+    ("sums", address("double")), ("squares", address("double")),  # sums over frames
+    ("counts", address("int")), ("starts", address("const int")),  # (segments) nodes with contributions
     ("result", address("double")),  # (3, reached): the nodes as 64-bit integers, sums and squares
     ("change", np.float64, 9), ("cell", np.float64, 9), ("inverse", np.float64, 9),
     ("origin", np.float64, 3), ("spacing", np.float64, 3),
-    ("scale", np.float64),  # whole numbers of 1
+    ("scale", np.float64),  # fixed-point units of 1
     ("nodes", np.uint64), ("reached", np.uint64),
     ("shape", np.int32, 3), ("reach", np.int32, 3),
     ("atoms", np.int32), ("images", np.int32),
@@ -48,7 +48,7 @@ class CudaCounter:
         self.spreading = counting.spreading
         self.task = np.zeros((), TASK)
         images = counting.images if len(counting.images) else np.zeros((1, 3))
-        most = float(np.abs(counting.weights).sum()) * len(images) or 1.0  # of no atoms, or of none that counts
+        most = float(np.abs(counting.weights).sum()) * len(images) or 1.0  # 1 if all weights are 0
         values = {"origin": counting.origin, "spacing": counting.spacing, "shape": counting.shape,
                   "reach": counting.reach, "atoms": self.atoms, "images": len(images), "nodes": self.nodes,
                   "periodic": int(len(counting.images) > 0),
@@ -59,7 +59,7 @@ class CudaCounter:
             self.task[name] = value
         self.gpu = device.idlest(1)[0]
         with self.gpu, device.errors(f"GPU {self.gpu.number} ({self.gpu.name})", 24 * self.nodes):
-            zeros = np.zeros(self.nodes)  # of any type
+            zeros = np.zeros(self.nodes)  # zero bits, for arrays of any type
             arrays = {"weights": counting.weights, "widths": counting.widths, "shifts": images, "values": zeros,
                       "sums": zeros, "squares": zeros, "counts": zeros[: -(-self.nodes // SEGMENT)]}
             self._kept = {name: self.gpu.keep(array) for name, array in arrays.items()}
@@ -68,14 +68,14 @@ class CudaCounter:
 
     def add(self, positions: NDArray[np.floating], change: Floats) -> None:
         """Add a frame."""
-        task, places = self.task, np.asarray(positions)
-        real = "float" if places.dtype == np.float32 else "double"
+        task, coordinates = self.task, np.asarray(positions)
+        real = "float" if coordinates.dtype == np.float32 else "double"
         task["changes"] = int(len(change) > 0)
         if len(change):
             task["change"] = change.ravel()
-        with self.gpu as gpu, device.errors(f"GPU {gpu.number} ({gpu.name})", places.nbytes):
+        with self.gpu as gpu, device.errors(f"GPU {gpu.number} ({gpu.name})", coordinates.nbytes):
             if self.atoms:
-                task["positions"] = gpu.send("positions", places, None)
+                task["positions"] = gpu.send("positions", coordinates, None)
                 if self.spreading == "nearest":
                     self._start("count_nearest", -(-self.atoms // THREADS), real)
                 else:
@@ -83,7 +83,7 @@ class CudaCounter:
             self._start("add_frame", -(-self.nodes // THREADS))
 
     def take(self) -> tuple[Integers, Floats, Floats]:
-        """Return nodes, sums and squares, and begin again."""
+        """Return nodes, sums and sums of squares, and reset them."""
         counts = np.empty(-(-self.nodes // SEGMENT), np.int32)
         blocks = -(-len(counts) // (THREADS // 32))
         with self.gpu as gpu:

@@ -1,23 +1,23 @@
-// Cutoff sum: to every lattice point the atoms within the cutoff.
+// Cutoff sum: the sum over the atoms within the cutoff of every lattice point.
 //
-// A block of 4 warps sums a tile of 8^3 points. The rows of cells in range of it are runs of the sorted
-// atoms; they come in chunks through shared memory, relative to the tile's centre. A warp has two cubes
-// of 4^3 points side by side along x, one for each half of its lanes, and a list for each: the atoms
-// whose distance to the cube is below the cutoff, with the squared distances to its 4 planes. A lane
-// sums the 4 points of a column along x; of its evaluations three quarters are in range at the usual
-// cutoff of 24 spacings. No atom is ever left over: a full list is summed and filled again.
+// A block of 4 warps sums a tile of 8^3 points. The rows of cells in range of it are contiguous ranges of the sorted
+// atoms, which are read in chunks to shared memory, relative to the tile's centre. A warp has two adjacent cubes of 4^3
+// points along x, one for each half of its lanes. Each cube has a list of the atoms whose distance to it is below the
+// cutoff, with the squared distances to its 4 planes. A lane sums the 4 points of a column along x; at a typical cutoff
+// of 24 spacings three quarters of its evaluations are in range. Lists have a fixed capacity: a full list is summed and
+// filled again.
 //
-// Rows are visited with x fastest and in leaps, because then both lists of a warp fill at the same rate.
+// Rows are visited with x fastest and with a stride, so that both lists of a warp fill at the same rate.
 
 #define CHUNK 512
 #define WARPS 4
 #define MAX_ROWS 256
-#define SPARE ((CAPACITY - 32) / 2 - 8 < 24 ? (CAPACITY - 32) / 2 - 8 : 24)  // what stays in a list, by one pass less
+#define SPARE ((CAPACITY - 32) / 2 - 8 < 24 ? (CAPACITY - 32) / 2 - 8 : 24)  // most atoms that stay in a list
 
-constexpr int unroll = UNROLL;  // a pragma takes no macro
+constexpr int unroll = UNROLL;  // macros are not expanded in pragmas
 constexpr int maps = FIELD ? 4 : 1;
 
-struct Lists { Four atom[WARPS][2][2 * CAPACITY + 1]; };  // the odd one keeps the two lists in different banks
+struct Lists { Four atom[WARPS][2][2 * CAPACITY + 1]; };  // padded by one, so that the two lists are in different banks
 
 extern "C" __global__ void __launch_bounds__(128, BLOCKS) cutoff(const Task task)
 {
@@ -99,7 +99,7 @@ extern "C" __global__ void __launch_bounds__(128, BLOCKS) cutoff(const Task task
     int filled[2] = {0, 0};
     double total[maps][4] = {};
     REAL part[maps][4] = {};
-    int terms = 0;  // in each part
+    int terms = 0;  // number of terms in each part
 
     auto flush = [&]() {
 #pragma unroll
@@ -109,7 +109,7 @@ extern "C" __global__ void __launch_bounds__(128, BLOCKS) cutoff(const Task task
         }
         terms = 0;
     };
-    auto sum_lists = [&](int count) {  // a multiple of the pass of the loop
+    auto sum_lists = [&](int count) {  // count is a multiple of the unrolling
         __syncwarp();
         const Four *next = own_list;
         while (count > 0) {
@@ -137,7 +137,7 @@ extern "C" __global__ void __launch_bounds__(128, BLOCKS) cutoff(const Task task
         }
         __syncwarp();
     };
-    auto fill_up = [&](int count) {  // the shorter list, with atoms that do not count
+    auto fill_up = [&](int count) {  // pads lists with atoms that do not count
         for (int c = 0; c < 2; c++)
             for (int j = filled[c] + lane; j < count; j += 32) {
                 list[c][2 * j] = make_four(0, 0, 0, 0);
@@ -146,7 +146,7 @@ extern "C" __global__ void __launch_bounds__(128, BLOCKS) cutoff(const Task task
     };
 
     const REAL inverse_hx = 1 / hx, inverse_hy = 1 / hy, inverse_hz = 1 / hz;
-    auto candidate = [&](int slot) {  // relative to the tile's centre
+    auto candidate = [&](int slot) {  // an atom relative to the tile's centre
         int r = 0;  // the last row that starts at or before this slot
         for (int step = MAX_ROWS / 2; step; step /= 2)
             if (row_base[r + step] <= slot)
@@ -199,11 +199,11 @@ extern "C" __global__ void __launch_bounds__(128, BLOCKS) cutoff(const Task task
                     list[c][2 * j] = make_four(a.y, a.z, a.w, a.x);
                     list[c][2 * j + 1] = make_four(d2[0], d2[1], d2[2], d2[3]);
                 }
-                filled[c] = __shfl_sync(~0u, upto, 31);  // population counts take the unit of roots
+                filled[c] = __shfl_sync(~0u, upto, 31);  // another __popc would use the unit of the inverse roots
             }
             const int most = max(filled[0], filled[1]), least = min(filled[0], filled[1]);
             if (most > CAPACITY - 32) {
-                // what one list has more than the other stays, unless there is no room for it
+                // the surplus of the longer list stays in it, unless it is larger than SPARE
                 const bool even = most - least <= SPARE;
                 const int done = even ? least & -unroll : (most + unroll - 1) & -unroll;
                 if (!even)
@@ -213,7 +213,7 @@ extern "C" __global__ void __launch_bounds__(128, BLOCKS) cutoff(const Task task
                     const int rest = max(0, filled[c] - done);
                     if (lane < rest) {
                         const Four yzq = list[c][2 * (done + lane)], d2 = list[c][2 * (done + lane) + 1];
-                        list[c][2 * lane] = yzq;  // not more than `done`: nothing is overwritten unread
+                        list[c][2 * lane] = yzq;  // rest <= done: nothing is overwritten before it is read
                         list[c][2 * lane + 1] = d2;
                     }
                     filled[c] = rest;

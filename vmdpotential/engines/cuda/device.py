@@ -1,10 +1,10 @@
-"""GPUs: which there are, their contexts, and what is kept on them.
+"""The GPUs of this machine: their contexts, compiled kernels and memory.
 
-This module alone imports PyCUDA, and only when a GPU is asked for. Work runs in the device's
-primary context, pushed and popped around it, so that a viewer in the same process keeps its own.
+Only this module imports PyCUDA, and only when a GPU is used. Work runs in the device's primary context, which is
+pushed before and popped afterwards, so that a viewer in the same process keeps its own context.
 
-The environment variables VMDPOTENTIAL_GPUS (such as 0,1) and VMDPOTENTIAL_GPU_MEMORY (such as 4G)
-choose the GPUs and limit the memory taken on each.
+The environment variables VMDPOTENTIAL_GPUS (such as 0,1) and VMDPOTENTIAL_GPU_MEMORY (such as 4G) select the GPUs and
+limit the memory taken on each.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from vmdpotential import memory
 from vmdpotential.engines.cuda import build
 from vmdpotential.errors import BackendError, MemoryPlanError, UsageError
 
-#: Bytes that a process takes of a GPU next to its buffers.
+#: Bytes that a process takes on a GPU in addition to its buffers.
 CONTEXT = 700_000_000
 
 #: The oldest compute capability that the kernels run on.
 OLDEST = (6, 0)
 
-#: Plans of Fourier transforms that are kept; making one takes a second.
+#: Number of plans of Fourier transforms that are kept, because making one takes a second.
 PLANS = 8
 
-#: Evaluations of 1/r a clock and multiprocessor: what the special function units can do.
+#: Inverse square roots per clock cycle and multiprocessor that the special function units compute.
 SPECIAL_RATE = 16
 
 _CURE = "use {engine cpu}"
@@ -49,7 +49,7 @@ def driver() -> Any:
     Raises
     ------
     BackendError
-        When PyCUDA is not installed, there is no NVIDIA driver, or it finds no GPU.
+        If PyCUDA or the NVIDIA driver is not installed, or the driver finds no GPU.
     """
     try:
         import pycuda.driver as drv
@@ -70,14 +70,14 @@ def driver() -> Any:
 
 def compiler() -> Any:
     """Return the module pycuda.compiler."""
-    driver()  # says what is missing
+    driver()  # raises an error if something is missing
     from pycuda import compiler as module
 
     return module
 
 
 def gpu_array(shape: tuple[int, ...], dtype: Any, address: int) -> Any:
-    """Return PyCUDA's array of what is at an address, for libraries that take nothing else."""
+    """Return PyCUDA's array of the memory at an address, for libraries that require this type."""
     from pycuda.gpuarray import GPUArray
 
     return GPUArray(shape, dtype, gpudata=address)
@@ -90,7 +90,7 @@ def nvcc() -> str:
     Raises
     ------
     BackendError
-        When there is none on PATH, in CUDA_HOME or in /usr/local/cuda.
+        If there is none on PATH, in CUDA_HOME, CUDA_PATH or /usr/local/cuda.
     """
     homes = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")] + ["/usr/local/cuda"]
     for path in ("nvcc", *(str(Path(home, "bin", "nvcc")) for home in homes if home)):
@@ -102,14 +102,14 @@ def nvcc() -> str:
 
 
 class Block:
-    """Memory on a GPU, which goes back to it for others when the block is no longer in use.
+    """Memory on a GPU, which is kept for reuse when the block is deleted.
 
     Parameters
     ----------
     gpu : Gpu
     allocation : pycuda.driver.DeviceAllocation
     size : int
-        Bytes.
+        Size in bytes.
     """
 
     def __init__(self, gpu: Gpu, allocation: Any, size: int) -> None:
@@ -117,7 +117,7 @@ class Block:
         self.address = int(allocation)
 
     def free(self) -> None:
-        """Give the memory back to the system, while its GPU is current."""
+        """Free the memory; its GPU has to be current."""
         if self._allocation is not None:
             self._allocation.free()
             self._allocation = None
@@ -176,18 +176,18 @@ class Gpu:
             self.users -= 1
 
     def timers(self) -> tuple[Any, Any]:
-        """Return two events to time a run; :meth:`give_back_timers` takes them again."""
+        """Return two events that time a run; :meth:`give_back_timers` returns them for reuse."""
         try:
             return self._timers.pop()
         except IndexError:
             return driver().Event(), driver().Event()
 
     def give_back_timers(self, timers: tuple[Any, Any]) -> None:
-        """Keep events that are no longer needed; from any thread."""
+        """Keep events that are no longer needed for reuse; from any thread."""
         self._timers.append(timers)
 
     def lanes(self) -> tuple[Any, list[tuple[Any, Any]]]:
-        """Return an event, and two streams with an event each; made once, as they can be freed only in this context."""
+        """Return an event, and two streams with an event each; created once, as only this context can free them."""
         if self._lanes is None:
             drv = driver()
             self._lanes = drv.Event(), [(drv.Stream(), drv.Event()) for _ in range(2)]
@@ -195,56 +195,56 @@ class Gpu:
 
     @property
     def special_limit(self) -> float:
-        """Inverse square roots that the special function units can make in a second."""
+        """Inverse square roots per second that the special function units compute."""
         return SPECIAL_RATE * self.multiprocessors * self.clock
 
     def free(self) -> int:
-        """Return the bytes that may be taken: what is free and what our own buffers hold, up to the limit set."""
-        free: int = int(driver().mem_get_info()[0]) + self.held() - 64 * 2**20  # the driver wants some for launches
+        """Return the bytes that may be taken: free memory and our own buffers, up to the limit that is set."""
+        free: int = int(driver().mem_get_info()[0]) + self.held() - 64 * 2**20  # the driver needs some for launches
         limit = memory.from_environment("VMDPOTENTIAL_GPU_MEMORY")
         return free if limit is None else min(free, limit)
 
     def held(self) -> int:
-        """Return the bytes of our own buffers."""
+        """Return the bytes of our own buffers and spare allocations."""
         return sum(size for _, size in self._buffers.values()) + sum(
             size * len(spare) for size, spare in self._spare.items())
 
     def sharers(self, size: int) -> int:
-        """Return how many processes fit onto this GPU that need what this one holds, and `size` bytes more."""
+        """Return how many more processes fit onto this GPU, if each needs this one's buffers and `size` more bytes."""
         with self:
             return int(self.free() // (self.held() + size + CONTEXT))
 
     def buffer(self, name: str, size: int) -> int:
-        """Return the address of a buffer of at least `size` bytes that lasts until it is asked for again.
+        """Return the address of a named buffer of at least `size` bytes, valid until the next call with this name.
 
         Raises
         ------
         MemoryPlanError
-            When the card is full.
+            If the GPU's memory is full.
         """
         held = self._buffers.get(name)
         if held is None or held[1] < size or held[1] > 2 * size + 2**24:
             self._buffers.pop(name, None)
-            held = None  # freed before the new one is taken
+            held = None  # frees the old buffer before the new one is allocated
             with errors(f"GPU {self.number} ({self.name})", size):
                 self._buffers[name] = (driver().mem_alloc(max(size, 16)), size)
         return int(self._buffers[name][0])
 
     def take(self, size: int) -> Block:
-        """Return memory of at least `size` bytes for the holder of the block.
+        """Return a block of at least `size` bytes, which belongs to the caller.
 
         Raises
         ------
         MemoryPlanError
-            When the card is full.
+            If the GPU's memory is full.
         """
-        # within an eighth of the size, so that results of like sizes take each other's memory
+        # rounded up by at most an eighth, so that results of similar sizes reuse memory
         step = 1 << max(9, size.bit_length() - 3)
         rounded = -(-size // step) * step
         spare = self._spare.get(rounded)
         try:
             allocation = spare.pop() if spare else None
-        except IndexError:  # another thread was faster
+        except IndexError:  # another thread took the last one
             allocation = None
         if allocation is None:
             try:
@@ -265,18 +265,18 @@ class Gpu:
         return block
 
     def share(self, key: Any, make: Callable[[], np.ndarray[Any, Any]]) -> Block:
-        """Return a block with a copy of an array, the same for all that give this key while one of them holds it."""
+        """Return a block with a copy of the array that `make` returns; callers with the same key share one block."""
         block = self._shared.get(key)
         if block is None:
             block = self._shared[key] = self.keep(make())
         return block
 
     def give_back(self, allocation: Any, size: int) -> None:
-        """Keep an allocation that no one holds any more for the next one who wants its size; from any thread."""
+        """Keep an allocation that is no longer in use for the next request of its size; from any thread."""
         self._spare.setdefault(size, []).append(allocation)
 
     def trim(self, keep: int = 2**30) -> None:
-        """Give memory back when more than `keep` bytes of unused memory are held."""
+        """Free named buffers, and spare allocations, if either hold more than `keep` bytes."""
         if sum(size for _, size in self._buffers.values()) > keep:
             self._buffers.clear()
         if sum(size * len(spare) for size, spare in self._spare.items()) > keep:
@@ -292,8 +292,8 @@ class Gpu:
     def send(self, name: str, array: np.ndarray[Any, Any], stream: Any) -> int:
         """Queue the copy of an array to the buffer of that name, and return its address.
 
-        The array may be changed at once: it goes by pinned memory, of which there are two blocks for each name, so
-        that the charges of one frame are on their way while the GPU computes the one before.
+        The array may be changed immediately: it is copied to one of two blocks of pinned memory for each name, so that
+        the charges of a frame are transferred while the GPU computes the previous one.
         """
         address, source = self.buffer(name, array.nbytes), np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         waiting = self._staging.setdefault(name, [])
@@ -309,10 +309,10 @@ class Gpu:
         return address
 
     def kernel(self, file: str | Path, function: str, macros: Mapping[str, object], radial: str, size: int) -> Any:
-        """Return a compiled kernel whose one argument is a struct of `size` bytes.
+        """Return a compiled kernel whose only argument is a struct of `size` bytes.
 
-        The file, of this folder or a path of another package's, is compiled once for each set of macros and
-        radial function.
+        The file, a name in this folder or the path of a file of another package, is compiled once for each set of
+        macros and each radial function.
         """
         key = (file, tuple(sorted(macros.items())), radial)
         if key not in self._modules:
@@ -324,7 +324,7 @@ class Gpu:
         return functions[function]
 
     def plan(self, key: Any, make: Callable[[], Any]) -> Any:
-        """Return what `make` returns, the plan of a Fourier transform, unless it is among the last of its key."""
+        """Return the plan of a Fourier transform by its key; `make` creates it if it is not among those kept."""
         if key not in self._plans:
             while len(self._plans) >= PLANS:
                 self._plans.pop(next(iter(self._plans)))
@@ -332,12 +332,12 @@ class Gpu:
         return self._plans[key]
 
     def symbol(self, file: str | Path, name: str, macros: Mapping[str, object]) -> int:
-        """Return the address of a variable in a file without radial function, after :meth:`kernel` compiled it."""
+        """Return the address of a variable in a file without radial function that :meth:`kernel` has compiled."""
         module, _ = self._modules[file, tuple(sorted(macros.items())), ""]
         return int(module.get_global(name)[0])
 
     def release(self) -> None:
-        """Give back everything that is kept on the GPU."""
+        """Free everything that is kept on the GPU."""
         with self:
             for block in list(self._blocks):
                 block.free()
@@ -355,7 +355,7 @@ class Gpu:
 
 @contextlib.contextmanager
 def errors(what: str, size: int = 0) -> Iterator[None]:
-    """Turn CUDA's errors inside the block into ours; `size` is what the block wants to take, in bytes."""
+    """Convert CUDA's errors inside the block into ours; `size` is the number of bytes that the block allocates."""
     drv = driver()
     try:
         yield
@@ -370,14 +370,14 @@ def errors(what: str, size: int = 0) -> Iterator[None]:
 
 @cache
 def gpus() -> tuple[Gpu, ...]:
-    """Return the GPUs that may be used, after VMDPOTENTIAL_GPUS; all that are new enough otherwise.
+    """Return the GPUs that VMDPOTENTIAL_GPUS selects; without it, all that are new enough.
 
     Raises
     ------
     BackendError
-        When none can be used; the message says why.
+        If none can be used; the message says why.
     UsageError
-        When the variable names a GPU that is not there.
+        If the variable names a GPU that does not exist.
     """
     count = driver().Device.count()
     nvcc()
@@ -406,7 +406,7 @@ _bound: ContextVar[Gpu | None] = ContextVar("bound", default=None)
 
 @contextlib.contextmanager
 def bound(gpu: Gpu) -> Iterator[None]:
-    """Let what this thread computes inside the block run on one GPU."""
+    """Run everything that this thread computes inside the block on one GPU."""
     token = _bound.set(gpu)
     try:
         yield
@@ -415,9 +415,9 @@ def bound(gpu: Gpu) -> Iterator[None]:
 
 
 def idlest(count: int) -> list[Gpu]:
-    """Return so many GPUs, or all there are; those first that fewest threads use or wait for.
+    """Return up to `count` GPUs, those first that the fewest threads use or wait for.
 
-    A thread that is :func:`bound` to a GPU has that one alone.
+    A thread that is :func:`bound` to a GPU gets only this one.
     """
     gpu = _bound.get()
     if gpu is not None:
@@ -427,12 +427,12 @@ def idlest(count: int) -> list[Gpu]:
 
 @contextlib.contextmanager
 def with_room(size: int) -> Iterator[Gpu]:
-    """Lend the idlest GPU for work that takes so many bytes.
+    """Make the idlest GPU current for work that needs `size` bytes of its memory.
 
     Raises
     ------
     MemoryPlanError
-        When that is more than is free.
+        If more memory is needed than is free.
     """
     gpu = idlest(1)[0]
     with gpu, errors(f"GPU {gpu.number} ({gpu.name})", size):

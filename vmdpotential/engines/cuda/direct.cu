@@ -1,14 +1,14 @@
-// Direct sum: all atoms to all lattice points.
+// Direct sum: the sum over all atoms at all lattice points.
 //
-// A block of 256 threads sums 8 x 8 x 32 points: a thread has a column of 8 points along x, threads of
-// a warp lie along z, so that stores coalesce. Atoms come in tiles through shared memory, relative to
-// the block's centre, with the squared distances to the 8 planes, which are the same for all threads:
-// an evaluation is an addition, an inverse root and a multiply-add.
+// A block of 256 threads sums 8 x 8 x 32 points: a thread has a column of 8 points along x, and the threads of a warp
+// are along z, so that stores coalesce. Atoms are read in tiles to shared memory, relative to the block's centre, with
+// the squared distances to the 8 planes, which are the same for all threads: an evaluation is an addition, an inverse
+// root and a multiply-add.
 //
-// The special function units make 16 inverse roots a clock, an eighth of the rate of the rest. SOFTWARE
-// of the 8 points of a thread take theirs from the integer and multiply-add units instead: a linear
-// guess in the logarithm and two Newton steps whose constants centre the error (6e-7 at most), without
-// the halves, so that the result is 16 times too large, which SOFT_CHARGE makes up for.
+// The special function units compute 16 inverse roots per clock cycle, an eighth of the rate of other operations.
+// Therefore SOFTWARE of the 8 points of a thread use the integer and multiply-add units instead: a linear guess in the
+// logarithm, and two Newton steps with constants that centre the error (at most 6e-7). The steps' factors 1/2 are left
+// out, so that the result is 16 times too large, which SOFT_CHARGE corrects.
 
 #define TILE 256
 #define WORDS (TILE / 32)
@@ -24,7 +24,7 @@ __device__ __forceinline__ REAL software_inverse_root(REAL x)
 #endif
 }
 
-constexpr int unroll = UNROLL;  // a pragma takes no macro
+constexpr int unroll = UNROLL;  // macros are not expanded in pragmas
 constexpr int maps = FIELD ? 4 : 1;
 
 extern "C" __global__ void __launch_bounds__(256, BLOCKS) direct(const Task task)
@@ -51,7 +51,7 @@ extern "C" __global__ void __launch_bounds__(256, BLOCKS) direct(const Task task
                       on_lattice(x, (REAL)hx, 1 / (REAL)hx, soft) && on_lattice(y, (REAL)hy, 1 / (REAL)hy, soft) &&
                       on_lattice(z, (REAL)hz, 1 / (REAL)hz, soft);
         }
-        __syncthreads();  // the tile before is done with
+        __syncthreads();  // until all threads have summed the previous tile
         const unsigned word = __ballot_sync(~0u, is_near);
         if (lane_z == 0)
             near[lane_y] = word;
@@ -80,7 +80,7 @@ extern "C" __global__ void __launch_bounds__(256, BLOCKS) direct(const Task task
 #pragma unroll
                 for (int k = 0; k < 8; k++) {
                     const REAL r2 = x2[k] + yz2;
-                    const REAL dx = (REAL)(k - 3.5) * (REAL)hx - a.w;  // for the field, which has no software roots
+                    const REAL dx = (REAL)(k - 3.5) * (REAL)hx - a.w;  // only with FIELD, for which SOFTWARE is 0
                     if (k < SOFTWARE)
                         add_pair(sum, k, a.w, radial(r2, software_inverse_root(r2), task.UNIFORMS), dx, dy, dz);
                     else

@@ -16,7 +16,7 @@ def application() -> Any:
     Raises
     ------
     BackendError
-        When pyvkfft is not installed, or does not work.
+        If pyvkfft is not installed, or does not work.
     """
     driver()
     try:
@@ -32,10 +32,10 @@ def application() -> Any:
 
 
 class Transform:
-    """The transform of real values and its inverse, both without normalisation, compiled for a shape.
+    """The Fourier transform of real values and its inverse, both in place and without normalisation, for one shape.
 
-    In place: rows along the last axis have room for 2 (n / 2 + 1) values, and hold n / 2 + 1 complex
-    numbers after the transform.
+    Rows along the last axis are padded to 2 (n / 2 + 1) values, and contain n / 2 + 1 complex numbers after the
+    transform.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Transform:
     Raises
     ------
     BackendError
-        When pyvkfft is missing, or VkFFT refuses the shape.
+        If pyvkfft is missing, or VkFFT does not support the shape.
     """
 
     def __init__(self, shape: tuple[int, int, int], real: np.dtype[Any], stream: Any) -> None:
@@ -55,7 +55,7 @@ class Transform:
         self._shape, self._real = (a, b, 2 * (c // 2 + 1)), real
         make = application()
         try:
-            # sines from a table are three times as accurate as the GPU's
+            # sines from a table (useLUT) are three times as accurate as the GPU's
             self._plan = make(self._shape, real.type, ndim=3, inplace=True, stream=stream, norm=0, r2c=True,
                               r2c_odd=c % 2 == 1, useLUT=1)
         except RuntimeError as error:
@@ -67,7 +67,7 @@ class Transform:
         self._plan.fft(gpu_array(self._shape, self._real, values))
 
     def inverse(self, values: int) -> None:
-        """Queue the inverse transform of what is at an address."""
+        """Queue the inverse transform of the values at an address."""
         array = gpu_array(self._shape, self._real, values)
         self._plan.ifft(array.view(np.result_type(self._real, np.complex64)))
 

@@ -1,24 +1,25 @@
 // The potential of Gaussian charges on a lattice (L. E. McMurchie, E. R. Davidson, J. Comput. Phys. 26 (1978) 218). A
-// thread has one point and goes through charges of one order, as in engines/cpu/gaussian_kernel.py:
+// thread has one point and sums over the charges of one order, as in engines/cpu/gaussian_kernel.py. Macros set by the
+// host:
 //   ORDER        largest number of derivatives of a Gaussian
-//   FINE, TERMS  of the table of Boys' functions, as in engines/gaussians.py
-//   BEYOND       where exp(-T) is nothing for this order
+//   FINE, TERMS  constants of the table of Boys functions, as in engines/gaussians.py
+//   BEYOND       T from which on exp(-T) is negligible for this order
 
-#define EDGE_X 4  // points of a block, as in gaussians.py
+#define EDGE_X 4  // number of points of a block along each axis, as in gaussians.py
 #define EDGE_Y 4
 #define EDGE_Z 8
 
 #define COUNT ((ORDER + 1) * (ORDER + 2) * (ORDER + 3) / 6)  // coefficients of a Gaussian
 #define RECORD (4 + COUNT)  // its centre and exponent too
 
-// Where the derivatives t, u and v are among all: by their sum, then by t and u.
+// The index of the derivative t, u, v: sorted by the sum, then by t and u.
 __device__ __forceinline__ constexpr int place(int t, int u, int v)
 {
     const int total = t + u + v;
     return total * (total + 1) * (total + 2) / 6 + t * (total + 1) - t * (t - 1) / 2 + u;
 }
 
-// Boys' functions F_0 ... F_ORDER of t.
+// Boys functions F_0 ... F_ORDER of t.
 __device__ __forceinline__ void boys(double t, const double *table, double (&values)[ORDER + 1])
 {
     if (t >= BEYOND) {  // (2n - 1)!! / (2T)^n sqrt(pi / 4T)
@@ -47,7 +48,7 @@ __device__ __forceinline__ void boys(double t, const double *table, double (&val
     }
 }
 
-// The potential of all derivatives: those of each sum follow from those of less, the highest first in the same array.
+// The potentials of all derivatives by recursion. Higher derivatives are computed first, so that one array is enough.
 __device__ __forceinline__ void derivatives(double p, double x, double y, double z, const double (&values)[ORDER + 1],
                                             double (&r)[COUNT])
 {
@@ -81,7 +82,7 @@ __device__ __forceinline__ void derivatives(double p, double x, double y, double
 
 struct Point { double x, y, z; size_t at; };
 
-// The point of a thread; false for one beyond the lattice.
+// Compute the point of a thread; return false if it is outside of the lattice.
 __device__ __forceinline__ bool point_of(const GaussianTask &task, Point &point)
 {
     const int number = threadIdx.x;
@@ -113,7 +114,7 @@ extern "C" __global__ void __launch_bounds__(EDGE_X * EDGE_Y * EDGE_Z) gaussians
     task.sums[point.at] = sum;
 }
 
-// The potential of nuclei is added, and all rounded.
+// Add the potential of the nuclei, and round the sum to float.
 extern "C" __global__ void __launch_bounds__(EDGE_X * EDGE_Y * EDGE_Z) nuclei(const GaussianTask task)
 {
     Point point;

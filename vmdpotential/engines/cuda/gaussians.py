@@ -1,4 +1,4 @@
-"""The potential of Gaussian charges on a lattice on a GPU, around gaussians.cu: the sum of all, without a mesh."""
+"""The potential of Gaussian charges on a lattice on a GPU, summed without a mesh by the kernels of gaussians.cu."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from vmdpotential.engines.gaussians import (
 
 Singles = NDArray[np.float32]
 
-#: Points of a block along x, y and z, as in gaussians.cu.
+#: Number of points of a block along x, y and z, as in gaussians.cu.
 EDGES = (4, 4, 8)
 
-#: Coefficients of charges at points in one launch, some tenths of a second, so that Ctrl-C is heard.
+#: Number of coefficients times points in one launch, which takes some tenths of a second, so that Ctrl-C can act.
 TERMS_PER_LAUNCH = 5e10
 
 #: Struct GaussianTask of gaussians.cu.
@@ -39,7 +39,7 @@ TASK = struct("GaussianTask", [
     ("closest", np.float64),
     ("shape", np.int32, 3),
     ("count", np.int32),
-    ("begins", np.int32),  # whether the sums so far are 0
+    ("begins", np.int32),  # whether sums begin with 0 instead of those so far
 ], "gaussians.cu")
 
 
@@ -71,7 +71,7 @@ def potential(work: GaussianSum) -> Singles:
             for begin in range(0, len(records), batch):
                 task["gaussians"] = start + begin * records[0].nbytes
                 launch("gaussians", order, min(batch, len(records) - begin))
-                device.driver().memcpy_dtoh(np.empty(1), int(task["sums"]))  # which waits for the kernel
+                device.driver().memcpy_dtoh(np.empty(1), int(task["sums"]))  # waits for the kernel
                 done += min(batch, len(records) - begin)
                 progress.report("potential of electrons", done / len(electrons.orders))
         nuclei = np.column_stack([work.nuclei, work.charges * work.factor])
@@ -82,19 +82,19 @@ def potential(work: GaussianSum) -> Singles:
 
 
 def macros(order: int) -> dict[str, Any]:
-    """Return what gaussians.cu is compiled with for Gaussians of an order."""
+    """Return the macros of gaussians.cu for Gaussians of an order."""
     return {"REAL": "double", "ORDER": order, "FINE": FINE, "TERMS": TERMS, "BEYOND": FAR + FARTHER * order}
 
 
 def _records(electrons: Gaussians, order: int, factor: float) -> Floats:
     """Return the Gaussians of an order with their coefficients, (n, 4 + coefficients)."""
     chosen = np.flatnonzero(electrons.orders == order)
-    places = electrons.starts[chosen, None] + np.arange(len(hermite(order)))
+    indices = electrons.starts[chosen, None] + np.arange(len(hermite(order)))
     return np.column_stack([electrons.centres[chosen], electrons.exponents[chosen],
-                            factor * electrons.coefficients[places]])
+                            factor * electrons.coefficients[indices]])
 
 
 def _table(order: int) -> Floats:
-    """Return the part (rows, 1 + TERMS) of the table of Boys' functions that an order needs."""
+    """Return the part (rows, 1 + TERMS) of the table of Boys functions that an order needs."""
     table = boys_table(order)
     return np.ascontiguousarray(table[:, [0, *range(1 + order, 1 + order + TERMS)]])

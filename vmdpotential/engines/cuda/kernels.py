@@ -1,11 +1,12 @@
-"""What a package uses that brings CUDA kernels of its own: this interface stays as it is.
+"""The stable interface for packages with CUDA kernels of their own.
 
-``idlest(1)`` returns a :class:`Gpu`, which ``with gpu:`` makes current: ``kernel``, ``symbol``, ``upload``, ``buffer``,
-``lanes`` and ``trim`` are its methods. `struct` declares the task that a kernel reads, with `address` for its pointers;
-:data:`TASK` and `base_task` are that of a lattice sum, `unit` its unit of length, `source` the device code of a radial
-function, `empty` an array in pinned memory, `errors` turns the driver's errors into ours, and `driver` is
-``pycuda.driver``. A sum whose smooth part is on other nodes than those of a mesh inherits from :class:`NodeSum`, which
-spreads charges, interpolates and sums pairs, and gets a :class:`Job` to `solve`.
+``idlest(1)`` returns a list with one :class:`Gpu`, which ``with gpu:`` makes current; its methods for other packages
+are ``kernel``, ``symbol``, ``upload``, ``buffer``, ``lanes`` and ``trim``. `struct` declares the task that a kernel
+reads, with `address` for its pointers. :data:`TASK` is the task of a lattice sum, `base_task` fills it, and `unit`
+returns its unit of length. `source` returns the device code of a radial function, `empty` an array in pinned memory,
+and `driver` the module ``pycuda.driver``, whose errors `errors` converts into ours. A sum with a smooth part that is
+not on a mesh is a subclass of :class:`NodeSum`, which spreads charges, interpolates and sums pairs; the method `solve`
+of the subclass gets a :class:`Job`.
 """
 
 from vmdpotential.engines.cuda.build import address, struct

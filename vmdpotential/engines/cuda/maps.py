@@ -1,7 +1,7 @@
-"""Lattice sums on GPUs: what each kernel is given, maps that stay on a GPU, and slabs where they do not fit.
+"""Lattice sums on GPUs: the kernels' task, maps that stay on one GPU, and maps in slabs if they do not fit.
 
-The atoms are sorted on each GPU for the whole lattice and every tile of points has one position in
-it, so that a map made in slabs, or on several GPUs, equals the whole bit by bit.
+Every GPU sorts the atoms for the whole lattice, whose tiles do not depend on slabs, so that a map computed in slabs or
+on several GPUs has the same bits as a map computed at once.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from vmdpotential.interactions import Scaled
 
 Floats = NDArray[np.float64]
 
-#: Points along x of a tile: slabs are whole layers of tiles.
+#: Number of points along x of a tile; slabs are whole layers of tiles.
 LAYER = 8
 
-#: Pairs of one launch, about half a second of a fast GPU, so that Ctrl-C is heard.
+#: Number of pairs of one launch, about half a second of a fast GPU, so that Ctrl-C can act.
 PAIRS_PER_LAUNCH = 2e12
 
-#: Bytes of a slab that is copied while the next one is computed, and slabs for this at most; a direct sum
-#: takes so much longer than its copy that it has none.
+#: Bytes of a slab that is copied while the next one is computed, and largest number of such slabs. A direct sum has
+#: none, because it takes much longer than its copy.
 PART, MOST_PARTS = 2**22, 16
 
-#: Pairs below which a second GPU is not worth its start.
+#: Number of pairs for each GPU: with fewer, starting another GPU takes longer than it saves.
 PAIRS_PER_GPU = 1e11
 
-#: Struct Task of every kernel. All lengths are in units of a power of two times the largest spacing, where lattice
-#: points have exact coordinates, and relative to the lattice's first point; positions alone are in A.
+#: Struct Task of the kernels of lattice sums. Lengths are in units of a power of two times the largest spacing, where
+#: lattice points have exact coordinates, and relative to the lattice's first point; only positions are in A.
 TASK = struct("Task", [
     ("positions", address("const double")),  # (count, 3) A
     ("charges", address("const double")),  # (count)
@@ -55,29 +55,29 @@ TASK = struct("Task", [
     ("starts", address("int")),  # (cells x, y, z + 1) first atom of a cell in its row
     ("rows", address("int")),  # (cells x * y + 1) first atom of a row of cells along z
     ("out", address("float")),  # the planes [first plane, ...) of the map, and with FIELD those of the field
-    ("map_size", np.uint64),  # values from one to the next
-    ("places", address("const double")),  # (place count, 3) A, of points anywhere
-    ("sums", address("double")),  # (4, place count) potential and field there
-    ("origin", np.float64, 3),  # A, of the lattice
+    ("map_size", np.uint64),  # number of values from one map to the next
+    ("places", address("const double")),  # (place count, 3) A, arbitrary points
+    ("sums", address("double")),  # (4, place count) potential and field at these points
+    ("origin", np.float64, 3),  # A, first point of the lattice
     ("inverse_unit", np.float64),  # 1/A
     ("spacing", np.float64, 3),
-    ("low", np.float64, 3),  # corner of the cells
+    ("low", np.float64, 3),  # lower corner of the cells
     ("cell_size", np.float64, 3),
-    ("inverse_cell", np.float64, 3),  # 1/cell_size: where an atom belongs, and which cells are in range
-    ("basis", np.float64, (3, 3)),  # A, rows: vectors of the periodic cell; zero where there is none
+    ("inverse_cell", np.float64, 3),  # 1/cell_size, for the cell of an atom and the cells in range
+    ("basis", np.float64, (3, 3)),  # A, rows: vectors of the periodic cell; zero in an open boundary
     ("inverse_basis", np.float64, (3, 3)),
-    ("first_image", np.float64, 3),  # fractional coordinates between which images may be in reach
+    ("first_image", np.float64, 3),  # range of fractional coordinates in which images may be within reach
     ("last_image", np.float64, 3),
     ("cutoff", np.float64),  # 0: none
-    ("soft", np.float64),  # nearer than this, an atom counts as if at this distance
-    ("factor", np.float64),  # of all sums of potentials
-    ("field_factor", np.float64),  # of those that make the field
-    ("doubles", np.float64, radial.MAX_UNIFORMS),  # what the radial function reads, and the same in single precision
+    ("soft", np.float64),  # closest distance: nearer atoms count as at this distance
+    ("factor", np.float64),  # factor of sums of the potential
+    ("field_factor", np.float64),  # factor of sums of the field
+    ("doubles", np.float64, radial.MAX_UNIFORMS),  # constants of the radial function, and the same in single precision
     ("floats", np.float32, radial.MAX_UNIFORMS),
-    ("cells", np.int32, 3),
-    ("shape", np.int32, 3),  # of the whole lattice
-    ("first_plane", np.int32),  # along x, a multiple of 8
-    ("count", np.int32),  # of atoms
+    ("cells", np.int32, 3),  # number of cells along each axis
+    ("shape", np.int32, 3),  # shape of the whole lattice
+    ("first_plane", np.int32),  # first plane along x, a multiple of 8
+    ("count", np.int32),  # number of atoms
     ("place_count", np.int32),
 ])
 
@@ -91,14 +91,14 @@ class Slab:
 
 
 def slabs(shape: tuple[int, int, int], room: int, parts: int = 1, maps: int = 1) -> list[Slab]:
-    """Return slabs of whole layers of tiles of which each fits into `room` bytes, at least `parts` where possible.
+    """Return slabs of whole layers of tiles, each of which needs at most `room` bytes for `maps` maps.
 
-    A slab holds `maps` maps.
+    There are at least `parts` slabs if there are as many layers.
 
     Raises
     ------
     MemoryPlanError
-        When not even one layer fits.
+        If not even one layer fits.
     """
     nx, ny, nz = shape
     layer = 4 * LAYER * ny * nz * maps
@@ -114,13 +114,14 @@ def slabs(shape: tuple[int, int, int], room: int, parts: int = 1, maps: int = 1)
 
 def macros(scaled: Scaled, masked: bool, precision: str, direct: bool, add: bool = False,
            field: bool = False) -> dict[str, object]:
-    """Return the knobs of a kernel; how many terms are summed before the sum is added in double sets the precision.
+    """Return the macros of a kernel.
 
-    A cutoff sum is added to what is in the map where `add` says so.
+    FLUSH, the number of terms that are summed before they are added to a float64 sum, depends on the precision. With
+    `add` a cutoff sum is added to the values in the map.
     """
     software_charge = radial.software_charge(scaled.program)
     software = 2 if radial.is_plain(scaled.program) and precision == "single" and not field else 0
-    knobs: dict[str, object] = {
+    settings: dict[str, object] = {
         "REAL": "double" if precision == "double" else "float",
         "UNIFORMS": "doubles" if precision == "double" else "floats",
         "MASKED": int(masked),
@@ -129,15 +130,15 @@ def macros(scaled: Scaled, masked: bool, precision: str, direct: bool, add: bool
         "UNROLL": 1 if precision == "double" or (direct and field) else 2 if direct else 4,
     }
     if direct:
-        knobs |= {"SOFTWARE": software, "SOFT_CHARGE": software_charge if software else 1.0,
-                  "BLOCKS": (2 if precision == "double" else 4) // (2 if field else 1)}
+        settings |= {"SOFTWARE": software, "SOFT_CHARGE": software_charge if software else 1.0,
+                     "BLOCKS": (2 if precision == "double" else 4) // (2 if field else 1)}
     elif precision == "double":
-        knobs |= {"CAPACITY": 48, "BLOCKS": 3 if field else 4}
+        settings |= {"CAPACITY": 48, "BLOCKS": 3 if field else 4}
     else:
-        knobs |= {"CAPACITY": 80, "BLOCKS": 4 if field else 7}
+        settings |= {"CAPACITY": 80, "BLOCKS": 4 if field else 7}
     if not direct:
-        knobs["ADD"] = int(add)
-    return knobs
+        settings["ADD"] = int(add)
+    return settings
 
 
 def base_task(lattice: Lattice, scaled: Scaled) -> Any:
@@ -155,7 +156,7 @@ def base_task(lattice: Lattice, scaled: Scaled) -> Any:
 
 @dataclass
 class Job:
-    """One run of a sum on one GPU: its charges there, and the records that its kernels are given."""
+    """One run of a sum on one GPU: its charges, and the records that are the arguments of its kernels."""
 
     gpu: Any
     stream: Any
@@ -166,9 +167,9 @@ class Job:
 
 
 class Sum:
-    """A lattice sum, ready to run: what is the same for all charges, and on every GPU.
+    """A lattice sum, prepared to run: everything that is the same for all charges and on every GPU.
 
-    With `add`, a cutoff sum is added to what a subclass puts into each slab before it calls :meth:`launch` here.
+    With `add`, a cutoff sum is added to the values that a subclass writes to each slab before it calls :meth:`launch`.
     """
 
     label = "sum"
@@ -176,7 +177,7 @@ class Sum:
     def __init__(self, work: LatticeSum, add: bool = False) -> None:
         self.work, self.lattice, self.cell, self.maps = work, work.lattice, work.cell, work.maps
         self._tables: dict[tuple[int, str], Any] = {}
-        #: GPUs, and numbers of atoms, of which a map has been found to fit and to take one launch.
+        #: Numbers of GPUs and of atoms for which a map is known to fit and to need one launch.
         self.fits: set[tuple[int, int]] = set()
         lattice, interaction = work.lattice, work.pairs
         #: Whether atoms are sorted by cell, and whether all of them are in range of a point.
@@ -194,7 +195,7 @@ class Sum:
         self.radial = radial.source(scaled, str(self.macros["REAL"]), work.field)
         self.starts = 0 if self.direct else cells.around_lattice(self.task)
         reach = reach or 0.0
-        #: Bound for the images of an atom that are summed.
+        #: Upper bound of the number of images of an atom that are summed.
         self.images = 1 if self.cell is None else cells.add_images(self.task, lattice, self.cell, reach)
         box = float(np.prod(lattice.last - lattice.origin + 2 * reach)) if self.cell is None else self.cell.volume
         share = 1.0 if self.direct else 4 / 3 * np.pi * reach**3 / box
@@ -206,11 +207,11 @@ class Sum:
         Raises
         ------
         InputError
-            For charges outside the box that an open boundary's smooth part was planned for.
+            If charges are outside of the box that the smooth part of an open boundary was planned for.
         MemoryPlanError
-            When a GPU cannot take one layer of the map.
+            If not even one layer of the map fits into a GPU's memory.
         BackendError
-            When a GPU fails.
+            If a GPU fails.
         """
         positions, charges = in_box(self.work, *charges_and_positions(positions, charges))
         if 3 * len(positions) >= 2**31:
@@ -220,18 +221,18 @@ class Sum:
         return run(self, positions, charges)
 
     def parts(self, positions: Any, charges: Any, parts: Iterable[Lattice]) -> Iterator[Result]:
-        """Yield the sum on parts of the lattice, each run on its own: a mesh takes little time on a GPU."""
+        """Yield the sum on parts of the lattice; each solves the mesh again, which takes little time on a GPU."""
         for part in parts:
             yield type(self)(replace(self.work, lattice=part)).run(positions, charges)
 
     def fixed_bytes(self, count: int) -> int:
-        """Return the bytes that a GPU needs for some atoms next to the map."""
+        """Return the bytes that a GPU needs for a number of atoms, in addition to the map."""
         return 32 * count + (cells.needed(self.task, self.starts, self.images * count) if self.sorted else 0)
 
     def table(self, gpu: Any, name: str, make: Callable[[], np.ndarray[Any, Any]], shared: Any = None) -> int:
-        """Return the address of an array that is the same for all charges; it stays on the GPU with this sum.
+        """Return the address of an array that is the same for all charges; it stays on the GPU as long as this sum.
 
-        Where it is the same for other sums too, `shared` is what they know it by.
+        Sums that use the same array share it by the key `shared`.
         """
         key = gpu.number, name
         if key not in self._tables:
@@ -254,11 +255,11 @@ class Sum:
             cells.sort(job.gpu, job.stream, job.task, self.starts, self.cell is not None)
 
     def new_mean(self) -> Mean:
-        """Return the mean of no frames yet."""
+        """Return an empty mean."""
         return MeanOfResults(self.run)
 
     def launch(self, job: Job, slab: Slab, out: int, size: int, stream: Any = None) -> None:
-        """Queue the kernel of one slab, whose maps begin at an address, `size` values from one to the next."""
+        """Queue the kernel of one slab, whose maps begin at the address `out` and are `size` values apart."""
         if self.work.pairs is None:
             return
         nx, ny, nz = slab.stop - slab.start, *self.lattice.shape[1:]
@@ -273,18 +274,18 @@ class Sum:
 
 
 def unit(lattice: Lattice, reach: float) -> float:
-    """Return a length from the cutoff to twice it (A), in which the lattice points have exact coordinates."""
+    """Return a length between the cutoff and twice the cutoff (A), in units of which lattice points are exact."""
     spacing = float(lattice.spacing.max())
     return float(spacing * 2.0 ** np.ceil(np.log2(reach / spacing)))
 
 
 def run(work: Sum, positions: Floats, charges: Floats) -> Result:
-    """Sum a map: on one GPU, where it stays, if it fits there and is soon done, else in slabs on all of them."""
+    """Return the sum of a map: on one GPU, where it stays, if it fits and is fast, else in slabs on several GPUs."""
     from vmdpotential.engines.cuda import device
 
     pairs = work.pairs_per_atom * len(charges)
     gpus = device.idlest(max(1, int(pairs // PAIRS_PER_GPU)))
-    if len(gpus) == 1 and (gpus[0].number, len(charges)) in work.fits:  # to ask the driver takes its time
+    if len(gpus) == 1 and (gpus[0].number, len(charges)) in work.fits:  # avoids a slow query of free memory
         whole = Slab(0, work.lattice.shape[0])
         return on_one_gpu(work, gpus[0], positions, charges, [whole])
     room = []
@@ -302,7 +303,7 @@ def run(work: Sum, positions: Floats, charges: Floats) -> Result:
 
 
 def on_one_gpu(work: Sum, gpu: Any, positions: Floats, charges: Floats, pieces: list[Slab]) -> Result:
-    """Sum a map that stays on the GPU, and do not wait for its end; several slabs are so many launches."""
+    """Return the sum of a map that stays on the GPU, without waiting for its end; each slab is one launch."""
     from vmdpotential.engines.cuda import device
     from vmdpotential.engines.cuda.result import DeviceResult
 
@@ -327,7 +328,7 @@ def on_one_gpu(work: Sum, gpu: Any, positions: Floats, charges: Floats, pieces: 
 
 
 def in_slabs(work: Sum, gpus: Sequence[Any], positions: Floats, charges: Floats, room: int, parts: int) -> HostResult:
-    """Sum a map in slabs, one worker a GPU, to the memory of the host."""
+    """Return the sum of a map in slabs, with one worker per GPU, in the memory of the host."""
     from vmdpotential.engines.cuda import pinned
 
     parts = max(parts, 2 * len(gpus) if len(gpus) > 1 else 1,
@@ -364,7 +365,7 @@ def in_slabs(work: Sum, gpus: Sequence[Any], positions: Floats, charges: Floats,
                     thread.join(0.1)
                     progress.report(work.label, min(len(done) / len(pieces), 0.999))
         except BaseException as error:
-            errors.append(error)  # the workers stop after the slab under way
+            errors.append(error)  # the workers stop after their current slab
             for thread in threads:
                 thread.join()
     if errors:
@@ -382,9 +383,9 @@ def _report(done: list[Slab], slab: Slab, count: int, label: str) -> None:
 def _worker(gpu: Any, work: Sum, positions: Floats, charges: Floats, todo: queue.SimpleQueue[Slab],
             out: NDArray[np.float32], buffers: int, report: Callable[[Slab], None],
             errors: list[BaseException]) -> float:
-    """Take slabs from the queue until it is empty or another worker failed; return the seconds that the GPU computed.
+    """Compute slabs of the queue until it is empty or another worker has failed; return the GPU's computing time, s.
 
-    With two buffers a slab is computed while the one before it is copied.
+    With two buffers a slab is computed while the previous one is copied.
     """
     from vmdpotential.engines.cuda import device
 
@@ -420,7 +421,7 @@ def _worker(gpu: Any, work: Sum, positions: Floats, charges: Floats, todo: queue
                     seconds = max(seconds, end.time_since(start) * 1e-3)
                     report(ready)
         finally:
-            drv.Context.synchronize()  # nothing may write to the map when it is given up
+            drv.Context.synchronize()  # no copy may write to the map after an error
             gpu.trim()
     return seconds
 

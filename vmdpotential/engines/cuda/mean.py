@@ -1,4 +1,4 @@
-"""The mean of a mesh sum over frames, on one GPU: charges are added up on the nodes, pairs in maps."""
+"""The mean of a mesh sum over frames on one GPU: charges are added up on the nodes, pairs in maps."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 class MeshMean:
     """The mean of a mesh sum; see :class:`vmdpotential.engines.result.Mean`.
 
-    Frames are queued, and nothing waits for the GPU. Where it has no room for what is added up, or a map has to be made
-    in slabs, the mean is that of the maps of all frames.
+    Frames are queued without waiting for the GPU. If its memory is too small for the sums, or for a map at once, the
+    maps of all frames are averaged instead.
 
     Parameters
     ----------
     work : MeshSum
     gpu : Gpu, optional
-        The idlest unless given.
+        By default the idlest GPU.
     """
 
     def __init__(self, work: MeshSum, gpu: Any = None) -> None:
@@ -48,7 +48,7 @@ class MeshMean:
         self.count += 1
 
     def _begin(self, count: int) -> None:
-        """Take memory on a GPU, where there is enough."""
+        """Allocate the sums on a GPU, or change to the mean of maps if they do not fit."""
         from vmdpotential.engines.cuda import device
 
         work = self.work
@@ -99,7 +99,7 @@ class MeshMean:
         results.launch(self.gpu, name, task, grid, 256, stream)
 
     def result(self) -> Result:
-        """Queue the transforms, and return the mean."""
+        """Queue the transforms and the interpolation of the mean, and return it."""
         from vmdpotential.engines.cuda import device
 
         check_frames(self.count)

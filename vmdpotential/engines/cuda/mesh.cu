@@ -1,26 +1,26 @@
-// Between atoms, mesh and lattice: a basis spreads charges and interpolates, and the factors between the
-// transforms of charges and potential (vmdpotential.methods.mesh). Macros that the host sets:
+// Spreading of charges to a mesh, interpolation to a lattice, and multiplication by the factors between the transforms
+// of charges and potential (vmdpotential.splitting.mesh). Macros set by the host:
 //   REAL   float or double, the type of the mesh
-//   ORDER  of the basis, even: the nodes that an atom or a point reaches along each axis
-//   NODAL  1 for polynomials through the nodes, as levels are made of (vmdpotential.methods.levels), 0 for B-splines
+//   ORDER  even order of the basis: number of nodes along each axis that an atom or a point uses
+//   NODAL  1 for polynomials through the nodes, which multilevel sums use, 0 for B-splines
 //
-// Nodes lie in rows along c of 2 (n / 2 + 1) values, so that transforms are in place.
+// Rows of nodes along c have 2 (n / 2 + 1) values, so that transforms are in place.
 
-#define AHEAD (ORDER / 2 - 1)  // nodes of a spline before the one below the place
-#define ATOMS 32               // of a block that spreads
-#define TILE 8                 // points along each side of a block that interpolates
+#define AHEAD (ORDER / 2 - 1)  // number of nodes of a spline before the one below the point
+#define ATOMS 32               // number of atoms of a block that spreads
+#define TILE 8                 // number of points along each axis of a block that interpolates
 
 #if NODAL
 
-// The weights of the ORDER nodes around a place, a fraction t behind the one below it, and their derivatives: of
-// the two polynomials through the ORDER - 1 nodes nearest to each of the two nodes around the place, blended
-// linearly (D. J. Hardy, J. E. Stone, K. Schulten, Parallel Comput. 35 (2009) 164, eq. 5 for ORDER 4).
+// The weights of the ORDER nodes around a point, a fraction t above the node below it, and their derivatives: a linear
+// blend of two polynomials, each through the ORDER - 1 nodes nearest to one of the two nodes around the point
+// (D. J. Hardy, J. E. Stone, K. Schulten, Parallel Comput. 35 (2009) 164, eq. 5 for ORDER 4).
 __host__ __device__ __forceinline__ void nodal(REAL t, REAL *w, REAL *slope)
 {
     const REAL place = t + AHEAD;
 #pragma unroll
     for (int j = 0; j < ORDER; j++) {
-        // the factors that the two do not share; a node at the end is one of one polynomial alone
+        // the factors that both polynomials do not share; the first and the last node are in one polynomial only
         REAL value = j == 0 ? 1 - t : t, derivative = j == 0 ? -1 : 1;
         if (j > 0 && j < ORDER - 1) {
             const REAL left = (REAL)1 / max(j, 1), right = (REAL)1 / max(ORDER - 1 - j, 1);
@@ -56,7 +56,7 @@ __host__ __device__ __forceinline__ void spline_or_slope(REAL t, bool derivative
 
 #else
 
-// The weights of the ORDER nodes around a place, a fraction t behind the one below it
+// The weights of the ORDER nodes around a point, a fraction t above the node below it
 // (U. Essmann et al., J. Chem. Phys. 103 (1995) 8577, eq. 4.1).
 template <int P> __host__ __device__ __forceinline__ void spline_of_order(REAL t, REAL *w)
 {
@@ -75,7 +75,7 @@ template <int P> __host__ __device__ __forceinline__ void spline_of_order(REAL t
 
 __host__ __device__ __forceinline__ void spline(REAL t, REAL *w) { spline_of_order<ORDER>(t, w); }
 
-// The same, or their derivatives, differences of the spline of one order less.
+// The weights, or their derivatives, which are differences of the spline of the next lower order.
 __host__ __device__ __forceinline__ void spline_or_slope(REAL t, bool derivative, REAL *w)
 {
     if (!derivative)
@@ -90,14 +90,14 @@ __host__ __device__ __forceinline__ void spline_or_slope(REAL t, bool derivative
 
 #endif
 
-// The first node of a spline, brought into [0, n).
+// The first node of a spline, wrapped into [0, n).
 __host__ __device__ __forceinline__ int first_node(double base, int n)
 {
     const double node = base - AHEAD;
     return (int)(node - n * floor(node / n));
 }
 
-// The place of a lattice point along axis d; rounding keeps it in order along each axis.
+// The mesh coordinate of a lattice point along axis d; it is monotonic along each axis in spite of rounding.
 __device__ __forceinline__ double place_of(const MeshTask &task, int d, int x, int y, int z)
 {
     const double along_x = fma((double)x, task.step[0][d], task.place[d]);
@@ -109,7 +109,8 @@ __device__ __forceinline__ size_t row_of(const MeshTask &task, int a, int b)
     return ((size_t)a * task.transform[1] + b) * (2 * (task.transform[2] / 2 + 1));
 }
 
-// Add the charges to the nodes. Sums in fixed point do not depend on their order. A block of 128 has ATOMS atoms.
+// Spread the charges to the nodes, in fixed point, so that sums do not depend on their order. A block of 128 threads
+// has ATOMS atoms.
 extern "C" __global__ void __launch_bounds__(128) spread(const MeshTask task)
 {
     __shared__ REAL weight[3][ATOMS][ORDER];
@@ -122,8 +123,8 @@ extern "C" __global__ void __launch_bounds__(128) spread(const MeshTask task)
         for (int k = 0; k < 3; k++)
             place += (r[k] - task.origin[k]) * task.inverse[k][d];
         const double base = floor(place);
-        // rounded after the weight, not before: thousands of equal charges would all be rounded the same way, and
-        // the charge that they add up to makes a potential everywhere
+        // charges are rounded after, not before, multiplication by the weight: thousands of equal charges would have
+        // the same rounding error, and the sum of the errors is a charge with a potential everywhere
         const double charge = d == 0 ? task.charges[start + own] / task.unit : 1;
         REAL w[ORDER];
         spline((REAL)(place - base), w);
@@ -150,7 +151,7 @@ extern "C" __global__ void __launch_bounds__(128) spread(const MeshTask task)
     }
 }
 
-// The charges of a frame, added to those of others. A block of 128.
+// Add the charges of a frame to the sums over frames. Blocks of 128 threads.
 extern "C" __global__ void collect(const MeshTask task)
 {
     const size_t i = (size_t)blockIdx.x * 128 + threadIdx.x;
@@ -158,7 +159,8 @@ extern "C" __global__ void collect(const MeshTask task)
         task.sums[i] += (double)(long long)task.fixed[i] * task.unit;
 }
 
-// The charges as numbers, with zeros around them. A block for every b (x) and a (y), as for what follows.
+// Convert the charges from fixed point, and pad them with zeros. One block per row: its x is b, its y is a, as in the
+// kernels below.
 extern "C" __global__ void unpack(const MeshTask task)
 {
     const int a = blockIdx.y, b = blockIdx.x;
@@ -173,7 +175,7 @@ extern "C" __global__ void unpack(const MeshTask task)
     }
 }
 
-// The smooth part at all distances between nodes, in an open boundary.
+// Sample the smooth part at all distances between nodes, in an open boundary.
 extern "C" __global__ void sample(const MeshTask task)
 {
     const int a = blockIdx.y, b = blockIdx.x;
@@ -198,7 +200,8 @@ extern "C" __global__ void sample(const MeshTask task)
     }
 }
 
-// The factors from the transform of the sampled smooth part, which is real and even along each axis: an octant.
+// Write the factors from the transform of the sampled smooth part, which is real and even along each axis, so that one
+// octant is enough.
 extern "C" __global__ void keep(const MeshTask task)
 {
     const int a = blockIdx.y, b = blockIdx.x;
@@ -221,7 +224,7 @@ __device__ __forceinline__ void multiply(Complex *value, REAL factor)
     *value = v;
 }
 
-// The transform of the charges becomes that of the potential.
+// Multiply the transform of the charges by the sampled factors, which yields that of the potential.
 extern "C" __global__ void multiply_sampled(const MeshTask task)
 {
     const int a = blockIdx.y, b = blockIdx.x, nb = task.transform[1] / 2 + 1, nc = task.transform[2] / 2 + 1;
@@ -232,7 +235,7 @@ extern "C" __global__ void multiply_sampled(const MeshTask task)
         multiply(row + c, influence[c]);
 }
 
-// The same where the smooth part's transform is known: in a periodic cell, or where the smooth part ends.
+// The same if the smooth part's transform is known: in a periodic cell, or if the smooth part has a cutoff.
 extern "C" __global__ void multiply_transformed(const MeshTask task)
 {
     const int a = blockIdx.y, b = blockIdx.x;
@@ -245,7 +248,7 @@ extern "C" __global__ void multiply_transformed(const MeshTask task)
 #pragma unroll
     for (int d = 0; d < 3; d++)
         k_ab[d] = (REAL)(task.reciprocal[d][0] * turns_a + task.reciprocal[d][1] * turns_b);
-    // a wave of half a turn a node has two signs, of which a slanted cell makes two waves: neither is taken
+    // at the Nyquist index both signs of the wave number are possible, two different waves in a slanted cell: omit them
     const bool half_turn = task.slanted && (2 * a == na || 2 * b == nb);
     const REAL kappa2 = (REAL)(task.kappa * task.kappa);
     Complex *row = (Complex *)(task.nodes + row_of(task, a, b));
@@ -267,9 +270,9 @@ extern "C" __global__ void multiply_transformed(const MeshTask task)
     }
 }
 
-// The potential at a tile of points, along one axis after another: along c for the nodes that the tile
-// reaches along a and b, then along b, then along a. For places along c that depend on z alone, and along
-// b on y and z, as in any cell with a along x and b in the plane of x and y. A block of 256.
+// Interpolate the potential to a tile of points, along one axis after the other: along c for all nodes along a and b
+// that the tile uses, then along b, then along a. Coordinates along c must depend on z only, and along b on y and z, as
+// in any cell with a along x and b in the xy plane. Blocks of 256 threads.
 extern "C" __global__ void __launch_bounds__(256) interpolate(const MeshTask task)
 {
     extern __shared__ double dynamic[];
@@ -302,7 +305,7 @@ extern "C" __global__ void __launch_bounds__(256) interpolate(const MeshTask tas
         }
     }
     __syncthreads();
-    if (threadIdx.x < TILE * TILE + 2 * TILE) {  // the splines along b, those along c, and those along a
+    if (threadIdx.x < TILE * TILE + 2 * TILE) {  // splines along b, along c, and along a
         const int t = threadIdx.x % (TILE * TILE), d = threadIdx.x < TILE * TILE ? 1 : t < TILE ? 2 : 0;
         const int x = d == 0 ? t - TILE : 0, y = d == 1 ? t / TILE : 0, z = d == 0 ? 0 : t % TILE;
         const double place = place_of(task, d, plane + x, tile[1] + y, tile[2] + z), base = floor(place);
@@ -365,7 +368,7 @@ extern "C" __global__ void __launch_bounds__(256) interpolate(const MeshTask tas
     }
 }
 
-// The same for any cell and any spacing, point by point. A block of 128.
+// The same for any cell and any spacing, point by point. Blocks of 128 threads.
 extern "C" __global__ void __launch_bounds__(128) gather(const MeshTask task)
 {
     __shared__ REAL weight[2][ORDER][128];
@@ -407,7 +410,7 @@ extern "C" __global__ void __launch_bounds__(128) gather(const MeshTask task)
     task.out[point] = (float)total;
 }
 
-// The derivatives along a, b and c, three maps, become the field along x, y and z. A block of 128.
+// Convert three maps of derivatives along a, b and c to the field along x, y and z. Blocks of 128 threads.
 extern "C" __global__ void __launch_bounds__(128) field(const MeshTask task)
 {
     const size_t points = (size_t)task.points[0] * task.points[1] * task.points[2];
@@ -426,7 +429,7 @@ extern "C" __global__ void __launch_bounds__(128) field(const MeshTask task)
     }
 }
 
-// Potential and field at points anywhere. A block of 128.
+// Interpolate potential and field at arbitrary points. Blocks of 128 threads.
 extern "C" __global__ void __launch_bounds__(128) at_points(const MeshTask task)
 {
     __shared__ REAL weight[2][ORDER][128], slope[2][ORDER][128];
@@ -450,7 +453,7 @@ extern "C" __global__ void __launch_bounds__(128) at_points(const MeshTask task)
             slope[d][k][threadIdx.x] = s[k];
         }
     }
-    REAL total[4] = {};  // and the derivatives along a, b and c
+    REAL total[4] = {};  // the potential, and its derivatives along a, b and c
     for (int i = 0; i < ORDER; i++) {
         int a = first[0] + i;
         a -= a < task.transform[0] ? 0 : task.transform[0];

@@ -1,4 +1,4 @@
-"""Mesh sums on a GPU: Fourier transforms by VkFFT, and the factors between them, around mesh.cu."""
+"""Mesh sums on a GPU: Fourier transforms by VkFFT, and the factors between them by the kernels of mesh.cu."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Floats = NDArray[np.float64]
 
 
 class MeshSum(NodeSum):
-    """A sum by a mesh: the pairs, to which the smooth part is put first.
+    """A lattice sum with its smooth part on a mesh, to which the pairs are added.
 
     Raises
     ------
     BackendError
-        When pyvkfft is missing.
+        If pyvkfft is missing.
     """
 
     def __init__(self, work: LatticeSum) -> None:
@@ -37,9 +37,9 @@ class MeshSum(NodeSum):
         self._sampled_on: set[int] = set()
 
     def fixed_bytes(self, count: int) -> int:
-        """Return the bytes that a GPU needs for some atoms next to the map."""
+        """Return the bytes that a GPU needs for a number of atoms, in addition to the map."""
         a, b, c = self.shape
-        again = self.node_bytes if max(a, b, c) > 1024 else 0  # long transforms take two steps
+        again = self.node_bytes if max(a, b, c) > 1024 else 0  # long transforms have two steps, with a buffer between
         octant = (a // 2 + 1) * (b // 2 + 1) * (c // 2 + 1) if self.sampled else 0
         tables = 24 * max(self.shape) * 3 + (0 if self.sampled else self.real.itemsize * window_size(self.mesh)[1])
         return super().fixed_bytes(count) + again + self.real.itemsize * octant + tables
@@ -61,7 +61,7 @@ class MeshSum(NodeSum):
         return job
 
     def solve(self, job: maps.Job) -> None:
-        """Queue the transforms, and what is between them."""
+        """Queue the transforms, and the multiplication by the influence between them."""
         shape, nodes, gpu = self.shape, int(job.nodes["nodes"]), job.gpu
         a, b, _ = shape
         transform = gpu.plan((shape, self.real), lambda: fft.Transform(shape, self.real, job.stream))
@@ -77,14 +77,14 @@ class MeshSum(NodeSum):
 
 
     def new_mean(self) -> Mean:
-        """Return the mean of no frames yet."""
+        """Return an empty mean, for which the mesh is transformed only once."""
         from vmdpotential.engines.cuda.mean import MeshMean
 
         return MeshMean(self)
 
 
 def set_influence(task: Any, mesh: Mesh) -> None:
-    """Set what the factors between the transforms need."""
+    """Set the fields of a task from which the factors between the transforms are computed."""
     counts = np.array(mesh.transform_shape)
     task["factor"], task["kappa"] = 1 / counts.prod(), mesh.splitting.kappa
     if mesh.periodic or mesh.compact:
@@ -101,13 +101,13 @@ def set_influence(task: Any, mesh: Mesh) -> None:
 
 @lru_cache(maxsize=64)
 def correction(count: int, order: int) -> Floats:
-    """Return the factors that the splines ask for along an axis of `count` nodes, (count / 2 + 1)."""
+    """Return the factors (count / 2 + 1,) that correct for the splines along an axis of `count` nodes."""
     return spline_correction(order, 2 * np.pi * np.arange(count // 2 + 1) / count)
 
 
 def window_size(mesh: Mesh) -> tuple[float, int]:
-    """Return the scale and the length of the table of the smooth part's transform, as far as the mesh has waves."""
+    """Return the scale and the length of the table of the smooth part's transform, up to the longest wave vector."""
     # the longest wave vector is a corner of the box of phases from -pi to pi
     signs = np.array([[1, 1, 1], [1, 1, -1], [1, -1, 1], [1, -1, -1]])
     scale, count = mesh.window_size(float(np.linalg.norm(np.pi * signs @ np.linalg.inv(mesh.steps).T, axis=1).max()))
-    return scale, -(-count // 4096) * 4096  # the same for cells of nearly one size
+    return scale, -(-count // 4096) * 4096  # rounded, so that cells of similar sizes share a table

@@ -1,12 +1,12 @@
-// Sums over all pairs. A thread has EACH atoms; the others pass through shared memory, THREADS at a time. Blocks along
-// y take a part of the others each, and the last one of them to end adds up the parts. Knobs:
-//   THREADS   of a block
-//   EACH      atoms of a thread
-//   UNROLL    others between two tests of the loop
-// Pairs that are left out come as a sorted list for every atom, its own number among them, which is looked at only
-// where one of them is among the others at hand.
+// Sums over all pairs. A thread has EACH atoms; the others are read to shared memory, THREADS at a time. Each block
+// along y sums one part of the others, and the last one to finish adds up the parts. Macros set by the host:
+//   THREADS   number of threads of a block
+//   EACH      number of atoms of a thread
+//   UNROLL    number of others in an iteration of the unrolled loop
+// Every atom has a sorted list of the others that it excludes, itself included. The list is used only for tiles of
+// others that contain one of them.
 
-constexpr int unrolled = UNROLL;  // pragmas know no macros
+constexpr int unrolled = UNROLL;  // macros are not expanded in pragmas
 
 struct Sums {
     REAL x, y, z;
@@ -41,7 +41,7 @@ __device__ __forceinline__ void add(A &sums, const B &part)
 #endif
 }
 
-// Add what j does to i; where `out` an excluded pair's part, and for the atom itself nothing.
+// Add the contributions of j to i; if `out`, the correction of an excluded pair, and nothing for the atom itself.
 template <bool MAY_BE_OUT>
 __device__ __forceinline__ void add_pair(Sums &sums, const Atom &i, const Atom &j, const Four &vi, const Four &vj,
                                          const AllPairsTask &task, bool out, bool itself)
@@ -49,7 +49,7 @@ __device__ __forceinline__ void add_pair(Sums &sums, const Atom &i, const Atom &
     const REAL dx = i.x - j.x, dy = i.y - j.y, dz = i.z - j.z;
     REAL r2 = fma(dx, dx, fma(dy, dy, fma(dz, dz, task.UNIFORMS[SOFTENING2])));
     if (MAY_BE_OUT)
-        r2 = fmax(r2, (REAL)1e-12);  // no infinity of an excluded pair at one place
+        r2 = fmax(r2, (REAL)1e-12);  // excluded atoms may coincide
     const REAL rinv = rsqrt(r2);
     Table pair = {};
 #if TABLES
@@ -67,7 +67,7 @@ __device__ __forceinline__ void add_pair(Sums &sums, const Atom &i, const Atom &
 #if JERK
     const REAL ux = vi.x - vj.x, uy = vi.y - vj.y, uz = vi.z - vj.z;
     const REAL bend = v.bend * (TWICE_BEND * fma(dx, ux, fma(dy, uy, dz * uz)));
-#if BEND_BY_SLOPE  // one multiplication less
+#if BEND_BY_SLOPE  // saves one multiplication
     sums.jx = fma(v.slope, fma(bend, dx, ux), sums.jx);
     sums.jy = fma(v.slope, fma(bend, dy, uy), sums.jy);
     sums.jz = fma(v.slope, fma(bend, dz, uz), sums.jz);
@@ -91,7 +91,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) all_pairs(const AllPairsTa
     Atom own[EACH];
     Four velocity[EACH] = {};
     Totals totals[EACH] = {};
-    int next[EACH], place[EACH], end_of[EACH];  // the next of the list of those left out
+    int next[EACH], place[EACH], end_of[EACH];  // next excluded atom, its index in the list, and end of the list
     const int first = blockIdx.x * THREADS * EACH + threadIdx.x;
     const int from = blockIdx.y * task.part, end = min(task.others_count, from + task.part);
 #pragma unroll

@@ -1,4 +1,4 @@
-"""Sums over all pairs of atoms on a GPU, around nbody.cu."""
+"""Sums over all pairs of atoms on a GPU, with the kernel of nbody.cu."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ TASK = struct("AllPairsTask", [
     ("velocities", address("const struct Four")),  # (count)
     ("other_velocities", address("const struct Four")),  # (others_count)
     ("table", address("const struct Table")),  # (types, types)
-    ("starts", address("const int")),  # (count + 1) of what each atom leaves out in
-    ("excluded", address("const int")),  # numbers of others, sorted
+    ("starts", address("const int")),  # (count + 1) first index of each atom in `excluded`
+    ("excluded", address("const int")),  # numbers of the others that an atom excludes, sorted
     ("totals", address("struct Totals")),  # (parts, count)
-    ("ended", address("int")),  # (blocks) how many parts have ended
-    ("doubles", np.float64, MAX_UNIFORMS),  # what the programs read
+    ("ended", address("int")),  # (blocks) number of finished parts
+    ("doubles", np.float64, MAX_UNIFORMS),  # constants of the programs
     ("u", np.float32, MAX_UNIFORMS),
     ("types", np.int32),
     ("count", np.int32),
     ("others_count", np.int32),
-    ("part", np.int32),  # others of a part
+    ("part", np.int32),  # number of others in a part
     ("same", np.int32),  # whether the others are the atoms
 ], "nbody.cu")
 
-#: Blocks of 128 threads that keep a multiprocessor busy.
+#: Number of blocks of 128 threads that keep a multiprocessor busy.
 BLOCKS = 128
 
 
 def knobs(count: int, others: int, multiprocessors: int, jerk: bool) -> tuple[int, int, int]:
-    """Return how many atoms a thread has, into how many parts the others are split, and the threads of a block.
+    """Return the number of atoms of a thread, of parts into which the others are divided, and of threads of a block.
 
-    Many blocks, which end at about the same time, are faster than few that fill the GPU; where there are enough atoms,
-    two a thread read less of each other one.
+    Many blocks, which end at about the same time, are faster than few that just fill the GPU. With enough atoms, a
+    thread has two of them and uses each other atom that it reads twice.
     """
     many = count >= 16384
     threads = 64 if count <= 2048 else 256 if jerk and many else 128
     each = 2 if many else 1
     blocks = -(-count // (threads * each))
     parts = 2 ** round(np.log2(max(1.0, BLOCKS * 128 / threads * multiprocessors / blocks)))
-    most = max(32 * each, 4 * multiprocessors // blocks)  # each part costs a sum of an atom
+    most = max(32 * each, 4 * multiprocessors // blocks)  # the parts' sums of each atom have to be added
     return each, min(parts, most, -(-others // (threads if count <= 2048 else 2 * threads))), threads
 
 
 class AllPairs:
-    """A sum over all pairs, ready to run."""
+    """A sum over all pairs; see :class:`vmdpotential.engines.pairs.PreparedPairs`."""
 
     def __init__(self, work: PairSum) -> None:
         self.work = work
@@ -63,20 +63,21 @@ class AllPairs:
                               + [("energy", np.float64, len(work.potential.terms))] * work.energy, align=True)
 
     def search(self, atoms: Atoms, others: Atoms | None = None) -> PairList:
-        """Refuse: without a cutoff no pairs are out of range.
+        """Raise an error, because there is no list of pairs without a cutoff.
 
         Raises
         ------
         UsageError
+            Always.
         """
-        raise UsageError("cutoff", "lists of pairs in range are of potentials with a cutoff")
+        raise UsageError("cutoff", "a list of pairs in range needs one", "run the sum over all pairs")
 
     def kernel(self, gpu: Any, each: int, threads: int) -> Any:
-        """Return the kernel for so many atoms a thread."""
+        """Return the kernel for a number of atoms of a thread and of threads of a block."""
         return gpu.kernel("nbody.cu", "all_pairs", self.macros(each, threads), self.programs.source, TASK.itemsize)
 
     def macros(self, each: int, threads: int) -> dict[str, object]:
-        """Return what it is compiled with."""
+        """Return the macros of the kernel."""
         unroll = 8 if self.work.jerk or each == 1 else 32 // each
         return self.programs.macros | {"JERK": int(self.work.jerk), "EACH": each, "THREADS": threads, "UNROLL": unroll}
 
@@ -119,9 +120,9 @@ class AllPairs:
 
     def prepare(self, gpu: Any, atoms: Atoms, others: Atoms, centre: Floats, table: Records,
                 chosen: tuple[int, int, int] | None = None) -> tuple[Any, Any]:
-        """Return a task whose atoms are on the current GPU, and what queues its kernel on a stream.
+        """Return a task with its atoms on the current GPU, and a function that queues its kernel on a stream.
 
-        `chosen` takes the place of what :func:`knobs` returns.
+        `chosen` replaces the numbers that :func:`knobs` returns.
         """
         task, same = np.zeros((), TASK), others is atoms
         for side, name, velocities in ((atoms, "atoms", "velocities"), (others, "others", "other_velocities")):
@@ -157,7 +158,7 @@ class AllPairs:
 
 
 def left_out_of(count: int, exclusions: Integers | None) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return for each atom where its list starts (N + 1,), and the lists: its own number and those excluded, sorted."""
+    """Return the starts (N + 1,) of the atoms' lists, and the lists: the atom and those it excludes, sorted."""
     if exclusions is None or not len(exclusions):
         return np.arange(count + 1, dtype=np.int32), np.arange(count, dtype=np.int32)
     pairs = np.asarray(exclusions, np.int32)  # sorted

@@ -1,21 +1,21 @@
-// Pairs of points anywhere and the atoms within the cutoff, sorted by cell (sort.cu), in float64.
+// Pairs of arbitrary points and the atoms within the cutoff, sorted by cell (sort.cu), in float64.
 
-// The cells along axis d from `low` to `high`, as far as there are any.
+// The first and the last cell along axis d between the coordinates `low` and `high`.
 __device__ __forceinline__ void cells_between(const Task &task, int d, double low, double high, int *first, int *last)
 {
     *first = max(0, (int)floor((low - task.low[d]) * task.inverse_cell[d]));
     *last = min(task.cells[d] - 1, (int)floor((high - task.low[d]) * task.inverse_cell[d]));
 }
 
-// How far a coordinate is from a cell along axis d.
+// The distance of a coordinate from a cell along axis d.
 __device__ __forceinline__ double apart(const Task &task, int d, int cell, double at)
 {
     const double low = task.low[d] + cell * task.cell_size[d];
     return fmax(0.0, fmax(low - at, at - low - task.cell_size[d]));
 }
 
-// Add potential and field of the pairs to the sums at the points. A warp has a point, each lane of it every 32nd row
-// of the cells in reach. A block of 128.
+// Add the potential and field of the pairs to the sums at the points. A warp has one point, each lane every 32nd row of
+// the cells in reach. Blocks of 128 threads.
 extern "C" __global__ void __launch_bounds__(128) near(const Task task)
 {
     const int point = (blockIdx.x * 128 + threadIdx.x) / 32, lane = threadIdx.x & 31;

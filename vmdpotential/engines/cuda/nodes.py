@@ -1,7 +1,7 @@
-"""Charges to nodes, and the nodes' potentials to a lattice, on a GPU, around mesh.cu; and the pairs.
+"""Lattice sums with a smooth part on nodes on a GPU: charges are spread and interpolated by the kernels of mesh.cu.
 
-Charges are spread in fixed point and pairs are summed in one order, so that a map is the same every
-time, in slabs too. The nodes stay on the GPU while slabs of the map come and go.
+Charges are spread in fixed point and pairs are summed in a fixed order, so that a map has the same bits in every run,
+also in slabs. The nodes stay on the GPU while one slab of the map after the other is computed.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from vmdpotential.splitting.mesh import Mesh
 
 Floats = NDArray[np.float64]
 
-#: Points along each side of a block that interpolates, and the atoms of one that spreads; as in mesh.cu.
+#: Points along each axis of a block that interpolates, and atoms of a block that spreads charges, as in mesh.cu.
 TILE, ATOMS = 8, 32
 
-#: Shared memory in bytes that a block may ask for, next to what the kernel takes anyway.
+#: Largest dynamic shared memory of a block, in bytes.
 SHARED = 40_000
 
 #: Struct MeshTask of mesh.cu.
@@ -33,63 +33,63 @@ TASK = struct("MeshTask", [
     ("positions", address("const double")),  # (count, 3) A
     ("charges", address("const double")),  # (count)
     ("fixed", address("unsigned long long")),  # (shape) charges on the nodes in fixed point
-    ("sums", address("double")),  # (shape) charges of many frames, e; nowhere for those of one
+    ("sums", address("double")),  # (shape) charges summed over frames, e; null for a single frame
     ("nodes", address("REAL")),  # (transform, rows padded) charges, their transform, the potential
     ("influence", address("REAL")),  # (transform / 2 + 1) factors from a sampled smooth part
-    ("correction", address("const double")),  # (transform / 2 + 1) along a, b and c, one after another
+    ("correction", address("const double")),  # (transform / 2 + 1) for splines along a, b and c, concatenated
     ("squares", address("const double")),  # (transform / 2 + 1) squared distances along x, y and z, A^2
     ("window", address("const REAL")),  # the smooth part's transform over 4 pi / (k^2 + kappa^2), from wave number 0 on
     ("out", address("float")),  # the planes [first plane, ...) of the map
-    ("places", address("const double")),  # (place count, 3) A, of points anywhere
-    ("values", address("double")),  # (4, place count) potential and field there
-    ("map_size", np.uint64),  # values from one map of the field to the next
-    ("origin", np.float64, 3),  # of the mesh, A
-    ("inverse", np.float64, (3, 3)),  # of the steps of the mesh, as rows, 1/A
-    ("unit", np.float64),  # of fixed point, e, a power of two
-    ("share", np.float64),  # of a frame in the mean of many
-    ("place", np.float64, 3),  # of the lattice's first point, in steps of the mesh
-    ("step", np.float64, (3, 3)),  # of the lattice along x, y and z, in steps of the mesh along a, b and c
-    ("inverse_square", np.float64),  # of the split radius, 1/A^2
+    ("places", address("const double")),  # (place count, 3) A, arbitrary points
+    ("values", address("double")),  # (4, place count) potential and field at these points
+    ("map_size", np.uint64),  # number of values from one map of the field to the next
+    ("origin", np.float64, 3),  # first node of the mesh, A
+    ("inverse", np.float64, (3, 3)),  # inverse of the matrix of the mesh's steps as rows, 1/A
+    ("unit", np.float64),  # unit of fixed point, e, a power of two
+    ("share", np.float64),  # weight of a frame in the mean
+    ("place", np.float64, 3),  # the lattice's first point, in steps of the mesh
+    ("step", np.float64, (3, 3)),  # steps of the lattice along x, y and z, in steps of the mesh along a, b and c
+    ("inverse_square", np.float64),  # 1 / radius^2 with the split radius, 1/A^2
     ("gaussian", np.float64),  # 1 / (sqrt(2) s) of Gaussian charges, 1/A; 0 for a polynomial
-    ("smooth", np.float64, 9),  # smooth part within it, in powers of (r / radius)^2, 1/A
-    ("kappa", np.float64),  # inverse Debye length, 1/A; 0 where nothing screens
+    ("smooth", np.float64, 9),  # smooth part within the radius, in powers of (r / radius)^2, 1/A
+    ("kappa", np.float64),  # inverse Debye length, 1/A; 0 without screening
     ("reciprocal", np.float64, (3, 3)),  # rows x, y, z of wave vectors for phases of 1 / transform along a, b, c, 1/A
     ("window_scale", np.float64),  # entries of the window per 1/A
-    ("factor", np.float64),  # of the influence
-    ("constant", np.float64),  # the influence at wave number 0, where the smooth part's transform is known
-    ("shape", np.int32, 3),  # nodes that charges reach
-    ("transform", np.int32, 3),  # nodes with padding
-    ("points", np.int32, 3),  # of the slab of the lattice
-    ("first_plane", np.int32),  # of the slab along x
-    ("span", np.int32, 3),  # nodes that a tile reaches at most along each axis
-    ("slanted", np.int32),  # whether the mesh is not along x, y and z
+    ("factor", np.float64),  # factor of the influence
+    ("constant", np.float64),  # the influence at wave number 0, if the smooth part's transform is known
+    ("shape", np.int32, 3),  # number of nodes with charges along each axis
+    ("transform", np.int32, 3),  # number of nodes with padding
+    ("points", np.int32, 3),  # number of points of the slab of the lattice
+    ("first_plane", np.int32),  # first plane of the slab along x
+    ("span", np.int32, 3),  # largest number of nodes that a tile uses along each axis
+    ("slanted", np.int32),  # whether the mesh's axes are not parallel to x, y and z
     ("along", np.int32),  # axis of the mesh along which the derivative is interpolated, -1 for none
-    ("count", np.int32),  # of atoms
+    ("count", np.int32),  # number of atoms
     ("place_count", np.int32),
 ], "mesh.cu")
 
 
-#: Nodes along the first axis: blocks along a grid's second one are 65535 at most, with what surrounds a level.
+#: Largest number of nodes along the first axis: a grid has at most 65535 blocks along its second one, and levels of a
+#: multilevel sum have surrounding nodes.
 MOST_PLANES = 65_000
 
 
 class NodeSum(maps.Sum, ABC):
-    """A map being summed: the pairs, to which the smooth part is put first.
+    """A lattice sum with a smooth part on nodes, to which the pairs are added.
 
-    A subclass turns the charges on the nodes into the potential there, by :meth:`solve`.
+    A subclass computes the potential at the nodes from the charges there, by :meth:`solve`.
 
     Parameters
     ----------
-    nodes : Mesh or Plan
-        Whose `short` is the interaction of pairs.
+    work : LatticeSum
+        Sum with a smooth part.
     shape : (3,) int
-        Nodes with padding; rows along the last axis have room for 2 (n / 2 + 1) values.
+        Number of nodes with padding; rows along the last axis are stored with 2 (n / 2 + 1) values.
     nodal : bool
-        Whether the basis takes the nodes' own values at the nodes; B-splines otherwise.
+        Whether charges are spread by the nodal basis, see ``mesh_kernel`` of the CPU engine; otherwise by B-splines.
     """
 
     def __init__(self, work: LatticeSum, shape: tuple[int, int, int], nodal: bool) -> None:
-        """Prepare the sum; `shape` are the nodes with padding, `nodal` says by which functions charges are spread."""
         nodes = work.smooth
         assert nodes is not None
         super().__init__(work, add=True)
@@ -105,12 +105,12 @@ class NodeSum(maps.Sum, ABC):
 
     @property
     def node_bytes(self) -> int:
-        """Bytes of the nodes with padding."""
+        """Number of bytes of the nodes with padding."""
         a, b, c = self.shape
         return self.real.itemsize * a * b * 2 * (c // 2 + 1)
 
     def fixed_bytes(self, count: int) -> int:
-        """Return the bytes that a GPU needs for some atoms next to the map."""
+        """Return the bytes that a GPU needs for a number of atoms, in addition to the map."""
         return super().fixed_bytes(count) + 8 * int(self.node_task["shape"].prod()) + self.node_bytes
 
     def prepare(self, gpu: Any, positions: Floats, charges: Floats, stream: Any = None) -> maps.Job:
@@ -118,26 +118,26 @@ class NodeSum(maps.Sum, ABC):
         job = super().prepare(gpu, positions, charges, stream)
         own = job.nodes = self.node_task.copy()
         own["count"] = len(charges)
-        # no sum on a node is larger than that of all charges, which is below 2^62 units
+        # no sum at a node exceeds the sum of all absolute charges, which is below 2^62 units
         own["unit"] = 2.0 ** (int(np.frexp(np.abs(charges).sum())[1]) - 62)
         own["positions"], own["charges"] = job.task["positions"], job.task["charges"]
         self.take_buffers(job)
         return job
 
     def take_buffers(self, job: maps.Job) -> None:
-        """Take the memory for the nodes, which other sums use as well."""
+        """Set the addresses of the nodes' buffers, which are shared with other sums."""
         job.nodes["fixed"] = job.gpu.buffer("fixed", 8 * int(job.nodes["shape"].prod()))
         job.nodes["nodes"] = job.gpu.buffer("nodes", self.node_bytes)
 
     def sort(self, job: maps.Job) -> None:
-        """Queue the kernels that sort the atoms by cell, and that make the potential on the nodes."""
+        """Queue the kernels that sort the atoms by cell, and those that compute the potential at the nodes."""
         super().sort(job)
         self.spread(job)
         self.solve(job)
 
     @abstractmethod
     def solve(self, job: maps.Job) -> None:
-        """Queue the kernels that make of the charges the potential on the nodes."""
+        """Queue the kernels that compute the potential at the nodes from the charges there."""
 
     def spread(self, job: maps.Job) -> None:
         """Queue the kernel that spreads the charges in fixed point."""
@@ -152,7 +152,7 @@ class NodeSum(maps.Sum, ABC):
         super().launch(job, slab, out, size, stream)
 
     def interpolate(self, job: maps.Job, slab: maps.Slab, out: int, size: int, stream: Any = None) -> None:
-        """Queue the kernels that make the smooth part of one slab."""
+        """Queue the kernels that interpolate the smooth part to one slab."""
         own = job.nodes
         nx, ny, nz = slab.stop - slab.start, *self.lattice.shape[1:]
         own["first_plane"], own["points"] = slab.start, (nx, ny, nz)
@@ -176,7 +176,7 @@ class NodeSum(maps.Sum, ABC):
 
 
 def node_task(nodes: Mesh | SmoothPart, shape: tuple[int, int, int], lattice: Lattice) -> Any:
-    """Return a record of :data:`TASK` with what spreading and interpolation need, without addresses and charges."""
+    """Return a record of :data:`TASK` for spreading and interpolation, without addresses and charges."""
     task = np.zeros((), TASK)
     inverse = np.linalg.inv(nodes.steps)
     task["origin"], task["inverse"] = nodes.origin, inverse

@@ -1,12 +1,13 @@
-// Orbitals, and weighted sums of their squares, on a lattice. A thread has one point; the shells that reach it add their
-// monomials, of angular momenta that are known when this is compiled, to ORBITALS sums at once:
-//   ORBITALS  1 for an orbital itself, else how many are squared and summed before the next ones
+// Orbitals, and weighted sums of their squares, on a lattice. A thread has one point; the shells within reach add their
+// monomials, with angular momenta that are compile-time constants, to the sums of ORBITALS orbitals at once. Macro set
+// by the host:
+//   ORBITALS  number of orbitals that are evaluated together; 1 for the value of a single orbital
 
-#define EDGE_X 4  // points of a block, as in orbitals.py
+#define EDGE_X 4  // number of points of a block along each axis, as in orbitals.py
 #define EDGE_Y 4
 #define EDGE_Z 8
 
-// x^a y^b z^c times the radial part, by c and then by a, in all orbitals.
+// Add x^a y^b z^c times the radial part, sorted by c and then by a, to all orbitals.
 template <int MOMENTUM>
 __device__ __forceinline__ void add_shell(float (&sums)[ORBITALS], const float *coefficients, float radial, float x,
                                           float y, float z)

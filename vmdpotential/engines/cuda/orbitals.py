@@ -1,4 +1,4 @@
-"""Orbitals on a lattice on a GPU, around orbitals.cu."""
+"""Orbitals on a lattice on a GPU, with the kernel of orbitals.cu."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from vmdpotential.engines.cuda import device
 from vmdpotential.engines.cuda.build import address, struct
 from vmdpotential.engines.orbitals import OrbitalSum, Singles
 
-#: Points of a block along x, y and z, as in orbitals.cu.
+#: Number of points of a block along x, y and z, as in orbitals.cu.
 EDGES = (4, 4, 8)
 
-#: Orbitals whose squares are summed at once.
+#: Number of orbitals that a thread evaluates together.
 TOGETHER = 16
 
 #: Struct OrbitalTask of orbitals.cu.
@@ -24,7 +24,7 @@ TASK = struct("OrbitalTask", [
     ("reaches2", address("const float")),
     ("exponents", address("const float")), ("factors", address("const float")),  # of the primitives
     ("coefficients", address("const float")),  # (orbitals / ORBITALS, monomials, ORBITALS)
-    ("weights", address("const float")),  # of the squares
+    ("weights", address("const float")),  # weights of the squares
     ("values", address("float")),
     ("origin", np.float64, 3), ("spacing", np.float64, 3),
     ("shape", np.int32, 3),

@@ -1,7 +1,7 @@
-"""Host memory that the GPU copies to at full speed, kept for the next map.
+"""Pinned host memory, to which the GPU copies at full speed, in a pool.
 
-Pinning memory takes longer than a map, so a block goes back to the pool when the array that was
-made of it, and all views of that array, are gone.
+Pinning memory takes longer than computing a map, so a block returns to the pool when the array in it, and all views of
+that array, have been deleted.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from vmdpotential.engines.cuda.device import driver
 
-#: Maps of more bytes are copied to ordinary memory: pinned memory cannot be swapped out.
+#: Bytes above which maps are copied to ordinary memory, because pinned memory cannot be swapped out.
 LARGEST = 2**30
 
 _free: dict[int, list[Any]] = {}
-_lock = threading.RLock()  # a block may come back while the garbage collector runs inside it
+_lock = threading.RLock()  # reentrant, because the garbage collector may return a block while the lock is held
 
 
 class _Block:
@@ -32,7 +32,7 @@ class _Block:
         }
 
     def __del__(self) -> None:
-        if _give_back is not None:  # as it is while the interpreter goes down
+        if _give_back is not None:  # module globals are None while the interpreter shuts down
             _give_back(self._memory)
 
 
@@ -46,13 +46,13 @@ def _give_back(memory: Any) -> None:
 
 
 def empty(shape: tuple[int, ...], dtype: Any = np.float32) -> NDArray[Any]:
-    """Return an uninitialised array, pinned unless it is very large. A context must be current."""
+    """Return an uninitialised array, pinned unless it is very large; a GPU has to be current."""
     dtype = np.dtype(dtype)
     size = dtype.itemsize * int(np.prod(shape))
     if not 0 < size <= LARGEST:
         return np.empty(shape, dtype)
     rounded = 1 << max(16, (size - 1).bit_length() - 2)
-    rounded *= -(-size // rounded)  # within a quarter of the size, so that maps of like sizes share blocks
+    rounded *= -(-size // rounded)  # rounded up by at most a quarter, so that maps of similar sizes reuse blocks
     with _lock:
         blocks = _free.get(rounded, [])
         memory = blocks.pop() if blocks else None
@@ -60,12 +60,12 @@ def empty(shape: tuple[int, ...], dtype: Any = np.float32) -> NDArray[Any]:
         flags = driver().host_alloc_flags.PORTABLE
         try:
             memory = driver().pagelocked_empty(rounded, np.uint8, mem_flags=flags)
-        except driver().Error:  # none left to pin; only slower
+        except driver().Error:  # no memory left to pin; ordinary memory is only slower
             return np.empty(shape, dtype)
     return np.asarray(_Block(memory, shape, dtype))
 
 
 def release() -> None:
-    """Give the blocks that no array uses back to the system."""
+    """Free the blocks that no array uses."""
     with _lock:
         _free.clear()

@@ -1,5 +1,5 @@
-// Sums at arbitrary points in float64, over the nearest image of every atom. A thread has one point;
-// atoms come in tiles through shared memory. Blocks along y take a part of the atoms each.
+// Sums at arbitrary points in float64, over the nearest image of every atom. A thread has one point; atoms are read in
+// tiles to shared memory. Each block along y sums one part of the atoms.
 
 extern "C" __global__ void __launch_bounds__(128) at_points(const PointTask task)
 {

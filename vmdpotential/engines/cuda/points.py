@@ -1,4 +1,4 @@
-"""Sums at arbitrary points on a GPU, in float64, around points.cu."""
+"""Pair sums at arbitrary points on a GPU, in float64, with the kernel of points.cu."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ TASK = struct("PointTask", [
     ("sums", address("double")),  # (parts, 2 or 5, count): potential, field, squared distance to the nearest atom, A^2
     ("basis", np.float64, (3, 3)),  # lattice vectors as rows
     ("inverse", np.float64, (3, 3)),  # its inverse; zeros: not periodic
-    ("shifts", np.float64, (26, 3)),  # to images that may be nearer than the rounded one
+    ("shifts", np.float64, (26, 3)),  # displacements to images that may be nearer than the rounded one
     ("cutoff2", np.float64),
     ("soft2", np.float64),
-    ("doubles", np.float64, radial.MAX_UNIFORMS),  # what the radial function reads
+    ("doubles", np.float64, radial.MAX_UNIFORMS),  # constants of the radial function
     ("shift_count", np.int32),
     ("count", np.int32),
     ("atoms", np.int32),
-    ("part", np.int32),  # atoms of a part
+    ("part", np.int32),  # number of atoms in a part
 ], "points.cu")
 
-#: Blocks that keep a GPU busy; with fewer points the atoms are shared out.
+#: Number of blocks that keep a GPU busy; with fewer blocks of points, the atoms are divided into parts.
 BLOCKS = 1024
 
 
 class PairsAtPoints:
-    """A sum over pairs; see :class:`vmdpotential.engines.PreparedPoints`."""
+    """A sum over pairs at points; see :class:`vmdpotential.engines.PreparedPoints`."""
 
     def __init__(self, work: PointSum) -> None:
         assert work.pairs is not None
@@ -56,7 +56,7 @@ class PairsAtPoints:
             return np.zeros(len(points)), np.zeros((len(points), 3)) if field else None
         cell, reach = self.work.cell, self._bound.cutoff
         if cell is not None and reach is not None and not self.work.nearest_alone:  # all images, not one of each
-            cell = cell if cell.orthogonal else Cell(cell.reduced)  # its box holds fewer images
+            cell = cell if cell.orthogonal else Cell(cell.reduced)  # fewer images are in its bounding box
             points = cell.wrap(points)
             low, high = bounds(points)
             far = reach if nearest is None else max(reach, float(np.linalg.norm(cell.reduced, axis=1).sum()) / 2)
@@ -85,7 +85,7 @@ def _sums(points: Floats, positions: Floats, charges: Floats, cell: Cell | None,
     task["doubles"][: len(uniforms)] = uniforms
     task["count"], task["atoms"], task["part"] = len(points), len(positions), -(-len(positions) // parts)
     macros = {"REAL": "double", "MASKED": int(bound.masked), "FIELD": int(field)}
-    sums = np.empty((parts, 5 if field else 2, len(points)))  # the last are the smallest squared distances
+    sums = np.empty((parts, 5 if field else 2, len(points)))  # the last row has the smallest squared distances
     needed = 24 * len(points) + 32 * len(positions) + sums.nbytes
     gpu = device.idlest(1)[0]
     with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})", needed):

@@ -1,4 +1,4 @@
-"""Device C of traced pair programs, the records of atoms that it reads, and the values that go with it."""
+"""Device code of traced pair programs, and the records of atoms, tables and constants that it reads."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from vmdpotential.errors import UsageError
 from vmdpotential.interactions.pairs import ScaledPairs
 from vmdpotential.interactions.program import Numpy, Program, run
 
-#: Values that fit into a task.
+#: Largest number of constants in a task.
 MAX_UNIFORMS = 96
 
-#: Of these, the first: the square of the cutoff and that of the softening, A^2.
+#: Indices of the first two constants: the squares of the cutoff and of the softening length, A^2.
 CUTOFF2, SOFTENING2 = 0, 1
 
 Records = NDArray[Any]
 
 
 class Programs:
-    """What kernels compute for a pair, and for an excluded one where that adds anything.
+    """Device code of a pair potential, for pairs and for excluded pairs if these contribute a correction.
 
     Parameters
     ----------
@@ -32,14 +32,14 @@ class Programs:
     Attributes
     ----------
     macros : dict
-        What kernels are compiled with.
+        Macros of the kernels.
     source : str
-        The struct Atom, a record of floats with the atom's parameters and type; the struct Table of a pair of types;
-        and the functions ``pair_values`` and, where CORRECTS is 1, ``excluded_values``.
+        C code of the struct Atom, a record of numbers with the atom's parameters and type, the struct Table of the
+        parameters of two types, and the functions ``pair_values`` and, if CORRECTS is 1, ``excluded_values``.
     uniforms : (U,)
-        What kernels and functions read from the task's field UNIFORMS.
+        Constants that kernels and functions read from the task's field UNIFORMS.
     real : dtype
-        Of all that is summed.
+        Type of the terms and sums.
     """
 
     def __init__(self, work: PairSum) -> None:
@@ -54,7 +54,7 @@ class Programs:
         if potential.corrects_excluded:
             programs["excluded_values"] = potential.scaled(outputs, excluded=True)
         bends = [_bend(scaled.program) for scaled in programs.values()] if work.jerk else []
-        #: What is before the bend, and whether the kernel multiplies it by the slope too.
+        #: Constant factor of the bend, and whether the kernel also multiplies the bend by the slope.
         self._bend, self._by_slope = bends[0][0] if bends else 1.0, all(over is not None for _, _, over in bends)
         functions = ""
         values = [self.scaled.cutoff2, self.scaled.softening2]
@@ -79,11 +79,11 @@ class Programs:
 
     @property
     def field(self) -> str:
-        """The field of a task that holds the uniforms."""
+        """Name of the task's field with the constants."""
         return "u" if self._c == "float" else "doubles"
 
     def _function(self, name: str, scaled: ScaledPairs, outputs: tuple[str, ...], first: int) -> str:
-        """Return the function of a program; of the bend, what multiplies it in all pairs is left to the kernel."""
+        """Return the C function of a program; common factors of the bend are left to the kernel."""
         program = scaled.program
         device = DeviceSource(self._c, {})
         names: dict[int, Any] = {n: f"u[{first + k}]" for k, n in enumerate(_uniform_steps(program))}
@@ -108,26 +108,26 @@ class Programs:
                 + f"\n  return Values{{{slope}, {bend}, {{{', '.join(energies)}}}}};\n}}\n")
 
     def records(self, atoms: Atoms) -> Records:
-        """Return records (N, 4 words) of atoms, with places of 0."""
-        made = np.zeros((len(atoms), 4 * self.words), self.real)
+        """Return records (N, 4 words) of atoms, with coordinates of 0."""
+        records = np.zeros((len(atoms), 4 * self.words), self.real)
         for column, name in enumerate(self._parameters, 3):
-            made[:, column] = atoms.parameters[name]
+            records[:, column] = atoms.parameters[name]
         if self._tables:
             assert atoms.types is not None
-            made.view(np.int32)[:, (3 + len(self._parameters)) * (self.real.itemsize // 4)] = atoms.types
-        return made
+            records.view(np.int32)[:, (3 + len(self._parameters)) * (self.real.itemsize // 4)] = atoms.types
+        return records
 
     def table(self, atoms: Atoms) -> Records:
-        """Return the tables (types, types, names), of one number where there are none."""
+        """Return the tables (types, types, names); a single 0 if the potential has none."""
         if not self._tables:
             return np.zeros((1, 1, 1), self.real)
         return np.stack([np.asarray(atoms.tables[name], self.real) for name in self._tables], -1)
 
 
 def _bend(program: Program) -> tuple[float, int, int | None]:
-    """Return the number before the bend, the step that is left, and that which times the slope is it, if there is one.
+    """Return the constant factor of the bend, the step of the rest, and the step of rest / slope if there is one.
 
-    The slope's derivative often is a multiple of the slope: of gravity by -1.5 / r^2.
+    The bend, the slope's derivative, is often a multiple of the slope: for gravity by -1.5 / r^2.
     """
     slope, bend = program.results[:2]
     number = 1.0
@@ -140,7 +140,7 @@ def _bend(program: Program) -> tuple[float, int, int | None]:
 
 
 def _uniform_steps(program: Program) -> list[int]:
-    """Return the steps that are the same for all pairs and that others use or that are results, constants left out."""
+    """Return the steps that are the same for all pairs and needed by other steps or as results, without constants."""
     uniform = program.uniform()
     used = {a for step, same in zip(program.steps, uniform, strict=True)
             if not same and step[0] != "input" for a in step[1:]} | set(program.results)

@@ -1,4 +1,4 @@
-"""Device C of a traced radial function, and the macros that go with it."""
+"""Device code of a traced radial function, and the constants that it reads."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from vmdpotential.interactions.csource import CSource
 from vmdpotential.interactions.derivative import Dual
 from vmdpotential.interactions.program import Numpy, Program, run
 
-#: How much too large the kernels' software inverse root is.
+#: Factor by which the kernels' inverse square root in software is too large.
 SOFTWARE_SCALE = 16.0
 
-#: Values that fit into maps.TASK.
+#: Largest number of constants in maps.TASK.
 MAX_UNIFORMS = 32
 
 
 class DeviceSource(CSource):
-    """C for the device: a value known to be at most 1 is cut off at 0 by saturation, which is free."""
+    """Back end that writes C for the device, where max(a, 0) of a value that is at most 1 is a free saturation."""
 
     def __init__(self, real: str, at_most_one: dict[str, tuple[str, str]]) -> None:
         super().__init__(real)
         self.at_most_one = at_most_one  # a difference and its two terms
 
     def max(self, a: str, b: str) -> str:
-        """Return the larger."""
+        """Return the larger value."""
         zero = self.const(0.0)
         for value, other in ((a, b), (b, a)):
             if other == zero and value in self.at_most_one and self.real == "float":
@@ -34,15 +34,19 @@ class DeviceSource(CSource):
 
 
 def source(scaled: Scaled, real: str, field: bool = False) -> str:
-    """Return ``real radial(real r2, real rinv, const real *u)`` for the device; with `field` it returns a ``Slope``.
+    """Return the C function ``real radial(real r2, real rinv, const real *u)``; with `field` it returns a ``Slope``.
 
-    `u` holds :func:`uniforms`: what is the same for all pairs is computed on the host and is in
-    constant memory, which instructions read without a register.
+    `u` are the constants of :func:`uniforms`: values that are the same for all pairs are computed on the host and
+    stored in constant memory, from which instructions read them without a register.
 
     Parameters
     ----------
     scaled : Scaled
+        The traced radial function with its parameters.
     real : {"float", "double"}
+        Type of all numbers.
+    field : bool, optional
+        Whether the function also returns dV/d(r^2).
     """
     program = scaled.program
     numbers = _uniform_steps(program)
@@ -52,7 +56,7 @@ def source(scaled: Scaled, real: str, field: bool = False) -> str:
     back_end = dual if field else device
     inputs: dict[str, Any] = dual.inputs("r2", "rinv") if field else {"r2": "r2", "rinv": "rinv"}
     done = {number: (f"u[{k}]", None) if field else f"u[{k}]" for k, number in enumerate(numbers)}
-    names: dict[int, Any] = {}  # or pairs of names, of the value and its derivative
+    names: dict[int, Any] = {}  # names, or with `field` pairs of the names of a value and its derivative
     bounded = _at_most_one(scaled)
     for number, (operation, *arguments) in enumerate(program.steps):
         if number in done:
@@ -78,7 +82,7 @@ def uniforms(scaled: Scaled) -> list[float]:
     Raises
     ------
     UsageError
-        When there are more than :data:`MAX_UNIFORMS`.
+        If there are more than :data:`MAX_UNIFORMS`.
     """
     program = scaled.program
     values = dict(zip(program.parameters, scaled.values, strict=True)) | {"r2": 1.0, "rinv": 1.0}
@@ -91,7 +95,7 @@ def uniforms(scaled: Scaled) -> list[float]:
 
 
 def _uniform_steps(program: Program) -> list[int]:
-    """Return the steps that are the same for all pairs and that others use, constants left out."""
+    """Return the steps that are the same for all pairs and needed by steps that differ, without constants."""
     uniform = program.uniform()
     used = {a for step, same in zip(program.steps, uniform, strict=True)
             if not same and step[0] != "input" for a in step[1:]}
@@ -109,11 +113,11 @@ def _at_most_one(scaled: Scaled) -> set[int]:
 
 
 def software_charge(program: Program) -> float | None:
-    """Return the factor of charges that makes up for :data:`SOFTWARE_SCALE`, None where there is none."""
+    """Return the factor of charges that corrects for :data:`SOFTWARE_SCALE`; None if no factor does."""
     degree = program.degree()
     return None if degree is None else SOFTWARE_SCALE**-degree
 
 
 def is_plain(program: Program) -> bool:
-    """Return whether the function is 1/r alone, so that inverse roots are all its work."""
+    """Return whether the function is 1/r, so that its time is that of inverse square roots."""
     return program.steps[-1] == ("input", "rinv")

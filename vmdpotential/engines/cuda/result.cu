@@ -1,8 +1,8 @@
-// What is asked of maps that lie on a GPU: values at points, mean squares, and sums over many maps.
+// Kernels for maps in a GPU's memory: values at points, mean squares, and sums over maps.
 
-#define PARTS 256  // of a map whose squares are summed apart; as in result.py
+#define PARTS 256  // number of parts of a map whose squares are summed separately, as in result.py
 
-// A thread has one place of one map.
+// Copy values at given indices. A thread has one index of one map.
 extern "C" __global__ void gather(const ResultTask task)
 {
     const int i = blockIdx.x * 128 + threadIdx.x;
@@ -10,7 +10,7 @@ extern "C" __global__ void gather(const ResultTask task)
         task.values[(size_t)blockIdx.y * task.count + i] = task.maps[blockIdx.y * task.size + task.places[i]];
 }
 
-// A block of 256 sums the squares of a part of one map, always in the same order.
+// Sum the squares of a part of one map, always in the same order. Blocks of 256 threads.
 extern "C" __global__ void __launch_bounds__(256) mean_squares(const ResultTask task)
 {
     __shared__ double partial[256];
@@ -28,7 +28,8 @@ extern "C" __global__ void __launch_bounds__(256) mean_squares(const ResultTask 
         task.values[blockIdx.y * PARTS + blockIdx.x] = partial[0];
 }
 
-// Differences keep their digits where squares of values would lose them. A thread has one value of one map.
+// Add differences from the first maps, and their squares, because squares of the values themselves would lose digits. A
+// thread has one value of one map, also in the kernels below.
 extern "C" __global__ void __launch_bounds__(256) add(const ResultTask task)
 {
     const size_t i = (size_t)blockIdx.x * 256 + threadIdx.x;
@@ -40,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(256) add(const ResultTask task)
     task.squares[place] += difference * difference;
 }
 
-// The mean of what was added; without a shift, the mean square deviation from it. As before.
+// Compute the mean of the added maps, or without a shift the mean square deviation.
 extern "C" __global__ void __launch_bounds__(256) moments(const ResultTask task)
 {
     const size_t i = (size_t)blockIdx.x * 256 + threadIdx.x, place = blockIdx.y * task.size + i;
@@ -50,7 +51,7 @@ extern "C" __global__ void __launch_bounds__(256) moments(const ResultTask task)
     task.values[place] = task.shift ? (double)task.shift[place] + mean : task.squares[place] * task.share - mean * mean;
 }
 
-// Maps of many frames, added up. As before.
+// Add the maps of a frame to the sums.
 extern "C" __global__ void __launch_bounds__(256) total(const ResultTask task)
 {
     const size_t i = (size_t)blockIdx.x * 256 + threadIdx.x, place = blockIdx.y * task.size + i;
@@ -58,7 +59,7 @@ extern "C" __global__ void __launch_bounds__(256) total(const ResultTask task)
         task.sums[place] += task.maps[place];
 }
 
-// Their mean, added to maps.
+// Add the mean of the sums to maps.
 extern "C" __global__ void __launch_bounds__(256) add_mean(const ResultTask task)
 {
     const size_t i = (size_t)blockIdx.x * 256 + threadIdx.x, place = blockIdx.y * task.size + i;

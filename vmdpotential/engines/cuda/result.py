@@ -1,4 +1,4 @@
-"""Maps that stay on a GPU until they are asked for, around result.cu."""
+"""Maps that stay on a GPU until they are needed, with the kernels of result.cu."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from vmdpotential.engines.result import Result, StatedNothing
 Floats = NDArray[np.float64]
 Maps = NDArray[np.float32]
 
-#: Parts of a map whose squares are summed apart; as in result.cu.
+#: Number of parts of a map whose squares are summed separately, as in result.cu.
 PARTS = 256
 
 #: Struct ResultTask of result.cu.
 TASK = struct("ResultTask", [
     ("maps", address("const float")),  # (maps, size)
-    ("places", address("const long long")),  # (count) in a map
+    ("places", address("const long long")),  # (count) indices in a map
     ("values", address("double")),  # (maps, count), or (maps, PARTS)
-    ("shift", address("const float")),  # (maps, size) what differences are taken from
-    ("sums", address("double")),  # (maps, size) of the differences
-    ("squares", address("double")),  # (maps, size) of them
-    ("mean", address("float")),  # (maps, size) to which that of the sums is added
-    ("size", np.uint64),  # values of a map
-    ("share", np.float64),  # of a frame in the mean of many
+    ("shift", address("const float")),  # (maps, size) the first maps, from which differences are taken
+    ("sums", address("double")),  # (maps, size) sums of the differences
+    ("squares", address("double")),  # (maps, size) sums of their squares
+    ("mean", address("float")),  # (maps, size) maps to which the mean of the sums is added
+    ("size", np.uint64),  # number of values of a map
+    ("share", np.float64),  # weight of a frame in the mean
     ("count", np.int32),
 ], "result.cu")
 
@@ -40,10 +40,10 @@ class DeviceResult(StatedNothing):
     ----------
     gpu : Gpu
     block : Block
-        Holds the maps.
+        Memory of the maps.
     shape : (maps, nx, ny, nz)
     timers : tuple of two pycuda.driver.Event
-        Of the first kernel's start and the last one's end; the GPU may still be computing.
+        Start of the first kernel and end of the last one; the GPU may still be computing.
     """
 
     def __init__(self, gpu: Gpu, block: Block, shape: tuple[int, int, int, int], timers: tuple[Any, Any]) -> None:
@@ -55,7 +55,7 @@ class DeviceResult(StatedNothing):
 
     @property
     def device_seconds(self) -> float:
-        """Seconds that the GPU computed, without transfers."""
+        """Computing time of the GPU without transfers, s."""
         start, end = self._timers
         with self.gpu, errors(f"GPU {self.gpu.number} ({self.gpu.name})"):
             end.synchronize()
@@ -96,7 +96,7 @@ class DeviceResult(StatedNothing):
         return out
 
     def mean_squares(self) -> Floats:
-        """Return the means of the squares of the potential and of the field."""
+        """Return the mean squares of the potential and of the field."""
         if self._squares is None:
             out = np.empty((self.shape[0], PARTS))
             with self.gpu, errors(f"GPU {self.gpu.number} ({self.gpu.name})"):
@@ -109,7 +109,7 @@ class DeviceResult(StatedNothing):
         return self._squares
 
     def new_sums(self) -> DeviceSums:
-        """Return sums on the same GPU, of no results yet."""
+        """Return empty sums on the same GPU."""
         return DeviceSums(self.gpu, self.shape)
 
 
@@ -126,7 +126,7 @@ class DeviceSums:
                 driver().memset_d32(block.address, 0, size // 4)
 
     def add(self, result: Result) -> None:
-        """Add the maps of a result; the first ones are what differences are taken from."""
+        """Add the maps of a result; differences from the first result are summed."""
         with self.gpu, errors(f"GPU {self.gpu.number} ({self.gpu.name})"):
             block = result.block if isinstance(result, DeviceResult) and result.gpu is self.gpu else self._bring(result)
             if self._shift is None:
@@ -136,12 +136,12 @@ class DeviceSums:
                 task["maps"], task["shift"] = block.address, self._shift.address
                 task["sums"], task["squares"] = self._sums.address, self._squares.address
                 task["size"] = np.prod(self.shape[1:])
-                # in the default stream, which whoever writes to this memory next waits for
+                # in the default stream, for which later writes to this memory wait
                 launch(self.gpu, "add", task, (-(-int(task["size"]) // 256), self.shape[0], 1), 256)
             self.count += 1
 
     def _bring(self, result: Result) -> Block:
-        """Return a block with the maps of a result that is elsewhere."""
+        """Return a block with a copy of the maps of a result in other memory."""
         field = result.field()
         return self.gpu.keep(np.stack([result.values(), *([] if field is None else field)]))
 
@@ -163,12 +163,12 @@ class DeviceSums:
             task["values"] = self.gpu.buffer("moments", out.nbytes)
             launch(self.gpu, "moments", task, (-(-int(task["size"]) // 256), self.shape[0], 1), 256)
             driver().memcpy_dtoh(out, int(task["values"]))
-        only: Floats = out[0] if len(out) == 1 else out
-        return only
+        result: Floats = out[0] if len(out) == 1 else out
+        return result
 
 
 def launch(gpu: Gpu, name: str, task: Any, grid: tuple[int, int, int], threads: int, stream: Any = None) -> None:
-    """Start a kernel of result.cu, in the default stream unless there is another."""
+    """Queue a kernel of result.cu, by default in the default stream."""
     kernel = gpu.kernel("result.cu", name, {"REAL": "float"}, "", TASK.itemsize)
     if stream is None:
         kernel.prepared_call(grid, (threads, 1, 1), task.tobytes())

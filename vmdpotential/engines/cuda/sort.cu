@@ -1,9 +1,8 @@
-// Atoms and their periodic images sorted by cell on the device. Rows of cells along z are runs of atoms. The
-// order is that of the input within a cell, whatever the order in which threads come, so that sums are the
-// same every time.
+// Atoms and their periodic images sorted by cell on the device. The atoms of a row of cells along z are contiguous.
+// Within a cell they are in the order of the input, for any order in which threads run, so that sums are reproducible.
 
-// Call use(cell, number, x, y, z) for each image of an atom that is in a cell. Every product that is added to
-// something is a written fma: what is counted is what is placed.
+// Call use(cell, number, x, y, z) for each image of an atom that is in a cell. Products and sums are explicit fma, so
+// that the compiler cannot round them differently when atoms are counted and when they are placed.
 template <class Use>
 __device__ __forceinline__ void images(const Task &task, int i, Use use)
 {
@@ -36,7 +35,7 @@ __device__ __forceinline__ void images(const Task &task, int i, Use use)
             }
 }
 
-// Count the atoms of each cell; those outside all cells are left out. One thread an atom.
+// Count the atoms of each cell; those outside of all cells are left out. One thread per atom.
 extern "C" __global__ void count(const Task task)
 {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -44,7 +43,7 @@ extern "C" __global__ void count(const Task task)
         images(task, i, [&](int cell, int, double, double, double) { atomicAdd(&task.starts[cell], 1); });
 }
 
-// Turn the counts of a row into starts within it. One warp a row.
+// Convert the counts of a row's cells to starts within the row. One warp per row.
 extern "C" __global__ void scan_rows(const Task task)
 {
     const int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x & 31;
@@ -69,7 +68,7 @@ extern "C" __global__ void scan_rows(const Task task)
     }
 }
 
-// Turn the totals of the rows into starts. One block of 1024 threads.
+// Convert the totals of the rows to starts. One block of 1024 threads.
 extern "C" __global__ void scan_totals(const Task task)
 {
     __shared__ int sums[32];
@@ -100,7 +99,7 @@ extern "C" __global__ void scan_totals(const Task task)
         task.rows[rows] = carry;
 }
 
-// Write the atoms cell by cell, in the order of arrival. One thread an atom.
+// Write the atoms cell by cell, in the order of arrival. One thread per atom.
 extern "C" __global__ void place(const Task task)
 {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -120,7 +119,7 @@ extern "C" __global__ void place(const Task task)
     });
 }
 
-// Copy them in the order of the input within each cell. One thread a place.
+// Copy the atoms of each cell in the order of the input. One thread per atom or image.
 extern "C" __global__ void order(const Task task)
 {
     const int slot = blockIdx.x * blockDim.x + threadIdx.x;

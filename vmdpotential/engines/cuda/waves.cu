@@ -1,11 +1,11 @@
-// Sums of waves over atoms in float64. A thread has one wave; atoms come in tiles through shared memory.
-// Blocks along y take a part of the atoms each.
+// Structure factors in float64. A thread has one wave; atoms are read in tiles to shared memory. Each block along y
+// sums one part of the atoms.
 
 extern "C" __global__ void __launch_bounds__(128) structure_factors(const WaveTask task)
 {
     __shared__ Four atoms[128];
     const int wave = blockIdx.x * 128 + threadIdx.x;
-    // indices 0 ... n along the first axis, -n ... n along the others: the rest are complex conjugates
+    // indices 0 ... n along the first axis, -n ... n along the others; the remaining waves are complex conjugates
     const int depth = 2 * task.counts[2] + 1, height = 2 * task.counts[1] + 1;
     const double h = wave / (depth * height);
     const double k = wave / depth % height - task.counts[1], l = wave % depth - task.counts[2];

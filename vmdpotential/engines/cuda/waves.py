@@ -1,4 +1,4 @@
-"""Sums of waves over atoms on a GPU, in float64, around waves.cu."""
+"""Structure factors of charges on a GPU, in float64, with the kernel of waves.cu."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ TASK = struct("WaveTask", [
     ("counts", np.int32, 3),  # the largest index along each axis
     ("waves", np.int32),
     ("atoms", np.int32),
-    ("part", np.int32),  # atoms of a part
+    ("part", np.int32),  # number of atoms in a part
 ], "waves.cu")
 
-#: Blocks that keep a GPU busy; with fewer waves the atoms are shared out.
+#: Number of blocks that keep a GPU busy; with fewer blocks of waves, the atoms are divided into parts.
 BLOCKS = 1024
 
 

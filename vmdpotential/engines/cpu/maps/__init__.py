@@ -1,1 +1,1 @@
-"""Sums on the nodes of a grid: pairs, meshes and levels."""
+"""Lattice sums on the CPU: pairs of atoms and lattice points, and the smooth part by a mesh."""

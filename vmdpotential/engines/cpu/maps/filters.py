@@ -1,7 +1,7 @@
-"""Small vector code: which atoms are in range of a tile, a weighted sum of nodes, and rows that are added to them.
+"""Vector code for mesh and tile kernels: filters of atoms in range, weighted sums of nodes, rows added to nodes.
 
-The filters are for AVX-512, which packs what passes without branches, and for single precision; elsewhere plain loops
-in :mod:`~vmdpotential.engines.cpu.maps.rows` do the same.
+The filters are for single precision and AVX-512, which compresses the selected lanes without branches; otherwise plain
+loops in :mod:`~vmdpotential.engines.cpu.maps.rows` do the same.
 """
 
 # numba's intrinsics have no annotations that mypy could check
@@ -31,7 +31,7 @@ def _count(v, builder, mask):
 
 
 def _filter_loop(builder, count, body, *starts):
-    """Loop over 16 atoms a pass; body(i, *state) returns the new state."""
+    """Emit a loop over blocks of 16 atoms and return its final state; body(i, *state) returns the new state."""
     before = builder.block
     loop = builder.append_basic_block("filter")
     after = builder.append_basic_block("filtered")
@@ -50,7 +50,7 @@ def _filter_loop(builder, count, body, *starts):
 
 @intrinsic
 def in_leaf(typing, table, row_x, row_y, row_z, count, cutoff2, index):
-    """Write the atoms whose three squared gaps to a leaf sum to less than cutoff2 to index; return how many."""
+    """Write the atoms in range of a leaf, with squared gaps that sum to less than cutoff2; return their number."""
     i = types.int64
     signature = i(table, i, i, i, i, types.float32, index)
 
@@ -76,8 +76,8 @@ def in_leaf(typing, table, row_x, row_y, row_z, count, cutoff2, index):
 def in_tile(typing, x, y, z, q, first, count, cx, cy, cz, hx, hy, hz, cutoff2, chunk, stored):
     """Append those of the atoms first : first + count in range of a tile to the chunk; return its new length.
 
-    c is the centre of the tile and h its half widths; the chunk is relative to the centre. Up to
-    15 atoms more are read, and as many places of the chunk written.
+    c is the centre of the tile and h its half widths; positions in the chunk are relative to the centre. Up to 15
+    atoms beyond the last are read, and up to 15 elements of the chunk beyond the last are written.
     """
     i, f, d = types.int64, types.float32, types.float64
     signature = i(x, y, z, q, i, i, d, d, d, f, f, f, f, chunk, i)
@@ -119,7 +119,7 @@ def _items(builder, values, count):
 
 @intrinsic
 def weighted(typing, smooth, at, wa, wb, wc):
-    """Return the sum over 4^3 nodes from one on, the four along the last axis in the lanes of a vector."""
+    """Return the weighted sum of the 4^3 nodes from index `at` on; the four along the last axis are vector lanes."""
     signature = types.float64(smooth, types.int64, wa, wb, wc)
 
     def codegen(context, builder, sig, arguments):
@@ -144,12 +144,12 @@ def weighted(typing, smooth, at, wa, wb, wc):
 
 @functools.cache
 def plane_adder(order, bits):
-    """Return a function that adds `order` rows of as many values to the nodes from `first` and each of the lines on.
+    """Return a function that adds a row of `order` values to the nodes from `first` + `lines[j]` on, for each j.
 
-    The row is the same for all lines, times a weight and one of each line's own.
+    The row is multiplied by `weight` and by `weights[j]`.
     """
     lanes, rest = [], order
-    while rest:  # lanes in powers of 2: others are taken apart and put together again
+    while rest:  # vectors have powers of 2 as lanes, because LLVM splits and merges others
         lanes.append(min(4, 1 << (rest.bit_length() - 1)))
         rest -= lanes[-1]
 

@@ -19,14 +19,15 @@ def vector_leaf(program, bits, newton_steps, masked, field):
     Parameters
     ----------
     program : Program
+        The traced radial function.
     bits : {32, 64}
-        Of the floats.
+        Size of the floating-point numbers.
     newton_steps : int
-        After an estimate of the inverse root.
+        Number of Newton steps after an estimate of the inverse square root.
     masked : bool
         Whether pairs beyond the cutoff must be masked.
     field : bool
-        Whether the field is summed next to the potential.
+        Whether the field is summed in addition to the potential.
     """
     width = LANES[bits]
     real = types.float64 if bits == 64 else types.float32
@@ -37,12 +38,12 @@ def vector_leaf(program, bits, newton_steps, masked, field):
     def leaf(typing, table, index, first, count, row, cy, cz, hy, hz, cutoff2, values, sums, offset):
         """Add the potential of atoms index[first : first + count] at 4 x 4 x 4 points to sums[offset :].
 
-        `row` is the table row of the first of four x planes, of squared distances or, with `field`, of
-        distances; cy, cz is the centre of the points and hy, hz their spacing. With `field` the sums of
-        q dV/d(r^2) times the distances along x, y and z go to sums[512 + offset :] and so on. The loop is
-        software pipelined over three stages, because the chain from a coordinate to its term (about 45
-        cycles) is longer than one pass of the loop: indices and y, z distances of the atom after next;
-        r^2 and its estimated inverse root of the next; the term of the current one.
+        `row` is the table row of the first of four x planes, with squared distances or, with `field`, distances; cy, cz
+        is the centre of the points and hy, hz their spacing. With `field` the sums of q dV/d(r^2) times the distances
+        along x, y and z are added to sums[512 + offset :], sums[1024 + offset :] and sums[1536 + offset :]. The loop is
+        software-pipelined in three stages, because the latency from a coordinate to its term (about 45 cycles) is
+        longer than one iteration: indices and y, z distances of the atom after the next one; r^2 and its estimated
+        inverse square root of the next atom; the term of the current atom.
         """
         i, f = types.int64, real
         signature = types.void(table, index, i, i, i, f, f, f, f, f, values, sums, i)

@@ -1,4 +1,4 @@
-"""Sums on a mesh on the CPU: spreading, Fourier transforms and interpolation around the kernels."""
+"""Sums on a mesh on the CPU: spreading, Fourier transforms and interpolation by the kernels of ``mesh_kernel``."""
 
 from __future__ import annotations
 
@@ -16,25 +16,28 @@ from vmdpotential.splitting.mesh import Mesh
 
 Floats = NDArray[np.float64]
 
-#: Parts in which the atoms of a coarse mesh are spread, whatever the number of threads, and atoms that are worth it.
+#: Number of copies of a coarse mesh to which its atoms are spread, for any number of threads, so that results do not
+#: depend on it; and the number of atoms from which on copies are used.
 COPIES, ATOMS_A_COPY = 8, 4096
 
-#: Nodes of a periodic mesh, up to which scipy's transforms save one or two milliseconds, and importing them takes a
-#: hundred; by numpy's, where a lattice of many more points takes longer anyway.
+#: Largest number of nodes of a periodic mesh that numpy transforms: scipy would save one or two milliseconds, but takes
+#: a hundred to import. The lattice must have many more points, so that the sum takes longer than the transforms.
 SMALL = 64**3
 
-#: Nodes (P, taps) and weights (P, taps), an even number, for every place along an axis.
+#: Nodes (P, taps) and weights (P, taps) of each of P points along an axis; the number of taps is even.
 Table = tuple[NDArray[np.int64], NDArray[Any]] | None
 
 
 class MeshSum:
-    """The smooth part of a sum by a mesh.
+    """The smooth part of a lattice sum, computed on a mesh.
 
     Parameters
     ----------
     mesh : Mesh
     lattice : Lattice
+        Lattice to which the mesh is interpolated.
     precision : str
+        One of :data:`vmdpotential.engines.PRECISIONS`.
     """
 
     def __init__(self, mesh: Mesh, lattice: Lattice, precision: str) -> None:
@@ -42,41 +45,41 @@ class MeshSum:
         nodes = math.prod(mesh.shape)
         self.small = nodes <= SMALL and lattice.size >= 8 * nodes
         self.kernel = load(mesh, precision)
-        self.influence = mesh.influence()  # takes as long as the transforms
+        self.influence = mesh.influence()  # computed once, because it takes as long as the transforms
 
     def maps(self, positions: Floats, charges: Floats, field: bool) -> NDArray[np.float32]:
         """Return the smooth part on the lattice, see :func:`smooth_maps`."""
         return self.on(self.lattice, self.potential(positions, charges), field)
 
     def potential(self, positions: Floats, charges: Floats) -> NDArray[Any]:
-        """Return the mesh of the smooth potential."""
+        """Return the smooth potential at the nodes of the mesh."""
         return self.solved(spread(self.kernel, self.mesh, positions, charges))
 
     def solved(self, nodes: Floats) -> NDArray[Any]:
-        """Return the mesh of the smooth potential of charges on the nodes."""
+        """Return the smooth potential at the nodes, for charges on the nodes."""
         return solve(self.kernel, self.mesh, nodes.astype(self.kernel.REAL, copy=False), self.influence, self.small)
 
     def on(self, part: Lattice, potential: NDArray[Any], field: bool) -> NDArray[np.float32]:
-        """Return the mesh interpolated to a part of the lattice, see :func:`smooth_maps`."""
+        """Return the potential interpolated to a part of the lattice, see :func:`smooth_maps`."""
         return smooth_maps(self.kernel, potential, self.mesh, part, field)
 
 
 def load(mesh: Nodes, precision: str, basis: str = "bspline") -> Any:
-    """Return the kernels for the mesh's order and a basis."""
+    """Return the kernels for the mesh's order and a basis, one of those described in ``mesh_kernel``."""
     return build.load("mesh_kernel", order=mesh.order, basis=basis,
                       precision="single" if precision == "single" else "double")
 
 
 def spread(kernel: Any, mesh: Nodes, positions: Floats, charges: Floats, nodes: Floats | None = None) -> Floats:
-    """Return the charges on the nodes of the mesh, added to those that are there."""
+    """Return the charges on the nodes of the mesh, added to `nodes` if given."""
     nodes = np.zeros(mesh.shape) if nodes is None else nodes
     count = len(charges)
     charges = np.ascontiguousarray(charges, np.float64)
     places = np.empty((count, 3))
-    # an even number of blocks of planes, each thicker than a spline, so that in a round of every
-    # second one no two touch the same plane, also around the end of a periodic mesh
+    # an even number of blocks of planes, each at least as thick as a spline, so that every second block can be spread
+    # at the same time without touching a plane twice, also across the boundary of a periodic mesh
     blocks = max(1, mesh.shape[0] // (2 * mesh.order)) * 2 if mesh.shape[0] >= 2 * mesh.order else 1
-    if few := blocks < COPIES and count > ATOMS_A_COPY:  # too few for the threads: each has parts on a mesh of its own
+    if few := blocks < COPIES and count > ATOMS_A_COPY:  # too few blocks for the threads: spread to copies of the mesh
         block, blocks = np.arange(count) * COPIES // count, COPIES
     else:
         block = np.empty(count, np.int64)
@@ -104,9 +107,10 @@ def spread(kernel: Any, mesh: Nodes, positions: Floats, charges: Floats, nodes: 
 
 def solve(kernel: Any, mesh: Mesh, nodes: NDArray[Any], influence: NDArray[np.float32] | None = None,
           small: bool = False) -> NDArray[Any]:
-    """Return the mesh of the smooth potential for a mesh of charges, with its factors between the transforms.
+    """Return the smooth potential at the nodes for charges on the nodes, by Fourier transforms.
 
-    A periodic mesh may be `small`: its transforms are numpy's, in double precision.
+    `influence` are the factors between the transforms, by default the mesh's. A periodic `small` mesh is transformed by
+    numpy, in double precision.
     """
     influence = mesh.influence() if influence is None else influence
     if mesh.periodic and small:
@@ -120,13 +124,13 @@ def solve(kernel: Any, mesh: Mesh, nodes: NDArray[Any], influence: NDArray[np.fl
     if mesh.periodic:
         spectrum = fft.rfftn(nodes, workers=workers)
         kernel.multiply(spectrum, influence, 0, mesh.shape[1])
-        whole: NDArray[Any] = fft.irfftn(spectrum, s=mesh.shape, workers=workers, overwrite_x=True, norm="forward")
-        return whole
-    # axis by axis, because most lines of the padded mesh hold zeros, or results that are not needed
+        periodic: NDArray[Any] = fft.irfftn(spectrum, s=mesh.shape, workers=workers, overwrite_x=True, norm="forward")
+        return periodic
+    # axis by axis, because most lines of the padded mesh are zero or are not needed
     nx, ny, nz = mesh.shape
     full_x, full_y, full_z = mesh.transform_shape
     spectrum = fft.fft(fft.rfft(nodes, full_z, axis=2, workers=workers), full_y, axis=1, workers=workers)
-    rows = max(1, 2**20 // (full_x * spectrum.shape[2]))  # what stays in a cache
+    rows = max(1, 2**20 // (full_x * spectrum.shape[2]))  # as many rows as fit into a cache
     for first in range(0, full_y, rows):
         part = fft.fft(spectrum[:, first : first + rows], full_x, axis=0, workers=workers)
         kernel.multiply(part, influence, first, full_y)
@@ -139,20 +143,20 @@ def solve(kernel: Any, mesh: Mesh, nodes: NDArray[Any], influence: NDArray[np.fl
 
 def smooth_maps(kernel: Any, potential: NDArray[Any], mesh: Nodes, lattice: Lattice,
                 field: bool) -> NDArray[np.float32]:
-    """Return a mesh of the potential interpolated to a lattice, e/A, with `field` its gradient too, (4, nx, ny, nz)."""
+    """Return the potential on a mesh interpolated to a lattice, e/A; with `field` also the field, (4, nx, ny, nz)."""
     if not field:
         return interpolate(kernel, potential, mesh, lattice).astype(np.float32, copy=False)
     maps = np.empty((4, *lattice.shape), np.float32)
     for n in range(4):
         maps[n] = interpolate(kernel, potential, mesh, lattice, n - 1)
     to_xyz = -np.linalg.inv(mesh.steps).astype(np.float32)  # d/dx = sum over a, b, c of da/dx d/da
-    for plane in maps[1:].swapaxes(0, 1):  # a copy of all would double the memory
+    for plane in maps[1:].swapaxes(0, 1):  # plane by plane: a product of all maps would double the memory
         plane[:] = np.tensordot(to_xyz, plane, 1)
     return maps
 
 
 def interpolate(kernel: Any, potential: NDArray[Any], mesh: Nodes, lattice: Lattice, along: int = -1) -> NDArray[Any]:
-    """Return the mesh interpolated to a lattice, or its derivative along axis 0, 1 or 2 of the mesh, per step."""
+    """Return the potential interpolated to a lattice, or its derivative by the mesh coordinate of axis `along`."""
     steps = np.diag(lattice.spacing) @ np.linalg.inv(mesh.steps)  # mesh steps along a, b, c of a lattice step
     origin = (lattice.origin - mesh.origin) @ np.linalg.inv(mesh.steps)
     nx = lattice.shape[0]
@@ -162,9 +166,9 @@ def interpolate(kernel: Any, potential: NDArray[Any], mesh: Nodes, lattice: Latt
 
         def plane(first: int, last: int) -> None:
             part = lattice.slab(first, last)
-            places = mesh.coordinates(part.points())
-            values = np.empty(len(places))
-            kernel.gather_along(potential, places, along, values, 0, len(places))
+            coordinates = mesh.coordinates(part.points())
+            values = np.empty(len(coordinates))
+            kernel.gather_along(potential, coordinates, along, values, 0, len(coordinates))
             out[first:last] = values.reshape(part.shape)
 
         threads.run(plane, nx, "interpolation")
@@ -173,7 +177,7 @@ def interpolate(kernel: Any, potential: NDArray[Any], mesh: Nodes, lattice: Latt
                for d in range(3))
     if abs(np.tril(steps, -1)).max() == 0:
         used, index = np.unique(x[0], return_inverse=True)
-        if len(used) < len(potential):  # the planes that a small lattice in a large mesh needs
+        if len(used) < len(potential):  # a small lattice in a large mesh needs few planes
             return separable(kernel, potential[used], ((index.reshape(x[0].shape), x[1]), y, z))
         return separable(kernel, potential, (x, y, z))
     along_z = separable(kernel, potential, (None, None, z))
@@ -188,7 +192,7 @@ def interpolate(kernel: Any, potential: NDArray[Any], mesh: Nodes, lattice: Latt
 
 
 def separable(kernel: Any, source: NDArray[Any], tables: tuple[Table, Table, Table]) -> NDArray[Any]:
-    """Return a mesh mapped along each axis by a table of nodes and weights; None leaves the axis as it is."""
+    """Return values on a mesh interpolated along each axis by a table of nodes and weights; None skips an axis."""
     x, y, z = tables
     if z is not None:
         out = np.empty((*source.shape[:2], len(z[0])), kernel.REAL)
@@ -206,17 +210,19 @@ def separable(kernel: Any, source: NDArray[Any], tables: tuple[Table, Table, Tab
     return source
 
 
-def _table(kernel: Any, places: Floats, shape: int, derivative: bool) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    nodes = np.empty((len(places), kernel.ORDER), np.int64)
-    weights = np.empty((len(places), kernel.ORDER), kernel.REAL)
-    kernel.table(places, shape, nodes, weights)
+def _table(kernel: Any, coordinates: Floats, shape: int, derivative: bool) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Return nodes and weights, or derivatives of the weights, for mesh coordinates along an axis."""
+    nodes = np.empty((len(coordinates), kernel.ORDER), np.int64)
+    weights = np.empty((len(coordinates), kernel.ORDER), kernel.REAL)
+    kernel.table(coordinates, shape, nodes, weights)
     if derivative:
-        kernel.table_of_slopes(places, weights)
+        kernel.table_of_slopes(coordinates, weights)
     return nodes, weights
 
 
 def _across(kernel: Any, source: NDArray[Any], table: tuple[NDArray[np.int64], NDArray[Any]],
             out: NDArray[Any]) -> None:
+    """Interpolate along the middle axis of `source`."""
     tasks = out.shape[0] * -(-out.shape[2] // kernel.CHUNK)
     threads.run(lambda first, last: kernel.across_rows(source, *table, out, first, last), tasks,
                 "interpolation", max(1, tasks // (8 * threads.count())))

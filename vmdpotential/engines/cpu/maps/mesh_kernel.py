@@ -1,14 +1,14 @@
-"""Kernels between atoms, mesh and lattice: they spread charges and interpolate, by one of two bases.
+"""Kernels that spread charges to a mesh and interpolate from it, by one of two bases.
 
 ``bspline``
-    B-splines of even order p, which reach p nodes along each axis (U. Essmann et al., J. Chem. Phys.
+    B-splines of even order p, which use p nodes along each axis (U. Essmann et al., J. Chem. Phys.
     103 (1995) 8577, eq. 4.1).
 ``nodal``
-    The two polynomials of degree p - 2 through the p - 1 nodes nearest to each of the two nodes around
-    a point, blended linearly: p nodes, a continuous slope, and the nodes' own values at the nodes
+    Linear blends of two polynomials of degree p - 2, each through the p - 1 nodes nearest to one of the two nodes
+    around a point: they use p nodes, have a continuous slope, and reproduce the values at the nodes
     (D. J. Hardy, J. E. Stone, K. Schulten, Parallel Comput. 35 (2009) 164, for p = 4).
 
-Along axes that lattice and mesh share, interpolation is done axis by axis with a table of nodes and
+If the axes of lattice and mesh are parallel, interpolation is done axis by axis with a table of nodes and
 weights for every plane of the lattice.
 
 This file is run once for each set of the constants that it declares, see
@@ -23,29 +23,29 @@ import math
 import numpy as np
 from numba import njit
 
-#: Nodes along each axis between atoms, mesh and lattice.
+#: Number of nodes along each axis that a charge is spread to, or a point is interpolated from.
 ORDER: int
-#: By which functions: bspline or nodal.
+#: Basis functions: bspline or nodal.
 BASIS: str
 #: One of vmdpotential.engines.PRECISIONS.
 PRECISION: str
-#: Whether to do without vector code.
+#: Whether plain loops replace vector code.
 PLAIN: bool
 
 REAL = np.float32 if PRECISION == "single" else np.float64
 
 FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil": True}
 
-CHUNK = 512  # values of a row that are interpolated together and stay in the first-level cache
+CHUNK = 512  # number of values of a row that are interpolated together and stay in the first-level cache
 
 
-# of the nodal basis: one over the differences between a node and the others within
+# normalisation of the nodal basis: one over the product of differences between a node and the other inner nodes
 SCALE = np.array([1.0 / math.prod(j - i for i in range(1, ORDER - 1) if i != j) for j in range(ORDER)])
 
 
 @njit(**FAST)
 def bspline(t, w):
-    """Write the weights of the ORDER nodes around a point, a fraction t from the one below it."""
+    """Write the weights of the ORDER nodes around a point, a fraction t above the node below it."""
     w[0] = 1 - t
     w[1] = t
     for k in range(3, ORDER + 1):
@@ -58,7 +58,7 @@ def bspline(t, w):
 
 @njit(**FAST)
 def nodal(t, w):
-    """Write the weights of the ORDER nodes around a point, a fraction t from the one below it."""
+    """Write the weights of the ORDER nodes around a point, a fraction t above the node below it."""
     place = t + (ORDER // 2 - 1)
     for j in range(ORDER):
         value = SCALE[j]
@@ -93,7 +93,7 @@ def bspline_slope(t, w, below):
 
 @njit(**FAST)
 def nodal_slope(t, w, below):
-    """Write the derivatives of the weights with respect to t, by the product rule; `below` is not needed."""
+    """Write the derivatives of the weights with respect to t, by the product rule; `below` is not used."""
     place = t + (ORDER // 2 - 1)
     for j in range(ORDER):
         value, derivative = SCALE[j], 0.0
@@ -124,7 +124,7 @@ def weights_at(t, derivative, w, below):
 
 @njit(**FAST)
 def table(places, shape, nodes, weights):
-    """Write nodes (P, ORDER), wrapped into the mesh, and weights (P, ORDER) for places along one axis."""
+    """Write nodes (P, ORDER), wrapped into the mesh, and weights (P, ORDER) for mesh coordinates along one axis."""
     w = np.empty(ORDER)
     for i in range(len(places)):
         base = math.floor(places[i])
@@ -149,7 +149,7 @@ if PLAIN:
 
     @njit(**FAST)
     def add_plane(nodes, first, lines, row, weight, weights):
-        """Add a row of ORDER values times weights to the nodes from `first` and each of ORDER lines on."""
+        """Add a row of ORDER values times `weight` and `weights[j]` to the nodes from `first` + `lines[j]` on."""
         for j in range(ORDER):
             for k in range(ORDER):
                 nodes[first + lines[j] + k] += weight * weights[j] * row[k]
@@ -161,15 +161,16 @@ else:
 
 @njit(**FAST)
 def wrapped(node, count):
-    """Return a node within a period; nearly all are, and dividing takes as long as to add a row."""
+    """Return a node wrapped into the period; without a division if it is inside, as a division costs as much as a row.
+    """
     return node if 0 <= node < count else node % count
 
 
 @njit(**FAST)
 def place(positions, origin, inverse, periodic, shape, places, block, blocks, first_atom, last_atom):
-    """Write places in mesh steps (N, 3), within the period of a periodic axis, and the block of planes of each.
+    """Write coordinates in mesh steps (N, 3), wrapped along periodic axes, and each atom's block of planes.
 
-    No blocks are written where there are none.
+    With `blocks` 0 no blocks are written.
     """
     for n in range(first_atom, last_atom):
         x, y, z = positions[n, 0] - origin[0], positions[n, 1] - origin[1], positions[n, 2] - origin[2]
@@ -184,7 +185,7 @@ def place(positions, origin, inverse, periodic, shape, places, block, blocks, fi
 
 @njit(**FAST)
 def sort(block, blocks):
-    """Return where each block's atoms start (blocks + 1,) and the atoms by block (N,), in order within each."""
+    """Return the first position of each block (blocks + 1,) in the returned order of atoms (N,), a stable sort."""
     start = np.zeros(blocks + 1, np.int64)
     for n in range(len(block)):
         start[block[n] + 1] += 1
@@ -200,12 +201,12 @@ def sort(block, blocks):
 
 @njit(**FAST)
 def spread(places, charges, order, start, mesh, step, first_block, last_block):
-    """Add the charges of blocks of planes, every `step`-th one, to the mesh, which is float64 in every precision.
+    """Add the charges of every `step`-th block of planes to the mesh, which is float64 in every precision.
 
-    A potential far from charges is small next to what the rounding of many small sums in float32 would make.
+    Rounding of the charges to float32 would cause an error that is large compared with the potential far from charges.
 
-    Atoms order[start[b] : start[b + 1]] lie in block b. Blocks are at least ORDER planes thick, so
-    that every second one may be done at the same time.
+    Atoms order[start[b] : start[b + 1]] are in block b. Blocks are at least ORDER planes thick, so that every second
+    one can be spread at the same time.
     """
     nx, ny, nz = mesh.shape
     flat = mesh.ravel()
@@ -250,14 +251,14 @@ def along_rows(source, nodes, weights, out, first_row, last_row):
 
 @njit(**FAST)
 def across_rows(source, nodes, weights, out, first_task, last_task):
-    """Interpolate along the middle axis: out[a, k, c] from source[a, :, c]; tasks are chunks of c for every a."""
+    """Interpolate along the middle axis: out[a, k, c] from source[a, :, c]; a task is a chunk of c for one a."""
     chunks = (out.shape[2] + CHUNK - 1) // CHUNK
     total = np.empty(CHUNK, REAL)
     for task in range(first_task, last_task):
         a, first = task // chunks, task % chunks * CHUNK
         count = min(CHUNK, out.shape[2] - first)
         for k in range(out.shape[1]):
-            for c in range(count):  # slices would compile for seconds, for the error that shapes differ
+            for c in range(count):  # assigning slices would compile for seconds, because of the check of shapes
                 total[c] = REAL(0)
             for j in range(0, weights.shape[1], 2):
                 w0, w1 = weights[k, j], weights[k, j + 1]
@@ -271,7 +272,7 @@ def across_rows(source, nodes, weights, out, first_task, last_task):
 
 @njit(**FAST)
 def slanted_b(source, start, step_y, step_z, derivative, out, first_row, last_row):
-    """Interpolate along b of a slanted cell: out[a, j, k] at place start + j step_y + k step_z of source[a, :, k]."""
+    """Interpolate along b of a slanted cell: out[a, j, k] at start + j step_y + k step_z in source[a, :, k]."""
     nb = source.shape[1]
     w, below = np.empty(ORDER), np.empty(ORDER)
     for a in range(first_row, last_row):
@@ -309,13 +310,13 @@ def slanted_a(source, start, step_x, step_y, step_z, derivative, out, first_plan
 
 @njit(**FAST)
 def gather(mesh, places, out, first_point, last_point):
-    """Interpolate at places (P, 3) in mesh steps, out (P,) float64."""
+    """Interpolate at points (P, 3) in mesh coordinates, out (P,) float64."""
     gather_along(mesh, places, -1, out, first_point, last_point)
 
 
 @njit(**FAST)
 def gather_along(mesh, places, along, out, first_point, last_point):
-    """Interpolate at places (P, 3), or the derivative along axis 0, 1 or 2 of the mesh, per step, as above."""
+    """Interpolate at points (P, 3) in mesh coordinates, or the derivative by the coordinate of axis `along` if >= 0."""
     nx, ny, nz = mesh.shape
     wx, wy, wz, below = np.empty(ORDER), np.empty(ORDER), np.empty(ORDER), np.empty(ORDER)
     for n in range(first_point, last_point):
@@ -338,9 +339,9 @@ def gather_along(mesh, places, along, out, first_point, last_point):
 
 @njit(**FAST)
 def multiply(spectrum, influence, first_y, count_y):
-    """Multiply a part of a spectrum, (NX, y, NZ / 2 + 1) from y = first_y of count_y on, in place.
+    """Multiply a part of a spectrum, (NX, y, NZ / 2 + 1) from y = first_y of count_y on, by the influence, in place.
 
-    An influence that is even along x and y holds only the first half of them.
+    An influence that is even along x and y contains only their first halves.
     """
     nx = spectrum.shape[0]
     for i in range(nx):

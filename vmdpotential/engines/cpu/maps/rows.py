@@ -1,6 +1,6 @@
-"""Runs of atoms that a tile of lattice points takes, the table that they are put in, and the tile written to a map.
+"""Parts of tile kernels that do not depend on the radial function, and are compiled only once for all kernels.
 
-What knows no radial function is here: it is compiled once for the kernels of all.
+They select the atoms in range of a tile of lattice points, tabulate them, and write the tile's sums to a map.
 """
 
 # numba's kernels have no annotations that mypy could check
@@ -11,9 +11,9 @@ import math
 import numpy as np
 from numba import njit
 
-CHUNK = 512  # atoms whose tables are in the first-level cache together
-ROW = CHUNK + 32  # length of a table row: room for padding and for reading ahead
-Y, Z, Q, X, GAP = 0, 1, 2, 3, 11  # rows of the table; eight of X, six of GAP
+CHUNK = 512  # largest number of atoms whose table fits into the first-level cache
+ROW = CHUNK + 32  # length of a table row, with space for padding and for reading ahead
+Y, Z, Q, X, GAP = 0, 1, 2, 3, 11  # rows of the table: one each for Y, Z and Q, eight from X on, six from GAP on
 ROWS = 17
 
 FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil": True, "no_cfunc_wrapper": True}
@@ -22,10 +22,10 @@ FLAT = {**FAST, "inline": "always"}
 
 @njit(**FAST)
 def rows_in_range(start, bins, bin_size, cutoff, centre, half, rows):
-    """Write the runs of atoms in rows of bins along z in reach of a tile to rows (R, 2); return how many.
+    """Write the contiguous ranges of atoms within reach of a tile to rows (R, 2); return their number.
 
-    Atoms are sorted by bin, z fastest, so that the bins of a row are one run; a row is clipped by
-    its distance to the tile.
+    Atoms are sorted by bin, with z fastest, so that the bins of a row along z are one range; the range is clipped
+    according to the row's distance to the tile.
     """
     low_x = max(0, math.floor((centre[0] - half[0] - cutoff) / bin_size))
     high_x = min(bins[0] - 1, math.floor((centre[0] + half[0] + cutoff) / bin_size))
@@ -53,7 +53,7 @@ def rows_in_range(start, bins, bin_size, cutoff, centre, half, rows):
 
 @njit(**FAST)
 def write_tile(sums, out, first, factor, add):
-    """Write the 8^3 sums of a tile, leaf by leaf, into a map from index `first` on, or add them to it."""
+    """Write the 8^3 sums of a tile, which are sorted by leaf, to a map from index `first` on, or add them to it."""
     shape = out.shape
     for part in range(8):
         for k in range(4):
@@ -88,7 +88,10 @@ def in_tile(x, y, z, q, first, count, cx, cy, cz, hx, hy, hz, cutoff2, chunk, st
 
 @njit(**FAST)
 def in_leaf(table, row_x, row_y, row_z, count, cutoff2, index):
-    """Write the atoms in range of a leaf to index; :mod:`~vmdpotential.engines.cpu.maps.filters` has both packed."""
+    """Write the atoms in range of a leaf to index; return their number.
+
+    Where possible, vector code of :mod:`~vmdpotential.engines.cpu.maps.filters` replaces this and :func:`in_tile`.
+    """
     result = 0
     x, y, z = table[row_x], table[row_y], table[row_z]
     for i in range(count):
@@ -99,9 +102,9 @@ def in_leaf(table, row_x, row_y, row_z, count, cutoff2, index):
 
 @njit(**FAST)
 def tabulate(chunk, count, table, h, far, distances, gaps):
-    """Write the table of a chunk's atoms: along x the distances or their squares, and with `gaps` those to the leaves.
+    """Write the table of a chunk's atoms: their distances to x planes, or the squares, and `gaps` to leaves.
 
-    Behind the last atom come some far away, without charge, which the inner loop reads ahead.
+    After the last atom, some far away without charge are appended, because the inner loop reads ahead.
     """
     real = table.dtype.type
     for pad in range(count, count + 20):
@@ -138,7 +141,7 @@ def tabulate(chunk, count, table, h, far, distances, gaps):
 
 @njit(**FAST)
 def on_points(chunk, count, h, soft, stored):
-    """Write which of a chunk's atoms are nearer than `soft` to a point of the tile's lattice; return how many."""
+    """Write the indices of a chunk's atoms nearer than `soft` to a point of the tile's lattice; return their number."""
     x, y, z = chunk[0], chunk[1], chunk[2]
     half = x.dtype.type(0.5)  # points are at odd multiples of h/2
     near = 0
@@ -146,7 +149,7 @@ def on_points(chunk, count, h, soft, stored):
         dx, dy, dz = x[k] / h[0] + half, y[k] / h[1] + half, z[k] / h[2] + half
         dx, dy, dz = dx - np.rint(dx), dy - np.rint(dy), dz - np.rint(dz)
         near += abs(dx) * h[0] < soft and abs(dy) * h[1] < soft and abs(dz) * h[2] < soft
-    if near == 0:  # nearly always, and that loop is in vectors
+    if near == 0:  # the usual case, for which the loop above is vectorised
         return 0
     near = 0
     for k in range(count):

@@ -1,4 +1,4 @@
-"""Lattice sums on the CPU, prepared once and run for any charges: pairs and a smooth part."""
+"""Lattice sums on the CPU, of pairs and a smooth part, prepared once and run for any charges."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Floats = NDArray[np.float64]
 
 
 class SmoothSum(Protocol):
-    """The smooth part of a sum."""
+    """The smooth part of a lattice sum."""
 
     def potential(self, positions: Floats, charges: Floats) -> NDArray[Any]:
-        """Return it at its nodes."""
+        """Return the smooth potential at its nodes."""
 
     def on(self, part: Lattice, potential: NDArray[Any], field: bool) -> Maps:
-        """Return it interpolated to a part of the lattice."""
+        """Return the potential interpolated to a part of the lattice."""
 
 
 class CpuSum:
@@ -40,12 +40,12 @@ class CpuSum:
         Raises
         ------
         InputError
-            For charges outside the box that an open boundary's smooth part was planned for.
+            If charges are outside of the box that the smooth part of an open boundary was planned for.
         """
         return next(self.parts(positions, charges, [self.work.lattice]))
 
     def parts(self, positions: Any, charges: Any, parts: Iterable[Lattice]) -> Iterator[HostResult]:
-        """Yield the sum on parts of the lattice; the smooth part's mesh is solved once."""
+        """Yield the sum on parts of the lattice; the smooth potential at the nodes is computed once."""
         work = self.work
         positions, charges = in_box(work, *charges_and_positions(positions, charges))
         solved = self.smooth.potential(positions, charges) if self.smooth is not None and len(positions) else None
@@ -54,7 +54,7 @@ class CpuSum:
             yield HostResult(self.with_pairs(part, positions, charges, smooth).reshape(-1, *part.shape))
 
     def with_pairs(self, part: Lattice, positions: Floats, charges: Floats, smooth: Maps | None) -> Maps:
-        """Return the sum over pairs on a part of the lattice, added to a smooth part where there is one."""
+        """Return the sum over pairs on a part of the lattice, added to the smooth part if there is one."""
         work = self.work
         if work.pairs is None:
             return np.zeros((work.maps, *part.shape), np.float32) if smooth is None else smooth
@@ -63,45 +63,45 @@ class CpuSum:
         return tiles.cutoff(part, positions, charges, work.pairs, work.precision, work.cell, work.field, smooth)
 
     def new_mean(self) -> Mean:
-        """Return the mean of no frames yet."""
+        """Return an empty mean."""
         return MeanOfResults(self.run)
 
 
 class CpuMeshSum(CpuSum):
-    """One whose smooth part is on a mesh."""
+    """A lattice sum with its smooth part on a mesh."""
 
     def __init__(self, work: LatticeSum, nodes: Mesh) -> None:
         self.by_mesh = mesh.MeshSum(nodes, work.lattice, work.precision)
         super().__init__(work, self.by_mesh)
 
     def new_mean(self) -> Mean:
-        """Return the mean of no frames yet."""
+        """Return an empty mean, for which the mesh is transformed only once."""
         return MeshMean(self, self.by_mesh)
 
 
 class MeshMean:
     """The mean of a sum by a mesh, with one transform at the end; see :class:`vmdpotential.engines.result.Mean`."""
 
-    def __init__(self, whole: CpuSum, smooth: mesh.MeshSum) -> None:
-        self.whole, self.smooth, self.count = whole, smooth, 0
-        work = whole.work
+    def __init__(self, lattice_sum: CpuSum, smooth: mesh.MeshSum) -> None:
+        self.lattice_sum, self.smooth, self.count = lattice_sum, smooth, 0
+        work = lattice_sum.work
         self._nodes = np.zeros(smooth.mesh.shape)
         self._pairs = None if work.pairs is None else np.zeros((work.maps, *work.lattice.shape))
 
     def add(self, positions: Any, charges: Any) -> None:
         """Spread the charges of a frame, and sum its pairs."""
-        work = self.whole.work
+        work = self.lattice_sum.work
         positions, charges = in_box(work, *charges_and_positions(positions, charges))
         if len(positions):
             mesh.spread(self.smooth.kernel, self.smooth.mesh, positions, charges, self._nodes)
         if self._pairs is not None:
-            self._pairs += self.whole.with_pairs(work.lattice, positions, charges, None)
+            self._pairs += self.lattice_sum.with_pairs(work.lattice, positions, charges, None)
         self.count += 1
 
     def result(self) -> HostResult:
         """Return the mean."""
         check_frames(self.count)
-        work = self.whole.work
+        work = self.lattice_sum.work
         solved = self.smooth.solved(self._nodes / self.count)
         maps = self.smooth.on(work.lattice, solved, work.field).reshape(-1, *work.lattice.shape)
         if self._pairs is not None:

@@ -1,18 +1,17 @@
-"""Kernels of lattice sums: atoms to tiles of lattice points.
+"""Kernels of lattice sums of atoms at tiles of lattice points.
 
-A task is a tile of 8^3 points. The atoms in range of it are taken relative to the tile's centre in
-float64 and then rounded, so that single precision loses nothing to large coordinates; they come in
-chunks that stay in the first-level cache, with tables of the squared distances along x. Each leaf
-of 4^3 points, lanes along y and z, then sums the atoms in range of it (:func:`leaf`).
+A task is a tile of 8^3 points. Positions of the atoms in range of the tile relative to its centre are computed in
+float64 and then rounded, so that large coordinates do not cost digits in single precision. The atoms are processed in
+chunks that stay in the first-level cache, with tables of the squared distances along x. Each leaf of 4^3 points, lanes
+along y and z, then sums the atoms in range of it (:func:`leaf`).
 
-Lengths are in units of a power of two times the spacing, where lattice points have exact
-coordinates. Sums of a block of atoms are kept
-in registers and added in float64, because the rounding of a long running sum, not that of its
-terms, is what limits a single precision map.
+Lengths are in units of a power of two times the spacing, in which lattice points have exact coordinates. Sums of a
+block of atoms are kept in registers and added to float64 sums, because the error of a single-precision map is limited
+by the rounding of long running sums, not by that of their terms.
 
-With FIELD the kernel sums the field next to the potential: dV/d(r^2) comes from the traced function
-(:mod:`vmdpotential.interactions.derivative`), and the distances from the point are those that r^2 is
-made of, so that it is as precise as the potential.
+With FIELD the kernel sums the field in addition to the potential: dV/d(r^2) is derived from the traced function
+(:mod:`vmdpotential.interactions.derivative`) and multiplied by the distances from which r^2 was computed, so that the
+field is as precise as the potential.
 
 This file is run once for each set of the constants that it declares, see
 :mod:`vmdpotential.compiling.build`.
@@ -51,22 +50,22 @@ PROGRAM: Program
 PRECISION: str
 #: Whether pairs beyond the cutoff must be masked.
 MASKED: bool
-#: Whether the field is summed next to the potential.
+#: Whether the field is summed in addition to the potential.
 FIELD: bool
-#: Whether to do without vector code.
+#: Whether plain loops replace vector code.
 PLAIN: bool
 
-# Compensated sums of float32 terms would be limited by the rounding of the terms; float64 vectors
-# with one Newton step cost little more than compensating and are limited by neither.
+# Compensated sums of float32 terms would be limited by the rounding of the terms; float64 vectors with one Newton step
+# take little more time than compensation and avoid both errors.
 BITS = 32 if PRECISION == "single" else 64
 NEWTON_STEPS = 2 if PRECISION == "double" else 1
 REAL = np.float64 if BITS == 64 else np.float32
 
-BLOCK = 128  # atoms summed in registers before the sum is added in float64
+BLOCK = 128  # number of atoms that are summed in registers before the sum is added to float64
 MAPS = 4 if FIELD else 1  # potential, and its gradient along x, y, z
-FAR = REAL(1000 * np.sqrt(2))  # where atoms that must not count are put: on no lattice point
+FAR = REAL(1000 * np.sqrt(2))  # coordinate of atoms that must not count, which is on no lattice point
 
-#: The inner loop makes 2/r; what the charges are multiplied by to make up for it.
+#: The inner loop evaluates the radial function with 2/r for 1/r; this factor of the charges corrects it.
 DEGREE = None if FIELD else PROGRAM.degree()
 CHARGE_FACTOR = 1.0 if DEGREE is None else 0.5**DEGREE
 
@@ -85,7 +84,7 @@ else:
 
     @njit(**FAST)
     def leaf(table, index, first, count, row, cy, cz, hy, hz, cutoff2, values, sums, offset):
-        """Do what :mod:`vmdpotential.engines.cpu.maps.leaf` does, in loops over the points that LLVM may vectorise."""
+        """Replace :mod:`vmdpotential.engines.cpu.maps.leaf` by loops over the points that LLVM may vectorise."""
         y, z, part = np.empty(64, REAL), np.empty(64, REAL), np.zeros((MAPS, 64), REAL)
         for n in range(64):
             y[n] = cy + hy * (REAL(n // 4 % 4) - REAL(1.5))
@@ -118,13 +117,14 @@ else:
     from vmdpotential.engines.cpu.maps.rows import in_leaf, in_tile
 
 
-# what is called in one place, and made of the program, is a part of `run`: LLVM would compile it once more by itself
+# functions that depend on the program and are called only in one place are inlined into `run`: otherwise LLVM would
+# compile them twice, inside of it and separately
 @njit(**FLAT)
 def take_out_coincident(chunk, count, h, soft, cutoff, values, sums, index):
-    """Sum the atoms that lie on a lattice point, nearer than `soft`, apart from the others.
+    """Sum the atoms that coincide with a lattice point, nearer than `soft`, separately from the others.
 
-    At that point they count as if at distance `soft`, with a potential that is constant within, and
-    so no field. In the chunk they move out of reach; the main loop then needs no guard against r = 0.
+    At that point they count as at distance `soft`, within which the potential is constant and the field zero. In the
+    chunk they are moved out of reach, so that the main loop needs no guard against r = 0.
     """
     x, y, z = chunk[0], chunk[1], chunk[2]
     for place in range(on_points(chunk, count, h, soft, index)):
@@ -137,7 +137,7 @@ def take_out_coincident(chunk, count, h, soft, cutoff, values, sums, index):
             r2 = float(px * px + py * py + pz * pz)
             r2, outside = max(r2, float(soft) ** 2), r2 >= float(soft) ** 2
             if r2 < cutoff * cutoff or cutoff == 0:
-                charge = chunk[3, k] / CHARGE_FACTOR  # which it holds for the main loop, which makes 2/r
+                charge = chunk[3, k] / CHARGE_FACTOR  # the chunk's charges include the factor for the main loop
                 if FIELD:
                     potential, slope = radial(r2, 1 / math.sqrt(r2), values)
                     sums[n] += charge * potential
@@ -155,9 +155,9 @@ def take_out_coincident(chunk, count, h, soft, cutoff, values, sums, index):
 def sum_chunk(chunk, count, table, index, h, soft, cutoff, values, exact_values, sums, left):
     """Add the potential of the chunk's atoms to the sums of one tile.
 
-    chunk (4, ROW): x, y, z relative to the tile's centre, and q. sums (MAPS * 512,) float64: map by
-    map and leaf by leaf, each [x, y, z]. left (3,): points of the lattice from the tile's first on; leaves outside are
-    skipped. A `cutoff` of 0 means that all atoms count.
+    chunk (4, ROW): x, y, z relative to the tile's centre, and q. sums (MAPS * 512,) float64: sorted by map and leaf,
+    within a leaf [x, y, z]. left (3,): number of lattice points along each axis from the tile's first on; leaves
+    outside of the lattice are skipped. With a `cutoff` of 0 all atoms count.
     """
     take_out_coincident(chunk, count, h, soft, cutoff, exact_values, sums, index)
     everything = cutoff == 0
@@ -183,11 +183,10 @@ def sum_chunk(chunk, count, table, index, h, soft, cutoff, values, exact_values,
 @njit(**FAST)
 def run(x, y, z, q, start, bins, bin_size, cutoff, maps, origin, spacing, values, soft, factors, add, first_task,
         last_task):
-    """Sum the tiles of 8^3 points first_task <= t < last_task into the maps (MAPS, nx, ny, nz), or add them to these.
+    """Write the sums of tiles first_task <= t < last_task of 8^3 points to maps (MAPS, nx, ny, nz), or add them.
 
-    Atoms x, y, z, q are float64 (N + 16,), sorted by bin, with 16 places that are read but do not
-    count; `start` (bins + 1,) is where a bin begins. A `cutoff` of 0 means that all atoms count
-    everywhere; there is one bin then.
+    Atoms x, y, z, q are float64 (N + 16,), sorted by bin, with 16 elements that are read but do not count; `start`
+    (bins + 1,) is the first atom of each bin. With a `cutoff` of 0 all atoms count, and are in one bin.
     """
     chunk, table = np.zeros((4, ROW), REAL), np.empty((ROWS, ROW), REAL)
     index = np.empty(ROW + 64, np.int32)
@@ -202,7 +201,7 @@ def run(x, y, z, q, start, bins, bin_size, cutoff, maps, origin, spacing, values
         half[d] = 3.5 * spacing[d]
     reach_x, reach_y = 2 * (half[0] + cutoff), 2 * (half[1] + cutoff)
     rows = np.empty(((int(reach_x / bin_size) + 3) * (int(reach_y / bin_size) + 3), 2), np.int64)
-    cutoff2 = REAL(cutoff * cutoff) if cutoff > 0 else REAL(1e30)  # fast arithmetic knows no infinity
+    cutoff2 = REAL(cutoff * cutoff) if cutoff > 0 else REAL(1e30)  # fastmath does not allow infinity
     for task in range(first_task, last_task):
         tile[0], tile[1], tile[2] = task // (tiles_y * tiles_z), task // tiles_z % tiles_y, task % tiles_z
         for d in range(3):
@@ -215,7 +214,7 @@ def run(x, y, z, q, start, bins, bin_size, cutoff, maps, origin, spacing, values
             row_count = rows_in_range(start, bins, bin_size, cutoff, centre, half, rows)
         else:
             rows[0, 0], rows[0, 1] = start[0], start[1]
-        count = np.int64(0)  # a plain 0 would be a type of its own, and compile all below a second time
+        count = np.int64(0)  # a literal 0 has another type, for which the functions below would be compiled again
         for row in range(row_count):
             first, end = rows[row, 0], rows[row, 1]
             while first < end:

@@ -1,4 +1,4 @@
-"""Lattice sums on the CPU: sorting, scaling and tasks around :mod:`~vmdpotential.engines.cpu.maps.tile_kernel`."""
+"""Pair sums on a lattice on the CPU: sorting and scaling for :mod:`~vmdpotential.engines.cpu.maps.tile_kernel`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
 
-#: Cells per cutoff length: finer ones fit the sphere better, coarser ones make longer runs of atoms (measured: 3).
+#: Cells per cutoff length: finer ones fit the sphere better, coarser ones give longer ranges of atoms; 3 is fastest.
 CELLS_PER_CUTOFF = 3
 
 
@@ -26,27 +26,28 @@ def direct(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bo
            precision: str = "single", field: bool = False) -> NDArray[np.float32]:
     """Return the sum over all atoms at all lattice points, see :mod:`vmdpotential.engines`.
 
-    Work is N times the number of points. An interaction with a cutoff belongs in :func:`cutoff`.
+    The time is proportional to N times the number of points. Interactions with a cutoff are passed on to
+    :func:`cutoff`.
     """
     if interaction.cutoff is not None:
         return cutoff(lattice, positions, charges, interaction, precision, field=field)
     scaled = interaction.scaled(float(lattice.spacing.max()))
     kernel = build.load("tile_kernel", program=scaled.program, precision=precision, masked=False, field=field)
-    all_bins = _Bins(np.array([0, len(charges)]), np.ones(3, np.int64), scaled.length, np.zeros(3))  # holds all
-    return _run(kernel, "direct sum", lattice, scaled, positions, charges, all_bins)
+    one_bin = _Bins(np.array([0, len(charges)]), np.ones(3, np.int64), scaled.length, np.zeros(3))
+    return _run(kernel, "direct sum", lattice, scaled, positions, charges, one_bin)
 
 
 def cutoff(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound, precision: str = "single",
            cell: Cell | None = None, field: bool = False,
            add_to: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
-    """Return the sum over the atoms within the cutoff, and their periodic images where a cell is given.
+    """Return the sum over the atoms within the cutoff, and over their periodic images if there is a cell.
 
     Parameters
     ----------
     field : bool
         Whether the field is summed too.
     add_to : (nx, ny, nz) or (4, nx, ny, nz) float32, optional
-        What the sum is added to, and what is returned then.
+        Maps to which the sum is added in place, and which are returned.
 
     Returns
     -------
@@ -55,7 +56,7 @@ def cutoff(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bo
     reach = interaction.cutoff
     if reach is None:
         raise UsageError("interaction", f"{interaction} has no cutoff", "use {method direct}")
-    # a unit between the cutoff and twice it, in which the lattice points have exact coordinates
+    # the unit is between the cutoff and twice the cutoff, and gives lattice points exact coordinates
     spacing = float(lattice.spacing.max())
     scaled = interaction.scaled(spacing * 2.0 ** np.ceil(np.log2(reach / spacing)))
     if cell is not None:
@@ -73,7 +74,7 @@ def cutoff(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bo
 
 
 class _Bins(NamedTuple):
-    """Cubes of atoms: the first atom of each (n + 1,), their number along x, y and z, their side and corner in A."""
+    """Cubic bins of atoms: first atom of each (n + 1,), numbers along x, y and z, side and lower corner, A."""
 
     start: NDArray[np.int64]
     shape: NDArray[np.int64]
@@ -84,7 +85,7 @@ class _Bins(NamedTuple):
 def _run(kernel: Any, label: str, lattice: Lattice, scaled: Scaled, positions: Floats, charges: Floats, bins: _Bins,
          add_to: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
     unit, low = scaled.length, bins.low
-    atoms = np.zeros((4, len(charges) + 16))  # kernels read up to 15 places further
+    atoms = np.zeros((4, len(charges) + 16))  # kernels read up to 15 elements beyond the last
     atoms[:3, : len(charges)] = ((positions - low) / unit).T
     atoms[3, : len(charges)] = charges * kernel.CHARGE_FACTOR
     x, y, z, q = atoms

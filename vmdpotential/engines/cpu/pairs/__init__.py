@@ -1,1 +1,1 @@
-"""Sums over pairs of atoms, and histograms of their distances."""
+"""Sums over pairs of atoms on the CPU, and histograms of their distances."""

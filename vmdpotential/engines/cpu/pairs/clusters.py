@@ -1,4 +1,4 @@
-"""Atoms in clusters, and the list of pairs of clusters in range."""
+"""Atoms sorted into clusters, and the list of pairs of clusters in range."""
 
 from __future__ import annotations
 
@@ -18,63 +18,64 @@ from vmdpotential.molecule.cell import Cell
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: Atoms are this close together in a chunk at least, A, or within three quarters of the reach: single precision
-#: would lose digits to coordinates in a chunk of a thin gas.
+#: Largest extent of a chunk, A, unless three quarters of the reach is larger: in a dilute gas, the coordinates of a
+#: larger chunk would lose digits in single precision.
 CLOSE = 8.0
 
-#: Side of a column by that of a cube of as many atoms as a chunk: clusters, which are a quarter of it, are nearer to
-#: cubes then, and fewer chunks are in range of them.
+#: Ratio of the side of a column to that of a cube with as many atoms as a chunk: it makes clusters, each a quarter of a
+#: chunk, more cubic, so that fewer chunks are in range of them.
 FLAT = 1.15
 
-#: Parts that a list is made in, and chunks of atoms i in a part at least.
+#: Number of parts in which a list is made, and smallest number of chunks of atoms i in a part.
 PARTS, LEAST = 64, 16
 
 
 @dataclass(frozen=True)
-class Brick:
-    """A rectangular box that holds one image of every atom, of any cell.
+class CellBox:
+    """A rectangular box that contains one image of every atom, for any periodic cell.
 
-    Turned so that the lattice vectors are lower triangular, every lattice has such a unit cell.
+    Every lattice has such a unit cell, with the axes rotated so that the lattice vectors are lower triangular.
 
     Parameters
     ----------
-    turn : (3, 3) float64
-        Positions times this are those in the brick's axes.
+    rotation : (3, 3) float64
+        Rotation: positions times this matrix are coordinates along the axes of the box.
     vectors, inverse : (3, 3) float64
-        The lattice vectors there, rows, lower triangular; zeros where there is no cell.
+        The lattice vectors in these axes, as the rows of a lower triangular matrix, and its inverse; zeros without a
+        cell.
     low, sides : (3,) float64, A
-        Its corner there, and its sides.
+        Lower corner and sides of the box in these axes.
     """
 
-    turn: Floats
+    rotation: Floats
     vectors: Floats
     inverse: Floats
     low: Floats
     sides: Floats
 
     @classmethod
-    def around(cls, cell: Cell | None, *sets: Floats) -> Brick:
-        """Return the brick of a cell, or that around sets of positions (N, 3)."""
+    def around(cls, cell: Cell | None, *sets: Floats) -> CellBox:
+        """Return the box of a cell, or the bounding box of sets of positions (N, 3)."""
         if cell is None:
             positions = np.concatenate(sets)
             low = positions.min(0) if len(positions) else np.zeros(3)
             sides = np.ptp(positions, axis=0) if len(positions) else np.zeros(3)
             return cls(np.eye(3), np.zeros((3, 3)), np.zeros((3, 3)), low, sides)
         vectors = cell.vectors if cell.orthogonal else cell.reduced
-        turn, upper = np.linalg.qr(vectors.T)
+        rotation, upper = np.linalg.qr(vectors.T)
         sign = np.where(np.diagonal(upper) < 0, -1.0, 1.0)
-        turn, lower = turn * sign, (upper.T * sign)
-        return cls(np.ascontiguousarray(turn), np.ascontiguousarray(lower), np.linalg.inv(lower), np.zeros(3),
+        rotation, lower = rotation * sign, (upper.T * sign)
+        return cls(np.ascontiguousarray(rotation), np.ascontiguousarray(lower), np.linalg.inv(lower), np.zeros(3),
                    np.diagonal(lower).copy())
 
     def shifts(self, reach: float, half: bool) -> Integers:
-        """Return the images (S, 3), in lattice vectors and itself first, that come within reach of the brick.
+        """Return images (S, 3) within reach of the box, as multiples of lattice vectors; the first is (0, 0, 0).
 
-        Of two that are opposite one, where `half` is asked for.
+        With `half`, only one of each two opposite images is returned.
         """
         if not self.vectors.any():
             return np.zeros((1, 3), np.int64)
-        # of |i a + j b + k c| < side + reach along z, y and x in turn
+        # solutions of |i a + j b + k c| < side + reach, for z, y and x successively
         results = []
         a, b, c = self.vectors
         most = self.sides + reach
@@ -92,11 +93,11 @@ class Brick:
 
 
 def aligned(shape: tuple[int, ...], kind: Any) -> NDArray[Any]:
-    """Return an array whose rows of a whole vector lie in one cache line each, without values."""
+    """Return an uninitialised array that begins at a cache line, so that no vector in its rows crosses one."""
     size = int(np.prod(shape)) * np.dtype(kind).itemsize
-    room = np.empty(size + 64, np.uint8)
-    first = -room.ctypes.data % 64
-    result: NDArray[Any] = room[first : first + size].view(kind).reshape(shape)
+    memory_block = np.empty(size + 64, np.uint8)
+    first = -memory_block.ctypes.data % 64
+    result: NDArray[Any] = memory_block[first : first + size].view(kind).reshape(shape)
     return result
 
 
@@ -106,23 +107,25 @@ class Clusters:
     Parameters
     ----------
     kernel : module
-        Made of :mod:`~vmdpotential.engines.cpu.pairs.search_kernel`.
-    brick : Brick
+        Compiled from :mod:`~vmdpotential.engines.cpu.pairs.search_kernel`.
+    box : CellBox
+        Box into which the atoms are wrapped.
     positions : (N, 3) float64, A
     rows : (R, N) float64
-        What is next to coordinates in a chunk.
-    lacks : (N,) bool
-        Atoms that are to be last in clusters.
+        Parameters of the atoms, which are stored after the coordinates in a chunk.
+    lacks_term : (N,) bool
+        Whether an atom lacks a term of the potential; these atoms are last in their clusters.
     reach : float, A
+        Distance up to which pairs are listed.
     """
 
-    def __init__(self, kernel: Any, brick: Brick, positions: Floats, rows: Floats, lacks: NDArray[np.bool_],
+    def __init__(self, kernel: Any, box: CellBox, positions: Floats, rows: Floats, lacks_term: NDArray[np.bool_],
                  reach: float) -> None:
-        self.brick, self.given_positions = brick, positions
+        self.box, self.positions = box, positions
         if not np.isfinite(positions).all():
             raise InputError("a position is not a finite number")
         count, n = len(positions), kernel.N
-        extent = np.maximum(brick.sides, 3.0)
+        extent = np.maximum(box.sides, 3.0)
         limit = max(0.75 * reach, CLOSE)
         side = min(FLAT * (n * np.prod(extent) / max(count, 1)) ** (1 / 3), limit)
         while np.prod(np.ceil(extent[:2] / side)) > max(2**20, 4 * count):
@@ -134,7 +137,7 @@ class Clusters:
         self.slack = float(self.side[2] / layers)
         self.places = np.empty((count, 3))
         column, key = np.empty(count, np.int64), np.empty(count, np.int64)
-        kernel.place(positions, brick.turn, brick.low, brick.vectors, brick.sides, self.shape, self.side, layers,
+        kernel.place(positions, box.rotation, box.low, box.vectors, box.sides, self.shape, self.side, layers,
                      self.places, column, key)
         order = cells.order(key, columns * layers)
         self.columns = np.zeros(columns + 1, np.int64)
@@ -143,28 +146,29 @@ class Clusters:
         memory.require(chunks * n * (8 * (3 + len(rows)) + 40), "the list of pairs", "use fewer atoms")
         self.slots = np.full(chunks * n, -1, np.int64)
         kernel.make_chunks(order, column, self.places, limit, self.slots, self.columns)
-        lack = lacks.astype(np.float64)[:, None]
-        kernel.make_clusters(self.slots, self.places, lack)
+        sort_key = lacks_term.astype(np.float64)[:, None]
+        kernel.make_clusters(self.slots, self.places, sort_key)
         self.chunk_boxes = np.empty((chunks, 6))
         kernel.bound(self.slots, self.places, self.chunk_boxes)
         self.rows = np.empty((chunks, len(rows), n), kernel.REAL)
-        self.light = np.empty(chunks * kernel.EACH, np.bool_)
-        kernel.fill(self.slots, rows, lack, self.rows, self.light)
+        self.light_clusters = np.empty(chunks * kernel.EACH, np.bool_)
+        kernel.fill(self.slots, rows, sort_key, self.rows, self.light_clusters)
 
     def __len__(self) -> int:
-        return len(self.given_positions)
+        return len(self.positions)
 
     def centre(self, kernel: Any, grid: float) -> None:
-        """Choose the centres of chunks, multiples of `grid`."""
+        """Set the centres of chunks to multiples of `grid`, and store the positions of the search."""
         middle = (self.chunk_boxes[:, :3] + self.chunk_boxes[:, 3:]) / 2
         self.centres = (np.rint(middle / grid) * grid).astype(kernel.REAL)
-        self.before, self.homes = (np.empty((len(self.rows), 3, kernel.N)) for _ in range(2))
-        kernel.remember(self.slots, self.given_positions, self.places, self.centres, self.before, self.homes)
-        # half of the shortest way between two opposite faces of the cell
-        self.near2 = 0.25 / max(float((self.brick.inverse**2).sum(0).max()), 1e-300)
+        self.search_positions, self.search_coordinates = (np.empty((len(self.rows), 3, kernel.N)) for _ in range(2))
+        kernel.remember(self.slots, self.positions, self.places, self.centres, self.search_positions,
+                        self.search_coordinates)
+        # square of half the shortest distance between opposite faces of the cell
+        self.half_height2 = 0.25 / max(float((self.box.inverse**2).sum(0).max()), 1e-300)
 
     def chunks(self, kernel: Any) -> NDArray[Any]:
-        """Return the chunks (C, 3 + R, N) without positions of atoms."""
+        """Return the chunks (C, 3 + R, N), without positions so far."""
         atoms = aligned((len(self.rows), 3 + self.rows.shape[1], kernel.N), kernel.REAL)
         atoms[:, :3] = kernel.FAR
         atoms[:, 3:] = self.rows
@@ -172,15 +176,15 @@ class Clusters:
 
     def write(self, kernel: Any, positions: Floats, atoms: NDArray[Any], board: Integers | None = None,
               counter: int = threads.TAKEN, longest: float = np.inf) -> float:
-        """Write positions to chunks; return how far an atom has moved at most since the search, A.
+        """Write positions to chunks; return the largest displacement of an atom since the search, A.
 
-        That is infinite where a position is not finite. With a board shared with other threads a part of them is
-        written, and an atom that has moved by more than `longest` stops all.
+        It is infinite if a position is not finite. If threads share a board, each writes a part of the chunks, and all
+        stop when an atom has moved by more than `longest`.
         """
-        brick = self.brick
+        box = self.box
         return math.sqrt(kernel.write_places(
-            threads.board() if board is None else board, counter, longest**2, self.slots, positions, brick.turn,
-            self.before, brick.vectors, brick.inverse, self.near2, self.homes, atoms))
+            threads.board() if board is None else board, counter, longest**2, self.slots, positions, box.rotation,
+            self.search_positions, box.vectors, box.inverse, self.half_height2, self.search_coordinates, atoms))
 
 
 @dataclass(frozen=True)
@@ -195,44 +199,54 @@ class Part:
 
 @dataclass(frozen=True)
 class Search:
-    """What was searched: the parts of the list, what images move atoms i by, and the chunks of both sets."""
+    """The result of a search for pairs.
+
+    Parameters
+    ----------
+    parts : list of Part
+        The list of pairs.
+    steps, remainders : (S, 3) float32 or float64, A
+        Displacement of atoms i for each image: its multiple of the grid of chunk centres, and the remainder.
+    chunks : list of arrays (C, 3 + R, N)
+        Chunks of one set or of both.
+    """
 
     parts: list[Part]
     steps: NDArray[Any]
-    rests: NDArray[Any]
+    remainders: NDArray[Any]
     chunks: list[NDArray[Any]]
 
 
-def search(kernel: Any, brick: Brick, i: Clusters, j: Clusters, reach: float, exclusions: Integers | None,
+def search(kernel: Any, box: CellBox, i: Clusters, j: Clusters, reach: float, exclusions: Integers | None,
            around: bool, corrects: bool) -> Search:
     """Return all pairs of clusters with atoms within reach (A), each pair of atoms once.
 
     Parameters
     ----------
     i, j : Clusters
-        The same, or two sets.
+        The same object for pairs within one set, or two sets.
     exclusions : (E, 2) int64 or None
-        Pairs of one set.
+        Excluded pairs, of one set.
     around : bool
-        Whether the nearest image may be another one than the rounded one.
+        Whether the nearest image may differ from that of rounded fractional coordinates.
     corrects : bool
-        Whether excluded pairs count.
+        Whether excluded pairs are listed too, because they contribute a correction.
     """
     same = i is j
-    images = brick.shifts(reach, same)
-    shifts = images @ brick.vectors
-    largest = float(np.abs(shifts).max() + np.max(brick.sides) + 2 * reach)
+    images = box.shifts(reach, same)
+    shifts = images @ box.vectors
+    largest = float(np.abs(shifts).max() + np.max(box.sides) + 2 * reach)
     grid = 2.0 ** (np.ceil(np.log2(largest)) - 22)
     steps = np.rint(shifts / grid) * grid
-    rests = (shifts - steps).astype(kernel.REAL)
+    remainders = (shifts - steps).astype(kernel.REAL)
     steps = steps.astype(kernel.REAL)
     for item in {id(i): i, id(j): j}.values():
         item.centre(kernel, grid)
     atoms_i = i.chunks(kernel)
     atoms_j = atoms_i if same else j.chunks(kernel)
-    i.write(kernel, i.given_positions, atoms_i)
+    i.write(kernel, i.positions, atoms_i)
     if not same:
-        j.write(kernel, j.given_positions, atoms_j)
+        j.write(kernel, j.positions, atoms_j)
     starts, partners = np.zeros(0, np.int64), np.zeros(0, np.int64)
     if exclusions is not None and len(exclusions):
         slot = np.empty(len(i), np.int64)
@@ -240,14 +254,14 @@ def search(kernel: Any, brick: Brick, i: Clusters, j: Clusters, reach: float, ex
         slot[i.slots[real]] = real
         starts = np.zeros(len(i.slots) + 2, np.int64)
         partners = np.empty(2 * len(exclusions), np.int64)
-        kernel.exclude(np.ascontiguousarray(exclusions, np.int64), slot, i.places, brick.vectors, brick.inverse,
+        kernel.exclude(np.ascontiguousarray(exclusions, np.int64), slot, i.places, box.vectors, box.inverse,
                        int(around), starts, partners)
         starts = starts[:-1]
     numbers = np.array([kernel.code(*image) for image in images.tolist()], np.int64)
     chunks_i, each = len(i.chunk_boxes), kernel.EACH
     size = max(-(-chunks_i // PARTS), LEAST)
     parts: list[Part | None] = [None] * -(-chunks_i // size)
-    density = len(j) / max(float(np.prod(brick.sides)), 1.0)
+    density = len(j) / max(float(np.prod(box.sides)), 1.0)
     near = 4.2 * (reach + 3 * CLOSE / 4) ** 3 * density / kernel.N / (2 if same else 1) + 8
 
     def one_part(first: int, _: int) -> None:
@@ -259,8 +273,8 @@ def search(kernel: Any, brick: Brick, i: Clusters, j: Clusters, reach: float, ex
         while True:
             begin = kernel.search(begin, end, same, i.slots, atoms_i, i.centres, i.chunk_boxes, j.slots, atoms_j,
                                   j.centres, j.chunk_boxes, j.columns, j.shape, j.side, np.zeros(3), j.slack, shifts,
-                                  steps, rests, numbers, reach, starts, partners, corrects, i.light, entries,
-                                  chunks, bits, masks, counts)
+                                  steps, remainders, numbers, reach, starts, partners, corrects, i.light_clusters,
+                                  entries, chunks, bits, masks, counts)
             if begin == end:
                 break
             entries, chunks, bits, masks = (np.resize(a, (2 * len(a), *a.shape[1:]))
@@ -269,5 +283,5 @@ def search(kernel: Any, brick: Brick, i: Clusters, j: Clusters, reach: float, ex
                             masks[: counts[2]].copy())
 
     threads.run(one_part, len(parts), "list of pairs")
-    return Search([part for part in parts if part is not None and len(part.entries)], steps, rests,
+    return Search([part for part in parts if part is not None and len(part.entries)], steps, remainders,
                   [atoms_i] if same else [atoms_i, atoms_j])

@@ -1,4 +1,4 @@
-"""The kernel of histograms of distances: cells of atoms against rows of cells around them.
+"""The kernel of histograms of distances, between atoms of a cell and those of the rows of cells around it.
 
 This file is run once, see :mod:`vmdpotential.compiling.build`.
 """
@@ -9,14 +9,14 @@ This file is run once, see :mod:`vmdpotential.compiling.build`.
 import numpy as np
 from numba import njit
 
-BUFFER = 1024  # distances at a time
+BUFFER = 1024  # number of distances that are computed before they are counted
 
 FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil": True}
 
 
 @njit(**FAST)
 def count(x, y, z, first, last, a, b, c, scale, bins, place, counts):
-    """Count the distances of atoms first to last from (a, b, c) in found (4, bins + 1); place is scratch."""
+    """Count the distances of atoms first to last from (a, b, c) in counts (4, bins + 1); place is scratch."""
     top = np.float64(bins)
     for begin in range(first, last, BUFFER):
         size = min(BUFFER, last - begin)
@@ -25,7 +25,7 @@ def count(x, y, z, first, last, a, b, c, scale, bins, place, counts):
             dx, dy, dz = u[k] - a, v[k] - b, w[k] - c
             place[k] = np.int32(min(np.sqrt(dx * dx + dy * dy + dz * dz) * scale, top))
         whole = size // 4 * 4
-        for k in range(0, whole, 4):  # in four tables, as one would wait for its own last count
+        for k in range(0, whole, 4):  # in four tables, because increments of one table would wait for each other
             counts[0, place[k]] += 1
             counts[1, place[k + 1]] += 1
             counts[2, place[k + 2]] += 1
@@ -37,24 +37,24 @@ def count(x, y, z, first, last, a, b, c, scale, bins, place, counts):
 @njit(**FAST)
 def run(px, py, pz, start_i, x, y, z, start, shape, basis, periodic, alone, rows, scale, bins, counts, first_cell,
         last_cell):
-    """Count the distances of the atoms in some cells.
+    """Count the distances of the atoms in cells first_cell <= c < last_cell.
 
     Parameters
     ----------
     px, py, pz, start_i : 1-d
-        Atoms i by cells, z fastest, and where the cells begin.
+        Coordinates of atoms i, sorted by cell with z fastest, and the first atom of each cell.
     x, y, z, start : 1-d
-        Atoms j, likewise.
+        The same of atoms j.
     shape : (3,) int64
-        Cells along the three vectors of `basis` (3, 3), which repeat themselves where the system is `periodic`.
+        Number of cells along the three vectors of `basis` (3, 3), which repeat if the system is `periodic`.
     alone : bool
-        Whether atoms j are atoms i; the rows then go to one side, and of a cell itself each pair counts once.
+        Whether atoms j are atoms i; then only rows on one side are given, and pairs within a cell count once.
     rows : (R, 4) int64
-        Rows of cells around one: steps along the first two vectors, and the first and last along the third.
+        Rows of cells around a cell: offsets along the first two vectors, first and last offset along the third.
     scale : float
         Bins per length.
     counts : (4, bins + 1) int64
-        Four tables that are to be added; the last bin is beyond the end.
+        Four tables, to be added; the last bin counts all larger distances.
     """
     place = np.empty(BUFFER, np.int32)
     na, nb, nc = shape
@@ -71,7 +71,7 @@ def run(px, py, pz, start_i, x, y, z, start, shape, basis, periodic, alone, rows
                 c, last = max(c, 0), min(last, nc - 1)
             own = alone and rows[r, 0] == 0 and rows[r, 1] == 0
             row = ((a - ia * na) * nb + b - ib * nb) * nc
-            while c <= last:  # as far as an image goes
+            while c <= last:  # image by image
                 ic = c // nc
                 end = min(last, ic * nc + nc - 1)
                 begin, stop = start[row + c - ic * nc], start[row + end - ic * nc + 1]
@@ -79,6 +79,6 @@ def run(px, py, pz, start_i, x, y, z, start, shape, basis, periodic, alone, rows
                 sy = ia * basis[0, 1] + ib * basis[1, 1] + ic * basis[2, 1]
                 sz = ia * basis[0, 2] + ib * basis[1, 2] + ic * basis[2, 2]
                 for i in range(start_i[cell], start_i[cell + 1]):
-                    later = i + 1 if own and c == cc else begin  # the row begins with the cell itself
+                    later = i + 1 if own and c == cc else begin  # this row begins with the cell itself
                     count(x, y, z, later, stop, px[i] - sx, py[i] - sy, pz[i] - sz, scale, bins, place, counts)
                 c = end + 1

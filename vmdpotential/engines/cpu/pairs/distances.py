@@ -1,4 +1,4 @@
-"""Histograms of distances on the CPU, around :mod:`~vmdpotential.engines.cpu.pairs.distance_kernel`."""
+"""Histograms of distances on the CPU, by :mod:`~vmdpotential.engines.cpu.pairs.distance_kernel`."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from vmdpotential.molecule.cell import Cell
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: Cells along the reach, and atoms that a cell holds on average at least.
+#: Number of cells along the reach, and smallest mean number of atoms in a cell.
 PARTS, FEWEST = 2, 0.5
 
-#: Atoms of a cell at most, on average, and pairs of a part of the work, a tenth of a second.
+#: Largest mean number of atoms in a cell, and number of pairs in a task, which takes a tenth of a second.
 MOST_IN_CELL, PART = 2000, 1e8
 
 
 def count_distances(positions: Floats, others: Floats | None, cell: Cell | None, reach: float,
                     bins: int) -> Integers:
-    """Return how many pairs (bins,) lie in each range of distance; see :class:`vmdpotential.engines.Engine`.
+    """Return the number of pairs (bins,) in each range of distance; see :class:`vmdpotential.engines.Engine`.
 
-    Distances are float64, and an end of a range belongs to the next one. Every image within reach counts, however
-    short the cell's vectors are, an atom's own images too, each pair of them once.
+    Distances are float64, and the upper end of a range belongs to the next one. Every image within reach counts,
+    however short the cell's vectors are, also those of the atom itself, each pair of them once.
 
     Raises
     ------
     UsageError
-        For positions that are not finite, or no range.
+        For positions that are not finite, or a range that is not positive.
     """
     if not 0 < reach < np.inf or bins < 1:
         raise UsageError("range", "of distances must be above 0", value=f"{reach:g}")
@@ -56,13 +56,13 @@ def count_distances(positions: Floats, others: Floats | None, cell: Cell | None,
     rows = _rows(basis, heights, shape, reach, others is None)
     kernel = build.load("distance_kernel")
     count = int(shape.prod())
-    # where images make the work of a cell long, its rows are divided too: between parts, Ctrl-C stops it
+    # if many images make the work of a cell long, its rows are divided too, because Ctrl-C only acts between tasks
     pairs = len(sets[0]) * len(sets[-1]) * 4 / 3 * np.pi * reach**3 / abs(np.linalg.det(basis))
     divided = np.array_split(rows, min(len(rows), 1 + int(pairs / count / PART)))
     total_parts = count * len(divided)
     workers = min(threads.count(), total_parts)
     free = deque(np.zeros((4, bins + 1), np.int64) for _ in range(workers))
-    tasks = list(free)
+    all_counts = list(free)
 
     def task(first: int, last: int) -> None:
         result = free.pop()
@@ -76,12 +76,12 @@ def count_distances(positions: Floats, others: Floats | None, cell: Cell | None,
 
     grain = max(1, count // (8 * workers)) if len(divided) == 1 else 1
     threads.run(task, total_parts, "distances", grain)
-    total: Integers = np.sum(tasks, axis=(0, 1))[:bins]
+    total: Integers = np.sum(all_counts, axis=(0, 1))[:bins]
     return total
 
 
 def _shape(heights: Floats, reach: float, atoms: int) -> Integers:
-    """Return how many cells there are along each vector: some in the reach, but few without atoms."""
+    """Return the number of cells along each vector: :data:`PARTS` along the reach, unless most would be empty."""
     shape = np.maximum(np.cbrt(atoms / MOST_IN_CELL), np.maximum(1, np.floor(heights * (PARTS / reach)))) // 1
     while shape.prod() > max(1, atoms / FEWEST):
         shape = np.maximum(1, shape // 2)
@@ -89,7 +89,7 @@ def _shape(heights: Floats, reach: float, atoms: int) -> Integers:
 
 
 def _sorted(positions: Floats, basis: Floats, low: Floats, shape: Integers, periodic: bool) -> tuple[Any, ...]:
-    """Return the columns of atoms by cells, and where the cells begin."""
+    """Return x, y and z of the atoms sorted by cell, and the first atom of each cell."""
     fraction = (positions - low) @ np.linalg.inv(basis)
     if periodic:
         whole = np.floor(fraction)
@@ -104,7 +104,7 @@ def _sorted(positions: Floats, basis: Floats, low: Floats, shape: Integers, peri
 
 
 def _rows(basis: Floats, heights: Floats, shape: Integers, reach: float, half: bool) -> Integers:
-    """Return the rows of cells in reach of a cell; with `half` of each and its opposite one, and of its own a half."""
+    """Return the rows of cells in reach of a cell; with `half`, one of each two opposite rows, and half of its own."""
     most = np.ceil(reach * shape / heights).astype(np.int64)
     steps = [np.arange(-m, m + 1) for m in most]
     gap = [np.maximum(np.abs(s) - 1, 0) * h / n for s, h, n in zip(steps, heights, shape, strict=True)]
@@ -113,7 +113,7 @@ def _rows(basis: Floats, heights: Floats, shape: Integers, reach: float, half: b
     for (a, gap_a), (b, gap_b) in product(zip(steps[0], gap[0], strict=True), zip(steps[1], gap[1], strict=True)):
         if half and (a, b) < (0, 0):
             continue
-        # along axes the gaps add as squares; else each bounds the distance alone
+        # gaps along orthogonal vectors add as squares; otherwise the largest gap is a lower bound of the distance
         nearest = np.sqrt(gap_a**2 + gap_b**2 + gap[2]**2) if orthogonal else np.maximum(max(gap_a, gap_b), gap[2])
         near = steps[2][nearest < reach]
         if half and a == 0 == b:

@@ -1,4 +1,4 @@
-"""Vector code that writes positions to a chunk, for AVX-512; elsewhere a loop in the kernel file does the same."""
+"""Vector code that writes positions to a chunk, for AVX-512; otherwise a loop in ``search_kernel`` does the same."""
 
 # numba's intrinsics have no annotations that mypy could check
 # mypy: ignore-errors
@@ -18,9 +18,9 @@ def place_writer(n, bits):
 
     @intrinsic
     def place_chunk(typing, slots, positions, turn, before, homes, atoms, chunk, near2, ways):
-        """Write the places of a chunk's atoms; return whether one has come from `before` by the root of `near2`.
+        """Write the coordinates of a chunk's atoms; return whether one has moved from `before` by sqrt(near2) or more.
 
-        If none has, `ways` (2, 8) become the squares of the longest ways, and sums of all.
+        If none has, `ways` (2, 8) are updated: the largest squared displacements, and the sums of all.
         """
         signature = types.boolean(slots, positions, turn, before, homes, atoms, types.int64, types.float64, ways)
 

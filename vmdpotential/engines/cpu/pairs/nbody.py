@@ -1,8 +1,8 @@
-"""Sums over all pairs of atoms on the CPU, around :mod:`~vmdpotential.engines.cpu.pairs.nbody_kernel`.
+"""Sums over all pairs of atoms on the CPU, by :mod:`~vmdpotential.engines.cpu.pairs.nbody_kernel`.
 
-For potentials without a cutoff, as gravity (E. Elsen, V. Vishal, M. Houston, V. Pande, P. Hanrahan, E. Darve, "N-body
-simulations on GPUs", arXiv:0706.3060, 2007). As there, several atoms i and vectors of atoms j make a pass of the loop;
-unlike there a pair is computed once, for both of its atoms.
+For potentials without a cutoff, such as gravity (E. Elsen, V. Vishal, M. Houston, V. Pande, P. Hanrahan, E. Darve,
+"N-body simulations on GPUs", arXiv:0706.3060, 2007). As in that paper, an iteration of the loop computes several atoms
+i with vectors of atoms j; in contrast to it, each pair is computed once, for both of its atoms.
 """
 
 from __future__ import annotations
@@ -25,33 +25,40 @@ from vmdpotential.interactions.program import Program, evaluate_all
 
 Floats = NDArray[np.float64]
 
-#: The unit of length, A: 1/r in it is what Newton's step makes of an estimate of 1/sqrt(r^2), r in A.
+#: The programs' unit of length, A: 1/r in this unit is 2/r in 1/A, which a Newton step without its factor 1/2 yields.
 LENGTH = 2.0
 
-#: Atoms i, and vectors of atoms j, in a pass of the loop; the first is the fastest.
+#: Number of atoms i and of vectors of atoms j in an iteration of the loop, by layout; the first is the fastest.
 LAYOUTS = {"4x1": (4, 1), "1x1": (1, 1), "1x4": (1, 4), "4x4": (4, 4), "2x1": (2, 1)}
 
-#: Pairs that take less time than to start threads, and as many as one thread does in about a second.
+#: Number of pairs that take less time than starting threads, and that take one thread about a second.
 FEW, MANY = 2**22, 2**32
 
-#: Lists of vectors in which not all pairs count, that are kept.
+#: Number of lists of vectors with special pairs that are kept for the next runs.
 KEPT = 8
 
 
 @dataclass(frozen=True)
 class PairShape:
-    """What a kernel of pairs is made for.
+    """The constants for which a kernel of pairs is compiled.
 
     Parameters
     ----------
     programs : (Program, Program or None)
-        Of pairs, and of excluded ones where these count otherwise: slope, bend with `jerk`, and energies.
+        Program of pairs, and of excluded pairs if these contribute a correction. Results are the slope, with `jerk` the
+        bend, and energies.
     names, tables : tuple of str
-        Parameters of an atom and of two types, in the order of their columns and tables.
+        Names of the parameters of an atom and of two types, in the order of their columns and tables.
     symmetric : bool
-        Whether a pair does the same to both of its atoms.
+        Whether forces are equal and opposite.
+    jerk : bool
+        Whether jerks are computed.
     terms : int
-        Energies; 0 where none are wanted.
+        Number of energies; 0 if they are not computed.
+    bits : int
+        Size of the floating-point numbers.
+    unroll_i, unroll_j : int
+        Number of atoms i and of vectors of atoms j in an iteration of the loop.
     """
 
     programs: tuple[Program, Program | None]
@@ -66,7 +73,7 @@ class PairShape:
 
     @property
     def first(self) -> int:
-        """The first column after those of vectors, of parameters as of energies."""
+        """First column of parameters in tables, and of energies in sums, after those of vectors."""
         return 6 if self.jerk else 3
 
     @property
@@ -78,13 +85,13 @@ class PairShape:
 class AllPairs:
     """A sum over all pairs; see :class:`vmdpotential.engines.pairs.PreparedPairs`.
 
-    Single precision takes coordinates from the middle of all atoms: a force is good to 1e-5 in systems of some 50 A,
-    gravity in any.
+    In single precision coordinates are relative to the centre of all atoms: the relative error of forces is 1e-5 in
+    systems of about 50 A, that of gravity in systems of any size.
 
     Raises
     ------
     UsageError
-        For a layout that is not in :data:`LAYOUTS`, and for the virial of forces that are not equal and opposite.
+        If the layout is not in :data:`LAYOUTS`, or the virial is requested for forces that are not equal and opposite.
     """
 
     def __init__(self, work: PairSum) -> None:
@@ -108,11 +115,12 @@ class AllPairs:
         self._special: dict[Any, tuple[Any, ...]] = {}
 
     def search(self, atoms: Atoms, others: Atoms | None = None) -> PairList:
-        """Refuse: pairs without a cutoff need no list.
+        """Raise an error, because there is no list of pairs without a cutoff.
 
         Raises
         ------
         UsageError
+            Always.
         """
         raise UsageError("cutoff", "a list of pairs in range needs one", "run the sum over all pairs")
 
@@ -122,9 +130,9 @@ class AllPairs:
         Raises
         ------
         UsageError
-            For atoms without a parameter that the potential takes, or without velocities where jerks are wanted.
+            If atoms lack a parameter of the potential, or velocities for jerks.
         MemoryPlanError
-            When the tables do not fit.
+            If the sums do not fit into memory.
         """
         sets = (atoms,) if others is None else (atoms, others)
         work, shape, kernel = self.work, self._shape, self._kernel
@@ -134,7 +142,7 @@ class AllPairs:
         places = [np.ascontiguousarray(s.positions.T) for s in sets]
         centre = (np.min([p.min(1) for p in places], 0) + np.max([p.max(1) for p in places], 0)) / 2
         groups, vectors = -(-len(atoms) // unroll), -(-len(sets[-1]) // width)
-        # some atoms i meet many j at a time, fewer of them where all threads would not have enough to do
+        # a tile has many atoms j for some atoms i, of which it has fewer if there are not enough tiles for the threads
         workers = threads.count() if len(atoms) * len(sets[-1]) > FEW else 1
         many = unroll * max(1, min(kernel.ATOMS // unroll, groups // (4 * workers)))
         tiles = -(-groups * unroll // many) * -(-vectors // kernel.VECTORS)
@@ -155,24 +163,24 @@ class AllPairs:
         fixed = (tables[0], rows[0], tables[-1], rows[-1], vectors, np.array(self._scaled.values, self._real),
                  looked_up, looked_up.shape[1], self._real(work.potential.softening**2), others is None,
                  *self._listed(len(atoms), len(sets[-1]), others is None, exclusions))
-        free = deque(self._room(sets, tables) for _ in range(min(workers, parts)))
-        every = list(free)
+        free = deque(self._buffers(sets, tables) for _ in range(min(workers, parts)))
+        all_buffers = list(free)
 
         def task(first: int, last: int) -> None:
-            room = free.pop()  # each thread finds one
+            buffers = free.pop()  # one for each thread
             for part in range(first, last):
-                kernel.run(*fixed, room[0], room[1], many, room[2], room[-1], part, parts)
-            free.append(room)
+                kernel.run(*fixed, buffers[0], buffers[1], many, buffers[2], buffers[-1], part, parts)
+            free.append(buffers)
 
         if parts == 1:
             task(0, 1)
         else:
             threads.run(task, parts, "pairs")
-        sums = [sum(room[2 + n][:, : len(s)] for room in every) for n, s in enumerate(sets)]
+        sums = [sum(buffers[2 + n][:, : len(s)] for buffers in all_buffers) for n, s in enumerate(sets)]
         return self._results(sums, sets)
 
-    def _room(self, sets: Sequence[Atoms], tables: Sequence[Any]) -> tuple[Any, ...]:
-        """Return what a thread needs: sums of atoms i, a table for atoms j, and sums in float64 of each set."""
+    def _buffers(self, sets: Sequence[Atoms], tables: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the work arrays of a thread: sums of atoms i, sums of atoms j, and float64 sums of each set."""
         shape, kernel = self._shape, self._kernel
         size = shape.first + shape.terms
         return (_zeros((size, shape.unroll_i * kernel.WIDTH), self._real),
@@ -180,11 +188,11 @@ class AllPairs:
                 *(np.zeros((size, table.shape[1])) for table in tables))
 
     def _table(self, atoms: Atoms, places: Floats) -> Any:
-        """Return coordinates, velocities and parameters as columns in whole vectors."""
+        """Return coordinates, velocities and parameters as columns, padded to whole vectors."""
         shape, count = self._shape, len(atoms)
-        room = -(-count // self._kernel.WIDTH) * self._kernel.WIDTH
-        room += max(self._kernel.WIDTH, shape.unroll_i)  # columns a whole page apart would fall on the same lines
-        table = _zeros((shape.first + len(shape.names), room), self._real)
+        padded = -(-count // self._kernel.WIDTH) * self._kernel.WIDTH
+        padded += max(self._kernel.WIDTH, shape.unroll_i)  # columns a whole page apart would share cache lines
+        table = _zeros((shape.first + len(shape.names), padded), self._real)
         table[:3, :count] = places
         if shape.jerk:
             if atoms.velocities is None:
@@ -197,7 +205,7 @@ class AllPairs:
         return table
 
     def _listed(self, count: int, others: int, alone: bool, exclusions: Any) -> tuple[Any, ...]:
-        """Return the vectors in which not all pairs count: where those of groups begin, which, and two masks."""
+        """Return the vectors with pairs that do not count as others do, see :func:`_special`; recent ones are kept."""
         key = (count, others, alone, None if exclusions is None else exclusions.tobytes())
         result = self._special.get(key)
         if result is None:
@@ -209,23 +217,23 @@ class AllPairs:
         return result
 
     def _results(self, sums: Sequence[Any], sets: Sequence[Atoms]) -> PairResult:
-        """Return the results of one set or two by their sums."""
+        """Return the result of one or two sets of atoms from their sums."""
         first, work = self._shape.first, self.work
-        made: list[PairResult] = []
+        results: list[PairResult] = []
         virial = np.zeros((3, 3)) if work.virial else None
-        if virial is not None:  # forces are equal and opposite, and no images act
-            middle = sets[0].positions.sum(0) / max(1, len(sets[0]))
+        if virial is not None:  # a sum over atoms, because forces are equal and opposite, and there are no images
+            centre = sets[0].positions.sum(0) / max(1, len(sets[0]))
             for total, atoms in zip(sums, sets, strict=True):
-                virial += (atoms.positions - middle).T @ (total[:3].T / LENGTH**2)
+                virial += (atoms.positions - centre).T @ (total[:3].T / LENGTH**2)
         for total in reversed(sums):
-            made.append(PairResult(
+            results.append(PairResult(
                 np.ascontiguousarray(total[:3].T) / LENGTH**2, total[first:].T / 2 if work.energy else None, virial,
-                np.ascontiguousarray(total[3:6].T) / LENGTH**2 if work.jerk else None, *made))
-        return made[-1]
+                np.ascontiguousarray(total[3:6].T) / LENGTH**2 if work.jerk else None, *results))
+        return results[-1]
 
 
 def _symmetric(program: Program) -> bool:
-    """Return whether two atoms may change places."""
+    """Return whether a program has the same results when atoms i and j are exchanged, tested for random values."""
     rng = np.random.default_rng(0)
     values = {name: rng.uniform(0.5, 1.5) for name in (*program.inputs, *program.parameters)}
     for name in program.inputs:
@@ -233,12 +241,12 @@ def _symmetric(program: Program) -> bool:
             values.setdefault("j." + name[2:], rng.uniform(0.5, 1.5))
         if name.startswith("j."):
             values.setdefault("i." + name[2:], rng.uniform(0.5, 1.5))
-    turned = {{"i.": "j.", "j.": "i."}.get(name[:2], name[:2]) + name[2:]: value for name, value in values.items()}
-    return np.allclose(evaluate_all(program, values), evaluate_all(program, turned), rtol=1e-12, atol=0)
+    exchanged = {{"i.": "j.", "j.": "i."}.get(name[:2], name[:2]) + name[2:]: value for name, value in values.items()}
+    return np.allclose(evaluate_all(program, values), evaluate_all(program, exchanged), rtol=1e-12, atol=0)
 
 
 def _zeros(shape: tuple[int, int], real: Any) -> Any:
-    """Return zeros that begin with a line of the cache."""
+    """Return an array of zeros that begins at a cache line."""
     result = aligned(shape, real)
     result.fill(0)
     return result
@@ -246,15 +254,16 @@ def _zeros(shape: tuple[int, int], real: Any) -> Any:
 
 def _special(count: int, others: int, alone: bool, exclusions: Any, corrected: bool, unroll: int,
              width: int) -> tuple[Any, ...]:
-    """Return the vectors of atoms j in which pairs do not count, or otherwise, for groups of atoms i.
+    """Return the vectors of atoms j with pairs that do not count, or are excluded, for each group of atoms i.
 
     Returns
     -------
     start : (groups + 1,) int64
+        First index of each group in the other arrays.
     step : (S,) int64
-        Vectors, ascending within each group.
+        Numbers of the vectors, ascending within each group.
     left, excluded : (S,) uint64
-        A bit of each pair, width of them for each atom of a group.
+        Bits of the pairs that do not count, and of excluded pairs with a correction: `width` for each atom of a group.
     """
     groups, vectors = -(-count // unroll), -(-others // width)
     keys, masks = [], []
@@ -268,12 +277,12 @@ def _special(count: int, others: int, alone: bool, exclusions: Any, corrected: b
 
     bit, every = np.uint64(1), np.uint64(2**width - 1)
     i = np.arange(count)
-    if alone:  # each atom with itself and those before it
+    if alone:  # no pairs of an atom with itself and with those before it
         add(i, i // width, (bit << (i % width + 1).astype(np.uint64)) - bit, 0)
         if exclusions is not None and len(exclusions):
             first, second = exclusions.T
             add(first, second // width, bit << (second % width).astype(np.uint64), 1 if corrected else 0)
-    if others % width:  # what fills up the last vector
+    if others % width:  # padding of the last vector
         add(i, np.full(count, vectors - 1), every - ((bit << np.uint64(others % width)) - bit), 0)
     absent, vector = np.meshgrid(np.arange(count, groups * unroll), np.arange(vectors))
     add(absent.ravel(), vector.ravel(), every, 0)

@@ -1,9 +1,9 @@
 """Kernels of sums over all pairs of atoms: forces, energies and jerks.
 
-Each pair is computed once, for both atoms. Some atoms i, each broadcast to all lanes, meet vectors of atoms j; what
-they do to atoms i stays in registers, what they do to atoms j goes to a table of as many atoms as the caches hold, and
-both are carried over to float64 after some hundred terms. Vectors in which a pair does not count, of an atom and itself
-or one that was before, of no atom, or excluded, take a path of their own with a bit for each pair.
+Each pair is computed once, for both atoms. Some atoms i, each broadcast to all lanes, are combined with vectors of
+atoms j. Sums of atoms i stay in registers, those of atoms j in a table that fits into the caches; both are added to
+float64 sums after some hundred terms. Vectors with pairs that do not count (an atom with itself or with an earlier one,
+padding) or are excluded are computed by a separate loop with a bit for each pair.
 
 This file is run once for each set of the constants that it declares, see
 :mod:`vmdpotential.compiling.build`.
@@ -17,12 +17,12 @@ from numba import njit
 
 from vmdpotential.engines.cpu.pairs.nbody import PairShape
 
-#: What is summed, and how loops are unrolled.
+#: The programs, their parameters, and the unrolling of loops.
 SHAPE: PairShape
-#: Whether to do without vector code.
+#: Whether plain loops replace vector code.
 PLAIN: bool
 
-#: Atoms i that meet all atoms j of a tile, and vectors of these.
+#: Largest number of atoms i, and of vectors of atoms j, in a tile.
 ATOMS, VECTORS = 256, 128
 
 I = SHAPE.unroll_i  # noqa: E741
@@ -43,7 +43,7 @@ if PLAIN:
 
     @njit(**FAST)
     def add(sums, place, values, dx, dy, dz, ux, uy, uz, along):
-        """Add what a pair does to one of its atoms."""
+        """Add the contributions of a pair to the sums of one of its atoms."""
         slope = values[0]
         sums[0, place] += slope * dx
         sums[1, place] += slope * dy
@@ -92,7 +92,7 @@ if PLAIN:
 
     @njit(**FAST)
     def fold(sums, out, stride, first_i):
-        """Add the sums of atoms i to out in float64, and make them zero."""
+        """Add the sums of atoms i to out in float64, and reset them to zero."""
         for n in range(SIZE):
             for k in range(I):
                 out[n, first_i + k] += sums[n, k * WIDTH]
@@ -109,31 +109,36 @@ else:
 @njit(**FAST)
 def run(table_i, rows_i, table_j, rows_j, vectors, values, tables, types, soft2, alone, start, step, left,
         excluded, sums, scratch, atoms, out_i, out_j, part, parts):
-    """Sum one of some parts of the tiles of pairs.
+    """Sum the tiles of pairs of one part.
 
     Parameters
     ----------
     table_i, table_j : (columns, stride) float32 or float64
         Coordinates, velocities for jerks, and parameters of the atoms.
     rows_i, rows_j : (N,) int64
-        Their rows in the tables (T, types, types); empty without tables.
+        Types of the atoms, their rows in the tables (T, types, types); empty without tables.
     vectors : int
-        Of atoms j, the last one filled up.
+        Number of vectors of atoms j, of which the last is padded.
     values : 1-d
         Uniform parameters.
     soft2 : float
+        Square of the softening length.
     alone : bool
-        Whether atoms j are atoms i: of two the later one is then j.
+        Whether atoms j are atoms i; then j is the later atom of each pair.
     start : (groups + 1,) int64
-        Where the vectors of I atoms i begin in the next three, for which not all pairs count.
+        First index in the next three arrays of each group of I atoms i.
     step : (S,) int64
-        Vectors of atoms j, ascending in each group.
+        Vectors of atoms j with masks, ascending within each group.
     left, excluded : (S,) uint64
-        Bits (I, WIDTH) of the pairs that do not count, and of those that count otherwise.
+        Bits (I, WIDTH) of the pairs that do not count, and of excluded pairs with a correction.
     sums, scratch : (size, I * WIDTH), (size, VECTORS * WIDTH), zeros
+        Work arrays for the sums of atoms i and j.
     atoms : int
-        Atoms i in a tile, a multiple of I.
+        Number of atoms i in a tile, a multiple of I.
     out_i, out_j : (size, stride) float64
+        Sums of atoms i and j.
+    part, parts : int
+        Number of this part, and number of parts among which the tiles are divided.
     """
     groups, stride_i, stride_j = len(start) - 1, table_i.shape[1], table_j.shape[1]
     many_groups = atoms // I

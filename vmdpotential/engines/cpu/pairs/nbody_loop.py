@@ -1,4 +1,4 @@
-"""The inner loop of sums over all pairs in vector code: some atoms i, each in all lanes, by vectors of atoms j."""
+"""The inner loop of sums over all pairs in vector code: atoms i, broadcast to all lanes, and vectors of atoms j."""
 
 # numba's intrinsics have no annotations that mypy could check
 # mypy: ignore-errors
@@ -12,17 +12,17 @@ from vmdpotential.interactions.program import run as run_program
 
 
 class Pairs:
-    """What a pair adds, in vector code.
+    """Vector code of the contributions of pairs.
 
     Parameters
     ----------
     shape : PairShape
-        What is summed.
+        The programs and their parameters.
     v : Vector
     p_values, p_tables : LLVM values
         Addresses of the uniform parameters, and of the tables of types.
-    soft2, types : LLVM values
-        What is added to squared distances, and how many types there are.
+    soft2, types_ : LLVM values
+        Square of the softening length, which is added to squared distances, and number of types.
     """
 
     def __init__(self, shape, v, p_values, p_tables, soft2, types_):
@@ -32,7 +32,7 @@ class Pairs:
         self.uniform = [run_program(p, v, values, part="uniform") if p else {} for p in shape.programs]
 
     def own(self, atom):
-        """Return the steps of each program that an atom i makes alone."""
+        """Return the steps of each program that only depend on atom i."""
         return [run_program(p, self.v, self._named("i", atom), part="own", done=done) if p else {}
                 for p, done in zip(self.shape.programs, self.uniform, strict=True)]
 
@@ -40,7 +40,7 @@ class Pairs:
         return {f"{side}.{name}": value for name, value in zip(self.shape.names, atom[self.shape.first :], strict=True)}
 
     def _looked_up(self, row_i, rows_j):
-        """Return what tables hold for an atom i and a vector of atoms j, by their rows."""
+        """Return the tables' values for an atom i and a vector of atoms j, by their types."""
         v, builder, result = self.v, self.v.builder, {}
         for n, name in enumerate(self.shape.tables):
             row = builder.mul(builder.add(builder.mul(constant(n), self.types), row_i), self.types)
@@ -52,9 +52,9 @@ class Pairs:
         return result
 
     def add(self, i, own, j, rows, sums_i, sums_j, left=None, excluded=None):
-        """Add what a pair of an atom i and a vector of atoms j does to the sums of both.
+        """Add the contributions of an atom i and a vector of atoms j to the sums of both.
 
-        `left` and `excluded` are the lanes of pairs that do not count and of those that count otherwise.
+        `left` and `excluded` mask the lanes of pairs that do not count, and of excluded pairs with a correction.
         """
         v, shape = self.v, self.shape
         d = [v.sub(a, b) for a, b in zip(i[:3], j[:3], strict=True)]
@@ -78,7 +78,7 @@ class Pairs:
         on_j = on_i if shape.symmetric else results(self.uniform, self._named("i", j) | self._named("j", i))
         if shape.jerk:
             u = [v.sub(a, b) for a, b in zip(i[3:6], j[3:6], strict=True)]
-            # twice the bend, which is by length^4 where the slope is by length^2
+            # 2 / LENGTH^2: twice the bend enters, which is per length^4, whereas the slope is per length^2
             along = v.mul(v.fma(d[0], u[0], v.fma(d[1], u[1], v.mul(d[2], u[2]))), v.const(0.5))
         for results_, sums, add in ((on_i, sums_i, v.fma),
                                     (on_j, sums_j, lambda a, b, c: v.sub(c, v.mul(a, b)))):
@@ -93,7 +93,7 @@ class Pairs:
 
 
 def vector_loops(shape):
-    """Return the inner loop for what is summed, `many` and `masked`, and `fold`, which ends it.
+    """Return three functions: the inner loop without and with masks, and `fold`, which adds its sums in float64.
 
     Parameters
     ----------
@@ -110,8 +110,9 @@ def vector_loops(shape):
                       excluded, values, tables, count, soft2, sums, scratch, stride):
             """Add the pairs of atoms i and vectors start to stop of atoms j.
 
-            Atoms i add to sums (size, I, width), atoms j to scratch (size, stride), which begins with vector `base`.
-            The bits of `left` and `excluded` are pairs (I, width) of the one vector of a masked loop.
+            Contributions to atoms i are added to sums (size, I, width), those to atoms j to scratch (size, stride),
+            which begins with vector `base`. The bits of `left` and `excluded` are the pairs (I, width) of the single
+            vector of a loop with masks.
             """
             i = integer
             signature = types.void(table_i, i, i, rows_i, table_j, i, rows_j, i, i, i, types.uint64, types.uint64,
@@ -156,7 +157,7 @@ def vector_loops(shape):
                         v.store(p_scratch, o, value)
 
                 def repeat(first, sums, unroll):
-                    """Emit the loop from vector `first` as far as whole passes go; return where, and the sums."""
+                    """Emit the loop over whole groups of `unroll` vectors; return the next vector and the sums."""
                     before = builder.block
                     body, after = builder.append_basic_block("vectors"), builder.append_basic_block("done")
                     most = builder.sub(stop, constant(unroll))
@@ -202,7 +203,7 @@ def vector_loops(shape):
 
     @intrinsic
     def fold(typing, sums, out, stride, first_i):
-        """Add the sums (size, I, width) of atoms i to out (size, stride) in float64, and make them zero."""
+        """Add the sums (size, I, width) of atoms i to out (size, stride) in float64, and reset them to zero."""
         signature = types.void(sums, out, integer, integer)
 
         def codegen(context, builder, sig, arguments):

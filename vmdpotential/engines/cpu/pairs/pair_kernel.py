@@ -1,7 +1,7 @@
 """Kernels that sum a list of clusters, see :mod:`vmdpotential.engines.cpu.pairs.search_kernel`.
 
-Every term is one of a traced program, in REAL, and so are the sums of an atom, of which a thread has its own; virials
-are summed in float64.
+Terms are evaluated by a traced program, in REAL. Each thread has its own sums of the atoms, in REAL too; virials are
+summed in float64.
 
 This file is run once for each set of the constants that it declares, see
 :mod:`vmdpotential.compiling.build`.
@@ -20,28 +20,28 @@ from vmdpotential.compiling.threads import SUMMED, WRITTEN
 from vmdpotential.engines.cpu.scalar import scalar_pairs
 from vmdpotential.interactions.program import Program
 
-#: For pairs, for those whose atoms i lack a term (or None), and for excluded pairs (or None).
+#: Programs for pairs, for pairs whose atoms i lack a term (or None), and for excluded pairs (or None).
 PROGRAMS: tuple[Program, Program | None, Program | None]
-#: Which energy each further result of the first two programs is.
+#: Indices of the energies that the first two programs return after the slope.
 OUTPUTS: tuple[tuple[int, ...], tuple[int, ...]]
-#: Parameters of an atom and of two types.
+#: Names of the parameters of an atom, and of two types.
 NAMES: tuple[str, ...]
 TABLES: tuple[str, ...]
-#: Atoms of a cluster and of a chunk, bits of a float, and whether atoms j are packed.
+#: Number of atoms of a cluster and of a chunk, bits of a float, and whether atoms j are packed.
 M: int
 N: int
 BITS: int
 PACKED: bool
-#: Whether the virial is summed, distances are softened, and i and j do not enter alike.
+#: Whether the virial is summed, whether distances are softened, and whether forces on i and j differ.
 VIRIAL: bool
 SOFT: bool
 ONE_SIDED: bool
-#: Whether to do without vector code.
+#: Whether plain loops replace vector code.
 PLAIN: bool
 
 REAL = np.float64 if BITS == 64 else np.float32
 FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil": True}
-#: Chunks that a thread gathers before it comes for more.
+#: Number of chunks that a thread gathers at a time.
 GRAIN = 64
 ROWS = 3 + len(NAMES) + (1 if TABLES else 0)
 ENERGIES = len(OUTPUTS[0])
@@ -64,7 +64,7 @@ else:
     def whole_entry(atoms_i, centres_i, sums_i, atoms_j, centres_j, sums_j, chunks, bitsets, masks, values,
                     pair_tables, types_count, step, rest, cutoff2, soft2, aside, chunk_i, lane_i, first, dense, packs,
                     end, mask, buffer, total):
-        """Do what :mod:`vmdpotential.engines.cpu.pairs.pair_vectors` does, in loops over pairs."""
+        """Replace the code of :mod:`vmdpotential.engines.cpu.pairs.pair_vectors` by loops over pairs."""
         d = np.empty(3, REAL)
         origin, table = np.empty(3, REAL), np.zeros(max(1, len(TABLES)), REAL)
         for k in range(3):
@@ -138,12 +138,12 @@ def _add(entries, chunks, bits, masks, atoms_i, centres_i, sums_i, atoms_j, cent
 @njit(**FAST)
 def run(board, writes, first, last, begin, end, parts, atoms_i, centres_i, sums_i, atoms_j, centres_j, sums_j, values,
         tables, kinds, steps, rests, cutoff2, soft2, aside, total):
-    """Add the pairs of parts first <= k < last of the list, of a worker's parts begin <= k < end, to its sums.
+    """Add the pairs of parts first <= k < last of the list to a worker's sums; its parts are begin <= k < end.
 
-    Before, it waits until positions have been written so many times. Its sums are 0 before the first part.
+    It waits until all threads have written the positions, `writes` in total, and resets the sums before the first part.
 
-    `parts` (P, 5) are addresses and lengths of the arrays of parts. At the coordinates `aside`, from a chunk's centre,
-    no atom of it has another in range.
+    `parts` (P, 5) are the addresses and lengths of the parts' arrays. Atoms at the coordinates `aside` relative to a
+    chunk's centre are out of range of its atoms.
     """
     room = np.zeros((ROWS + CHANNELS) * ROW + 80, REAL)
     buffer = room[(64 - room.ctypes.data % 64) % 64 * 8 // BITS :]
@@ -164,9 +164,10 @@ def run(board, writes, first, last, begin, end, parts, atoms_i, centres_i, sums_
 
 @njit(**FAST)
 def gather(board, workers, counter, slots, sums, turn, slope_factor, forces, energies):
-    """Write the sums (workers, chunks, CHANNELS, N) to forces and energies of the atoms, when all have summed.
+    """Add up the sums (workers, chunks, CHANNELS, N) to forces and energies of the atoms, after all workers are done.
 
-    A worker takes chunks as far as others have left them. A chunk is summed and turned by vectors first.
+    Each worker takes the next chunks that no other has taken. Sums over workers and the rotation of forces are loops
+    over the lanes of a chunk, which become vector code, before the values are written to the atoms.
     """
     if not wait(board, SUMMED, workers):
         return

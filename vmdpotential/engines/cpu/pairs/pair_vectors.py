@@ -1,7 +1,7 @@
 """The inner loops of pair sums in vector code: a cluster of M atoms i and the chunks of N atoms j of a list's entry.
 
-Where the processor packs vectors without branches (AVX-512), the atoms j in range are packed into a buffer in the
-first-level cache first, a dense loop sums them, and what it gives them is unpacked. Elsewhere whole chunks are summed.
+If the processor compresses vectors without branches (AVX-512), the atoms j in range are first packed into a buffer in
+the first-level cache, a dense loop sums them, and their contributions are unpacked. Otherwise whole chunks are summed.
 """
 
 # numba's intrinsics have no annotations that mypy could check
@@ -19,12 +19,12 @@ from vmdpotential.interactions.program import run as run_program
 
 I16 = ir.IntType(16)
 
-#: Length of a row of the buffer of packed atoms; not a multiple of 4 KiB, whose rows would push each other out.
+#: Length of a row of the buffer of packed atoms; not a multiple of 4 KiB, with which rows would share cache lines.
 ROW = 1104
 
-#: Atoms i whose pairs are computed side by side: a processor sees too few instructions ahead to find those of the next
-#: atom while it waits for a result, and it has too few registers for more.
-BESIDE = 2
+#: Number of atoms i whose instructions are interleaved: the processor's window is too short to reach the next atom's
+#: instructions while it waits for a result, and it has too few registers for more atoms.
+INTERLEAVED = 2
 
 
 def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, soft, one_sided):
@@ -33,18 +33,18 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
     Parameters
     ----------
     programs : tuple of Program
-        For pairs that are not excluded, for these where atoms of the second half of i lack a term, or None, and for
-        excluded pairs, or None; each returns the slope and then energies.
+        Program for pairs that are not excluded; for such pairs where the second half of atoms i lacks a term, or None;
+        and for excluded pairs, or None. Each returns the slope and then energies.
     names, tables : tuple of str
-        Parameters of an atom, in the order of rows of a chunk from the fourth on, and those of two types.
+        Names of an atom's parameters, in the order of rows of a chunk from the fourth on, and of those of two types.
     m, n, bits : int
-        Atoms of a cluster and of a chunk, and bits of a float.
+        Number of atoms of a cluster and of a chunk, and bits of a float.
     packed : bool
         Whether atoms j are packed.
     outputs : tuple of tuple of int
-        Which energy each result of each program but the first is.
+        Indices of the energies that the first two programs return after the slope.
     virial, soft, one_sided : bool
-        Whether the virial is wanted, distances are softened, and i and j do not enter alike.
+        Whether the virial is summed, whether distances are softened, and whether forces on i and j differ.
     """
     program, light, excluded = programs
     real = types.float64 if bits == 64 else types.float32
@@ -79,7 +79,7 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
             def at(address, index):
                 return builder.load(builder.gep(address, [index]), align=bits // 8)
 
-            # what stays the same: of atoms i, and of programs
+            # loop invariants of atoms i and of programs
             base = builder.add(builder.mul(chunk_i, constant(rows * n)), lane_i)
             origin = [v.opaque(v.broadcast(builder.fadd(
                 at(p_centre_i, builder.add(builder.mul(chunk_i, constant(3)), constant(d))), at(p_step, constant(d)))))
@@ -98,7 +98,7 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
             v.places = {value[name]: builder.gep(p_values, [constant(k)]) for k, name in enumerate(value)}
 
             def own(held_names):
-                """Return of each atom i what a program makes of it alone."""
+                """Return the steps of a program that only depend on atom i, for each atom i."""
                 if held_names is None:
                     return None
                 known = run_program(held_names, v, value, part="uniform")
@@ -110,7 +110,7 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
             done, done_light, done_excluded = (own(item) for item in programs)
 
             def evaluate(flags, known, a, j, r2, rinv):
-                """Return the slope and the energies of atom a with atoms j, and those of these with it."""
+                """Return the slope and the energies of atom a with atoms j, and those of atoms j with atom a."""
                 inputs = {"rinv": rinv, "r2": v.square(r2)}
                 inputs |= {f"j.{name}": j[3 + k] for k, name in enumerate(names)}
                 for k, name in enumerate(tables):
@@ -130,7 +130,7 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
                 return result, [back[k] for k in flags.results]
 
             def distance(a, j, flags):
-                """Return the way from atoms j to atom a, its square, twice 1 over its length, and whether it counts."""
+                """Return the vectors r from atoms j to atom a, r^2, 2 / r, and the mask of pairs that count."""
                 d = [v.sub(mine[k][a], j[k]) for k in range(3)]
                 r2 = v.fma(d[0], d[0], v.fma(d[1], d[1], v.fma(d[2], d[2], soft2) if soft else v.mul(d[2], d[2])))
                 use = v.less(r2, cutoff2)
@@ -140,7 +140,7 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
                 return d, r2, v.rsqrt_twice(r2, v.rsqrt_estimate(r2), steps), use
 
             def slopes(a, j, r2, rinv, use, flags):
-                """Return slopes and energies that count, of atom a with atoms j, of these with it; and which terms."""
+                """Return masked slopes and energies of atom a with atoms j, the reverse, and the energies' indices."""
                 parts, known, of = program, done, outputs[0]
                 if light is not None and a >= m // 2:
                     parts, known, of = light, done_light, outputs[1]
@@ -154,7 +154,7 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
                 return mine_of, [v.select(use, x, v.const(0.0)) for x in theirs_of] if one_sided else mine_of, of
 
             def add(new, given, a, d, mine_of, theirs_of, of):
-                """Add to the sums of atom a, and to those of atoms j."""
+                """Add slopes and energies to the sums of atom a, and to those of atoms j."""
                 for k in range(3):
                     new[channels * a + k] = v.fma(mine_of[0], d[k], new[channels * a + k])
                     given[k] = v.fma(theirs_of[0], d[k], given[k])
@@ -168,11 +168,11 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
                         new[channels * m + k] = v.fma(pull[x], d[y], new[channels * m + k])
 
             def block(j, sums, flags=None):
-                """Add what atoms j do to the sums of atoms i and return what these do to them."""
+                """Return the sums of atoms i with the contributions of atoms j, and the contributions to atoms j."""
                 new = list(sums)
                 given = [v.const(0.0)] * channels
-                for first_a in range(0, m, BESIDE):
-                    some_a = range(first_a, first_a + BESIDE)
+                for first_a in range(0, m, INTERLEAVED):
+                    some_a = range(first_a, first_a + INTERLEAVED)
                     distances = {a: distance(a, j, flags) for a in some_a}
                     slopes_of = {a: slopes(a, j, *distances[a][1:], flags) for a in some_a}
                     for a in some_a:
@@ -183,11 +183,11 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
                 return builder.zext(builder.load(builder.gep(p_chunks, [index]), align=4), I64)
 
             def load(chunk, picked=lambda row: row):
-                """Return the rows of a chunk, or some atoms of it, relative to the centre of atoms i."""
+                """Return the rows of a chunk, or of its atoms in range, relative to the centre of atoms i."""
                 start, centre = builder.mul(chunk, constant(rows * n)), builder.mul(chunk, constant(3))
                 j = [picked(v.load(p_j, builder.add(start, constant(k * n)))) for k in range(rows)]
                 for k in range(3):
-                    # an exact difference, which may not be taken apart
+                    # the difference is exact, and LLVM must not reassociate it
                     j[k] = v.add(j[k], v.opaque(v.sub(v.load_one(p_centre_j, builder.add(centre, constant(k))),
                                                       origin[k])))
                 return j
@@ -196,7 +196,7 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
                 return [*j[:-1], builder.fptosi(j[-1], ir.VectorType(I32, n))] if tables else j
 
             def hand_over(chunk, given):
-                """Add to the sums of a chunk; forces on j are those on i, reversed."""
+                """Add contributions to the sums of a chunk; forces on j have the opposite sign."""
                 start = builder.mul(chunk, constant(channels * n))
                 for k in range(channels):
                     place = builder.add(start, constant(k * n))

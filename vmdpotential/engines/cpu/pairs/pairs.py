@@ -1,4 +1,4 @@
-"""Sums over pairs of atoms within a cutoff on the CPU: parameters, kernels and threads around lists of clusters."""
+"""Sums over pairs of atoms within a cutoff on the CPU: parameters, kernels and threads for lists of clusters."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.compiling import build, threads
-from vmdpotential.engines.cpu.pairs.clusters import Brick, Clusters, Search, aligned, search
+from vmdpotential.engines.cpu.pairs.clusters import CellBox, Clusters, Search, aligned, search
 from vmdpotential.engines.pairs import Atoms, PairResult, PairSum
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.interactions.pairs import PairPotential
 
 Floats = NDArray[np.float64]
 
-#: Unit of length of programs, A: of the inverse root that kernels make, which is twice that of the distance in A.
+#: The programs' unit of length, A: 1/r in this unit is 2/r in 1/A, which the kernels' inverse square roots yield.
 LENGTH = 2.0
 
-#: Layouts by name: atoms of a cluster i and of a chunk j, 0 for as many as a vector has.
+#: Number of atoms of a cluster i and of a chunk j, by layout; 0 stands for the number of lanes of a vector.
 LAYOUTS = {"2x2": (2, 2), "4x4": (4, 4), "4x8": (4, 8), "8x8": (8, 8), "4x16": (4, 16), "compressed": (4, 0)}
 
-#: A term that so many of the atoms lack is left out for clusters in which half of them do.
+#: Fraction of atoms that have to lack a term, so that it is left out for clusters of which half of the atoms lack it.
 WORTH = 0.25
 
-#: Pairs that a thread computes before it looks for Ctrl-C: in a tenth of a second or so.
+#: Number of pairs that a thread computes, in about a tenth of a second, before it checks for Ctrl-C.
 AT_ONCE = 2**27
 
-#: Pairs that take as long as a chunk and an entry of the list take next to their own.
+#: Overhead of a chunk and of an entry of the list, as a number of pairs that take as long.
 PAIRS_OF_CHUNK, PAIRS_OF_ENTRY = 45, 250
 
-#: Energies that are not requested.
+#: Passed to kernels if energies are not requested.
 NONE = np.empty((0, 0))
 
 
 def layout(name: str, precision: str) -> tuple[int, int, bool]:
-    """Return atoms of a cluster, atoms of a chunk, and whether atoms j are packed, for a layout by name.
+    """Return the atoms of a cluster, the atoms of a chunk, and whether atoms j are packed, for a layout by name.
 
     Raises
     ------
     UsageError
-        For one that is unknown, or that this processor has no instructions for.
+        If there is no layout of that name, or this processor lacks the instructions for it.
     """
     bits = 32 if precision == "single" else 64
     lanes, packs = 256 // bits, False
@@ -64,7 +64,7 @@ def layout(name: str, precision: str) -> tuple[int, int, bool]:
 
 
 def lacking(potential: PairPotential, atoms: Atoms) -> tuple[tuple[int, ...], NDArray[np.bool_]]:
-    """Return terms that are worth leaving out for atoms that lack them all, and these atoms (N,)."""
+    """Return the terms that are worth leaving out, one or none, and whether each atom lacks them (N,)."""
     best: tuple[tuple[int, ...], NDArray[np.bool_]] = ((), np.zeros(len(atoms), bool))
     if len(potential.terms) < 2 or not len(atoms):
         return best
@@ -73,9 +73,9 @@ def lacking(potential: PairPotential, atoms: Atoms) -> tuple[tuple[int, ...], ND
             continue
         mine = SimpleNamespace(**{name: atoms.parameters[name] for name in term.rule.atoms})
         theirs = SimpleNamespace(**dict.fromkeys(term.rule.atoms, 1.0))
-        made = term.rule.combine(mine, theirs, SimpleNamespace())
-        of = [np.broadcast_to(np.asarray(value) == 0, len(atoms)) for value in made.values()]
-        lacks = of[list(made).index("weight")] if "weight" in made else np.logical_and.reduce(of)
+        combined = term.rule.combine(mine, theirs, SimpleNamespace())
+        zero = [np.broadcast_to(np.asarray(value) == 0, len(atoms)) for value in combined.values()]
+        lacks = zero[list(combined).index("weight")] if "weight" in combined else np.logical_and.reduce(zero)
         if lacks.mean() > max(WORTH, best[1].mean()):
             best = ((number,), lacks)
     return best
@@ -94,11 +94,11 @@ class ClusterPairs:
         self.outputs = ("slope", "energy") if work.energy else ("slope",)
         self.scaled = work.potential.scaled(self.outputs, LENGTH)
         inputs = self.scaled.program.inputs
-        # gravity's sources, of which j's alone acts on i
+        # for example gravity, where only the mass of j enters the acceleration of i
         self.one_sided = {n[2:] for n in inputs if n.startswith("i.")} != {n[2:] for n in inputs if n.startswith("j.")}
 
     def kernels(self, without: tuple[int, ...]) -> tuple[Any, Any]:
-        """Return the modules that search and sum, the latter with a program without some terms, too."""
+        """Return the modules that search and that sum; the latter also has a program without the terms `without`."""
         work, terms = self.work, self.work.potential.terms
         bits = 32 if work.precision == "single" else 64
         every = tuple(range(len(terms)))
@@ -119,15 +119,15 @@ class ClusterPairs:
     def search(self, atoms: Atoms, others: Atoms | None = None) -> ClusterList:
         """Return the pairs in range, see :mod:`vmdpotential.engines.pairs`."""
         work = self.work
-        brick = Brick.around(work.cell, *(_positions(a.positions) for a in (atoms, others) if a is not None))
+        box = CellBox.around(work.cell, *(_positions(a.positions) for a in (atoms, others) if a is not None))
         without, lacks = lacking(work.potential, atoms)
         kernel, sums = self.kernels(without)
-        sets = [Clusters(kernel, brick, _positions(a.positions), self._rows(a), flags, self.reach)
+        sets = [Clusters(kernel, box, _positions(a.positions), self._rows(a), flags, self.reach)
                 for a, flags in ((atoms, lacks), (others, None if others is None else np.zeros(len(others), bool)))
                 if a is not None and flags is not None]
         tables = self._tables(atoms)
         around = work.cell is not None and not work.cell.orthogonal
-        result = search(kernel, brick, sets[0], sets[-1], self.reach, None if others is not None else atoms.exclusions,
+        result = search(kernel, box, sets[0], sets[-1], self.reach, None if others is not None else atoms.exclusions,
                        around, work.potential.corrects_excluded)
         return ClusterList(self, kernel, sums, sets, result, tables)
 
@@ -136,7 +136,7 @@ class ClusterPairs:
         return self.search(atoms, others).run(atoms.positions, None if others is None else others.positions)
 
     def _rows(self, atoms: Atoms) -> Floats:
-        """Return what atoms bring next to their places (R, N), in units of the programs."""
+        """Return the parameters and types of atoms (R, N), in the programs' units."""
         potential = self.work.potential
         rows = []
         for name, power in potential.atoms.items():
@@ -153,7 +153,7 @@ class ClusterPairs:
         return np.array(rows).reshape(len(rows), len(atoms))
 
     def _tables(self, atoms: Atoms) -> tuple[NDArray[Any], int]:
-        """Return tables by two types (K, T * T), and T."""
+        """Return the tables of parameters by two types (K, T * T), and the number T of types."""
         real = np.float32 if self.work.precision == "single" else np.float64
         results = [np.asarray(atoms.tables[name], np.float64) / LENGTH**power
                  for name, power in self.work.potential.tables.items()]
@@ -162,8 +162,9 @@ class ClusterPairs:
         return np.array([table.ravel() for table in results]).astype(real), len(results[0])
 
 
-def _positions(given: Any) -> Floats:
-    positions: Floats = np.ascontiguousarray(given, np.float64)
+def _positions(values: Any) -> Floats:
+    """Return positions (N, 3) as contiguous float64, or raise UsageError for another shape."""
+    positions: Floats = np.ascontiguousarray(values, np.float64)
     if positions.ndim != 2 or positions.shape[1] != 3:
         raise UsageError("positions", f"{positions.shape} are not (N, 3)")
     return positions
@@ -178,35 +179,35 @@ class ClusterList:
         self.sets, self.search_result = sets, search_result
         self.totals = [np.empty(0) for _ in sets]
         extent = sets[0].chunk_boxes
-        # not so far away that powers of the distance are denormal numbers, which take a hundred cycles
-        self.aside = -2 * (pairs.reach + (extent[:, 3:] - extent[:, :3]).max(initial=0)) - 1
+        # near enough that powers of the distance are not denormal numbers, which take a hundred cycles
+        self.out_of_range = -2 * (pairs.reach + (extent[:, 3:] - extent[:, :3]).max(initial=0)) - 1
         scaled, real = pairs.scaled, kernel.REAL
         values = np.array(scaled.values, real) if scaled.values else np.zeros(1, real)
-        self.fixed = (values, *tables, search_result.steps, search_result.rests, real(scaled.cutoff2 * LENGTH**2),
-                      real(scaled.softening2 * LENGTH**2), real(self.aside))
+        self.fixed = (values, *tables, search_result.steps, search_result.remainders, real(scaled.cutoff2 * LENGTH**2),
+                      real(scaled.softening2 * LENGTH**2), real(self.out_of_range))
         self.parts = parts = search_result.parts
-        #: Pairs that are computed, in range or not.
+        #: Number of computed pairs, whether in range or not.
         self.slots = sum(self._slots(part.entries) for part in parts)
-        self.shares: list[int] = []
+        self.part_starts: list[int] = []
         self.step = max(1, int(len(parts) * AT_ONCE / max(self.slots, 1)))
         self.addresses = np.array([(part.entries.ctypes.data, len(part.entries), part.chunks.ctypes.data,
                                     part.bits.ctypes.data, part.masks.ctypes.data) for part in parts],
                                   np.int64).reshape(-1, 5)
 
-    def _shares(self, workers: int) -> tuple[list[int], list[NDArray[Any]]]:
-        """Return the first part of each worker, and the end, and room for their sums."""
-        if len(self.shares) != workers + 1:
+    def _divide(self, workers: int) -> tuple[list[int], list[NDArray[Any]]]:
+        """Return the first part of each worker with the end of the last, and arrays for their sums."""
+        if len(self.part_starts) != workers + 1:
             work = np.cumsum([0] + [self._slots(part.entries) + PAIRS_OF_CHUNK * len(part.chunks)
                                     + PAIRS_OF_ENTRY * len(part.entries) for part in self.parts])
             ends = np.searchsorted(work[1:], work[-1] * np.arange(workers) / workers - 0.5)
-            self.shares = [*ends.tolist(), len(self.parts)]
+            self.part_starts = [*ends.tolist(), len(self.parts)]
         if len(self.totals[0]) != workers:
             self.totals = [aligned((workers, len(c), self.sums.CHANNELS, self.kernel.N), self.kernel.REAL)
                            for c in self.search_result.chunks]
-        return self.shares, self.totals
+        return self.part_starts, self.totals
 
     def _slots(self, entries: NDArray[np.int64]) -> int:
-        """Return how many pairs some entries compute."""
+        """Return the number of pairs that some entries compute."""
         m, n = self.pairs.m, self.pairs.n
         whole = entries[:, 5] - entries[:, 2]
         if self.pairs.packed:
@@ -215,35 +216,35 @@ class ClusterList:
 
     @property
     def entries(self) -> int:
-        """How many times a cluster i meets chunks of one image."""
+        """Number of entries of the list, each of a cluster i and chunks of one image."""
         return sum(len(part.entries) for part in self.parts)
 
     @property
     def masked(self) -> int:
-        """Pairs of a cluster and a chunk that need masks."""
+        """Number of pairs of a cluster and a chunk that need masks."""
         return sum(len(part.masks) for part in self.parts)
 
-    def _given(self, positions: Floats, others: Floats | None) -> list[Floats]:
+    def _positions_of_sets(self, positions: Floats, others: Floats | None) -> list[Floats]:
         """Return the positions of each set.
 
         Raises
         ------
         UsageError
-            When they are of others than the list.
+            If their number differs from that of the list's atoms.
         """
-        given = [_positions(x) for x in (positions, others) if x is not None]
-        if [len(x) for x in given] != [len(x) for x in self.sets]:
+        values = [_positions(x) for x in (positions, others) if x is not None]
+        if [len(x) for x in values] != [len(x) for x in self.sets]:
             raise UsageError("positions", "are not those for which the pairs were searched")
-        return given
+        return values
 
-    def _check(self, way: float) -> None:
-        """Raise an error when atoms have moved further than the list allows."""
-        if not math.isfinite(way):
+    def _check(self, displacement: float) -> None:
+        """Raise an error if an atom has moved further than the list allows."""
+        if not math.isfinite(displacement):
             raise InputError("a position is not a finite number")
         longest = self.pairs.work.buffer / 2
-        if not way <= longest:
-            raise UsageError("buffer", f"an atom moved by {way:.3g} A since the pairs were searched, and they hold "
-                             f"up to {longest:g} A", "search them again, or use a longer {buffer}")
+        if not displacement <= longest:
+            raise UsageError("buffer", f"an atom moved by {displacement:.3g} A since the pairs were searched, and the "
+                             f"list is valid up to {longest:g} A", "search them again, or use a longer {buffer}")
 
     def run(self, positions: Floats, others: Floats | None = None) -> PairResult:
         """Return the sum for the atoms, which have moved by less than half of the buffer since the search.
@@ -251,23 +252,23 @@ class ClusterList:
         Raises
         ------
         UsageError
-            When they have moved further.
+            If an atom has moved further.
         """
-        given = self._given(positions, others)
+        values = self._positions_of_sets(positions, others)
         kernel, sums, work = self.kernel, self.sums, self.pairs.work
         chunks, sets, step = self.search_result.chunks, self.sets, self.step
         workers = max(1, min(threads.count(), len(self.parts)))
-        shares, totals = self._shares(workers)
-        ways, virials = [0.0] * workers, np.zeros((workers, 6))
+        part_starts, totals = self._divide(workers)
+        displacements, virials = [0.0] * workers, np.zeros((workers, 6))
         results = [PairResult(np.empty((len(item), 3)), np.empty((len(item), sums.ENERGIES)) if work.energy else None)
                    for item in sets]
 
-        def share(worker: int, board: NDArray[np.int64]) -> None:
-            """Write, sum and gather what falls to a thread; in between it waits for the others."""
-            for n, (part, x) in enumerate(zip(sets, given, strict=True)):
-                ways[worker] = max(ways[worker], part.write(kernel, x, chunks[n], board, threads.TAKEN + n,
-                                                           work.buffer / 2))
-            first, last = shares[worker : worker + 2]
+        def run_thread(worker: int, board: NDArray[np.int64]) -> None:
+            """Write positions, sum pairs and gather results as one thread; threads wait for each other in between."""
+            for n, (part, x) in enumerate(zip(sets, values, strict=True)):
+                displacement = part.write(kernel, x, chunks[n], board, threads.TAKEN + n, work.buffer / 2)
+                displacements[worker] = max(displacements[worker], displacement)
+            first, last = part_starts[worker : worker + 2]
             for at in range(first, max(last, first + 1), step):
                 sums.run(board, workers * len(sets), at, min(at + step, last), first, last, self.addresses, chunks[0],
                          sets[0].centres, totals[0][worker], chunks[-1], sets[-1].centres, totals[-1][worker],
@@ -277,15 +278,15 @@ class ClusterList:
                 if worker == 0:
                     progress.report("pairs", min((at + step - first) / max(last - first, 1), 0.999))
             for n, (part, result) in enumerate(zip(sets, results, strict=True)):
-                sums.gather(board, workers, threads.TAKEN + len(sets) + n, part.slots, totals[n], part.brick.turn,
+                sums.gather(board, workers, threads.TAKEN + len(sets) + n, part.slots, totals[n], part.box.rotation,
                             1 / LENGTH**2, result.forces, NONE if result.energies is None else result.energies)
 
-        threads.together(share, workers)
-        self._check(max(ways))
+        threads.together(run_thread, workers)
+        self._check(max(displacements))
         progress.report("pairs", 1.0)
         virial = None
         if work.virial:
             xx, xy, xz, yy, yz, zz = virials.sum(0) / LENGTH**2
-            turn = self.sets[0].brick.turn
-            virial = turn @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ turn.T
+            rotation = self.sets[0].box.rotation
+            virial = rotation @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ rotation.T
         return replace(results[0], virial=virial, other=results[1] if others is not None else None)

@@ -1,9 +1,9 @@
 """Kernels that sort atoms into clusters and list the pairs of clusters in range.
 
-Atoms are in chunks of N, compact along x, y and z, and in each there are N / M clusters of M. A list goes from
-clusters of M atoms i to chunks of N atoms j, of all images that count (S. Pall, B. Hess, "A flexible algorithm for
-calculating pair interactions on SIMD architectures", Comput. Phys. Commun. 184 (2013) 2641-2650). Coordinates in
-chunks are relative to their centres, which lie on a grid that makes the differences of two of them exact in REAL.
+Atoms are sorted into spatially compact chunks of N, each of N / M clusters of M. A list has clusters of M atoms i and
+the chunks of N atoms j in range, of all images that count (S. Pall, B. Hess, "A flexible algorithm for calculating pair
+interactions on SIMD architectures", Comput. Phys. Commun. 184 (2013) 2641-2650). Coordinates in chunks are relative to
+their centres, which are on a grid so that differences of two centres are exact in REAL.
 
 This file is run once for each set of the constants that it declares, see
 :mod:`vmdpotential.compiling.build`.
@@ -20,40 +20,40 @@ from numba import njit
 from vmdpotential.compiling.meeting import stop, take
 from vmdpotential.compiling.threads import WRITTEN
 
-#: Atoms i of a cluster, and atoms j of a chunk, of at least as many.
+#: Number of atoms i of a cluster, and of atoms j of a chunk, N >= M.
 M: int
 N: int
 #: Bits of a float in the chunks.
 BITS: int
-#: Whether to do without vector code.
+#: Whether plain loops replace vector code.
 PLAIN: bool
 
 REAL = np.float64 if BITS == 64 else np.float32
 FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil": True}
-#: Where numbers may not be finite.
+#: Options of functions whose numbers may be infinite or NaN.
 CAREFUL = FAST | {"fastmath": {"reassoc", "contract", "nsz"}}
 
-#: Coordinate of the places in chunks that no atom fills: out of reach of every atom.
+#: Coordinate of empty slots in chunks, out of reach of every atom.
 FAR = 1e6
-#: Atoms j of an entry of the list at most, so that a kernel finds them in the first-level cache.
+#: Largest number of atoms j of an entry of the list, so that they fit into the first-level cache.
 MOST = 960
-#: Bits of a slot next to the code of an image.
+#: Number of bits of a slot in a number that combines it with the code of an image.
 SLOTS = 33
 SLOT = (1 << SLOTS) - 1
-#: A chunk with so many atoms in range is summed as it is: packing it would take longer than the others' pairs.
+#: With this many atoms in range a whole chunk is summed, because packing takes longer than its other pairs.
 FULL = 3 * N // 4
 ALL = (1 << N) - 1
 
-#: Chunks that a thread writes positions to before it comes for more.
+#: Number of chunks that a thread writes positions to at a time.
 GRAIN = 64
 
-#: Clusters of a chunk.
+#: Number of clusters of a chunk.
 EACH = N // M
 
 if PLAIN:
 
     def range_filter(m, n, bits, clusters):
-        """Return what :func:`vmdpotential.engines.cpu.pairs.search_vectors.range_filter` does, in loops."""
+        """Return a replacement of :func:`vmdpotential.engines.cpu.pairs.search_vectors.range_filter` in loops."""
 
         @njit(**FAST)
         def in_range(place, atoms, chunk, limit, x, y, z):
@@ -73,7 +73,7 @@ if PLAIN:
 
     @njit(**FAST)
     def ones(number):
-        """Return how many bits of a whole number are set."""
+        """Return the number of set bits of an integer."""
         count = 0
         while number:
             number &= number - 1
@@ -92,9 +92,9 @@ in_range = range_filter(M, N, BITS, EACH)
 
 @njit(**FAST)
 def place(positions, turn, low, vectors, sides, shape, side, layers, places, column, key):
-    """Write where positions (N, 3) are inside the brick, in which column, and the key that sorts them.
+    """Write the coordinates of positions (N, 3) wrapped into the box, their columns, and the keys that sort them.
 
-    Lattice vectors are lower triangular, or zeros.
+    Lattice vectors are lower triangular, or zeros without a cell.
     """
     for a in range(len(positions)):
         px, py, pz = positions[a, 0], positions[a, 1], positions[a, 2]
@@ -116,10 +116,10 @@ def place(positions, turn, low, vectors, sides, shape, side, layers, places, col
 
 @njit(**FAST)
 def make_chunks(order, column, places, tallest, slots, start):
-    """Write the atoms, sorted by column and height, to slots chunk by chunk; return how many chunks there are.
+    """Write the atoms, sorted by column and height, to slots chunk by chunk; return the number of chunks.
 
-    A chunk ends with its column, when it is full, and where it would be taller than `tallest`. `start` (columns + 1)
-    becomes the first chunk of every column. Without room in `slots` chunks are counted only.
+    A chunk ends with its column, when it is full, and before it would be taller than `tallest`. `start` (columns + 1)
+    is filled with the first chunk of every column. With empty `slots`, chunks are only counted.
     """
     chunk, filled, bottom, before = -1, N, 0.0, -1
     for a in order:
@@ -139,9 +139,9 @@ def make_chunks(order, column, places, tallest, slots, start):
 
 @njit(**FAST)
 def _sort(slots, first, count, keys, axis, kept, key):
-    """Sort some slots by the keys of their atoms, those of empty ones last; stable.
+    """Sort some slots by the keys of their atoms, with empty slots last; stable.
 
-    Every slot goes to as many places from the first as there are before it: no branches, which here no one could guess.
+    It is a rank sort, without branches, which would be unpredictable here.
     """
     for k in range(count):
         kept[k] = a = slots[first + k]
@@ -157,7 +157,7 @@ def _sort(slots, first, count, keys, axis, kept, key):
 
 @njit(**FAST)
 def make_clusters(slots, places, lacks):
-    """Halve chunks along x and y in turn down to clusters, and put atoms that lack a term last in these."""
+    """Halve chunks along x and y alternately down to clusters, and put atoms that lack a term last in each."""
     kept, key = np.empty(N, np.int64), np.empty(N)
     for first in range(0, len(slots), N):
         size, axis = N, 0
@@ -172,7 +172,10 @@ def make_clusters(slots, places, lacks):
 
 @njit(**FAST)
 def fill(slots, rows, lacks, chunks, light):
-    """Write rows (R, N) of atoms to chunks (C, R, N), 0 where there is none, and which clusters' second halves lack."""
+    """Write parameters (R, N) of atoms to chunks (C, R, N), 0 in empty slots, and flag clusters as light.
+
+    The second half of the atoms of a light cluster lacks a term.
+    """
     for c in range(len(chunks)):
         for k in range(len(rows)):
             for lane in range(N):
@@ -200,7 +203,7 @@ def bound(slots, places, boxes):
 
 @njit(**FAST)
 def remember(slots, positions, places, centres, before, homes):
-    """Write where atoms were in the search (chunks, 3, N): their positions, and their places from centres of chunks."""
+    """Write the positions of the search (chunks, 3, N), as given, and wrapped and relative to the chunks' centres."""
     for s in range(len(slots)):
         chunk, lane = s // N, s % N
         for d in range(3):
@@ -212,7 +215,7 @@ def remember(slots, positions, places, centres, before, homes):
 
 @njit(**FAST)
 def _write_wrapped(atom, chunk, lane, positions, turn, before, vectors, inverse, homes, atoms):
-    """Write the image of an atom that has moved least; return the square of its way."""
+    """Write the image of an atom that is nearest to its position of the search; return its squared displacement."""
     d, move = np.empty(3), np.empty(3)
     for k in range(3):
         move[k] = positions[atom, k] - before[chunk, k, lane]
@@ -230,7 +233,7 @@ def _write_wrapped(atom, chunk, lane, positions, turn, before, vectors, inverse,
 
 @njit(**CAREFUL)
 def _place_chunk(slots, positions, turn, before, homes, atoms, c, near2, ways):
-    """Do what :func:`vmdpotential.engines.cpu.pairs.moves.place_writer` does, in a loop."""
+    """Replace the function of :func:`vmdpotential.engines.cpu.pairs.moves.place_writer` by a loop."""
     far, total = 0.0, 0.0
     for lane in range(N):
         a = slots[c * N + lane]
@@ -258,7 +261,7 @@ place_chunk = place_writer(N, BITS) if PACKS else _place_chunk
 
 @njit(**CAREFUL)
 def _write_some(first, last, slots, positions, turn, before, vectors, inverse, near2, homes, atoms):
-    """Write positions to some chunks; return the square of the longest way."""
+    """Write positions to some chunks; return the largest squared displacement."""
     longest, ways = 0.0, np.zeros((2, 8))
     for c in range(first, last):
         if place_chunk(slots, positions, turn, before, homes, atoms, c, near2, ways):
@@ -273,11 +276,12 @@ def _write_some(first, last, slots, positions, turn, before, vectors, inverse, n
 
 @njit(**CAREFUL)
 def write_places(board, counter, limit2, slots, positions, turn, before, vectors, inverse, near2, homes, atoms):
-    """Write positions (N, 3), turned, into chunks that other threads leave; return the square of the longest way.
+    """Write rotated positions (N, 3) to chunks, shared among threads; return the largest squared displacement.
 
-    `homes` are the places that atoms had in chunks at `before`, from where their ways are. An atom that has been
-    wrapped since is the image that has moved least; one that has come no farther than the root of `near2` has not.
-    Where positions are not finite the way is infinite. If it is longer than the root of `limit2`, all are to stop.
+    Displacements are relative to `before`, the positions of the search, whose coordinates in chunks are `homes`. If an
+    atom has been wrapped since, the image with the smallest displacement counts; displacements shorter than sqrt(near2)
+    need no such test. If a position is not finite, the displacement is infinite. If it is longer than sqrt(limit2), all
+    threads are stopped.
     """
     longest = 0.0
     first = take(board, counter) * GRAIN
@@ -294,7 +298,7 @@ def write_places(board, counter, limit2, slots, positions, turn, before, vectors
 
 @njit(**FAST)
 def _nearest(d, vectors, inverse, around, shift):
-    """Write by which lattice vectors d has to be moved to be shortest, where rounding may be off by `around`."""
+    """Write the multiples of lattice vectors that make d shortest; they may differ from rounded ones by `around`."""
     for k in range(3):
         shift[k] = -np.rint(d[0] * inverse[0, k] + d[1] * inverse[1, k] + d[2] * inverse[2, k])
     best, bi, bj, bk = 1e300, 0, 0, 0
@@ -315,13 +319,13 @@ def _nearest(d, vectors, inverse, around, shift):
 
 @njit(**FAST)
 def code(i, j, k):
-    """Return a number for an image."""
+    """Return the multiples i, j and k of lattice vectors of an image, coded as one number."""
     return ((i + 512) * 1024 + j + 512) * 1024 + k + 512
 
 
 @njit(**FAST)
 def exclude(pairs, slot, places, vectors, inverse, around, start, partners):
-    """Write for every slot, from start[slot] on, the images (from bit SLOTS on) and slots that are excluded for it."""
+    """Write the partners excluded for every slot, from start[slot] on, as their image's code << SLOTS | their slot."""
     for p in range(len(pairs)):
         start[slot[pairs[p, 0]] + 2] += 1
         start[slot[pairs[p, 1]] + 2] += 1
@@ -348,7 +352,7 @@ def exclude(pairs, slot, places, vectors, inverse, around, start, partners):
 
 @njit(**FAST)
 def _first_at(boxes, low, high, height):
-    """Return the first of the chunks low <= c < high of a column that reaches up to a height."""
+    """Return the first of a column's chunks low <= c < high whose top is not below a height."""
     while low < high:
         middle = (low + high) // 2
         if boxes[middle, 5] < height:
@@ -360,7 +364,7 @@ def _first_at(boxes, low, high, height):
 
 @njit(**FAST)
 def _masks(ci, cj, half, slots_i, slots_j, start, partners, image, corrects, masks, at):
-    """Write for each atom i which atoms j of a chunk count, and which of these are not excluded."""
+    """Write masks of the atoms j of a chunk that count, and of those that are not excluded, for each atom i."""
     there = 0
     for lane in range(N):
         there |= (slots_j[cj * N + lane] >= 0) << lane
@@ -380,12 +384,12 @@ def _masks(ci, cj, half, slots_i, slots_j, start, partners, image, corrects, mas
 
 @njit(**FAST)
 def _near(box, reach, first, boxes, columns, shape, side, low, slack, ranges):
-    """Write which chunks from `first` on have boxes nearer to a box than `reach`; return how many.
+    """Write the chunks from `first` on whose boxes are nearer to a box than `reach`; return their number.
 
     Parameters
     ----------
     columns, shape, side, low, slack
-        As in :func:`search`.
+        The same as of :func:`search`.
     """
     ax, ay, az, bx, by, bz = box[0], box[1], box[2], box[3], box[4], box[5]
     x0 = max(0, math.floor((ax - reach - low[0]) / side[0]))
@@ -422,32 +426,32 @@ def _near(box, reach, first, boxes, columns, shape, side, low, slack, ranges):
 def search(first, last, same, slots_i, atoms_i, centres_i, boxes_i, slots_j, atoms_j, centres_j, boxes_j, columns,
            shape, side, low, slack, shifts, steps, rests, images, reach, starts, partners, corrects, light,
            entries, chunks, bits, masks, counts):
-    """List the chunks in range of the clusters of chunks first <= c < last; return the first chunk without room.
+    """List the chunks in range of the clusters of chunks first <= c < last; return the first chunk that does not fit.
 
     Parameters
     ----------
     same : bool
         Whether i and j are of one set, of which each pair counts once.
     columns, shape, side, low
-        First chunk of every column; columns along x and y, their sides and the corner of the first.
+        First chunk of every column; number of columns along x and y, their sides, and the corner of the first.
     slack : float
-        How much chunks of a column may be out of order in height.
+        Largest height by which chunks of a column may be out of order.
     shifts, steps, rests, images
-        What i are moved by, its multiples of the grid and the rest of it, and its code.
+        Displacements of atoms i, their multiples of the grid of centres and remainders, and the codes of the images.
     light : (clusters,) bool
         Clusters whose second half lacks a term.
     entries : (E, 9) int64
-        Cluster, shift, first chunk, first chunk without masks, first that is worth packing, end, first mask, light,
-        atoms j to pack.
+        Cluster, index of the shift, first chunk, first chunk without masks, first chunk to pack, end of the chunks,
+        first mask, light, number of atoms j to pack.
     counts : (3,) int64
-        How many entries, chunks and masks there are.
+        Number of entries, chunks and masks so far.
     """
     place, box = np.empty((3, N), REAL), np.empty(6)
     limit = REAL(reach * reach * (1 + 1e-6))
     size = len(boxes_j) + 1
     near, pairs = np.empty(size, np.int64), np.empty(size, np.int64)
     few, few_bits = np.empty(size, np.int32), np.empty(size, np.uint16)
-    # for which clusters of the chunk of i a chunk needs masks; which chunks near do, and for which clusters
+    # bits of the clusters of chunk i for which each chunk j needs masks; a list of these chunks, and of their bits
     special, flagged, flags = np.zeros(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
     for chunk in range(first, last):
         start0, start1, start2 = counts[0], counts[1], counts[2]
@@ -523,7 +527,7 @@ def search(first, last, same, slots_i, atoms_i, centres_i, boxes_i, slots_j, ato
 
 @njit(**FAST)
 def _sizes(result):
-    """Return, as 0 or 1, whether so many atoms of a chunk are in range that it is full, and whether there are some."""
+    """Return whether at least FULL atoms of a chunk are in range, and whether there are some, but fewer, as 0 or 1."""
     several = ones(result)
     full = several >= FULL
     return full, (several > 0) & (several < FULL)
@@ -531,9 +535,9 @@ def _sizes(result):
 
 @njit(**FAST)
 def _write(ci, sh, light, first, dense, packs, mask, few, few_bits, rest, entries, entry, chunks, bits):
-    """Write the entries of chunks with masks, then full ones, which are in `chunks`, and of the few atoms of others.
+    """Write entries for the chunks with masks and the full ones, which are in `chunks`, and the others to pack, `few`.
 
-    Return the number of the next entry, and the next place in `chunks`.
+    Return the number of the next entry, and the next index in `chunks`.
     """
     at, k = packs, 0
     while k < rest or at > first:

@@ -1,4 +1,4 @@
-"""The search for pairs in vector code: which atoms of a chunk are in range of clusters."""
+"""The search for pairs in vector code: the filter of a chunk's atoms in range of clusters."""
 
 # numba's intrinsics have no annotations that mypy could check
 # mypy: ignore-errors
@@ -11,14 +11,14 @@ from vmdpotential.compiling.simd import I64, Vector, constant, pointer
 
 
 def range_filter(m, n, bits, clusters):
-    """Return the function that shows which atoms of a chunk of N are in range of some clusters of M atoms."""
+    """Return the function that finds the atoms of a chunk of N in range of some clusters of M atoms."""
     real = types.float64 if bits == 64 else types.float32
 
     @intrinsic
     def in_range(typing, place, atoms, chunk, limit, x, y, z):
-        """Return which atoms of a chunk, moved by (x, y, z), are nearer to an atom of a cluster than the limit.
+        """Return bits of the atoms of a chunk, shifted by (x, y, z), within the limit of an atom of each cluster.
 
-        N bits for each M of the places (3, clusters * M), the lowest for the first.
+        Clusters are groups of M of the coordinates `place` (3, clusters * M). Each has N bits, the first the lowest.
         """
         signature = types.int64(place, atoms, types.int64, real, real, real, real)
 
@@ -47,7 +47,7 @@ def range_filter(m, n, bits, clusters):
 
 @intrinsic
 def ones(typing, number):
-    """Return how many bits of a whole number are set."""
+    """Return the number of set bits of an integer."""
 
     def codegen(context, builder, sig, arguments):
         return builder.ctpop(arguments[0])

@@ -1,4 +1,4 @@
-"""Vector code of pair sums: operations of programs, loops and the stack."""
+"""Parts of the vector code of pair sums: operations of programs, loops and the alignment of the stack."""
 
 # llvmlite has no annotations that mypy could check
 # mypy: ignore-errors
@@ -12,16 +12,16 @@ class PairVectors(Vector):
     """Vector code for programs whose unit of length is twice that of the distances."""
 
     raw = quarter = None
-    #: Where parameters are, of those that are loaded.
+    #: Addresses of the parameters that have been loaded.
     places: dict = {}  # noqa: RUF012
 
     def square(self, r2):
-        """Return the program's r2 for a squared distance."""
+        """Return r2 in the program's unit for a squared distance."""
         self.raw, self.quarter = r2, super().mul(r2, self.const(0.25))
         return self.quarter
 
     def mul(self, a, b):
-        """Return a * b; the unit goes into what r2 is multiplied by, which mostly is the same in every pass."""
+        """Return a * b; the unit of r2 is applied to the other factor, which is mostly invariant in the loop."""
         if b is self.quarter and b is not None:
             a, b = b, a
         if a is self.quarter and a is not None and b is not a:
@@ -29,7 +29,7 @@ class PairVectors(Vector):
         return super().mul(a, b)
 
     def fma(self, a, b, c):
-        """Return a * b + c, likewise."""
+        """Return a * b + c, with the unit of r2 applied as in :meth:`mul`."""
         if b is self.quarter and b is not None:
             a, b = b, a
         if a is self.quarter and a is not None and b is not a:
@@ -37,15 +37,15 @@ class PairVectors(Vector):
         return super().fma(a, b, c)
 
     def bits_of(self, number):
-        """Return the vector of flags that the lowest bits of an i16 are."""
+        """Return the lowest bits of an i16 as a vector of flags."""
         if self.lanes < 16:
             number = self.builder.trunc(number, ir.IntType(self.lanes))
         return self.builder.bitcast(number, ir.VectorType(ir.IntType(1), self.lanes))
 
     def _numbers(self, name, mask):
-        """Return 0, 1, 2 ... packed or unpacked by a mask: which elements :meth:`pick` is to take to do that to others.
+        """Return 0, 1, 2 ... packed or unpacked by a mask, with which :meth:`pick` does the same to other vectors.
 
-        A permutation is half of the work of packing.
+        A permutation takes half the time of packing.
         """
         whole = ir.VectorType(self.integer, self.lanes)
         count = ir.Constant(whole, list(range(self.lanes)))
@@ -53,31 +53,31 @@ class PairVectors(Vector):
                          [count, ir.Constant(whole, None), mask], whole)
 
     def packing(self, mask):
-        """Return which elements are where the mask is set, one after another."""
+        """Return the indices by which :meth:`pick` packs the elements with a set mask, one after another."""
         return self._numbers("compress", mask)
 
     def unpacking(self, mask):
-        """Return which elements go where the mask is set."""
+        """Return the indices by which :meth:`pick` unpacks elements to where the mask is set."""
         return self._numbers("expand", mask)
 
     def pick(self, vector, numbers):
-        """Return some elements of a vector of 512 bits."""
+        """Return the elements of a vector of 512 bits with the given indices."""
         kind = "sf" if self.bits == 32 else "df"
         return self.call(f"llvm.x86.avx512.permvar.{kind}.512", [vector, numbers], self.type)
 
     def opaque(self, vector):
-        """Return a vector that LLVM knows nothing of: it neither reorders sums with it nor makes a scalar of it."""
+        """Return the vector hidden from LLVM's optimiser, which then neither reassociates sums nor makes it scalar."""
         kind, width = {"avx512": ("v", 512), "avx2": ("x", 256)}.get(LEVEL, ("", 0))
-        if not 128 <= self.lanes * self.bits <= width:  # no register holds just that
+        if not 128 <= self.lanes * self.bits <= width:  # there is no register of this size
             return vector
         return self.builder.asm(ir.FunctionType(self.type, [self.type]), "", f"={kind},0", [vector], False)
 
     def shuffle(self, a, b, lanes):
-        """Return some lanes of two vectors."""
+        """Return the given lanes of two concatenated vectors."""
         return self.builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(I32, len(lanes)), lanes))
 
     def sums(self, vectors):
-        """Return the sums of vectors, a power of two of them, as one vector."""
+        """Return the sums over the lanes of vectors, whose number is a power of two, as one vector."""
         width, several = self.lanes, list(vectors)
         while len(several) > 1:
             groups, width = self.lanes // width, width // 2
@@ -93,7 +93,7 @@ class PairVectors(Vector):
         return self.shuffle(total, total, list(range(0, self.lanes, width)))
 
     def look_up(self, address, index):
-        """Return the elements of a table."""
+        """Return the elements of a table by a vector of indices."""
         if LEVEL == "avx512" and self.lanes * self.bits == 512 and self.bits == 32:
             mask = ir.Constant(ir.VectorType(ir.IntType(1), 16), [1] * 16)
             pointer8 = self.builder.bitcast(address, ir.IntType(8).as_pointer())
@@ -107,7 +107,7 @@ class PairVectors(Vector):
         return result
 
     def interpolate(self, a, first, *others):
-        """Return what is between two values of a table in memory."""
+        """Return the linear interpolation at `a` in a table in memory that begins with the parameter `first`."""
         index = self.builder.fptosi(a, ir.VectorType(I32, self.lanes))
         table = self.places[first]
         low = self.look_up(table, index)
@@ -116,7 +116,7 @@ class PairVectors(Vector):
 
 
 class Loop:
-    """A loop over [first, end) that carries some values, possibly none times."""
+    """A loop over [first, end), which may be empty, with values that are carried from one iteration to the next."""
 
     def __init__(self, builder, first, end, state, step=1):
         self.builder, self.end, self.step, self.start = builder, end, step, state
@@ -131,7 +131,7 @@ class Loop:
             phi.add_incoming(value, self.before)
 
     def close(self, new):
-        """End the loop; return what it carries out."""
+        """End the loop's body with its new state; return the state after the loop."""
         builder = self.builder
         following = builder.add(self.index, constant(self.step))
         last = builder.block
@@ -149,9 +149,9 @@ class Loop:
 
 
 def align_stack(builder, kind):
-    """Make LLVM align the stack for vectors: it spills them across cache lines where no variable asks for it."""
+    """Make LLVM align the stack for vectors, which it otherwise spills across cache lines."""
     with builder.goto_entry_block():
         slot = builder.alloca(kind)
     slot.align = 64
     kept = ir.FunctionType(ir.VoidType(), [slot.type])
-    builder.asm(kept, "", "r", [slot], side_effect=True)  # no code, but the variable may not be dropped
+    builder.asm(kept, "", "r", [slot], side_effect=True)  # emits no code, but keeps the variable

@@ -1,1 +1,1 @@
-"""Sums at arbitrary points."""
+"""Sums at arbitrary points on the CPU."""

@@ -1,11 +1,11 @@
-"""The potential of one charge with all its periodic images, at many points again and again.
+"""The potential of one charge with all its periodic images, at many points and for many charges.
 
-Ewald's pair potential depends on the displacement alone, so that its smooth part is solved on a mesh
-once, for a unit charge at a node, and looked up afterwards. With the split radius at half the
-shortest lattice vector it is smooth enough for few nodes, and the rest comes from the nearest image.
+Ewald's pair potential depends on the displacement only, so that its smooth part is computed once, on a mesh for a
+unit charge at a node, and interpolated afterwards. With a split radius of half the shortest lattice vector it is
+smooth enough for few nodes, and the short-range part is non-zero for the nearest image only.
 
-At many sites, the smooth part of charges that come one after the other waits on the mesh, where it costs
-the same however many sites there are, until somebody asks for the potential at some of them.
+For many sites, the smooth part of successive charges is summed on the mesh, at a cost that does not depend on the
+number of sites, and is added to the potential at the sites only when it is needed there.
 """
 
 from __future__ import annotations
@@ -24,28 +24,29 @@ from vmdpotential.splitting.mesh import over_cell
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-ORDER = 4  # of the B-splines, as the kernel has it
+#: Order of the B-splines, the same as in the kernel.
+ORDER = 4
 
-#: Split radius over mesh spacing: the error is about 1e-6 of 1/L, with L the cell's length.
+#: Split radius over mesh spacing, with which the error is about 1e-6 of 1/L, where L is the cell's length.
 RATIO = 20.0
 
-#: Blocks of points that take less time than to start a thread.
+#: Number of blocks of points up to which computing them takes less time than starting a thread.
 FEW = 64
 
-#: Nodes that a charge is added to in the time that its potential at a site takes.
+#: Number of nodes to which a charge is added in the time of its potential at one site.
 _NODES_A_SITE = 8
 
-#: Side of the bins that sites are sorted into, A.
+#: Side of the bins into which sites are sorted, A.
 _BIN = 12.0
 
-#: Nodes at most, for cells that are flat; there the ratio is smaller.
+#: Largest number of nodes, which flat cells reach; their ratio is smaller.
 MOST_NODES = 2**23
 
 
 class EwaldPair:
-    """The pair potential of a periodic cell in conducting surroundings, with a neutralising background.
+    """The pair potential of a periodic cell with a conducting boundary and a neutralising background.
 
-    Its mean over the cell is zero. The relative error is below 1e-5 of the potential at half the cell.
+    Its mean over the cell is zero. The error is below 1e-5 of the potential at half the cell's length.
 
     Parameters
     ----------
@@ -61,7 +62,7 @@ class EwaldPair:
         nodes[0, 0, 0] = 1.0
         self.unit = mesh.solve(mesh.load(plan, "double"), plan, nodes)
         smooth = self.unit
-        for axis in range(3):  # a charge at a node is on its neighbours too, by cubic B-splines
+        for axis in range(3):  # a cubic B-spline spreads a charge at a node to the neighbouring nodes too
             smooth = (np.roll(smooth, 1, axis) + 4 * smooth + np.roll(smooth, -1, axis)) / 6
         pairs = plan.short
         assert pairs is not None
@@ -72,7 +73,7 @@ class EwaldPair:
         self.factor = short.factor
         self._program = short.program
         vectors = np.ascontiguousarray(basis.vectors)
-        #: What the kernel takes of the cell and the short part.
+        #: The kernel's arguments for the cell and the short-range part.
         self.fixed = (
             vectors, np.ascontiguousarray(np.linalg.inv(vectors)), np.ascontiguousarray(cell.neighbours[1:]),
             np.array(short.values), SOFT_CORE**2, radius**2,
@@ -86,11 +87,11 @@ class EwaldPair:
         Parameters
         ----------
         points : (P, 3) float64, A
-            Best in Fortran order.
+            Fastest in Fortran order.
         position : (3,) float64, A
         charge : float, e
         potential : (P,) float64, e/A
-            Changed in place. A point nearer than 0.01 A has the potential at that distance.
+            Changed in place. A point nearer than 0.01 A to the charge gets the potential at that distance.
         """
         x, y, z = (float(component) for component in position)
         columns = [np.ascontiguousarray(points[:, d]) for d in range(3)]
@@ -103,31 +104,31 @@ class EwaldPair:
         threads.run(lambda first, last: self.kernel.one_charge(*fixed, first, last), blocks, "one charge", grain)
 
     def waiting(self, sites: Floats) -> EwaldSites | None:
-        """Return what adds charges to the potential at sites (P, 3), A, sooner than :meth:`add`; None for few."""
+        """Return a faster sum than :meth:`add` for many sites (P, 3), A; None for few sites."""
         return EwaldSites(self, sites) if len(sites) * _NODES_A_SITE > self.unit.size else None
 
     def steps(self, *state: Any) -> float:
-        """Do Metropolis' steps of charges at sites; return by how much the energy changed.
+        """Do Metropolis steps of charges at sites; return the change of the energy.
 
         Parameters
         ----------
         *state
-            Those of the function ``steps`` of the kernel file ``metropolis_kernel``, up to `counts`.
+            Parameters of the function ``steps`` of the kernel file ``metropolis_kernel``, up to `counts`.
         """
         kernel = build.load("metropolis_kernel", program=self._program, kernel=self.kernel.__name__)
         return float(kernel.steps(*state, self.factor, *self.fixed, self._smooth))
 
     def most(self, distance: float) -> float:
-        """Return what the potential (1/A) of a unit charge never exceeds at a distance (A) or farther.
+        """Return an upper bound of the potential (1/A) of a unit charge at a distance (A) or farther.
 
-        The short part falls with the distance, and a B-spline is below its largest coefficient.
+        The short-range part decreases with the distance, and B-splines do not exceed their largest coefficient.
         """
         near = float(self._short(np.array([distance]))[0]) if distance < self._cutoff else 0.0
         return near + self._most_smooth
 
 
 class EwaldSites:
-    """Sums the potential of charges at many sites, of which the smooth part waits on a mesh.
+    """The potential of charges at many sites, the smooth part of which is pending on a mesh until it is needed.
 
     The error is that of :class:`EwaldPair`, within a factor of two.
 
@@ -139,9 +140,9 @@ class EwaldSites:
     Attributes
     ----------
     order : (P,) int64
-        The sites as they are sorted here; rows below are places in that order.
+        Indices of the sites in the order of the potentials; the methods' rows are positions in it.
     slack : float, e/A
-        The smooth part that waits is nowhere larger.
+        Largest absolute value of the pending smooth part.
     """
 
     def __init__(self, pair: EwaldPair, sites: Floats) -> None:
@@ -149,18 +150,18 @@ class EwaldSites:
         basis, self._inverse = pair.basis, np.linalg.inv(pair.basis.vectors)
         bins = np.maximum(np.rint(np.linalg.norm(basis.vectors, axis=1) / _BIN), 1).astype(np.int64)
         fraction = self._within(sites)
-        place = np.minimum((fraction * bins).astype(np.int64), bins - 1)
-        key = np.ravel_multi_index(tuple(place.T), tuple(bins))
+        site_bins = np.minimum((fraction * bins).astype(np.int64), bins - 1)
+        key = np.ravel_multi_index(tuple(site_bins.T), tuple(bins))
         self.order = np.argsort(key, kind="stable")
         self._start = np.searchsorted(key[self.order], np.arange(bins.prod() + 1))
-        middles = (np.stack(np.unravel_index(np.arange(bins.prod()), tuple(bins)), 1) + 0.5) / bins @ basis.vectors
+        centres = (np.stack(np.unravel_index(np.arange(bins.prod()), tuple(bins)), 1) + 0.5) / bins @ basis.vectors
         sides = basis.vectors / bins[:, None]
         diagonals = np.array([[1, 1, 1], [1, 1, -1], [1, -1, 1], [1, -1, -1]]) @ sides
         radius = float(np.linalg.norm(diagonals, axis=1).max()) / 2 * (1 + 1e-9)
         self._columns = [np.ascontiguousarray(column) for column in sites[self.order].T]
-        self._bins = (self._start, np.ascontiguousarray(middles.T), radius)
-        self._places = [np.ascontiguousarray(column) for column in (fraction[self.order] * pair.unit.shape).T]
-        self._waits = np.zeros([n + 3 for n in pair.unit.shape])
+        self._bins = (self._start, np.ascontiguousarray(centres.T), radius)
+        self._coordinates = [np.ascontiguousarray(column) for column in (fraction[self.order] * pair.unit.shape).T]
+        self._pending = np.zeros([n + 3 for n in pair.unit.shape])
         self.slack = 0.0
 
     def _within(self, positions: Floats) -> Floats:
@@ -170,23 +171,24 @@ class EwaldSites:
         return fraction
 
     def add(self, position: Floats, charge: float, potential: Floats) -> None:
-        """Add the potential (e/A) of a charge (e) to that at the sites, but for its smooth part, which waits."""
+        """Add the short-range potential (e/A) of a charge (e) to that at the sites; its smooth part is pending."""
         pair = self._pair
         x, y, z = (float(component) for component in position)
         u, v, w = (float(component) for component in self._within(position) * pair.unit.shape)
         pair.kernel.one_short(*self._columns, *self._bins, x, y, z, charge * pair.factor, *pair.fixed, potential,
                               0, len(self._start) - 1)
-        self.slack = pair.kernel.one_smooth(pair.unit, u, v, w, charge, self._waits)
+        self.slack = pair.kernel.one_smooth(pair.unit, u, v, w, charge, self._pending)
 
     def at(self, rows: Integers) -> Floats:
-        """Return the smooth part that waits, e/A, at some rows."""
+        """Return the pending smooth part, e/A, at some rows."""
         result = np.zeros(len(rows))
-        self._pair.kernel.smooth_at(*(column[rows] for column in self._places), self._waits, result, 0, len(rows))
+        self._pair.kernel.smooth_at(*(column[rows] for column in self._coordinates), self._pending, result, 0,
+                                    len(rows))
         return result
 
     def settle(self, potential: Floats) -> None:
-        """Add what waits to the potential at the sites."""
-        fixed = (*self._places, self._waits, potential)
+        """Add the pending smooth part to the potential at the sites, and reset it."""
+        fixed = (*self._coordinates, self._pending, potential)
         threads.run(lambda first, last: self._pair.kernel.smooth_at(*fixed, first, last), len(potential),
                     "one charge", 2**14)
-        self._waits[:], self.slack = 0.0, 0.0
+        self._pending[:], self.slack = 0.0, 0.0

@@ -1,4 +1,4 @@
-"""Pairs of points and the atoms within a cutoff on the CPU, in linear time."""
+"""Sums over atoms within a cutoff of arbitrary points on the CPU, in linear time."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
 
-#: Cells per cutoff length: finer ones fit the sphere better, coarser ones make longer runs of atoms (measured: 1 or 2).
+#: Cells per cutoff length: finer ones fit the sphere better, coarser ones give longer ranges of atoms; 1 and 2 are
+#: fastest.
 CELLS_PER_CUTOFF = 2
 
-#: Points that a thread does in one go.
+#: Number of points in one task of a thread.
 GRAIN = 1024
 
-#: Where there are so many times as many atoms as points, images are made of the points.
+#: Ratio of atoms to points above which images of the points are made instead of images of the atoms.
 FEW = 4
 
 
 def cutoff_at_points(points: Floats, positions: Floats, charges: Floats, interaction: Bound,
                      cell: Cell | None = None, field: Floats | None = None) -> Floats:
-    """Return the sum over the atoms within the cutoff, and all their periodic images where a cell is given.
+    """Return the sum over the atoms within the cutoff, and over all their periodic images if there is a cell.
 
     Parameters
     ----------
@@ -36,7 +37,7 @@ def cutoff_at_points(points: Floats, positions: Floats, charges: Floats, interac
     positions : (N, 3) float64, A
     charges : (N,) float64, e
     interaction : Bound
-        With a cutoff, of any length.
+        Interaction with a cutoff of any length.
     cell : Cell or None
     field : (P, 3) float64, optional
         Filled with the field, e/A^2.
@@ -44,7 +45,7 @@ def cutoff_at_points(points: Floats, positions: Floats, charges: Floats, interac
     Returns
     -------
     (P,) float64, e/A
-        Exact to rounding; an atom nearer than 0.01 A counts at that distance, and makes no field.
+        Potential, exact to rounding. An atom nearer than 0.01 A to a point counts as at that distance, without field.
     """
     cutoff = interaction.cutoff
     if cutoff is None:
@@ -57,7 +58,7 @@ def cutoff_at_points(points: Floats, positions: Floats, charges: Floats, interac
     if not len(points) or not len(positions):
         return total
     if cell is not None:
-        compact = cell if cell.orthogonal else Cell(cell.reduced)  # its box holds fewer images
+        compact = cell if cell.orthogonal else Cell(cell.reduced)  # fewer images are in its bounding box
         if FEW * len(points) < len(positions):
             return _by_images_of_points(points, positions, charges, interaction, compact, field)
         points = compact.wrap(points)
@@ -90,7 +91,7 @@ def cutoff_at_points(points: Floats, positions: Floats, charges: Floats, interac
 
 def _by_images_of_points(points: Floats, positions: Floats, charges: Floats, interaction: Bound, cell: Cell,
                          field: Floats | None) -> Floats:
-    """Return the sum at all images of each point that are within reach of the atoms' own, one for each."""
+    """Return the sum over images of the points instead of images of the atoms, which is the same."""
     cutoff = interaction.cutoff
     assert cutoff is not None
     positions = cell.wrap(positions)

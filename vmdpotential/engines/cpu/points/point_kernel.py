@@ -1,6 +1,6 @@
 """Kernels of sums at arbitrary points, in float64: nearest images of all atoms, atoms within a cutoff, one charge.
 
-With FIELD, the functions ``run_field`` and ``within`` sum the potential and its gradient, and no others are there.
+With FIELD, the functions ``run_field`` and ``within`` sum the potential and its gradient; the others are not used.
 
 This file is run once for each set of the constants that it declares, see
 :mod:`vmdpotential.compiling.build`.
@@ -21,14 +21,14 @@ PROGRAM: Program
 PRECISION: str
 #: Whether pairs beyond the cutoff must be masked.
 MASKED: bool
-#: Whether the gradient is summed next to the potential.
+#: Whether the gradient is summed in addition to the potential.
 FIELD: bool
-#: Whether to do without vector code.
+#: Whether plain loops replace vector code.
 PLAIN: bool
 
 assert PRECISION == "double"
-BLOCK = 64  # points whose sums are carried through all atoms together
-BUFFER = 512  # atoms in range of a point that are collected before they are summed
+BLOCK = 64  # number of points that are summed together over all atoms
+BUFFER = 512  # number of atoms in range of a point that are collected before they are summed
 
 FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil": True}
 FLAT = {**FAST, "inline": "always"}
@@ -64,13 +64,13 @@ def nearest(px, py, pz, count, x, y, z, basis, inverse, shifts, dx, dy, dz, r2):
 @njit(**FAST)
 def run(px, py, pz, x, y, z, q, basis, inverse, shifts, values, soft2, cutoff2, out, least,
         first_block, last_block):
-    """Sum all atoms at the points of some blocks; basis and inverse (zeros: not periodic) as in :func:`nearest`.
+    """Sum all atoms at the points of some blocks; basis and inverse as in :func:`nearest`, zeros if not periodic.
 
-    The squared distances to the nearest atom go to `least`.
+    `least` is filled with the squared distances to the nearest atom.
     """
     dx, dy, dz = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     r2, sums, smallest = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
-    # a box turned away from the axes needs no shifts, but all of its basis
+    # an orthogonal cell that is rotated away from the axes has no shifts, but its basis is not diagonal
     along_axes = (basis[0, 1] == 0 and basis[0, 2] == 0 and basis[1, 0] == 0 and basis[1, 2] == 0
                   and basis[2, 0] == 0 and basis[2, 1] == 0)
     for block in range(first_block, last_block):
@@ -106,7 +106,7 @@ if FIELD:
 
     @njit(**FAST)
     def add(r2, dx, dy, dz, q, count, values, soft2, out, point):
-        """Add potential and gradient of atoms at some distances to a point."""
+        """Add the potential and gradient of atoms at given squared distances to a point."""
         total, a, b, c = 0.0, 0.0, 0.0, 0.0
         for i in range(count):
             s = max(r2[i], soft2)
@@ -125,7 +125,7 @@ else:
 
     @njit(**FAST)
     def add(r2, dx, dy, dz, q, count, values, soft2, out, point):
-        """Add the potential of atoms at some distances to a point."""
+        """Add the potential of atoms at given squared distances to a point."""
         total = 0.0
         for i in range(count):
             s = max(r2[i], soft2)
@@ -135,7 +135,7 @@ else:
 
 @njit(**FAST)
 def run_field(px, py, pz, x, y, z, q, values, soft2, out, first_point, last_point):
-    """Add potential and gradient, out (4, P), of all atoms to some points."""
+    """Add the potential and gradient of all atoms to points first_point <= p < last_point of out (4, P)."""
     dx, dy, dz, r2 = np.empty(BUFFER), np.empty(BUFFER), np.empty(BUFFER), np.empty(BUFFER)
     for i in range(first_point, last_point):
         for first in range(0, len(x), BUFFER):
@@ -148,16 +148,16 @@ def run_field(px, py, pz, x, y, z, q, values, soft2, out, first_point, last_poin
 
 @njit(**FLAT)
 def span(place, reach, size, count):
-    """Return the first and the last of the bins along an axis that lie within reach."""
+    """Return the first and the last bin along an axis within reach."""
     return max(0, int(np.floor((place - reach) / size))), min(count - 1, int(np.floor((place + reach) / size)))
 
 
 @njit(**FAST)
 def within(px, py, pz, x, y, z, q, start, bins, size, values, soft2, cutoff2, out, first_point, last_point):
-    """Add the sum of the atoms within the cutoff to some points, out (1, P), with FIELD (4, P).
+    """Add the sum of the atoms within the cutoff to points of out (1, P), with FIELD (4, P).
 
-    Atoms start[b] : start[b + 1] lie in bin b of side `size`, of which there are bins (3,), x slowest;
-    coordinates start at the corner of the first.
+    Atoms start[b] : start[b + 1] are in bin b of side `size`; bins (3,) is their number along each axis, with x
+    slowest. Coordinates are relative to the lower corner of the first bin.
     """
     nx, ny, nz = bins
     cutoff = np.sqrt(cutoff2)
@@ -178,7 +178,7 @@ def within(px, py, pz, x, y, z, q, start, bins, size, values, soft2, cutoff2, ou
                 rest = rest_x - gy * gy
                 if rest <= 0:
                     continue
-                # the bins along z that the cutoff reaches are one run of atoms
+                # the atoms of bins in a row along z are contiguous
                 first_z, last_z = span(c, np.sqrt(rest), size, nz)
                 if first_z > last_z:
                     continue
@@ -199,7 +199,7 @@ def within(px, py, pz, x, y, z, q, start, bins, size, values, soft2, cutoff2, ou
 
 @njit(**FLAT)
 def cubic(t):
-    """Return the weights of the 4 nodes around a point, a fraction t from the second, by a cubic B-spline."""
+    """Return the cubic B-spline weights of the 4 nodes around a point, a fraction t above the second node."""
     s = 1 - t
     return s * s * s / 6, (4 - 3 * t * t * (2 - t)) / 6, (4 - 3 * s * s * (2 - s)) / 6, t * t * t / 6
 
@@ -208,7 +208,7 @@ if PLAIN:
 
     @njit(**FLAT)
     def weighted(smooth, at, wa, wb, wc):
-        """Return the sum over 4^3 nodes from one on."""
+        """Return the weighted sum of the 4^3 nodes from index `at` on."""
         values, plane, row = smooth.ravel(), smooth.shape[1] * smooth.shape[2], smooth.shape[2]
         total = 0.0
         for j in range(4):
@@ -226,9 +226,9 @@ def one_charge(px, py, pz, x, y, z, q, basis, inverse, shifts, values, soft2, cu
                last_block):
     """Add the potential of one charge with all its periodic images to the points of some blocks.
 
-    The radial function ends at a cutoff that only the nearest image may be within; the rest comes from
-    `smooth`, coefficients of cubic B-splines on a mesh over the cell, with the charge at its corner.
-    It begins one node before that and ends two nodes after the last one, where it repeats itself.
+    The radial function ends at a cutoff within which only the nearest image can be. The smooth part has the
+    coefficients `smooth` of cubic B-splines on a mesh over the cell, for a charge at its corner; the mesh is continued
+    periodically by one node before the first and two nodes after the last.
     """
     dx, dy, dz, r2 = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     ux, uy, uz, at = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK, np.int64)
@@ -258,7 +258,7 @@ def one_charge(px, py, pz, x, y, z, q, basis, inverse, shifts, values, soft2, cu
                 a, b, c = dx[i] + sx, dy[i] + sy, dz[i] + sz
                 r2[i] = min(r2[i], a * a + b * b + c * c)
         for i in range(count):
-            # a fraction may round up to 1
+            # a fractional coordinate may round up to 1
             ia, ib, ic = min(np.floor(ux[i]), na - 1.0), min(np.floor(uy[i]), nb - 1.0), min(np.floor(uz[i]), nc - 1.0)
             at[i] = np.int64(ia * plane + ib * row + ic)
             wa[0, i], wa[1, i], wa[2, i], wa[3, i] = cubic(ux[i] - ia)
@@ -277,10 +277,10 @@ def one_charge(px, py, pz, x, y, z, q, basis, inverse, shifts, values, soft2, cu
 @njit(**FAST)
 def one_short(px, py, pz, start, centres, radius, x, y, z, q, basis, inverse, shifts, values, soft2, cutoff2, out,
               first_bin, last_bin):
-    """Add what ends at the cutoff of the potential of one charge to the points of some bins.
+    """Add the short-range part of the potential of one charge to the points of some bins.
 
-    Points start[b] : start[b + 1] lie in bin b, within `radius` of its centre (3, B). The rest is as in
-    :func:`one_charge`.
+    Points start[b] : start[b + 1] are in bin b, within `radius` of its centre; centres is (3, B). Other parameters are
+    those of :func:`one_charge`.
     """
     dx, dy, dz, r2, gap2 = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     far2 = (np.sqrt(cutoff2) + radius) ** 2
@@ -304,16 +304,16 @@ def one_short(px, py, pz, start, centres, radius, x, y, z, q, basis, inverse, sh
 
 @njit(**FAST)
 def one_smooth(smooth, u, v, w, q, total):
-    """Add the smooth part of one charge at mesh coordinates u, v and w to a sum; return the largest size in that.
+    """Add the smooth part of a charge at mesh coordinates u, v and w to a sum; return its largest absolute value.
 
-    Both are coefficients of cubic B-splines: `smooth` (NX, NY, NZ) those of a unit charge on the first node, and
-    `total` (NX + 3, NY + 3, NZ + 3) those of the sum, laid out as :func:`one_charge` takes them.
+    Both are coefficients of cubic B-splines: `smooth` (NX, NY, NZ) of a unit charge on the first node, and `total`
+    (NX + 3, NY + 3, NZ + 3) of the sum, continued periodically as in :func:`one_charge`.
     """
     nx, ny, nz = smooth.shape
     iu, iv, iw = int(min(np.floor(u), nx - 1.0)), int(min(np.floor(v), ny - 1.0)), int(min(np.floor(w), nz - 1.0))
     wu, wv, ww = cubic(u - iu), cubic(v - iv), cubic(w - iw)
     plane, line, most = np.empty((ny, nz)), np.empty(2 * nz + 5), np.zeros(nz + 3)
-    turn = (2 * nz - iw - 3) % nz  # of a line, so that it begins with the last node that the first one hears of
+    turn = (2 * nz - iw - 3) % nz  # rotation of a line, so that it begins with the last of the first node's 4 terms
     for a in range(nx + 3):
         p0, p1 = smooth[(a - iu + nx) % nx], smooth[(a - iu - 1 + nx) % nx]
         p2, p3 = smooth[(a - iu - 2 + nx) % nx], smooth[(a - iu - 3 + 2 * nx) % nx]
@@ -337,7 +337,7 @@ def one_smooth(smooth, u, v, w, q, total):
 
 @njit(**FAST)
 def smooth_at(u, v, w, smooth, out, first, last):
-    """Add a sum of smooth parts, as :func:`one_smooth` makes it, at some mesh coordinates."""
+    """Add the sum of smooth parts that :func:`one_smooth` accumulates to `out` at mesh coordinates u, v and w."""
     na, nb, nc = smooth.shape[0] - 3, smooth.shape[1] - 3, smooth.shape[2] - 3
     row, plane = smooth.shape[2], smooth.shape[1] * smooth.shape[2]
     for i in range(first, last):

@@ -1,4 +1,4 @@
-"""Sums at arbitrary points on the CPU, around :mod:`~vmdpotential.engines.cpu.points.point_kernel`."""
+"""Sums over all atoms at arbitrary points on the CPU, by :mod:`~vmdpotential.engines.cpu.points.point_kernel`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 def at_points(points: Floats, positions: Floats, charges: Floats, cell: Cell | None, interaction: Bound,
               nearest: Floats | None = None) -> Floats:
-    """Return the potential of all atoms, each at its nearest image where a cell is given.
+    """Return the potential of all atoms, each at its nearest image if there is a cell.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def at_points(points: Floats, positions: Floats, charges: Floats, cell: Cell | N
     Returns
     -------
     (P,) float64, e/A
-        Exact to rounding (about 1e-13); an atom nearer than 0.01 A counts at that distance.
+        Potential, exact to rounding (about 1e-13). An atom nearer than 0.01 A to a point counts as at that distance.
     """
     scaled = interaction.scaled()
     kernel = build.load("point_kernel", program=scaled.program, precision="double", masked=interaction.masked,
@@ -46,7 +46,7 @@ def at_points(points: Floats, positions: Floats, charges: Floats, cell: Cell | N
     fixed = (*_columns(points, positions), np.ascontiguousarray(charges, np.float64), basis, inverse, shifts,
              np.array(scaled.values, np.float64), SOFT_CORE**2, (scaled.cutoff or 0.0) ** 2, out, least)
     blocks = -(-len(points) // kernel.BLOCK)
-    # a million pairs a task, but something to do for every thread
+    # a million pairs per task, but at least one task for every thread
     grain = max(1, min(10**6 // (kernel.BLOCK * max(1, len(positions))), blocks // threads.count()))
     threads.run(lambda first, last: kernel.run(*fixed, first, last), blocks, "potential at points", grain)
     out *= scaled.factor
@@ -58,7 +58,7 @@ def at_points(points: Floats, positions: Floats, charges: Floats, cell: Cell | N
 def field_at_points(points: Floats, positions: Floats, charges: Floats, interaction: Bound) -> tuple[Floats, Floats]:
     """Return the potential (P,), e/A, and field (P, 3), e/A^2, of all atoms, without images.
 
-    Parameters are those of :func:`at_points`. An atom nearer than 0.01 A makes no field.
+    Parameters are those of :func:`at_points`. An atom nearer than 0.01 A to a point contributes no field.
     """
     scaled = interaction.scaled()
     kernel = build.load("point_kernel", program=scaled.program, precision="double", masked=False, field=True)
@@ -72,4 +72,5 @@ def field_at_points(points: Floats, positions: Floats, charges: Floats, interact
 
 
 def _columns(points: Floats, positions: Floats) -> list[Floats]:
+    """Return x, y and z of the points and of the positions as contiguous arrays."""
     return [np.ascontiguousarray(a[:, d]) for a in (points, np.asarray(positions, np.float64)) for d in range(3)]

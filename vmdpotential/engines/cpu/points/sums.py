@@ -1,4 +1,4 @@
-"""Sums at arbitrary points on the CPU: pairs, and what a mesh adds."""
+"""Sums at arbitrary points on the CPU, of pairs and a smooth part on a mesh."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vmdpotential.splitting.mesh import Mesh
 
 Floats = NDArray[np.float64]
 
-#: Points are taken block by block of as many nodes along each axis, so that a thread finds them in its cache.
+#: Points are sorted into blocks of this many nodes along each axis, so that a thread finds their nodes in its cache.
 BLOCK = 8
 
 
@@ -33,17 +33,19 @@ class CpuPoints:
             return self._pairs(points, positions, charges, field, nearest)
         values = self._smooth.at(points, positions, charges, field)
         if self.work.pairs is not None:
-            potential, near = self._pairs(points, positions, charges, field, nearest)
+            potential, short_field = self._pairs(points, positions, charges, field, nearest)
             values[0] += potential
-            if near is not None:
-                values[1:] += near.T
+            if short_field is not None:
+                values[1:] += short_field.T
         return values[0], values[1:].T if field else None
 
     def _pairs(self, points: Floats, positions: Floats, charges: Floats, field: bool,
                nearest: Floats | None) -> tuple[Floats, Floats | None]:
+        """Return potential and field of the pairs, by the fastest kernel."""
         work, bound = self.work, self.work.pairs
         assert bound is not None
         reach = bound.cutoff
+        # a sum over all atoms is slower if few of them are within the cutoff, but only it finds the nearest atoms
         few = reach is not None and (work.cell is None or (4 * reach) ** 3 < work.cell.volume)
         if nearest is not None or not (field or few or not work.nearest_alone):
             potential = at_points(points, positions, charges, work.cell, bound, nearest)
@@ -56,7 +58,7 @@ class CpuPoints:
 
 
 class MeshAtPoints:
-    """The smooth part at points, by a mesh in double precision."""
+    """The smooth part at points, computed on a mesh in double precision."""
 
     def __init__(self, mesh: Mesh) -> None:
         self.mesh = mesh
@@ -64,22 +66,22 @@ class MeshAtPoints:
         self._inverse = np.linalg.inv(mesh.steps)
 
     def at(self, points: Floats, positions: Floats, charges: Floats, field: bool) -> Floats:
-        """Return the potential, e/A, and with `field` the field, e/A^2, of charges at positions, (1 or 4, P)."""
+        """Return the potential, e/A, and with `field` the field, e/A^2, at the points, (1 or 4, P)."""
         kernel, mesh = self._kernel, self.mesh
         nodes = engine.spread(kernel, mesh, positions, charges)
         smooth = np.ascontiguousarray(engine.solve(kernel, mesh, nodes, self._influence))
-        places = mesh.coordinates(points)
-        block = (places / BLOCK).astype(np.int64)
+        coordinates = mesh.coordinates(points)
+        block = (coordinates / BLOCK).astype(np.int64)
         _, rows, columns = block.max(0, initial=0) + 1
         key = (block[:, 0] * rows + block[:, 1]) * columns + block[:, 2]
         order = np.argsort(key.astype(np.int16) if key.max(initial=0) < 2**15 else key, kind="stable")
-        places = places[order]
+        coordinates = coordinates[order]
         values = np.empty((4 if field else 1, len(points)))
-        threads.run(lambda first, last: kernel.gather(smooth, places, values[0], first, last), len(points),
+        threads.run(lambda first, last: kernel.gather(smooth, coordinates, values[0], first, last), len(points),
                     "interpolation", GRAIN)
         for n, out in enumerate(values[1:]):
             threads.run(lambda first, last, n=n, out=out: kernel.gather_along(  # type: ignore[misc]
-                smooth, places, n, out, first, last), len(points), "interpolation", GRAIN)
+                smooth, coordinates, n, out, first, last), len(points), "interpolation", GRAIN)
         if field:
             values[1:] = -self._inverse @ values[1:]
         result = np.empty_like(values)

@@ -1,4 +1,4 @@
-"""Sums of waves over atoms, in numpy: products of cosines and sines make a matrix product."""
+"""Structure factors of charges in numpy, as matrix products of cosines and sines."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def structure_factors(fraction: Floats, charges: Floats, counts: NDArray[np.int6
         Fractional coordinates f.
     charges : (N,) float64, e
     counts : (3,) int
-        The n of each index.
+        Largest value n of each index.
     """
     sizes = 2 * counts + 1
-    # products of cosines and sines along each axis: real, and with indices of one sign alone
+    # real products of cosines and sines along each axis, for non-negative indices only
     sums = np.zeros((int(sizes[0] * sizes[1]), int(sizes[2])))
     step = int(max(64, 2**21 // (sizes[0] * sizes[1] + sizes[2])))
     products = np.empty((sizes[0], sizes[1], step))
@@ -43,7 +43,7 @@ def structure_factors(fraction: Floats, charges: Floats, counts: NDArray[np.int6
 
 
 def _cosines_and_sines(fraction: Floats, count: int) -> Floats:
-    """Return cosines of 0 ... n turns of the fraction, then sines of 1 ... n, (2 n + 1, N)."""
+    """Return cos(2 pi k f) for k = 0 ... n, then sin(2 pi k f) for k = 1 ... n, (2 n + 1, N)."""
     result = np.ones((2 * count + 1, len(fraction)))
     angle = 2 * np.pi * (fraction % 1.0)
     turn = np.cos(angle) + 1j * np.sin(angle)
