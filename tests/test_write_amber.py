@@ -213,7 +213,7 @@ def test_what_cannot_be_written_is_refused_with_the_cure(tmp_path: Path) -> None
     frcmod.write_text("ions\n")
     with pytest.raises(InputError, match="holds no Lennard-Jones parameters of Amber's kind"):
         ionize(COORDINATES, TOP, ions={"SOD": 1, "CLA": 1}, site="random", seed=1, output=output, parameters=(frcmod,))
-    with pytest.raises(UsageError, match="cannot be written without one to start from"):
+    with pytest.raises(UsageError, match="cannot be written without the input's"):
         io.write_structure(io.read_structure(AMBER.parent / "adk_open_10res.pdb"), output[0])
     odd = tmp_path / "odd.prmtop"
     odd.write_bytes(TOP.read_bytes() + b"%FLAG LES_FAC\n%FORMAT(5E16.8)\n\n")
