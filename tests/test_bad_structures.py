@@ -62,7 +62,7 @@ BAD = {
     "zero.gro": (b"title\n0\n 1 1 1\n", "has no atoms"),
     "box.gro": (GRO.encode() + b" a b c\n", "line 5 must be the box"),
     "flat.gro": (GRO.encode() + b" 1.0 1.0 0.0\n", "line 5: the lengths of the box must be positive"),
-    "value.gro": (GRO.replace("0.626", "0,626").encode() + b" 1.0 1.0 1.0\n", "line 4 has no three coordinates"),
+    "value.gro": (GRO.replace("0.626", "0,626").encode() + b" 1.0 1.0 1.0\n", "line 4 lacks three coordinates"),
     "nan.gro": (GRO.replace("0.626", "  nan").encode() + b" 1.0 1.0 1.0\n", r"atom 2 .* not numbers"),
     "short.pqr": (b"ATOM 1 N ALA 1 1.0 2.0 3.0 0.1\n", "line 1 is not 'ATOM serial name"),
     "value.pqr": ((PQR + PQR.replace("0.1", "abc")).encode(), "line 2 is not 'ATOM serial name"),

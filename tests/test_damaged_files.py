@@ -44,7 +44,7 @@ def test_marks_and_ends_of_lines_change_nothing(tmp_path, suffix, content):
 def test_what_would_be_a_record_but_for_blanks_or_case(tmp_path, suffix, content, old, new, name):
     path = tmp_path / f"a{suffix}"
     path.write_text(content.replace(old, new, 1), encoding="latin-1")
-    refused(path, f"line [0-9]+: '.*' is no record, and would be {name} without")
+    refused(path, f"line [0-9]+: '.*' is not a record, but would be {name} without")
 
 
 def test_lines_that_are_no_records_are_left_out(tmp_path):
@@ -89,12 +89,12 @@ SUSPECTS = [
     # underscores, and numbers that no other program can hold
     (".pdb", PDB, PDB[PDB.index("ATOM") + 30 :][:8], "   1_0.0", "line 3: columns 31-54"),
     (".pdb", PDB, "20.000", "2_0.00", "line .: CRYST1"),
-    (".pdb", PDB, "ALA A   1", "ALA A  _1", "columns 23-27 hold no residue number"),
+    (".pdb", PDB, "ALA A   1", "ALA A  _1", "columns 23-27 are not a residue number"),
     (".pqr", PQR, " A 1 ", " A 99999999999999999999 ", "residue number 9+ is too large"),
     (".pqr", PQR, "-0.4700", "-0_4700", "line 3"),
     (".cif", CIF, "  1 ALA  A N ", "  99999999999999999999 ALA  A N ", "residue number '9+' in _atom_site"),
     (".gro", GRO, "   11", "    ²", "line 2 must be the number of atoms"),
-    (".gro", GRO, "\n    1ALA", "\n  1_0ALA", "line 3: columns 1-5 hold no residue number"),
+    (".gro", GRO, "\n    1ALA", "\n  1_0ALA", "line 3: columns 1-5 are not a residue number"),
     (".gro", GRO, "2.00000", "-2.0000", "lengths of the box must be positive"),
     (".psf", PSF, FIRST, "-0_470000", "charge '-0_470000' is not a number"),
     (".psf", PSF, "14.0070", "    nan", "line 7: the mass nan is impossible"),
@@ -110,7 +110,7 @@ SUSPECTS = [
     (".dx", DX, "error: 1e-05", "error: -1", "its header states error: -1; correct"),
     (".dx", SEEDS[".dx.gz"] and seeds.APBS, "T=300K", "T=0 K", "its header states temperature: 0; correct"),
     (".cube", CUBE, "\n    3 ", "\n   -3 ", "counts of its axes .* differ in sign"),
-    (".cube", CUBE, "\n    1 ", "\n    ² ", "line 3: a whole number and three coordinates"),
+    (".cube", CUBE, "\n    1 ", "\n    ² ", "line 3: does not consist of a whole number and coordinates"),
     # what ended in a traceback
     (".pdb", PDB, PDB[PDB.index("ATOM") + 30 :][:8], "\x80\x80\x80 1.00", "line 3: columns 31-54"),
     (".cif", CIF, "_atom_site.id\n", "_atom_site.id\n_cell.volume\n", "not a valid mmCIF|mixed|loop"),

@@ -180,15 +180,16 @@ def test_index_groups(tmp_path: Path) -> None:
 def test_damaged_index_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "index.ndx"
     for text, said in (
-        ("[ a ]\n1 2\n[ b ]\n3 12\n", "line 3: group 'b' holds atom 12, and the structure has atoms 1 to 11"),
-        ("[ a ]\n0 1\n", "holds atom 0"), ("[ a ]\n1 x\n", "holds 'x', which is no number"), ("1 2 3\n", "no index"),
-        ("[ a ]\n1\n[ a ]\n2\n", "line 3: there are two groups 'a'"), ("[ a ]\n-1\n", "holds '-1'"),
+        ("[ a ]\n1 2\n[ b ]\n3 12\n", "line 3: group 'b' contains atom 12, but the structure has atoms 1 to 11"),
+        ("[ a ]\n0 1\n", "contains atom 0"), ("[ a ]\n1 x\n", "contains 'x', which is not an atom number"),
+        ("1 2 3\n", "not an index"), ("[ a ]\n1\n[ a ]\n2\n", "line 3: two groups of different atoms are named 'a'"),
+        ("[ a ]\n-1\n", "contains '-1'"),
     ):
         path.write_text(text)
         with pytest.raises(InputError, match=said):
             read_groups(path, 11)
     assert main(["map", str(MDA / "adk_oplsaa.gro"), "--index", str(path), "--atoms", "group a", "-o", "x.dx"]) == 2
-    assert "holds '-1'" in capsys.readouterr().err
+    assert "contains '-1'" in capsys.readouterr().err
 
 
 def test_rows_are_a_selection_too() -> None:

@@ -85,11 +85,11 @@ def test_includes_are_found_by_gmxlib_and_beside_the_file(library: Path, tmp_pat
 def test_what_is_wrong_with_includes_is_said_in_one_line(library: Path, tmp_path: Path) -> None:
     path = tmp_path / "system.top"
     for text, said in (
-        (TOP.replace("mine.ff/water", "nowhere"), "line 3: includes nowhere.itp, which is neither next to it nor in"),
+        (TOP.replace("mine.ff/water", "nowhere"), "line 3: includes nowhere.itp, which is not in its folder"),
         ('#include "system.top"\n', "in a circle"),
         (TOP.replace("#endif", ""), "no #endif"),
         ("#else\n" + TOP, "line 1: #else without #ifdef"),
-        ("#define A B B B\n#define B A A A\n[ A ]\n", "line 3: its macros make more than"),
+        ("#define A B B B\n#define B A A A\n[ A ]\n", "line 3: has more than"),
     ):
         path.write_text(text)
         with pytest.raises(InputError, match=said) as caught:

@@ -115,7 +115,7 @@ def test_prmtop_index_out_of_range(tmp_path: Path) -> None:
     lines[2] = f"{3 * 77:8d}" + lines[2][8:]
     path = tmp_path / "a.parm7"
     path.write_text(head + mark + "\n".join(lines))
-    with pytest.raises(InputError, match=r"BONDS_INC_HYDROGEN .*: entry 1 names atom 78, and there are 6 atoms"):
+    with pytest.raises(InputError, match=r"BONDS_INC_HYDROGEN .*: entry 1 lists atom 78, but there are 6 atoms"):
         prmtop.read_prmtop(path)
 
 
@@ -188,7 +188,7 @@ def test_coordinates_of_few_atoms(tmp_path: Path, count: int, velocities: bool, 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("    7  0.1", "    9  0.1", "holds 4 lines of numbers, and 9 atoms need 5"),
+        ("    7  0.1", "    9  0.1", "has 4 lines of numbers, but 9 atoms need 5"),
         ("    7  0.1", "  seven  0.1", "second line does not begin with the number of atoms"),
         ("title\n    7", "title\n    0", "second line does not begin with the number of atoms"),
     ],

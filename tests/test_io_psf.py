@@ -107,8 +107,8 @@ def broken_psf(change: tuple[str, str]) -> str:
     [
         (("PSF CMAP", "PDB CMAP"), "is not a PSF"),
         (("!NATOM", "!NOTHING"), "has no atom list"),
-        (("      33 !NATOM", "      34 !NATOM"), "line 7 promises 34 atoms and 33 lines follow"),
-        (("      33 !NATOM", "      32 !NATOM"), "line 7 promises 32 atoms and 33 lines follow"),
+        (("      33 !NATOM", "      34 !NATOM"), "line 7 states 34 atoms, but 33 lines follow"),
+        (("      33 !NATOM", "      32 !NATOM"), "line 7 states 32 atoms, but 33 lines follow"),
         (("  -0.300000  ", "  -0.3x0000  "), "line 8: charge '-0.3x0000' is not a number"),
         (("  -0.300000       14.0070", "  -0.300000  14.0 14.0070"), "line 8: the columns of this atom"),
         (("  -0.300000  ", "        NaN  "), r"atom 1 \(ALA1:N\) has a charge that is not a number"),

@@ -152,8 +152,8 @@ def test_what_is_no_large_map(tmp_path):
     (tmp_path / "text.zarr").write_text("x")
     (tmp_path / "text.cmap").write_text("x" * 3000)
     h5py.File(tmp_path / "none.cmap", "w").close()
-    for name, message in (("empty.zarr", "no metadata of Zarr"), ("text.zarr", "is a file"), ("none.zarr", "no such"),
-                          ("text.cmap", "is no HDF5 file"), ("none.cmap", "holds 0 maps"), ("x.cmap", "no such")):
+    for name, message in (("empty.zarr", "no Zarr metadata"), ("text.zarr", "is a file"), ("none.zarr", "no such"),
+                          ("text.cmap", "is not an HDF5 file"), ("none.cmap", "holds 0 maps"), ("x.cmap", "no such")):
         with pytest.raises(InputError, match=message):
             read_map(tmp_path / name)
     write_map(make(), tmp_path / "m.cmap")

@@ -69,7 +69,7 @@ def test_frames_and_tpr(tpr):
         ("SiN_tric_namd.dcd", None, "coordinates only.*as topology"),
         ("Amber/ace_tip3p.nc", None, "coordinates only.*as topology"),
         ("Amber/ache.prmtop", None, "a topology has no coordinates"),
-        ("adk_closed.pdb", "SiN_tric_namd.dcd", "is no topology"),
+        ("adk_closed.pdb", "SiN_tric_namd.dcd", "is not a topology"),
     ],
 )
 def test_files_that_do_not_fit(tmp_path, coordinates, topology, message):

@@ -88,14 +88,14 @@ C4 = "%FLAG LENNARD_JONES_CCOEF\n%FORMAT(5E16.8)\n" + "".join(
 
 @pytest.mark.parametrize(("section", "change", "added", "message"), [
     ("", None, C4, "has 12-6-4 terms (LENNARD_JONES_CCOEF)"),
-    ("ATOM_TYPE_INDEX", first("9"), "", "ATOM_TYPE_INDEX (line 25) holds numbers that are not 1 to 4"),
+    ("ATOM_TYPE_INDEX", first("9"), "", "ATOM_TYPE_INDEX (line 25) holds numbers other than 1 to 4"),
     ("NONBONDED_PARM_INDEX", first("11"), "", "NONBONDED_PARM_INDEX (line"),
     ("NONBONDED_PARM_INDEX", first("-2"), "", "NONBONDED_PARM_INDEX (line"),
     ("NUMBER_EXCLUDED_ATOMS", first("3"), "", "disagrees with the list of"),
     ("EXCLUDED_ATOMS_LIST", first("77"), "", "EXCLUDED_ATOMS_LIST (line"),
     ("LENNARD_JONES_ACOEF", lambda lines: [], "", "LENNARD_JONES_ACOEF (line"),
     ("LENNARD_JONES_BCOEF", lambda lines: [lines[0].replace("E+", "X+"), *lines[1:]], "", "text that is not a number"),
-    ("SCEE_SCALE_FACTOR", lambda lines: [line.replace("1.2", "0.0") for line in lines], "", "that is not above 0"),
+    ("SCEE_SCALE_FACTOR", lambda lines: [line.replace("1.2", "0.0") for line in lines], "", "that is not positive"),
 ])
 def test_damaged_prmtop_is_one_line(section, change, added, message, tmp_path):
     path = edited(AMBER / "ace_mbondi3.parm7", tmp_path, section, change, added)
@@ -185,11 +185,11 @@ def test_tpr_with_1_4_pairs_that_are_not_excluded():
     assert_allclose(after.c6_14, before.c6_14 + before.c6[before.types[i], before.types[j]])
     assert set(after.charges14) == {1.5}
     kept.general = kept.general._replace(reppow=9.0)
-    with pytest.raises(InputError, match="repels by r to the 9"):
+    with pytest.raises(InputError, match="the repulsion exponent 9"):
         kept.nonbonded(names, starts, labels, path)
     kept.general = kept.general._replace(reppow=12.0)
     next(iter(kept.molecules.values())).others = ("LJC14_Q",)
-    with pytest.raises(InputError, match=r"charges of their own \(LJC14_Q\)"):
+    with pytest.raises(InputError, match=r"own charges \(LJC14_Q\)"):
         kept.nonbonded(names, starts, labels, path)
 
 

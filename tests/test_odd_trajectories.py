@@ -41,7 +41,7 @@ def test_gro_files_of_several_frames(tmp_path):
         (text[: text.rindex("    1SOL    HW2")], "frame 3 is cut short"),
         (text.replace("    3\n", "    2\n"), "has 2 atoms"),
         (text.rstrip() + "\nmore\nof it\n", "frame 4 states no number of atoms"),
-        (text.replace("0.628", "0.6x8"), "line 3 has no"),
+        (text.replace("0.628", "0.6x8"), "line 3 lacks"),
     ):
         path.write_text(wrong)
         with pytest.raises(InputError, match=message):

@@ -100,11 +100,11 @@ def test_systems_that_do_not_fit_are_refused_in_a_line(made, tmp_path):
     refused(structure, text.replace('type="NonbondedForce"', 'type="CustomNonbondedForce"'), "has 0 NonbondedForces")
     refused(structure, text.replace("<ParticleOffsets/>", '<ParticleOffsets><Offset eps="0" parameter="l" particle="0" '
                                     'q="-1" sig="0"/></ParticleOffsets>'), "1 of its charges change with a parameter")
-    refused(structure, text[:-20], "is no XML")
+    refused(structure, text[:-20], "is not XML")
     refused(structure, text.replace(' mass="', ' m="', 1), r"line \d+: a particle without its mass")
     refused(structure, text, "cannot be combined with other files", UsageError, [folder / "other.csv"])
     refused(structure.with_charges(np.zeros(len(structure))), text, "without charges", UsageError)
-    refused(structure, "<ForceField/>", "holds no charges")
+    refused(structure, "<ForceField/>", "has no charges")
     (tmp_path / "other.xml").write_text("<Other/>")
     with pytest.raises(InputError, match="begins with <Other>"):
         read_residue_charges(tmp_path / "other.xml")

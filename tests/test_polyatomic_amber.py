@@ -178,7 +178,7 @@ def test_what_is_not_defined_or_defined_otherwise_is_refused_before_any_work(
     with pytest.raises(InputError, match=r"no prmtop defines the ion ACT with the atoms C1, H1, .*tleap"):
         command(structure=COORDINATES, topology=TOP, parameters=(TIP3P,), **options)
     other = acetate(tmp_path / "other.prmtop", charge=0.01)
-    with pytest.raises(InputError, match=r"the charge of ACT O1 is -0.8529 e, and -0.8629 e in the template"):
+    with pytest.raises(InputError, match=r"the charge of ACT O1 is -0.8529 e, but -0.8629 e in the template"):
         command(structure=COORDINATES, topology=TOP, parameters=(other, TIP3P), **options)
 
 
@@ -189,9 +189,9 @@ def test_definitions_that_cannot_be_taken_over_whole_are_refused(written: tuple[
         names = io.read_topology(path)
         atoms = slice(*names.residue_starts[row : row + 2])
         return names, str(names.residue_names[atoms][0]), names.atom_names[atoms].tolist()
-    with pytest.raises(InputError, match="of CHARMM's kind"):
+    with pytest.raises(InputError, match="CHARMM's kinds of terms"):
         definition_of(*first_residue(AMBER / "parmed_fad.prmtop"))
-    with pytest.raises(InputError, match="the residue ALA is bound to others"):
+    with pytest.raises(InputError, match="the residue ALA is bonded to others"):
         definition_of(*first_residue(TOP, 1))
     parm = parmed.load_file(str(folder / "ACT.prmtop"))
     parm.parm_data["LENNARD_JONES_ACOEF"][1] *= 1.01

@@ -124,17 +124,17 @@ def test_residues_must_have_just_the_atoms_that_are_given(
 def test_damaged_files_of_charges(tmp_path: Path) -> None:
     for name, text, said in (
         ("a.csv", "residue,atom,charge\nLIG,C1\n", "line 2: a residue, an atom and its charge"),
-        ("a.csv", "LIG,C1,0.1\nLIG,C1,0.1\n", "line 2: residue LIG has two atoms C1"),
-        ("a.csv", "LIG,C1,x\n", "line 1: 'x' is no charge"), ("a.csv", "LIG,C1,nan\n", "charge of LIG C1"),
-        ("a.csv", "# nothing\n", "holds no charges"),
-        ("a.mol2", "@<TRIPOS>MOLECULE\nx\n 1 0\nSMALL\nNO_CHARGES\n", "holds no charges"),
+        ("a.csv", "LIG,C1,0.1\nLIG,C1,0.1\n", "line 2: residue LIG has two atoms named C1"),
+        ("a.csv", "LIG,C1,x\n", "line 1: 'x' is not a charge"), ("a.csv", "LIG,C1,nan\n", "charge of LIG C1"),
+        ("a.csv", "# nothing\n", "has no charges"),
+        ("a.mol2", "@<TRIPOS>MOLECULE\nx\n 1 0\nSMALL\nNO_CHARGES\n", "has no charges"),
         ("a.mol2", "@<TRIPOS>MOLECULE\nx\n 1 0\nSMALL\nNO_CHARGES\n@<TRIPOS>ATOM\n1 C1 0 0 0 C.3 1 LIG\n",
          "no hydrogens"),
         ("a.sdf", "LIG\n\n\n  2  1  0  0  0  0            999 V2000\n", "incomplete"),
         ("a.sdf", "LIG\n\n\n  0  0  0     0  0            999 V3000\n", "is not the start of an SDF molecule"),
         ("a.mol2", "@<TRIPOS>ATOM\n1 C1 0 0 0 C.3\n", "line 2: an atom without a residue and a charge"),
-        ("a.itp", "[ moleculetype ]\nx 3\n[ atoms ]\n1 t 1 LIG C1 1\n", "line 4: the atom C1 has no charge"),
-        ("a.xml", "<System/>", "begins with <System>"), ("a.xml", "<ForceField>", "is no XML"),
+        ("a.itp", "[ moleculetype ]\nx 3\n[ atoms ]\n1 t 1 LIG C1 1\n", "line 4: neither the atom C1 nor its type t"),
+        ("a.xml", "<System/>", "begins with <System>"), ("a.xml", "<ForceField>", "is not XML"),
         ("a.xml", "<ForceField><Residues><Residue name='L'><Atom name='C' type='t'/></Residue></Residues></ForceField>",
          "the atom C has no charge"),
     ):

@@ -204,16 +204,16 @@ def test_what_cannot_be_written_is_refused_with_the_cure(tmp_path: Path) -> None
     with pytest.raises(InputError, match="has no ions, so it lacks their Lennard-Jones parameters; give parameters: A"):
         ionize(COORDINATES, TOP, output=output)
     placed = place_ions(io.read_structure(COORDINATES, TOP), ions={"SOD": 1, "CLA": 1}, site="random", seed=1)
-    with pytest.raises(InputError, match=r"no Lennard-Jones parameters of the ions Na\+, Cl-; give parameters"):
+    with pytest.raises(InputError, match=r"no Lennard-Jones parameters for the ions Na\+, Cl-; give parameters"):
         io.write_structures(placed.structure, output)
     frcmod = tmp_path / "frcmod"
     frcmod.write_text(FRCMOD.replace("Cl- ", "Cl* "))
-    with pytest.raises(InputError, match=r"frcmod: no Lennard-Jones parameters of the ions Cl-;"):
+    with pytest.raises(InputError, match=r"frcmod: no Lennard-Jones parameters for the ions Cl-;"):
         ionize(COORDINATES, TOP, ions={"SOD": 1, "CLA": 1}, site="random", seed=1, output=output, parameters=(frcmod,))
     frcmod.write_text("ions\n")
-    with pytest.raises(InputError, match="holds no Lennard-Jones parameters of Amber's kind"):
+    with pytest.raises(InputError, match="contains no Lennard-Jones parameters in Amber's format"):
         ionize(COORDINATES, TOP, ions={"SOD": 1, "CLA": 1}, site="random", seed=1, output=output, parameters=(frcmod,))
-    with pytest.raises(UsageError, match="cannot be written without one to start from"):
+    with pytest.raises(UsageError, match="cannot be written without the input's"):
         io.write_structure(io.read_structure(AMBER.parent / "adk_open_10res.pdb"), output[0])
     odd = tmp_path / "odd.prmtop"
     odd.write_bytes(TOP.read_bytes() + b"%FLAG LES_FAC\n%FORMAT(5E16.8)\n\n")

@@ -147,7 +147,7 @@ def test_gro_of_large_and_of_skewed_systems(tmp_path: Path) -> None:
     assert_allclose(io.read_structure(tmp_path / "fine.gro").positions, few.positions, atol=6e-6)
     with pytest.raises(UsageError, match="the atom name 'ABCDEF' is too long for a GRO file"):
         io.write_structure(replace(few, atom_names=np.full(4, "ABCDEF")), tmp_path / "no.gro")
-    with pytest.raises(UsageError, match="the cell is turned"):
+    with pytest.raises(UsageError, match="the cell is rotated"):
         io.write_structure(replace(few, cell=Cell(cell.vectors[:, ::-1])), tmp_path / "no.gro")
     with pytest.raises(UsageError, match="too far away for a GRO file"):
         io.write_structure(replace(few, positions=few.positions + 1e5), tmp_path / "no.gro")
@@ -219,11 +219,11 @@ def test_block_without_molecules_left_and_what_cannot_be_written(system: Path) -
         ionize(gro, top, ions={"POT": 1, "CLA": 1}, output=(output, system / "out.gro"), **arguments)
     with pytest.raises(InputError, match="parts of its molecules are missing"):
         io.write_structure(structure.take(np.arange(1, 40)), output)
-    with pytest.raises(UsageError, match=r"a .top is written from the input's.*give that as topology"):
+    with pytest.raises(UsageError, match=r"a .top is written from the input's.*give it as topology"):
         io.write_structure(io.read_structure(gro), output)
     top.write_text(top.read_text(encoding="utf-8") + "[ intermolecular_interactions ]\n", encoding="utf-8")
     structure = io.read_structure(gro, top)  # for maps it is good enough
-    with pytest.raises(InputError, match=r"system.top: line \d+: names atoms by their numbers"):
+    with pytest.raises(InputError, match=r"system.top: line \d+: lists atoms by their numbers"):
         io.write_structure(structure, output)
     assert not output.exists()
     assert not (system / "out.gro").exists()

@@ -1,7 +1,7 @@
-"""Structures, topologies and maps: which reader or writer a file needs, by its suffix or content.
+"""Readers and writers of structures, topologies and maps, chosen by a file's suffix or content.
 
-Formats of structures: PDB, mmCIF, GRO and PQR; PSF, Amber prmtop and GROMACS .top as topologies; Amber's rst7,
-inpcrd and NetCDF restarts as coordinates; and what MDAnalysis reads (TPR, XTC, TRR, DCD, ...).
+Structures are PDB, mmCIF, GRO and PQR files; topologies are PSF, Amber prmtop and GROMACS .top files; coordinates alone
+are Amber's rst7, inpcrd and NetCDF restarts. MDAnalysis reads further formats (TPR, TRR, DCD, ...).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _WRITERS = {
     **dict.fromkeys(recognise.PRMTOP, "topologies.prmtopwrite:write_prmtop"),
     **dict.fromkeys((".rst7", ".inpcrd"), "structures.rst7write:write_coordinates"),
 }  # fmt: skip
-_CAN_BE_WRITTEN = ".pdb, .cif, .psf, .pqr, .gro, .top, .prmtop or .rst7, each also with .gz"
+_WRITABLE = ".pdb, .cif, .psf, .pqr, .gro, .top, .prmtop or .rst7, each also with .gz"
 
 
 def __getattr__(name: str) -> Any:
@@ -51,19 +51,20 @@ def __getattr__(name: str) -> Any:
 
 
 def _find(target: str) -> Callable[..., Any]:
+    """Import a function by its name in this package, ``module:function``."""
     module, _, function = target.partition(":")
     result: Callable[..., Any] = getattr(import_module(f"vmdpotential.io.{module}"), function)
     return result
 
 
 def read_structure(path: str | Path, topology: str | Path | None = None) -> Structure:
-    """Return the structure of a file, with the names, charges and bonds of a topology where one is given.
+    """Return the structure of a file, with the names, charges and bonds of a topology if one is given.
 
     Parameters
     ----------
     path : Path
-        Structure or coordinates, plain or compressed (.gz, .bz2). The suffix gives the format; where
-        it does not (Amber's ``prmtop``, ``inpcrd``), the content does. ``-`` is standard input.
+        Structure or coordinates, plain or compressed (.gz, .bz2). The suffix determines the format, or the content
+        if the suffix is missing or unknown (Amber's ``prmtop``, ``inpcrd``). ``-`` is standard input.
     topology : Path, optional
         PSF, prmtop, PQR, TPR or another file with the same atoms in the same order. Names, residues,
         segments, charges and bonds are taken from it; see :func:`merge`.
@@ -76,7 +77,7 @@ def read_structure(path: str | Path, topology: str | Path | None = None) -> Stru
     Raises
     ------
     InputError
-        When a file cannot be read, has no coordinates, or does not fit the other.
+        When a file cannot be read, `path` has no coordinates, or the two files differ in their atoms.
     MemoryPlanError
         When reading takes more memory than there is.
     BackendError
@@ -96,43 +97,50 @@ def read_structure(path: str | Path, topology: str | Path | None = None) -> Stru
     with files.reading(path):
         kind = _kind_of_structure(path, True)
     with files.reading(topology):
-        names = elements.fill(_read_topology(topology))
+        named_atoms = elements.fill(_read_topology(topology))
     with files.reading(path):
         if kind == "amber-coordinates":
             positions, cell = _find("structures.amber_coordinates:read_coordinates")(path)
             velocities = _find("structures.amber_coordinates:read_velocities")(path, len(positions))
-            names = replace(names, velocities=velocities)
+            named_atoms = replace(named_atoms, velocities=velocities)
         elif kind == "frames":
-            positions, cell = _find("mdanalysis:read_frame")(path, len(names))
+            positions, cell = _find("mdanalysis:read_frame")(path, len(named_atoms))
         else:
-            whole = _read_whole(path, kind)
+            structure = _read_whole(path, kind)
     if kind in ("amber-coordinates", "frames"):
-        return _find("structures.merge:place")(positions, cell, str(path), names)  # type: ignore[no-any-return]
-    return merge(whole, names)
+        return _find("structures.merge:place")(positions, cell, str(path), named_atoms)  # type: ignore[no-any-return]
+    return merge(structure, named_atoms)
 
 
 def read_first_frame(path: Path, trajectory: Path) -> Structure | None:
-    """Return a topology that has no coordinates at those of a trajectory's first frame; None of another file."""
+    """Return a topology's atoms with the coordinates of a trajectory's first frame.
+
+    Returns None if `path` is not a topology without coordinates (PSF, prmtop or .top).
+    """
     path, trajectory = files.held(path), files.held(trajectory)
     if recognise.kind_of(path) not in _TOPOLOGIES:
         return None
     from vmdpotential.io.trajectories.frames import Trajectory
 
     with files.reading(path):
-        names = elements.fill(_read_topology(path))
-    begin = next(iter(Trajectory(trajectory, len(names), slice(1))))
-    return _find("structures.merge:place")(begin.positions, begin.cell, str(trajectory), names)  # type: ignore[no-any-return]
+        named_atoms = elements.fill(_read_topology(path))
+    frame = next(iter(Trajectory(trajectory, len(named_atoms), slice(1))))
+    place = _find("structures.merge:place")
+    return place(frame.positions, frame.cell, str(trajectory), named_atoms)  # type: ignore[no-any-return]
 
 
 def _kind_of_structure(path: Path, has_topology: bool) -> str:
-    """Return the kind of a file that has coordinates, and names too unless there is a topology."""
+    """Return the kind of a coordinate file (:func:`vmdpotential.io.files.recognise.kind_of`).
+
+    Raises InputError for a topology, and for a file of coordinates alone unless a topology is given with it.
+    """
     kind = recognise.kind_of(path)
     if kind in _TOPOLOGIES:
         raise InputError(
             f"{path}: a topology has no coordinates", "give the coordinate file, and this one as {topology}")
     if not has_topology and kind in ("amber-coordinates", "frames"):
         raise InputError(
-            f"{path}: has coordinates only, without names and charges", "give a file that has them as {topology}")
+            f"{path}: has coordinates only, without names and charges", "give a file with names as {topology}")
     return kind
 
 
@@ -152,12 +160,12 @@ def read_topology(path: str | Path) -> Structure:
     Returns
     -------
     Structure
-        In the file's atom order; positions are those of the file where it has some.
+        In the file's atom order, with the file's positions if it has any.
 
     Raises
     ------
     InputError
-        When the file cannot be read or holds coordinates only.
+        When the file cannot be read or has coordinates only.
     BackendError
         When the format needs MDAnalysis, which is not installed.
     """
@@ -169,28 +177,29 @@ def read_topology(path: str | Path) -> Structure:
 def _read_topology(path: Path) -> Structure:
     kind = recognise.kind_of(path)
     if kind in ("amber-coordinates", "frames"):
-        raise InputError(f"{path}: holds coordinates and is no topology", "give a PSF, prmtop, TPR or PQR file")
+        raise InputError(f"{path}: has coordinates only and is not a topology", "give a PSF, prmtop, TPR or PQR file")
     structure: Structure = _find({**_TOPOLOGIES, **_READERS}.get(kind, "mdanalysis:read_topology"))(path)
     return structure
 
 
 def write_structure(structure: StructureLike, path: str | Path, force: bool = False) -> None:
-    """Write a structure in the format that the suffix names, whole or not at all.
+    """Write a structure in the format of the file's suffix; if that fails, nothing is written.
 
     Parameters
     ----------
     structure : Structure
         The atoms.
     path : Path
-        ``.pdb``, ``.cif``, ``.pqr``, ``.gro`` or ``.rst7``; ``.psf``, ``.top`` or ``.prmtop`` (the topology alone, the
-        last two made from the one that was read). Each also with ``.gz``.
+        ``.pdb``, ``.cif``, ``.pqr``, ``.gro`` or ``.rst7``; or ``.psf``, ``.top`` or ``.prmtop`` for the topology
+        alone, of which the last two need a structure that was read with a topology of the same format. ``.gz`` may
+        follow each suffix.
     force : bool
-        Whether a file that exists may be replaced.
+        Whether an existing file may be replaced.
 
     Raises
     ------
     UsageError
-        For another suffix, an existing file, or what the format cannot hold.
+        For another suffix, an existing file, or a structure that the format cannot hold.
     OutputError
         When the file cannot be written.
 
@@ -209,10 +218,10 @@ def write_structures(
     structure: Structure, paths: Sequence[str | Path], force: bool = False,
     companions: Mapping[Path, Callable[[Path], None]] | None = None, names: Sequence[Path] | None = None,
 ) -> None:
-    """Write a structure to several files, all of them or, when one fails, none; see :func:`write_structure`.
+    """Write a structure to several files: all of them or, when one fails, none (see :func:`write_structure`).
 
-    `next to` are files that belong to them, each with the function that writes it to a given path; `names` those by
-    which the formats are chosen (:func:`vmdpotential.io.files.output.named`), as `paths` unless given.
+    `companions` maps the paths of files to be written together with these to the functions that write them. `names`
+    are the paths whose suffixes choose the formats (:func:`vmdpotential.io.files.output.named`), by default `paths`.
     """
     targets = [Path(path) for path in paths]
     others = dict(companions or {})
@@ -224,18 +233,18 @@ def write_structures(
         for path, target in zip(temporary, names, strict=False):
             try:
                 _find(_WRITERS[files.suffix(target)])(structure, path)
-            except (InputError, UsageError) as error:  # the message should name the file that was asked for
+            except (InputError, UsageError) as error:  # the message should name the requested, not the temporary file
                 error.text = error.text.replace(str(path), str(target))
                 raise
 
 
 def can_be_written(path: Path) -> bool:
-    """Return whether a file's suffix is of a format that structures are written in."""
+    """Return whether structures can be written in the format of a file's suffix."""
     return files.suffix(path) in _WRITERS
 
 
 def check_formats(structure: Structure, paths: Sequence[str | Path]) -> None:
-    """Raise, before any work, what would keep a structure from being written to these files.
+    """Raise the errors that writing a structure to these files would raise, before any work is done.
 
     Raises
     ------
@@ -243,17 +252,17 @@ def check_formats(structure: Structure, paths: Sequence[str | Path]) -> None:
         When a suffix is unknown, or the format cannot hold the structure (no bonds for a PSF, names
         or coordinates too wide for a PDB).
     ChargeError
-        When a PQR or PSF is asked for and there are no charges.
+        When one of the files is a PQR or PSF, and the structure has no charges.
     """
     for path in map(Path, paths):
         suffix = files.suffix(path)
         source = structure.topology.source if structure.topology is not None else ""
         if (suffix in recognise.PRMTOP or path.name.lower() == "prmtop") and source != "prmtop":
             raise UsageError(
-                "", f"{path}: a prmtop cannot be written without one to start from, which has the bonded terms and the "
-                "Lennard-Jones parameters", "give the input's as {topology}, or write .psf or .pdb")
+                "", f"{path}: a prmtop cannot be written without the input's, which has the bonded terms and the "
+                "Lennard-Jones parameters", "give it as {topology}, or write .psf or .pdb")
         if suffix not in _WRITERS or path.suffix.lower() == ".bz2":
-            raise UsageError("", f"{path}: structures cannot be written in this format", f"name it {_CAN_BE_WRITTEN}")
+            raise UsageError("", f"{path}: structures cannot be written in this format", f"name it {_WRITABLE}")
         if suffix in (".pqr", ".psf") and structure.charges is None:
             raise ChargeError(
                 f"{path}: needs charges, and the structure has none",
@@ -265,7 +274,7 @@ def check_formats(structure: Structure, paths: Sequence[str | Path]) -> None:
                     "", f"{path}: a PSF needs bonds, and the input has none",
                     "give a file that has them as {topology}, or write .pdb")
         if suffix == ".top" and source != "top":
-            raise UsageError("", f"{path}: a .top is written from the input's, which has the force field",
-                             "give that as {topology}, or write .gro or .pdb")
+            raise UsageError("", f"{path}: a .top is written from the input's .top, which has the force field",
+                             "give it as {topology}, or write .gro or .pdb")
         if suffix in (".pdb", ".ent", ".gro", ".rst7", ".inpcrd"):
             _find(f"{_WRITERS[suffix].partition(':')[0]}:check")(structure, path)

@@ -1,4 +1,4 @@
-"""The place that `nonbonded` had in version 0.1.0, for scripts of that version."""
+"""Former module of :func:`vmdpotential.nonbonded`, kept for scripts written for version 0.1.0."""
 
 import warnings
 
@@ -6,5 +6,5 @@ from vmdpotential.io.topologies.forcefield import nonbonded
 
 __all__ = ["nonbonded"]
 
-warnings.warn("vmdpotential.io.forcefield.nonbonded is now vmdpotential.nonbonded; the old name will go in a later "
-              "version", FutureWarning, stacklevel=2)
+warnings.warn("vmdpotential.io.forcefield.nonbonded is now vmdpotential.nonbonded; the old name will be removed in a "
+              "later version", FutureWarning, stacklevel=2)

@@ -1,4 +1,7 @@
-"""What MDAnalysis reads for us (extra ``traj``): TPR, ITP, MOL2; frames of XTC, TRR, DCD and NetCDF."""
+"""Reading by MDAnalysis (extra ``traj``): topologies (TPR, ITP, MOL2) and trajectory frames (TRR, DCD, ...).
+
+XTC frames and Amber's NetCDF files have readers of this package; :func:`read_frame` reads a frame of any format.
+"""
 
 from __future__ import annotations
 
@@ -28,34 +31,33 @@ from vmdpotential.molecule.structure import Floats, Integers, Names, Structure, 
 
 log = logging.getLogger(__name__)
 
-#: Packages that MDAnalysis needs for some suffixes; without them it prints more than one line.
+#: Packages that MDAnalysis needs for some suffixes; without them its own error has more than one line.
 _NEEDS = {".gsd": "gsd", ".h5md": "h5py", ".tng": "pytng"}
 
-#: For what changes the whole process: filters of warnings, levels of logs.
+#: Lock for changes to the state of the whole process: warning filters and log levels.
 _one_thread = threading.RLock()
 
-#: Suffixes of GROMACS' topologies, which MDAnalysis needs the format of (one of ``.top`` is not Amber's).
+#: Suffixes of GROMACS' topologies, for which MDAnalysis has to be given the format (it takes ``.top`` for Amber's).
 _GROMACS = (".top", ".itp")
 
 
 def read_topology(path: str | Path) -> Structure:
-    """Read a topology that has no reader of our own.
+    """Read a topology for which this package has no reader of its own.
 
     Parameters
     ----------
     path : str or Path
-        TPR, ITP, TOP of GROMACS, MOL2, or anything else that MDAnalysis knows.
+        TPR, ITP or TOP of GROMACS, MOL2, or another format that MDAnalysis reads.
 
     Returns
     -------
     Structure
-        With charges when the file states them, and the positions and cell that are in the file; else
-        positions are zero.
+        With the charges, positions and cell of the file; positions are zero if the file has none.
 
     Raises
     ------
     InputError
-        When the file is missing, or MDAnalysis does not read it.
+        When the file is missing, or MDAnalysis cannot read it.
     BackendError
         When MDAnalysis is not installed.
     """
@@ -68,74 +70,74 @@ def read_structure(path: str | Path) -> Structure:
     Raises
     ------
     InputError
-        Also when the file holds no coordinates, or this MDAnalysis does not read them.
+        Also when the file holds no coordinates, or the installed MDAnalysis cannot read them.
     """
     structure, has_positions = _read(held(path))
     if not has_positions:
         raise InputError(
-            f"{path}: gives no coordinates",
+            f"{path}: has no coordinates that MDAnalysis can read",
             "name a file that has them (GRO, PDB) as the structure and this one as {topology}",
         )
     return structure
 
 
 def read_frame(path: str | Path, n_atoms: int, frame: int = 0) -> tuple[Floats, Cell | None]:
-    """Read one frame of a trajectory; nothing is written next to it.
+    """Read one frame of a trajectory, without writing an index file next to it.
 
     Parameters
     ----------
     path : str or Path
-        XTC, TRR, DCD, NetCDF of Amber, or anything else that MDAnalysis knows.
+        XTC, TRR, DCD, NetCDF of Amber, or another format that MDAnalysis reads.
     n_atoms : int
-        How many atoms a frame must have.
+        Expected number of atoms.
     frame : int
-        0-based; negative numbers count from the end.
+        Number of the frame, from 0; negative numbers count from the end.
 
     Returns
     -------
     positions : (N, 3) float64, A
     cell : Cell or None
-        DCD and NetCDF keep its lengths and angles only: a is taken to lie along x, b in the xy plane.
+        DCD and NetCDF hold only its lengths and angles; a is then put along x, and b in the xy plane.
 
     Raises
     ------
     InputError
-        When the file cannot be read, or has other atoms, or no such frame.
+        When the file cannot be read, has another number of atoms, or does not have this frame.
     BackendError
         When MDAnalysis is not installed.
     """
     path = held(path)
     suffix = path.suffix.lower()
-    if suffix in (".nc", ".ncdf"):  # Amber's, which needs no MDAnalysis
+    if suffix in (".nc", ".ncdf"):  # Amber's NetCDF, which is read without MDAnalysis
         positions, cell, frames = amber_coordinates.read_netcdf_frame(path, frame)
         _check_counts(path, len(positions), n_atoms, frames, frame)
-        amber_coordinates.tell_of_frames(path, 1 if frame else frames)
+        amber_coordinates.warn_of_frames(path, 1 if frame else frames)
         return positions, cell
     with reading(path):
         if suffix in (".xtc", ".trr"):
             return _gromacs_frame(path, n_atoms, frame)
-        if suffix in (".coor", ".namdbin"):  # its number of atoms would be believed, and memory taken for them
+        if suffix in (".coor", ".namdbin"):  # MDAnalysis would allocate memory for the number of atoms in the header
             counts = [int.from_bytes(first_bytes(path, 4), order) for order in ("little", "big")]
             _check_counts(path, n_atoms if n_atoms in counts else counts[0], n_atoms, 1, frame)
-        if suffix == ".dcd":  # a damaged one is found here: the reader would print a traceback when it is deleted
+        if suffix == ".dcd":  # for a damaged file, MDAnalysis' reader would print a traceback when it is deleted
             from MDAnalysis.lib.formats.libdcd import DCDFile
 
             with DCDFile(str(path)) as file:
                 _check_counts(path, file.header["natoms"], n_atoms, len(file), frame)
         with opened(path, n_atoms=n_atoms) as reader:
             _check_counts(path, reader.n_atoms, n_atoms, reader.n_frames, frame)
-            amber_coordinates.tell_of_frames(path, 1 if frame else reader.n_frames)
+            amber_coordinates.warn_of_frames(path, 1 if frame else reader.n_frames)
             step = reader[frame]
             return checked(step.positions, path), cell_of(step.dimensions, path)
 
 
 def _gromacs_frame(path: Path, n_atoms: int, frame: int) -> tuple[Floats, Cell | None]:
-    """Read XTC, and TRR by MDAnalysis' file class: its readers leave lock and offset files next to the trajectory."""
+    """Read a frame of an XTC, or of a TRR by MDAnalysis' file class, whose readers would leave files next to it."""
     from MDAnalysis.lib.formats.libmdaxdr import TRRFile
 
     is_xtc = path.suffix.lower() == ".xtc"
     frames = xdr.frames(path, n_atoms, is_xtc)
-    # counting the frames means going through the file, which the first one does not need
+    # counting the frames means going through the whole file, which is not needed for the first one
     starts = list(frames) if frame else [next(frames)]
     _check_counts(path, n_atoms, n_atoms, len(starts), frame)
     if is_xtc:
@@ -147,7 +149,7 @@ def _gromacs_frame(path: Path, n_atoms: int, frame: int) -> tuple[Floats, Cell |
                 file.seek(frame % len(starts))
             step = file.read()
             if not step.hasx:
-                raise InputError(f"{path}: frame {frame} holds no positions", "choose another frame")
+                raise InputError(f"{path}: frame {frame} contains no positions", "choose another frame")
             box = np.array(step.box, dtype=np.float64) * 10  # nm to A
             positions = np.array(step.x, dtype=np.float64) * 10
     if frame == 0 and next(frames, None) is not None:
@@ -158,11 +160,11 @@ def _gromacs_frame(path: Path, n_atoms: int, frame: int) -> tuple[Floats, Cell |
 def _check_counts(path: Path, count: int, n_atoms: int, frames: int, frame: int) -> None:
     check_atoms(path, count, n_atoms)
     if not -frames <= frame < frames:
-        raise InputError(f"{path}: has {frames} frames, no frame {frame}")
+        raise InputError(f"{path}: has {frames} frames, so there is no frame {frame}")
 
 
 def check_atoms(path: Path, count: int, n_atoms: int) -> None:
-    """Make sure that a trajectory has as many atoms as the structure.
+    """Check that a trajectory has as many atoms as the structure.
 
     Raises
     ------
@@ -174,11 +176,14 @@ def check_atoms(path: Path, count: int, n_atoms: int) -> None:
 
 def checked(positions: Any, path: Path, dtype: Any = np.float64, frame: int | None = None,
             copy: bool = True) -> NDArray[Any]:
-    """Return positions that a file gave, (N, 3), in a frame if it has some, which must be numbers."""
+    """Return positions from a file as an array (N, 3); raise InputError if some are not finite numbers.
+
+    `frame` is the number of the frame for the message, if the file has several.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         result: NDArray[Any] = (np.array if copy else np.asarray)(positions, dtype, order="C")
         total = result.sum()
-    if not np.isfinite(total):  # a sum takes a third of the time that looking at each does
+    if not np.isfinite(total):  # a sum takes a third of the time of testing each value
         bad = np.flatnonzero(~np.isfinite(result).all(1))
         if len(bad):
             where = "" if frame is None else f"in frame {frame} "
@@ -188,7 +193,7 @@ def checked(positions: Any, path: Path, dtype: Any = np.float64, frame: int | No
 
 
 def opened(path: Path, **options: Any) -> Any:
-    """Return MDAnalysis' reader of a trajectory, which is to be closed."""
+    """Return MDAnalysis' reader of a trajectory, which the caller has to close."""
     from MDAnalysis.coordinates.core import get_reader_for
 
     kind: Any = get_reader_for(str(path))
@@ -196,14 +201,14 @@ def opened(path: Path, **options: Any) -> Any:
     try:
         reader.__init__(str(path), **options)
     except Exception:
-        # one that failed half way has nothing to close, and would print a traceback when it is deleted
+        # a reader that failed half way has nothing to close, and would print a traceback when it is deleted
         reader.close, reader._auxs = lambda: None, {}
         raise
     return reader
 
 
 def cell_of(dimensions: Any, path: Path) -> Cell | None:
-    """Return the cell of lengths and angles; None where they are zero."""
+    """Return the cell of three lengths and three angles; None if the lengths are zero."""
     if dimensions is None or not np.any(dimensions[:3]):
         return None
     try:
@@ -213,7 +218,7 @@ def cell_of(dimensions: Any, path: Path) -> Cell | None:
 
 
 def box_of(vectors: Floats, path: Path) -> Cell | None:
-    """Return the cell of three vectors (3, 3), A; None where they are zero."""
+    """Return the cell of three vectors (3, 3), A; None if they are zero."""
     if not vectors.any():
         return None
     try:
@@ -224,8 +229,8 @@ def box_of(vectors: Floats, path: Path) -> Cell | None:
 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn whatever MDAnalysis raises into one line, and keep its warnings and log lines quiet."""
-    first_bytes(path, 1)  # a missing file is named before anything else happens
+    """Convert whatever MDAnalysis raises to an error of one line, and suppress its warnings and log lines."""
+    first_bytes(path, 1)  # raises here if the file is missing
     logger = logging.getLogger("MDAnalysis")
     with _one_thread, warnings.catch_warnings():
         level = logger.level
@@ -233,11 +238,11 @@ def reading(path: Path) -> Iterator[None]:
         try:
             import MDAnalysis  # noqa: F401
 
-            warnings.simplefilter("ignore")  # it sets filters of its own when it is imported first
+            warnings.simplefilter("ignore")  # MDAnalysis sets its own filters when it is first imported
         except ImportError:
             raise BackendError(
                 f"{path}: needs MDAnalysis to be read", "install it with pip install 'vmdpotential[traj]'") from None
-        if path.suffix.lower() in COMPRESSED or isinstance(path, Held):  # it would unpack all, whatever that takes
+        if path.suffix.lower() in COMPRESSED or isinstance(path, Held):  # MDAnalysis unpacks the whole file
             raise InputError(f"{path}: this format is read from a plain file only", "unpack it first")
         package = _NEEDS.get(path.suffix.lower())
         if package and importlib.util.find_spec(package) is None:
@@ -252,7 +257,7 @@ def reading(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keep the warnings quiet that MDAnalysis gives of one frame."""
+    """Suppress the warnings that MDAnalysis gives about a frame."""
     with _one_thread, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -260,7 +265,7 @@ def quiet() -> Iterator[None]:
 
 @contextlib.contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turn whatever MDAnalysis raises while it reads a file into one line."""
+    """Convert whatever MDAnalysis raises while it reads a file to an error of one line."""
     try:
         yield
     except InputError as error:
@@ -268,17 +273,17 @@ def explained(path: Path) -> Iterator[None]:
     except VmdpotentialError:
         raise
     except MemoryError:
-        raise InputError(f"{path}: MDAnalysis needs more memory for it than there is, as if damaged") from None
-    except Exception as error:  # its parsers raise anything
+        raise InputError(f"{path}: MDAnalysis needs more memory than there is; the file may be damaged") from None
+    except Exception as error:  # MDAnalysis' parsers raise any exception
         reason = str(error).strip().split("\n")
         text = next((line for line in reversed(reason) if line.startswith("Error:")), reason[0] if reason else "")
         text = text.removeprefix("Error:").replace(f"{path}:", "").replace(str(path), "it").strip()
-        text = text or ("it ends too soon" if isinstance(error, EOFError) else type(error).__name__)
+        text = text or ("it is cut short" if isinstance(error, EOFError) else type(error).__name__)
         raise InputError(f"{path}: MDAnalysis cannot read it ({text[:200]})") from None
 
 
 def _read(path: Path) -> tuple[Structure, bool]:
-    """Return the structure, and whether its positions are of the file."""
+    """Return the structure, and whether its positions are from the file."""
     with reading(path):
         import MDAnalysis
 
@@ -289,10 +294,10 @@ def _read(path: Path) -> tuple[Structure, bool]:
         count = len(atoms)
         if not count:
             raise InputError(f"{path}: has no atoms")
-        stated = {attribute.attrname for attribute in universe._topology.attrs}
+        attributes = {attribute.attrname for attribute in universe._topology.attrs}
 
         def text(name: str) -> Names:
-            values = getattr(atoms, name) if name in stated else np.full(count, "")
+            values = getattr(atoms, name) if name in attributes else np.full(count, "")
             return np.array([str(value).strip() for value in values])
 
         positions = np.zeros((count, 3))
@@ -301,14 +306,14 @@ def _read(path: Path) -> tuple[Structure, bool]:
         if has_positions:
             positions, cell = checked(atoms.positions, path), cell_of(universe.dimensions, path)
         terms: dict[str, Any] = {
-            name: _indices(universe, name, size) if name in stated else np.zeros((0, size), np.int64)
+            name: _indices(universe, name, size) if name in attributes else np.zeros((0, size), np.int64)
             for name, size in (("bonds", 2), ("angles", 3), ("dihedrals", 4), ("impropers", 4))
         }
         types = text("types")
         topology = Topology(
             source="tpr" if path.suffix.lower() == ".tpr" else "mdanalysis",
             types=types,
-            masses=_decimals(atoms.masses) if "masses" in stated else np.zeros(count),
+            masses=_decimals(atoms.masses) if "masses" in attributes else np.zeros(count),
             title=(f" REMARKS topology of {path.name}",),
             cross_terms=_cross_terms(atoms, {name: kind.cross_terms for name, kind in kept.molecules.items()
                                              if len(kind.cross_terms)}),
@@ -321,23 +326,26 @@ def _read(path: Path) -> tuple[Structure, bool]:
         new_residue = np.diff(atoms.resindices, prepend=atoms.resindices[:1]) != 0
         structure = Structure(
             positions=positions, atom_names=text("names"), residue_names=text("resnames"),
-            residue_ids=np.array(atoms.resids, np.int64) if "resids" in stated else None,  # type: ignore[arg-type]
+            residue_ids=np.array(atoms.resids, np.int64) if "resids" in attributes else None,  # type: ignore[arg-type]
             residue_index=np.cumsum(new_residue),
             segment_ids=_segments(text("segids")),
-            # a TPR gives names of molecules here
+            # for a TPR, MDAnalysis gives names of molecules here
             chain_ids=np.where(np.char.str_len(chains) == 1, chains, ""),
-            # of GROMACS' topologies they are guesses from atom types; names of atoms and residues tell more
+            # for GROMACS' topologies MDAnalysis guesses elements from atom types; names are more reliable
             elements=None if options else text("elements"),  # type: ignore[arg-type]
             insertion_codes=text("icodes"),
-            charges=_decimals(atoms.charges) if "charges" in stated else None,
-            cell=cell, topology=topology if "bonds" in stated else None, sources=(str(path),),
+            charges=_decimals(atoms.charges) if "charges" in attributes else None,
+            cell=cell, topology=topology if "bonds" in attributes else None, sources=(str(path),),
         )
     return structure, has_positions
 
 
 @contextlib.contextmanager
 def _preprocessed(path: Path) -> Iterator[Path]:
-    """Give the file; of GROMACS' topology a copy with all it includes, which MDAnalysis seeks in one folder only."""
+    """Yield the path of the file, or of a preprocessed copy of a GROMACS topology.
+
+    MDAnalysis looks for included files in one folder only.
+    """
     if path.suffix.lower() not in _GROMACS:
         yield path
         return
@@ -348,7 +356,7 @@ def _preprocessed(path: Path) -> Iterator[Path]:
 
 
 def _nonbonded(atoms: Any, kept: tpr_nonbonded.Kept, types: Names, path: Path) -> Deferred | None:
-    """Return what a TPR says of pairs that are not bonded."""
+    """Return the Lennard-Jones parameters, exclusions and 1-4 pairs of a TPR."""
     if kept.general is None:
         return None
     first = np.flatnonzero(np.diff(np.asarray(atoms.molnums), prepend=-1))
@@ -357,7 +365,7 @@ def _nonbonded(atoms: Any, kept: tpr_nonbonded.Kept, types: Names, path: Path) -
 
 
 def _cross_terms(atoms: Any, kept: dict[str, Integers]) -> Integers:
-    """Return the cross-terms (M, 8) of all molecules: the five atoms of each make two dihedrals."""
+    """Return the cross-terms (M, 8) of all molecules: the two dihedrals of the five atoms of each."""
     if not kept:
         return np.zeros((0, 8), np.int64)
     numbers = np.asarray(atoms.molnums)
@@ -368,9 +376,9 @@ def _cross_terms(atoms: Any, kept: dict[str, Integers]) -> Integers:
 
 
 def _decimals(values: Any) -> Floats:
-    """Return numbers kept in single precision as the short decimals they came from: -0.3 for -0.30000001.
+    """Return numbers stored in single precision as the shortest decimals that round to them: -0.3 for -0.30000001.
 
-    So the charges of a molecule sum to what its force field says, not to a few 1e-6 e more.
+    The charges of a molecule then sum to the value in its force field, instead of being off by a few 1e-6 e.
     """
     result = np.array(values, np.float64)
     single = result.astype(np.float32)
@@ -389,7 +397,7 @@ def _segments(names: Names) -> Names:
     """Return segment names of at most 8 letters; MDAnalysis calls those of a TPR like ``seg_0_Protein_chain_A``."""
     unique, inverse = np.unique(names, return_inverse=True)
     full = [re.sub(r"^seg_\d+_", "", name) for name in unique]
-    full = ["" if name == "SYSTEM" else name for name in full]  # its word for a file without segments
+    full = ["" if name == "SYSTEM" else name for name in full]  # MDAnalysis' name if the file has no segments
     short = [re.sub(r"\s", "_", name)[:8].rstrip("_") for name in full]
     for i, name in enumerate(short):
         if short.count(name) > 1 and name:

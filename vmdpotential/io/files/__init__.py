@@ -1,1 +1,1 @@
-"""The file layer: bytes and text in, whole files out."""
+"""File layer: reading of plain and compressed files with one-line errors, and writing of complete files."""

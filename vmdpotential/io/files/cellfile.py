@@ -1,4 +1,4 @@
-"""A periodic cell that a user gives: three lengths, with or without angles, or a file of NAMD that states it."""
+"""Periodic cells given by the user: three lengths, with or without angles, or a file of NAMD that contains one."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from vmdpotential.molecule.structure import Structure
 
 log = logging.getLogger(__name__)
 
-#: Longer ones are no lengths of cells, and take long to be recognised.
+#: Most characters of a number; matching the pattern against very long words is slow.
 _LONGEST = 100
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 
 
 def parse_cell(text: str) -> Cell:
-    """Return the cell of ``60,60,80``, of ``60,60,80,90,90,60`` (A and degrees), or of a file, see :func:`read_cell`.
+    """Return the cell of ``60,60,80``, of ``60,60,80,90,90,60`` (A and degrees), or of a file (:func:`read_cell`).
 
     Raises
     ------
     ValueError
-        When it is neither; InputError where the numbers or the file make no cell.
+        When the text is none of these; InputError when the numbers or the file do not define a cell.
     """
     words = re.split(r"[,\s]+", text.strip().strip(","))
     if all(map(_is_number, words)):
         if len(words) not in (3, 6):
             raise ValueError("three lengths in A are needed, or these and three angles, such as 60,60,80")
         return Cell.from_parameters(*map(float, words))
-    with contextlib.suppress(OSError):  # a name that is too long
+    with contextlib.suppress(OSError):  # the name is too long
         if Path(text).is_file():
             return read_cell(Path(text))
     raise ValueError("give lengths such as 60,60,80, lengths and angles, or an XSC file that exists")
@@ -45,7 +45,7 @@ def read_cell(path: Path) -> Cell:
     Raises
     ------
     InputError
-        When the file cannot be read or states no cell.
+        When the file cannot be read or contains no cell.
     """
     with files.reading(path):
         return _read_cell(path)
@@ -62,9 +62,9 @@ def _read_cell(path: Path) -> Cell:
         words = [word for key in "123" for word in basis[key].split()[:3]]
     else:
         rows = [line.split() for line in content.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-        words = rows[-1][1:10] if rows else []  # after the number of the step
+        words = rows[-1][1:10] if rows else []  # the step number is first
     if len(words) != 9 or not all(map(_is_number, words)):
-        raise InputError(f"{path}: states no periodic cell: it is neither an XSC file nor a NAMD configuration",
+        raise InputError(f"{path}: contains no periodic cell: it is neither an XSC file nor a NAMD configuration",
                          "give three lengths instead, such as {cell 60,60,80}")
     try:
         return Cell([[float(word) for word in words[k : k + 3]] for k in (0, 3, 6)])  # type: ignore[arg-type]
@@ -73,7 +73,7 @@ def _read_cell(path: Path) -> Cell:
 
 
 def with_cell(structure: Structure, cell: Cell | None) -> Structure:
-    """Return the structure with the cell that a user gave, if any; a warning says when the file has another."""
+    """Return the structure with the cell given by the user, if any; warn if the file has another."""
     if cell is None:
         return structure
     if structure.cell is not None and max(
@@ -85,5 +85,5 @@ def with_cell(structure: Structure, cell: Cell | None) -> Structure:
 
 
 def boundary_text(cell: Cell | None) -> str:
-    """Return what a report says of a boundary, with the periodic cell or without one."""
+    """Return the description of a boundary in reports: open, or periodic with its cell."""
     return "open boundary" if cell is None else f"periodic boundary (cell {cell})"

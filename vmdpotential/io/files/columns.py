@@ -1,4 +1,4 @@
-"""Fixed-column text as numpy bytes: a table of lines in, columns of names and numbers out, and back."""
+"""Conversion between fixed-column text, as numpy bytes, and columns of names and numbers."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ factor = unique_names
 
 
 class Lines:
-    """The lines of a file, without copies until a table is asked for.
+    """Lines of a file, copied only into the tables that :meth:`table` returns.
 
     Parameters
     ----------
     raw : bytes
-        Content of the file; lines end with LF.
+        Content of the file; lines end with a line feed.
     """
 
     def __init__(self, raw: bytes) -> None:
         if not raw.endswith(b"\n"):
             raw += b"\n"
         self._size = len(raw)
-        # a window may reach beyond the last line
+        # the windows of `table` may reach beyond the last line
         self._buffer = np.frombuffer(raw + b" " * 256, np.uint8)
         ends = np.flatnonzero(self._buffer[: self._size] == 10)
         self._controls = np.count_nonzero(self._buffer < 32) > len(ends)
@@ -59,7 +59,7 @@ class Lines:
 
 
 def pack(columns: Bytes) -> NDArray[np.uint64]:
-    """Return one number for each row of at most 8 bytes; equal rows give equal numbers."""
+    """Return one number for each row of at most 8 bytes, the same for equal rows."""
     packed = np.zeros((len(columns), 8), np.uint8)
     packed[:, : columns.shape[1]] = columns
     return packed.view(np.uint64).ravel()
@@ -68,7 +68,7 @@ def pack(columns: Bytes) -> NDArray[np.uint64]:
 def words(columns: Bytes) -> Names:
     """Return the text of each row of at most 8 bytes, stripped.
 
-    Names come in runs and repeat, so only the different ones are decoded.
+    Equal names often follow each other and recur later, so each distinct name is decoded once.
     """
     if not len(columns):
         return np.zeros(0, "<U1")
@@ -81,7 +81,7 @@ def words(columns: Bytes) -> Names:
 
 
 def plain_numbers(columns: Bytes) -> NDArray[np.bool_]:
-    """Return which rows hold exactly one number written with digits, at most one sign and one point."""
+    """Return a mask of the rows that hold exactly one number, of digits with at most one sign and one point."""
     good = np.ones(len(columns), bool)
     begun, ended, digits, points = (np.zeros(len(columns), bool) for _ in range(4))
     for column in np.ascontiguousarray(columns.T):
@@ -102,7 +102,7 @@ def fixed(values: Floats, width: int, decimals: int) -> Bytes:
     Raises
     ------
     OverflowError
-        When a number needs more columns; the argument is the index of the first.
+        When a number does not fit; the exception's argument is the index of the first such number.
     """
     scaled = np.rint(np.asarray(values, np.float64) * 10.0**decimals)
     negative = scaled < 0
@@ -123,7 +123,7 @@ def fixed(values: Floats, width: int, decimals: int) -> Bytes:
             break
         if place > decimals and not rest.any() and not signed.any():
             break
-        tenth = rest // 10  # for which numpy has vector code, and for divmod none
+        tenth = rest // 10  # numpy has vector code for this, but not for divmod
         digit = (rest - 10 * tenth).astype(np.uint8) + np.uint8(48)
         if place <= decimals:
             table[:, column] = digit
@@ -137,12 +137,12 @@ def fixed(values: Floats, width: int, decimals: int) -> Bytes:
 
 
 def integers(values: Integers, width: int) -> Bytes:
-    """Return whole numbers as right-aligned text, (N, width); raises OverflowError as :func:`fixed`."""
+    """Return whole numbers as right-aligned text, (N, width); raises OverflowError like :func:`fixed`."""
     return fixed(np.asarray(values, np.float64), width, 0)
 
 
 def wrapped(values: Integers, width: int) -> Integers:
-    """Return numbers as they fit into `width` columns: 9999 is followed by 0, -999 by 0, as most programs write."""
+    """Return numbers wrapped to `width` columns: in four columns, 0 follows 9999 and -999, as most programs write."""
     values = np.asarray(values, np.int64)
     most = 10 ** (width - 1)
     result: Integers = np.where(values < 0, -(-values % most), values % (10 * most))
@@ -150,7 +150,7 @@ def wrapped(values: Integers, width: int) -> Integers:
 
 
 def text(names: Names, width: int) -> Bytes:
-    """Return names as left-aligned bytes, (N, width), cut to the width; not ASCII becomes ``?``."""
+    """Return names as left-aligned bytes, (N, width), cut to the width; characters beyond ASCII become ``?``."""
     letters = np.ascontiguousarray(names).view(np.uint32).reshape(len(names), -1) if len(names) else None
     table = np.full((len(names), width), 32, np.uint8)
     if letters is not None:
@@ -170,7 +170,7 @@ def longest(names: Names) -> int:
 
 
 def decimals_needed(values: Floats, low: int, high: int) -> int:
-    """Return how many decimals, `low` to `high`, state the values to 1e-9 (or to the last allowed)."""
+    """Return the number of decimals, `low` to `high`, that gives all values to 1e-9 (`high` if none does)."""
     for decimals in range(low, high):
         scaled = values * 10.0**decimals
         if (np.abs(scaled - np.rint(scaled)) < 1e-9 * 10.0**decimals + 1e-15 * np.abs(scaled)).all():
@@ -179,8 +179,9 @@ def decimals_needed(values: Floats, low: int, high: int) -> int:
 
 
 def lines(letters: Bytes, per_line: int) -> bytes:
-    """Return the lines of fields, (N, width), so many in each; an empty one where there are none."""
-    whole = len(letters) // per_line * per_line
-    full = letters[:whole].reshape(-1, per_line * letters.shape[1])
+    """Return fields (N, width) as lines of `per_line` fields each; without fields, one empty line."""
+    in_full_lines = len(letters) // per_line * per_line
+    full = letters[:in_full_lines].reshape(-1, per_line * letters.shape[1])
     text = np.concatenate([full, np.full((len(full), 1), 10, np.uint8)], axis=1).tobytes()
-    return text + (letters[whole:].tobytes() + b"\n" if whole < len(letters) or not len(letters) else b"")
+    has_last_line = in_full_lines < len(letters) or not len(letters)
+    return text + (letters[in_full_lines:].tobytes() + b"\n" if has_last_line else b"")

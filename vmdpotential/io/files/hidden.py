@@ -1,9 +1,9 @@
-"""Hidden folders, in which outputs are written until they are renamed to their places.
+"""Hidden folders in which outputs are written before they are renamed to their final paths.
 
-A run makes one, ``.vmdpotential-COMPUTER-...``, next to its outputs, and holds a lock on it (flock) that the system
-releases however the run ends. A later run that writes into the same folder removes those whose name has this form and
-this computer's digest, which belong to the same user, and which no process has locked. It reads nothing in them and
-moves nothing out of them; where nothing can be locked (Windows), it leaves them.
+A run makes one, ``.vmdpotential-COMPUTER-...``, next to its outputs and holds a lock on it (flock), which the system
+releases however the run ends. A later run that writes into the same parent folder removes hidden folders with such a
+name and this computer's digest that belong to the same user and are locked by no process. It neither reads their
+content nor moves it elsewhere. Where folders cannot be locked (Windows), they are left alone.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-#: What file systems answer where they cannot lock, link, exchange or sync.
+#: Error numbers of file systems that cannot lock, link, exchange or sync.
 UNABLE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK, errno.EBADF, errno.EPERM, errno.EMLINK)
 
-#: Arguments of renameat2 (Linux): paths are relative to the current folder; the two names are exchanged.
+#: Arguments of renameat2 (Linux): resolve relative paths in the current folder; exchange the two names.
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 
 @functools.cache
 def mark() -> str:
-    """Return how the names of hidden folders of this computer begin."""
+    """Return the prefix of the names of this computer's hidden folders."""
     return f".vmdpotential-{hashlib.sha256(platform.node().encode()).hexdigest()[:8]}-"
 
 
 class HiddenFolder:
-    """A folder that only this user can read; at the end it is removed with its content.
+    """A folder that only this user can read, and that is removed with its content at the end of the context.
 
     Parameters
     ----------
     parent : Path
-        Where it is made.
+        The folder in which it is made.
 
     Raises
     ------
@@ -60,7 +60,7 @@ class HiddenFolder:
             if self.path.exists():
                 break
             _close(self._lock)  # another run considered it abandoned before it was locked
-        #: Where the content stays, if set: a name under which no later run removes it.
+        #: Path to which the folder is renamed at the end instead of being removed, if set.
         self.kept_as: Path | None = None
 
     def __enter__(self) -> HiddenFolder:
@@ -75,18 +75,18 @@ class HiddenFolder:
         _close(self._lock)
 
     def keep(self) -> Path:
-        """Keep the content; return where it will be."""
+        """Keep the content under a name that no later run removes; return its path."""
         self.kept_as = self.path.with_name(self.path.name.removeprefix("."))
         return self.kept_as
 
 
 def final_folder(path: Path) -> Path:
-    """Return the folder of a file, or the one that it will be renamed to from a hidden folder."""
+    """Return the folder of a file; of a file in a hidden folder, the folder to which it will be renamed."""
     return next((folder.parent for folder in path.parents if folder.name.startswith(mark())), path.parent)
 
 
 def remove_abandoned(parent: Path) -> None:
-    """Remove the hidden folders in a folder that killed runs of this user on this computer have left."""
+    """Remove the hidden folders in `parent` that killed runs of this user on this computer have left."""
     with contextlib.suppress(OSError):
         for path in parent.glob(f"{mark()}*"):
             lock = _lock(path)
@@ -96,12 +96,12 @@ def remove_abandoned(parent: Path) -> None:
 
 
 def _lock(folder: Path, wait: bool = False) -> int | None:
-    """Open and lock a folder; return None where that is not possible, or another process has locked it."""
+    """Lock a folder and return its file descriptor, or None if it cannot be locked or another process has done so."""
     if fcntl is None:
         return None
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    except OSError:  # another user's, no folder, or just removed
+    except OSError:  # belongs to another user, is not a folder, or has just been removed
         return None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -122,7 +122,7 @@ def exchange(first: Path, second: Path) -> None:
     Raises
     ------
     OSError
-        When the system or the file system cannot do that (its number is one of `UNABLE`).
+        When the system or the file system cannot do that (its errno is then one of :data:`UNABLE`).
     """
     rename = None if os.name == "nt" else getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if rename is None:
@@ -137,8 +137,9 @@ def sync(path: Path, like: Path | None = None) -> None:
     Parameters
     ----------
     path : Path
+        File or folder.
     like : Path, optional
-        The file that it will replace, whose owner and mode it gets.
+        The file that `path` will replace, whose owner and mode it gets.
     """
     if path.is_dir() and os.name != "posix":
         return
@@ -155,7 +156,7 @@ def sync(path: Path, like: Path | None = None) -> None:
 
 
 def sync_content(folder: Path) -> None:
-    """Wait until all that a folder contains is on the disk."""
+    """Wait until the whole content of a folder is on the disk."""
     for path, _, names in os.walk(folder, topdown=False):
         for name in names:
             sync(Path(path, name))
@@ -166,7 +167,7 @@ def sync_content(folder: Path) -> None:
 def _copy_owner_and_mode(source: Path, target: Path) -> None:
     former = source.stat()
     if hasattr(os, "chown"):
-        for owner in (former.st_uid, -1):  # only root can give a file away, but a group may be one's own
+        for owner in (former.st_uid, -1):  # only root can change the owner, but users can set a group of theirs
             with contextlib.suppress(OSError):
                 os.chown(target, owner, former.st_gid)
                 break

@@ -1,4 +1,4 @@
-"""Coloured meshes of triangles out, as GLB (glTF 2.0, ISO/IEC 12113) and PLY."""
+"""Writers of coloured triangle meshes: GLB (glTF 2.0, ISO/IEC 12113) and PLY."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-#: Suffixes of files of meshes.
+#: Suffixes of mesh files.
 SUFFIXES = (".glb", ".ply")
 
-#: glTF's names of number types and uses of buffers: float32, bytes, uint32; attributes of vertices, triangles.
+#: Codes of glTF for number types (float32, uint8, uint32) and for buffers (vertex attributes, vertex indices).
 FLOAT, BYTE, UINT = 5126, 5121, 5125
 VERTICES, TRIANGLES = 34962, 34963
 
@@ -24,25 +24,26 @@ def is_mesh(path: Path) -> bool:
 
 def put_mesh(vertices: NDArray[np.float64], triangles: NDArray[np.int64], normals: NDArray[np.float64],
              colours: NDArray[np.uint8], values: NDArray[np.float64], path: Path, name: Path) -> None:
-    """Write a mesh to a file that :mod:`vmdpotential.io.files.output` prepared.
+    """Write a mesh to a temporary path of :func:`vmdpotential.io.files.output.writing`.
 
     Parameters
     ----------
     vertices, normals : (V, 3) float64
-        Positions in A: numbers of the file are A, as other molecular programs write them.
+        Positions in A (written in A, as other molecular programs do), and unit vectors.
     triangles : (T, 3) int64
+        Indices of vertices.
     colours : (V, 4) uint8
         Red, green, blue, opacity.
     values : (V,) float64
-        Kept next to the colours in a PLY, as the property ``value``.
+        Values at the vertices, which a PLY holds as the property ``value`` in addition to the colours.
     path : Path
-        Where to write.
+        The file to write.
     name : Path
-        Whose suffix chooses the format.
+        The final path, whose suffix chooses the format.
     """
-    places, directions = vertices.astype("<f4"), normals.astype("<f4")
-    path.write_bytes(_ply(places, triangles, directions, colours, values) if name.suffix.lower() == ".ply" else
-                     _glb(places, triangles, directions, colours))
+    positions, directions = vertices.astype("<f4"), normals.astype("<f4")
+    path.write_bytes(_ply(positions, triangles, directions, colours, values) if name.suffix.lower() == ".ply" else
+                     _glb(positions, triangles, directions, colours))
 
 
 def _ply(vertices: NDArray[np.float32], triangles: NDArray[np.int64], normals: NDArray[np.float32],
@@ -69,7 +70,7 @@ def _glb(vertices: NDArray[np.float32], triangles: NDArray[np.int64], normals: N
     accessors[1] |= {"min": vertices.min(0).tolist(), "max": vertices.max(0).tolist()}
     accessors[3]["normalized"] = True
     views, start = [], 0
-    for n, array in enumerate(arrays):  # all of them of whole words
+    for n, array in enumerate(arrays):  # the size of each is a multiple of four bytes, as glTF requires
         views.append({"buffer": 0, "byteOffset": start, "byteLength": array.nbytes,
                       "target": VERTICES if n else TRIANGLES})
         start += array.nbytes

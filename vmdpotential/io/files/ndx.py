@@ -1,4 +1,4 @@
-"""Index files of GROMACS (.ndx): groups of atoms by name, ``[ Protein ]`` and the numbers of its atoms, from 1."""
+"""Index files of GROMACS (.ndx): named groups of atoms, ``[ Protein ]`` followed by atom numbers from 1."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vmdpotential.errors import InputError
 from vmdpotential.io.files.text import held, read_text, reading
 from vmdpotential.molecule.structure import Integers
 
-#: Bytes of memory for a byte of a file, at most (a digit and a blank become eight bytes, twice).
+#: Most bytes of memory for each byte of a file (a digit and a blank become two copies of eight bytes).
 _MEMORY = 12.0
 
 
@@ -21,18 +21,20 @@ def read_groups(path: str | Path, count: int) -> dict[str, Integers]:
     Parameters
     ----------
     path : str or Path
+        The index file.
     count : int
-        How many atoms the structure has.
+        Number of atoms in the structure.
 
     Returns
     -------
     dict
-        Rows of atoms, counted from 0, by the names of the groups; a name may hold blanks. A group may be empty.
+        Indices of the atoms, from 0, by group name. A name may contain blanks; a group may be empty.
 
     Raises
     ------
     InputError
-        When the file is none, names an atom that is not there, or gives two groups one name.
+        When the file is not an index file, lists an atom that the structure does not have, or has two different
+        groups of the same name.
     """
     path = held(path)
     with reading(path):
@@ -40,7 +42,7 @@ def read_groups(path: str | Path, count: int) -> dict[str, Integers]:
         text = re.sub(r";[^\n]*", "", text)
         heads = list(re.finditer(r"^[ \t]*\[([^\n]*)\][ \t]*$", text, re.MULTILINE))
         if not heads or text[: heads[0].start()].strip():
-            raise InputError(f"{path}: is no index file: it begins with no group, such as [ Protein ]")
+            raise InputError(f"{path}: is not an index file: it does not begin with a group such as [ Protein ]")
         groups: dict[str, Integers] = {}
         for head, end in zip(heads, [*(match.start() for match in heads[1:]), len(text)], strict=True):
             name = head[1].strip()
@@ -48,14 +50,14 @@ def read_groups(path: str | Path, count: int) -> dict[str, Integers]:
             line = text.count("\n", 0, head.start()) + 1
             wrong = next((word for word in words if not re.fullmatch(r"[0-9]{1,12}", word)), None)
             if wrong is not None:
-                raise InputError(f"{path}: line {line}: group '{name}' holds '{wrong}', which is no number of an atom")
+                raise InputError(f"{path}: line {line}: group '{name}' contains '{wrong}', which is not an atom number")
             rows = np.unique(np.array(words, np.int64)) - 1
             if len(rows) and not 0 <= rows[0] <= rows[-1] < count:
                 bad = 0 if rows[0] < 0 else rows[-1] + 1
-                raise InputError(f"{path}: line {line}: group '{name}' holds atom {bad}, and the structure has atoms 1 "
-                                 f"to {count}", "give the index file of this structure")
+                raise InputError(f"{path}: line {line}: group '{name}' contains atom {bad}, but the structure has "
+                                 f"atoms 1 to {count}", "give the index file of this structure")
             if name in groups and not np.array_equal(groups[name], rows):
-                raise InputError(f"{path}: line {line}: there are two groups '{name}' of different atoms",
+                raise InputError(f"{path}: line {line}: two groups of different atoms are named '{name}'",
                                  "rename one of them")
             groups[name] = rows
     return groups

@@ -1,4 +1,4 @@
-"""Numbers as files write them: Python also takes ``1_0`` and the digits of other scripts, which here are damage."""
+"""Numbers in files. Python would also accept ``1_0`` and the digits of other scripts, which in a file are damage."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from vmdpotential.molecule.structure import Floats
 
-#: Most characters of a number: those of every float64 are fewer, and longer ones take long to read.
+#: Most characters of a number: every float64 can be written in fewer, and parsing very long texts is slow.
 LONGEST = 1000
 
 _WHOLE = re.compile(r"\s*[+-]?[0-9]{1,18}\s*", re.ASCII)
@@ -23,7 +23,7 @@ def whole(text: str) -> int:
 
 
 def residue_number(text: str) -> int:
-    """Return a whole number that other programs can hold as well, in 32 bits; raises ValueError for anything else."""
+    """Return a whole number of 32 bits, which other programs can store too; raises ValueError for anything else."""
     number = whole(text)
     if abs(number) >= 2**31:
         raise ValueError(f"'{text}' is not a residue number")
@@ -31,14 +31,14 @@ def residue_number(text: str) -> int:
 
 
 def real(text: str) -> float:
-    """Return a number, also nan and inf, which are refused where they do not belong; raises ValueError."""
+    """Return a number, which may be nan or inf (callers check for these); raises ValueError for anything else."""
     if "_" in text or len(text) > LONGEST or not text.isascii():
         raise ValueError(f"'{text[:80]}' is not a number")
     return float(text)
 
 
 def reals(texts: Sequence[str]) -> Floats:
-    """Return numbers, (N,); raises ValueError where one is not such as :func:`real` takes."""
+    """Return numbers, (N,); raises ValueError when :func:`real` would for one of them."""
     together = "".join(texts)
     if "_" in together or not together.isascii() or max(map(len, texts), default=0) > LONGEST:
         raise ValueError("not all are numbers")

@@ -1,12 +1,14 @@
-"""Files that are written completely or not at all, several together or none of them.
+"""Atomic writing of files: either all files of a run are written completely, or none is.
 
-A run writes in a hidden folder next to its outputs (:mod:`vmdpotential.io.files.hidden`), syncs the new files, and
-renames all in one sweep, which an exception undoes. After a kill every output is complete, the old or the new one.
+A run writes into a hidden folder next to its outputs (:mod:`vmdpotential.io.files.hidden`), syncs the new files, and
+then renames all of them; an exception undoes the renaming. After a kill every output is complete, the old or the new
+one.
 
-A Zarr map is a folder: it is written and renamed likewise, and replaces a folder only where that is a Zarr map and
-nothing else.
+A Zarr map is a folder, which is written and renamed in the same way. It replaces an existing folder only if that is a
+Zarr map and contains nothing else.
 
-``-`` is standard output. That, and what is no regular file (a pipe, /dev/null), gets the whole content at the end.
+``-`` is standard output. Standard output and files that are not regular (a pipe, /dev/null) receive the whole content
+at the end.
 """
 
 from __future__ import annotations
@@ -30,11 +32,11 @@ from vmdpotential.parameters import reading
 #: The name of standard output.
 STANDARD = Path("-")
 
-_OURS = tuple(map(Path, ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")))
+_STANDARD_NAMES = tuple(map(Path, ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")))
 
 
 def is_folder(name: Path) -> bool:
-    """Return whether what has this name is a folder."""
+    """Return whether an output of this name is a folder (a Zarr map)."""
     return name.suffix.lower() == ".zarr"
 
 
@@ -51,54 +53,56 @@ def _is_map_folder(path: Path) -> bool:
 
 def is_standard(path: Path) -> bool:
     """Return whether a path is standard output, by ``-`` or by one of its names."""
-    return path == STANDARD or path in _OURS
+    return path == STANDARD or path in _STANDARD_NAMES
 
 
 def named(paths: Sequence[Path], format: str, known: Callable[[Path], bool]) -> list[Path]:
-    """Return the name of each output that tells its format: its own, or with `format` as the suffix.
+    """Return for each output a name whose suffix gives its format: its own name, or that with `format` appended.
 
     Parameters
     ----------
     paths : sequence of Path
+        The outputs.
     format : str
-        A suffix, such as ``dx`` or ``dx.gz``, for the outputs whose names tell none; empty for no such.
+        A suffix, such as ``dx`` or ``dx.gz``, for the outputs whose own names have no known one; may be empty.
     known : callable
-        Whether a path has a suffix of a format.
+        Returns whether the suffix of a path is that of a format.
 
     Raises
     ------
     UsageError
-        When an output needs a format, or none needs the one that is given.
+        When a stream needs `format` and it is empty, or when no output needs it.
     """
     recognised = [known(path) and not is_standard(path) for path in paths]
-    for path, tells in zip(paths, recognised, strict=True):
-        if not tells and not format and is_stream(path):
+    for path, has_suffix in zip(paths, recognised, strict=True):
+        if not has_suffix and not format and is_stream(path):
             raise UsageError("", f"{path}: has no suffix that states the format", "give {format}")
     if format and paths and all(recognised):
         raise UsageError("format", "is only for an output whose name has no suffix", "leave it out", value=format)
-    return [path if tells or not format else path.with_name(f"{path.name}.{format.removeprefix('.')}")
-            for path, tells in zip(paths, recognised, strict=True)]
+    return [path if has_suffix or not format else path.with_name(f"{path.name}.{format.removeprefix('.')}")
+            for path, has_suffix in zip(paths, recognised, strict=True)]
 
 
 @contextlib.contextmanager
 def writing(paths: Sequence[Path], force: bool = False, names: Sequence[Path] | None = None) -> Iterator[list[Path]]:
-    """Give a temporary name for each path; on success rename all, on failure remove all.
+    """Yield a temporary path for each output; on success rename all files, on failure remove all.
 
-    A file that is replaced keeps its mode, its owner where that is possible, and the links to it.
+    A replaced file keeps its mode, its owner if possible, and the symbolic links to it.
 
     Parameters
     ----------
     paths : sequence of Path
+        The outputs.
     force : bool
-        Whether files that exist may be replaced.
+        Whether existing files may be replaced.
     names : sequence of Path, optional
-        What the temporary names end like (:func:`named`), because writers choose the format by them; as `paths`
-        unless given.
+        Names that the temporary files have (:func:`named`), because writers choose the format by their suffixes; by
+        default `paths`.
 
     Yields
     ------
     list of Path
-        Where to write, in the order of `paths`: files that are there and empty.
+        The temporary paths, in the order of `paths`: existing, empty files or folders.
 
     Raises
     ------
@@ -114,51 +118,51 @@ def writing(paths: Sequence[Path], force: bool = False, names: Sequence[Path] | 
             files = []
             for n, (path, name) in enumerate(zip(paths, names or paths, strict=True)):
                 stream = is_stream(path)
-                place = path if stream else Path(os.path.realpath(path))
-                parent = Path(tempfile.gettempdir()) if stream else place.parent
+                target = path if stream else Path(os.path.realpath(path))
+                parent = Path(tempfile.gettempdir()) if stream else target.parent
                 if parent not in folders:
                     folders[parent] = stack.enter_context(hidden.HiddenFolder(parent))
-                files.append(_File(folders[parent].path / str(n) / name.name, place, stream, is_folder(name)))
+                files.append(_File(folders[parent].path / str(n) / name.name, target, stream, is_folder(name)))
             yield [file.temporary for file in files]
             for file in files:
                 file.sync()
             for file in files:
                 if file.stream:
-                    _pour(file.temporary, file.path)
+                    _send(file.temporary, file.path)
             _rename_all([file for file in files if not file.stream], folders.values())
-    except BrokenPipeError:  # whoever reads our output has gone
+    except BrokenPipeError:  # the program that reads our output has closed the pipe
         raise
     except OSError as error:
         raise describe(error, paths) from error
 
 
 def check(paths: Sequence[Path], force: bool = False, names: Sequence[Path] | None = None) -> None:
-    """Raise what :func:`writing` would raise, before any work is done."""
-    places: set[str] = set()
+    """Raise the errors that :func:`writing` would raise, before any work is done."""
+    targets: set[str] = set()
     for path, name in zip(paths, names or paths, strict=True):
         if is_standard(path):
-            place = str(STANDARD)
+            target = str(STANDARD)
         elif is_stream(path):
-            place = ""  # /dev/null takes everything
+            target = ""  # several outputs may go to /dev/null
         else:
-            place = os.path.realpath(path)
-        if place in places:
+            target = os.path.realpath(path)
+        if target in targets:
             raise UsageError("", f"{path}: the same output file is named twice", "give each a name of its own")
-        if place:
-            places.add(place)
+        if target:
+            targets.add(target)
         try:
             _check_one(path, force, is_folder(name))
-        except OSError as error:  # a name that is too long, a loop of links
+        except OSError as error:  # the name is too long, or links form a loop
             raise describe(error, [path]) from error
 
 
-def _check_one(path: Path, force: bool, folder_wanted: bool) -> None:
-    if folder_wanted and is_stream(path):
+def _check_one(path: Path, force: bool, writes_folder: bool) -> None:
+    if writes_folder and is_stream(path):
         raise OutputError(f"{path}: is a file, and a Zarr map is a folder", "name a folder, or write another format")
     if is_standard(path):
         return
-    if path.is_dir() and not (folder_wanted and _is_map_folder(path)):
-        raise OutputError(f"{path}: is a folder", "name a new one, as it contains more than a Zarr map" if folder_wanted
+    if path.is_dir() and not (writes_folder and _is_map_folder(path)):
+        raise OutputError(f"{path}: is a folder", "name a new one, as it contains more than a Zarr map" if writes_folder
                           else "name a file")
     if is_stream(path):
         if not (path.is_fifo() or path.is_char_device()):
@@ -169,7 +173,7 @@ def _check_one(path: Path, force: bool, folder_wanted: bool) -> None:
     folder = path.parent
     if not folder.is_dir():
         if folder.exists():
-            raise OutputError(f"{path}: {folder} is no folder", "name one that is")
+            raise OutputError(f"{path}: {folder} is not a folder", "name one that is")
         raise OutputError(f"{path}: the folder {folder} does not exist", "create it first")
     for source in reading():
         with contextlib.suppress(OSError):
@@ -201,12 +205,13 @@ class _File:
     Parameters
     ----------
     temporary : Path
-        Where it is written.
+        Its path in the hidden folder, where it is written.
     path : Path
-        Its place, which is the end of links; or a stream, which gets its content.
+        Its final path, with symbolic links resolved; or a stream, which receives its content.
     stream : bool
+        Whether `path` is a stream.
     folder : bool
-        Whether it is a folder.
+        Whether the output is a folder.
     """
 
     def __init__(self, temporary: Path, path: Path, stream: bool, folder: bool) -> None:
@@ -220,21 +225,21 @@ class _File:
             temporary.touch()
 
     def sync(self) -> None:
-        """Wait until the new file is on the disk, with the owner and mode of the one that it replaces."""
+        """Wait until the new file is on the disk, with the owner and mode of the file that it replaces."""
         if self.folder:
             hidden.sync_content(self.temporary)
         hidden.sync(self.temporary, like=self.path)
         self._node = self.temporary.stat().st_ino
 
     def rename(self) -> None:
-        """Put the new file in its place, and keep the former one until the end."""
+        """Rename the new file to its final path, and keep the former file until all are renamed."""
         if self.folder and self.path.exists():
             self._exchange()
             return
         if self.path.exists():
             try:
                 os.link(self.path, self._former)
-            except OSError as error:  # a file system without hard links; others' files cannot always be linked
+            except OSError as error:  # no hard links in this file system, or not to files of other users
                 if error.errno not in hidden.UNABLE:
                     raise
                 shutil.copy2(self.path, self._former)
@@ -246,13 +251,13 @@ class _File:
         except OSError as error:
             if error.errno not in hidden.UNABLE:
                 raise
-            # two steps, between which this is the only copy: no later run removes what has such a name
+            # two steps: if the run is killed in between, this is the only copy, under a name that no run removes
             self._former = self.path.with_name(f"{self.path.name}.former-{secrets.token_hex(4)}")
             os.replace(self.path, self._former)
             os.replace(self.temporary, self.path)
 
     def undo(self) -> bool:
-        """Put back what was there before; return whether that succeeded."""
+        """Restore the former file; return whether that succeeded."""
         try:
             renamed = self.path.exists() and self.path.stat().st_ino == self._node
             if renamed and self.folder and self.temporary.exists():
@@ -269,12 +274,12 @@ class _File:
         return True
 
     def forget(self) -> None:
-        """Remove what was there before."""
+        """Remove the former file."""
         hidden.remove(self._former)
 
 
 def _rename_all(files: Sequence[_File], folders: Iterable[hidden.HiddenFolder]) -> None:
-    """Put every file in its place, or none."""
+    """Rename every file to its final path, or none."""
     try:
         for file in files:
             file.rename()
@@ -291,28 +296,28 @@ def _rename_all(files: Sequence[_File], folders: Iterable[hidden.HiddenFolder]) 
         file.forget()
 
 
-def _pour(source: Path, place: Path) -> None:
+def _send(source: Path, target: Path) -> None:
     """Send a file's content to standard output, a pipe or a device."""
     with source.open("rb") as file:
-        if is_standard(place):
+        if is_standard(target):
             stream: Any = getattr(sys.stdout, "buffer", None)
             if stream is None:
-                raise OutputError(f"{place}: there is no standard output for data here", "name a file")
+                raise OutputError(f"{target}: there is no standard output for data here", "name a file")
             sys.stdout.flush()
             shutil.copyfileobj(file, stream, 1 << 20)
             stream.flush()
         else:
-            with open(os.open(place, os.O_WRONLY), "wb") as pipe:
+            with open(os.open(target, os.O_WRONLY), "wb") as pipe:
                 shutil.copyfileobj(file, pipe, 1 << 20)
 
 
 def describe(error: OSError, paths: Iterable[Path]) -> OutputError:
-    """Return one line for what went wrong while writing `paths`."""
+    """Return an error of one line for a failure to write `paths`."""
     name = ", ".join(map(str, paths))
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return OutputError(f"{name}: the disk is full; nothing was written", "make room, or write to another disk")
     if error.errno == errno.EFBIG:
-        return OutputError(f"{name}: is larger than a file may be here; nothing was written", "see 'ulimit -f'")
+        return OutputError(f"{name}: exceeds the limit on file sizes; nothing was written", "see 'ulimit -f'")
     if error.errno == errno.ENAMETOOLONG:
         return OutputError(f"{name}: the name is too long", "use a shorter one")
     return OutputError(f"{name}: cannot be written ({error.strerror or error}); nothing was written")

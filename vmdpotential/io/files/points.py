@@ -1,4 +1,4 @@
-"""Points that a user gives: lines of three coordinates and, where they have one, a name."""
+"""Points given by the user: lines of three coordinates and, optionally, a name."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from vmdpotential.io.files.text import held, read_text, reading
 
 
 def read_points(path: Path | str) -> tuple[NDArray[np.float64], list[str]]:
-    """Return points (M, 3), A, and their names, which are their numbers from 1 on where the file has none.
+    """Return points (M, 3), A, and their names; a point without a name is named by its number, from 1.
 
-    Fields are between commas or blanks; a first line without numbers and lines that begin with # are passed over.
+    Commas or blanks separate the fields. A first line without numbers and lines that begin with # are skipped.
 
     Raises
     ------
     InputError
-        When the file cannot be read, or a line has no three numbers; the message names it.
+        When the file cannot be read, or a line does not begin with three numbers; the message gives its number.
     """
     path = held(path)
     with reading(path):
@@ -32,22 +32,22 @@ def read_points(path: Path | str) -> tuple[NDArray[np.float64], list[str]]:
         if not words or words[0].startswith("#"):
             continue
         try:
-            place = [float(word) for word in words[:3]]
+            point = [float(word) for word in words[:3]]
         except ValueError:
-            place = []
-        if len(place) != 3 or not all(map(math.isfinite, place)):
+            point = []
+        if len(point) != 3 or not all(map(math.isfinite, point)):
             if not points and number == 1:
                 continue  # names of columns
             raise InputError(f"{path}: line {number}: three numbers x,y,z are needed", "correct it")
-        points.append(place)
+        points.append(point)
         names.append(one_line(" ".join(words[3:])) or str(len(points)))
     if not points:
-        raise InputError(f"{path}: holds no points", "write a line x,y,z for each")
+        raise InputError(f"{path}: contains no points", "write a line x,y,z for each")
     return np.array(points), names
 
 
 def numbered_points(points: ArrayLike) -> tuple[NDArray[np.float64], list[str]]:
-    """Return points (M, 3), A, of an array, and their numbers from 1 on as names.
+    """Return an array as points (M, 3), A, and their numbers, from 1, as names.
 
     Raises
     ------

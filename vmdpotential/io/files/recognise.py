@@ -1,4 +1,4 @@
-"""Which format a file has: its suffix tells, and where that says nothing, its content."""
+"""Recognition of file formats by the suffix, or by the content if the suffix is missing or unknown."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OCCUPANCY = re.compile(rb"\s*-?\d*\.\d+\s*$|\s*$")
 
 
 def is_structure(path: Path) -> bool:
-    """Return whether a file's suffix is of a format that holds a whole structure, names and positions."""
+    """Return whether a file's suffix is that of a format that holds both names and positions."""
     return _SUFFIXES.get(files.suffix(path)) in ("pdb", "mmcif", "gro", "pqr")
 
 
@@ -38,7 +38,7 @@ def kind_of(path: Path) -> str:
     """
     suffix = files.suffix(path)
     if suffix in _SUFFIXES:
-        files.first_bytes(path, 1)  # a file that is missing is named before anything else happens
+        files.first_bytes(path, 1)  # raises here if the file is missing
         return _SUFFIXES[suffix]
     start = files.first_bytes(path, 1 << 20)  # headers of PDB files are long
     kind = _binary(start) or _text(files.plain_text(start))
@@ -86,7 +86,7 @@ def _text(start: bytes) -> str:
 
 
 def _pdb_or_pqr(start: bytes) -> str:
-    """Tell PDB from PQR by the columns of occupancy and B-factor, which charge and radius do not fit."""
+    """Distinguish PDB from PQR: charge and radius of a PQR do not fit the columns of occupancy and B-factor."""
     atom = _ATOM_LINE.search(start)
     if atom is None:
         return "pdb"

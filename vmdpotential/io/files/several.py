@@ -1,4 +1,4 @@
-"""Files that hold several frames or models, of which a reader of structures takes the first one."""
+"""Warning for files of several frames or models, of which a structure reader uses the first one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _chosen: ContextVar[bool] = ContextVar("chosen", default=False)
 
 @contextlib.contextmanager
 def frame_chosen() -> Iterator[None]:
-    """Say nothing of the first frame inside the block, after which a chosen one takes its place."""
+    """Suppress the warning of :func:`first_of` in the block, because the caller then replaces the first frame."""
     token = _chosen.set(True)
     try:
         yield
@@ -24,6 +24,6 @@ def frame_chosen() -> Iterator[None]:
 
 
 def first_of(path: Path, what: str, atoms: int) -> None:
-    """Warn that the first one of several frames or models is used, unless another one is chosen."""
+    """Warn that the first of several frames or models is used, except within :func:`frame_chosen`."""
     if not _chosen.get():
         log.warning("%s: holds several %s; the first one (%d atoms) is used", path, what, atoms)

@@ -1,7 +1,7 @@
-"""Files as bytes: plain, gzip or bzip2, of a disk or a stream, with one-line errors for what cannot be read.
+"""Reading of plain, gzip and bzip2 files, from disk or a stream, with errors of one line.
 
-Nothing is read that the memory plan does not allow: a small file may unpack to more than there is. What comes from a
-stream (``-`` is standard input; pipes) is read once and kept, see :func:`held`.
+The amount of data is checked against the available memory while it is read, because a small file may unpack to more
+than that. A stream (standard input, which is ``-``, or a pipe) is read once and kept in memory, see :func:`held`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 from vmdpotential import memory
 from vmdpotential.errors import BackendError, InputError, MemoryPlanError, UsageError, VmdpotentialError, one_line
 
-#: Suffixes of compressed files; the format is given by the suffix before.
+#: Suffixes of compressed files; the suffix before them gives the format.
 COMPRESSED = (".gz", ".bz2")
 
 #: The path that means standard input, and its name in messages.
@@ -34,29 +34,29 @@ STANDARD_INPUT = "standard input"
 
 _MAGIC = {".gz": b"\x1f\x8b", ".bz2": b"BZh"}
 _KIND = {".gz": "gzip", ".bz2": "bzip2"}
-#: Byte order marks: of UTF-8, which says nothing, and of UTF-16, which no format here is written in.
+#: Byte order marks: of UTF-8, which is ignored, and of UTF-16, which no supported format uses.
 MARK = b"\xef\xbb\xbf"
 _WIDE = (b"\xff\xfe", b"\xfe\xff")
 
-#: What a compressed file may unpack to: so many bytes, and so many times its size beyond them. Text of atoms packs to a
-#: quarter or a tenth, a map that is mostly zeros to a hundredth; what packs to less is made to fill the memory.
+#: A compressed file may unpack to _FREE bytes plus _RATIO times its size. Text files of atoms are compressed to a tenth
+#: to a quarter, a map of mostly zeros to a hundredth; a file compressed further was made to exhaust the memory.
 _FREE, _RATIO = 1 << 26, 100
 
 _BLOCK = 1 << 20
-#: Longest message of a reader, without the program's name in front and a viewer's spelling of parameters.
+#: Most characters of a reader's message, without the program's name in front and a viewer's spelling of parameters.
 _MESSAGE = 270
 _CURE = "correct it, write it again, or give it the suffix of its format"
 _LESS = "read a smaller file, or make memory free"
 
 
-class Held(type(Path())):  # type: ignore[misc]  # Path itself has no subclasses before Python 3.12
-    """A file that was a stream: its name, and all that came out of it."""
+class Held(type(Path())):  # type: ignore[misc]  # Path itself cannot be subclassed before Python 3.12
+    """The path of a stream, with its whole content."""
 
     content: bytes
 
 
 def suffix(path: Path) -> str:
-    """Return the lower-case suffix that gives the format: ``.pdb`` of ``A.PDB.gz``."""
+    """Return the lower-case suffix that gives the format: ``.pdb`` for ``A.PDB.gz``."""
     path = Path(path)
     if path.suffix.lower() in COMPRESSED:
         path = path.with_suffix("")
@@ -64,14 +64,14 @@ def suffix(path: Path) -> str:
 
 
 def held(path: Path | str) -> Path:
-    """Return the path, or for a stream, which can be read only once, a :class:`Held` with its content.
+    """Return the path; for a stream, which can be read only once, read it and return a :class:`Held`.
 
     Raises
     ------
     InputError
         When standard input is a terminal or closed, or the stream cannot be read.
     MemoryPlanError
-        When more comes out of it than fits into memory.
+        When its content does not fit into memory.
     """
     if isinstance(path, Held):
         return path
@@ -86,7 +86,7 @@ def held(path: Path | str) -> Path:
         return result
     try:
         mode = path.stat().st_mode
-    except (OSError, ValueError):  # who reads it says so
+    except (OSError, ValueError):  # reported when the file is opened
         return path
     if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
         return path
@@ -103,12 +103,12 @@ def read_bytes(path: Path, times: float = 3) -> bytes:
     ----------
     path : Path
     times : float
-        Bytes of memory that reading a byte of the content takes, at most.
+        Most bytes of memory that the caller needs for each byte of the content.
 
     Raises
     ------
     InputError
-        When the file is missing, a folder, unreadable, empty, damaged, or not what its suffix says.
+        When the file is missing, a folder, unreadable, empty, damaged, or not compressed as its suffix says.
     MemoryPlanError
         When reading takes more memory than there is.
     """
@@ -120,18 +120,18 @@ def read_bytes(path: Path, times: float = 3) -> bytes:
 
 
 def read_text(path: Path, times: float = 3, line: float = 0) -> bytes:
-    """Return the whole content of a text file, decompressed, every line ending in a line feed.
+    """Return the whole content of a text file, decompressed, with line feeds as line ends.
 
     Parameters
     ----------
     path : Path
     times, line : float
-        Bytes of memory that reading takes at most: for a byte of the content, and for a line.
+        Most bytes of memory that the caller needs for each byte of the content, and for each line.
 
     Raises
     ------
     InputError
-        As :func:`read_bytes`; also when the file is no text in an encoding that has ASCII.
+        As for :func:`read_bytes`; also when the file is not text in an encoding that extends ASCII.
     MemoryPlanError
         When reading takes more memory than there is.
     """
@@ -140,24 +140,24 @@ def read_text(path: Path, times: float = 3, line: float = 0) -> bytes:
         raise InputError(f"{path}: is text in UTF-16", "save it as plain text or UTF-8")
     if b"\0" in data:
         line_number = plain_text(data[: data.index(b"\0")]).count(b"\n") + 1
-        raise InputError(f"{path}: line {line_number}: holds a NUL byte, so it is no text")
+        raise InputError(f"{path}: line {line_number}: holds a NUL byte, so it is not a text file")
     data = plain_text(data)
     memory.require(int(len(data) * times + (data.count(b"\n") + 1) * line), f"reading {path}", _LESS)
     return data
 
 
 def plain_text(data: bytes) -> bytes:
-    """Return text without a byte order mark, every line ending in a line feed."""
+    """Return text without a byte order mark, with line feeds as line ends."""
     data = data.removeprefix(MARK)
     if b"\r" in data:
-        if b"\n" in data:  # also a carriage return too many
+        if b"\n" in data:  # even after several carriage returns, as some conversions write
             data = re.sub(rb"\r+\n", b"\n", data)
         data = data.replace(b"\r", b"\n")
     return data
 
 
 def first_bytes(path: Path, count: int = 8192) -> bytes:
-    """Return the first bytes of a file, decompressed; raises what :func:`read_bytes` does."""
+    """Return the first bytes of a file, decompressed; raises the errors of :func:`read_bytes`."""
     with opened(path) as file:
         data = file.read(count)
     if not data:
@@ -171,9 +171,9 @@ def _empty(path: Path) -> InputError:
 
 
 def write_bytes(path: Path, blocks: Iterable[bytes]) -> None:
-    """Write blocks one after the other, compressed when the suffix is ``.gz``.
+    """Write blocks of bytes to a file, compressed if the suffix is ``.gz``.
 
-    The time is left out of the gzip header, so that equal content gives equal files.
+    The gzip header contains no time, so that equal content gives equal files.
     """
     with open(path, "wb") as file:
         if Path(path).suffix.lower() == ".gz":
@@ -185,7 +185,7 @@ def write_bytes(path: Path, blocks: Iterable[bytes]) -> None:
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file to be read from its start to its end, decompressed; errors are those of :func:`read_bytes`."""
+    """Open a file for sequential reading, decompressed; raises the errors of :func:`read_bytes`."""
     path = held(path)
     with translating(path), contextlib.ExitStack() as stack:
         raw: IO[bytes] = io.BytesIO(path.content) if isinstance(path, Held) else stack.enter_context(open(path, "rb"))
@@ -206,7 +206,7 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def seekable(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file to be read anywhere: a plain one of the disk, or the decompressed content of another."""
+    """Open a file for random access: a plain file on disk, or else the decompressed content in memory."""
     path = held(path)
     if not isinstance(path, Held):
         with translating(path), open(path, "rb") as file:
@@ -217,7 +217,7 @@ def seekable(path: Path) -> Iterator[IO[bytes]]:
 
 
 def is_compressed(path: Path) -> bool:
-    """Return whether a file of the disk is compressed; a folder is not."""
+    """Return whether a file on disk is compressed; a folder is not."""
     if path.is_dir():
         return False
     with open(path, "rb") as file:
@@ -225,12 +225,14 @@ def is_compressed(path: Path) -> bool:
 
 
 def take(file: IO[bytes], path: Path, times: float = 3, count: int | None = None) -> bytes:
-    """Return what is left in a file, or its next `count` bytes, in pieces: no number of a header is believed.
+    """Return the rest of a file, or its next `count` bytes.
+
+    They are read in pieces, because a damaged header may state any `count`.
 
     Raises
     ------
     MemoryPlanError
-        As soon as `times` as many bytes are more than there are.
+        As soon as `times` as many bytes exceed the available memory.
     InputError
         As soon as a compressed file has unpacked to more than :data:`_RATIO` times its size.
     """
@@ -239,7 +241,7 @@ def take(file: IO[bytes], path: Path, times: float = 3, count: int | None = None
     pieces: list[bytes] = []
     have = 0
     size = _BLOCK
-    if isinstance(file, io.BufferedReader):  # of the disk: in one piece
+    if isinstance(file, io.BufferedReader):  # a file on disk, whose size is known: read it in one piece
         size = max(size, os.fstat(file.fileno()).st_size + 1)
     while count is None or have < count:
         piece = file.read(int(min(size, most + 1 - have, *([] if count is None else [count - have]))))
@@ -249,7 +251,7 @@ def take(file: IO[bytes], path: Path, times: float = 3, count: int | None = None
         if have > most:
             memory.require(int(have * times), f"reading {path}", _LESS)
         if have > unpacked:
-            raise InputError(f"{path}: unpacks to more than {_RATIO} times its size, as if made to fill the memory",
+            raise InputError(f"{path}: unpacks to more than {_RATIO} times its size, as if made to exhaust the memory",
                              "if you trust it, unpack it first")
         pieces.append(piece)
         size = _BLOCK
@@ -257,7 +259,7 @@ def take(file: IO[bytes], path: Path, times: float = 3, count: int | None = None
 
 
 def _most_unpacked(file: IO[bytes], path: Path) -> float:
-    """Return how many bytes may come out of a file: any number unless it is compressed."""
+    """Return the number of bytes that a file may unpack to; infinite if it is not compressed."""
     if not isinstance(file, (gzip.GzipFile, bz2.BZ2File)):
         return math.inf
     return _FREE + _RATIO * (len(path.content) if isinstance(path, Held) else path.stat().st_size)
@@ -265,19 +267,19 @@ def _most_unpacked(file: IO[bytes], path: Path) -> float:
 
 @contextlib.contextmanager
 def translating(path: Path) -> Iterator[None]:
-    """Turn what the operating system says of a file into one line."""
+    """Convert errors of the operating system on a file to an InputError of one line."""
     try:
         yield
     except OSError as error:
         raise unreadable(path, error) from None
     except ValueError as error:
-        if "null byte" not in str(error):  # in its name
+        if "null byte" not in str(error):  # Python's message for such a name
             raise
         raise InputError(f"{path}: is not a valid file name", "check its name and folder") from None
 
 
 def unreadable(path: Path, error: OSError) -> InputError:
-    """Return one line for why a file cannot be read, and what to do."""
+    """Return an error of one line that says why a file cannot be read, and what to do."""
     if isinstance(error, FileNotFoundError) and path.is_symlink():
         return InputError(f"{path}: is a link to {os.readlink(path)}, which does not exist", "link it to another file")
     if isinstance(error, FileNotFoundError):
@@ -289,14 +291,14 @@ def unreadable(path: Path, error: OSError) -> InputError:
 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """The fence at the readers' door: whatever one raises leaves as one line with the file's name and the cure."""
+    """Convert whatever a reader raises to an error of one line with the file's name and a hint."""
     try:
-        with translating(path), np.errstate(all="ignore"):  # what is no finite number is looked for afterwards
+        with translating(path), np.errstate(all="ignore"):  # readers check for numbers that are not finite themselves
             yield
     except (MemoryError, MemoryPlanError, BackendError):
         raise
     except UsageError as error:
-        if error.parameter.startswith("VMDPOTENTIAL_"):  # of the environment
+        if error.parameter.startswith("VMDPOTENTIAL_"):  # a variable of the environment, not the file, is wrong
             raise
         raise named(path, InputError(f"{error.parameter}: {error.text}", error.cure)) from None
     except VmdpotentialError as error:
@@ -306,19 +308,19 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def named(path: Path, error: Any) -> Any:
-    """Return an error of a reader with the name of its file, and cut to what can be read at a glance."""
+    """Return a reader's error with the file's name and a hint added, and a long text cut."""
     error.cure = error.cure or _CURE
     name, text = one_line(str(path)), one_line(error.text)
     text = text if name in text else f"{name}: {text}"
     most = _MESSAGE - len(error.cure)
-    if len(text) > most and len(name) > most - 100:  # the end of a long name tells more than its start
+    if len(text) > most and len(name) > most - 100:  # the end of a long name identifies the file better than its start
         text = text.replace(name, f"...{name[-80:]}")
     error.text = text if len(text) <= most else f"{text[: most - 3]}..."
     return error
 
 
 def _compression(path: Path, file: IO[bytes]) -> str:
-    """Return the suffix of the compression that the first bytes show, or an empty string."""
+    """Return the suffix of a file's compression, by its first bytes, or an empty string."""
     start = file.read(4)
     file.seek(0)
     match = next((kind for kind, magic in _MAGIC.items() if start.startswith(magic)), "")

@@ -1,4 +1,4 @@
-"""Maps in and out; the suffix of the file chooses the format."""
+"""Reading and writing of maps; the suffix of the file chooses the format."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ from vmdpotential.grid.stored import WINDOW, StoredGrid
 from vmdpotential.io.files import output
 from vmdpotential.io.files import text as files
 
-#: Suffixes of map files; of one that ends in another, the longer is first.
+#: Suffixes of map files; one that ends in another comes before it.
 SUFFIXES = (".dx.gz", ".dx", ".mrc", ".map", ".ccp4", ".cube", ".cub", ".npz", ".ome.zarr", ".zarr", ".cmap")
 
-#: Name of the format of AutoDock's maps, which share the suffix .map with others.
+#: Name for the format of AutoDock's maps, whose suffix .map is also that of MRC files.
 AUTODOCK = ".autodock"
 
-#: Those of files that may be larger than memory: written slab by slab, and read in parts.
+#: Suffixes of formats for maps larger than memory, which are written slab by slab and read in parts.
 LARGE = (".ome.zarr", ".zarr", ".cmap", ".mrc", ".map", ".ccp4")
 
 
 def check_map_format(path: Path | str, lattice: Lattice | None = None) -> None:
-    """Raise what :func:`write_map` would raise for the name of a file, before any work is done.
+    """Raise the errors that :func:`write_map` would raise for the name of a file, before any work is done.
 
     Parameters
     ----------
     path : Path
+        The file to be written.
     lattice : Lattice, optional
-        Of the map to come; a ``.ccp4`` file cannot hold every one.
+        Lattice of the map to be written; a ``.ccp4`` file cannot hold every lattice.
 
     Raises
     ------
@@ -62,12 +63,12 @@ def check_map_format(path: Path | str, lattice: Lattice | None = None) -> None:
 
 
 def is_map(path: Path) -> bool:
-    """Return whether a file's suffix is of a map format."""
+    """Return whether a file's suffix is that of a map format."""
     return bool(_suffix(path))
 
 
 def write_map(grid: Grid, path: Path | str, force: bool = False) -> None:
-    """Write a map, whole or not at all, with its unit and provenance.
+    """Write a map with its unit and provenance; if that fails, nothing is written.
 
     Parameters
     ----------
@@ -78,7 +79,7 @@ def write_map(grid: Grid, path: Path | str, force: bool = False) -> None:
         Gaussian cube (``.cube``, ``.cub``), NumPy (``.npz``), Chimera's HDF5 (``.cmap``) or OME-Zarr (``.zarr``,
         ``.ome.zarr``), which is a folder.
     force : bool
-        Whether a file that exists may be replaced.
+        Whether an existing file may be replaced.
 
     Raises
     ------
@@ -108,25 +109,25 @@ def write_map(grid: Grid, path: Path | str, force: bool = False) -> None:
 
 
 def put_map(grid: Grid, path: Path) -> None:
-    """Write a map that has been checked to a temporary path of :func:`vmdpotential.io.files.output.writing`."""
+    """Write a checked map to a temporary path of :func:`vmdpotential.io.files.output.writing`."""
     _writer(_suffix(path))(path, grid)
 
 
 class MapWriters:
-    """Files that take a map slab by slab as it is computed: all of them whole in the end, or none.
+    """Writers of maps slab by slab as they are computed; at the end all files are complete, or none is written.
 
-    A context, and a :class:`vmdpotential.methods.slabs.Sink`. Nothing is touched before a map begins.
+    A context manager and a :class:`vmdpotential.methods.slabs.Sink`. No file is made before :meth:`begin`.
 
     Parameters
     ----------
     paths : sequence of Path
-        Of the potential, and of the field's components.
+        Files of the potential and of the field's components.
     maps : sequence of int
-        Which map goes to each: 0 is the potential, 1 to 3 are the components.
+        The map that each file holds: 0 is the potential, 1 to 3 are the components of the field.
     force : bool
-        Whether files that exist may be replaced.
+        Whether existing files may be replaced.
     names : sequence of Path
-        By which formats are chosen, all of :data:`LARGE`.
+        Names whose suffixes choose the formats, all of them in :data:`LARGE`.
     """
 
     def __init__(self, paths: Sequence[Path], maps: Sequence[int], force: bool, names: Sequence[Path]) -> None:
@@ -136,29 +137,29 @@ class MapWriters:
 
     @staticmethod
     def can_take(names: Sequence[Path]) -> bool:
-        """Return whether all files are of formats that may be larger than memory."""
+        """Return whether the formats of all files can be written slab by slab."""
         return all(_suffix(name) in LARGE for name in names)
 
     def __enter__(self) -> MapWriters:
         return self
 
     def __exit__(self, *raised: Any) -> None:
-        """Rename the files that have been finished, and remove others."""
+        """Rename the files to their final paths, or remove them after an error."""
         self._stack.__exit__(*raised)
 
     def begin(self, lattice: Lattice) -> None:
-        """Make the files for a map."""
+        """Create the files for maps on a lattice."""
         for name in self.names:
             check_map_format(name, lattice)
         if not self.writers:
-            places = self._stack.enter_context(output.writing(self.paths, self.force, self.names))
-            self.writers = [_slab_writer(place) for place in places]
+            temporary = self._stack.enter_context(output.writing(self.paths, self.force, self.names))
+            self.writers = [_slab_writer(path) for path in temporary]
         for writer in self.writers:
             writer.begin(lattice)
         self.lattice = lattice
 
     def put(self, start: int, maps: NDArray[np.float32]) -> None:
-        """Write a slab of every map."""
+        """Write a slab of every map, which begins at plane `start` along z."""
         from vmdpotential.io.maps.mapformat import check_finite
 
         slab = self.lattice.slab(start, start + maps.shape[3], 2)
@@ -167,7 +168,7 @@ class MapWriters:
             writer.put(start, maps[number])
 
     def finish(self, grid: Grid) -> None:
-        """Write what the maps are."""
+        """Write the units and provenance of the maps, and the coarser levels of formats that have them."""
         grids = [grid, *(grid.field or ())]
         for writer, number in zip(self.writers, self.maps, strict=True):
             writer.finish(grids[number])
@@ -189,26 +190,26 @@ def _slab_writer(path: Path) -> Any:
 
 
 def open_map(path: Path | str, whole: int = WINDOW) -> Grid:
-    """Return a map of which only parts are read, as they are asked for, where the format allows it.
+    """Return a map whose values are read in parts when they are needed, if the format allows it.
+
+    Other formats, streams, compressed files and small maps are read at once by :func:`read_map`.
 
     Parameters
     ----------
     path : Path
-        As in :func:`read_map`, which reads other formats, streams, compressed files, and maps of no more than
-        `whole` points.
-
+        As in :func:`read_map`.
     whole : int
-        Points of the largest map that is read whole.
+        Largest number of points of a map that is read at once.
 
     Returns
     -------
     Grid
-        Whose values are read when they are needed.
+        The map, with its values in the file or in memory.
 
     Raises
     ------
     InputError, MemoryPlanError
-        As :func:`read_map`.
+        As for :func:`read_map`.
 
     Examples
     --------
@@ -243,25 +244,24 @@ def _opener(suffix: str) -> Callable[[Path], StoredGrid]:
 
 
 def read_map(path: Path | str) -> Grid:
-    """Read a map; unit and provenance too, where the file states them.
+    """Read a map.
 
     Parameters
     ----------
     path : Path
-        One of the formats of :func:`write_map`, or a ``.map`` of AutoDock: the suffix says which, and where it does
-        not, the content does.
-        ``-`` is standard input.
+        A file in one of the formats of :func:`write_map`, or a ``.map`` of AutoDock. The suffix determines the format,
+        or the content if the suffix is missing, unknown or ambiguous. ``-`` is standard input.
 
     Returns
     -------
     Grid
-        With unit and provenance, as far as the file states them.
+        The map, with unit and provenance as far as the file states them.
 
     Raises
     ------
     InputError
-        When there is no such file, it is in no known format, is damaged, or has axes that are not
-        along x, y and z. The message names the file, and the line in text formats.
+        When the file does not exist, is in no known format, is damaged, or has axes that are not
+        along x, y and z. The message names the file and, in text formats, the line.
     MemoryPlanError
         When reading takes more memory than there is.
 
@@ -283,7 +283,7 @@ def read_map(path: Path | str) -> Grid:
 
 
 def _format(path: Path) -> str:
-    """Return the suffix of a file's format, :data:`AUTODOCK` of maps that AutoDock reads, empty where there is none."""
+    """Return the suffix of a file's format, :data:`AUTODOCK` for a map of AutoDock, or an empty string."""
     suffix = _suffix(path)
     if suffix and suffix != ".map":
         return suffix
@@ -292,7 +292,7 @@ def _format(path: Path) -> str:
 
 
 def _recognised(path: Path) -> str:
-    """Return the suffix that the content should have, empty where it is of no format."""
+    """Return the suffix of the format that a file's content is in, or an empty string."""
     if path.is_dir():
         from vmdpotential.io.maps.omezarr import is_zarr
 
@@ -315,7 +315,7 @@ def _recognised(path: Path) -> str:
 
 
 def map_name(path: Path) -> str:
-    """Return the name of a map file without folder and suffix."""
+    """Return the name of a map file without its folder and suffix."""
     if path == files.STREAM:
         return files.STANDARD_INPUT
     return path.name[: len(path.name) - len(_suffix(path))]

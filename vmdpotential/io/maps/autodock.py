@@ -1,4 +1,4 @@
-"""Maps of AutoDock and Vina: text, six lines of header, and one value on a line, x fastest."""
+"""Maps of AutoDock and Vina: text with six header lines, then one value on each line, x fastest."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from vmdpotential.io.files import text as files
 from vmdpotential.io.files.numbers import real, whole
 from vmdpotential.io.maps.mapformat import finish, header_lines_of, read_numbers
 
-#: Words of the header, with how many numbers follow each.
+#: Keywords of the header, with the count of numbers after each.
 _HEADER = {"GRID_PARAMETER_FILE": 0, "GRID_DATA_FILE": 0, "MACROMOLECULE": 0, "SPACING": 1, "NELEMENTS": 3, "CENTER": 3}
 
 
 def check_lattice(grid: Grid) -> None:
-    """Make sure that AutoDock can read a map: equal spacings, and an odd number of nodes along each axis.
+    """Check that AutoDock can read a map: it needs equal spacings and an odd number of nodes along each axis.
 
     Raises
     ------
@@ -30,12 +30,12 @@ def check_lattice(grid: Grid) -> None:
 
 
 def write_autodock(grid: Grid, path: Path, name: str) -> None:
-    """Write a map of energies in kcal/mol; `name` is that of the receptor.
+    """Write a map of energies in kcal/mol; `name` is the name of the receptor.
 
     Raises
     ------
     UsageError
-        For a lattice that the format cannot hold.
+        When the format cannot hold the map's lattice.
     """
     check_lattice(grid)
     lattice = grid.lattice
@@ -57,7 +57,7 @@ def read_autodock(path: Path) -> Grid:
     Raises
     ------
     InputError
-        When the file is not such a map, or is truncated.
+        When the file is not a map of AutoDock, or is truncated.
     """
     with files.opened(path) as stream:
         lines, result, number = header_lines_of(path, stream, "a map of AutoDock"), {}, 0
@@ -70,13 +70,13 @@ def read_autodock(path: Path) -> Grid:
                 result[word] = [(whole if word == "NELEMENTS" else real)(text) for text in words[1 : 1 + count]]
             except ValueError:
                 numbers = f" and {count} number{'s' * (count > 1)}" if count else ""
-                raise InputError(f"{path}: line {number}: {word}{numbers} should be here, so it is not a map of "
+                raise InputError(f"{path}: line {number}: {word}{numbers} is missing, so it is not a map of "
                                  "AutoDock") from None
         spacing, centre = float(result["SPACING"][0]), np.array(result["CENTER"], float)
-        # the format counts intervals, of which it has an even number
+        # NELEMENTS are intervals between nodes
         nx, ny, nz = (int(n) + 1 for n in result["NELEMENTS"])
         if not (0 < spacing < 1e3 and np.isfinite(centre).all() and min(nx, ny, nz) > 0):
-            raise InputError(f"{path}: its spacing, counts or centre cannot be", "correct its header")
+            raise InputError(f"{path}: its spacing, counts or centre are impossible", "correct its header")
         values, _ = read_numbers(path, stream, nx * ny * nz, number + 1)
     lattice = Lattice(centre - spacing * (np.array([nx, ny, nz]) - 1) / 2, np.full(3, spacing), (nx, ny, nz))
     return finish(path, lattice, values.reshape((nx, ny, nz), order="F"),

@@ -1,13 +1,14 @@
-"""MRC and CCP4 maps, one binary format with two ways to say where the map is.
+"""MRC and CCP4 maps: one binary format, with two ways to state the position of the map.
 
-``.mrc`` and ``.map`` are written with the ORIGIN words and NSTART 0, which electron-microscopy
-programs read; ``.ccp4`` with NSTART only, which counts whole spacings, because programs of
-crystallography ignore ORIGIN. Both at once would be added up by some readers.
+``.mrc`` and ``.map`` are written with the ORIGIN words and NSTART 0, as electron-microscopy programs
+expect; ``.ccp4`` with NSTART only, which counts whole spacings, because programs of crystallography
+ignore ORIGIN. If a file had both, some readers would add them.
 
 Layout (words of four bytes): https://www.ccpem.ac.uk/mrc-format/mrc2014/
 
-Written here rather than by gemmi or mrcfile, neither of which writes slab by slab or reads parts of a map in any order
-of axes: 200^3 values take 0.046 s to write and 0.054 s to read (gemmi 0.085 and 0.051, mrcfile 0.052 and 0.053).
+The package has its own reader and writer because neither gemmi nor mrcfile writes a map slab by slab or reads parts of
+a map with any order of axes. 200^3 values take 0.046 s to write and 0.054 s to read (gemmi: 0.085 and 0.051, mrcfile:
+0.052 and 0.053).
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ _MODES = {0: "i1", 1: "i2", 2: "f4", 6: "u2", 12: "f2"}
 
 
 def starts(path: Path, lattice: Lattice) -> NDArray[np.int64]:
-    """Return the first node of a lattice, counted in spacings from 0 0 0, as a ``.ccp4`` file states it.
+    """Return the NSTART of a ``.ccp4`` file: the indices of a lattice's first node, counted from 0 0 0.
 
     Raises
     ------
     UsageError
-        When the lattice does not start at whole spacings, so that a ``.ccp4`` file would move it.
+        When the lattice does not start at whole spacings, so that a ``.ccp4`` file would shift it.
     """
     exact = lattice.origin / lattice.spacing
     whole = np.rint(exact)
@@ -60,17 +61,17 @@ def starts(path: Path, lattice: Lattice) -> NDArray[np.int64]:
 
 
 class Ccp4Writer:
-    """Writes a map in mode 2 slab by slab, placed by ORIGIN, or by NSTART if `use_nstart`.
+    """Writer of a map in mode 2 (float32) slab by slab, positioned by ORIGIN, or by NSTART if `use_nstart`.
 
-    The provenance fills the ten labels of the header, and goes on in the extended header, whose size has to be known
-    before the values come: `reserve` is how many lines it has room for.
+    The provenance is in the ten labels of the header and continues in the extended header. The size of that has to be
+    known before the values are written: it has room for `reserve` lines.
     """
 
     def __init__(self, path: Path, use_nstart: bool = False, reserve: int = 200) -> None:
         self.path, self.use_nstart, self.reserve = path, use_nstart, reserve
 
     def begin(self, lattice: Lattice) -> None:
-        """Make the file; what is in it is removed."""
+        """Create the file; former content is removed."""
         self.lattice = lattice
         self.sums, self.squares = np.zeros((2, lattice.shape[2]))
         self.low, self.high = np.inf, -np.inf
@@ -94,7 +95,7 @@ class Ccp4Writer:
                 self.low, self.high = min(self.low, sections.min()), max(self.high, sections.max())
 
     def finish(self, grid: Grid) -> None:
-        """Write the header; the map's values are not looked at."""
+        """Write the header; the values of `grid` are not used."""
         lattice = self.lattice
         records = header_lines(grid, _LABEL)[: _LABELS + self.reserve]
         extended = b"".join(text.encode("ascii").ljust(_LABEL, b"\0") for text in records[_LABELS:])
@@ -129,19 +130,19 @@ class Ccp4Writer:
 
 
 def write_ccp4(path: Path, grid: Grid, use_nstart: bool = False) -> None:
-    """Write a map that is in memory, see :class:`Ccp4Writer`."""
+    """Write a map from memory, see :class:`Ccp4Writer`."""
     write_layers(Ccp4Writer(path, use_nstart, max(0, len(header_lines(grid, _LABEL)) - _LABELS)), grid, 16)
 
 
 def read_ccp4(path: Path) -> Grid:
-    """Read an MRC or CCP4 map of either byte order, any order of axes, and real values.
+    """Read an MRC or CCP4 map of real values, in either byte order and any order of axes.
 
-    ORIGIN counts where it is not zero, else NSTART.
+    Its position is given by ORIGIN, or by NSTART if ORIGIN is zero.
 
     Raises
     ------
     InputError
-        When the file is not such a map, is truncated, holds complex values, or is not orthogonal.
+        When the file is not an MRC or CCP4 map, is truncated, contains complex values, or is not orthogonal.
     """
     with files.seekable(path) as stream:
         dtype, shape, offset, words, floats, header = _header(path, stream)
@@ -154,7 +155,7 @@ def read_ccp4(path: Path) -> Grid:
 
 
 def open_ccp4(path: Path) -> StoredGrid:
-    """Return a map of which only parts are read, from a file that is not compressed; errors as :func:`read_ccp4`."""
+    """Return a map whose values are read in parts, from a plain file; raises the errors of :func:`read_ccp4`."""
     with open(path, "rb") as stream:
         dtype, shape, offset, words, floats, header = _header(path, stream)
     data = np.memmap(path, dtype, "r", offset, shape)
@@ -170,7 +171,7 @@ def open_ccp4(path: Path) -> StoredGrid:
 
 def _header(path: Path, stream: IO[bytes]) -> tuple[
         np.dtype[Any], tuple[int, int, int], int, NDArray[np.int32], NDArray[np.float32], dict[str, str]]:
-    """Return type, shape and place of the values in a file, words and floats of its header, and what it says."""
+    """Return type, shape and offset of the values, the header as words and as floats, and its text by name."""
     size = stream.seek(0, os.SEEK_END)
     stream.seek(0)
     header = stream.read(_HEADER)
@@ -182,14 +183,14 @@ def _header(path: Path, stream: IO[bytes]) -> tuple[
     floats = np.frombuffer(header, order + "f4")
     mode, extension = int(words[3]), int(words[23])
     if mode not in _MODES:
-        raise InputError(f"{path}: holds values of mode {mode}", "write a real map (mode 2)")
+        raise InputError(f"{path}: contains values of mode {mode}, which is not supported", "write a real map (mode 2)")
     dtype = np.dtype(order + _MODES[mode])
     sections, rows, columns = (int(n) for n in words[2::-1])
     if min(sections, rows, columns) < 1:
         raise InputError(f"{path}: states {columns} x {rows} x {sections} points; the header is damaged")
     requested = sections * rows * columns * dtype.itemsize
     if size == _HEADER + requested:
-        extension = 0  # some programs announce symmetry records and write none
+        extension = 0  # some programs state a size of symmetry records and write none
     if extension < 0 or size != _HEADER + extension + requested:
         problem = "is truncated" if size < _HEADER + extension + requested else "does not fit its header"
         raise InputError(
@@ -203,7 +204,7 @@ def _header(path: Path, stream: IO[bytes]) -> tuple[
 
 
 def _byte_order(header: bytes, size: int) -> str:
-    """Return the byte order in which a header makes sense; where it does in none or both, the usual one."""
+    """Return the byte order in which a header fits the file's size; if none or both do, decide by the mode."""
     def fits(order: str) -> bool:
         columns, rows, sections, mode = (int(n) for n in np.frombuffer(header[:16], order + "i4"))
         if min(columns, rows, sections) < 1 or mode not in _MODES:
@@ -212,14 +213,14 @@ def _byte_order(header: bytes, size: int) -> str:
 
     if fits("<") != fits(">"):
         return "<" if fits("<") else ">"
-    # else the mode tells, a small number
+    # the mode is a small number
     return "<" if 0 <= int.from_bytes(header[12:16], "little", signed=True) < 256 else ">"
 
 
 def _place(
     path: Path, words: NDArray[np.int32], floats: NDArray[np.float32], data: NDArray[Any]
 ) -> tuple[Lattice, NDArray[Any]]:
-    """Return the lattice, and the values with the axes x, y and z, not copied."""
+    """Return the lattice, and a view of the values with axes x, y and z."""
     axes = [int(n) for n in words[16:19]] if words[16:19].any() else [1, 2, 3]
     if sorted(axes) != [1, 2, 3]:
         raise InputError(f"{path}: the axes are numbered {axes}, not 1, 2, 3 in some order; the header is damaged")
@@ -230,7 +231,7 @@ def _place(
             "resample the map on an orthogonal lattice",
         )
     if not ((cell > 0).all() and np.isfinite(cell).all() and (intervals > 0).all()):
-        raise InputError(f"{path}: its header states no cell, so that the spacing is not known")
+        raise InputError(f"{path}: its header states no cell, so the spacing is not known")
     spacing = cell / intervals
     # data is (section, row, column); column is the first of `axes`
     position = [axes.index(n) for n in (1, 2, 3)]

@@ -1,11 +1,13 @@
-"""CMAP: Chimera's HDF5 maps, which ChimeraX opens without reading all of them, in several resolutions.
+"""CMAP: Chimera's HDF5 maps in several resolutions, which ChimeraX opens without reading the whole file.
 
-As Chimera writes them: the group ``/Chimera/image1`` with ``step``, ``origin`` (x, y, z; A) and ``cell_angles``, the
-map ``data_zyx`` (z, y, x) float32, and thinned ones ``data_zyx_2``, ``data_zyx_4`` ... with ``subsample_spacing``: one
-node of every 2, 4 ... along each axis, the first among them. Blocks of 1 MiB are not compressed, since that would
-need plugins of HDF5. What this package says of a map, as in other formats, is text in ``vmdpotential``, bytes.
+The layout is Chimera's: the group ``/Chimera/image1`` has the attributes ``step``, ``origin`` (x, y, z; A) and
+``cell_angles``, and the datasets ``data_zyx`` (the map, (z, y, x) float32) and ``data_zyx_2``, ``data_zyx_4`` ...
+(every 2nd, 4th ... node along each axis, beginning with the first), each with the attribute ``subsample_spacing``.
+Blocks of 1 MiB are not compressed, as that would need plugins of HDF5. Unit and provenance are text (bytes) in the
+dataset ``vmdpotential``.
 
-Written by h5py: cmapfile makes its thinned maps of a whole one in memory, and by interpolation, so that nodes move.
+The file is written with h5py. The package cmapfile needs the whole map in memory and interpolates the coarser ones,
+which shifts their nodes.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from vmdpotential.io.maps.mapformat import (
 #: Values of a block along z, y and x.
 BLOCK = (16, 128, 128)
 
-#: Points of the coarsest level, at most.
+#: Most points of the coarsest level.
 COARSEST = 2**21
 
 _IMAGE, _DATA, _HEADER = "Chimera/image1", "data_zyx", "vmdpotential"
@@ -52,8 +54,8 @@ def library() -> Any:
     return extras.load("h5py", "CMAP files", "large", "use .mrc or .dx")
 
 
-class _Kept:
-    """A file for HDF5, which crashes when it closes one that cannot be written: the error is kept, and raised after."""
+class _ErrorKeepingFile:
+    """A file for HDF5 that keeps errors of writing in `error`: raised within HDF5, they would crash it on closing."""
 
     def __init__(self, file: Any) -> None:
         self.file = file
@@ -70,9 +72,9 @@ class _Kept:
         self._try(self.file.truncate, size)
         return size
 
-    def _try(self, act: Callable[[Any], int], what: Any) -> int:
+    def _try(self, operation: Callable[[Any], int], argument: Any) -> int:
         try:
-            return 0 if self.error is not None else act(what)
+            return 0 if self.error is not None else operation(argument)
         except OSError as error:
             self.error = error
             return 0
@@ -83,25 +85,25 @@ class _Kept:
 
 @contextlib.contextmanager
 def _writing(path: Path, mode: str) -> Iterator[Any]:
-    """Give an HDF5 file to write; raises OSError when a disk is full."""
-    with path.open("w+b" if mode == "w" else "r+b", buffering=0) as file:
-        kept = _Kept(file)
+    """Open an HDF5 file for writing; raises OSError when the disk is full."""
+    with path.open("w+b" if mode == "w" else "r+b", buffering=0) as raw:
+        file = _ErrorKeepingFile(raw)
         try:
-            with library().File(kept, mode) as made:
-                yield made
+            with library().File(file, mode) as hdf5:
+                yield hdf5
         finally:
-            if kept.error is not None:
-                raise kept.error
+            if file.error is not None:
+                raise file.error
 
 
 class CmapWriter:
-    """Writes a map slab by slab (:class:`vmdpotential.methods.slabs.Sink` has the order)."""
+    """Writer of a map slab by slab (:class:`vmdpotential.methods.slabs.Sink` defines the order of calls)."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def begin(self, lattice: Lattice) -> None:
-        """Make the file; what is in it is removed."""
+        """Create the file; former content is removed."""
         with _writing(self.path, "w") as file:
             image = file.create_group(_IMAGE)
             image.attrs["step"] = lattice.spacing
@@ -113,12 +115,12 @@ class CmapWriter:
         """Write the planes (nx, ny, n) from `start` on along z."""
         with _writing(self.path, "r+") as file:
             data = file[_IMAGE][_DATA]
-            for z in range(0, values.shape[2], BLOCK[0]):  # a copy of a few planes
+            for z in range(0, values.shape[2], BLOCK[0]):  # so that only a few planes are copied
                 part = values[:, :, z : z + BLOCK[0]].transpose(2, 1, 0)
                 data[start + z : start + z + len(part)] = np.ascontiguousarray(part)
 
     def finish(self, grid: Grid) -> None:
-        """Write the thinned maps, and what the map is; its values are not looked at."""
+        """Write the coarser levels, unit and provenance; the values of `grid` are not used."""
         lattice = grid.lattice
         with _writing(self.path, "r+") as file:
             image = file[_IMAGE]
@@ -142,17 +144,17 @@ def _create(image: Any, name: str, lattice: Lattice) -> Any:
 
 
 def write_cmap(path: Path, grid: Grid) -> None:
-    """Write a map that is in memory."""
+    """Write a map from memory."""
     write_layers(CmapWriter(path), grid, BLOCK[0])
 
 
 def open_cmap(path: Path) -> StoredGrid:
-    """Return a map of a CMAP file of which only parts are read.
+    """Return the map of a CMAP file, whose values are read in parts.
 
     Raises
     ------
     InputError
-        When it is no such file, holds several maps, or is skewed or turned.
+        When the file is not a CMAP file or contains several maps, or when its map is skewed or rotated.
     """
     h5py = library()
     with _opened(path) as file:
@@ -169,12 +171,12 @@ def open_cmap(path: Path) -> StoredGrid:
         image = file[name]
         whole = [array for array in arrays if "subsample_spacing" not in array.attrs]
         if not whole:
-            raise InputError(f"{path}: holds thinned maps alone", "write it again")
+            raise InputError(f"{path}: contains only coarser levels of a map", "write it again")
         angles = np.asarray(image.attrs.get("cell_angles", (90, 90, 90)), np.float64)
-        turned = float(np.asarray(image.attrs.get("rotation_angle", 0.0)))
-        if (np.abs(angles - 90) > 1e-3).any() or abs(turned) > 1e-5:
-            state = f"cell angles are {' '.join(f'{x:g}' for x in angles)}" if not turned else \
-                f"rotation is {turned:g} degrees"
+        rotation = float(np.asarray(image.attrs.get("rotation_angle", 0.0)))
+        if (np.abs(angles - 90) > 1e-3).any() or abs(rotation) > 1e-5:
+            state = f"cell angles are {' '.join(f'{x:g}' for x in angles)}" if not rotation else \
+                f"rotation is {rotation:g} degrees"
             raise InputError(f"{path}: its {state}; a map has axes along x, y and z",
                              "resample it, in ChimeraX by: volume resample")
         nz, ny, nx = whole[0].shape
@@ -182,7 +184,7 @@ def open_cmap(path: Path) -> StoredGrid:
                           np.asarray(image.attrs.get("step", np.ones(3)), np.float64), (nx, ny, nz))
         text = bytes(image[_HEADER][:]).decode("latin-1") if _HEADER in image else ""
         levels = {1: whole[0].name}
-        if text.startswith(MARK):  # others interpolate, so that nodes are elsewhere
+        if text.startswith(MARK):  # other programs interpolate coarser levels, which shifts their nodes
             for array in arrays:
                 step = {int(n) for n in array.attrs.get("subsample_spacing", (1,))}
                 if len(step) == 1 and lattice.every(max(step)).shape == array.shape[::-1]:
@@ -197,7 +199,7 @@ def open_cmap(path: Path) -> StoredGrid:
             data, every = file[levels[best]], step // best
             if every == 1:
                 return np.asarray(data[k:r, j:q, i:p], np.float32).transpose(2, 1, 0)
-            # HDF5 is slow with steps along all axes, and all of a plane may be more than is wanted
+            # HDF5 is slow with steps along all axes, so planes are read one by one, and only their needed part
             planes = [np.asarray(data[n, j:q, i:p][::every, ::every], np.float32) for n in range(k, r, every)]
             return np.stack(planes).transpose(2, 1, 0)
 
@@ -212,4 +214,4 @@ def _opened(path: Path) -> Any:
     except OSError as error:
         if error.errno:
             raise
-        raise InputError(f"{path}: is no HDF5 file, or is damaged", "copy it again, or write it again") from None
+        raise InputError(f"{path}: is not an HDF5 file, or is damaged", "copy it again, or write it again") from None

@@ -1,8 +1,8 @@
-"""Gaussian cube maps: text, lengths in bohr.
+"""Gaussian cube maps: text, with lengths in bohr.
 
-A dummy atom is written, because VMD takes a file without atoms for one of orbitals. VMD also holds
-the two comment lines in buffers of 255 and 1,023 characters, so the provenance is kept below that:
-input files lose their folders where it would be longer. Values carry six digits.
+A dummy atom is written, because VMD takes a file without atoms for one of orbitals. VMD's buffers for
+the two comment lines have 255 and 1,023 characters, so the provenance is kept shorter than that; if
+necessary, the folders of input files are left out. Values are written with six digits.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def write_cube(path: Path, grid: Grid) -> None:
 
 
 def _row(count: int, numbers: Iterable[float]) -> str:
-    """Return a line in the columns of Fortran's I5 and F12.6, each number with as many decimals as fit in."""
+    """Return a line in the columns of Fortran's I5 and F12.6, with as many decimals (6 to 9) as fit."""
     return f"{count:5d}" + "".join(f" {x:11.{min(9, max(6, 10 - len(f'{x:.0f}')))}f}" for x in numbers)
 
 
@@ -68,7 +68,7 @@ def _comment(grid: Grid) -> str:
         text = "; ".join(f"{name}: {value}" for name, value in items.items())
         if len(text) <= _COMMENT:
             return text
-    # names beyond all measure: what counts is at the front, and nothing is cut in the middle
+    # extremely long names: leave out the longest items, so that none is cut
     while len(text) > _COMMENT:
         items.pop(max(items, key=lambda name: len(items[name])))
         text = "; ".join(f"{name}: {value}" for name, value in items.items())
@@ -76,12 +76,12 @@ def _comment(grid: Grid) -> str:
 
 
 def read_cube(path: Path) -> Grid:
-    """Read a Gaussian cube file of one set of values, in bohr or (negative counts) angstrom.
+    """Read a Gaussian cube file of one set of values, in bohr or, if the counts are negative, in angstrom.
 
     Raises
     ------
     InputError
-        When the file is not a cube, is truncated, holds several orbitals, or is not orthogonal.
+        When the file is not a cube file, is truncated, contains several orbitals, or is not orthogonal.
     """
     with files.opened(path) as stream:
         return _read(path, stream)
@@ -110,7 +110,7 @@ def _read(path: Path, stream: IO[bytes]) -> Grid:
             raise InputError(f"{path}: line {number}: the numbers of the orbitals are missing")
         sets = [real(words[0])]
     if sets and sets[0] != 1:
-        raise InputError(f"{path}: line {number}: holds {sets[0]:g} orbitals", "write one map to a file")
+        raise InputError(f"{path}: line {number}: contains {sets[0]:g} orbitals", "write one map to a file")
     if min(counts) < 0 < max(counts):
         raise InputError(f"{path}: the counts of its axes ({' '.join(map(str, counts))}) differ in sign",
                          "make all positive (bohr) or all negative (A)")
@@ -133,5 +133,5 @@ def _vector(path: Path, number: int, words: list[str]) -> tuple[int, list[float]
         return count, [x, y, z], [real(word) for word in words[4:5]]
     except (ValueError, IndexError):
         raise InputError(
-            f"{path}: line {number}: a whole number and three coordinates belong here, so it is not a cube file"
+            f"{path}: line {number}: does not consist of a whole number and coordinates, so it is not a cube file"
         ) from None

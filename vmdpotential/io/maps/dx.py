@@ -1,10 +1,11 @@
 """OpenDX maps, the exchange format that every viewer reads.
 
-What is written suits VMD (comments before ``object 1`` only, fixed order, short lines), ChimeraX
-(no blank lines, diagonal deltas), PyMOL (``type double``, no exponent below -100, which float32
-cannot have), APBS (six decimals in the deltas at least) and NAMD (the type without quotes). Values
-carry seven digits. Origin and spacing are with six to twelve decimals where others look for them, so
-that the last of a thousand points is right to 1e-9 A, and exactly in the comments.
+The written files meet the requirements of VMD (comments before ``object 1`` only, fixed order, short
+lines), ChimeraX (no blank lines, diagonal deltas), PyMOL (``type double``; no exponent below -100,
+which float32 cannot have), APBS (at least six decimals in the deltas) and NAMD (the type without
+quotes). Values have seven digits. Origin and spacing have six to twelve decimals in the lines that
+other programs read, so that the last of a thousand points is correct to 1e-9 A; the comments have
+their exact values.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def write_dx(path: Path, grid: Grid, compress: bool = False) -> None:
 def _length(x: float) -> str:
     """Return a length with the decimals that it needs, six to twelve."""
     text = f"{x:.12f}"
-    # below a thousandth of an angstrom decimals would say little
+    # below a thousandth of an angstrom, too few digits would remain
     return f"{x:.9e}" if 0 < abs(x) < 1e-3 else text[:-6] + text[-6:].rstrip("0")
 
 
@@ -88,7 +89,7 @@ def _plain(stream: IO[bytes]) -> Iterator[Callable[[bytes], object]]:
 
 @contextmanager
 def _compressed(stream: IO[bytes]) -> Iterator[Callable[[bytes], object]]:
-    """Compress in a thread of its own while the caller formats the next block."""
+    """Compress in a separate thread while the caller formats the next block."""
     packer = zlib.compressobj(1, zlib.DEFLATED, 31)  # 31: with the gzip header
     pending: deque[Future[int]] = deque()
 
@@ -109,12 +110,12 @@ def _compressed(stream: IO[bytes]) -> Iterator[Callable[[bytes], object]]:
 
 
 def read_dx(path: Path) -> Grid:
-    """Read an OpenDX map: text or binary, gzipped or not.
+    """Read an OpenDX map: text or binary, plain or compressed.
 
     Raises
     ------
     InputError
-        When the file is not such a map, is truncated, or its axes are not along x, y and z.
+        When the file is not an OpenDX map, is truncated, or its axes are not along x, y and z.
     """
     with files.opened(path) as stream:
         return _read(path, stream)
@@ -137,8 +138,8 @@ def _read(path: Path, stream: IO[bytes]) -> Grid:
             elif words[0] == "delta":
                 steps.append([real(x) for x in words[1:4]])
             elif words[0] == "object" and words[words.index("class") + 1] == "gridpositions":
-                at = words.index("counts") + 1
-                counts = [whole(x) for x in words[at : at + 3]]
+                start = words.index("counts") + 1
+                counts = [whole(x) for x in words[start : start + 3]]
             elif words[0] == "object" and words[words.index("class") + 1] == "gridconnections":
                 continue
             elif words[0] == "object" and words[words.index("class") + 1] == "array":
@@ -168,15 +169,15 @@ def _array(
         raise InputError(f"{where}: the array states no type, rank or number of items") from None
     count = counts[0] * counts[1] * counts[2]
     if rank != "0" and ("shape" not in words or words[words.index("shape") + 1 :][:1] != ["1"]):
-        raise InputError(f"{where}: holds vectors (rank {rank}); a map has one number at a point")
+        raise InputError(f"{where}: contains vectors (rank {rank}); a map has one number at each point")
     if items != count:
         raise InputError(f"{where}: {items:,} items do not fill {' x '.join(map(str, counts))} = {count:,} points")
     if words[-1] != "follows":
-        raise InputError(f"{where}: the data is in another file", "join them first")
+        raise InputError(f"{where}: the data are in another file", "join them first")
     if not {"binary", "ieee"} & set(words):
         return read_numbers(path, stream, count, line + 1, (b"attribute", b"object", b"component"))
     if kind not in _BINARY:
-        raise InputError(f"{where}: binary data of type '{kind}' is not known")
+        raise InputError(f"{where}: binary data of type '{kind}' cannot be read")
     dtype = np.dtype(_BINARY[kind]).newbyteorder(">" if "msb" in words else "<")
     data = files.take(stream, path, 5, count * dtype.itemsize)
     if len(data) < count * dtype.itemsize:
@@ -185,6 +186,6 @@ def _array(
 
 
 def _field_name(tail: str) -> str:
-    # some programs state the unit in the name of the field only
+    # some programs state the unit only in the name of the field
     return next((line.split('"')[1] for line in tail.splitlines()
                  if line.startswith("object") and "field" in line and line.count('"') > 1), "")

@@ -1,8 +1,8 @@
-"""Fields out: three maps, of the components along x, y and z.
+"""Writing of fields as three maps, of the components along x, y and z.
 
-A ``.npz`` file holds all three, as entries ``x``, ``y`` and ``z`` (nx, ny, nz) float32 next to those of a
-map (:mod:`vmdpotential.io.maps.npz`). Other formats hold one scalar map: three files, with ``_x``, ``_y`` and
-``_z`` before the suffix.
+A ``.npz`` file holds all three, as entries ``x``, ``y`` and ``z`` (nx, ny, nz) float32 in addition to those of a
+map (:mod:`vmdpotential.io.maps.npz`). Other formats hold one scalar map, so three files are written, with ``_x``,
+``_y`` and ``_z`` before the suffix.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from vmdpotential.io.maps.npz import write_arrays
 
 
 def field_paths(path: Path | str, lattice: Lattice | None = None) -> list[Path]:
-    """Return the files that :func:`write_field` makes, one or three.
+    """Return the paths of the files that :func:`write_field` writes, one or three.
 
     Raises
     ------
@@ -34,21 +34,21 @@ def field_paths(path: Path | str, lattice: Lattice | None = None) -> list[Path]:
 
 
 def write_field(components: Sequence[Grid], path: Path | str, force: bool = False) -> list[Path]:
-    """Write a field, whole or not at all, with its unit and provenance.
+    """Write a field with its unit and provenance; if that fails, nothing is written.
 
     Parameters
     ----------
     components : (3,) Grid
         Along x, y and z (:attr:`vmdpotential.grid.lattice.Grid.field`).
     path : Path
-        As in :func:`vmdpotential.io.maps.write_map`; see above for the names of three files.
+        As in :func:`vmdpotential.io.maps.write_map`; the names of three files are made of it (:func:`field_paths`).
     force : bool
-        Whether files that exist may be replaced.
+        Whether existing files may be replaced.
 
     Returns
     -------
     list of Path
-        What was written.
+        The files that were written.
 
     Raises
     ------
@@ -72,8 +72,8 @@ def put_field(components: Sequence[Grid], paths: Sequence[Path]) -> None:
     """Write a checked field to one or three temporary paths of :func:`vmdpotential.io.files.output.writing`."""
     if len(paths) == 1:
         values = {axis: grid.values for axis, grid in zip("xyz", components, strict=True)}
-        made = replace(components[0].provenance, quantity="electric field")
-        write_arrays(paths[0], replace(components[0], provenance=made), values)
+        provenance = replace(components[0].provenance, quantity="electric field")
+        write_arrays(paths[0], replace(components[0], provenance=provenance), values)
     else:
         for path, grid in zip(paths, components, strict=True):
             put_map(grid, path)

@@ -1,4 +1,4 @@
-"""What all map formats share: provenance as text, exact lattices, axes in order, columns of numbers."""
+"""Shared parts of the map formats: provenance as text, exact lattices, order of axes, columns of numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from vmdpotential.io.files.text import MARK as BYTE_ORDER_MARK
 
 Floats = NDArray[np.float64]
 
-#: First words of the text that this package leaves in a file; what follows is ours to read back.
+#: First words of the text that this package writes into map files, by which the reader recognises that text.
 MARK = "vmdpotential map"
 
 # printable ASCII but '%', the escape itself, and ';', which separates entries on one line
@@ -28,15 +28,16 @@ _PLAIN = "".join(chr(n) for n in range(32, 127) if chr(n) not in "%;")
 
 
 _BLOCK = 1 << 23
-#: Bytes of memory that a value takes while a map is read, at most.
+#: Most bytes of memory that a value takes while a map is read.
 _VALUE = 16
-#: Longest line of a text map's header, the longest header, and its most lines.
+#: Limits on the header of a text map: bytes of a line, bytes in all, lines.
 _LINE, _HEADER, _LINES = 1 << 16, 1 << 24, 200_000
-#: What the header says of numbers, and which are possible.
+#: Numbers in the header that must be positive, and those that must not be negative.
 _POSITIVE = ("temperature", "dielectric", "cutoff")
 _NOT_NEGATIVE = ("tolerance", "error", "error_away", "error_field", "error_field_away")
 
-#: Powers of ten that bring float32 numbers to seven digits; negative ones are at the end.
+#: Powers of ten that scale float32 numbers to seven digits; those with negative exponents are at the end, for
+#: negative indices.
 _POWERS = np.array([10.0**n for n in (*range(55), *range(-45, 0))])
 
 def title(grid: Grid) -> str:
@@ -50,7 +51,7 @@ def title(grid: Grid) -> str:
 
 
 def entries(grid: Grid) -> dict[str, str]:
-    """Return the provenance of a map and its exact lattice as ``{name: text}``, printable ASCII only."""
+    """Return the provenance of a map and its exact lattice as ``{name: text}``, in printable ASCII."""
     items = grid.header()
     items["origin"] = " ".join(repr(float(x)) for x in grid.lattice.origin)
     items["spacing"] = " ".join(repr(float(x)) for x in grid.lattice.spacing)
@@ -70,7 +71,7 @@ def header_lines(grid: Grid, width: int) -> list[str]:
 
 
 def parse_header(lines: Iterable[str]) -> dict[str, str]:
-    """Return what :func:`header_lines` wrote; of other programs' lines the unit and the temperature."""
+    """Return the entries that :func:`header_lines` wrote; from other programs' text, the unit and the temperature."""
     joined: list[str] = []
     for line in lines:
         if line.startswith(" ") and joined:
@@ -84,8 +85,8 @@ def parse_header(lines: Iterable[str]) -> dict[str, str]:
 
 
 def _escape(text: str) -> str:
-    text = quote(text, safe=_PLAIN, errors="surrogateescape")  # names of files may be any bytes
-    if text.endswith(" "):  # a blank at the end of a line is lost
+    text = quote(text, safe=_PLAIN, errors="surrogateescape")  # names of files may contain any bytes
+    if text.endswith(" "):  # programs drop blanks at the end of a line
         text = text[:-1] + "%20"
     return "%20" + text[1:] if text.startswith(" ") else text
 
@@ -103,7 +104,7 @@ def _foreign(text: str) -> dict[str, str]:
 
 
 def exact_lattice(lattice: Lattice, header: Mapping[str, str]) -> Lattice:
-    """Return the lattice that the header states exactly, where the format's rounded numbers agree with it."""
+    """Return the exact lattice of the header if the format's rounded numbers agree with it, else that of the format."""
     try:
         origin = np.array([real(x) for x in header["origin"].split()])
         spacing = np.array([real(x) for x in header["spacing"].split()])
@@ -111,7 +112,7 @@ def exact_lattice(lattice: Lattice, header: Mapping[str, str]) -> Lattice:
         return lattice
     if origin.shape != (3,) or spacing.shape != (3,):
         return lattice
-    # formats keep six decimals or seven digits
+    # formats round to six decimals or seven digits
     same = np.allclose(origin, lattice.origin, rtol=2e-7, atol=2e-6)
     if same and np.allclose(spacing, lattice.spacing, rtol=1e-3, atol=2e-6):
         return Lattice(origin, spacing, lattice.shape)
@@ -126,11 +127,13 @@ def oriented(
     Parameters
     ----------
     path : Path
-        For messages.
+        The file, for messages.
     origin : (3,) A
+        Position of the first node.
     steps : (3, 3) A
         Row d is the step from node to node along axis d of `values`.
     values : (n0, n1, n2)
+        Values in the file's order of axes.
 
     Raises
     ------
@@ -160,23 +163,23 @@ def oriented(
 
 
 def finish(path: Path, lattice: Lattice, values: NDArray[Any], header: Mapping[str, str]) -> Grid:
-    """Return the map, after a last look at its values.
+    """Return the map of checked values and header.
 
     Raises
     ------
     InputError
-        When a value is NaN or infinite; the message names its place.
+        When a value is NaN or infinite (the message gives its position), or the header contains an impossible number.
     """
     values = np.ascontiguousarray(values, np.float32)
     check_finite(path, lattice, values)
     check_header(path, header)
     if not header.get("quantity") and not header.get("unit"):
-        header = {**header, "quantity": ""}  # it may be a map of anything
+        header = {**header, "quantity": ""}  # unknown
     return Grid.from_header(exact_lattice(lattice, header), values, header)
 
 
 def check_header(path: Path, header: Mapping[str, str]) -> None:
-    """Raise InputError where a header states what cannot be, such as a temperature of inf K."""
+    """Raise InputError when a header contains an impossible number, such as a temperature of inf K."""
     for names, least in ((_POSITIVE, np.nextafter(0, 1)), (_NOT_NEGATIVE, 0.0)):
         for name in names:
             if name not in header:
@@ -190,12 +193,12 @@ def check_header(path: Path, header: Mapping[str, str]) -> None:
 
 
 def header_lines_of(path: Path, stream: IO[bytes], what: str) -> Iterator[tuple[int, str]]:
-    """Yield number and text of the lines at the start of a text map.
+    """Yield number and text of each line at the start of a text map.
 
     Raises
     ------
     InputError
-        When the file ends, or what comes is no text; the message says that it is not `what`.
+        When the file ends, or a line is not text or too long; the message says that the file is not `what`.
     """
     number = size = 0
     while True:
@@ -209,7 +212,7 @@ def header_lines_of(path: Path, stream: IO[bytes], what: str) -> Iterator[tuple[
             raise InputError(f"{path}: {problem}, so it is not {what}")
         line = text.rstrip(b"\r\n")
         if len(text) == _LINE or size > _HEADER or number > _LINES or b"\0" in line:
-            raise InputError(f"{path}: line {number}: its header is no text, or too long, so it is not {what}")
+            raise InputError(f"{path}: line {number}: its header is not text, or too long, so it is not {what}")
         if b"\r" in line:
             raise InputError(f"{path}: line {number} ends in a carriage return alone",
                              "convert line ends, such as with mac2unix")
@@ -217,33 +220,33 @@ def header_lines_of(path: Path, stream: IO[bytes], what: str) -> Iterator[tuple[
 
 
 def check_finite(path: Path, lattice: Lattice, values: NDArray[np.float32]) -> None:
-    """Raise InputError naming the first value that is NaN or infinite."""
+    """Raise InputError, with the position of the first such value, if a value is NaN or infinite."""
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum(dtype=np.float64)):  # one pass and no temporary array
             return
     bad = np.unravel_index(int(np.argmin(np.isfinite(values))), values.shape)
-    place = " ".join(f"{x:g}" for x in lattice.points(np.array(bad)))
+    position = " ".join(f"{x:g}" for x in lattice.points(np.array(bad)))
     raise InputError(
-        f"{path}: the value at {place} A (node {' '.join(map(str, bad))}) is {values[bad]}; "
+        f"{path}: the value at {position} A (node {' '.join(map(str, bad))}) is {values[bad]}; "
         "a map needs finite numbers"
     )
 
 
 class Writer(Protocol):
-    """What writes a map in layers along z."""
+    """A writer of one map in slabs along z."""
 
     def begin(self, lattice: Lattice) -> None:
-        """Make the file, in which every value is to be written."""
+        """Create the file for a map on a lattice."""
 
     def put(self, start: int, values: NDArray[np.float32]) -> None:
-        """Write layers from the one at `start` on."""
+        """Write the planes (nx, ny, n) from `start` on along z."""
 
     def finish(self, grid: Grid) -> None:
-        """Write what the file says of the map."""
+        """Write unit and provenance, after all values."""
 
 
 def write_layers(writer: Writer, grid: Grid, step: int) -> None:
-    """Write a map that is in memory, `step` layers at a time."""
+    """Write a map from memory, `step` planes at a time."""
     writer.begin(grid.lattice)
     nz = grid.lattice.shape[2]
     for start in range(0, nz, step):
@@ -260,40 +263,43 @@ def read_numbers(
     Parameters
     ----------
     path : Path
-        For messages.
+        The file, for messages.
     stream : binary file
+        The open file, at the first number.
     count : int
+        Number of values that the header states.
     line : int
         Number of the next line, for messages.
     ends : sequence of bytes
-        Words that end the numbers.
+        Words before which the numbers end.
 
     Returns
     -------
     numbers : (count,) float32
+        The values.
     rest : str
-        What has been read after the numbers.
+        The beginning of the text after the numbers.
 
     Raises
     ------
     InputError
-        When there are fewer or more numbers, or something else; the message names the line.
+        When there are fewer or more numbers, or other text among them; the message gives the line.
     """
     parts: list[NDArray[np.float32]] = []
     have = 0
-    finished, rest, begun = False, "", b""
+    finished, rest, cut_word = False, "", b""
     while not finished:
         block = stream.read(_BLOCK)
         finished = not block
-        block = begun + block
-        # a word that may go on in the next block waits for it
+        block = cut_word + block
+        # the last word of a block may continue in the next
         cut = len(block) if finished else 1 + max(block.rfind(blank) for blank in (b"\n", b" ", b"\t", b"\r"))
-        block, begun = block[:cut], block[cut:]
-        if len(begun) > _LINE:
-            raise InputError(f"{path}: line {line}: holds a word of more than {_LINE} characters")
+        block, cut_word = block[:cut], block[cut:]
+        if len(cut_word) > _LINE:
+            raise InputError(f"{path}: line {line}: contains a word of more than {_LINE} characters")
         stops = [at for at in (block.find(word) for word in ends) if at >= 0]
         if stops:
-            finished, rest = True, (block[min(stops) :] + begun + stream.read(4096))[:4096].decode("latin-1")
+            finished, rest = True, (block[min(stops) :] + cut_word + stream.read(4096))[:4096].decode("latin-1")
             block = block[: min(stops)]
         if block.strip():
             parts.append(_numbers(path, block, line))
@@ -314,7 +320,7 @@ def _numbers(path: Path, block: bytes, line: int) -> NDArray[np.float32]:
     for text in (block, block.translate(bytes.maketrans(b"Dd", b"ee"))):  # 1.0D+00 of Fortran
         try:
             with warnings.catch_warnings(), np.errstate(over="ignore"):
-                warnings.simplefilter("error")  # numpy 1 only warns of text that is no number
+                warnings.simplefilter("error")  # numpy 1 only warns about text that is not a number
                 numbers = np.fromstring(text, sep=" ").astype(np.float32)
         except (ValueError, DeprecationWarning):
             continue
@@ -332,19 +338,19 @@ def _numbers(path: Path, block: bytes, line: int) -> NDArray[np.float32]:
                 shown = word[:40].decode("latin-1")
                 raise InputError(f"{path}: line {line}: '{shown}' is not a finite number")
         line += 1
-    raise InputError(f"{path}: line {line}: holds something that is not a number")
+    raise InputError(f"{path}: line {line}: contains something that is not a number")
 
 
 def scientific(values: NDArray[np.float32]) -> NDArray[np.uint8]:
     """Return numbers as text, (N, 14) of ASCII: sign or blank, seven digits, exponent, a blank (``-1.234567e+02``).
 
-    Four times as fast as ``%`` does it.
+    This is four times as fast as formatting with ``%``.
     """
     size = np.abs(values.astype(np.float64))
     with np.errstate(divide="ignore"):
         exponent = np.where(size > 0, np.floor(np.log10(size)), 0.0).astype(np.int32)
     digits = np.rint(size * _POWERS[6 - exponent]).astype(np.int32)
-    above = digits >= 10_000_000  # rounded up to the next power
+    above = digits >= 10_000_000  # rounded up to the next power of ten
     exponent += above
     digits[above] = 1_000_000
     text = np.empty((len(values), 14), np.uint8)

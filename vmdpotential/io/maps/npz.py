@@ -1,6 +1,6 @@
-"""Maps as NumPy archives: exact, fast, for scripts.
+"""Maps as NumPy archives, which are exact and fast to read in scripts.
 
-Entries: ``values`` (nx, ny, nz) float32, ``origin`` and ``spacing`` (3,) float64 in A, and one text
+The entries are ``values`` (nx, ny, nz) float32, ``origin`` and ``spacing`` (3,) float64 in A, and one text
 for each item of the provenance (``unit``, ``temperature``, ``method`` ...).
 """
 
@@ -22,7 +22,7 @@ from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.files import text as files
 from vmdpotential.io.maps.mapformat import check_finite, check_header
 
-#: Largest entry next to the values: names of many input files.
+#: Most bytes of an entry other than the values; the names of many input files are long.
 _TEXT = 1 << 24
 
 
@@ -39,7 +39,7 @@ def write_arrays(path: Path, grid: Grid, values: Mapping[str, NDArray[np.float32
 
 def put_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write arrays by name to a temporary path of :func:`vmdpotential.io.files.output.writing`."""
-    # not numpy.savez: when the disk is full it leaves a file behind that complains as it is collected
+    # when the disk is full, numpy.savez would leave an open file that prints an error when it is garbage-collected
     with zipfile.ZipFile(path, "w") as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
@@ -52,7 +52,7 @@ def read_npz(path: Path) -> Grid:
     Raises
     ------
     InputError
-        When the file is not such an archive, or an entry is missing or of the wrong kind.
+        When the file is not a NumPy archive, or an entry is missing or of the wrong kind.
     """
     with files.seekable(path) as stream:
         if not zipfile.is_zipfile(stream):
@@ -63,13 +63,13 @@ def read_npz(path: Path) -> Grid:
                            for item in archive.infolist()}
         except (InputError, MemoryPlanError, MemoryError):
             raise
-        except Exception as error:  # of zipfile, zlib, lzma and numpy, which parses Python
+        except Exception as error:  # zipfile, zlib and numpy (which parses Python literals) raise any
             raise InputError(f"{path}: the NumPy archive is damaged ({error})") from None
     if "values" not in entries and {"x", "y", "z"} <= entries.keys():
         raise InputError(f"{path}: holds a field, which is three maps", "write it as .dx to have a file of each")
     for name in ("values", "origin", "spacing"):
         if name not in entries or entries[name].dtype.kind not in "fiu":
-            raise InputError(f"{path}: has no numbers called '{name}'; a map has values, origin and spacing")
+            raise InputError(f"{path}: has no numeric entry '{name}'; a map has values, origin and spacing")
     values = entries.pop("values")
     if values.ndim != 3 or not values.size:
         raise InputError(f"{path}: its values have shape {values.shape}; a map has three axes")
@@ -90,10 +90,11 @@ def read_npz(path: Path) -> Grid:
 
 
 def _array(path: Path, archive: zipfile.ZipFile, item: zipfile.ZipInfo) -> NDArray[Any]:
-    """Return an entry, whose header may ask for no more than the entry holds, and that for no more than there is."""
+    """Return an entry; its size is checked against its header and the available memory before it is read."""
     if item.file_size > _TEXT and item.filename != "values.npy":
         raise InputError(f"{path}: its entry '{item.filename}' is too large for what it should hold")
-    if item.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # LZMA takes what memory its header says
+    # LZMA allocates the memory that its header states
+    if item.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise InputError(f"{path}: its entry '{item.filename}' is compressed as NumPy never does", "write it again")
     memory.require(5 * item.file_size, f"reading {path}", "read a smaller map")
     with archive.open(item) as stream:
@@ -104,5 +105,5 @@ def _array(path: Path, archive: zipfile.ZipFile, item: zipfile.ZipInfo) -> NDArr
             raise ValueError("objects are not numbers")
         data = files.take(stream, path, 5, math.prod(shape) * dtype.itemsize)
         if dtype.kind == "U" and (np.frombuffer(data, dtype.byteorder.replace("|", "<") + "u4") > sys.maxunicode).any():
-            raise ValueError("its text has no such letters")  # Python would fall over them later
+            raise ValueError("its text is not valid Unicode")  # Python would fail on it later
         return np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")

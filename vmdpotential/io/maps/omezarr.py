@@ -1,12 +1,12 @@
 """Zarr maps: a folder of compressed blocks, which may be larger than memory, in several resolutions.
 
-Zarr version 3 with the metadata of OME-Zarr 0.5, which napari and Neuroglancer read: array ``0`` is the map, (z, y,
-x) float32; arrays ``levels/1``, ``levels/2`` ... hold one node of every 2, 4 ... of it along each axis. Arrays ``x``,
-``y`` and ``z``, in angstrom, are the coordinates that xarray reads; it accepts only one size of an axis in a group,
-so coarser levels have a group of their own. Nodes are taken, not averaged, so that the first node of every level is
-where that of the map is: all have the same translation. Scale and translation are in angstrom. A block has 16 x 128 x
-128 values, 1 MiB; a shard (a file) has 8 blocks, 16 planes thick, and several processes may write different ones at
-once. What this package says of a map, as in other formats, is the attribute ``vmdpotential``.
+The format is Zarr version 3 with the metadata of OME-Zarr 0.5, which napari and Neuroglancer read. Array ``0`` is the
+map, (z, y, x) float32; arrays ``levels/1``, ``levels/2`` ... hold every 2nd, 4th ... node of it along each axis. Arrays
+``x``, ``y`` and ``z``, in angstrom, are the coordinates that xarray reads; as it accepts only one size of an axis in a
+group, coarser levels have a group of their own. Coarser levels are subsampled, not averaged, so that the first node of
+every level is the first node of the map, and all levels have the same translation. Scale and translation are in
+angstrom. A block has 16 x 128 x 128 values, 1 MiB; a shard (a file) has 8 blocks and is 16 planes thick. Several
+processes may write different shards at the same time. Unit and provenance are the attribute ``vmdpotential``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from vmdpotential.io.maps.mapformat import check_header, entries, exact_lattice,
 #: Values of a block along z, y and x, and the blocks of a shard along each.
 BLOCK, BLOCKS = (16, 128, 128), (1, 4, 2)
 
-#: Points of the coarsest level, at most.
+#: Most points of the coarsest level.
 COARSEST = 2**21
 
 _UNITS = {"angstrom": 1.0, "picometer": 0.01, "nanometer": 10.0, "micrometer": 1e4, "": 1.0}
@@ -52,17 +52,17 @@ def library() -> Any:
 
 
 class ZarrWriter:
-    """Writes a map to a folder, slab by slab (:class:`vmdpotential.methods.slabs.Sink` has the order).
+    """Writer of a map to a folder, slab by slab (:class:`vmdpotential.methods.slabs.Sink` defines the order of calls).
 
-    Slabs begin at multiples of 16 planes. They may come in any order, and from several processes, each with a
-    writer of its own for the folder that one has begun.
+    Slabs begin at multiples of 16 planes. They may be written in any order and by several processes, each with its
+    own writer for the folder, after one of these has called :meth:`begin`.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def begin(self, lattice: Lattice) -> None:
-        """Make the folder and the array of a map; what is in it is removed."""
+        """Create the folder and the array of a map; former content is removed."""
         if self.path.is_dir():
             shutil.rmtree(self.path)
         group = library().create_group(str(self.path), zarr_format=3)
@@ -77,7 +77,7 @@ class ZarrWriter:
         _write(library().open_group(str(self.path), mode="r+")["0"], start, values.transpose(2, 1, 0))
 
     def finish(self, grid: Grid) -> None:
-        """Write the coarser levels, and what the map is; its values are not looked at."""
+        """Write the coarser levels, unit and provenance; the values of `grid` are not used."""
         group = library().open_group(str(self.path), mode="r+")
         lattice = grid.lattice
         steps = [1]
@@ -91,7 +91,7 @@ class ZarrWriter:
 
 
 def multiscale(grid: Grid, steps: list[int]) -> dict[str, Any]:
-    """Return the OME-Zarr metadata of levels that take one node of every `steps` along each axis."""
+    """Return the OME-Zarr metadata of levels that hold every n-th node along each axis, for each n of `steps`."""
     lattice = grid.lattice
     translation = {"type": "translation", "translation": lattice.origin[::-1].tolist()}
     datasets = [{"path": _level(level), "coordinateTransformations": [
@@ -120,7 +120,7 @@ def _create(group: Any, name: str, lattice: Lattice) -> Any:
 
 
 def _write(array: Any, start: int, values: NDArray[np.float32]) -> None:
-    """Write planes (n, ny, nx), a shard at a time: it is in memory as a whole."""
+    """Write planes (n, ny, nx), one shard at a time, as zarr keeps the shards that it writes in memory."""
     if start % array.shards[0]:
         raise ValueError(f"a slab begins at a multiple of {array.shards[0]} planes, not at {start}")
     for low, high in _boxes((0, 0, 0), values.shape, array.shards):
@@ -129,24 +129,24 @@ def _write(array: Any, start: int, values: NDArray[np.float32]) -> None:
 
 
 def _coarsen(fine: Any, coarse: Any) -> None:
-    """Fill an array with every second node of another along each axis: read by blocks, written by shards."""
+    """Fill an array with every second node of a finer one, which is read by blocks; shards are written whole."""
     for low, high in _boxes((0, 0, 0), coarse.shape, coarse.shards):
         shard = np.empty(np.subtract(high, low), np.float32)
         for first, last in _boxes(low, high, coarse.chunks):
-            places = tuple(slice(a - c, b - c) for a, b, c in zip(first, last, low, strict=True))
-            shard[places] = fine[tuple(slice(2 * a, 2 * b, 2) for a, b in zip(first, last, strict=True))]
+            block = tuple(slice(a - c, b - c) for a, b, c in zip(first, last, low, strict=True))
+            shard[block] = fine[tuple(slice(2 * a, 2 * b, 2) for a, b in zip(first, last, strict=True))]
         coarse[tuple(map(slice, low, high))] = shard
 
 
 def _boxes(low: Sequence[int], high: Sequence[int],
            size: Sequence[int]) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Yield first and last indices, the last one not included, of boxes of a size that fill another."""
+    """Yield the first and the exclusive last indices of boxes of a size that fill the box from `low` to `high`."""
     for first in product(*map(range, low, high, size)):
         yield first, tuple(min(a + n, b) for a, n, b in zip(first, size, high, strict=True))
 
 
 def write_zarr(path: Path, grid: Grid) -> None:
-    """Write a map that is in memory to a folder."""
+    """Write a map from memory to a folder."""
     write_layers(ZarrWriter(path), grid, BLOCK[0])
 
 
@@ -156,12 +156,12 @@ def is_zarr(path: Path) -> bool:
 
 
 def open_zarr(path: Path) -> StoredGrid:
-    """Return a map of an OME-Zarr folder, of this package's or another's, of which only parts are read.
+    """Return the map of an OME-Zarr folder of any program, whose values are read in parts.
 
     Raises
     ------
     InputError
-        When it is no such folder, its axes are not x, y and z, or its scales are none.
+        When the path is not such a folder, or its axes are not x, y and z, or it states no scales.
     """
     zarr = library()
     if path.is_file():
@@ -169,7 +169,7 @@ def open_zarr(path: Path) -> StoredGrid:
     if not path.exists():
         raise FileNotFoundError(path)
     if not is_zarr(path):
-        raise InputError(f"{path}: has no metadata of Zarr (zarr.json), so it is no Zarr map", "copy all of the folder")
+        raise InputError(f"{path}: has no Zarr metadata (zarr.json), so it is not a Zarr map", "copy the whole folder")
     group = zarr.open(str(path), mode="r")
     attributes = dict(group.attrs)
     images = attributes.get("ome", attributes).get("multiscales")
@@ -177,17 +177,18 @@ def open_zarr(path: Path) -> StoredGrid:
         raise InputError(f"{path}: states no axes and scales as OME-Zarr does", "name a folder with 'multiscales'")
     image = images[0]
     arrays = [group[dataset["path"]] for dataset in image["datasets"]]
-    placed = [_place(path, image, dataset, array) for dataset, array in zip(image["datasets"], arrays, strict=True)]
-    lattice, order, index = placed[0]
+    located = [_place(path, image, dataset, array)
+                    for dataset, array in zip(image["datasets"], arrays, strict=True)]
+    lattice, order, index = located[0]
     for array in arrays:
         if array.dtype.kind not in "fiu":
-            raise InputError(f"{path}: its values are no numbers")
+            raise InputError(f"{path}: its values are not numbers")
         block = int(np.prod(array.chunks)) * array.dtype.itemsize
         if block > 2**24:
             memory.require(3 * block, f"reading {path}", "write it in smaller blocks", 0)
-    # levels whose nodes are nodes of the finest
+    # use only levels whose nodes are nodes of the finest level
     levels = {1: arrays[0]}
-    for (coarse, *_), array in zip(placed[1:], arrays[1:], strict=True):
+    for (coarse, *_), array in zip(located[1:], arrays[1:], strict=True):
         step = int(np.rint((coarse.spacing / lattice.spacing)[0]))
         same = lattice.every(max(step, 1))
         if (same.shape == coarse.shape and np.allclose(same.spacing, coarse.spacing, rtol=1e-9)
@@ -200,12 +201,12 @@ def open_zarr(path: Path) -> StoredGrid:
     def read(low: NDArray[np.int64], high: NDArray[np.int64], step: int) -> NDArray[np.float32]:
         with files.reading(path):
             best = max(n for n in levels if step % n == 0 and not (low % n).any())
-            places: list[Any] = list(index)
+            selection: list[Any] = list(index)
             for d, axis in enumerate(order):
-                places[axis] = slice(int(low[d]) // best, -(-int(high[d]) // best), step // best)
+                selection[axis] = slice(int(low[d]) // best, -(-int(high[d]) // best), step // best)
             try:
-                values = np.asarray(levels[best][tuple(places)], np.float32)
-            except MemoryError:  # of a block whose damaged header states any size
+                values = np.asarray(levels[best][tuple(selection)], np.float32)
+            except MemoryError:  # a damaged header of a block may state any size
                 raise InputError(f"{path}: its blocks of values do not fit into memory",
                                  "copy it again, or write it with smaller blocks") from None
             return values.transpose(np.argsort(np.argsort(order)))
@@ -215,14 +216,14 @@ def open_zarr(path: Path) -> StoredGrid:
 
 def _place(path: Path, image: Mapping[str, Any], dataset: Mapping[str, Any],
            array: Any) -> tuple[Lattice, list[int], list[Any]]:
-    """Return the lattice of an array, the axes of the array that are x, y and z, and an index of the others."""
+    """Return the lattice of an array, the numbers of its axes x, y and z, and an index into all its axes."""
     names = [axis["name"].lower() for axis in image["axes"]]
     if len(names) != array.ndim or any(names.count(name) != 1 for name in "xyz"):
         raise InputError(f"{path}: has the axes {', '.join(names)}; a map has x, y and z")
     order = [names.index(name) for name in "xyz"]
     index: list[Any] = [0] * array.ndim
     if any(n > 1 for axis, n in enumerate(array.shape) if axis not in order):
-        raise InputError(f"{path}: holds several maps (axes {', '.join(names)})", "keep one channel and time")
+        raise InputError(f"{path}: contains several maps (axes {', '.join(names)})", "keep one channel and time")
     scale, translation = np.ones(array.ndim), np.zeros(array.ndim)
     for step in [*dataset.get("coordinateTransformations", ()), *image.get("coordinateTransformations", ())]:
         if step["type"] == "scale":

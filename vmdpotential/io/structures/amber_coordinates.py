@@ -1,4 +1,4 @@
-"""Amber's coordinates (inpcrd, rst7, NetCDF), with boxes and velocities.
+"""Amber's coordinate files (inpcrd, rst7, NetCDF), with boxes and velocities.
 
 Formats: ambermd.org/FileFormats.php and ambermd.org/netcdf/nctraj.xhtml.
 """
@@ -25,15 +25,15 @@ from vmdpotential.molecule.structure import Floats
 
 log = logging.getLogger(__name__)
 
-#: Amber's unit of velocities, A/ps.
+#: Amber's unit of velocities in A/ps.
 VELOCITY = 20.455
 
-#: Bytes of memory for a byte and for a line of a file, at most (measured).
+#: Most bytes of memory for each byte and for each line of a file (measured).
 MEMORY = (20.0, 100.0)
 
 
 def cell_of(lengths: tuple[float, ...], angles: tuple[float, ...], path: Path) -> Cell | None:
-    """Return the cell that a file states, none where all lengths are 0."""
+    """Return the cell of three lengths and three angles in a file; None if all lengths are 0."""
     if all(length == 0 for length in lengths):
         return None
     try:
@@ -48,7 +48,7 @@ def read_coordinates(path: str | Path) -> tuple[Floats, Cell | None]:
     Parameters
     ----------
     path : str or Path
-        Plain or compressed.
+        The file, plain or compressed.
 
     Returns
     -------
@@ -58,7 +58,7 @@ def read_coordinates(path: str | Path) -> tuple[Floats, Cell | None]:
     Raises
     ------
     InputError
-        When the file is truncated, holds asterisks, is NetCDF-4 (HDF5), or is no coordinate file.
+        When the file is truncated, contains asterisks, is NetCDF-4 (HDF5), or is not a coordinate file of Amber.
     """
     path = held(path)
     magic = first_bytes(path, 8)
@@ -71,12 +71,12 @@ def read_coordinates(path: str | Path) -> tuple[Floats, Cell | None]:
 
 def _read_netcdf(path: Path) -> tuple[Floats, Cell | None]:
     positions, cell, frames = read_netcdf_frame(path, 0)
-    tell_of_frames(path, frames)
+    warn_of_frames(path, frames)
     return positions, cell
 
 
-def tell_of_frames(path: Path, frames: int) -> None:
-    """Say that the first one is used where a file holds several frames."""
+def warn_of_frames(path: Path, frames: int) -> None:
+    """Warn that the first frame is used if a file has several."""
     if frames > 1:
         log.warning("%s: holds %d frames; the first one is used", path, frames)
 
@@ -87,13 +87,13 @@ def read_netcdf_frame(path: Path, frame: int) -> tuple[Floats, Cell | None, int]
     Raises
     ------
     InputError
-        When the file is damaged, not of Amber, or has no such frame.
+        When the file is damaged, not in Amber's format, or does not have this frame.
     """
     result, count = _variables(path, frame, ("coordinates", "cell_lengths", "cell_angles"))
     if count is None:
-        raise InputError(f"{path}: is NetCDF without the variable 'coordinates', so not a file of Amber")
+        raise InputError(f"{path}: is NetCDF without the variable 'coordinates', so it is not a file of Amber")
     if not result:
-        raise InputError(f"{path}: has {count} frames, no frame {frame}")
+        raise InputError(f"{path}: has {count} frames, so there is no frame {frame}")
     positions = result["coordinates"].reshape(-1, 3)
     _check_finite(positions, path)
     if len(result) < 3:
@@ -102,18 +102,18 @@ def read_netcdf_frame(path: Path, frame: int) -> tuple[Floats, Cell | None, int]
 
 
 def _variables(path: Path, frame: int, names: Sequence[str]) -> tuple[dict[str, Floats], int | None]:
-    """Return those of some variables that a NetCDF file has, of a frame, by their scale factors, and its frames.
+    """Return variables of one frame of a NetCDF file, times their scale factors, and the number of frames.
 
-    These are None where the file is none of Amber's.
+    Variables that the file lacks are left out; the number is None if the file is not in Amber's format.
     """
     from scipy.io import netcdf_file
 
     count = 1
     try:
-        # mapped, so that of a long trajectory only one frame is read; what is kept must be a copy
+        # mapped into memory, so that only one frame of a long trajectory is read; the results must be copies
         with (warnings.catch_warnings(), _netcdf(path) as source,
               netcdf_file(source, "r", mmap=isinstance(source, _Clamped)) as file):
-            warnings.simplefilter("ignore")  # of a damaged file that it cannot close
+            warnings.simplefilter("ignore")  # scipy warns when it cannot close a damaged file
             variables = file.variables
             if "coordinates" in variables and variables["coordinates"].dimensions[:1] == ("frame",):
                 count = int(variables["coordinates"].shape[0])
@@ -127,7 +127,7 @@ def _variables(path: Path, frame: int, names: Sequence[str]) -> tuple[dict[str, 
 
 
 class _Clamped(io.FileIO):
-    """A file of which no more is asked for than it has, whatever its header says."""
+    """A file of which no more than its size is read, so that a damaged header cannot cause a huge allocation."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         rest = os.fstat(self.fileno()).st_size - self.tell()
@@ -136,7 +136,7 @@ class _Clamped(io.FileIO):
 
 @contextlib.contextmanager
 def _netcdf(path: Path) -> Iterator[IO[bytes]]:
-    """Open a NetCDF file, as one that can be mapped into memory where it is one of the disk."""
+    """Open a NetCDF file; a plain file on disk can be mapped into memory."""
     with seekable(path) as file:
         if isinstance(file, io.BytesIO):
             yield file
@@ -164,27 +164,27 @@ def _read_ascii(path: Path) -> tuple[Floats, Cell | None]:
     # after the positions: nothing, a box (one line), velocities, or velocities and a box
     if rest not in (0, 1, needed, needed + 1):
         raise InputError(
-            f"{path}: holds {len(body)} lines of numbers, and {count} atoms need {needed}, or {2 * needed} with "
+            f"{path}: has {len(body)} lines of numbers, but {count} atoms need {needed}, or {2 * needed} with "
             "velocities, and one for a box; the file is truncated or of another system"
         )
     positions = _fixed_numbers(body[:needed], path)
     if len(positions) != 3 * count:
-        raise InputError(f"{path}: holds {len(positions)} coordinates instead of {3 * count}; the file is damaged")
+        raise InputError(f"{path}: has {len(positions)} coordinates instead of {3 * count}; the file is damaged")
     cell = None
     if rest in (1, needed + 1):
         box = _fixed_numbers(body[-1:], path)
-        # with one or two atoms one line of velocities is where a box may; its last numbers are no angles
+        # with one or two atoms the last line may be velocities or a box; only those of a box can be angles
         whole_line = rest == needed and len(box) == 3 * count - 6 * (needed - 1)
         velocities = whole_line and not (len(box) == 6 and (box[3:] > 20).all())
         if not velocities and len(box) in (3, 6):
             cell = cell_of(tuple(box[:3]), tuple(box[3:]) or (90.0, 90.0, 90.0), path)
         elif not velocities:
-            raise InputError(f"{path}: its last line should be a box of 3 or 6 numbers and holds {len(box)}")
+            raise InputError(f"{path}: its last line should be a box of 3 or 6 numbers, but has {len(box)}")
     return positions.reshape(-1, 3), cell
 
 
 def read_velocities(path: str | Path, count: int) -> Floats | None:
-    """Return the velocities of an inpcrd, rst7 or NetCDF restart, (N, 3) A/ps; None where it has none."""
+    """Return the velocities of an inpcrd, rst7 or NetCDF restart, (N, 3) A/ps; None if it has none."""
     path = held(path)
     try:
         if first_bytes(path, 3) == b"CDF":
@@ -195,7 +195,7 @@ def read_velocities(path: str | Path, count: int) -> Floats | None:
         if velocities is not None:
             _check_finite(velocities, path)
     except (InputError, ValueError):
-        log.warning("%s: not all atoms have velocities, so they are left out", path)
+        log.warning("%s: not all atoms have velocities, so all velocities are ignored", path)
         return None
     return velocities
 
@@ -203,13 +203,13 @@ def read_velocities(path: str | Path, count: int) -> Floats | None:
 def _ascii_velocities(path: Path, count: int) -> Floats | None:
     lines = [line for line in read_text(path, *MEMORY).decode("latin-1").rstrip().split("\n")[2:] if line.strip()]
     needed = -(-count // 2)
-    if count < 3 or len(lines) < 2 * needed:  # one or two atoms have a line, as a box has
+    if count < 3 or len(lines) < 2 * needed:  # velocities of one or two atoms are one line, like a box
         return None
     return VELOCITY * _fixed_numbers(lines[needed : 2 * needed], path)
 
 
 def _fixed_numbers(lines: list[str], path: Path) -> Floats:
-    """Return the numbers of lines with 12 characters for each (Fortran's 6F12.7)."""
+    """Return the numbers in lines of 12 characters each (Fortran's 6F12.7)."""
     words = [line[i : i + 12] for line in lines for i in range(0, len(line.rstrip()), 12)]
     try:
         numbers = reals(words)
@@ -219,7 +219,7 @@ def _fixed_numbers(lines: list[str], path: Path) -> Floats:
                 raise InputError(
                     f"{path}: number {i + 1} (atom {i // 3 + 1}) is written as asterisks: it was too large for its "
                     "columns",
-                    "image the system into its box and write the file again, or use NetCDF"
+                    "wrap the system into its box and write the file again, or use NetCDF"
                 ) from None
             try:
                 reals([word])

@@ -1,4 +1,4 @@
-"""GRO files of GROMACS: fixed columns, nm, any number of decimals; positions become A, velocities A/ps."""
+"""Reading of GROMACS' GRO files: fixed columns in nm with any number of decimals, converted to A and A/ps."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from vmdpotential.molecule.structure import Floats, Integers, Structure
 log = logging.getLogger(__name__)
 
 _BLOCK = 100_000
-#: Bytes of memory for a byte and for a line of a file, at most (measured).
+#: Most bytes of memory for each byte and for each line of a file (measured).
 _MEMORY = (4.0, 130.0)
-#: Longest line that velocities are read of.
+#: Longest line from which velocities are read.
 _WIDEST = 256
 
 
 def read_gro(path: Path) -> Structure:
-    """Return the structure of a GRO file (plain, .gz or .bz2), with velocities where all atoms have them.
+    """Return the structure of a GRO file (plain, .gz or .bz2), with velocities if all atoms have them.
 
-    The first frame counts. Residue numbers wrap after 99,999 and stay as they are.
+    The first of several frames is read. Residue numbers, which wrap after 99,999, are those of the file.
 
     Raises
     ------
     InputError
         When the file cannot be read, is cut short, or has columns that are not numbers; the
-        message names the line.
+        message gives the line.
     """
     lines = columns.Lines(files.read_text(path, *_MEMORY))
     count = _count(path, lines)
@@ -59,7 +59,7 @@ def read_gro(path: Path) -> Structure:
             except ValueError:
                 velocities[part] = np.nan
             if not np.isfinite(velocities[part]).all():
-                log.warning("%s: not all atoms have velocities, so they are left out", path)
+                log.warning("%s: not all atoms have velocities, so all velocities are ignored", path)
                 velocities = None
     names = columns.words(labels[:, 10:15])
     nameless = np.flatnonzero(names == "")
@@ -80,18 +80,18 @@ def read_gro(path: Path) -> Structure:
 
 
 def frames(path: Path, atoms: int) -> Iterator[int]:
-    """Yield where each frame of a plain GRO file begins, bytes.
+    """Yield the offset in bytes of each frame of a plain GRO file.
 
     Raises
     ------
     InputError
-        At a frame of other atoms, or one that is cut short.
+        When a frame has another number of atoms, or is cut short.
     """
     with path.open("rb") as file:
         for number in itertools.count():
             start = file.tell()
             title, count = file.readline(), file.readline().strip()
-            if number and not (title + count).strip():  # no more, or empty lines at the end
+            if number and not (title + count).strip():  # end of the file, or empty lines at its end
                 return
             where = f"{path}: frame {number}"
             if not re.fullmatch(rb"[0-9]{1,12}", count):
@@ -105,12 +105,12 @@ def frames(path: Path, atoms: int) -> Iterator[int]:
 
 
 def read_frame(path: Path, start: int, stop: int | None, atoms: int) -> tuple[Floats, Cell | None, float | None]:
-    """Return positions (N, 3), A, the cell, and the time, ps, of the frame between two bytes of a GRO file.
+    """Return positions (N, 3), A, the cell, and the time, ps, of the frame between two offsets in a GRO file.
 
     Raises
     ------
     InputError
-        When it has columns that are not numbers; the message names the line of the frame.
+        When the frame has columns that are not numbers; the message gives the line within the frame.
     """
     with path.open("rb") as file:
         file.seek(start)
@@ -119,16 +119,16 @@ def read_frame(path: Path, start: int, stop: int | None, atoms: int) -> tuple[Fl
     rows = np.arange(2, atoms + 2)
     table = lines.table(rows, first + 3 * width)
     time = re.search(r"\bt=\s*(-?\d+(?:\.\d*)?)", lines.text(0))
-    with np.errstate(over="ignore"):  # what is no finite number is looked for afterwards
+    with np.errstate(over="ignore"):  # the caller checks for numbers that are not finite
         positions = 10 * _coordinates(path, lines, rows, table[:, first:], width)
     return positions, _cell(path, lines, atoms + 2), float(time[1]) if time else None
 
 
 def _count(path: Path, lines: columns.Lines) -> int:
-    """Return the number of atoms that the second line states, after a look whether the file has as many."""
+    """Return the number of atoms in the second line, after checking that the file has as many lines."""
     text = lines.text(1).strip() if len(lines) > 1 else ""
     if not re.fullmatch("[0-9]{1,12}", text):
-        raise InputError(f"{path}: line 2 must be the number of atoms of a GRO file, and is '{text[:40]}'")
+        raise InputError(f"{path}: line 2 must be the number of atoms of a GRO file, but is '{text[:40]}'")
     count = int(text)
     if count == 0:
         raise InputError(f"{path}: has no atoms")
@@ -143,12 +143,12 @@ def _count(path: Path, lines: columns.Lines) -> int:
 
 
 def _precision(path: Path, lines: columns.Lines) -> tuple[int, int]:
-    """Return where coordinates start and how wide each is, from the points of the first atom line."""
+    """Return the first column of coordinates and their width, from the decimal points of the first atom line."""
     line = lines.text(2)
     points = [match.start() for match in re.finditer(r"\.", line[20:])]
     if len(points) < 3 or points[1] - points[0] != points[2] - points[1] or points[1] - points[0] > 60:
         raise InputError(f"{path}: line 3 is not an atom line of a GRO file: '{line[:60]}'",
-                         "correct the file, or name it by its own format")
+                         "correct the file, or give it the suffix of its format")
     return 20, points[1] - points[0]
 
 
@@ -164,12 +164,12 @@ def _coordinates(path: Path, lines: columns.Lines, rows: Integers, table: column
                 real(field.decode("latin-1"))
         except ValueError:
             line = lines.text(row)[:60]
-            raise InputError(f"{path}: line {row + 1} has no three coordinates after column 20: '{line}'") from None
-    raise AssertionError("the lines are good one by one")
+            raise InputError(f"{path}: line {row + 1} lacks three coordinates after column 20: '{line}'") from None
+    raise AssertionError("each line alone can be read")
 
 
 def _numbers(table: columns.Bytes, width: int) -> Floats:
-    """Return the numbers of fields, (N, fields); raises ValueError where one holds none."""
+    """Return the numbers in fields, (N, fields); raises ValueError if a field is not a number."""
     table = np.ascontiguousarray(table)
     if (table == 95).any():  # numpy takes 1_0 for 10
         raise ValueError
@@ -177,19 +177,19 @@ def _numbers(table: columns.Bytes, width: int) -> Floats:
 
 
 def _residue_number(path: Path, atom: int, word: str) -> int:
-    if not word.strip("*"):  # none, or one that was too large for its columns
+    if not word.strip("*"):  # blank, or asterisks for a number that was too large
         return 0
     try:
         return whole(word)
     except ValueError:
-        raise InputError(f"{path}: line {atom + 3}: columns 1-5 hold no residue number: '{word}'") from None
+        raise InputError(f"{path}: line {atom + 3}: columns 1-5 are not a residue number: '{word}'") from None
 
 
 def _cell(path: Path, lines: columns.Lines, row: int) -> Cell | None:
     """Return the cell of the box line: 3 lengths, or 9 numbers v1x v2y v3z v1y v1z v2x v2z v3x v3y."""
     line = lines.text(row)
     fields = line.split()
-    if any(field.count(".") > 1 for field in fields):  # lengths that fill their columns, as many decimals each
+    if any(field.count(".") > 1 for field in fields):  # no blanks between the fields; all have as many decimals
         decimals = len(line) - line.rindex(".") - 1
         fields = re.findall(rf"-?\d+\.\d{{{decimals}}}", line)
     try:
@@ -197,7 +197,7 @@ def _cell(path: Path, lines: columns.Lines, row: int) -> Cell | None:
     except ValueError:
         values = []
     if len(values) not in (3, 9):
-        raise InputError(f"{path}: line {row + 1} must be the box, 3 or 9 numbers, and is '{line[:60]}'")
+        raise InputError(f"{path}: line {row + 1} must be the box, 3 or 9 numbers, but is '{line[:60]}'")
     if not any(values):
         return None
     if not min(values[:3]) > 0:

@@ -1,4 +1,4 @@
-"""Writing GRO files of GROMACS, with velocities where the input has them."""
+"""Writing of GROMACS' GRO files, with velocities if the structure has them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from vmdpotential.io.structures.pdbwrite import written_numbers
 from vmdpotential.molecule.structure import Floats, Structure
 
 _BLOCK = 100_000
-#: Decimals of positions in nm that GROMACS writes; a file that had more gets as many, up to the second.
+#: Decimals of positions in nm: those that GROMACS writes, and the most if the input file had more.
 _DECIMALS = (3, 6)
 
 
 def check(structure: Structure, path: Path) -> None:
-    """Raise UsageError when a structure does not fit the columns of a GRO file, or its cell is turned."""
+    """Raise UsageError when a structure does not fit the columns of a GRO file, or its cell is rotated."""
     cure = "write .pdb or .cif instead"
     for what, names in (("atom", structure.atom_names), ("residue", structure.residue_names)):
         if columns.longest(names) > 5:
@@ -34,19 +34,19 @@ def check(structure: Structure, path: Path) -> None:
     if velocities is not None and not ((velocities > -999) & (velocities < 9999)).all():
         raise UsageError("", f"{path}: velocities of 999 A/ps and more do not fit a GRO file's columns", cure)
     if structure.cell is not None and structure.cell.turned:
-        raise UsageError("", f"{path}: the cell is turned: GROMACS wants its first vector along x, its second in "
-                         "the xy plane", "turn atoms and cell so, or write .pdb or .cif instead")
+        raise UsageError("", f"{path}: the cell is rotated: GROMACS needs its first vector along x, and its second "
+                         "in the xy plane", "rotate atoms and cell, or write .pdb or .cif instead")
 
 
 def write_gro(structure: Structure, path: Path) -> None:
-    """Write a GRO file: nm with 3 decimals (more where the input is a GRO file that has more), box vectors.
+    """Write a GRO file: nm with 3 decimals, or more if the input was a GRO file with more, and box vectors.
 
-    Numbers of residues and atoms start again at 0 after 99,999, as those of GROMACS do.
+    Numbers of residues and atoms start again at 0 after 99,999, as in GROMACS.
 
     Raises
     ------
     UsageError
-        When names or positions do not fit their columns, or the cell is turned.
+        When names or positions do not fit their columns, or the cell is rotated.
     """
     check(structure, path)
     files.write_bytes(path, _lines(structure))

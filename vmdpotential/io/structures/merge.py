@@ -1,4 +1,4 @@
-"""Coordinates of one file, names, charges and bonds of another: are they the same atoms in the same order?"""
+"""Merging of a coordinate file with a topology, after checking that both list the same atoms in the same order."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.names import WATERS, named, unique_names
 from vmdpotential.molecule.structure import Floats, Integers, Names, Structure
 
-#: Share of heavy atoms whose names may differ while their elements agree.
+#: Fraction of heavy atoms whose names may differ if their elements agree.
 _TOLERATED = 0.05
 
 
 def merge(coordinates: Structure, topology: Structure) -> Structure:
-    """Return the atoms of a topology at the places of a coordinate file.
+    """Return the atoms of a topology at the positions of a coordinate file.
 
     Names, residues, segments, charges and bonds are those of the topology; positions, cell,
-    velocities, occupancies, B-factors and chains those of the coordinate file (cell, chains, elements and
-    insertion codes are taken from the other one where they are missing).
+    velocities, occupancies, B-factors and chains those of the coordinate file. Cell, chains, segments,
+    elements and insertion codes are taken from the other file if they are missing.
 
-    Both must list the same atoms in the same order. Names are compared without regard to case,
-    residue names, and the place of digits (1HB, HB1); hydrogens, and atoms of water, agree when
-    their elements do. What is left may differ in 5 % of the other atoms, as long as no element does.
+    Both must list the same atoms in the same order. Atom names are compared without regard to case
+    and the position of digits (1HB, HB1); residue names are not compared. Hydrogens and atoms of water
+    agree if their elements do. Of the other atoms, the names of 5 % may differ if their elements agree.
 
     Raises
     ------
     InputError
         When the numbers of atoms differ, or the names show other atoms or another order; the
-        message names the first.
+        message gives the first difference.
     """
     check_count(len(coordinates), coordinates.where, topology)
     _check_names(coordinates, topology)
@@ -50,7 +50,7 @@ def merge(coordinates: Structure, topology: Structure) -> Structure:
 
 
 def place(positions: Floats, cell: Cell | None, source: str, topology: Structure) -> Structure:
-    """Return a topology's atoms at positions (N, 3), A, of a file that has no names.
+    """Return a topology's atoms at positions (N, 3), A, from a file without names.
 
     Raises
     ------
@@ -66,23 +66,23 @@ def check_count(count: int, source: str, topology: Structure) -> None:
     if count != len(topology):
         raise InputError(
             f"{source} has {count} atoms, but {topology.where} has {len(topology)}",
-            "give the topology of exactly these atoms",
+            "give a topology with exactly these atoms",
         )
 
 
 def _check_names(coordinates: Structure, topology: Structure) -> None:
-    """Compare atom names once for every different pair of them."""
-    ours, mine = unique_names(coordinates.atom_names)
-    theirs, their = unique_names(topology.atom_names)
-    pairs, inverse = np.unique(mine * len(theirs) + their, return_inverse=True)
+    """Raise InputError when the atom names differ too much; each distinct pair of names is compared once."""
+    ours, our_codes = unique_names(coordinates.atom_names)
+    theirs, their_codes = unique_names(topology.atom_names)
+    pairs, inverse = np.unique(our_codes * len(theirs) + their_codes, return_inverse=True)
     different = np.array(
         [_plain(str(ours[pair // len(theirs)])) != _plain(str(theirs[pair % len(theirs)])) for pair in pairs], bool
     )
     atoms = np.flatnonzero(different[inverse])
     if not len(atoms):
         return
-    here, there = _elements(coordinates, atoms), _elements(topology, atoms)
-    other = atoms[(here != there) & (here != "") & (there != "")]
+    our_elements, their_elements = _elements(coordinates, atoms), _elements(topology, atoms)
+    other = atoms[(our_elements != their_elements) & (our_elements != "") & (their_elements != "")]
     if len(other):
         _fail(coordinates, topology, int(other[0]), f"{len(other)} atoms are of another element")
     heavy = elements.guess_all(topology.atom_names, topology.residue_names) != "H"
@@ -93,7 +93,7 @@ def _check_names(coordinates: Structure, topology: Structure) -> None:
 
 
 def _plain(name: str) -> str:
-    """Return a name without case, signs and primes, digits last, cut to the four letters that files share."""
+    """Return a name in capitals, primes unified, leading digits last, without charge signs, cut to four letters."""
     name = name.upper().replace("*", "'").rstrip("+-")
     digits = re.match(r"\d*", name)
     front = digits[0] if digits else ""
@@ -101,7 +101,7 @@ def _plain(name: str) -> str:
 
 
 def _elements(structure: Structure, atoms: Integers) -> Names:
-    """Return elements from names alone: the same rule for both files."""
+    """Return elements guessed from names alone, by the same rule for both files."""
     return elements.guess_all(structure.atom_names[atoms], structure.residue_names[atoms])
 
 

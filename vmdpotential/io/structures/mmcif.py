@@ -1,8 +1,8 @@
 """mmCIF files: read with gemmi's CIF parser in the file's atom order, written with label and auth names.
 
-The long ``_atom_site`` loop is given to the parser in pieces, which is several times faster and
-smaller than at once. Where an author's name (``auth_*``) is given it is taken, else the ``label_*``
-one. The rules for models and alternate locations are those of :mod:`vmdpotential.io.structures.pdb`.
+The long ``_atom_site`` loop is given to the parser in pieces, which is several times faster and needs
+less memory than parsing it at once. The author's names (``auth_*``) take precedence over the ``label_*``
+names. The rules for models and alternate locations are those of :mod:`vmdpotential.io.structures.pdb`.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ log = logging.getLogger(__name__)
 
 _PIECE = 1_000_000
 _LOOP = re.compile(rb"(?:^|(?<=\s))loop_\s+(?:_atom_site\.\S+\s+)+", re.IGNORECASE)
-#: What ends the rows of a loop, at the start of a line.
+#: Text at the start of a line that ends the rows of a loop.
 _ENDS = re.compile(rb"\n[ \t]*(?:#|_|loop_|data_|save_|global_|stop_)", re.IGNORECASE)
-#: Bytes of memory for a byte and for a line of a file, at most (measured).
+#: Most bytes of memory for each byte and for each line of a file (measured).
 _MEMORY = (6.0, 64.0)
 _NUMBERS = ("Cartn_x", "Cartn_y", "Cartn_z", "occupancy", "B_iso_or_equiv")
 _TEXTS = (
     "group_PDB", "type_symbol", "label_alt_id", "label_asym_id", "auth_asym_id", "label_seq_id", "auth_seq_id",
     "pdbx_PDB_ins_code", "pdbx_PDB_model_num", "vmdpotential_segment_id", "vmdpotential_selected",
 )  # fmt: skip
-#: Columns of which the author's or the label must be there.
+#: Columns of which the author's or the label's version must be present, and their meanings.
 _EITHER = {"atom_id": "atom name", "comp_id": "residue name", "seq_id": "residue number"}
 
 _TAGS = (
@@ -60,7 +60,7 @@ def read_mmcif(path: Path) -> Structure:
     Raises
     ------
     InputError
-        When the file cannot be read, is no mmCIF file, has no atoms, or lacks a column; the message
+        When the file cannot be read, is not an mmCIF file, has no atoms, or lacks a column; the message
         names the column.
     """
     block, models = _models(path)
@@ -70,7 +70,7 @@ def read_mmcif(path: Path) -> Structure:
 
 
 def read_models(path: Path) -> Iterator[Structure]:
-    """Yield the models of an mmCIF file; raises as :func:`read_mmcif`."""
+    """Yield the models of an mmCIF file; raises the errors of :func:`read_mmcif`."""
     block, models = _models(path)
     for result in models:
         yield _structure(path, block, result)
@@ -89,7 +89,7 @@ def _models(path: Path) -> tuple[gemmi.cif.Block, list[Columns]]:
 
 
 def _in_pieces(raw: bytes) -> tuple[gemmi.cif.Block, Columns] | None:
-    """Return the block around the atoms and its columns; None where the file needs the parser as a whole."""
+    """Return the block with the atoms and its columns; None if the file has to be parsed as a whole."""
     from gemmi import cif
 
     match = _LOOP.search(raw)
@@ -98,7 +98,7 @@ def _in_pieces(raw: bytes) -> tuple[gemmi.cif.Block, Columns] | None:
     start = match.end()
     end = _ENDS.search(raw, start - 1)
     stop = end.start() + 1 if end else len(raw)
-    if raw.find(b"\n;", start - 1, stop) >= 0:  # a text field may hold anything, line ends too
+    if raw.find(b"\n;", start - 1, stop) >= 0:  # a text field may contain anything, also line ends
         return None
     after = raw.find(b"\ndata_", stop - 1)
     try:
@@ -118,7 +118,7 @@ def _in_pieces(raw: bytes) -> tuple[gemmi.cif.Block, Columns] | None:
                 pieces.append(_columns(piece[0]))
             start = cut
         return (block, {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]})
-    except (ValueError, RuntimeError, IndexError, KeyError):  # the whole file shows what is wrong, and in which line
+    except (ValueError, RuntimeError, IndexError, KeyError):  # parsing the whole file gives the error and its line
         return None
 
 
@@ -134,9 +134,9 @@ def _at_once(path: Path, raw: bytes) -> tuple[gemmi.cif.Block, Columns]:
         try:
             if block.find_mmcif_category("_atom_site."):
                 return block, _columns(block)
-        except (ValueError, RuntimeError) as error:  # also a loop of several categories
+        except (ValueError, RuntimeError) as error:  # raised also for a loop of several categories
             raise InputError(f"{path}: {error}") from None
-    raise InputError(f"{path}: has no _atom_site loop, so there are no atoms in it")
+    raise InputError(f"{path}: has no _atom_site loop, so it contains no atoms")
 
 
 def _columns(block: gemmi.cif.Block) -> Columns:
@@ -242,7 +242,7 @@ def _structure(path: Path, block: gemmi.cif.Block, table: Columns) -> Structure:
         occupancies=occupancies[keep], b_factors=_finite(table, "B_iso_or_equiv", 0.0, count)[keep],
         cell=_cell(path, block), title=_value(block, "_struct.title"), sources=(str(path),),
     )  # fmt: skip
-    selected = table.get("vmdpotential_selected")  # 1 or 0, by a viewer of whose atoms these are the ones wanted
+    selected = table.get("vmdpotential_selected")  # 1 or 0: written by viewers that send all atoms and a selection
     return structure if selected is None else structure.part(selected[keep] == "1")
 
 
@@ -259,7 +259,7 @@ def _integers(path: Path, texts: Names) -> Integers:
             numbers[i] = residue_number(word) if word else 0
         except ValueError:
             raise InputError(
-                f"{path}: the residue number '{word[:30]}' in _atom_site is no whole number of 32 bits") from None
+                f"{path}: the residue number '{word[:30]}' in _atom_site is not a whole number of 32 bits") from None
     return numbers[inverse]
 
 
@@ -284,8 +284,8 @@ def _cell(path: Path, block: gemmi.cif.Block) -> Cell | None:
 def write_mmcif(structure: Structure, path: Path) -> None:
     """Write an mmCIF file with cell, label and author names.
 
-    Coordinates have as many decimals, 3 to 6, as state them to 1e-9 A where that is possible.
-    Segment names are in a column of our own, ``_atom_site.vmdpotential_segment_id``.
+    Coordinates are written with the fewest decimals, 3 to 6, that give them to 1e-9 A, or with 6.
+    Segment names are in an additional column, ``_atom_site.vmdpotential_segment_id``.
     """
     files.write_bytes(path, _records(structure, Path(path)))
 
@@ -298,7 +298,7 @@ def _records(s: Structure, path: Path) -> Iterator[bytes]:
     if s.title:
         yield f"_struct.title {cif.quote(' '.join(s.title.split()))}\n".encode()
     if s.cell is not None:
-        pdbwrite.tell_turned(s.cell)
+        pdbwrite.warn_rotated(s.cell)
         for tag, value in zip(("length_a", "length_b", "length_c", "angle_alpha", "angle_beta", "angle_gamma"),
                               s.cell.parameters, strict=True):  # fmt: skip
             yield f"_cell.{tag} {value:.9g}\n".encode()
@@ -311,14 +311,14 @@ def _records(s: Structure, path: Path) -> Iterator[bytes]:
 
 
 def _rows(s: Structure, with_segments: bool) -> Iterator[bytes]:
-    """Yield the lines of the atom table: every column is text of one width, with a blank behind."""
+    """Yield the lines of the atom table: every column is text of fixed width, followed by a blank."""
     count = len(s)
     first = s.residue_starts[:-1]
     numbers = pdbwrite.written_numbers(s)
-    # most readers sort atoms by these numbers, so they must not come again in a chain
+    # most readers group atoms by these numbers, so they must not recur in a chain
     unique, changed = residues.unique_numbers(s.chain_ids[first], s.insertion_codes[first], numbers[first])
     if changed:
-        log.warning("residue numbers come twice in a chain; in the mmCIF file the later ones count on")
+        log.warning("residue numbers recur in a chain; in the mmCIF file the later residues get new numbers")
         numbers = np.repeat(unique, np.diff(s.residue_starts))
     linked = np.repeat(named(s.residue_names[first], elements.POLYMER), np.diff(s.residue_starts))
     atom, residue, chain = _quoted(s.atom_names), _quoted(s.residue_names), _quoted(s.chain_ids)
@@ -356,7 +356,7 @@ def _column(part: Any, start: int, stop: int) -> columns.Bytes:
 
 
 def _quoted(names: Names, blank: str = ".") -> Names:
-    """Return names as CIF values, with quotes where they need some."""
+    """Return names as CIF values, quoted if necessary."""
     from gemmi import cif
 
     different, inverse = unique_names(names)

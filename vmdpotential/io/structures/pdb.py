@@ -1,13 +1,13 @@
-"""PDB files, read in the file's order with residues intact; :mod:`~vmdpotential.io.structures.pdbwrite` writes them.
+"""Reading of PDB files in the file's order of atoms; :mod:`~vmdpotential.io.structures.pdbwrite` writes them.
 
-gemmi parses coordinates, occupancies and B-factors. It groups atoms by residue number, which
-reorders the wrapped and repeated numbers of large solvated systems, so it is given the atoms under
-names and numbers of our own; the names and numbers of the file are taken from its columns.
+gemmi parses coordinates, occupancies and B-factors. It groups atoms by residue number, which would
+reorder large solvated systems, whose numbers wrap and recur. Therefore it is given the atoms with
+other names and numbers; the names and numbers of the file are read from its columns here.
 
-Rules: the first model counts. Of alternate locations one conformer a residue is kept, the one with
-the largest sum of occupancies. TER separates residues; ANISOU, CONECT and the rest are ignored.
-CRYST1 1 1 1 and zero lengths mean "no box". Names of chains may have two letters (columns 21 and 22).
-Serial numbers are never read.
+Rules: The first model is read. Of alternate locations, one conformer of each residue is kept, the one
+with the largest sum of occupancies. TER separates residues; ANISOU, CONECT and other records are
+ignored. CRYST1 1 1 1 and zero lengths mean "no box". Chain names may have two letters (columns 21
+and 22). Serial numbers are ignored.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ log = logging.getLogger(__name__)
 
 Mask = NDArray[np.bool_]
 
-#: Bytes of memory for a byte and for a line of a file, at most (measured).
+#: Most bytes of memory for each byte and for each line of a file (measured).
 MEMORY = (5.0, 64.0)
-#: Which characters are in numbers.
+#: Mask of the characters that numbers consist of.
 _NUMERIC = np.isin(np.arange(256), np.frombuffer(b"0123456789+-.eE ", np.uint8))
 
-#: Atoms given to gemmi at once: serial numbers stay below 100,000 and memory small.
+#: Atoms given to gemmi at once, so that serial numbers stay below 100,000 and little memory is needed.
 _BLOCK = 90_000
 _WIDTH = 80
-#: A line that other programs, or a person, may take for a record that it is not.
+#: A line that is not a record, but that other programs, or a person, may take for one.
 _NEARLY = re.compile(
     rb"(?:\s|\xef\xbb\xbf)*(?:(ATOM|HETATM)[\s\d].*\.\d|(CRYST1)[\s\d.]+|(MODEL)\s+\d+\s*$|(ENDMDL|END|TER)\s*$)",
     re.IGNORECASE)
-#: More amino acids than this with one letter behind each name are in chains whose names begin with it, "ALAAa": of
-#: variants (HISA, LYSH ...) there are fewer.
+#: If the same letter follows the names of more amino acids than this in column 21 ("ALAAa"), it begins the name of the
+#: chain; variants of residues (HISA, LYSH ...) are fewer.
 _SEVERAL = 4
-#: Columns 17-27 as gemmi gets them: one residue for all, so that it has nothing to sort.
+#: Columns 17-27 as given to gemmi: the same residue for all atoms, so that it keeps their order.
 _ONE_RESIDUE = np.frombuffer(b" RES A   1 ", np.uint8)
 
 
@@ -60,7 +60,7 @@ def read_pdb(path: Path) -> Structure:
     ------
     InputError
         When the file cannot be read, has no atoms, or has columns that are not numbers; the
-        message names the line.
+        message gives the line.
     """
     lines = columns.Lines(files.read_text(path, *MEMORY))
     words = lines.table(slice(None), 6)
@@ -78,21 +78,21 @@ def read_pdb(path: Path) -> Structure:
 
 
 def _check_records(path: Path, lines: columns.Lines, words: columns.Bytes, is_atom: Mask) -> None:
-    """Refuse lines that would be records but for blanks or their case: leaving them out would say nothing."""
+    """Raise InputError for lines that are not records only because of blanks or case, instead of ignoring them."""
     first = words[:, 0]
-    odd = ((first < 65) | (first > 90) | ((words >= 97) & (words <= 122)).any(1)) & (words != 32).any(1) & ~is_atom
-    for row in np.flatnonzero(odd):
+    unlike = (first < 65) | (first > 90) | ((words >= 97) & (words <= 122)).any(1)  # blanks first, or lower case
+    for row in np.flatnonzero(unlike & (words != 32).any(1) & ~is_atom):
         check_record(lines.text(int(row)), f"{path}: line {row + 1}")
 
 
 def check_record(line: str, where: str) -> None:
-    """Raise InputError when a line would be a record but for blanks in front or its case."""
+    """Raise InputError when a line is not a record only because of leading blanks or its case."""
     match = _NEARLY.match(line.encode("latin-1", "replace"))
     if match is not None:
         name = next(filter(None, match.groups())).decode().upper()
         if not line.startswith(name):
-            raise InputError(f"{where}: '{line[:12].rstrip()}' is no record, and would be {name} without the blanks "
-                             "or in capitals", "correct that line")
+            raise InputError(f"{where}: '{line[:12].rstrip()}' is not a record, but would be {name} without leading "
+                             "blanks and in capitals", "correct that line")
 
 
 def _starts(words: columns.Bytes, record: bytes) -> Mask:
@@ -118,7 +118,7 @@ def _first_model(path: Path, words: columns.Bytes, atoms: Integers) -> Integers:
 
 
 def _separated(atoms: Integers, ters: Integers) -> Mask:
-    """Return which atoms follow a TER record."""
+    """Return a mask of the atoms that follow a TER record."""
     mask = np.zeros(len(atoms) + 1, bool)
     mask[np.searchsorted(atoms, ters)] = True
     return mask[:-1]
@@ -129,7 +129,7 @@ def _structure(
 ) -> Structure:
     count = len(atoms)
     positions, occupancies, b_factors = np.empty((count, 3)), np.empty(count), np.empty(count)
-    # columns 13-27 and 73-78: what our residues and names are made of
+    # columns 13-27 and 73-78: names, residues, segments and elements
     labels = np.empty((count, 21), np.uint8)
     for start in range(0, count, _BLOCK):
         part = slice(start, start + _BLOCK)
@@ -148,7 +148,7 @@ def _structure(
         kept = residues.alternates(locations, names, occupancies, np.concatenate([[True], numbered]) | separated)
         if not kept.all():
             log.warning("%s: %d atoms of alternate locations are left out", path, int((~kept).sum()))
-            # a residue may lose its first atom: whether residues differ is asked again of those left
+            # a residue may have lost its first atom, so boundaries of residues are determined again
             run = np.cumsum(changed)[kept]
             changed = np.concatenate([[True], run[1:] != run[:-1]])
             keep = kept
@@ -159,7 +159,7 @@ def _structure(
         numbers, codes = pdb_numbers.numbers(labels[first, 10:15])
     except ValueError as error:
         row = atoms[keep][first[error.args[0]]]
-        raise InputError(f"{path}: line {row + 1}: columns 23-27 hold no residue number: '{lines.text(row)[22:27]}'"
+        raise InputError(f"{path}: line {row + 1}: columns 23-27 are not a residue number: '{lines.text(row)[22:27]}'"
                          ) from None
     index = residues.index(first, len(names))
     return Structure(
@@ -172,15 +172,15 @@ def _structure(
 
 
 def _two_letter_chains(labels: columns.Bytes) -> bool:
-    """Return whether column 21 begins the chain's name, not that it ends the residue's: after many amino acids."""
-    result = np.unique(np.ascontiguousarray(labels[labels[:, 8] != 32, 5:9]).view(np.uint32))
-    words = [result[n : n + 1].tobytes().decode("latin-1") for n in range(len(result))]
+    """Return whether column 21 is the first letter of the chain's name rather than the last of the residue's."""
+    codes = np.unique(np.ascontiguousarray(labels[labels[:, 8] != 32, 5:9]).view(np.uint32))
+    words = [codes[n : n + 1].tobytes().decode("latin-1") for n in range(len(codes))]
     amino = Counter(word[3] for word in words if word[:3] in AMINO_ACIDS)
     return bool(amino) and max(amino.values()) > _SEVERAL
 
 
 def _parse(table: columns.Bytes) -> tuple[Floats, Floats, Floats]:
-    """Return coordinates, occupancies and B-factors of atom lines, parsed by gemmi in their order."""
+    """Return coordinates, occupancies and B-factors of atom lines, in their order, parsed by gemmi."""
     import gemmi
 
     count = len(table)
@@ -190,7 +190,7 @@ def _parse(table: columns.Bytes) -> tuple[Floats, Floats, Floats]:
     clean[:, 6:11] = columns.integers(np.arange(1, count + 1), 5)
     clean[:, 12:16] = np.frombuffer(b" C  ", np.uint8)
     clean[:, 16:27] = _ONE_RESIDUE
-    # what is no digit is looked at by our caller; a NUL or a letter could end the line for gemmi
+    # a NUL or a letter could end the line for gemmi; the caller checks fields with such characters
     clean[:, 30:66] = np.where(_NUMERIC[table[:, 30:66]], table[:, 30:66], 32)
     flat = gemmi.FlatStructure(gemmi.read_pdb_string(clean.tobytes()))
     if len(flat.pos) != count or not (np.diff(flat.serials) > 0).all():
@@ -200,13 +200,13 @@ def _parse(table: columns.Bytes) -> tuple[Floats, Floats, Floats]:
 
 
 def _six_columns(values: NDArray[np.float32], default: float) -> Floats:
-    """Return what the six columns said (gemmi keeps float32), the default for what is no finite number."""
+    """Return values of six columns as written in the file, from gemmi's float32; the default if not finite."""
     values64 = np.round(np.asarray(values, np.float64), 4)
     return np.where(np.isfinite(values64), values64, default)
 
 
 def _checked(path: Path, lines: columns.Lines, rows: Integers, table: columns.Bytes, values: Floats) -> Floats:
-    """Return the coordinates, after a look at every field that is not plain digits: gemmi would read it as 0."""
+    """Return the coordinates, with fields that are not plain numbers parsed again: gemmi reads them as 0."""
     plain = columns.plain_numbers(table[:, 30:54].reshape(-1, 8)).reshape(-1, 3)
     for i in np.flatnonzero(~plain.all(1)):
         for k in range(3):
@@ -228,7 +228,7 @@ def _like_pqr(line: str) -> bool:
 
 
 def _cell(path: Path, lines: columns.Lines, rows: Integers) -> Cell | None:
-    """Return the cell of the first CRYST1 record, None for none and for the placeholders of no box."""
+    """Return the cell of the first CRYST1 record; None without one, or if it is a placeholder for "no box"."""
     if not len(rows):
         return None
     line = lines.text(int(rows[0]))
@@ -236,7 +236,7 @@ def _cell(path: Path, lines: columns.Lines, rows: Integers) -> Cell | None:
 
 
 def cell_of_record(line: str, where: str) -> Cell | None:
-    """Return the cell that a CRYST1 record states, None for the placeholders of "no box"."""
+    """Return the cell of a CRYST1 record; None if it is a placeholder for "no box"."""
     fields = line[6:].split()[:6]
     for trial in (fields, [line[a:b] for a, b in ((6, 15), (15, 24), (24, 33), (33, 40), (40, 47), (47, 54))]):
         try:
@@ -245,15 +245,15 @@ def cell_of_record(line: str, where: str) -> Cell | None:
             continue
         if len(values) == 6:
             return cell_of(values, where, line[55:66])
-    raise InputError(f"{where}: CRYST1 does not state three lengths and three angles: '{line}'")
+    raise InputError(f"{where}: CRYST1 does not have three lengths and three angles: '{line}'")
 
 
 def cell_of(values: list[float], where: str, space_group: str = "P 1") -> Cell | None:
-    """Return the cell of three lengths and three angles, None where all lengths are 1 or some are 0."""
+    """Return the cell of three lengths and three angles; None if all lengths are 1, or one is 0."""
     if any(value == 0 for value in values[:3]):
         return None
-    if values[:3] == [1, 1, 1]:  # of NMR and electron microscopy
-        log.warning("%s: a cell of 1 x 1 x 1 A means that there is none", where)
+    if values[:3] == [1, 1, 1]:  # in files from NMR and electron microscopy
+        log.warning("%s: the cell of 1 x 1 x 1 A is a placeholder and is ignored", where)
         return None
     try:
         return Cell.from_parameters(*values, space_group=space_group)

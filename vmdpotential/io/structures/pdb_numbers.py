@@ -1,4 +1,4 @@
-"""Residue numbers of PDB files in all their dialects: decimals, hybrid-36, VMD's hexadecimals, asterisks."""
+"""Residue numbers of PDB files in all notations in use: decimal, hybrid-36, VMD's hexadecimal, asterisks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vmdpotential.io.files import columns
 from vmdpotential.molecule.structure import Integers, Names
 
 _WITH_LETTER = re.compile(r"([-+]?[0-9]+)([A-Za-z])$")
-#: What a character is worth as a digit, -1 for none.
+#: Value of each character as a digit, -1 if it is none.
 _VALUES = np.full(256, -1, np.int64)
 _VALUES[48:58] = np.arange(10)
 _VALUES[65:91] = _VALUES[97:123] = np.arange(10, 36)
@@ -19,17 +19,18 @@ _VALUES[65:91] = _VALUES[97:123] = np.arange(10, 36)
 def numbers(fields: columns.Bytes) -> tuple[Integers, Names]:
     """Return residue numbers, (R,) int64, and insertion codes, (R,) str, from columns 23-27 of a PDB file.
 
-    Understood are decimals (wrapped ones stay as they are, a fifth digit in column 27 counts),
-    hybrid-36, VMD's hexadecimals after 9999, and ``****``, which counts on.
+    Accepted are decimal numbers (wrapped numbers are not changed; column 27 may be a fifth digit),
+    hybrid-36, VMD's hexadecimal numbers after 9999, and ``****``, which means the next number.
 
     Parameters
     ----------
     fields : (R, 5) uint8
+        Columns 23-27, one row for each residue.
 
     Raises
     ------
     ValueError
-        For anything else; the argument is the index of the first.
+        For anything else; the exception's argument is the index of the first such residue.
     """
     four, codes = fields[:, :4], columns.words(fields[:, 4:])
     result = _in_base(four, 10)
@@ -58,7 +59,7 @@ def numbers(fields: columns.Bytes) -> tuple[Integers, Names]:
 
 
 def _in_base(characters: columns.Bytes, base: int) -> Integers:
-    """Return the numbers that rows of digits and letters state; other characters are skipped."""
+    """Return rows of digits and letters as numbers in a base; other characters are skipped."""
     result = np.zeros(len(characters), np.int64)
     for column in characters.T:
         value = _VALUES[column]
@@ -67,7 +68,7 @@ def _in_base(characters: columns.Bytes, base: int) -> Integers:
 
 
 def _is_hexadecimal(four: columns.Bytes, odd: Integers) -> bool:
-    """Tell VMD's numbers (9999, 2710, 2711 ... 271a) from hybrid-36 (9999, A000) and insertion codes."""
+    """Return whether numbers are VMD's (9999, 2710, 2711 ... 271a), not hybrid-36 (9999, A000) or insertion codes."""
     letters = four[odd]
     letters = letters[(letters != 42).all(1)]
     values = _VALUES[letters]
@@ -81,7 +82,7 @@ def _read_hexadecimal(four: columns.Bytes, odd: Integers, result: Integers) -> N
     value = _in_base(four, 16)
     letters = np.zeros(len(four), bool)
     letters[odd] = True
-    # 2710 after 9999 is the hexadecimal of 10000; elsewhere it is a decimal
+    # 2710 after 9999 is hexadecimal for 10000; elsewhere it is decimal
     candidates = ((four >= 48) & (four <= 57)).all(1) & (value >= 10000)
     for i in np.flatnonzero(letters | candidates):
         before = int(result[i - 1]) if i else 0

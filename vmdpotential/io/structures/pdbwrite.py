@@ -1,6 +1,6 @@
-"""PDB files written in VMD's columns, as gemmi, MDAnalysis and others read them.
+"""Writing of PDB files in VMD's columns, which gemmi, MDAnalysis and other programs can read.
 
-The records that other formats share are here too: CRYST1, and residue numbers that distinguish neighbours.
+Writers of other formats also use the CRYST1 record and the residue numbers that distinguish neighbouring residues.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from vmdpotential.molecule.structure import Integers, Structure
 
 log = logging.getLogger(__name__)
 
-#: Atoms that are made into records at once, so that memory stays small.
+#: Atoms formatted at once, so that little memory is needed.
 _BLOCK = 90_000
 _WIDTH = 80
-#: Names that the parts of a segment may get.
+#: Most parts into which a segment may be divided, each with its own name.
 _MOST_PARTS = 900
 
 
@@ -44,17 +44,18 @@ def check(structure: Structure, path: Path) -> None:
     wide = ~((structure.positions > -999.9995) & (structure.positions < 9999.9995)).all(1)
     if wide.any():
         atom = int(np.flatnonzero(wide)[0])
-        place = " ".join(f"{x:.3f}" for x in structure.positions[atom])
+        position = " ".join(f"{x:.3f}" for x in structure.positions[atom])
         raise UsageError(
-            "", f"{path}: atom {atom + 1} ({structure.label(atom)}) at {place} does not fit a PDB file's columns", cure)
+            "", f"{path}: atom {atom + 1} ({structure.label(atom)}) at {position} does not fit a PDB file's columns",
+            cure)
 
 
 def write_pdb(structure: Structure, path: Path) -> None:
     """Write a PDB file in VMD's columns: 4-letter residue names reach column 21, segments are in 73-76.
 
-    Serials start again at 0 after 99,999, residue numbers after 9999. The file's residues stay apart on reading:
-    when neighbours would carry the same number, all are renumbered; where a number comes again in a chain, the
-    segment goes on under another name, since some programs (gemmi) join residues of one number and segment.
+    Serial numbers start again at 0 after 99,999, residue numbers after 9999. Readers can distinguish all residues: if
+    neighbours would have the same number, all residues are renumbered; where a number recurs in a chain, the segment
+    gets another name from there on, because some programs (gemmi) join residues of the same number and segment.
 
     Raises
     ------
@@ -69,17 +70,17 @@ def _records(structure: Structure) -> Iterator[bytes]:
     yield from _title_records(structure.title)
     if structure.cell is not None:
         yield cell_record(structure.cell)
-    numbers, segments = _told_apart(structure)
+    numbers, segments = _numbers_and_segments(structure)
     ters = _chain_ends(structure)
     for start in range(0, len(structure), _BLOCK):
         stop = min(start + _BLOCK, len(structure))
         table = _atom_records(structure, slice(start, stop), numbers, segments)
-        begin = start
+        first = start
         for ter in ters[(ters > start) & (ters <= stop)]:
-            yield table[begin - start : ter - start].tobytes()
+            yield table[first - start : ter - start].tobytes()
             yield b"TER\n"
-            begin = int(ter)
-        yield table[begin - start :].tobytes()
+            first = int(ter)
+        yield table[first - start :].tobytes()
     yield b"END\n"
 
 
@@ -120,14 +121,14 @@ def _aligned(names: columns.Bytes, symbols: columns.Bytes) -> columns.Bytes:
 
 
 def _keys(structure: Structure) -> list[NDArray[np.str_]]:
-    """Return what else than a number distinguishes residues, (R,) each."""
+    """Return the names that distinguish residues of the same number, (R,) each."""
     first = structure.residue_starts[:-1]
     return [getattr(structure, name)[first]
             for name in ("residue_names", "insertion_codes", "chain_ids", "segment_ids")]
 
 
 def written_numbers(structure: Structure) -> Integers:
-    """Return the residue number of every atom, (N,), changed only where neighbours could not be distinguished."""
+    """Return the residue number of every atom, (N,); if neighbouring residues have the same number, renumber all."""
     first = structure.residue_starts[:-1]
     numbers, changed = residues.distinct_numbers(_keys(structure), structure.residue_ids[first])
     if changed:
@@ -135,8 +136,8 @@ def written_numbers(structure: Structure) -> Integers:
     return np.repeat(numbers, np.diff(structure.residue_starts))
 
 
-def _told_apart(structure: Structure) -> tuple[Integers, NDArray[np.str_]]:
-    """Return numbers and segments of all atoms as they are written: no two residues of a segment alike."""
+def _numbers_and_segments(structure: Structure) -> tuple[Integers, NDArray[np.str_]]:
+    """Return residue numbers and segments of all atoms as they are written, without duplicates in a segment."""
     lengths = np.diff(structure.residue_starts)
     numbers = columns.wrapped(written_numbers(structure)[structure.residue_starts[:-1]], 4)
     segments = _short_segments(structure)
@@ -145,14 +146,14 @@ def _told_apart(structure: Structure) -> tuple[Integers, NDArray[np.str_]]:
     *keys, chains, of_segment = (unique_names(key)[1] for key in _keys(structure))
     groups = np.unique(chains * (int(of_segment.max()) + 1) + of_segment, return_inverse=True)[1].reshape(-1)
     parts = residues.parts(groups, keys, numbers)
-    if parts.max() > _MOST_PARTS:  # small numbers that come again and again
+    if parts.max() > _MOST_PARTS:  # the same numbers recur very often
         numbers = columns.wrapped(np.arange(1, len(numbers) + 1), 4)
         parts = residues.parts(groups, keys, numbers)
     if parts.max():
-        if not (segments != "").any():  # MDAnalysis takes chains for them only where all are blank
+        if not (segments != "").any():  # MDAnalysis uses chains as segments only if all segments are blank
             segments = structure.chain_ids
         segments = residues.continued(segments[structure.residue_starts[:-1]], parts)
-        log.warning("residue numbers come again in a segment; from there the PDB file gives it another name (%s)",
+        log.warning("residue numbers recur in a segment, which has another name (%s) in the PDB file from there on",
                     segments[int(np.flatnonzero(parts)[0])])
         segments = np.repeat(segments, lengths)
     return np.repeat(numbers, lengths), segments
@@ -173,7 +174,7 @@ def _short_segments(structure: Structure) -> NDArray[np.str_]:
 
 
 def _chain_ends(structure: Structure) -> Integers:
-    """Return the atoms before which TER is: after the last linked residue of a chain."""
+    """Return the atoms before which a TER record is written: after the last polymer residue of each chain."""
     first = structure.residue_starts[:-1]
     linked = named(structure.residue_names[first], elements.POLYMER)
     terminal = np.isin(structure.atom_names, ("OXT", "OT2", "OC2"))
@@ -200,15 +201,15 @@ def fits(cell: Cell) -> bool:
     return max(cell.parameters[:3]) < 99999.9995
 
 
-def tell_turned(cell: Cell) -> None:
-    """Warn where lengths and angles do not show how a cell is oriented."""
+def warn_rotated(cell: Cell) -> None:
+    """Warn if a cell has another orientation than readers assume from its lengths and angles."""
     if cell.turned:
-        log.warning("the file states lengths and angles of the cell, not that its vectors are turned against x, y, z")
+        log.warning("the file holds only lengths and angles of the cell, so the rotation of its vectors is lost")
 
 
 def cell_record(cell: Cell) -> bytes:
     """Return the CRYST1 record of a cell."""
     a, b, c, alpha, beta, gamma = cell.parameters
-    tell_turned(cell)
+    warn_rotated(cell)
     return (f"CRYST1{a:9.3f}{b:9.3f}{c:9.3f}{alpha:7.2f}{beta:7.2f}{gamma:7.2f} {cell.space_group:<11.11s}   1\n"
             ).encode()

@@ -1,4 +1,4 @@
-"""PQR files: PDB-like lines with a charge and a radius, separated by blanks, with or without a chain."""
+"""PQR files: PDB-like lines of blank-separated fields with a charge and a radius, with or without a chain."""
 
 from __future__ import annotations
 
@@ -18,25 +18,26 @@ from vmdpotential.molecule.names import unique_names
 from vmdpotential.molecule.structure import Names, Structure
 
 _NUMBER = re.compile(r"(-?[0-9]+)([A-Za-z]?)$")
-#: Bytes of memory for a byte and for a line of a file, at most (measured).
+#: Most bytes of memory for each byte and for each line of a file (measured).
 _MEMORY = (4.0, 700.0)
-#: What we write for a missing chain where other atoms have one.
+#: Written for a missing chain if other atoms have one.
 _NO_CHAIN = "_"
-#: A coordinate written against the next one (``-11.921-126.307``) where a field was full.
+#: The minus sign of a coordinate without a blank before it (``-11.921-126.307``), because its field was full.
 _GLUED = re.compile(r"(?<=\d)-(?=\d*\.)")
 
 
 def read_pqr(path: Path) -> Structure:
     """Return the structure of a PQR file, with charges and radii.
 
-    Read are lines of blank-separated fields: ``ATOM serial name residue [chain] number x y z charge
-    radius``. Serial and record, and chain and number, may touch. A CRYST1 record gives the cell.
+    Lines consist of blank-separated fields: ``ATOM serial name residue [chain] number x y z charge
+    radius``. The blanks between record and serial, and between chain and number, may be missing. A CRYST1
+    record gives the cell.
 
     Raises
     ------
     InputError
         When the file cannot be read, has no atoms, or a line has too few or wrong fields; the
-        message names the line.
+        message gives the line.
     """
     lines = files.read_text(path, *_MEMORY).decode("latin-1").split("\n")
     cell, title, numbers = None, "", []
@@ -70,7 +71,7 @@ def read_pqr(path: Path) -> Structure:
     return Structure(
         positions=table[:, :3], atom_names=names, residue_names=residue_names, residue_ids=ids,
         residue_index=residues.index(first, len(labels)), chain_ids=np.where(single, chains, ""),
-        # what is longer than a chain's letter is the segment that the writer had
+        # names longer than the letter of a chain are segments
         segment_ids=np.where(single, "", chains), elements=elements.guess_all(names, residue_names),
         insertion_codes=codes, charges=table[:, 3], hetero=np.array([label[5] for label in labels]), cell=cell,
         title=title, sources=(str(path),), charge_source="PQR file", radii=table[:, 4],
@@ -78,7 +79,7 @@ def read_pqr(path: Path) -> Structure:
 
 
 def _atom(path: Path, row: int, line: str) -> tuple[tuple[str, str, str, int, str, bool], tuple[float, ...]]:
-    """Return name, residue, chain, number, insertion code and hetero of a line, and its five numbers."""
+    """Return the atom's name, residue, chain, number, insertion code and whether it is HETATM, and five numbers."""
     hetero = line.startswith("HETATM")
     fields = line[6 if hetero else 4 :].split()
     try:
@@ -86,7 +87,7 @@ def _atom(path: Path, row: int, line: str) -> tuple[tuple[str, str, str, int, st
         words = fields[:-5]
         if len(words) < 4 and "-" in line:
             raise ValueError
-    except ValueError:  # fields that touch
+    except ValueError:  # some fields are not separated by blanks
         fields = _GLUED.sub(" -", line[6 if hetero else 4 :]).split()
         words = fields[:-5]
         try:
@@ -94,7 +95,7 @@ def _atom(path: Path, row: int, line: str) -> tuple[tuple[str, str, str, int, st
         except ValueError:
             numbers = []
     if len(words) == 4 and not _NUMBER.match(words[3]) and _NUMBER.match(words[3][1:]):
-        words = [*words[:3], words[3][0], words[3][1:]]  # chain and number touch: A1000
+        words = [*words[:3], words[3][0], words[3][1:]]  # no blank between chain and number: A1000
     number = _NUMBER.match(words[-1]) if words else None
     if len(numbers) != 5 or len(words) not in (4, 5) or number is None:
         raise InputError(
@@ -110,9 +111,10 @@ def _atom(path: Path, row: int, line: str) -> tuple[tuple[str, str, str, int, st
 
 
 def write_pqr(structure: Structure, path: Path) -> None:
-    """Write a PQR file: fields separated by blanks, charges with 4 to 8 decimals, its radii, or those of a table.
+    """Write a PQR file of blank-separated fields, with charges of 4 to 8 decimals.
 
-    The segment takes the place of a missing chain, the cell in a CRYST1 record.
+    Radii that the structure lacks are those of the elements. The segment replaces a missing chain, and the cell is
+    written as a CRYST1 record.
 
     Raises
     ------
@@ -156,13 +158,13 @@ def _records(s: Structure) -> Iterator[bytes]:
 
 
 def _chains(s: Structure) -> Names:
-    """Return what is in the chain's place: in every line something, or in none, as readers want it."""
+    """Return the chain field of every line: as readers expect, it is present either in all lines or in none."""
     chains = _word(np.where(s.chain_ids == "", s.segment_ids, s.chain_ids), _NO_CHAIN)
     return np.where(chains == _NO_CHAIN, "", chains) if (chains == _NO_CHAIN).all() else chains
 
 
 def _word(names: Names, blank: str = "X") -> Names:
-    """Return names without blanks inside, which would separate fields, and not empty."""
+    """Return names as single words: blanks inside become underscores, and empty names become `blank`."""
     different, inverse = unique_names(names)
     words = ["_".join(str(word).split()) or blank for word in different]
     return np.array(words, dtype=np.str_)[inverse] if len(words) else names

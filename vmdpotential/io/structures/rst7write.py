@@ -1,4 +1,4 @@
-"""Writing Amber's coordinates (rst7, inpcrd) as text. Format: ambermd.org/FileFormats.php."""
+"""Writing of Amber's coordinate files (rst7, inpcrd) as text. Format: ambermd.org/FileFormats.php."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vmdpotential.errors import UsageError
 from vmdpotential.io.files import columns
 from vmdpotential.io.files.text import write_bytes
 from vmdpotential.io.structures.amber_coordinates import VELOCITY
-from vmdpotential.io.structures.pdbwrite import tell_turned
+from vmdpotential.io.structures.pdbwrite import warn_rotated
 from vmdpotential.molecule.structure import Floats, Structure
 
 
@@ -28,7 +28,7 @@ def check(structure: Structure, path: Path) -> None:
 
 
 def write_coordinates(structure: Structure, path: Path) -> None:
-    """Write Amber's coordinates as text (rst7, inpcrd), with velocities where the input has them, and the box.
+    """Write Amber's coordinates as text (rst7, inpcrd), with the velocities and the box if the structure has them.
 
     Raises
     ------
@@ -46,10 +46,10 @@ def _coordinates(s: Structure) -> Iterator[bytes]:
     if s.velocities is not None:
         yield _six(s.velocities / VELOCITY)
     if s.cell is not None:
-        tell_turned(s.cell)
+        warn_rotated(s.cell)
         yield _six(np.array(s.cell.parameters))
 
 
 def _six(values: Floats) -> bytes:
-    """Return numbers as Fortran's 6F12.7."""
+    """Return numbers as lines in Fortran's format 6F12.7."""
     return columns.lines(columns.fixed(values.reshape(-1), 12, 7), 6)

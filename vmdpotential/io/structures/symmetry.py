@@ -1,4 +1,4 @@
-"""Copies of a structure by symmetry: the whole cell of a crystal, and the biological assemblies that a file lists."""
+"""Symmetry copies of a structure: the whole unit cell of a crystal, and the biological assemblies listed in a file."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ from vmdpotential.molecule.structure import Floats, Integers, Structure
 
 log = logging.getLogger(__name__)
 
-#: An atom that is nearer to its own copy than this, A, is on an axis, and there once.
+#: An atom closer to its own copy than this distance, A, is on a symmetry axis, and only one copy is kept.
 _SAME = 0.5
 
 
 @dataclass(frozen=True)
 class Copies:
-    """Copies of atoms of a structure by symmetry.
+    """Symmetry copies of atoms of a structure.
 
     Parameters
     ----------
     rows : tuple of (m,) int64
-        Which atoms each copy has.
+        Indices of the atoms of each copy.
     rotations : (n, 3, 3) float64
+        Rotation of each copy; for a crystal, of fractional coordinates.
     shifts : (n, 3) float64
-        In A; of a crystal, rotations and shifts are of fractional coordinates.
+        Translation of each copy, A; for a crystal, in fractional coordinates.
     cell : Cell or None
-        Of the crystal, where frames have none; None of an assembly.
+        Cell of the crystal, used for frames without one; None for an assembly.
     """
 
     rows: tuple[Integers, ...]
@@ -43,63 +44,64 @@ class Copies:
     cell: Cell | None
 
     def identity(self) -> tuple[object, ...]:
-        """Return what determines the copies."""
+        """Return the values that determine the copies."""
         return self.rows, self.rotations, self.shifts, self.cell
 
     def of_positions(self, positions: Floats, cell: Cell | None) -> list[Floats]:
-        """Return the positions of each copy, (m, 3) in A, for those (N, 3) of the structure's atoms in a cell."""
+        """Return the positions of each copy, (m, 3) A, for positions (N, 3) of the structure's atoms in a cell."""
         vectors = np.eye(3) if self.cell is None else (cell or self.cell).vectors
-        places = np.asarray(positions, np.float64) @ np.linalg.inv(vectors)
-        return [(places[rows] @ rotation.T + shift) @ vectors
+        fractional = np.asarray(positions, np.float64) @ np.linalg.inv(vectors)
+        return [(fractional[rows] @ rotation.T + shift) @ vectors
                 for rows, rotation, shift in zip(self.rows, self.rotations, self.shifts, strict=True)]
 
     def __call__(self, positions: Floats, cell: Cell | None) -> tuple[Floats, Cell | None]:
-        """Return the positions (M, 3), A, and the cell of the copies for those of a frame."""
-        made = np.concatenate(self.of_positions(positions, cell))
-        return made, None if self.cell is None else Cell((cell or self.cell).vectors)
+        """Return positions (M, 3), A, and cell of all copies for the positions and the cell of a frame."""
+        copies = np.concatenate(self.of_positions(positions, cell))
+        return copies, None if self.cell is None else Cell((cell or self.cell).vectors)
 
     def once(self, structure: Structure) -> Copies:
-        """Return the copies in which an atom on an axis of symmetry is there once; a warning says how many are."""
+        """Return the copies without duplicates of atoms on symmetry axes; a warning gives their number."""
         rows: list[Integers] = []
         positions: list[Floats] = []
-        for atoms, places in zip(self.rows, self.of_positions(structure.positions, structure.cell), strict=True):
-            fresh = np.ones(len(atoms), bool)
-            for before, former in zip(rows, positions, strict=True):
-                _, shared, shared_before = np.intersect1d(atoms, before, assume_unique=True, return_indices=True)
-                apart = places[shared] - former[shared_before]
+        for atoms, copied in zip(self.rows, self.of_positions(structure.positions, structure.cell), strict=True):
+            keep = np.ones(len(atoms), bool)
+            for former_atoms, former in zip(rows, positions, strict=True):
+                _, shared, shared_before = np.intersect1d(
+                    atoms, former_atoms, assume_unique=True, return_indices=True)
+                distance = copied[shared] - former[shared_before]
                 if self.cell is not None:
-                    apart = self.cell.minimum_image(apart)
-                fresh[shared[(apart**2).sum(1) < _SAME**2]] = False
-            rows.append(atoms[fresh])
-            positions.append(places[fresh])
-        left = sum(map(len, self.rows)) - sum(map(len, rows))
-        if left:
-            log.warning("%s: %d copies of atoms on axes of symmetry are left out, as they are there once",
-                        structure.where, left)
+                    distance = self.cell.minimum_image(distance)
+                keep[shared[(distance**2).sum(1) < _SAME**2]] = False
+            rows.append(atoms[keep])
+            positions.append(copied[keep])
+        duplicates = sum(map(len, self.rows)) - sum(map(len, rows))
+        if duplicates:
+            log.warning("%s: %d duplicate copies of atoms on symmetry axes are left out",
+                        structure.where, duplicates)
         return replace(self, rows=tuple(rows))
 
     def of_structure(self, structure: Structure) -> Structure:
-        """Return the copies as one structure; chains of the second copy on have its number (A2).
+        """Return the copies as one structure; from the second copy on, its number follows the chain's name (A2).
 
         Raises
         ------
         InputError
-            For a structure with a topology, or without atoms of this assembly.
+            When the structure has a topology, or no atoms of this assembly.
         """
         if structure.topology is not None:
-            raise InputError(f"{structure.where}: has a topology, which is of these atoms alone",
+            raise InputError(f"{structure.where}: has a topology, which does not describe the symmetry copies",
                              "leave {topology} out")
         index = np.concatenate(self.rows)
         if not len(index):
             raise InputError(f"{structure.where}: has no atoms of this assembly", "choose another {assembly}")
-        before = np.zeros(len(structure), np.int64)  # how many copies an atom has had
-        number: list[Integers] = []
+        copies_so_far = np.zeros(len(structure), np.int64)  # of each atom
+        copy_numbers: list[Integers] = []
         residues: list[Integers] = []
         for atoms in self.rows:
-            number.append(before[atoms])
+            copy_numbers.append(copies_so_far[atoms])
             residues.append(structure.residue_index[atoms] + (int(structure.residue_index.max()) + 1) * len(residues))
-            before[atoms] += 1
-        copy, joined = np.concatenate(number), np.concatenate(residues)
+            copies_so_far[atoms] += 1
+        copy, joined = np.concatenate(copy_numbers), np.concatenate(residues)
         fields: dict[str, Any] = {name: value[index] for name, value in vars(structure).items()
                                   if isinstance(value, np.ndarray) and name != "residue_starts"}
         positions, cell = self(structure.positions, structure.cell)
@@ -111,14 +113,14 @@ class Copies:
 
 
 def crystal(structure: Structure) -> Copies:
-    """Return the copies of a structure that fill the cell of its crystal, by the operators of its space group.
+    """Return the copies that fill the unit cell of a crystal structure, by the operators of its space group.
 
-    Each copy is moved by whole cells, so that its centre is in the cell, which is P 1 then.
+    Each copy is translated by whole cells so that its centre is in the cell. The space group of the result is P 1.
 
     Raises
     ------
     InputError
-        For a structure without a cell.
+        When the structure has no cell.
     """
     import gemmi
 
@@ -135,14 +137,14 @@ def crystal(structure: Structure) -> Copies:
 
 
 def assembly(structure: Structure, path: Path, name: str) -> Copies:
-    """Return what makes the biological assembly of a structure that its file lists under a name (``1``).
+    """Return the copies that make up a biological assembly, which the structure's file lists by its name (``1``).
 
     Raises
     ------
     UsageError
-        When there is no such assembly; the message lists those there are.
+        When the file lists other assemblies but not this one; the message lists them.
     InputError
-        When the file lists none.
+        When the file lists no assemblies, or cannot be read.
     """
     import gemmi
 
@@ -174,7 +176,7 @@ def assembly(structure: Structure, path: Path, name: str) -> Copies:
 
 
 def _rows(structure: Structure, file: Any, chains: Sequence[str], subchains: Sequence[str]) -> NDArray[np.bool_]:
-    """Return the atoms (N,) bool of chains, by the authors' names, or of subchains, by those of the file."""
+    """Return a mask (N,) of the atoms of chains, by the authors' names, or of subchains if some are given."""
     if not subchains:
         return np.isin(structure.chain_ids, list(chains))
     chosen = set(subchains)

@@ -1,6 +1,6 @@
-"""CHARMM parameter files (.prm, .par, .str, .rtf), by ParmEd (extra ``forcefields``), for atoms with types and bonds.
+"""CHARMM parameter files (.prm, .par, .str, .rtf), read by ParmEd (extra ``forcefields``).
 
-Exclusions are those of CHARMM's ``nbxmod 5``: 1-2 and 1-3 pairs, and the 1-4 pairs, which are summed apart.
+Exclusions are those of CHARMM's ``nbxmod 5``: 1-2 and 1-3 pairs, and 1-4 pairs, which have their own parameters.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from vmdpotential.molecule.structure import Structure, Topology
 #: Suffixes of parameter files, in the order in which they must be read: topologies (for numbered types) first.
 SUFFIXES = (".rtf", ".prm", ".par", ".inp", ".str")
 
-#: Characters that a line may have, of which CHARMM itself reads 200.
+#: Most characters of a line; CHARMM itself reads 200.
 _LONGEST = 5000
 
 _E14FAC = re.compile(rb"\be14fac[ \t]+([0-9.]+)", re.IGNORECASE)
@@ -30,13 +30,14 @@ _COMMENT = re.compile(rb"!.*")
 
 
 def nonbonded(structure: Structure, files: Sequence[Path]) -> Nonbonded:
-    """Return how atoms act on each other by CHARMM's parameters for their types.
+    """Return the nonbonded parameters of atoms by CHARMM's parameters for their types.
 
     Parameters
     ----------
     structure : Structure
-        With a topology that has types and bonds, as a PSF gives them.
+        With a topology that has types and bonds, such as a PSF.
     files : sequence of Path
+        Parameter files.
 
     Raises
     ------
@@ -50,7 +51,7 @@ def nonbonded(structure: Structure, files: Sequence[Path]) -> Nonbonded:
         raise InputError(f"{source}: has no atom types, which CHARMM's parameters need",
                          "give the PSF of these atoms as {topology}")
     if "DRUDE" in topology.flags or "anisotropies" in topology.extra.get("terms", {}):
-        raise InputError(f"{source}: is of a Drude model, whose polarizable charges are not known here")
+        raise InputError(f"{source}: is of a Drude model, whose polarizable charges are not supported")
     kinds, types = np.unique(topology.types, return_inverse=True)
     result, e14fac = _read(files, all(name.isdigit() for name in kinds.tolist()))
     atoms = [result(name) for name in kinds.tolist()]
@@ -80,17 +81,17 @@ def nonbonded(structure: Structure, files: Sequence[Path]) -> Nonbonded:
 
 
 def lennard_jones(path: Path, types: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """Return sigma, A, and epsilon, kcal/mol, of those types that a parameter file has; errors as :func:`nonbonded`."""
+    """Return sigma, A, and epsilon, kcal/mol, of the types that a file has; raises the errors of :func:`nonbonded`."""
     result = _read([path], False)[0]
     atoms = {name: atom for name in types if (atom := result(name)) is not None and atom.epsilon is not None}
     return {name: (float(atom.sigma), abs(float(atom.epsilon))) for name, atom in atoms.items()}
 
 
 class _Types(dict[str, Any]):
-    """Types by their names, where ParmEd puts what it reads of them.
+    """Types by name, into which ParmEd puts the parameters that it reads.
 
-    ParmEd knows types by their MASS lines only, drops all parameters after the first without one, and forgets those of
-    a type whose line comes again.
+    An ordinary dictionary would lose parameters: ParmEd creates types only for MASS lines, drops all parameters after
+    the first type without one, and replaces a type, without its parameters, when its MASS line is repeated.
     """
 
     def __init__(self, make: Any) -> None:
@@ -105,8 +106,8 @@ class _Types(dict[str, Any]):
             super().__setitem__(name, value)
 
 
-class _Found:
-    """What parameter files say of types and of special pairs of them."""
+class _Parameters:
+    """Parameters of types, and of special pairs of types, that were read from files."""
 
     def __init__(self, parameters: Any) -> None:
         self.parameters = parameters
@@ -123,8 +124,8 @@ class _Found:
         return self.parameters.atom_types_str[first].nbfix.get(second)
 
 
-def _read(files: Sequence[Path], numbered: bool) -> tuple[_Found, float]:
-    """Return the parameters, and the factor of the charges of 1-4 pairs."""
+def _read(files: Sequence[Path], numbered: bool) -> tuple[_Parameters, float]:
+    """Return the parameters, and the scale factor of charges in 1-4 pairs (e14fac)."""
     try:
         from parmed import AtomType
         from parmed.charmm import CharmmParameterSet
@@ -143,9 +144,9 @@ def _read(files: Sequence[Path], numbered: bool) -> tuple[_Found, float]:
             _check_lines(path, data)
             for match in _E14FAC.finditer(_COMMENT.sub(b"", data)):
                 factors[float(match[1])] = path
-            if is_topology and not numbered:  # its residues are the PSF's, and its types those of the parameters
+            if is_topology and not numbered:  # needed only for the numbers of types
                 continue
-            # comments are in any encoding, and compressed files may be of any size
+            # ParmEd gets a plain ASCII copy: comments are in any encoding, and compressed files may be of any size
             plain = Path(folder) / f"parameters{kind}"
             plain.write_text(data.decode("ascii", "replace"), encoding="ascii", errors="replace")
             read = (parameters.read_topology_file if is_topology else
@@ -154,17 +155,17 @@ def _read(files: Sequence[Path], numbered: bool) -> tuple[_Found, float]:
     if len(factors) > 1:
         names, values = listed([path.name for path in factors.values()], 80), listed([f"{x:g}" for x in factors], 40)
         raise InputError(f"{names}: scale charges of 1-4 pairs differently (e14fac {values})", "give files that agree")
-    return _Found(parameters), next(iter(factors), 1.0)
+    return _Parameters(parameters), next(iter(factors), 1.0)
 
 
 def _check_lines(path: Path, data: bytes) -> None:
-    """Raise InputError for a line that is too long: ParmEd's patterns take the square of its length."""
+    """Raise InputError for a line that is too long, because ParmEd's patterns take time quadratic in its length."""
     number = next((n for n, line in enumerate(data.split(b"\n"), 1) if len(line) > _LONGEST), 0)
     if number:
         raise InputError(f"{path}: line {number} has more than {_LONGEST} characters", "correct or divide that line")
 
 
-@np.errstate(all="ignore")  # what is no finite number is refused afterwards
+@np.errstate(all="ignore")  # numbers that are not finite are rejected later
 def _table(atoms: Sequence[Any], geometric: bool, is14: bool) -> tuple[Floats, Floats]:
     half = np.array([atom.rmin_14 if is14 else atom.rmin for atom in atoms], np.float64)
     epsilon = np.abs(np.array([atom.epsilon_14 if is14 else atom.epsilon for atom in atoms], np.float64))
@@ -174,13 +175,13 @@ def _table(atoms: Sequence[Any], geometric: bool, is14: bool) -> tuple[Floats, F
 
 @np.errstate(all="ignore")
 def _coefficients(rmin: Any, epsilon: Any) -> tuple[Any, Any]:
-    """Return c6 and c12 of a minimum of -epsilon at rmin."""
+    """Return c6 and c12 of the Lennard-Jones potential with its minimum -epsilon at rmin."""
     rmin6 = np.asarray(rmin, np.float64) ** 6
     return 2 * epsilon * rmin6, epsilon * rmin6 * rmin6
 
 
 def _pairs(topology: Topology) -> tuple[Integers, Integers]:
-    """Return exclusions and 1-4 pairs: those by bonds, and what the PSF lists (NNB) next to them."""
+    """Return exclusions and 1-4 pairs by bonds, with the additional exclusions that the PSF lists (NNB)."""
     count, terms = len(topology.types), topology.extra.get("terms", {})
     bonds = topology.bonds
     if len(terms.get("lone_pairs", ())):
@@ -188,13 +189,13 @@ def _pairs(topology: Topology) -> tuple[Integers, Integers]:
     exclusions, pairs14 = pairs_by_bonds(bonds, count)
     if not len(terms.get("exclusions", ())):
         return exclusions, pairs14
-    given = unique_pairs(terms["exclusions"], count)
-    apart = np.isin(pairs14 @ [count, 1], given @ [count, 1])
-    return unique_pairs(np.concatenate([exclusions, given]), count), pairs14[~apart]
+    additional = unique_pairs(terms["exclusions"], count)
+    excluded14 = np.isin(pairs14 @ [count, 1], additional @ [count, 1])
+    return unique_pairs(np.concatenate([exclusions, additional]), count), pairs14[~excluded14]
 
 
 def _with_lone_pairs(bonds: Integers, pairs: Integers, count: int) -> Integers:
-    """Return bonds, and those that lone pairs without any need to be excluded as their first hosts are."""
+    """Return bonds, with bonds added for unbonded lone pairs so that these have the exclusions of their first hosts."""
     from scipy.sparse import csr_matrix
 
     pairs = pairs[~np.isin(pairs[:, 0], bonds)]

@@ -1,4 +1,4 @@
-"""Van der Waals parameters, exclusions and 1-4 pairs of a structure, from its topology or from parameter files."""
+"""Lennard-Jones parameters, exclusions and 1-4 pairs of a structure, from its topology or from parameter files."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _KINDS = "CHARMM parameters (.prm, .str) with a PSF, or force fields of OpenMM (
 
 
 def nonbonded(structure: StructureLike, files: Sequence[Path] = (), scripts: bool = False) -> Nonbonded:
-    """Return how the atoms of a structure act on each other without bonds.
+    """Return the nonbonded parameters of the atoms of a structure.
 
     Parameters
     ----------
     structure : Structure
-        All atoms of the system: exclusions go by bonds, which may lead over atoms that a selection leaves out. Take
-        the selection of the result.
+        All atoms of the system, because exclusions follow from bonds, also those through atoms outside of a selection.
+        Apply a selection to the result.
     files : sequence of Path
-        None, where the structure's topology is a prmtop or TPR. Else CHARMM's parameter files (.prm, .par, .str,
-        .rtf), or OpenMM's force fields (.xml, also by the names of those that come with it) or a System of these atoms
-        (.xml), and, where the structure came without it, the topology (PSF, prmtop, TPR).
+        Empty if the structure's topology is a prmtop or TPR. Otherwise CHARMM's parameter files (.prm, .par, .str,
+        .rtf), OpenMM's force fields (.xml; those installed with OpenMM by name), or a System of these atoms (.xml);
+        and the topology (PSF, prmtop, TPR), if the structure was read without one.
     scripts : bool
-        Whether Python code in a force field of OpenMM may run: only for files that are trusted as a program is.
+        Whether Python code in a force field of OpenMM may run; use it only for files that you trust like a program.
 
     Returns
     -------
@@ -41,7 +41,8 @@ def nonbonded(structure: StructureLike, files: Sequence[Path] = (), scripts: boo
     Raises
     ------
     InputError
-        When nothing says the parameters, files do not fit, or types or residues are missing; all of them are listed.
+        When no file has the parameters, files do not belong together, or types or residues are missing; the message
+        lists them.
     BackendError
         When ParmEd or OpenMM is needed and not installed (extra ``forcefields``).
 
@@ -58,7 +59,7 @@ def nonbonded(structure: StructureLike, files: Sequence[Path] = (), scripts: boo
     force_fields = [path for path in paths if suffix(path) == ".xml"]
     topologies = [path for path in paths if path not in parameters and path not in force_fields]
     if parameters and force_fields:
-        raise InputError(f"{parameters[0]} and {force_fields[0]}: are parameters of two programs", "give those of one")
+        raise InputError(f"{parameters[0]} and {force_fields[0]}: are for different programs", "give those for one")
     if len(topologies) > 1:
         raise InputError(f"{topologies[0]} and {topologies[1]}: are two topologies", "give one")
     for path in topologies:
@@ -79,9 +80,9 @@ def nonbonded(structure: StructureLike, files: Sequence[Path] = (), scripts: boo
         raise InputError(f"{where}: has no Lennard-Jones parameters",
                          f"give a prmtop or TPR as {{topology}}, or {_KINDS} as {{parameters}}")
     if len(result) != len(structure):
-        raise InputError(f"{where}: has parameters of {len(result)} atoms, and there are {len(structure)}",
+        raise InputError(f"{where}: has parameters for {len(result)} atoms, but there are {len(structure)}",
                          f"give a topology of all these atoms, or {_KINDS}")
     if not all(np.isfinite(table).all() for table in (result.c6, result.c12, result.c6_14, result.c12_14)):
-        raise InputError(f"{paths[0] if paths else where}: holds Lennard-Jones parameters that are no numbers",
+        raise InputError(f"{paths[0] if paths else where}: contains Lennard-Jones parameters that are not numbers",
                          "write it again")
     return result

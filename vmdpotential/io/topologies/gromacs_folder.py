@@ -1,4 +1,4 @@
-"""Topologies of GROMACS (.top, .itp) as grompp sees them: includes found, conditions decided, macros replaced."""
+"""Preprocessing of GROMACS topologies (.top, .itp) as by grompp: includes, conditions and macros."""
 
 from __future__ import annotations
 
@@ -13,50 +13,51 @@ from typing import NamedTuple
 from vmdpotential.errors import InputError
 from vmdpotential.io.files.text import Held, read_text
 
-#: Programs of GROMACS, next to whose folder its data are.
+#: Names of GROMACS' main program, whose location gives the prefix of the installation.
 _PROGRAMS = ("gmx", "gmx_mpi", "gmx_d", "gmx_mpi_d")
-#: Where its data are under a prefix of an installation.
+#: Folder of GROMACS' data below the prefix of an installation.
 _SHARE = Path("share", "gromacs", "top")
-#: Files that include each other deeper than this do so in a circle.
+#: Deepest nesting of includes; deeper ones are taken for a circle.
 _DEEPEST = 50
-#: Times that the value of a macro is looked up for macros in it.
+#: Most passes of replacing macros, whose values may contain macros.
 _ROUNDS = 10
-#: Words and characters that a line may have: when its macros are replaced, and when it is continued by lines.
+#: Most words and characters of a line, after replacing macros or joining continued lines.
 _WORDS, _LONGEST = 1000, 10_000
-#: Files and lines that a topology may consist of, one that is included again counted again.
+#: Most files and lines of a topology; a file included again is counted again.
 MOST_FILES, MOST_LINES = 2000, 20_000_000
 
 
 def folders() -> list[Path]:
-    """Return the folders in which GROMACS has its force fields (``amber99sb-ildn.ff``), those that exist, in its order.
+    """Return the existing folders of GROMACS' force fields (``amber99sb-ildn.ff``), in the order of searching.
 
-    They are those of GMXLIB, ``$GMXDATA/top``, the installation whose ``gmx`` is found, that of this Python's
-    environment, /usr/local/gromacs and /usr.
+    These are the folders in GMXLIB, ``$GMXDATA/top``, and those of the installation whose ``gmx`` is in the PATH, of
+    this Python's environment, of /usr/local/gromacs and of /usr.
     """
-    places = [Path(text) for text in os.environ.get("GMXLIB", "").split(os.pathsep) if text]
+    candidates = [Path(text) for text in os.environ.get("GMXLIB", "").split(os.pathsep) if text]
     if os.environ.get("GMXDATA"):
-        places.append(Path(os.environ["GMXDATA"], "top"))
+        candidates.append(Path(os.environ["GMXDATA"], "top"))
     programs = (shutil.which(name) for name in _PROGRAMS)
     prefixes = [Path(program).resolve().parent.parent for program in programs if program]
-    places += [prefix / _SHARE for prefix in (*prefixes, Path(sys.prefix), Path("/usr/local/gromacs"), Path("/usr"))]
-    return list(dict.fromkeys(place for place in places if place.is_dir()))
+    prefixes += [Path(sys.prefix), Path("/usr/local/gromacs"), Path("/usr")]
+    candidates += [prefix / _SHARE for prefix in prefixes]
+    return list(dict.fromkeys(folder for folder in candidates if folder.is_dir()))
 
 
 def find_include(name: str, path: Path) -> Path | None:
-    """Return the file that ``#include "name"`` means in a file at `path`: next to that, else in :func:`folders`."""
-    folder = Path() if isinstance(path, Held) else Path(path).parent
-    return next((result for place in (folder, *folders()) if (result := place / name).is_file()), None)
+    """Return the file that ``#include "name"`` in the file `path` refers to: in its folder, or in :func:`folders`."""
+    own = Path() if isinstance(path, Held) else Path(path).parent
+    return next((result for folder in (own, *folders()) if (result := folder / name).is_file()), None)
 
 
 class Line(NamedTuple):
-    """A line that counts.
+    """A preprocessed line.
 
     Parameters
     ----------
     text : str
-        Without comments, macros replaced, one blank between words.
+        The line without comments, with macros replaced and one blank between words.
     path, number : Path, int
-        The file it is in, and its number there, from 1.
+        Its file, and its number there, from 1.
     """
 
     text: str
@@ -65,13 +66,13 @@ class Line(NamedTuple):
 
 
 def read_lines(path: Path) -> Iterator[Line]:
-    """Yield the lines of a topology and of what it includes, as GROMACS' preprocessor leaves them, without empty ones.
+    """Yield the lines of a topology and of the files that it includes, preprocessed as by GROMACS, without empty lines.
 
     Raises
     ------
     InputError
-        When a file cannot be read or is not found (the message says where it was looked for), includes go in a circle
-        or lead to too many files or lines, or conditions do not end.
+        When a file cannot be read or is not found (the message lists the folders that were searched), includes form a
+        circle or lead to too many files or lines, or a condition has no end.
     """
     return _Preprocessor().lines(path, 0)
 
@@ -85,7 +86,7 @@ class _Preprocessor:
     def lines(self, path: Path, depth: int) -> Iterator[Line]:
         if depth > _DEEPEST:
             raise InputError(f"{path}: files include each other in a circle")
-        conditions: list[bool] = []  # of the #ifdef that are open: whether what follows counts
+        conditions: list[bool] = []  # whether lines are used, for each open #ifdef
         continued = ""
         text = read_text(path).decode("utf-8", "replace").split("\n")
         self.files, self.lines_read = self.files + 1, self.lines_read + len(text)
@@ -107,7 +108,7 @@ class _Preprocessor:
                 if all(conditions):
                     yield Line(" ".join(self._replaced(words, f"{path}: line {number}")), path, number)
                 continue
-            # "# ifdef X" is allowed too
+            # "# ifdef X" is also valid
             directive, rest = words[0][1:] or "".join(words[1:2]), words[1 if words[0] != "#" else 2:]
             where = f"{path}: line {number}"
             if directive in ("ifdef", "ifndef") and rest:
@@ -135,14 +136,14 @@ class _Preprocessor:
                 break
             words = [part for word in words for part in self.macros.get(word, word).split()]
             if len(words) > _WORDS or sum(map(len, words)) > _LONGEST:
-                raise InputError(f"{where}: its macros make more than {_WORDS} words or {_LONGEST} characters")
+                raise InputError(f"{where}: has more than {_WORDS} words or {_LONGEST} characters with macros replaced")
         return words
 
 
 def _included(name: str, path: Path, where: str) -> Path:
     result = find_include(name, path)
     if result is None:
-        places = ", ".join(map(str, folders())) or "of which there is impossible"
-        raise InputError(f"{where}: includes {name}, which is neither next to it nor in GROMACS' folders ({places})",
-                         "name the folder that holds it by GMXLIB")
+        searched = ", ".join(map(str, folders())) or "none was found"
+        raise InputError(f"{where}: includes {name}, which is not in its folder or those of GROMACS ({searched})",
+                         "set GMXLIB to the folder that contains it")
     return result

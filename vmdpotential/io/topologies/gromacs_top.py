@@ -1,7 +1,7 @@
-"""Topologies of GROMACS (.top): read as a topology, and written again with other numbers of molecules.
+"""GROMACS topologies (.top): reading, and writing again with other numbers of molecules.
 
-What is written is the text of the file that was read: only its ``[ molecules ]`` change, and an ``#include`` of the
-force field's ions is added where it needs one.
+The written text is that of the file that was read, with its ``[ molecules ]`` changed and, if necessary, an
+``#include`` of the force field's ions added.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _SECTION = re.compile(r"\[\s*(\S+)\s*\]")
 _ENTRY = re.compile(r"(\s*\S+\s+)([0-9]+)\b")
 _INCLUDE = re.compile(r"""(\s*#\s*include\s+["'<])([^"'>]+)(["'>].*)""")
 
-#: By how much charges of an ion may differ from its template's, e: what rounding leaves.
+#: Largest difference, e, between the charge of an ion's atom and that in its template, from rounding.
 _CHARGE = 0.002
 
 
 @dataclass(eq=False)
 class Molecule:
-    """A ``[ moleculetype ]``: its name, what it says of each atom, and the five atoms, from 1, of each cross-term."""
+    """A ``[ moleculetype ]``: its name, properties of its atoms, and the five atoms, from 1, of each cross-term."""
 
     name: str
     residues: list[str] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Molecule:
 
     @property
     def ion(self) -> Ion | None:
-        """Which monatomic ion it is, if it is one, with its full charge."""
+        """The monatomic ion that this molecule is, with its full charge; None for other molecules."""
         if len(self.atoms) != 1:
             return None
         for name in (self.name, self.residues[0], self.atoms[0]):
@@ -57,7 +57,7 @@ class Molecule:
 
 
 class _Entry(NamedTuple):
-    """A line of ``[ molecules ]``: a molecule, how many, and its line, from 0, in the file itself."""
+    """An entry of ``[ molecules ]``: a molecule, its number of copies, and the line, from 0, in the .top itself."""
 
     molecule: Molecule
     number: int
@@ -66,21 +66,23 @@ class _Entry(NamedTuple):
 
 @dataclass
 class Top:
-    """What a .top says of molecules.
+    """The molecules of a .top.
 
     Parameters
     ----------
     path : Path
+        The file.
     molecules : dict
-        Its molecule types by name, those of :attr:`include` too.
+        Molecule types by name, including those of :attr:`include`.
     entries : list
-        Its ``[ molecules ]``.
+        The entries of ``[ molecules ]``.
     include : str
-        The force field's ions, where it does not include them: as it would, ``amber99sb.ff/ions.itp``.
+        Name by which the .top could include its force field's ions, such as ``amber99sb.ff/ions.itp``; empty if it
+        already includes them, or the force field has no such file.
     included : set of str
-        Names of the molecule types that are there.
+        Names of the molecule types in :attr:`include`.
     unfit : InputError or None
-        Why it cannot be written with other numbers of molecules.
+        The reason why the .top cannot be written with other numbers of molecules.
     """
 
     path: Path
@@ -92,7 +94,7 @@ class Top:
 
     @classmethod
     def read(cls, path: Path) -> Top:
-        """Read it; raises InputError where it does not say what it must."""
+        """Read a .top; raises InputError when it is invalid."""
         result = cls(path)
         result._add(path)
         if result.include:
@@ -104,18 +106,18 @@ class Top:
         return result
 
     def _add(self, path: Path) -> None:
-        section, defaults, ions_there = "", None, False
+        section, defaults, has_ions = "", None, False
         molecule = None
         for line in gromacs_folder.read_lines(path):
             match = _SECTION.fullmatch(line.text)
-            ions_there |= line.path.name == "ions.itp"
+            has_ions |= line.path.name == "ions.itp"
             if match:
                 section = match[1]
                 if section == "defaults":
                     defaults = line.path
                 elif section == "intermolecular_interactions":
                     self.unfit = self.unfit or InputError(
-                        f"{line.path}: line {line.number}: names atoms by their numbers in the system, which change",
+                        f"{line.path}: line {line.number}: lists atoms by their numbers in the system, which change",
                         "leave that section out, and add it afterwards")
                 continue
             words = line.text.split()
@@ -124,24 +126,24 @@ class Top:
                 molecule = self.molecules.setdefault(words[0], Molecule(words[0]))
             elif section == "atoms" and molecule is not None:
                 if len(words) < 5:
-                    raise InputError(f"{where}: is no atom of a molecule type: '{line.text[:60]}'")
+                    raise InputError(f"{where}: is not an atom of a molecule type: '{line.text[:60]}'")
                 charge, mass = (*words[6:8], "", "")[:2]
                 for values, word in ((molecule.residues, words[3]), (molecule.atoms, words[4]),
                                      (molecule.types, words[1]), (molecule.charges, charge), (molecule.masses, mass)):
                     values.append(word)
             elif section == "cmap" and molecule is not None:
                 if len(words) < 5 or not all(word.isdecimal() for word in words[:5]):
-                    raise InputError(f"{where}: is no cross-term: '{line.text[:60]}'")
+                    raise InputError(f"{where}: is not a cross-term: '{line.text[:60]}'")
                 molecule.cross_terms.append([int(word) for word in words[:5]])
             elif section == "molecules":
                 self.entries.append(self._entry(words, line, where))
-        if defaults is not None and not ions_there:
+        if defaults is not None and not has_ions:
             self.include = _ions_of(defaults, path)
 
     def _entry(self, words: Sequence[str], line: gromacs_folder.Line, where: str) -> _Entry:
         if len(words) != 2 or not words[1].isdecimal():
-            raise InputError(f"{where}: is no molecule and its number: '{line.text[:60]}'")
-        # as grompp: upper and lower case are the same where nothing else fits
+            raise InputError(f"{where}: is not a molecule and its number: '{line.text[:60]}'")
+        # like grompp, ignore case if no name matches exactly
         molecule = self.molecules.get(words[0]) or next(
             (entry for name, entry in self.molecules.items() if name.lower() == words[0].lower()), None)
         if molecule is None:
@@ -152,7 +154,7 @@ class Top:
 
     @property
     def cross_terms(self) -> Integers:
-        """All cross-terms, (M, 8): their five atoms, from 0, make two dihedrals."""
+        """All cross-terms, (M, 8): the two dihedrals of the five atoms of each, from 0."""
         result, start = [np.zeros((0, 5), np.int64)], 0
         for entry in self.entries:
             size = len(entry.molecule.atoms)
@@ -164,7 +166,7 @@ class Top:
 
     @property
     def ions(self) -> dict[Ion, Molecule]:
-        """Its monatomic ions; of two that are the same, the one that the system has."""
+        """Monatomic ions and their molecule types; of several types of an ion, the one that the system contains."""
         first = [entry.molecule for entry in self.entries]
         ordered = sorted(self.molecules.values(), key=lambda molecule: molecule not in first)
         return {ion: molecule for molecule in reversed(ordered) if (ion := molecule.ion) is not None}
@@ -178,7 +180,7 @@ def _number(word: str, default: float) -> float:
 
 
 def _ions_of(defaults: Path, path: Path) -> str:
-    """Return how a topology at `path` would include the ions of the force field that it includes, "" where none."""
+    """Return the name by which a topology at `path` could include its force field's ions, "" if there are none."""
     for line in _text(path).split("\n"):
         result = _INCLUDE.match(line)
         if result and gromacs_folder.find_include(result[2], path) == defaults:
@@ -192,12 +194,12 @@ def _text(path: Path) -> str:
 
 
 def read_top(path: str | Path) -> Structure:
-    """Read a topology of GROMACS (.top, .itp), by MDAnalysis; positions are zero.
+    """Read a GROMACS topology (.top, .itp) with MDAnalysis; positions are zero.
 
     Raises
     ------
     InputError
-        When the file, or one that it includes, cannot be read.
+        When the file, or a file that it includes, cannot be read.
     BackendError
         When MDAnalysis is not installed.
     """
@@ -211,9 +213,9 @@ def read_top(path: str | Path) -> Structure:
         for ion, molecule in top.ions.items()
     }
     extra = {**structure.topology.extra, "file": path, "rows": np.arange(len(structure)), "ions": ions}
-    cross_terms = top.cross_terms  # which MDAnalysis does not read
+    cross_terms = top.cross_terms  # MDAnalysis does not read them
     if not (cross_terms < len(structure)).all():
-        raise InputError(f"{path}: its cross-terms name atoms that are not there")
+        raise InputError(f"{path}: its cross-terms list atoms that do not exist")
     return replace(structure, topology=replace(
         structure.topology, source="top", extra=extra, cross_terms=cross_terms))
 
@@ -221,14 +223,14 @@ def read_top(path: str | Path) -> Structure:
 def write_top(structure: Structure, path: Path) -> None:
     """Write the .top that a structure was read with, for the molecules that it has now.
 
-    Numbers of ``[ molecules ]`` fall by what was taken out, and what was added is at their end, as the molecule
-    types of the same atoms. All else stays as it is; an ``#include`` of a file next to the .top is changed where this
-    one is written to another folder.
+    In ``[ molecules ]``, the numbers are reduced by the molecules that were removed, and added molecules are appended
+    as the molecule types with the same atoms. Everything else is kept, except that an ``#include`` of a file next to
+    the .top is adapted if the new file is in another folder.
 
     Raises
     ------
     InputError
-        When parts of molecules are missing, or the topology has no molecule type for what was added.
+        When parts of molecules are missing, or the topology has no molecule type for an added molecule.
     """
     topology = structure.topology
     assert topology is not None
@@ -238,9 +240,9 @@ def write_top(structure: Structure, path: Path) -> None:
         raise top.unfit
     rows: Integers = topology.extra["rows"]
     lines = _text(source).rstrip("\n").split("\n")
-    left = _left(top, rows)
+    remaining = _remaining(top, rows)
     added = _added(top, structure, len(rows))
-    for entry, count in sorted(zip(top.entries, left, strict=True), key=lambda pair: -pair[0].line):
+    for entry, count in sorted(zip(top.entries, remaining, strict=True), key=lambda pair: -pair[0].line):
         if count == entry.number:
             continue
         line = lines[entry.line]
@@ -249,11 +251,12 @@ def write_top(structure: Structure, path: Path) -> None:
             raise InputError(f"{source}: line {entry.line + 1}: the number of molecules is a macro", "write it out")
         lines[entry.line:entry.line + 1] = [f"{match[1]}{count}{line[match.end():]}"] if count else []
     if any(name in top.included for name, _ in added):
-        at = [i for i, line in enumerate(lines) if (result := _SECTION.match(line.strip())) and result[1] == "system"]
-        if not at:
+        system = next((i for i, line in enumerate(lines)
+                       if (result := _SECTION.match(line.strip())) and result[1] == "system"), None)
+        if system is None:
             raise InputError(f"{source}: does not include the ions {top.include}, and has no [ system ] before which "
                              "it could", "include them")
-        lines[at[0]:at[0]] = ["; ions", f'#include "{top.include}"', ""]
+        lines[system:system] = ["; ions", f'#include "{top.include}"', ""]
     folder = final_folder(path.resolve())
     if not isinstance(source, Held) and folder != source.resolve().parent:
         lines = [_moved(line, source, folder) for line in lines]
@@ -262,17 +265,18 @@ def write_top(structure: Structure, path: Path) -> None:
 
 
 def check_ion(structure: Structure, name: str, ion: Structure) -> None:
-    """Raise InputError unless the .top that a structure was read with defines an ion of several atoms as it is given.
+    """Raise InputError unless a structure's .top defines an ion of several atoms with the given charges.
 
-    Bonded parameters are never made up: the molecule type of the ion has to be in the .top, or in what it includes.
+    Bonded parameters are never invented: the ion's molecule type has to be in the .top or in a file that it includes.
 
     Parameters
     ----------
     structure : Structure
+        A structure that was read with a .top.
     name : str
-        What the ion's residue is called.
+        Name of the ion's residue.
     ion : Structure
-        With charges.
+        The ion's atoms, with charges.
     """
     assert structure.topology is not None
     top = Top.read(structure.topology.extra["file"])
@@ -283,30 +287,30 @@ def check_ion(structure: Structure, name: str, ion: Structure) -> None:
         raise InputError(
             f"{top.path}: neither it nor what it includes has a molecule type with the residue {name} and the atoms "
             f"{listed(atoms, 80)}",
-            "include the file of the ion there (.itp, of the same force field), or write no .top")
+            "include a file of the ion in it (.itp, of the same force field), or write no .top")
     for atom, word, charge in zip(atoms, match.charges, ion.known_charges.tolist(), strict=True):
         if abs(_number(word, charge) - charge) > _CHARGE:
             raise InputError(f"{top.path}: the charge of {name} {atom} is {_number(word, charge):g} e in the molecule "
                              f"type {match.name}, and {charge:g} e in the template", "take the charges of the .top")
 
 
-def _left(top: Top, rows: Integers) -> list[int]:
-    """Return how many molecules of each entry still have their atoms."""
+def _remaining(top: Top, rows: Integers) -> list[int]:
+    """Return the number of molecules of each entry whose atoms are still present."""
     counts = [entry.number for entry in top.entries]
     sizes = np.repeat([len(entry.molecule.atoms) for entry in top.entries], counts)
-    there = np.zeros(int(sizes.sum()), bool)
-    if len(rows) and rows[-1] >= len(there):
+    present = np.zeros(int(sizes.sum()), bool)
+    if len(rows) and rows[-1] >= len(present):
         raise InputError(f"{top.path}: has changed since it was read")
-    there[rows] = True
+    present[rows] = True
     molecule = np.repeat(np.arange(len(sizes)), sizes)
-    number = np.bincount(molecule[there], minlength=len(sizes))
+    number = np.bincount(molecule[present], minlength=len(sizes))
     if ((number > 0) & (number < sizes)).any():
         raise InputError(f"{top.path}: parts of its molecules are missing, so no .top can be written")
     return [int(part.sum()) for part in np.split(number > 0, np.cumsum(counts)[:-1])]
 
 
 def _added(top: Top, structure: Structure, first: int) -> list[tuple[str, int]]:
-    """Return molecules and their numbers for the atoms from `first` on, each residue a molecule."""
+    """Return names and numbers of the molecules of the atoms from `first` on, where each residue is a molecule."""
     known = {(*molecule.residues, *molecule.atoms): molecule.name
              for molecule in (*reversed(top.molecules.values()), *reversed([entry.molecule for entry in top.entries]))}
     result: list[tuple[str, int]] = []
@@ -315,12 +319,12 @@ def _added(top: Top, structure: Structure, first: int) -> list[tuple[str, int]]:
     for start, stop in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
         names = (*structure.residue_names[start:stop].tolist(), *structure.atom_names[start:stop].tolist())
         if names not in known:
-            there = listed([molecule.name for molecule in top.ions.values()], 120)
+            available = listed([molecule.name for molecule in top.ions.values()], 120)
             atoms = ", ".join(names[stop - start:])
             text = (f"neither it nor its force field's ions.itp has a molecule type with residue {names[0]}, atom "
                     f"{atoms}")
-            if there:
-                raise InputError(f"{top.path}: {text}; it has these ions: {there}",
+            if available:
+                raise InputError(f"{top.path}: {text}; it has these ions: {available}",
                                  "use one of them, with {naming auto}, or include a file that defines it")
             raise InputError(f"{top.path}: {text}, nor any other ion", "include a file that defines the ions")
         name = known[names]
@@ -332,9 +336,9 @@ def _added(top: Top, structure: Structure, first: int) -> list[tuple[str, int]]:
 
 
 def _moved(line: str, source: Path, folder: Path) -> str:
-    """Return a line whose ``#include`` of a file next to `source` is found from another folder too."""
+    """Return a line with the path in an ``#include`` of a file next to `source` adapted to another folder."""
     match = _INCLUDE.match(line)
-    if match is None or os.path.isabs(match[2]) or not (place := source.resolve().parent / match[2]).is_file():
+    if match is None or os.path.isabs(match[2]) or not (target := source.resolve().parent / match[2]).is_file():
         return line
-    standard = folder == Path(tempfile.gettempdir()).resolve()  # where what goes to a stream is written first
-    return f"{match[1]}{place if standard else os.path.relpath(place, folder)}{match[3]}"
+    to_stream = folder == Path(tempfile.gettempdir()).resolve()  # output to a stream is first written to this folder
+    return f"{match[1]}{target if to_stream else os.path.relpath(target, folder)}{match[3]}"

@@ -1,4 +1,4 @@
-"""Lennard-Jones parameters of ions that a topology lacks, from files of force fields."""
+"""Lennard-Jones parameters of ions that a topology lacks, from force-field files."""
 
 from __future__ import annotations
 
@@ -18,24 +18,25 @@ from vmdpotential.molecule.names import IONS, Ion
 from vmdpotential.molecule.selection import is_ion
 from vmdpotential.molecule.structure import Floats, Structure
 
-#: Rmin / 2 in sigma.
+#: Sigma divided by Rmin/2.
 _SIGMA = 2 ** (5 / 6)
 _CURE = ("give {parameters}: Amber's file for the water model (frcmod.ionsjc_tip3p), OpenMM's (amber14/tip3p.xml), or "
          "a prmtop with these ions")
-#: What begins the Lennard-Jones parameters of Amber's files (frcmod; parm10.dat), and one of their lines.
+#: Start of the section of Lennard-Jones parameters in Amber's files (frcmod; parm10.dat).
 _NONBONDED = re.compile(r"NONB|MOD4\s+RE")
-#: What follows on a line is a comment; the pattern takes the square of the length of a number.
+#: Characters of a line that are matched, because the pattern takes time quadratic in the length of a number.
 _LONGEST = 400
+#: A line of that section: type, Rmin/2, epsilon, and a comment.
 _LINE = re.compile(r"\s*(\S+)\s+([0-9]+\.?[0-9]*(?:[eEdD][-+]?[0-9]+)?)\s+([0-9]+\.?[0-9]*(?:[eEdD][-+]?[0-9]+)?)\b")
 
 
 def attached(structure: Structure, files: Sequence[Path], outputs: Sequence[Path] = ()) -> Structure:
-    """Return a structure whose writers find parameters of ions in `files`.
+    """Return a structure whose writers take parameters of ions from `files`.
 
     Raises
     ------
     InputError
-        When `outputs` name a prmtop, there are no files, and the structure has no ions whose parameters could be used.
+        When one of `outputs` is a prmtop, and there are neither files nor ions in the structure with parameters.
     """
     topology = structure.topology
     if not files and any(suffix(path) in PRMTOP for path in outputs) and not is_ion(structure).any():
@@ -46,12 +47,12 @@ def attached(structure: Structure, files: Sequence[Path], outputs: Sequence[Path
 
 
 def lennard_jones_of(structure: Structure, ions: Sequence[Ion]) -> tuple[Floats, Floats]:
-    """Return sigma, A, and epsilon, kcal/mol, of monatomic ions of a structure, by the files attached to it.
+    """Return sigma, A, and epsilon, kcal/mol, of monatomic ions of a structure, from the files attached to it.
 
     Raises
     ------
     InputError
-        When a file cannot be read, or an ion is in none; all of them are listed.
+        When a file cannot be read, or ions are in none of the files; the message lists them.
     BackendError
         When a file is OpenMM's or CHARMM's, and OpenMM or ParmEd is not installed.
     """
@@ -63,32 +64,32 @@ def lennard_jones_of(structure: Structure, ions: Sequence[Ion]) -> tuple[Floats,
     result: dict[Ion, tuple[float, float]] = {}
     files: Sequence[Path] = topology.extra.get("ion_parameters", ())
     for path in files:
-        lacking = [ion for ion in ions if ion not in result]
-        types = [str(topology.types[atom_of[ion]]) for ion in lacking]
-        if not lacking:
+        missing_ions = [ion for ion in ions if ion not in result]
+        types = [str(topology.types[atom_of[ion]]) for ion in missing_ions]
+        if not missing_ions:
             break
         if suffix(path) == ".xml":
-            alone = structure.take(np.sort([atom_of[ion] for ion in lacking]))
-            table = openmm.nonbonded(alone, [path])
-            for name, row in zip(alone.residue_names.tolist(), table.types.tolist(), strict=True):
+            only_ions = structure.take(np.sort([atom_of[ion] for ion in missing_ions]))
+            table = openmm.nonbonded(only_ions, [path])
+            for name, row in zip(only_ions.residue_names.tolist(), table.types.tolist(), strict=True):
                 result[IONS[name.upper()]] = float(table.sigma[row]), float(table.epsilon[row])
             continue
         path = held(path)
         if suffix(path) in charmm.SUFFIXES:
             parameters = charmm.lennard_jones(path, types)
         elif suffix(path) in PRMTOP or first_bytes(path, 20).startswith((b"%VERSION", b"%FLAG")):
-            parameters = _of_prmtop(path, lacking, types)
+            parameters = _of_prmtop(path, missing_ions, types)
         else:
             parameters = _of_amber(path)
-        result |= {ion: parameters[kind] for ion, kind in zip(lacking, types, strict=True) if kind in parameters}
+        result |= {ion: parameters[kind] for ion, kind in zip(missing_ions, types, strict=True) if kind in parameters}
     missing = [str(topology.types[atom_of[ion]]) for ion in ions if ion not in result]
     if missing:
         where = listed(map(str, files), 80) if files else topology.extra["file"]
         raise InputError(
-            f"{where}: no Lennard-Jones parameters of the ions {listed(missing, 80)}", _CURE)
+            f"{where}: no Lennard-Jones parameters for the ions {listed(missing, 80)}", _CURE)
     values = np.array([result[ion] for ion in ions])
     if not np.isfinite(values).all():
-        raise InputError(f"{listed(map(str, files), 80)}: Lennard-Jones parameters of ions are no numbers",
+        raise InputError(f"{listed(map(str, files), 80)}: Lennard-Jones parameters of ions are not numbers",
                          "correct the file")
     return values[:, 0], values[:, 1]
 
@@ -99,10 +100,10 @@ def _of_prmtop(path: Path, ions: Sequence[Ion], types: Sequence[str]) -> dict[st
     assert other.topology.nonbonded is not None
     table = other.topology.nonbonded()
     sizes = np.diff(other.residue_starts)
-    there = {IONS.get(str(other.residue_names[atom]).upper()): int(table.types[atom])
-             for atom in other.residue_starts[:-1][sizes == 1].tolist()}
-    return {kind: (float(table.sigma[there[ion]]), float(table.epsilon[there[ion]]))
-            for ion, kind in zip(ions, types, strict=True) if ion in there}
+    type_of = {IONS.get(str(other.residue_names[atom]).upper()): int(table.types[atom])
+               for atom in other.residue_starts[:-1][sizes == 1].tolist()}
+    return {kind: (float(table.sigma[type_of[ion]]), float(table.epsilon[type_of[ion]]))
+            for ion, kind in zip(ions, types, strict=True) if ion in type_of}
 
 
 def _of_amber(path: Path) -> dict[str, tuple[float, float]]:
@@ -117,9 +118,9 @@ def _of_amber(path: Path) -> dict[str, tuple[float, float]]:
         elif inside and (match := _LINE.match(line[:_LONGEST])):
             half, epsilon = (float(text.upper().replace("D", "E")) for text in match.groups()[1:])
             if not max(half, epsilon) < np.inf:
-                raise InputError(f"{path}: the Lennard-Jones parameters of {match[1][:20]} are no numbers")
+                raise InputError(f"{path}: the Lennard-Jones parameters of {match[1][:20]} are not numbers")
             result[match[1]] = half * _SIGMA, epsilon
     if not result:
-        raise InputError(f"{path}: holds no Lennard-Jones parameters of Amber's kind (a section NONB)",
+        raise InputError(f"{path}: contains no Lennard-Jones parameters in Amber's format (a section NONB)",
                          "give a frcmod, a force field of OpenMM (.xml), or a prmtop that has the ions")
     return result

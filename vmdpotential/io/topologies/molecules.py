@@ -1,7 +1,7 @@
-"""Molecules of SDF and MOL2 files that state no charges: Gasteiger's, from their bonds and formal charges.
+"""Gasteiger charges for molecules of SDF and MOL2 files without charges, from bonds and formal charges.
 
-SDF: the table of CTfile formats (V2000). MOL2 states no formal charges; they follow from the valences, so that its
-hydrogens must be there.
+SDF files have the connection table of the CTfile formats (V2000). MOL2 files have no formal charges; these follow from
+the valences, so all hydrogens must be present.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from vmdpotential.molecule.given import Molecule
 Charged = list[tuple[str, float]]
 _ORDERS = {"1": SINGLE, "2": DOUBLE, "3": TRIPLE, "4": AROMATIC_DOUBLE, "ar": AROMATIC_DOUBLE, "am": SINGLE}
 _VALENCE = {SINGLE: 1.0, DOUBLE: 2.0, TRIPLE: 3.0, AROMATIC_DOUBLE: 1.5}
-#: Charges that the atom block of an SDF means by numbers.
+#: Formal charges by their codes in the atom block of an SDF.
 _CODES = {"1": 3, "2": 2, "3": 1, "5": -1, "6": -2, "7": -3}
-#: Bonds of neutral atoms; an atom of another number is charged.
+#: Valences of neutral atoms; an atom with another valence is charged.
 _BONDS = {"H": (1,), "C": (4,), "N": (3,), "O": (2,), "F": (1,), "Cl": (1,), "Br": (1,), "I": (1,), "S": (2, 4, 6),
           "P": (3, 5), "B": (3,), "Si": (4,)}
 
@@ -40,13 +40,13 @@ def of_bonds(molecule: Molecule, where: str) -> Charged:
                         np.array(molecule.bonds, np.int64).reshape(-1, 3))
     bad = np.flatnonzero(~np.isfinite(charges))
     if len(bad):
-        raise InputError(f"{where}: states no charge of the atom {names[bad[0]]}, and Gasteiger's method has none for "
-                         f"{elements[bad[0]]}", "give its charges in the file")
+        raise InputError(f"{where}: states no charge of the atom {names[bad[0]]}, and Gasteiger's method has no "
+                         f"parameters for {elements[bad[0]]}", "give its charges in the file")
     return list(zip(names, charges.tolist(), strict=True))
 
 
 def valence_charges(elements: Sequence[str], bonds: Sequence[tuple[int, int, int]]) -> list[int]:
-    """Return formal charges that follow from the bonds of every atom."""
+    """Return the formal charge of every atom, from its bonds."""
     total = [0.0] * len(elements)
     for a, b, order in bonds:
         total[a] += _VALENCE[order]
@@ -60,19 +60,19 @@ def valence_charges(elements: Sequence[str], bonds: Sequence[tuple[int, int, int
 
 
 def order_of(word: str, where: str) -> int:
-    """Return the number of a bond's order; raises InputError for one that is unknown."""
+    """Return the code of a bond order; raises InputError for an unknown one."""
     if word not in _ORDERS:
         raise InputError(f"{where}: '{word[:20]}' is not a bond order")
     return _ORDERS[word]
 
 
 def read_sdf(lines: Sequence[str], where: str) -> Iterator[tuple[str, Molecule]]:
-    """Yield the name of every molecule of an SDF, and itself; atoms are named by element and number (C1, C2, N1).
+    """Yield name and data of every molecule of an SDF; atoms are named by element and number (C1, C2, N1).
 
     Raises
     ------
     InputError
-        When a table is incomplete, or of another version; the message names the line.
+        When a table is incomplete, or of another version; the message gives the line.
     """
     start = 0
     while start < len(lines) and any(line.strip() for line in lines[start:]):

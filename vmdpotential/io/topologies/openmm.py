@@ -1,4 +1,4 @@
-"""Force fields of OpenMM (.xml), by OpenMM (extra ``forcefields``), for atoms with names and residues or bonds."""
+"""OpenMM force fields (.xml), applied by OpenMM (extra ``forcefields``) to atoms with names, and residues or bonds."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ from vmdpotential.molecule.structure import Structure
 _ENERGY = 1 / units.CALORIE
 _C6, _C12 = 1e6 * _ENERGY, 1e12 * _ENERGY
 
-#: Forces that are no pairs: bonded ones, and what moves the system.
+#: Forces that have no nonbonded pairs: bonded forces, thermostats, barostats and the like.
 _NOT_PAIRS = {
     "HarmonicBondForce", "HarmonicAngleForce", "PeriodicTorsionForce", "RBTorsionForce", "CMAPTorsionForce",
     "CustomAngleForce", "CustomTorsionForce", "CustomExternalForce", "CMMotionRemover", "AndersenThermostat",
     "MonteCarloBarostat", "MonteCarloAnisotropicBarostat", "MonteCarloMembraneBarostat", "MonteCarloFlexibleBarostat",
 }
-#: The forces that ``<LennardJonesForce>`` makes, of types with special pairs (NBFIX).
+#: Energy functions of the forces that ``<LennardJonesForce>`` makes (types with special pairs, NBFIX; 1-4 pairs).
 _TABLE = "acoef(type1, type2)/r^12 - bcoef(type1, type2)/r^6;"
 _BONDS14 = re.compile(r"([0-9.e+-]+)\*epsilon\*\(\(sigma/r\)\^12-\(sigma/r\)\^6\)")
 
-#: What a System may consist of.
+#: Classes of the objects that a System may consist of.
 _CLASSES = {
     "System", "NonbondedForce", "CustomNonbondedForce", "CustomBondForce", *_NOT_PAIRS,
     *(f"{kind}{n}DFunction" for kind in ("Continuous", "Discrete") for n in (1, 2, 3)),
 }
 
-#: Bytes that OpenMM takes for each atom while it makes a system: 1,400 to 1,600 for water, more for larger molecules.
+#: Bytes that OpenMM needs for each atom to create a system: 1,400 to 1,600 for water, more for larger molecules.
 _BYTES = 2500
 
 #: Longest bond, A, from one residue of a chain to the next.
@@ -57,22 +57,23 @@ _LONGEST = 2.5
 
 
 def nonbonded(structure: Structure, files: Sequence[Path], scripts: bool = False) -> Nonbonded:
-    """Return how atoms act on each other by a force field of OpenMM.
+    """Return the nonbonded parameters of atoms by an OpenMM force field.
 
     Parameters
     ----------
     structure : Structure
         With bonds, or with residues and atoms of standard names.
     files : sequence of Path
-        Also names of those that come with OpenMM, such as ``amber14-all.xml``; or a whole System (``XmlSerializer``).
+        Force-field files, also by the names of those installed with OpenMM, such as ``amber14-all.xml``; or a System
+        (written by ``XmlSerializer``).
     scripts : bool
         Whether Python code in a force field may run.
 
     Raises
     ------
     InputError
-        When a file cannot be read or holds code, residues have no template (all of them are listed), or the force field
-        is more than charges and Lennard-Jones.
+        When a file cannot be read or contains code, residues have no template (the message lists them), or the force
+        field has other nonbonded terms than charges and Lennard-Jones.
     MemoryPlanError
         When OpenMM's system of these atoms does not fit into memory.
     BackendError
@@ -104,12 +105,12 @@ def nonbonded(structure: Structure, files: Sequence[Path], scripts: bool = False
         try:
             system = force_field.createSystem(topology, rigidWater=False, removeCMMotion=False)
         except ValueError:
-            lacking = Counter(residue.name for residue in force_field.getUnmatchedResidues(topology))
-            if not lacking:
+            unmatched = Counter(residue.name for residue in force_field.getUnmatchedResidues(topology))
+            if not unmatched:
                 raise
-            text = listed([f"{name} ({number})" for name, number in lacking.most_common()], 120)
+            text = listed([f"{name} ({number})" for name, number in unmatched.most_common()], 120)
             raise InputError(f"no template matches the residues {text}",
-                             "add their hydrogens, or give force fields that know them") from None
+                             "add their hydrogens, or give force fields that have them") from None
         except KeyError as error:
             raise InputError(
                 f"has no Lennard-Jones for the type {error.args[0]}", "give the file that has it") from None
@@ -119,14 +120,14 @@ def nonbonded(structure: Structure, files: Sequence[Path], scripts: bool = False
 def _load(force_field: Any, parts: Sequence[openmm_files.Part]) -> None:
     try:
         force_field.loadFile(tuple(io.StringIO(part.text) for part in parts))
-    except Exception as error:  # its parser raises anything
+    except Exception as error:  # OpenMM's parser raises any exception
         reason = str(error).rpartition('": ')[2].split("\n")[0]
         names = ", ".join(str(part.path) for part in parts)
-        raise InputError(f"{names}: is no force field of OpenMM ({reason[:100]})", "write it again") from None
+        raise InputError(f"{names}: is not a force field of OpenMM ({reason[:100]})", "write it again") from None
 
 
 def _topology(structure: Structure) -> Any:
-    """Return OpenMM's topology of a structure, with names of residues and atoms as OpenMM has them."""
+    """Return a structure as an OpenMM topology, with OpenMM's names of residues and atoms."""
     from openmm import Vec3, app, unit
 
     app.PDBFile._loadNameReplacementTables()
@@ -149,7 +150,8 @@ def _topology(structure: Structure) -> Any:
         hydrogen = structure.elements == "H"
         bonds = structure.topology.bonds
         atoms = list(result.atoms())
-        for i, j in unique_pairs(bonds[~hydrogen[bonds].all(1)], len(structure)).tolist():  # rigid water has H-H
+        # rigid water may have bonds between hydrogens, which OpenMM's templates do not have
+        for i, j in unique_pairs(bonds[~hydrogen[bonds].all(1)], len(structure)).tolist():
             result.addBond(atoms[i], atoms[j])
     else:
         result.createStandardBonds()
@@ -158,7 +160,7 @@ def _topology(structure: Structure) -> Any:
 
 
 def _element(symbol: str) -> Any:
-    """Return OpenMM's element, or None, as for sites without mass."""
+    """Return OpenMM's element, or None for an unknown symbol, such as that of a site without mass."""
     from openmm.app.element import Element
 
     try:
@@ -168,18 +170,18 @@ def _element(symbol: str) -> Any:
 
 
 def _chain_ends(structure: Structure) -> Any:
-    """Return for each residue whether it begins a chain: another name, or too far from the one before to be bonded."""
+    """Return a mask of the residues that begin a chain: it has another name, or the bond to it would be too long."""
     starts = structure.residue_starts
     first = starts[:-1]
     ends = np.zeros(len(first), bool)
     for names in (structure.chain_ids, structure.segment_ids):
         ends[1:] |= names[first[1:]] != names[first[:-1]]
     for tail, head in (("C", "N"), ("O3'", "P")):
-        at = np.full((2, len(first) + 1), -1)
+        linking = np.full((2, len(first) + 1), -1)  # atoms of each residue that bind to the next, and the one before
         for row, name in enumerate((tail, head)):
             atoms = np.flatnonzero(structure.atom_names == name)
-            at[row, structure.residue_index[atoms]] = atoms
-        i, j = at[0, :-2], at[1, 1:-1]
+            linking[row, structure.residue_index[atoms]] = atoms
+        i, j = linking[0, :-2], linking[1, 1:-1]
         gap = structure.positions[i] - structure.positions[j]
         if structure.cell is not None:
             gap = structure.cell.minimum_image(gap)
@@ -201,7 +203,7 @@ def _of_system(system: Any, source: str) -> Nonbonded:
                              "leave out the file that adds it, or compute it with OpenMM")
         forces[kind] = force
     if "NonbondedForce" not in forces:
-        raise InputError("has no charges and Lennard-Jones", "give the files that hold them")
+        raise InputError("has no charges and Lennard-Jones parameters", "give the files that have them")
     plain = forces["NonbondedForce"]
     if plain.getNumParticleParameterOffsets() or plain.getNumExceptionParameterOffsets():
         raise InputError("has charges or Lennard-Jones parameters that change with a global parameter (offsets)",
@@ -234,12 +236,12 @@ def _of_system(system: Any, source: str) -> Nonbonded:
 
 
 def _value(quantity: Any) -> float:
-    """Return a number in its own unit: e, nm or kJ/mol, in which forces have theirs."""
+    """Return a quantity as a number in its own unit, which in forces is e, nm or kJ/mol."""
     return float(quantity.value_in_unit(quantity.unit))
 
 
 def _particles(force: Any) -> tuple[Floats, Floats]:
-    """Return charges (N,), e, and sigma, A, and epsilon, kcal/mol (N, 2), where epsilon is not 0."""
+    """Return charges (N,), e, and sigma, A, and epsilon, kcal/mol, (N, 2); sigma is 0 where epsilon is 0."""
     results = [force.getParticleParameters(i) for i in range(force.getNumParticles())]
     values = np.array([[_value(part) for part in parts] for parts in results]).reshape(-1, 3) * (1, 10, _ENERGY)
     values[values[:, 2] == 0, 1] = 0
@@ -247,7 +249,7 @@ def _particles(force: Any) -> tuple[Floats, Floats]:
 
 
 def _exceptions(forces: dict[str, Any], count: int) -> tuple[Integers, Integers, Floats, Floats, Floats]:
-    """Return exclusions, 1-4 pairs, and of these c6, c12 and the product of the charges, e^2."""
+    """Return exclusions, 1-4 pairs, and c6, c12 and the product of the charges (e^2) of the 1-4 pairs."""
     force = forces["NonbondedForce"]
     results = [force.getExceptionParameters(k) for k in range(force.getNumExceptions())]
     pairs = np.sort(np.array([entry[:2] for entry in results], np.int64).reshape(-1, 2), axis=1)
@@ -264,15 +266,15 @@ def _exceptions(forces: dict[str, Any], count: int) -> tuple[Integers, Integers,
         factor = float(_BONDS14.fullmatch(bonds.getEnergyFunction())[1]) / 4  # type: ignore[index]
         entries = [bonds.getBondParameters(k) for k in range(bonds.getNumBonds())]
         own = np.array([entry[2] for entry in entries]).reshape(-1, 2) * (10, factor * _ENERGY)
-        places = positions_of(np.sort([entry[:2] for entry in entries], axis=1).reshape(-1, 2), exclusions, count)
+        rows = positions_of(np.sort([entry[:2] for entry in entries], axis=1).reshape(-1, 2), exclusions, count)
         for target, more in zip((c6, c12), lennard_jones(own[:, 0], own[:, 1]), strict=True):
-            np.add.at(target, places, more)
-    apart = (products != 0) | (c12 != 0)
-    return exclusions, exclusions[apart], c6[apart], c12[apart], products[apart]
+            np.add.at(target, rows, more)
+    is14 = (products != 0) | (c12 != 0)
+    return exclusions, exclusions[is14], c6[is14], c12[is14], products[is14]
 
 
 def _factors(products: Floats, plain: Floats) -> Floats:
-    """Return the factors on products of charges; where one charge is 0 it is that of most other pairs."""
+    """Return the scale factors of products of charges; for a product of 0, the median of the other pairs."""
     known = plain != 0
     factors = np.divide(products, plain, out=np.ones_like(plain), where=known)
     if known.any():

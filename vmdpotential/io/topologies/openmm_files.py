@@ -1,8 +1,9 @@
-"""Force-field files of OpenMM as text that is safe to load: includes resolved, and nothing that would be executed.
+"""OpenMM force-field files as text that is safe to load, with includes resolved and without code.
 
-OpenMM runs the Python of ``<Script>`` and ``<InitializationScript>``, evaluates one attribute as Python, loads the
-files of ``<Include>``, and unpickles the functions of a ``PythonForce`` in a System. Files that come with OpenMM, or
-with a package that registers force fields with it, are as trusted as the program itself; all others are checked.
+OpenMM runs the Python code of ``<Script>`` and ``<InitializationScript>``, evaluates one attribute as Python, loads the
+files of ``<Include>``, and unpickles the functions of a ``PythonForce`` in a System. Files that are installed with
+OpenMM, or with a package that registers force fields with it, are trusted like the program itself; all others are
+checked.
 """
 
 from __future__ import annotations
@@ -16,39 +17,39 @@ from xml.etree import ElementTree
 from vmdpotential.errors import InputError, one_line
 from vmdpotential.io.files.text import read_text, reading
 
-#: The most files that a force field may consist of.
+#: Most files of a force field.
 MOST_FILES = 200
 
 _SCRIPTS = ("Script", "InitializationScript")
-#: The attribute that OpenMM evaluates, and the values that are plain.
+#: The attribute that OpenMM evaluates as Python, and its harmless values.
 _EVALUATED, _PLAIN = "useDispersionCorrection", ("True", "False", "true", "false", "0", "1")
-#: The class of an object in a System, as OpenMM's parser finds it: that skips whatever is between the attribute's name
-#: and a quote, and decodes no character reference of a letter.
+#: The class of an object in a System, matched as by OpenMM's parser, which skips any text between the attribute's name
+#: and the quote, and does not decode character references to letters.
 _CLASS = re.compile(r"""\stype[\s=][^"']*["']([^"']*)""")
 _REMEDY = "remove it from the file; {allow_scripts} of energy and forces runs it, for files that you trust"
 
 
 class Part(NamedTuple):
-    """A file of a force field: where it is, and its text without includes."""
+    """A file of a force field: its path, and its text without includes."""
 
     path: Path
     text: str
 
 
 def force_field(paths: Sequence[Path], scripts: bool = False) -> list[Part]:
-    """Return the files of a force field and all that they include, in the order in which OpenMM loads them.
+    """Return the files of a force field and the files that they include, in the order in which OpenMM loads them.
 
     Parameters
     ----------
     paths : sequence of Path
-        Also names of files that come with OpenMM.
+        Files, also by the names of those installed with OpenMM.
     scripts : bool
-        Whether the files may hold Python code.
+        Whether the files may contain Python code.
 
     Raises
     ------
     InputError
-        When a file cannot be read, is no XML, or holds code; or for more than :data:`MOST_FILES` files.
+        When a file cannot be read, is not XML, or contains code; or for more than :data:`MOST_FILES` files.
     """
     results: list[Part] = []
     waiting = [_located(path) for path in paths]
@@ -76,12 +77,12 @@ def force_field(paths: Sequence[Path], scripts: bool = False) -> list[Part]:
 
 
 def system(path: Path, classes: Collection[str]) -> str:
-    """Return the text of a System that consists of known classes alone.
+    """Return the text of a System that consists only of objects of known classes.
 
     Raises
     ------
     InputError
-        When the file cannot be read, or holds an object of another class.
+        When the file cannot be read, or contains an object of another class.
     """
     text = read_text(path).decode("utf-8")
     other = next((name for name in _CLASS.findall(text) if name not in classes), None)
@@ -96,11 +97,11 @@ def _parsed(path: Path) -> tuple[ElementTree.Element, str]:
     try:
         return ElementTree.fromstring(text), text
     except (ElementTree.ParseError, ValueError) as error:
-        raise InputError(f"{path}: is no force field of OpenMM ({error})", "write it again") from None
+        raise InputError(f"{path}: is not a force field of OpenMM ({error})", "write it again") from None
 
 
 def _located(path: Path) -> Path:
-    """Return the file that OpenMM means by a path: that of the disk, else the one of this name that comes with it."""
+    """Return the file that OpenMM loads for a path: an existing file, or else the installed one of this name."""
     if path.is_file():
         return path
     inside = next((folder / path for folder in _folders() if (folder / path).is_file()), None)
@@ -111,19 +112,19 @@ def _located(path: Path) -> Path:
 
 
 def _folders() -> list[Path]:
-    """Return the folders of the force fields that are installed."""
+    """Return the folders of the installed force fields."""
     from openmm.app import forcefield
 
     return [Path(folder) for folder in forcefield._getDataDirectories()]
 
 
 def _is_installed(path: Path) -> bool:
-    place = path.resolve()
-    return any(place.is_relative_to(folder.resolve()) for folder in _folders())
+    resolved = path.resolve()
+    return any(resolved.is_relative_to(folder.resolve()) for folder in _folders())
 
 
 def _check(root: ElementTree.Element, path: Path) -> None:
-    """Raise InputError when OpenMM would execute something of a file."""
+    """Raise InputError when a file contains code that OpenMM would execute."""
     for element in root.iter():
         if element.tag in _SCRIPTS:
             raise InputError(f"{path}: contains a <{element.tag}>, which is a program that OpenMM would run", _REMEDY)

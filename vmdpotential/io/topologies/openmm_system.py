@@ -1,6 +1,6 @@
-"""A whole system as OpenMM writes it (``XmlSerializer`` of a ``System``): the charges of its particles.
+"""Charges of the particles of an OpenMM System (.xml, written by ``XmlSerializer``).
 
-OpenMM itself is not needed: of the file, which has no names, only masses, charges and the kinds of forces are read.
+OpenMM is not needed for this. The file contains no names; only masses, charges and the kinds of forces are read.
 """
 
 from __future__ import annotations
@@ -21,27 +21,30 @@ from vmdpotential.molecule.structure import LARGEST_CHARGE, Structure
 
 Floats = NDArray[np.float64]
 
-#: Forces whose charges are more than one number for each atom.
+#: Forces whose charges are not one number for each atom.
 _OTHER_CHARGES = ("DrudeForce", "AmoebaMultipoleForce")
 
-#: By how much the mass of a residue may differ, u: heavier hydrogens take their mass from their neighbours.
+#: Largest difference between masses of a residue, u. Masses of residues are compared, not of atoms, because hydrogen
+#: mass repartitioning only moves mass between bonded atoms.
 _MASS = 0.6
 
 
 @dataclass
 class System:
-    """What is read of a file.
+    """Masses, charges and kinds of forces of a System.
 
     Parameters
     ----------
-    masses : list of float, u
-    charges : list of float, e
+    masses : list of float
+        Masses of the particles, u.
+    charges : list of float
+        Charges of the particles, e.
     forces : list of str
-        Their kinds.
+        Kinds of the forces.
     sites : int
-        Particles whose places follow from others.
+        Number of virtual sites, whose positions follow from those of other particles.
     offsets : int
-        Charges that a parameter of the simulation changes.
+        Number of charges that depend on a global parameter.
     """
 
     masses: list[float] = field(default_factory=list)
@@ -52,7 +55,7 @@ class System:
 
 
 def is_system(path: Path) -> bool:
-    """Return whether a file is such a system, by its name and its first bytes; what is no file of a disk is none."""
+    """Return whether a path is a regular file that contains a System, by its suffix and its first bytes."""
     if suffix(path) != ".xml" or not path.is_file():
         return False
     with reading(path):
@@ -60,14 +63,14 @@ def is_system(path: Path) -> bool:
 
 
 def with_charges(structure: Structure, path: Path) -> Structure:
-    """Return a structure with the charges of a system, whose particles are its atoms in the same order.
+    """Return a structure with the charges of a System, whose particles are its atoms in the same order.
 
     Raises
     ------
     InputError
-        When the file cannot be read, has no charges, or others than one for each atom, or is of other atoms.
+        When the file cannot be read, does not have one charge for each atom, or has other atoms.
     UsageError
-        When the structure has charges.
+        When the structure already has charges.
     """
     if structure.charges is not None:
         raise UsageError("charges", "are for atoms without charges, and these have some", "leave it out",
@@ -85,7 +88,7 @@ def with_charges(structure: Structure, path: Path) -> Structure:
                 f"{path}: is a System of {len(charges)} particles"
                 f"{f', {system.sites} of them virtual sites' if system.sites else ''}, and {where} has {len(whole)} "
                 f"atoms{' without these sites' if without else ''}",
-                "give the structure that it was made of, as OpenMM writes it, with all particles")
+                "give the structure from which it was made, as OpenMM writes it, with all particles")
         _compare(whole, np.array(system.masses), path, where)
     sites = f", {system.sites} virtual sites" if system.sites else ""
     return replace(structure, charges=charges[rows], charge_source=f"OpenMM System {path.name}{sites}")
@@ -104,7 +107,7 @@ def _read(path: Path) -> System:
                 system.charges.append(real(attributes["q"]))
         elif name == "Force" and parent == "Forces":
             system.forces.append(attributes.get("type", ""))
-        elif len(within) == 3 and parent == "Particle":  # described below a particle of the system itself
+        elif len(within) == 3 and parent == "Particle":  # a virtual site is an element within a particle
             system.sites += 1
         elif parent == "ParticleOffsets" and real(attributes.get("q", "0")):
             system.offsets += 1
@@ -116,7 +119,7 @@ def _read(path: Path) -> System:
     try:
         parser.Parse(read_bytes(path, 5), True)
     except expat.ExpatError as error:
-        raise InputError(f"{path}: is no XML ({error})", "write it again with OpenMM's XmlSerializer") from None
+        raise InputError(f"{path}: is not XML ({error})", "write it again with OpenMM's XmlSerializer") from None
     except KeyError as error:
         raise InputError(f"{path}: line {parser.CurrentLineNumber}: a particle without its {error.args[0]}",
                          "write it again with OpenMM's XmlSerializer") from None
@@ -124,10 +127,10 @@ def _read(path: Path) -> System:
 
 
 def _check(system: System, path: Path) -> None:
-    """Raise InputError when charges are not one number for each particle."""
+    """Raise InputError unless there is one fixed charge for each particle."""
     other = next((kind for kind in _OTHER_CHARGES if kind in system.forces), "")
     if other:
-        raise InputError(f"{path}: has a {other}, and charges that are not of its atoms alone",
+        raise InputError(f"{path}: has a {other}, so its charges are not fixed charges of atoms",
                          "give charges of a force field without polarisation")
     count = system.forces.count("NonbondedForce")
     if count != 1 or len(system.charges) != len(system.masses):
@@ -135,20 +138,20 @@ def _check(system: System, path: Path) -> None:
                          f"{len(system.masses)} particles", "give a System with one that has them all")
     if system.offsets:
         raise InputError(f"{path}: {system.offsets} of its charges change with a parameter (particle offsets)",
-                         "write the System with the charges that are meant, without offsets")
-    good = np.abs(system.charges) < LARGEST_CHARGE  # nor NaN
+                         "write the System with fixed charges, without offsets")
+    good = np.abs(system.charges) < LARGEST_CHARGE  # False for NaN
     if not good.all():
         raise InputError(f"{path}: the charge of particle {int(np.argmin(good))} is not a possible charge")
 
 
 def _compare(structure: Structure, system: Any, path: Path, where: str) -> None:
-    """Raise InputError when residues do not weigh what they should: atoms are in another order, or others."""
+    """Raise InputError when masses of residues differ, because the atoms are others or in another order."""
     own = masses(structure)
     starts = structure.residue_starts[:-1]
     if not len(starts):
         return
     sums = np.add.reduceat(own, starts), np.add.reduceat(system, starts)
-    # sites and atoms that are held have no mass in a system, others none in a structure
+    # compare only residues with the same massless atoms: virtual sites and fixed atoms have no mass in a System
     known = np.minimum.reduceat(((own > 0) == (system > 0)).astype(np.int8), starts) > 0
     wrong = np.flatnonzero(known & (abs(sums[0] - sums[1]) > _MASS))
     if len(wrong):
@@ -156,4 +159,4 @@ def _compare(structure: Structure, system: Any, path: Path, where: str) -> None:
         raise InputError(
             f"{path}: its particles from {atom + 1} on weigh {sums[1][wrong[0]]:.1f} u, and the residue "
             f"{structure.label(atom)} of {where} {sums[0][wrong[0]]:.1f} u: other atoms, or another order",
-            "give the structure that it was made of, as OpenMM writes it")
+            "give the structure from which it was made, as OpenMM writes it")

@@ -1,4 +1,4 @@
-"""Amber topologies (prmtop, parm7, with CHARMM's Chamber variant).
+"""Amber topologies (prmtop, parm7), including those that Chamber makes of CHARMM's.
 
 Format: ambermd.org/FileFormats.php.
 """
@@ -26,14 +26,14 @@ from vmdpotential.molecule.structure import Floats, Integers, Names, Structure, 
 
 log = logging.getLogger(__name__)
 
-#: A prmtop states charges times the square root of Coulomb's constant in kcal/mol A/e^2, Amber's or CHARMM's.
+#: Square roots of Coulomb's constant in kcal/mol A/e^2, of Amber and of CHARMM, by which charges are multiplied.
 AMBER_CHARGE = 18.2223
 CHAMBER_CHARGE = float(np.sqrt(332.0716))
 
-#: Longest line that a format may state; Amber's have 80 characters.
+#: Most characters of a line according to a section's format; Amber's lines have 80.
 _LONGEST = 1000
 
-#: Flags of a polarizable force field whose multipoles no list of charges can stand for.
+#: Section of the polarizable AMOEBA force field, whose multipoles cannot be represented by charges.
 _AMOEBA = "AMOEBA_FORCEFIELD"
 
 
@@ -72,7 +72,7 @@ class Sections:
         return name in self.by_name
 
     def words(self, name: str, count: int, blank: bool = False) -> Names:
-        """Return `count` texts of fixed width, stripped; with `blank`, they may be empty."""
+        """Return `count` texts of fixed width, stripped, which may be empty if `blank`."""
         fields = self.fields(name, count)
         width = fields.dtype.itemsize
         names = np.frombuffer(fields.tobytes(), np.uint8).astype(np.uint32).view(f"U{width}")
@@ -82,7 +82,7 @@ class Sections:
         return names
 
     def fields(self, name: str, count: int) -> NDArray[np.bytes_]:
-        """Return `count` values as they are in their columns."""
+        """Return `count` values as text of their columns."""
         section = self._section(name)
         per_line, width = self.layout(name)
         lines = [line for line in section.body.split(b"\n") if line]
@@ -90,12 +90,12 @@ class Sections:
         if len(lines) < needed:
             self._wrong(name, len(lines) * per_line, count)
         full = per_line * width
-        memory.require(6 * needed * full, f"reading {self.path}", "correct its formats")  # short lines are filled up
+        memory.require(6 * needed * full, f"reading {self.path}", "correct its formats")  # short lines are padded
         text = b"".join(line.ljust(full)[:full] for line in lines[:needed])
         return np.frombuffer(text[: count * width], f"S{width}")
 
     def integers(self, name: str, count: int | None) -> Integers:
-        """Return `count` whole numbers, or all there are."""
+        """Return `count` whole numbers, or all of the section if `count` is None."""
         return self._numbers(name, count, np.int64)
 
     def floats(self, name: str, count: int) -> Floats:
@@ -107,7 +107,7 @@ class Sections:
         words = section.body.split()
         count = len(words) if count is None else count
         if len(words) != count:
-            # large numbers fill their columns and touch each other
+            # large numbers fill their columns, without blanks in between
             _, width = self.layout(name)
             words = [line[i : i + width] for line in section.body.split(b"\n") for i in range(0, len(line), width)]
             words = [word for word in words if word.strip()]
@@ -128,7 +128,7 @@ class Sections:
         return self.by_name[name]
 
     def layout(self, name: str) -> tuple[int, int]:
-        """Return how many values are on a line of a section, and how wide they are: 20 and 4 of ``20a4``."""
+        """Return the number of values on a line of a section, and their width: 20 and 4 for ``20a4``."""
         section = self._section(name)
         match = re.match(r"([0-9]{0,4})[a-zA-Z]+([0-9]{1,4})(?![0-9])", section.format.strip())
         numbers = (0, 0) if match is None else (int(match[1] or 1), int(match[2]))
@@ -151,22 +151,23 @@ def read_prmtop(path: str | Path) -> Structure:
     Parameters
     ----------
     path : str or Path
+        The file.
 
     Returns
     -------
     Structure
-        Positions are zero: a prmtop has none. The cell is that of ``BOX_DIMENSIONS``, if there is one; the box
-        of the coordinate file is the better one. Impropers are Amber's (negative fourth atom) or CHARMM's.
+        Positions are zero, as a prmtop has none. The cell is that of ``BOX_DIMENSIONS``, if present; the box of the
+        coordinate file is more reliable. Impropers are Amber's (negative fourth atom) or CHARMM's.
 
     Raises
     ------
     InputError
-        When the file is not a prmtop, lacks a section, is truncated, or is one of the AMOEBA force field.
+        When the file is not a prmtop, lacks a section, is truncated, or is for the AMOEBA force field.
     """
     path = held(path)
     sections = Sections(path)
     if _AMOEBA in sections:
-        raise InputError(f"{path}: is of the AMOEBA force field, which has no fixed atomic charges")
+        raise InputError(f"{path}: is for the AMOEBA force field, which has no fixed atomic charges")
     pointers = sections.integers("POINTERS", None)
     if len(pointers) < 30 or pointers[0] < 1 or (pointers[:15] < 0).any() or (pointers >= 2**31).any():
         raise InputError(
@@ -195,9 +196,9 @@ def read_prmtop(path: str | Path) -> Structure:
 
 
 def _decimals(charges: Floats) -> Floats:
-    """Return charges as the 6 decimals they came from, where the file's 9 digits cannot tell the difference.
+    """Return charges rounded to 6 decimals where that agrees with the 9 digits of the file.
 
-    So a molecule's charges sum to what its force field says, not to 1e-8 e more.
+    The charges of a molecule then sum to the value in its force field, instead of being off by 1e-8 e.
     """
     short = np.round(charges, 6)
     return np.where(np.abs(charges - short) < 3e-9, short, charges)
@@ -209,15 +210,15 @@ def _terms(sections: Sections, pointers: Integers, types: Names, masses: Floats)
     def listed(name: str, entries: int, size: int, stored: bool = True) -> Integers:
         """Return the atoms (signed, 1-based) of a section; `stored` ones are 3 times a 0-based index."""
         if not 0 <= entries < 2**31:
-            raise InputError(f"{path}: section {name}: {entries} entries cannot be; the file is damaged")
+            raise InputError(f"{path}: section {name}: {entries} entries are impossible; the file is damaged")
         rows = sections.integers(name, entries * (size + 1)).reshape(-1, size + 1)[:, :size]
-        # the sign is a mark, and 0 can have none: Amber never lists its first atom third or fourth
+        # the sign is a flag, which 0 cannot have: therefore Amber never lists its first atom third or fourth
         atoms = np.where(rows < 0, -1, 1) * (np.abs(rows) // 3 + 1) if stored else rows
         bad = np.flatnonzero(((atoms > count) | (atoms < -count) | (atoms == 0)).any(1))
         if len(bad):
             raise InputError(
-                f"{path}: section {name} (line {sections.by_name[name].line}): entry {bad[0] + 1} names atom "
-                f"{np.abs(atoms[bad[0]]).max()}, and there are {count} atoms"
+                f"{path}: section {name} (line {sections.by_name[name].line}): entry {bad[0] + 1} lists atom "
+                f"{np.abs(atoms[bad[0]]).max()}, but there are {count} atoms"
             )
         return atoms
 
@@ -239,7 +240,7 @@ def _terms(sections: Sections, pointers: Integers, types: Names, masses: Floats)
     for prefix in ("CHARMM_CMAP", "CMAP"):
         if f"{prefix}_COUNT" in sections:
             number = int(sections.integers(f"{prefix}_COUNT", 2)[0])
-            # five atoms in a row make the two dihedrals of a cross-term
+            # the five consecutive atoms of a cross-term define two dihedrals
             cross_terms = listed(f"{prefix}_INDEX", number, 5, stored=False)[:, [0, 1, 2, 3, 1, 2, 3, 4]]
             break
     title = sections.by_name.get("TITLE", sections.by_name.get("CTITLE"))
@@ -276,7 +277,7 @@ def _elements(sections: Sections, count: int, names: Names, labels: Names) -> Na
 
 
 def _residue_labels(sections: Sections, residue: Integers, residues: int) -> dict[str, Any]:
-    """Return residue numbers, and chains and insertion codes where the file states it them."""
+    """Return residue numbers, and chains and insertion codes if the file has them."""
     numbers = np.arange(1, residues + 1)
     result: dict[str, Any] = {}
     if "RESIDUE_NUMBER" in sections:

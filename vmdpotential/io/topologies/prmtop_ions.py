@@ -1,4 +1,4 @@
-"""Ions of several atoms as a prmtop defines them: what another prmtop takes over, term by term and digit by digit."""
+"""Polyatomic ions as defined by a prmtop, whose terms and parameters are copied exactly into another prmtop."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ from vmdpotential.io.topologies.prmtop_nonbonded import SCEE, SCNB, read_nonbond
 from vmdpotential.molecule.nonbonded import Nonbonded, lennard_jones
 from vmdpotential.molecule.structure import Floats, Integers, Structure
 
-#: Terms: atoms in each, and their numbers' places in POINTERS; atoms are stored as 3 times their index.
+#: Sections of terms: atoms in each term, and indices of the counts in POINTERS. Stored are 3 times the
+#: indices of atoms.
 TERMS = {
     "BONDS_INC_HYDROGEN": (2, (2,)), "BONDS_WITHOUT_HYDROGEN": (2, (12, 3)),
     "ANGLES_INC_HYDROGEN": (3, (4,)), "ANGLES_WITHOUT_HYDROGEN": (3, (13, 5)),
     "DIHEDRALS_INC_HYDROGEN": (4, (6,)), "DIHEDRALS_WITHOUT_HYDROGEN": (4, (14, 7)),
 }  # fmt: skip
-#: Their parameters by how many atoms they have: the number's place in POINTERS, and sections with what is the default.
+#: Parameters of terms by their number of atoms: index of the count in POINTERS, and sections with their default values.
 PARAMETERS: dict[int, tuple[int, dict[str, float | None]]] = {
     2: (15, {"BOND_FORCE_CONSTANT": None, "BOND_EQUIL_VALUE": None}),
     3: (16, {"ANGLE_FORCE_CONSTANT": None, "ANGLE_EQUIL_VALUE": None}),
     4: (17, {"DIHEDRAL_FORCE_CONSTANT": None, "DIHEDRAL_PERIODICITY": None, "DIHEDRAL_PHASE": None,
              "SCEE_SCALE_FACTOR": SCEE, "SCNB_SCALE_FACTOR": SCNB}),
 }
-#: What of an atom is the definition's.
+#: Sections of atoms whose values are copied from the definition.
 _ATOMS = ("ATOMIC_NUMBER", "MASS", "AMBER_ATOM_TYPE", "RADII", "SCREEN", "ATOM_ELEMENT")
 
-#: e, by which charges of a template may be other ones: files have few digits.
+#: Largest difference, e, from the charges of a template, because files have few digits.
 _CHARGE = 1e-3
 
 _CURE = "give a prmtop of the ion alone, as tleap writes it"
@@ -46,16 +47,17 @@ class Defined:
     Parameters
     ----------
     sections : Sections
+        Sections of the prmtop.
     atoms : slice
-        Where it is there.
+        Indices of the ion's atoms in the prmtop.
     terms : mapping of (T, n + 1) int64
-        By the names of :data:`TERMS`: n atoms, from 0 in the ion, and the number of the parameters, from 0.
+        By the names of :data:`TERMS`: n atoms, from 0 within the ion, and the number of the parameters, from 0.
     signs : mapping of (T, n) int64
-        -1 where the sign of an atom says something.
+        -1 for atoms with a negative sign, which is a flag, else 1.
     nonbonded : Nonbonded
-        Of the whole prmtop.
+        Nonbonded parameters of the whole prmtop.
     exclusions : (E, 2) int64
-        Pairs of its atoms, from 0, the lower first.
+        Excluded pairs of the ion's atoms, from 0, the lower first.
     """
 
     sections: Sections
@@ -67,16 +69,16 @@ class Defined:
 
     @property
     def types(self) -> Integers:
-        """(A,) numbers of its atoms' Lennard-Jones."""
+        """Numbers, (A,), of the atoms' Lennard-Jones types."""
         return self.nonbonded.types[self.atoms]
 
     @property
     def charges(self) -> Floats:
-        """(A,) e"""
+        """Charges, (A,), e."""
         return self.sections.floats("CHARGE", len(self.nonbonded.types))[self.atoms] / AMBER_CHARGE
 
     def of_atoms(self, name: str) -> Any:
-        """Return the values (A,) of a section of atoms, None where they are not the definition's."""
+        """Return the values (A,) of a section of atoms; None if they are not copied from the definition."""
         if name not in _ATOMS or name not in self.sections:
             return None
         count = len(self.nonbonded.types)
@@ -85,11 +87,11 @@ class Defined:
         return self.sections.floats(name, count)[self.atoms]
 
     def used(self, size: int) -> Integers:
-        """Return the numbers, from 0, of the parameters that terms of so many atoms have."""
+        """Return the numbers, from 0, of the parameters of the terms with `size` atoms."""
         return np.unique(np.concatenate([self.terms[name][:, -1] for name, (n, _) in TERMS.items() if n == size]))
 
     def parameters(self, name: str, size: int, default: float | None) -> Any:
-        """Return the values of a section of parameters that are used."""
+        """Return the values in a section of parameters that the ion's terms use."""
         if default is not None and name not in self.sections:
             return np.full(len(self.used(size)), default)
         number = self.sections.integers("POINTERS", None)[PARAMETERS[size][0]]
@@ -97,19 +99,19 @@ class Defined:
 
 
 def definition_of(structure: Structure, name: str, atoms: Sequence[str]) -> Defined:
-    """Return how an ion of several atoms is defined by the files attached to a structure, or by its own prmtop.
+    """Return the definition of a polyatomic ion in the files attached to a structure, or in its own prmtop.
 
     Raises
     ------
     InputError
-        When no prmtop among them has a residue that is called so and has these atoms, or for one that cannot be taken
-        over whole.
+        When no prmtop among them has a residue of this name with these atoms, or its definition cannot be copied
+        completely.
     """
     topology = structure.topology
     assert topology is not None
     own = topology.extra["file"]
     for path in (*topology.extra.get("ion_parameters", ()), own):
-        if suffix(path) == ".xml":  # which OpenMM may have itself
+        if suffix(path) == ".xml":  # may be the name of a file that is installed with OpenMM
             continue
         if suffix(path) in PRMTOP or first_bytes(held(path), 20).startswith((b"%VERSION", b"%FLAG")):
             result = _read(held(path), name, list(atoms))
@@ -120,23 +122,23 @@ def definition_of(structure: Structure, name: str, atoms: Sequence[str]) -> Defi
 
 
 def check_ion(structure: Structure, name: str, ion: Structure) -> None:
-    """Raise InputError unless an ion of a template is defined, with the charges that it has there.
+    """Raise InputError unless a polyatomic ion is defined with the charges of its template.
 
     Parameters
     ----------
     structure : Structure
-        Which was read with a prmtop.
+        A structure that was read with a prmtop.
     name : str
-        What the ion's residue is called.
+        Name of the ion's residue.
     ion : Structure
-        With charges.
+        The template, with charges.
     """
     atoms = ion.atom_names.tolist()
-    present = definition_of(structure, name, atoms)
-    for atom, charge, stated in zip(atoms, present.charges.tolist(), ion.known_charges.tolist(), strict=True):
+    definition = definition_of(structure, name, atoms)
+    for atom, charge, stated in zip(atoms, definition.charges.tolist(), ion.known_charges.tolist(), strict=True):
         if abs(charge - stated) > _CHARGE:
-            raise InputError(f"{present.sections.path}: the charge of {name} {atom} is {charge:g} e, and {stated:g} e "
-                             "in the template", "take the charges of the prmtop")
+            raise InputError(f"{definition.sections.path}: the charge of {name} {atom} is {charge:g} e, but "
+                             f"{stated:g} e in the template", "take the charges of the prmtop")
 
 
 def _read(path: Path, name: str, atoms: list[str]) -> Defined | None:
@@ -151,25 +153,26 @@ def _read(path: Path, name: str, atoms: list[str]) -> Defined | None:
     if first is None:
         return None
     if any(section.startswith(("CHARMM_", "CMAP_", "CTITLE")) for section in sections.by_name):
-        raise InputError(f"{path}: has terms of CHARMM's kind, which are not taken over", _CURE)
+        raise InputError(f"{path}: has CHARMM's kinds of terms, which cannot be copied", _CURE)
     terms, signs = {}, {}
     for kind, (size, places) in TERMS.items():
         rows = sections.integers(kind, int(pointers[places[0]]) * (size + 1)).reshape(-1, size + 1)
-        there = np.abs(rows[:, :size]) // 3 - first
-        inside = (there >= 0) & (there < len(atoms))
+        within_ion = np.abs(rows[:, :size]) // 3 - first
+        inside = (within_ion >= 0) & (within_ion < len(atoms))
         if (inside.any(1) & ~inside.all(1)).any():
-            raise InputError(f"{path}: the residue {name} is bound to others", _CURE)
+            raise InputError(f"{path}: the residue {name} is bonded to others", _CURE)
         keep = inside.all(1)
-        terms[kind] = np.column_stack([there[keep], rows[keep, size] - 1])
+        terms[kind] = np.column_stack([within_ion[keep], rows[keep, size] - 1])
         signs[kind] = np.where(rows[keep, :size] < 0, -1, 1)
     table = read_nonbonded(path)
     used = np.unique(table.types[first : first + len(atoms)])
     sigma, epsilon = table.sigma[used], table.epsilon[used]
     mixed = lennard_jones((sigma[:, None] + sigma) / 2, np.sqrt(epsilon[:, None] * epsilon))
-    for chosen, result in zip(mixed, (table.c6, table.c12), strict=True):
-        if not np.allclose(result[np.ix_(used, used)], chosen, rtol=1e-4, atol=1e-12 * float(chosen.max(initial=0.0))):
+    for by_rule, actual in zip(mixed, (table.c6, table.c12), strict=True):
+        if not np.allclose(actual[np.ix_(used, used)], by_rule, rtol=1e-4,
+                           atol=1e-12 * float(by_rule.max(initial=0.0))):
             raise InputError(f"{path}: the atoms of {name} have Lennard-Jones parameters of pairs of types (NBFIX), "
-                             "which are not taken over", _CURE)
+                             "which cannot be copied", _CURE)
     pairs = table.exclusions - first
     pairs = pairs[((pairs >= 0) & (pairs < len(atoms))).all(1)]
     return Defined(sections, slice(first, first + len(atoms)), terms, signs, table, pairs)

@@ -1,4 +1,4 @@
-"""Lennard-Jones, exclusions and 1-4 pairs of an Amber prmtop, Chamber ones among them (ambermd.org/FileFormats.php)."""
+"""Lennard-Jones parameters, exclusions and 1-4 pairs of an Amber or Chamber prmtop (ambermd.org/FileFormats.php)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from vmdpotential.errors import InputError
 from vmdpotential.io.topologies.prmtop import Sections
 from vmdpotential.molecule.nonbonded import Floats, Integers, Nonbonded, positions_of, unique_pairs
 
-#: What Amber divides the charges and the Lennard-Jones of 1-4 pairs by, where a file does not say.
+#: Amber's default divisors of the Coulomb and the Lennard-Jones energies of 1-4 pairs.
 SCEE, SCNB = 1.2, 2.0
 _CURE = "compute it with Amber"
 
 
 def read_nonbonded(path: Path) -> Nonbonded:
-    """Read what a prmtop says of pairs that are not bonded.
+    """Read the nonbonded parameters of a prmtop.
 
     Raises
     ------
     InputError
-        When the file is damaged or has terms that are no Lennard-Jones (12-6-4, 10-12).
+        When the file is damaged, or has other terms than Lennard-Jones (12-6-4, 10-12).
     """
     sections = Sections(path)
     pointers = sections.integers("POINTERS", None)
@@ -50,18 +50,18 @@ def read_nonbonded(path: Path) -> Nonbonded:
 
 
 def _check(sections: Sections, name: str, index: Integers, count: int) -> None:
-    """Raise InputError where 0-based numbers of a section are not below `count`."""
+    """Raise InputError unless the indices of a section are from 0 to `count` - 1."""
     if len(index) and not (index.min() >= 0 and index.max() < count):
         line = sections.by_name[name].line
-        raise InputError(f"{sections.path}: section {name} (line {line}) holds numbers that are not 1 to {count}",
+        raise InputError(f"{sections.path}: section {name} (line {line}) holds numbers other than 1 to {count}",
                          "write it again")
 
 
 def _rows(sections: Sections, kinds: int, pointers: Integers) -> Integers:
-    """Return where the coefficients of two types are in their list, (T, T); -1 where they have none."""
+    """Return the indices, (T, T), of the coefficients of two types in their list, -1 without coefficients."""
     rows = sections.integers("NONBONDED_PARM_INDEX", kinds**2).reshape(kinds, kinds)
     bonds = -rows[rows < 0] - 1
-    if len(bonds):  # 10-12 terms, which since 1994 are there but 0
+    if len(bonds):  # 10-12 terms, which are still present but 0 since the force field of 1994
         for name in ("HBOND_ACOEF", "HBOND_BCOEF"):
             values = sections.floats(name, int(pointers[19]))
             _check(sections, "NONBONDED_PARM_INDEX", bonds, len(values))
@@ -79,13 +79,13 @@ def _table(sections: Sections, kind: str, rows: Integers) -> tuple[Floats, Float
         values = sections.floats(name, len(rows) * (len(rows) + 1) // 2)
         if not np.isfinite(values).all():
             raise InputError(f"{sections.path}: section {name} (line {sections.by_name[name].line}) holds no numbers")
-        table = np.append(values, 0.0)[rows]  # -1 is the last one
+        table = np.append(values, 0.0)[rows]  # index -1 gives the appended 0
         result.append((table + table.T) / 2)
     return result[0], result[1]
 
 
 def _exclusions(sections: Sections, count: int, entries: int) -> Integers:
-    """Return the excluded pairs (E, 2); the 0 of an atom without any is left out."""
+    """Return the excluded pairs (E, 2), without the entries 0 of atoms that have none."""
     sizes = sections.integers("NUMBER_EXCLUDED_ATOMS", count)
     partners = sections.integers("EXCLUDED_ATOMS_LIST", entries)
     if (sizes < 0).any() or sizes.sum() != entries:
@@ -98,21 +98,22 @@ def _exclusions(sections: Sections, count: int, entries: int) -> Integers:
 
 
 def _pairs14(sections: Sections, pointers: Integers, count: int) -> tuple[Integers, Floats, Floats]:
-    """Return the 1-4 pairs (P, 2), and what their charges and their Lennard-Jones are divided by."""
+    """Return the 1-4 pairs (P, 2), and the divisors of their Coulomb and Lennard-Jones energies."""
     rows = np.concatenate([
         sections.integers(f"DIHEDRALS_{name}_HYDROGEN", 5 * int(entries)).reshape(-1, 5)
         for name, entries in (("INC", pointers[6]), ("WITHOUT", pointers[14]))
     ])
-    rows = rows[(rows[:, 2] >= 0) & (rows[:, 3] >= 0)]  # not of rings and further terms, nor of impropers
+    # negative atoms mean that there is no 1-4 pair (rings, further terms of a dihedral), or an improper
+    rows = rows[(rows[:, 2] >= 0) & (rows[:, 3] >= 0)]
     pairs, kind = rows[:, [0, 3]] // 3, rows[:, 4] - 1
     number = int(pointers[17])
     for name, index, most in (("DIHEDRALS", pairs, count), ("DIHEDRALS", kind, number)):
         if index.size and not (index.min() >= 0 and index.max() < most):
-            raise InputError(f"{sections.path}: the sections {name} name atoms or types that are not there")
+            raise InputError(f"{sections.path}: the sections {name} list atoms or types that do not exist")
     scales = []
     for name, default in (("SCEE_SCALE_FACTOR", SCEE), ("SCNB_SCALE_FACTOR", SCNB)):
         values = sections.floats(name, number)[kind] if name in sections else np.full(len(pairs), default)
         if not (values > 0).all():
-            raise InputError(f"{sections.path}: section {name} holds a factor of 1-4 pairs that is not above 0")
+            raise InputError(f"{sections.path}: section {name} holds a factor of 1-4 pairs that is not positive")
         scales.append(values)
     return np.sort(pairs, axis=1), scales[0], scales[1]

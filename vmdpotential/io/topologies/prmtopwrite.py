@@ -1,7 +1,7 @@
-"""Writing Amber topologies (prmtop), from the one that was read.
+"""Writing of Amber topologies (prmtop), based on the prmtop that was read.
 
-The sections of the prmtop that was read are kept as they are, or, where they list atoms, residues, molecules or terms,
-without those that were taken out and with the ions that were added. Format: ambermd.org/FileFormats.php.
+Its sections are kept. From those that list atoms, residues, molecules or terms, removed ones are deleted, and the added
+ions are appended. Format: ambermd.org/FileFormats.php.
 """
 
 from __future__ import annotations
@@ -25,22 +25,23 @@ from vmdpotential.molecule.names import IONS, Ion
 from vmdpotential.molecule.nonbonded import lennard_jones
 from vmdpotential.molecule.structure import Integers, Structure
 
-#: Sections with a value for each atom, and what an ion has there that is not in the prmtop; None: see below.
+#: Sections with a value for each atom, and the value for an ion of a kind that is not in the prmtop; None if it depends
+#: on the ion.
 _ATOMS: dict[str, Any] = {
     "ATOM_NAME": None, "CHARGE": None, "ATOM_TYPE_INDEX": None, "ATOMIC_NUMBER": None, "MASS": None,
     "AMBER_ATOM_TYPE": None, "TREE_CHAIN_CLASSIFICATION": "BLA", "JOIN_ARRAY": 0, "IROTAT": 0, "RADII": 1.5,
     "SCREEN": 0.8, "ATOM_BFACTOR": 0.0, "ATOM_OCCUPANCY": 1.0, "ATOM_NUMBER": 0, "ATOM_ELEMENT": None,
 }  # fmt: skip
-#: Of these an ion has its own, whatever others of its kind have.
+#: Sections whose values for an added ion are its own, and not copied from an ion of the same kind.
 _OWN = ("ATOM_NAME", "CHARGE", "ATOM_NUMBER", "ATOM_BFACTOR", "ATOM_OCCUPANCY")
 _RESIDUES = ("RESIDUE_LABEL", "RESIDUE_NUMBER", "RESIDUE_CHAINID", "RESIDUE_ICODE")
 
-#: Terms with atoms from 1 on: atoms in each, and the section whose first number counts them.
+#: Sections of terms with atoms numbered from 1: atoms in each term, and the section whose first number is their count.
 _COUNTED = {
     "CHARMM_UREY_BRADLEY": (2, "CHARMM_UREY_BRADLEY_COUNT"), "CHARMM_IMPROPERS": (4, "CHARMM_NUM_IMPROPERS"),
     "CHARMM_CMAP_INDEX": (5, "CHARMM_CMAP_COUNT"), "CMAP_INDEX": (5, "CMAP_COUNT"),
 }  # fmt: skip
-#: Sections that hold for any atoms.
+#: Sections that do not depend on the atoms.
 _KEPT = re.compile(
     r"C?TITLE|(BOND|ANGLE|DIHEDRAL)_(FORCE_CONSTANT|EQUIL_VALUE|PERIODICITY|PHASE)|SC(EE|NB)_SCALE_FACTOR|SOLTY|HBCUT"
     r"|HBOND_[AB]COEF|RADIUS_SET|IPOL|FORCE_FIELD_TYPE|CHARMM_UREY_BRADLEY_(FORCE_CONSTANT|EQUIL_VALUE)"
@@ -54,7 +55,7 @@ Fields = NDArray[np.bytes_]
 
 
 class _Format(NamedTuple):
-    """How a section's values are written: so many in a line, as text, whole or real numbers."""
+    """Format of a section's values: number on a line, kind (text A, integer I, real), width and decimals."""
 
     per_line: int
     kind: str
@@ -83,27 +84,27 @@ class _Format(NamedTuple):
         return np.array(texts, dtype=f"S{self.width}")
 
     def body(self, fields: Fields) -> bytes:
-        """Return the lines of fields; an empty one where there are none."""
+        """Return fields as lines; without fields, one empty line."""
         return columns.lines(np.frombuffer(fields.tobytes(), np.uint8).reshape(len(fields), self.width), self.per_line)
 
 
 def write_prmtop(structure: Structure, path: Path) -> None:
     """Write the prmtop that a structure was read with, for the atoms that it has now.
 
-    Ions take the type of others of their kind in it; else their Lennard-Jones parameters are those of the files
-    that :func:`vmdpotential.io.topologies.ion_parameters.attached` adds, with Lorentz' and Berthelot's rules. Those of
-    several atoms have all their terms from a prmtop among these files, or from the one that was read.
+    Added ions have the type of ions of the same kind in the prmtop. If there are none, their Lennard-Jones parameters
+    are from the files that :func:`vmdpotential.io.topologies.ion_parameters.attached` adds, by the Lorentz-Berthelot
+    rules. All terms of polyatomic ions are copied from a prmtop among these files, or from the one that was read.
 
     Raises
     ------
     InputError
-        When parts of residues are missing, more than ions was added, or an ion has no parameters.
+        When parts of residues are missing, other atoms than ions were added, or an ion has no parameters.
     """
     write_bytes(path, _Edit(structure).parts())
 
 
 class _Edit:
-    """A prmtop and what becomes of its atoms."""
+    """A prmtop with the changes that are made to its sections."""
 
     def __init__(self, structure: Structure) -> None:
         topology = structure.topology
@@ -118,16 +119,16 @@ class _Edit:
         self.added = slice(kept, self.count)
         starts = self.sections.integers("RESIDUE_POINTER", int(self.pointers[11])) - 1
         sizes = np.diff(starts, append=self.old)
-        left = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[self.rows], minlength=len(sizes))
-        if ((left > 0) & (left < sizes)).any():
+        remaining = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[self.rows], minlength=len(sizes))
+        if ((remaining > 0) & (remaining < sizes)).any():
             raise InputError(f"{self.path}: parts of its residues are missing, so no prmtop can be written")
         self.first = starts
-        self.residues = np.flatnonzero(left)
+        self.residues = np.flatnonzero(remaining)
         self.sizes = np.concatenate([sizes[self.residues], np.diff(structure.residue_starts)[len(self.residues):]])
         if len(self.sizes) != structure.residue_count:
             raise InputError(f"{self.path}: parts of its residues are missing, so no prmtop can be written")
-        self.several = self._several()
-        self.new = np.full(self.old + 1, -1)  # index, counted from 0, of each atom; the last is none
+        self.polyatomic = self._polyatomic()
+        self.new = np.full(self.old + 1, -1)  # new index of each old atom, -1 if it was removed; the last means "none"
         self.new[self.rows] = np.arange(kept)
         self.changed: dict[str, bytes] = {}
         self.like = self._alike(sizes)
@@ -137,8 +138,8 @@ class _Edit:
         self._edit_molecules()
         self._put("POINTERS", self.pointers)
 
-    def _several(self) -> list[tuple[int, str, Defined]]:
-        """Return where ions of several atoms begin, their names, and what defines them."""
+    def _polyatomic(self) -> list[tuple[int, str, Defined]]:
+        """Return the first atom, the name and the definition of each added polyatomic ion."""
         s, result = self.structure, list[tuple[int, str, Defined]]()
         defined: dict[str, Defined] = {}
         for start, size in zip(s.residue_starts[len(self.residues):-1].tolist(),
@@ -159,18 +160,18 @@ class _Edit:
             yield part if match is None or body is None else match[0] + body
 
     def _alike(self, sizes: Integers) -> Integers:
-        """Return for each ion that was added an atom of the prmtop that is the same ion, -1 where there is none."""
+        """Return for each added atom an atom of the prmtop that is the same monatomic ion, or -1."""
         labels = self.sections.words("RESIDUE_LABEL", len(sizes))
-        there: dict[Ion, int] = {}
+        present: dict[Ion, int] = {}
         for residue in np.flatnonzero(sizes == 1).tolist():
             ion = IONS.get(str(labels[residue]).upper())
             if ion is not None:
-                there.setdefault(ion, int(self.first[residue]))
+                present.setdefault(ion, int(self.first[residue]))
         ions = [IONS.get(str(name).upper()) for name in self.structure.residue_names[self.added]]
-        return np.array([-1 if ion is None else there.get(ion, -1) for ion in ions], np.int64)
+        return np.array([-1 if ion is None else present.get(ion, -1) for ion in ions], np.int64)
 
     def _refuse(self) -> None:
-        """Raise InputError for what would be lost or wrong."""
+        """Raise InputError for content that would be lost or wrong in the new file."""
         known = {*_ATOMS, *_RESIDUES, *TERMS, *_COUNTED, *(count for _, count in _COUNTED.values()), "POINTERS",
                  "RESIDUE_POINTER", "NUMBER_EXCLUDED_ATOMS", "EXCLUDED_ATOMS_LIST", "NONBONDED_PARM_INDEX",
                  "SOLVENT_POINTERS", "ATOMS_PER_MOLECULE", "BOX_DIMENSIONS"}
@@ -179,7 +180,7 @@ class _Edit:
                 raise InputError(f"{self.path}: its section {name} (line {section.line}) is not understood and would "
                                  "be lost", _CURE)
         if len(self.pointers) > 29 and self.pointers[29]:
-            raise InputError(f"{self.path}: has a cap of water, which cannot be changed", _CURE)
+            raise InputError(f"{self.path}: has a water cap, which is not supported", _CURE)
 
     def _fields(self, name: str, count: int) -> Fields:
         fields = self.sections.fields(name, count)
@@ -190,7 +191,7 @@ class _Edit:
         return fields
 
     def _put(self, name: str, values: Any, before: Fields | None = None) -> None:
-        """Change a section to `before`, fields, and values."""
+        """Set the content of a section to the fields `before`, followed by values."""
         form = _Format.of(self.sections, name)
         fields = form.fields(values)
         self.changed[name] = form.body(fields if before is None else np.concatenate([before, fields]))
@@ -212,10 +213,10 @@ class _Edit:
                 continue
             form, fields = _Format.of(self.sections, name), self._fields(name, self.old)
             new = form.fields(values.get(name, np.full(len(self.like), default)))
-            for start, _, definition in self.several:
-                own = definition.of_atoms(name)
-                if own is not None:
-                    new[start - self.added.start:][:len(own)] = form.fields(own)
+            for start, _, definition in self.polyatomic:
+                defined = definition.of_atoms(name)
+                if defined is not None:
+                    new[start - self.added.start:][:len(defined)] = form.fields(defined)
             if name not in _OWN:
                 alike = self.like >= 0
                 new[alike] = fields[self.like[alike]]
@@ -232,29 +233,29 @@ class _Edit:
             self.pointers[30] = (topology.masses == 0).sum()
 
     def _types(self) -> Integers:
-        """Return the types of the ions, from 1, and extend the tables by those that the prmtop does not have."""
+        """Return the types of the added atoms, from 1, and extend the tables by types that the prmtop lacks."""
         kinds = int(self.pointers[1])
         of_ions: Integers = self.sections.integers("ATOM_TYPE_INDEX", self.old)[self.like]
         keys: list[Ion | str | None] = [IONS.get(str(name).upper())
                                         for name in self.structure.residue_names[self.added]]
         values: dict[str, tuple[float, float]] = {}
-        for start, name, definition in self.several:
-            for place, kind in enumerate(definition.types.tolist(), start - self.added.start):
-                keys[place] = key = f"{name} {kind}"
+        for start, name, definition in self.polyatomic:
+            for position, kind in enumerate(definition.types.tolist(), start - self.added.start):
+                keys[position] = key = f"{name} {kind}"
                 values[key] = float(definition.nonbonded.sigma[kind]), float(definition.nonbonded.epsilon[kind])
-        lacking = list(dict.fromkeys(key for key, row in zip(keys, self.like, strict=True) if row < 0))
-        if not lacking:
+        missing = list(dict.fromkeys(key for key, row in zip(keys, self.like, strict=True) if row < 0))
+        if not missing:
             return of_ions
         if any(f"LENNARD_JONES_{letter}COEF" in self.sections for letter in "CD"):
-            raise InputError(f"{self.path}: has 12-6-4 terms, and none for the ions", _CURE)
-        single = [key for key in lacking if isinstance(key, Ion)]
+            raise InputError(f"{self.path}: has 12-6-4 terms, but none for the added ions", _CURE)
+        single = [key for key in missing if isinstance(key, Ion)]
         sigma, epsilon = lennard_jones_of(self.structure, single) if single else (np.zeros(0), np.zeros(0))
-        lacking = [*single, *values]
+        missing = [*single, *values]
         sigma, epsilon = (np.concatenate([of, [pair[n] for pair in values.values()]])
                           for n, of in enumerate((sigma, epsilon)))
         table = read_nonbonded(self.path)
         sigma, epsilon = np.concatenate([table.sigma, sigma]), np.concatenate([table.epsilon, epsilon])
-        number = kinds + len(lacking)
+        number = kinds + len(missing)
         index = np.zeros((number, number), np.int64)
         index[:kinds, :kinds] = self.sections.integers("NONBONDED_PARM_INDEX", kinds**2).reshape(kinds, kinds)
         rows, others = np.tril_indices(number)
@@ -268,46 +269,50 @@ class _Edit:
             if match:
                 self._put(name, c12 if match[2] == "A" else c6, self._fields(name, kinds * (kinds + 1) // 2))
         self.pointers[1] = number
-        number_of = {key: kinds + 1 + n for n, key in enumerate(lacking)}
+        number_of = {key: kinds + 1 + n for n, key in enumerate(missing)}
         return np.array([number_of.get(key, row) for key, row in zip(keys, of_ions, strict=True)], np.int64)
 
     def _add_parameters(self) -> dict[tuple[str, int], dict[int, int]]:
-        """Add the bonded parameters of ions of several atoms, and return their numbers there and here, from 1."""
-        here: dict[tuple[str, int], dict[int, int]] = {}
-        several = {name: definition for _, name, definition in self.several}
+        """Add the bonded parameters of polyatomic ions.
+
+        Returns, by name of the ion and number of atoms in a term, their new numbers, from 1, for their numbers in the
+        definition, from 0.
+        """
+        new_numbers: dict[tuple[str, int], dict[int, int]] = {}
+        definitions = {name: definition for _, name, definition in self.polyatomic}
         for size, (place, sections) in PARAMETERS.items():
             old = count = int(self.pointers[place])
-            for name, definition in several.items():
+            for name, definition in definitions.items():
                 used = definition.used(size).tolist()
-                here[name, size] = {kind: count + 1 + n for n, kind in enumerate(used)}
+                new_numbers[name, size] = {kind: count + 1 + n for n, kind in enumerate(used)}
                 count += len(used)
             if count == old:
                 continue
             self.pointers[place] = count
             for section, default in sections.items():
                 values = np.concatenate([definition.parameters(section, size, default)
-                                         for definition in several.values()])
+                                         for definition in definitions.values()])
                 if section in self.sections:
                     self._put(section, values, self._fields(section, old))
                 elif default is None or (values != default).any():
                     raise InputError(f"{self.path}: has no section {section}, which an ion needs", _CURE)
-        return here
+        return new_numbers
 
     def _edit_terms(self) -> None:
-        here = self._add_parameters()
+        new_numbers = self._add_parameters()
         for name, (size, places) in TERMS.items():
             terms = self.sections.integers(name, int(self.pointers[places[0]]) * (size + 1)).reshape(-1, size + 1)
             atoms = self.new[np.abs(terms[:, :size]) // 3]
             keep = (atoms >= 0).all(1)
             atoms, signs = atoms[keep], np.where(terms[keep, :size] < 0, -1, 1)
-            if size == 4:  # a sign says of the third and fourth that there are no 1-4 pairs, or that it is an improper
-                backwards = (atoms[:, 2:] == 0).any(1)  # 0 has no sign
+            if size == 4:  # negative third or fourth atoms mean that there is no 1-4 pair, or that it is an improper
+                backwards = (atoms[:, 2:] == 0).any(1)  # 0 cannot have a sign
                 atoms[backwards] = atoms[backwards, ::-1]
             rows = [np.column_stack([3 * atoms * signs, terms[keep, size]])]
-            for start, ion, definition in self.several:
-                own = definition.terms[name]
-                kinds = np.array([here[ion, size][kind] for kind in own[:, size].tolist()], np.int64)
-                rows.append(np.column_stack([3 * (start + own[:, :size]) * definition.signs[name], kinds]))
+            for start, ion, definition in self.polyatomic:
+                defined = definition.terms[name]
+                kinds = np.array([new_numbers[ion, size][kind] for kind in defined[:, size].tolist()], np.int64)
+                rows.append(np.column_stack([3 * (start + defined[:, :size]) * definition.signs[name], kinds]))
             self._put(name, np.concatenate(rows).reshape(-1))
             self.pointers[list(places)] = sum(map(len, rows))
         for name, (size, count) in _COUNTED.items():
@@ -325,22 +330,23 @@ class _Edit:
             raise InputError(f"{self.path}: section NUMBER_EXCLUDED_ATOMS disagrees with the list of excluded atoms")
         partners = self._renumbered("EXCLUDED_ATOMS_LIST", partners)
         owners = self.new[np.repeat(np.arange(self.old), sizes)]
-        there = (owners >= 0) & (partners >= 0)
-        pairs = np.concatenate([np.column_stack([owners[there], partners[there]]),
-                                *(start + definition.exclusions for start, _, definition in self.several)])
+        keep = (owners >= 0) & (partners >= 0)
+        pairs = np.concatenate([np.column_stack([owners[keep], partners[keep]]),
+                                *(start + definition.exclusions for start, _, definition in self.polyatomic)])
         owners, partners = pairs[:, 0], pairs[:, 1] + 1
-        alone = np.flatnonzero(np.bincount(owners, minlength=self.count) == 0)  # has 0 in its list
+        # the list of an atom without exclusions is a single 0
+        alone = np.flatnonzero(np.bincount(owners, minlength=self.count) == 0)
         owners, partners = np.append(owners, alone), np.append(partners, np.zeros_like(alone))
         self._put("NUMBER_EXCLUDED_ATOMS", np.bincount(owners, minlength=self.count))
         self._put("EXCLUDED_ATOMS_LIST", partners[np.argsort(owners, kind="stable")])
         self.pointers[10] = len(partners)
 
     def _renumbered(self, name: str, numbers: Integers) -> Integers:
-        """Return the new indices, from 0, of atoms that a section names by numbers from 1; -1 for what is gone."""
+        """Return the new indices, from 0, of atoms that a section lists by numbers from 1; -1 for removed atoms."""
         if numbers.size and not (numbers.min() >= 0 and numbers.max() <= self.old):
             line = self.sections.by_name[name].line
-            raise InputError(f"{self.path}: section {name} (line {line}) names atoms that are not 1 to {self.old}")
-        return self.new[numbers - 1]  # that of 0, which means none, is the last
+            raise InputError(f"{self.path}: section {name} (line {line}) lists atoms other than 1 to {self.old}")
+        return self.new[numbers - 1]  # the number 0, which means none, gives the last element
 
     def _edit_molecules(self) -> None:
         if "SOLVENT_POINTERS" in self.sections:
@@ -348,11 +354,12 @@ class _Edit:
             atoms = self.sections.integers("ATOMS_PER_MOLECULE", number)
             if (atoms < 0).any() or atoms.sum() != self.old:
                 raise InputError(f"{self.path}: section ATOMS_PER_MOLECULE does not divide the {self.old} atoms")
-            left = np.bincount(np.repeat(np.arange(number), atoms)[self.rows], minlength=number)
+            sizes = np.bincount(np.repeat(np.arange(number), atoms)[self.rows], minlength=number)
             ions = self.sizes[len(self.residues):]
-            self._put("ATOMS_PER_MOLECULE", np.append(left[left > 0], ions))
+            self._put("ATOMS_PER_MOLECULE", np.append(sizes[sizes > 0], ions))
             self._put("SOLVENT_POINTERS", [
-                (self.residues < last).sum(), (left > 0).sum() + len(ions), (left[:first_solvent - 1] > 0).sum() + 1])
+                (self.residues < last).sum(), (sizes > 0).sum() + len(ions),
+                (sizes[:first_solvent - 1] > 0).sum() + 1])
         cell = self.structure.cell
         if "BOX_DIMENSIONS" in self.sections and cell is not None:
             a, b, c, _, beta, _ = cell.parameters

@@ -1,8 +1,8 @@
 """PSF files of CHARMM, X-PLOR, NAMD, psfgen and VMD: reading and writing.
 
-The atom lines of a PSF have fixed columns (CHARMM documentation, ``io.info`` and ``struct.info``), with the
-exception of files for NAMD whose names do not fit; those are separated by blanks. The five name columns are
-therefore read by column, so that an empty segment name shifts nothing, and the rest of the line by words.
+The atom lines of a PSF have fixed columns (CHARMM documentation, ``io.info`` and ``struct.info``), except in files
+for NAMD with names that do not fit, whose fields are separated by blanks. Serial, segment, residue and atom name are
+read by column, because a segment name may be empty, and the rest of the line by words.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ SECTIONS = {
     "NCRTERM": ("cross_terms", 8),
 }
 
-#: Bytes of memory for a byte and for a line of a file, at most (measured).
+#: Most bytes of memory for each byte and for each line of a file (measured).
 _MEMORY = (9.0, 100.0)
-#: A title line by which a viewer says that the charges are its own.
+#: A title line with the source of the charges, written by a viewer that has its own charges.
 _CHARGE_SOURCE = re.compile(r"\s*REMARKS charges from the (.+?)\s*$")
-#: All that separates words becomes a blank.
+#: Translation of all characters that separate words to blanks.
 _BLANKS = bytes(32 if c in (0x85, 0xA0) or (c < 32 and c != 10) else c for c in range(256))
 _HEADER = re.compile(rb"\s*(\d{1,18})(?:\s+(\d{1,18}))?\s*!\s*([A-Z0-9]+)")
 
@@ -63,7 +63,7 @@ class _Section:
 
 @dataclass
 class _Atoms:
-    """Columns of the atom list, as text where nothing has been converted yet."""
+    """Columns of the atom list."""
 
     segments: NDArray[np.str_]
     residues: NDArray[np.str_]
@@ -81,17 +81,18 @@ def read_psf(path: str | Path) -> Structure:
     Parameters
     ----------
     path : str or Path
+        The file.
 
     Returns
     -------
     Structure
-        Positions are zero: a PSF has none. Charges in e, masses in u; `topology` holds all terms and, in
-        `extra`, what :func:`write_psf` needs to write the file again.
+        Positions are zero, as a PSF has none. Charges are in e, masses in u; `topology` holds all terms, and its
+        `extra` the further content that :func:`write_psf` writes again.
 
     Raises
     ------
     InputError
-        When the file is not a PSF, is truncated, or a section disagrees with its count or names an atom
+        When the file is not a PSF, is truncated, or a section disagrees with its count or lists an atom
         that does not exist.
     """
     path = held(path)
@@ -141,7 +142,7 @@ def read_psf(path: str | Path) -> Structure:
 
 
 def _plain_title(title: tuple[str, ...]) -> str:
-    """Return the first title line that says something, without the marks of CHARMM and X-PLOR."""
+    """Return the first title line that is not empty, without the marks of CHARMM and X-PLOR."""
     for line in title:
         words = re.sub(r"^\s*(REMARKS\b|\*+)", "", line).strip()
         if words:
@@ -186,33 +187,33 @@ def _split(data: bytes, path: Path) -> tuple[tuple[str, ...], dict[str, _Section
 
 def _read_atoms(section: _Section, flags: tuple[str, ...], path: Path) -> _Atoms:
     block = section.body.rstrip().translate(_BLANKS)
-    result = block.count(b"\n") + 1 if block else 0
-    if result != section.count:
+    count = block.count(b"\n") + 1 if block else 0
+    if count != section.count:
         raise InputError(
-            f"{path}: line {section.line} promises {section.count} atoms and {result} lines follow; "
+            f"{path}: line {section.line} states {section.count} atoms, but {count} lines follow; "
             "the file is truncated or damaged", "write it again"
         )
-    if not result:
+    if not count:
         raise InputError(f"{path}: has no atoms")
     buffer = np.frombuffer(block + b"\n", np.uint8)
-    width = len(buffer) // result
-    if width * result == len(buffer) and (buffer[width - 1 :: width] == 10).all():  # as most writers have it
-        lengths = np.full(result, width - 1)
+    width = len(buffer) // count
+    if width * count == len(buffer) and (buffer[width - 1 :: width] == 10).all():  # lines of equal length
+        lengths = np.full(count, width - 1)
     else:
         lengths = np.diff(np.flatnonzero(buffer == 10), prepend=-1) - 1
         width = int(lengths.max()) + 1
     if width > 500:
         raise InputError(f"{path}: line {section.line + 1 + int(lengths.argmax())} is too long for a PSF")
-    memory.require(8 * result * width, f"reading {path}", "correct its longest lines")  # short ones are filled up
-    if result * width == len(buffer):
-        table = buffer.reshape(result, width).copy()
+    memory.require(8 * count * width, f"reading {path}", "correct its longest lines")  # short lines are padded
+    if count * width == len(buffer):
+        table = buffer.reshape(count, width).copy()
         table[:, -1] = 32
     else:
-        table = np.full((result, width), 32, np.uint8)
+        table = np.full((count, width), 32, np.uint8)
         table[np.arange(width) < lengths[:, None]] = buffer[buffer != 10]
 
     spans = _COLUMNS_EXT if "EXT" in flags or "DRUDE" in flags else _COLUMNS
-    fixed = np.zeros(result, bool)
+    fixed = np.zeros(count, bool)
     if "NAMD" not in flags and width > spans[-1][1]:
         gaps = [stop for _, stop in spans]
         fixed = (table[:, gaps] == 32).all(1) & (table[:, : spans[0][1]] <= ord("9")).all(1)
@@ -266,7 +267,7 @@ def _numbers(words: list[str], what: str, line: int, path: Path) -> NDArray[np.f
 
 
 def _residue_numbers(texts: NDArray[np.str_], extra: dict[str, Any]) -> tuple[Integers, NDArray[np.str_]]:
-    """Split residue numbers from insertion codes; text that they do not give back is kept in ``extra['resid']``."""
+    """Split residue numbers from insertion codes; text that these do not reproduce is kept in ``extra['resid']``."""
     unique, inverse = unique_names(texts)
     matches = [re.fullmatch(r"([+-]?[0-9]{1,9})(\D*)", text) for text in unique.tolist()]
     ids = np.array([int(match[1]) if match else 0 for match in matches], np.int64)
@@ -277,11 +278,11 @@ def _residue_numbers(texts: NDArray[np.str_], extra: dict[str, Any]) -> tuple[In
 
 
 def _integers(section: _Section, expected: int, path: Path) -> Integers:
-    """Return the numbers of a section, which must be `expected` many."""
+    """Return the numbers of a section; raise InputError unless there are `expected` numbers."""
     numbers = np.zeros(0, np.int64)
     if section.body.strip():
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # numpy only warns where the text stops being numbers
+            warnings.simplefilter("error")  # numpy only warns about text that is not a number
             try:
                 numbers = np.fromstring(section.body, dtype=np.int64, sep=" ")  # type: ignore[call-overload]
             except (DeprecationWarning, ValueError, OverflowError):
@@ -302,20 +303,20 @@ def _check_range(index: Integers, count: int, section: _Section, path: Path, low
         wrong = index[bad[0]]
         atom = wrong[(wrong < lowest) | (wrong > count)][0]
         raise InputError(
-            f"{path}: section !{section.name} (line {section.line}): entry {bad[0] + 1} names atom {atom}, "
-            f"and there are {count} atoms"
+            f"{path}: section !{section.name} (line {section.line}): entry {bad[0] + 1} lists atom {atom}, "
+            f"but there are {count} atoms"
         )
 
 
 def _read_terms(section: _Section, size: int, count: int, path: Path) -> Integers:
     index = _integers(section, size * section.count, path).reshape(-1, size)
-    # donors and acceptors write 0 for "none"
+    # in donors and acceptors, 0 means "none"
     _check_range(index, count, section, path, lowest=0 if section.name in ("NDON", "NACC") else 1)
     return index - 1
 
 
 def _read_exclusions(section: _Section, count: int, path: Path) -> Integers:
-    """Return explicit exclusions as pairs (M, 2): the file has the partners, then a running count for each atom."""
+    """Return explicit exclusions as pairs (M, 2); the file has the partners, then a running count for each atom."""
     listed = len(section.body.split()) > section.count
     numbers = _integers(section, section.count + (count if listed else 0), path)
     if not listed and section.count:
@@ -344,7 +345,7 @@ def _read_groups(section: _Section, count: int, path: Path) -> dict[str, Any]:
 
 
 def _read_frames(section: _Section, count: int, path: Path) -> tuple[str, Integers, NDArray[np.str_]]:
-    """Return lone pairs, or anisotropies of a Drude model: key, atoms (-1 where there are fewer), values as text."""
+    """Return lone pairs, or anisotropies of a Drude model: key, atoms (rows padded with -1), values as text."""
     words = section.body.decode("latin-1").split()
     rows, width = section.count, 6 if section.name == "NUMLP" else 3
     values = np.array(words[: width * rows]).reshape(-1, width) if len(words) >= width * rows else None

@@ -1,7 +1,7 @@
-"""Writing PSF files that CHARMM, NAMD, VMD and psfgen read, from any topology that has bonds.
+"""Writing of PSF files for CHARMM, NAMD, VMD and psfgen, from any topology that has bonds.
 
-Columns are those of CHARMM; a file is written in the extended format when a name, a residue number or the
-number of atoms asks for it. Use it as :func:`vmdpotential.io.topologies.psf.write_psf`.
+Columns are those of CHARMM; the extended format is used if a name, a residue number or the number of atoms
+requires it. The public name is :func:`vmdpotential.io.topologies.psf.write_psf`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from vmdpotential.molecule.structure import Floats, Integers, Names, Structure, 
 
 log = logging.getLogger(__name__)
 
-_BLOCK = 100_000  # atom lines made at once
+_BLOCK = 100_000  # atom lines formatted at once
 
-#: The sections of index lists: (attribute, atoms in an entry, entries in a line, header).
+#: The sections of index lists: (attribute, atoms in an entry, entries on a line, header).
 _TERMS = (
     ("bonds", 2, 4, "NBOND: bonds"),
     ("angles", 3, 3, "NTHETA: angles"),
@@ -37,27 +37,28 @@ _TERMS = (
     ("acceptors", 2, 4, "NACC: acceptors"),
 )
 
-#: CHARMM's values where a fluctuating-charge file has no better ones.
+#: CHARMM's default values of the additional columns in files with fluctuating charges.
 _CHEQ_COLUMNS = ("0.00000", "-0.301140E-02")
 
 
 def write_psf(structure: Structure, path: str | Path) -> None:
-    """Write the topology of a structure as PSF; ``.gz`` compresses it, with the same bytes each time.
+    """Write the topology of a structure as PSF, compressed (with reproducible bytes) if the suffix is ``.gz``.
 
-    What a PSF was read with is written again: title, flags, all terms, groups, lone pairs, further columns.
-    Charges keep their sum: they are rounded to 6 decimals where that is exact, else to 9 or more, and the
-    rounding never changes the net charge by more than one unit of the last decimal.
+    All content of a PSF that was read is written again: title, flags, all terms, groups, lone pairs, further
+    columns. Charges are rounded to 6 decimals if that is exact, else to 9 or more; the rounding changes the net
+    charge by no more than one unit of the last decimal.
 
     Parameters
     ----------
     structure : Structure
-        With charges and a topology from a PSF, prmtop, TPR or anything else that has bonds.
+        With charges, and a topology with bonds (from a PSF, prmtop, TPR ...).
     path : str or Path
+        The file to write.
 
     Raises
     ------
     InputError
-        When there is no topology, or a name is longer than a PSF holds.
+        When there is no topology, or a name is too long for a PSF.
     """
     topology = structure.topology
     where = structure.where
@@ -71,7 +72,7 @@ def write_psf(structure: Structure, path: str | Path) -> None:
     if len(topology.types) != len(structure):
         raise InputError(f"{where}: topology of {len(topology.types)} atoms for {len(structure)} atoms")
     blocks = _blocks(structure, topology, where)
-    first = next(blocks)  # what does not fit is found before a file is made
+    first = next(blocks)  # raises errors before a file is made
     write_bytes(Path(path), itertools.chain([first], blocks))
 
 
@@ -98,7 +99,7 @@ def _blocks(structure: Structure, topology: Topology, where: str) -> Iterator[by
 
     angles = _water_angles(structure, topology)
     if len(angles):
-        log.warning("%s: states no angles of %d waters, which it holds rigid; the PSF gets them from their bonds",
+        log.warning("%s: has no angles for %d rigid waters; in the PSF these are made from their bonds",
                     where, len(angles))
         topology = replace(topology, angles=np.concatenate([topology.angles, angles]))
         notes = [*notes, f" REMARKS angles of {len(angles)} rigid waters are made from their bonds"]
@@ -143,7 +144,7 @@ def _blocks(structure: Structure, topology: Topology, where: str) -> Iterator[by
 
 
 def _water_angles(structure: Structure, topology: Topology) -> Integers:
-    """Return the angles H-O-H, (W, 3), of waters that another format than PSF held rigid and states none for."""
+    """Return the angles H-O-H, (W, 3), of rigid waters, for which formats other than PSF may list none."""
     if topology.source == "psf" or not len(topology.bonds):
         return np.zeros((0, 3), np.int64)
     water, oxygen = is_water(structure), is_oxygen(structure)
@@ -157,7 +158,7 @@ def _water_angles(structure: Structure, topology: Topology) -> Integers:
 
 
 def _short_types(topology: Topology, structure: Structure) -> tuple[Names, list[str]]:
-    """Return atom types of at most 6 letters, the widest a PSF holds, and title lines that explain new ones."""
+    """Return atom types of at most 6 letters, the limit of a PSF, and title lines that explain abbreviated types."""
     types = np.where(topology.types == "", structure.atom_names, topology.types)
     unique, inverse = unique_names(types)
     if "NAMD" in topology.flags or all(len(text) <= 6 for text in unique):
@@ -187,7 +188,7 @@ def _residue_numbers(structure: Structure) -> Names:
 
 
 def _flags(topology: Topology, names: Sequence[Names], types: Names, count: int) -> list[str]:
-    """Return the words of the first line: those of the file read, and what the content needs."""
+    """Return the flags in the first line: those of the file that was read, and those that the content requires."""
     flags = list(topology.flags)
     longest = max(columns.longest(text) for text in (*names, types))
     if "NAMD" not in flags and "EXT" not in flags and (longest > 4 or count > 99_999):
@@ -204,7 +205,7 @@ def _check_names(structure: Structure, names: Sequence[Names], flags: list[str],
     limit = 10**6 if "NAMD" in flags else 8
     for text, what in zip(names, ("segment name", "residue number", "residue name", "atom name"), strict=True):
         unique, inverse = unique_names(text)
-        # a name with a blank, or without letters, would be read as two words, or as none
+        # readers that split lines at blanks would take a name with a blank for two words, and miss an empty name
         bad = [len(word) > limit or not word or " " in word for word in unique.tolist()]
         if any(bad):
             atom = int(np.flatnonzero(np.array(bad)[inverse])[0])
@@ -224,9 +225,9 @@ def _atom_lines(
     if "NAMD" in flags:
         wide = [max(width, columns.longest(text)) for width, text in zip(wide, names, strict=True)]
     width_of_type = max(6 if extended and not numeric else 4, columns.longest(types))
-    # 12 characters of the 14 in an extended file, because readers differ on where that field begins
+    # 12 of the 14 characters in an extended file, because readers disagree on the first column of that field
     charges, decimals = _rounded(structure.known_charges, 12 if extended else 13)
-    # the fourth decimal is CHARMM's; heavier or finer masses take more of the field's 14 characters
+    # CHARMM writes 4 decimals; masses with more decimals use more of the field's 14 characters
     fine = np.abs(np.round(topology.masses, 4) - topology.masses) > 1e-6
     move = _padded(topology.extra.get("move"), count, 0)
     more = _further_columns(topology, flags, count)
@@ -238,7 +239,7 @@ def _atom_lines(
         for text, width in zip(names, wide, strict=True):
             table += [gap[:size], columns.text(text[part], width)]
         kind = columns.text(types[part], width_of_type)
-        if numeric:  # to the right
+        if numeric:  # right-aligned
             kind = columns.integers(types[part].astype(np.int64), width_of_type)
         charge = np.full((size, 14), 32, np.uint8)
         field = 10 if decimals == 6 else 12 if extended else 13
@@ -253,7 +254,7 @@ def _atom_lines(
 
 
 def _further_columns(topology: Topology, flags: Sequence[str], count: int) -> Names | None:
-    """Return what is behind the atoms of files with fluctuating charges or Drude particles, None elsewhere."""
+    """Return the last columns of atom lines with fluctuating charges or Drude particles; None without these."""
     kept = topology.extra.get("columns")
     if kept is None and "CHEQ" not in flags:
         return None
@@ -266,32 +267,32 @@ def _further_columns(topology: Topology, flags: Sequence[str], count: int) -> Na
 
 
 def _rounded(charges: Floats, width: int) -> tuple[Floats, int]:
-    """Return charges rounded so that their sum is kept, and the decimals: 6 where that is exact."""
+    """Return charges rounded so that their sum is preserved, and the number of decimals: 6 if that is exact."""
     digits = max(len(f"{charges.min(initial=0):.0f}"), len(f"{charges.max(initial=0):.0f}"))
     decimals = 6
     if np.abs(np.round(charges, 6) - charges).max(initial=0) > 1e-11:
-        # two places for the point and for a rounding that adds a digit
+        # leave room for the point, and for a digit that rounding may add
         decimals = min(10, width - max(digits, 2) - 1)
     unit = 10.0**-decimals
     rounded = np.round(charges, decimals)
     error = charges - rounded
     surplus = round(float(error.sum()) / unit)
     if surplus:
-        # the atoms whose own error is largest take up the difference, a unit of the last decimal each
+        # correct the atoms with the largest rounding errors by one unit of the last decimal each
         most = np.argsort(-error if surplus > 0 else error, kind="stable")[: abs(surplus)]
         rounded[most] += np.sign(surplus) * unit
     return rounded, decimals
 
 
 def _numbers(index: Integers, per_line: int, width: int) -> bytes:
-    """Return lines of numbers in columns, an empty one where there are none."""
+    """Return numbers in columns as lines; without numbers, one empty line."""
     flat = index.reshape(-1)
     if not len(flat):
         return b"\n"
-    whole = len(flat) // per_line * per_line
-    lines = columns.integers(flat[:whole], width).reshape(-1, per_line * width)
+    in_full_lines = len(flat) // per_line * per_line
+    lines = columns.integers(flat[:in_full_lines], width).reshape(-1, per_line * width)
     text = np.concatenate([lines, np.full((len(lines), 1), 10, np.uint8)], axis=1).tobytes()
-    rest = columns.integers(flat[whole:], width).tobytes()
+    rest = columns.integers(flat[in_full_lines:], width).tobytes()
     return text + rest + b"\n" if rest else text
 
 
@@ -304,10 +305,10 @@ def _padded(kept: NDArray[Any] | None, count: int, value: int) -> Integers:
 
 
 def _unique(index: Integers) -> Integers:
-    """Return the entries without repeats, in order: a PSF names four atoms once, whatever the number of terms."""
+    """Return entries without duplicates, in order: a PSF lists the atoms of a dihedral with several terms once."""
     if not len(index):
         return index
-    # the same four atoms read backwards are the same dihedral
+    # the same four atoms in reverse order are the same dihedral
     forward = index[:, [0, 3]].min(1) == index[:, 0]
     same = np.where(forward[:, None], index, index[:, ::-1])
     first = np.unique(same, axis=0, return_index=True)[1]
@@ -315,14 +316,14 @@ def _unique(index: Integers) -> Integers:
 
 
 def _exclusions(extra: dict[str, Any], count: int) -> tuple[Integers, Integers]:
-    """Return pairs (M, 2) by their first atom, and how many there are up to each atom, (count,)."""
+    """Return pairs (M, 2), sorted by their first atom, and the running count of pairs up to each atom, (count,)."""
     pairs: Integers = extra.get("terms", {}).get("exclusions", np.zeros((0, 2), np.int64))
     last = np.cumsum(np.bincount(pairs[:, 0], minlength=count))
     return pairs[np.argsort(pairs[:, 0], kind="stable")], last
 
 
 def _groups(extra: dict[str, Any], charges: Floats) -> Integers:
-    """Return first atom, kind and move code of each group, (G, 3)."""
+    """Return the first atom, the type and the move code of each group, (G, 3)."""
     count = len(charges)
     kept = extra.get("group")
     if kept is None:
@@ -331,7 +332,7 @@ def _groups(extra: dict[str, Any], charges: Floats) -> Integers:
     group = _padded(kept, count, 0)
     kinds = _padded(extra.get("group_type"), count, 0)
     moves = _padded(extra.get("group_move"), count, 0)
-    if len(kept) and kept.max() > 0:  # each appended atom is a group; 2 is CHARMM's code for a charged one
+    if len(kept) and kept.max() > 0:  # each appended atom is a group; type 2 means charged
         appended = np.arange(len(kept), count)
         group[appended] = kept.max() + 1 + np.arange(len(appended))
         kinds[appended] = np.where(np.abs(charges[appended]) > 1e-6, 2, 0)

@@ -1,4 +1,4 @@
-"""Charges of single residues (ligands) in files: MOL2, topologies of GROMACS, force fields of OpenMM, plain tables."""
+"""Reading of charges of single residues (ligands): MOL2, SDF, GROMACS topologies, OpenMM force fields, tables."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from vmdpotential.io.topologies.molecules import of_bonds, order_of, read_sdf, v
 from vmdpotential.molecule.given import Molecule, ResidueCharges
 from vmdpotential.molecule.structure import LARGEST_CHARGE
 
-#: A residue's key in its file (its number, say), its name, an atom's name and charge, and where that is.
+#: A residue's key in its file (such as its number), its name, an atom's name and charge, and the location for messages.
 _Row = tuple[object, str, str, float, str]
-#: An atom of a MOL2: its key, residue, name, element and charge, and its line.
+#: An atom of a MOL2: key of its residue, name of the residue, name, element and charge, and the location for messages.
 _Atom = tuple[object, str, str, str, float, str]
 #: Molecules with their hydrogens, by the key of their residue.
 Molecules = dict[object, Molecule]
 
-#: What is said of charges that the file does not state.
+#: Remark on charges that are computed because the file has none.
 _COMPUTED = " (approximate charges by Gasteiger's method)"
 
 
 def read_residue_charges(path: str | Path) -> list[ResidueCharges]:
-    """Return the residues of a file, with charges of all of their atoms.
+    """Return the residues in a file, with the charges of all their atoms.
 
     Parameters
     ----------
     path : str or Path
-        ``.mol2`` and ``.sdf``, also without charges, which Gasteiger's method then gives; ``.itp`` or ``.top`` of
-        GROMACS; ``.xml``, a force field of OpenMM; else a table of lines ``residue,atom,charge``, with commas or
-        blanks between.
+        ``.mol2`` or ``.sdf``, whose missing charges are computed by Gasteiger's method; ``.itp`` or ``.top`` of
+        GROMACS; ``.xml``, an OpenMM force field; otherwise a table with lines ``residue,atom,charge``, separated by
+        commas or blanks.
 
     Raises
     ------
     InputError
-        When the file cannot be read, has no charges, or names two atoms of a residue alike.
+        When the file cannot be read, has no charges, or two atoms of a residue have the same name.
     """
     path = held(path)
     molecules: Molecules = {}
@@ -50,20 +50,20 @@ def read_residue_charges(path: str | Path) -> list[ResidueCharges]:
                 with_bonds(path, molecules) if with_bonds else _READERS.get(suffix(path), _table)(path)):
             charges = residues.setdefault(key, (residue, {}))[1]
             if atom in charges:
-                raise InputError(f"{where}: residue {residue} has two atoms {atom}",
+                raise InputError(f"{where}: residue {residue} has two atoms named {atom}",
                                  "name its atoms differently, as the structure does")
-            if not abs(charge) < LARGEST_CHARGE:  # nor NaN
+            if not abs(charge) < LARGEST_CHARGE:  # also rejects NaN
                 raise InputError(f"{where}: the charge of {residue} {atom} is not a possible charge")
             charges[atom] = charge
             if where.endswith(_COMPUTED):
                 computed.add(key)
         if not residues:
-            raise InputError(f"{path}: holds no charges", "give a MOL2, ITP, OpenMM XML, or lines residue,atom,charge")
-    # a file may have a molecule many times
-    different = {(name, tuple(charges.items())): ResidueCharges(
+            raise InputError(f"{path}: has no charges", "give a MOL2, ITP, OpenMM XML, or lines residue,atom,charge")
+    # a file may contain many copies of a molecule
+    distinct = {(name, tuple(charges.items())): ResidueCharges(
         name, charges, path.name + _COMPUTED * (key in computed), _short(name, key), molecules.get(key))
                  for key, (name, charges) in residues.items()}
-    return list(different.values())
+    return list(distinct.values())
 
 
 def _short(name: str, key: object) -> str:
@@ -80,7 +80,7 @@ def _number(word: str, where: str) -> float:
     try:
         return real(word)
     except ValueError:
-        raise InputError(f"{where}: '{one_line(word)}' is no charge") from None
+        raise InputError(f"{where}: '{one_line(word)}' is not a charge") from None
 
 
 def _table(path: Path) -> Iterator[_Row]:
@@ -120,36 +120,36 @@ def _mol2(path: Path, molecules: Molecules) -> Iterator[_Row]:
             try:
                 bonds.append((int(words[1]) - 1, int(words[2]) - 1, order_of(words[3], where)))
                 if not all(0 <= k < len(atoms) for k in bonds[-1][:2]):
-                    raise InputError(f"{where}: a bond of atoms that are not there")
+                    raise InputError(f"{where}: a bond of atoms that do not exist")
             except ValueError:
-                raise InputError(f"{where}: is no bond") from None
+                raise InputError(f"{where}: is not a bond") from None
     yield from _finished(atoms, bonds, bare, str(path), molecules)
 
 
 def _finished(atoms: list[_Atom], bonds: list[tuple[int, int, int]], bare: bool, where: str,
               molecules: Molecules) -> Iterator[_Row]:
-    """Yield the atoms of a MOL2's molecule; those without charges with those of Gasteiger's method."""
+    """Yield the atoms of a molecule in a MOL2, with charges by Gasteiger's method if the file has none (`bare`)."""
     if not atoms:
         return
     elements = tuple(element for _, _, _, element, _, _ in atoms)
     if bare and "H" not in elements:
         raise InputError(f"{where}: states no charges, and has no hydrogens to compute them with",
                          "add hydrogens, or charges")
-    made = Molecule(tuple(name for _, _, name, _, _, _ in atoms), elements, tuple(valence_charges(elements, bonds)),
+    built = Molecule(tuple(name for _, _, name, _, _, _ in atoms), elements, tuple(valence_charges(elements, bonds)),
                     tuple(bonds))
     if "H" in elements and len({key for key, *_ in atoms}) == 1:
-        molecules[atoms[0][0]] = made
-    computed = of_bonds(made, where) if bare else []
+        molecules[atoms[0][0]] = built
+    computed = of_bonds(built, where) if bare else []
     for n, (key, residue, name, _, charge, line) in enumerate(atoms):
         yield (key, residue, name, computed[n][1], where + _COMPUTED) if bare else (key, residue, name, charge, line)
 
 
 def _sdf(path: Path, molecules: Molecules) -> Iterator[_Row]:
     lines = read_text(path, 20, 200).decode("utf-8", "replace").splitlines()
-    for number, (residue, made) in enumerate(read_sdf(lines, str(path))):
-        if "H" in made.elements:
-            molecules[number] = made
-        for name, charge in of_bonds(made, str(path)):
+    for number, (residue, molecule) in enumerate(read_sdf(lines, str(path))):
+        if "H" in molecule.elements:
+            molecules[number] = molecule
+        for name, charge in of_bonds(molecule, str(path)):
             yield number, residue, name, charge, str(path) + _COMPUTED
 
 
@@ -162,7 +162,7 @@ def _gromacs(path: Path) -> Iterator[_Row]:
             section = line.text.strip("[ ]")
         elif section == "atomtypes" and len(words) > 5:
             kind = next((k for k in range(len(words) - 1, 1, -1) if words[k] in ("A", "S", "V", "D")), 0)
-            of_types[words[0]] = words[kind - 1] if kind else ""  # the charge is before the particle's type
+            of_types[words[0]] = words[kind - 1] if kind else ""  # the charge precedes the particle type
         elif section == "moleculetype":
             molecule = words[0]
         elif section == "atoms":
@@ -170,7 +170,7 @@ def _gromacs(path: Path) -> Iterator[_Row]:
                 raise InputError(f"{where}: an atom without a residue and a name")
             charge = words[6] if len(words) > 6 else of_types.get(words[1], "")
             if not charge:
-                raise InputError(f"{where}: the atom {words[4]} has no charge, and its type {words[1]} none either")
+                raise InputError(f"{where}: neither the atom {words[4]} nor its type {words[1]} has a charge")
             yield f"{molecule} {words[2]}", words[3], words[4], _number(charge, where), where
 
 
@@ -178,14 +178,14 @@ def _openmm(path: Path) -> Iterator[_Row]:
     try:
         root = ElementTree.fromstring(read_text(path, 30))
     except ElementTree.ParseError as error:
-        raise InputError(f"{path}: is no XML ({error})") from None
+        raise InputError(f"{path}: is not XML ({error})") from None
     if root.tag != "ForceField":
-        raise InputError(f"{path}: is no force field of OpenMM: it begins with <{root.tag}>",
+        raise InputError(f"{path}: is not a force field of OpenMM: it begins with <{root.tag}>",
                          "give one with <Residues> and their charges, or a <System> of all atoms")
     of_types = {atom.get("type") or atom.get("class"): atom.get("charge")
                 for atom in root.iterfind("NonbondedForce/Atom")}
     classes = {kind.get("name"): kind.get("class") for kind in root.iterfind("AtomTypes/Type")}
-    for place, residue in enumerate(root.iterfind("Residues/Residue")):
+    for number, residue in enumerate(root.iterfind("Residues/Residue")):
         name = residue.get("name", "")
         for atom in residue.iterfind("Atom"):
             kind, where = atom.get("type"), f"{path}: residue {name}"
@@ -193,7 +193,7 @@ def _openmm(path: Path) -> Iterator[_Row]:
             if charge is None:
                 raise InputError(f"{where}: the atom {atom.get('name')} has no charge",
                                  "give the file that has <NonbondedForce> too")
-            yield place, name, atom.get("name", ""), _number(charge, where), where
+            yield number, name, atom.get("name", ""), _number(charge, where), where
 
 
 _READERS: dict[str, Callable[[Path], Iterator[_Row]]] = {".itp": _gromacs, ".top": _gromacs, ".xml": _openmm}

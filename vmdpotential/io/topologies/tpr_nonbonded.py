@@ -1,4 +1,7 @@
-"""Lennard-Jones, exclusions and 1-4 pairs of a GROMACS TPR: MDAnalysis reads past them, and this keeps them."""
+"""Lennard-Jones parameters, exclusions and 1-4 pairs of a GROMACS TPR, collected while MDAnalysis reads the file.
+
+MDAnalysis parses these parts of a TPR and discards them; its functions are wrapped here to keep them.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +20,18 @@ from vmdpotential import memory, units
 from vmdpotential.errors import InputError
 from vmdpotential.molecule.nonbonded import Integers, Names, Nonbonded, positions_of, unique_pairs
 
-#: kJ/mol nm^6, and nm^12, in kcal/mol A^6, and A^12.
+#: Factors from kJ/mol nm^6 to kcal/mol A^6, and from kJ/mol nm^12 to kcal/mol A^12.
 _C6, _C12 = 1e6 / units.CALORIE, 1e12 / units.CALORIE
 _CURE = "compute it with GROMACS"
 
 log = logging.getLogger(__name__)
 
-_one = threading.Lock()
+_patching = threading.Lock()
 
 
 @dataclass
 class Molecule:
-    """What a TPR says of a kind of molecule, atoms counted from its first."""
+    """Nonbonded parameters of a molecule type in a TPR, with atoms counted from its first."""
 
     types: Integers
     exclusions: Integers = field(default_factory=lambda: np.zeros((0, 2), np.int64))
@@ -40,64 +43,66 @@ class Molecule:
 
 @dataclass
 class Kept:
-    """What is kept of a TPR while MDAnalysis reads it."""
+    """Data collected from a TPR while MDAnalysis reads it."""
 
     molecules: dict[str, Molecule] = field(default_factory=dict)
     functions: list[list[float]] = field(default_factory=list)
     general: Any = None
 
     def nonbonded(self, names: Names, starts: Integers, labels: Names, path: str) -> Nonbonded:
-        """Return it for molecules of these names that start at these atoms.
+        """Return the nonbonded parameters of a system of molecules.
 
         Parameters
         ----------
         names : (M,) str
+            Names of the molecules' types.
         starts : (M,) int64
+            First atom of each molecule.
         labels : (N,) str
-            The names of the atoms' types.
+            Names of the atoms' types.
         path : str
-            For errors.
+            The file, for errors.
 
         Raises
         ------
         InputError
-            When the file has pairs that are no Lennard-Jones with a common factor on charges.
+            When the file has other pair potentials than Lennard-Jones, or 1-4 pairs with their own charges.
         """
         count, kinds = len(labels), self.general.atnr
         if any(len(values) != 2 for values in self.functions[: kinds**2]):
             raise InputError(f"{path}: has Buckingham potentials, which are not supported", _CURE)
         if self.general.reppow != 12:
-            raise InputError(f"{path}: repels by r to the {self.general.reppow:g}, which is not supported", _CURE)
+            raise InputError(f"{path}: has the repulsion exponent {self.general.reppow:g}, not 12", _CURE)
         others = sorted({name for kind in set(names.tolist()) for name in self.molecules[kind].others})
         if any(not (0 <= kind.pairs14[:, 1:].min(initial=0) <= kind.pairs14[:, 1:].max(initial=0) < len(kind.types))
                for kind in self.molecules.values()):
-            raise InputError(f"{path}: names atoms in 1-4 pairs that its molecules do not have", "write it again")
+            raise InputError(f"{path}: lists atoms in 1-4 pairs that its molecules do not have", "write it again")
         if others:
             raise InputError(
-                f"{path}: has pairs with charges of their own ({', '.join(others)}), which are not supported", _CURE)
+                f"{path}: has pairs with own charges ({', '.join(others)}), which are not supported", _CURE)
         if any(self.molecules[name].perturbed for name in set(names.tolist())):
-            log.warning("%s: has a second state of the molecules (free energies); the first one is taken", path)
-        at = {name: starts[names == name] for name in self.molecules}
+            log.warning("%s: has a second state of molecules (for free energies); the first one is used", path)
+        first_atoms = {name: starts[names == name] for name in self.molecules}
         pairs_of = {name: len(kind.exclusions) + len(kind.pairs14) for name, kind in self.molecules.items()}
-        number = sum(len(at[name]) * number for name, number in pairs_of.items())
+        number = sum(len(first_atoms[name]) * number for name, number in pairs_of.items())
         memory.require(150 * number, f"reading {path}", "take a smaller system")
         table = np.array(self.functions[: kinds**2]).reshape(kinds, kinds, 2) * (_C6, _C12)
         table = (table + table.transpose(1, 0, 2)) / 2
         types = np.zeros(count, np.int64)
         pairs, rows = [np.zeros((0, 2), np.int64)], [np.zeros((0, 3), np.int64)]
         for name, kind in self.molecules.items():
-            types[at[name][:, None] + np.arange(len(kind.types))] = kind.types
-            pairs.append((at[name][:, None, None] + kind.exclusions).reshape(-1, 2))
-            rows.append((at[name][:, None, None] * [0, 1, 1] + kind.pairs14).reshape(-1, 3))
+            types[first_atoms[name][:, None] + np.arange(len(kind.types))] = kind.types
+            pairs.append((first_atoms[name][:, None, None] + kind.exclusions).reshape(-1, 2))
+            rows.append((first_atoms[name][:, None, None] * [0, 1, 1] + kind.pairs14).reshape(-1, 3))
         excluded, entry = unique_pairs(np.concatenate(pairs), count), np.concatenate(rows)
         pairs14 = np.sort(entry[:, 1:], axis=1)
         order = np.lexsort(pairs14.T[::-1])
         pairs14 = pairs14[order]
         own = np.array([self.functions[k][:2] for k in entry[order, 0]]).reshape(-1, 2) * (_C6, _C12)
         charges = np.full(len(pairs14), _decimal(self.general.fudgeQQ))
-        # GROMACS sums a 1-4 pair that it does not exclude twice: as one, and as any other
+        # a 1-4 pair that is not excluded is summed twice by GROMACS: as a 1-4 pair, and as an ordinary pair
         twice = positions_of(pairs14, excluded, count) < 0
-        twice[1:] &= (np.diff(pairs14, axis=0) != 0).any(1)  # once, where a pair has several functions
+        twice[1:] &= (np.diff(pairs14, axis=0) != 0).any(1)  # only for the first of several functions of a pair
         if twice.any():
             own[twice] += table[types[pairs14[twice, 0]], types[pairs14[twice, 1]]]
             charges[twice] += 1
@@ -112,25 +117,26 @@ class Kept:
 
 
 def _excluded(ends: list[int], partners: list[int], count: int) -> Integers:
-    """Return the pairs of a molecule of `count` atoms of which each atom's end at `ends` among `partners`."""
+    """Return the excluded pairs of a molecule; `partners` of atom i are those from ends[i] to ends[i + 1]."""
     sizes = np.diff(ends).astype(np.int64)
     if (sizes < 0).any() or sizes.sum() != len(partners):
         raise ValueError("its exclusions disagree with their counts")
     pairs = np.stack([np.repeat(np.arange(len(sizes)), sizes), np.array(partners, np.int64)], axis=1)
-    # gmx convert-tpr leaves those of atoms that it took out
+    # gmx convert-tpr keeps exclusions of atoms that it has removed
     return pairs[((pairs >= 0) & (pairs < count)).all(1)]
 
 
 def _decimal(value: float) -> float:
-    """Return a number kept in single precision as the short decimal it came from: 0.8333 for 0.83329999."""
+    """Return a number stored in single precision as the shortest decimal that rounds to it: 0.8333 for 0.83329999."""
     return float(str(np.float32(value))) if np.float32(value) == value else value
 
 
 @contextlib.contextmanager
 def keeping(path: Path) -> Iterator[Kept]:
-    """Collect what MDAnalysis reads and drops of a TPR: Lennard-Jones, exclusions, 1-4 pairs, cross-terms (CMAP).
+    """Collect Lennard-Jones parameters, exclusions, 1-4 pairs and cross-terms (CMAP) while MDAnalysis reads a TPR.
 
-    MDAnalysis also believes a TPR's counts, and would go through what is not there for minutes, or fill the memory.
+    The counts in the file are also checked: MDAnalysis trusts them, and with damaged ones would loop for minutes, or
+    exhaust the memory.
     """
     from MDAnalysis.topology.tpr import utils
 
@@ -138,19 +144,19 @@ def keeping(path: Path) -> Iterator[Kept]:
 
     def counted(*arguments: int) -> range:
         numbers = range(*arguments)
-        if len(numbers) > size:  # the file has a byte and more for all that it counts, also for a molecule's atom
-            raise InputError(f"{path}: counts more than it holds, as if damaged")
+        if len(numbers) > size:  # whatever is counted takes at least one byte in the file
+            raise InputError(f"{path}: states larger counts than its size allows; it may be damaged")
         return numbers
 
     kept = Kept()
     lists: list[Any] = []
     atoms: list[Any] = []
     numbers: deque[list[int]] = deque(maxlen=2)  # where each atom's exclusions end, and their atoms
-    theirs = {name: getattr(utils, name) for name in (
+    originals = {name: getattr(utils, name) for name in (
         "do_ffparams", "do_iparams", "do_ilists", "do_moltype", "do_atoms", "ndo_int")}
 
     def keep_general(*arguments: Any) -> Any:
-        kept.general = theirs["do_ffparams"](*arguments)
+        kept.general = originals["do_ffparams"](*arguments)
         return kept.general
 
     def keep_functions(data: Any, kinds: list[int], version: int) -> None:
@@ -164,32 +170,32 @@ def keeping(path: Path) -> Iterator[Kept]:
         data.unpack_real = keep_value
         try:
             for kind in kinds:
-                theirs["do_iparams"](data, [kind], version)
+                originals["do_iparams"](data, [kind], version)
                 kept.functions.append(list(values))
                 values.clear()
         finally:
             data.unpack_real = read
 
     def keep_atoms(*arguments: Any) -> Any:
-        result = theirs["do_atoms"](*arguments)
+        result = originals["do_atoms"](*arguments)
         atoms[:] = result.atoms
         return result
 
     def keep_lists(*arguments: Any) -> Any:
-        lists[:] = theirs["do_ilists"](*arguments)
+        lists[:] = originals["do_ilists"](*arguments)
         return list(lists)
 
     def keep_numbers(*arguments: Any) -> Any:
-        numbers.append(theirs["ndo_int"](*arguments))
+        numbers.append(originals["ndo_int"](*arguments))
         return numbers[-1]
 
     def keep_molecule(*arguments: Any) -> Any:
-        result = theirs["do_moltype"](*arguments)
+        result = originals["do_moltype"](*arguments)
         entries = {entry.ik[0]: np.array(entry.iatoms, np.int64) for entry in lists if entry.nr}
         molecule = Molecule(np.array([atom.tp for atom in atoms], np.int64))
         if "LJ14" in entries:
             molecule.pairs14 = entries["LJ14"].reshape(-1, 3)
-        if "CMAP" in entries:  # of each entry the first number is its type
+        if "CMAP" in entries:  # the first number of each entry is its type
             molecule.cross_terms = entries["CMAP"].reshape(-1, 6)[:, 1:]
         molecule.others = tuple(sorted({"LJC14_Q", "LJC_NB"} & set(entries)))
         second = [kept.functions[k] for k in molecule.pairs14[:, 0]]
@@ -199,15 +205,15 @@ def keeping(path: Path) -> Iterator[Kept]:
         kept.molecules[result.name.decode()] = molecule
         return result
 
-    ours = {"do_ffparams": keep_general, "do_iparams": keep_functions, "do_ilists": keep_lists,
+    wrappers = {"do_ffparams": keep_general, "do_iparams": keep_functions, "do_ilists": keep_lists,
             "do_moltype": keep_molecule, "do_atoms": keep_atoms, "ndo_int": keep_numbers}
-    with _one:  # the functions of a module are no thread's own
-        for name, function in ours.items():
+    with _patching:  # all threads share the module's functions
+        for name, function in wrappers.items():
             setattr(utils, name, function)
         utils.range = counted
         try:
             yield kept
         finally:
             del utils.range
-            for name, function in theirs.items():
+            for name, function in originals.items():
                 setattr(utils, name, function)

@@ -1,1 +1,1 @@
-"""Trajectories, frame by frame."""
+"""Trajectories, read frame by frame."""

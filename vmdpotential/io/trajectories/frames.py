@@ -1,4 +1,4 @@
-"""Frames of a trajectory, one after another: positions and the cell of each, read ahead while others are computed."""
+"""Iteration over the frames of a trajectory: positions and cell of each, read ahead while others are computed."""
 
 from __future__ import annotations
 
@@ -28,24 +28,25 @@ from vmdpotential.molecule.cell import Cell
 
 log = logging.getLogger(__name__)
 
-#: Frames that are read before they are asked for.
+#: Number of frames that are read ahead.
 AHEAD = 2
 
 _ahead: ContextVar[bool] = ContextVar("ahead", default=True)
 
-#: Time of a DCD, in ps.
+#: Unit of time of a DCD in ps.
 AKMA = 4.888821e-2
 
-#: By how much a cell's volume may differ from that of the first frame.
+#: Largest relative difference of a cell's volume from that of the first frame.
 JUMP = 0.2
 
-#: Files whose frames are found before they are read; of GRO and mmCIF files MDAnalysis reads the first one alone.
-_FOUND = (".xtc", ".trr", ".gro")
+#: Files whose frames are located by :attr:`Trajectory._starts` before they are read.
+_LOCATED = (".xtc", ".trr", ".gro")
+#: Files whose models are read here, because MDAnalysis reads only the first one.
 _MODELS = (".cif", ".mmcif", ".pdbx")
-#: Files of structures whose models may be completed.
+#: Structure files whose models are treated as frames.
 _STRUCTURES = (*_MODELS, ".pdb", ".ent")
 
-#: Makes positions (M, 3) and the cell of a frame from others, (N, 3), A, and its own.
+#: Function from positions (N, 3), A, and cell of a frame to new positions (M, 3), A, and cell.
 Change = Callable[[NDArray[Any], Cell | None], tuple[NDArray[np.float64], Cell | None]]
 
 
@@ -55,13 +56,15 @@ class Frame(NamedTuple):
     Parameters
     ----------
     number : int
-        0-based.
-    positions : (N, 3) float64, or as the file has them where that was asked for, A
+        Number of the frame in the file, from 0.
+    positions : (N, 3) float64, A
+        Or float32, if that is the type in the file and the trajectory keeps it (`single`).
     cell : Cell or None
+        Periodic cell.
     total : int
-        How many frames are read.
+        Number of selected frames of the trajectory.
     time : float or None
-        ps, where the file states it.
+        Time in ps, if the file states it.
     """
 
     number: int
@@ -73,15 +76,15 @@ class Frame(NamedTuple):
 
 @runtime_checkable
 class Frames(Protocol):
-    """Frames of a file, or of a viewer: iterable, picklable where workers shall read them, and divisible."""
+    """Selected frames of a file or a viewer; picklable if other processes are to read them."""
 
     @property
     def name(self) -> str:
-        """What errors and maps call them."""
+        """Name of the trajectory in errors and in the provenance of maps."""
 
     @property
     def portable(self) -> bool:
-        """Whether they are in a file, so that other processes can read them by themselves."""
+        """Whether the frames are in a file, so that other processes can read them."""
 
     def __iter__(self) -> Iterator[Frame]:
         """Yield the frames."""
@@ -90,14 +93,14 @@ class Frames(Protocol):
         """Return the numbers of the frames, without reading them."""
 
     def part(self, numbers: range) -> Frames:
-        """Return some of the frames, by number."""
+        """Return the frames of these numbers."""
 
     def seconds(self) -> float:
-        """Return how long a frame takes to be read."""
+        """Return the time in seconds that reading a frame takes."""
 
 
 def parse_frames(text: str) -> slice:
-    """Return which frames ``b:e:s`` means: from b on, before e, every s-th, as slices of Python; or one number.
+    """Return the frames ``b:e:s`` as a slice (from b, before e, every s-th, as in Python), or a single number as one.
 
     Raises
     ------
@@ -118,23 +121,23 @@ def parse_frames(text: str) -> slice:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """A file of frames; every iteration reopens it, so that each worker may have its own.
+    """A trajectory file. Every iteration reopens it, so that several workers may read it.
 
-    Nothing is written next to it.
+    No index files are written next to it.
 
     Parameters
     ----------
     path : Path
-        XTC, TRR, DCD, NetCDF, H5MD, PDB, mmCIF or GRO of several models, or anything else that MDAnalysis reads.
+        XTC, TRR, DCD, NetCDF or H5MD; PDB, mmCIF or GRO with several models; or another format that MDAnalysis reads.
     atoms : int
-        How many atoms every frame must have.
+        Number of atoms that every frame must have.
     frames : slice
-        Which frames are wanted.
+        Selected frames.
     single : bool
-        Whether positions stay float32 where the file has them so.
+        Whether positions that are float32 in the file stay float32.
     changes : tuple of function
-        What makes positions and cell of a frame from those of the file, one after another: of copies by symmetry, and
-        of a structure that was completed.
+        Functions that are applied in turn to positions and cell of each frame: they make symmetry copies, and the
+        atoms that were added to complete a structure.
 
     Examples
     --------
@@ -153,12 +156,12 @@ class Trajectory:
 
     @property
     def name(self) -> str:
-        """The path."""
+        """The path of the file."""
         return str(self.path)
 
     @property
     def portable(self) -> bool:
-        """As they are in a file."""
+        """True, as the frames are in a file."""
         return True
 
     def __iter__(self) -> Iterator[Frame]:
@@ -167,17 +170,17 @@ class Trajectory:
         Raises
         ------
         InputError
-            When the file cannot be read, has other atoms, or none of the frames.
+            When the file cannot be read, has another number of atoms, or none of the selected frames.
         BackendError
             When MDAnalysis is not installed.
         """
         return ahead(_changed(self._frames(), self.changes))
 
     def numbers(self) -> range:
-        """Return the numbers of the frames, without reading them; raises as :meth:`__iter__`."""
+        """Return the numbers of the frames, without reading them; raises the errors of :meth:`__iter__`."""
         path = held(self.path)
         with mdanalysis.reading(path):
-            if path.suffix.lower() in _FOUND:
+            if path.suffix.lower() in _LOCATED:
                 return _chosen(path, self.frames, len(self._starts))
             if path.suffix.lower() in _MODELS:
                 return _chosen(path, self.frames, len(self._models))
@@ -185,17 +188,17 @@ class Trajectory:
                 return _chosen(path, self.frames, _count(reader))
 
     def part(self, numbers: range) -> Trajectory:
-        """Return some of the frames, by number."""
+        """Return the frames of these numbers."""
         stop: int | None = numbers.stop
         if numbers.step < 0 and numbers.stop < 0:
             stop = None
         part = replace(self, frames=slice(numbers.start, stop, numbers.step))
-        if "_starts" in self.__dict__:  # found once for all parts
+        if "_starts" in self.__dict__:  # located once for all parts
             part.__dict__["_starts"] = self._starts
         return part
 
     def seconds(self) -> float:
-        """Return how long a frame takes to be read: of the first few, opening the file left out."""
+        """Return the time in seconds that reading a frame takes: the mean of a few frames, without opening the file."""
         frames = itertools.islice(self._frames(), 4)
         next(frames)
         start = time.perf_counter()
@@ -204,7 +207,7 @@ class Trajectory:
 
     @cached_property
     def _starts(self) -> NDArray[np.int64]:
-        """Where the frames of an XTC or TRR begin, bytes: its library would write a file of them next to it."""
+        """Offsets of the frames of an XTC, TRR or GRO file, bytes."""
         path = held(self.path)
         if path.suffix.lower() == ".gro":
             return np.array(list(gro.frames(path, self.atoms)), np.int64)
@@ -213,9 +216,9 @@ class Trajectory:
     def _frames(self) -> Iterator[Frame]:
         path = held(self.path)
         with mdanalysis.reading(path):
-            ways = {".xtc": self._xtc, ".trr": self._trr, ".gro": self._gro, **dict.fromkeys(_MODELS, self._mmcif)}
-            frames = ways.get(path.suffix.lower(), self._others)(path)
-            first = next(frames)  # whatever is wrong with the file as a whole is found here
+            readers = {".xtc": self._xtc, ".trr": self._trr, ".gro": self._gro, **dict.fromkeys(_MODELS, self._mmcif)}
+            frames = readers.get(path.suffix.lower(), self._others)(path)
+            first = next(frames)  # raises the errors of the file as a whole
         yield first
         with mdanalysis.explained(path):
             yield from frames
@@ -233,10 +236,10 @@ class Trajectory:
                             mdanalysis.box_of(box, path), len(chosen), time)
 
     def _trr(self, path: Path) -> Iterator[Frame]:
-        """Read by the file class of MDAnalysis: its reader leaves lock and offset files next to the trajectory."""
+        """Yield frames read by MDAnalysis' file class, whose reader would write lock and offset files next to it."""
         from MDAnalysis.lib.formats.libmdaxdr import TRRFile
 
-        starts = self._starts  # looked at first: the library, which reads the first frame as it opens, believes them
+        starts = self._starts  # checked before the library, which trusts the file, reads the first frame on opening
         with TRRFile(str(path)) as file:
             file.set_offsets(starts)
             chosen = _chosen(path, self.frames, len(starts))
@@ -247,7 +250,7 @@ class Trajectory:
                 except StopIteration:
                     raise xdr.cut_while_read(path, number) from None
                 if not step.hasx:
-                    raise InputError(f"{path}: frame {number} holds no positions", "choose other {frames}")
+                    raise InputError(f"{path}: frame {number} contains no positions", "choose other {frames}")
                 box = np.array(step.box, np.float64) * 10  # nm to A
                 positions = mdanalysis.checked(step.x, path, self._dtype(step.x), number)
                 positions *= 10
@@ -274,9 +277,9 @@ class Trajectory:
             yield Frame(number, self._models[number][0].copy(), self._models[number][1], len(chosen))
 
     def _reader(self) -> Any:
-        """Open the file by MDAnalysis."""
+        """Open the file with MDAnalysis."""
         path, suffix = held(self.path), held(self.path).suffix.lower()
-        if suffix == ".dcd":  # a damaged one is found here: the reader would print a traceback
+        if suffix == ".dcd":  # for a damaged file, MDAnalysis' reader would print a traceback
             from MDAnalysis.lib.formats.libdcd import DCDFile
 
             file = DCDFile(str(path))
@@ -308,7 +311,7 @@ class Trajectory:
                 return
             size = path.stat().st_size
             for number in chosen:
-                if path.stat().st_size < size:  # the pages of a mapped file that are gone would end the process
+                if path.stat().st_size < size:  # reading missing pages of a mapped file would end the process
                     raise xdr.cut_while_read(path, number)
                 with mdanalysis.quiet():
                     entry = reader[number]
@@ -318,18 +321,18 @@ class Trajectory:
 
 @dataclass(frozen=True)
 class Loaded:
-    """Frames that a viewer holds.
+    """Frames in the memory of a viewer.
 
     Parameters
     ----------
     name : str
-        Of what they are, for errors.
+        Name of the trajectory, for errors.
     held : sequence of (positions, cell)
-        Of every frame: (N, 3), A, and the cell, or None.
+        Positions (N, 3), A, and cell or None of every frame.
     frames : slice
-        Which frames are wanted.
+        Selected frames.
     changes : tuple of function
-        What makes positions and cell of a frame from those that are held.
+        Functions that are applied in turn to positions and cell of each frame.
     """
 
     name: str
@@ -339,7 +342,7 @@ class Loaded:
 
     @property
     def portable(self) -> bool:
-        """As they are not in a file."""
+        """False, as the frames are not in a file."""
         return False
 
     def __iter__(self) -> Iterator[Frame]:
@@ -353,20 +356,20 @@ class Loaded:
             yield Frame(number, np.asarray(positions, np.float64), cell, len(numbers))
 
     def numbers(self) -> range:
-        """Return the numbers of the frames; raises InputError where there are none."""
+        """Return the numbers of the frames; raises InputError if there are none."""
         return _chosen(self.name, self.frames, len(self.held))
 
     def part(self, numbers: range) -> Loaded:
-        """Return some of the frames, by number."""
+        """Return the frames of these numbers."""
         return replace(self, frames=slice(numbers.start, None if numbers.stop < 0 else numbers.stop, numbers.step))
 
     def seconds(self) -> float:
-        """Return that they are read in no time."""
+        """Return 0, as the frames are in memory."""
         return 0.0
 
 
 def _changed(frames: Iterator[Frame], changes: Sequence[Change]) -> Iterator[Frame]:
-    """Yield frames with positions and cells that are made from theirs."""
+    """Yield frames with changes applied to their positions and cells."""
     with contextlib.closing(frames):  # type: ignore[type-var]
         for frame in frames:
             positions, cell = frame.positions, frame.cell
@@ -376,31 +379,31 @@ def _changed(frames: Iterator[Frame], changes: Sequence[Change]) -> Iterator[Fra
 
 
 def changed(frames: Frames | None, changes: Sequence[Change]) -> Frames | None:
-    """Return frames of the atoms that further changes make."""
+    """Return frames with further changes of positions and cells."""
     if not changes or not isinstance(frames, Trajectory | Loaded):
         return frames
     return replace(frames, changes=(*frames.changes, *changes))
 
 
 def are_models(trajectory: Path | Frames | None) -> bool:
-    """Return whether frames are models of a structure file, or states in a viewer, and not those of a simulation."""
+    """Return whether frames are models of a structure file or states in a viewer rather than frames of a simulation."""
     return trajectory is not None and (not isinstance(trajectory, Path) or suffix(trajectory) in _STRUCTURES)
 
 
 def opened(trajectory: Path | Frames | None, atoms: int, frames: slice | None, single: bool = False) -> Frames | None:
-    """Return the frames of a file, or those that a viewer has chosen."""
+    """Return the selected frames of a file; frames of a viewer and None are returned as they are."""
     if not isinstance(trajectory, Path):
         return trajectory
     if trajectory.suffix.lower() == ".dcd" and _cut_short(trajectory, atoms):
-        log.warning("%s: ends within a frame, which is left out; it is cut short, or still written", trajectory)
+        log.warning("%s: ends within a frame, which is left out; it is cut short, or still being written", trajectory)
     return Trajectory(trajectory, atoms, frames or slice(None), single)
 
 
 def _cut_short(path: Path, atoms: int) -> bool:
-    """Return whether a DCD ends within a frame: its reader takes the whole ones without a word.
+    """Return whether a DCD ends within a frame, which its reader ignores without a warning.
 
-    Each record has its size before and after it: a header of 84 bytes, titles, the number of atoms; then for every
-    frame the cell, where the header says so, and x, y and z of all atoms. Files of another kind are not judged.
+    The size of each record is written before and after it. The records are a header of 84 bytes, titles, the number of
+    atoms; then for every frame the cell, if the header says so, and x, y and z of all atoms. False for other layouts.
     """
     start = first_bytes(path, 4096)
     words = np.frombuffer(start[: len(start) // 4 * 4], "<i4" if start[:1] == b"T" else ">i4")
@@ -429,19 +432,20 @@ def _chosen(path: Path | str, frames: slice, count: int) -> range:
 
 
 def _dcd_step(header: Any) -> tuple[float, float] | None:
-    """Return the time of a DCD's first frame and that between frames, ps; None where it tells none."""
+    """Return the time of a DCD's first frame and the time between frames, ps; None if the header has none."""
     step = header["nsavc"] * header["delta"] * AKMA
     if not (np.isfinite(step) and step > 0):
         return None
     return header["istart"] * header["delta"] * AKMA, step
 
 
-@np.errstate(all="ignore")  # a cell that is no numbers is refused afterwards
+@np.errstate(all="ignore")  # cells with numbers that are not finite are rejected later
 def _dcd_cell(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return lengths and angles of the cell in a DCD, as one of its dialects has them.
+    """Return lengths and angles of the cell in a DCD, of which there are several variants.
 
-    NAMD and CHARMM before version 25 write ``a, gamma, b, beta, alpha, c`` with angles, or their cosines; CHARMM since
-    then the six numbers of a symmetric matrix. MDAnalysis distinguishes them by their values, and so do we.
+    NAMD, and CHARMM before version 25, write ``a, gamma, b, beta, alpha, c`` with angles or their cosines; later
+    versions of CHARMM write the six elements of a symmetric matrix. Like MDAnalysis, this function distinguishes the
+    variants by the values.
     """
     cell: NDArray[np.float64] = np.array(values, np.float64)[[0, 2, 5, 4, 3, 1]]
     angles = cell[3:]
@@ -456,12 +460,12 @@ def _dcd_cell(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def cell_of(name: str, frame: Frame) -> Cell:
-    """Return the cell of a frame of a trajectory whose first one has a cell.
+    """Return the cell of a frame of a trajectory whose first frame has a cell.
 
     Raises
     ------
     InputError
-        When the frame has none: that of another would be wrong without a word.
+        When the frame has none; silently using the cell of another frame would be wrong.
     """
     if frame.cell is None:
         raise InputError(f"{name}: frame {frame.number} has no periodic cell",
@@ -475,15 +479,16 @@ def periodic_cell(name: str, frame: Frame, like: Cell) -> Cell:
     Parameters
     ----------
     name : str
-        Of the trajectory, for messages.
+        Name of the trajectory, for messages.
     frame : Frame
+        The frame.
     like : Cell
-        That of the first frame.
+        Cell of the first frame.
 
     Raises
     ------
     InputError
-        When the frame has none, or one whose volume is another by more than :data:`JUMP`.
+        When the frame has no cell, or the volumes of the two differ by a larger fraction than :data:`JUMP`.
     """
     cell = cell_of(name, frame)
     change = cell.volume / like.volume - 1
@@ -495,7 +500,7 @@ def periodic_cell(name: str, frame: Frame, like: Cell) -> Cell:
 
 @contextlib.contextmanager
 def on_demand() -> Iterator[None]:
-    """Read frames when they are asked for: where other threads compute meanwhile, and none is idle."""
+    """Read frames only on demand within the block, because other threads keep all cores busy meanwhile."""
     token = _ahead.set(False)
     try:
         yield
@@ -504,18 +509,18 @@ def on_demand() -> Iterator[None]:
 
 
 def ahead(items: Iterator[Frame], count: int = AHEAD) -> Iterator[Frame]:
-    """Yield items that a thread makes, up to `count` before they are asked for; see :func:`on_demand`."""
+    """Yield items that a thread computes up to `count` ahead, except within :func:`on_demand`."""
     if not _ahead.get():
         with contextlib.closing(items):  # type: ignore[type-var]
             yield from items
         return
-    made: queue.Queue[Any] = queue.Queue(count)
+    results: queue.Queue[Any] = queue.Queue(count)
     stop = threading.Event()
 
-    def put(what: Any) -> bool:
+    def put(result: Any) -> bool:
         while not stop.is_set():
             with contextlib.suppress(queue.Full):
-                made.put(what, timeout=0.1)
+                results.put(result, timeout=0.1)
                 return True
         return False
 
@@ -525,12 +530,12 @@ def ahead(items: Iterator[Frame], count: int = AHEAD) -> Iterator[Frame]:
                 if not put(item):
                     return
             put(None)
-        except BaseException as error:  # raised where the frames are taken
+        except BaseException as error:  # raised again in the thread that uses the frames
             put(error)
         finally:
             items.close()  # type: ignore[attr-defined]
 
-    # the first one is made here, with what listens to warnings in this thread
+    # the first item is computed in this thread, whose handlers receive its warnings
     try:
         yield next(items)
     except StopIteration:
@@ -538,7 +543,7 @@ def ahead(items: Iterator[Frame], count: int = AHEAD) -> Iterator[Frame]:
     worker = threading.Thread(target=work, daemon=True)
     worker.start()
     try:
-        while (item := made.get()) is not None:
+        while (item := results.get()) is not None:
             if isinstance(item, BaseException):
                 raise item
             yield item

@@ -1,7 +1,8 @@
-"""Frames of XTC files, and what TRR files say of themselves, looked at before MDAnalysis' library reads them.
+"""Reading of XTC frames, and checks of the headers of TRR frames before MDAnalysis' library reads them.
 
-The library believes the numbers in a file: damaged ones make it write beyond its memory, which ends the process.
-Frames of an XTC are read here instead: faster, by any number of threads, and without checking them before.
+The library trusts the numbers in a file: damaged ones make it write beyond its memory, which ends the process.
+Therefore XTC frames are read here by code that checks them while it unpacks; it is also faster, and can run in several
+threads.
 
 Layouts and packing: xdrfile of GROMACS (xdrfile_xtc.c, xdrfile_trr.c, xdrfile_decompress_coord_float).
 """
@@ -20,25 +21,25 @@ from numpy.typing import NDArray
 from vmdpotential.compiling import build
 from vmdpotential.errors import InputError
 
-#: Rows of the library's table of ranges that are none (0) and one beyond its end.
+#: First row of the format's table of ranges that is not 0, and the row after the last.
 _FIRST, _BEYOND = 9, 73
-#: Bytes before the packed coordinates of a frame, and before the bits themselves.
+#: Offsets in a frame of the coordinates with their parameters, and of the packed bits.
 _PACKED, _BITS = 56, 92
-#: Bytes that the kernel may read beyond the packed ones, and the range from which coordinates are packed apart.
+#: Bytes that the kernel may read beyond the packed ones; largest range whose three coordinates are packed together.
 _SPARE, _APART = 16, 0xFFFFFF
-#: Bytes of a TRR's header with its shortest numbers.
+#: Bytes of the shortest header of a TRR frame (in single precision).
 _HEADER = 84
 
 log = logging.getLogger(__name__)
 
 
 def frames(path: Path, n_atoms: int, is_xtc: bool) -> Iterator[int]:
-    """Yield where each frame begins, bytes; one that the file ends within is left out, which a warning says.
+    """Yield the offset of each frame, bytes; an incomplete last frame is left out with a warning.
 
     Raises
     ------
     InputError
-        At a frame of other atoms, or one that is damaged; also when the first one is cut short.
+        When a frame has another number of atoms or is damaged, or the first frame is incomplete.
     """
     with open(path, "rb") as file:
         start, size = 0, file.seek(0, 2)
@@ -47,7 +48,7 @@ def frames(path: Path, n_atoms: int, is_xtc: bool) -> Iterator[int]:
             whole = size - start >= header
             end = (_end_of_xtc if is_xtc else _end_of_trr)(path, file, start, n_atoms) if whole else size + 1
             if start and end > size:
-                log.warning("%s: ends within a frame, which is left out; it is cut short, or still written", path)
+                log.warning("%s: ends within a frame, which is left out; it is cut short, or still being written", path)
                 return
             if not start < end <= size:
                 raise InputError(f"{path}: the frame at byte {start} is damaged or cut short", "copy or write it again")
@@ -56,7 +57,7 @@ def frames(path: Path, n_atoms: int, is_xtc: bool) -> Iterator[int]:
 
 
 def cut_while_read(path: Path, number: int) -> InputError:
-    """Return the error of a frame that was there when the frames were counted."""
+    """Return the error for a frame that has disappeared since the frames were counted."""
     return InputError(f"{path}: frame {number} is no longer there: the file was changed while it was read",
                       "run again when nothing writes it")
 
@@ -72,14 +73,14 @@ def _check_atoms(path: Path, count: int, n_atoms: int) -> None:
 
 
 def _end_of_xtc(path: Path, file: IO[bytes], start: int, n_atoms: int) -> int:
-    """Return the end of a frame, 0 for a damaged one.
+    """Return the offset of the end of an XTC frame, 0 for a damaged one.
 
-    Layout: magic, atoms, step, time, 9 of the box, atoms again; then the coordinates, or for more than 9 atoms
-    precision, 3 least and 3 largest integers, the row of the smallest range, and how many bytes follow.
+    Layout: magic number, atoms, step, time, 9 numbers of the box, atoms again; then the coordinates, or for more than 9
+    atoms precision, 3 least and 3 largest integers, the row of the smallest range, and the number of bytes that follow.
     """
     words = _words(file, start, _BITS // 4)
     if words[0] == 2023:
-        raise InputError(f"{path}: is an XTC file of the kind for more than 298 million atoms, which is not read",
+        raise InputError(f"{path}: is an XTC file of the kind for more than 298 million atoms, which is not supported",
                          "write fewer atoms to it, or TRR")
     if words[0] != 1995:
         return 0
@@ -93,10 +94,11 @@ def _end_of_xtc(path: Path, file: IO[bytes], start: int, n_atoms: int) -> int:
 
 
 def _end_of_trr(path: Path, file: IO[bytes], start: int, n_atoms: int) -> int:
-    """Return the end of a frame, 0 for a damaged one.
+    """Return the offset of the end of a TRR frame, 0 for a damaged one.
 
-    Layout: magic, length of a string twice, the string (12 bytes), then the bytes of ten parts (of which box, virial,
-    pressure, positions, velocities and forces are written), atoms, step, one more, time and lambda.
+    Layout: magic number, length of a string twice, the string (12 bytes), then the sizes in bytes of ten parts (of
+    which box, virial, pressure, positions, velocities and forces are used), atoms, step, another integer, time and
+    lambda.
     """
     words = _words(file, start, 19)
     if words[0] != 1993 or words[2] != 12:
@@ -111,20 +113,20 @@ def _end_of_trr(path: Path, file: IO[bytes], start: int, n_atoms: int) -> int:
 
 def read_xtc(path: Path, file: IO[bytes], start: int, n_atoms: int, number: int = 0,
              dtype: Any = np.float64) -> tuple[NDArray[Any], NDArray[np.float64], float]:
-    """Return what a frame of an open XTC holds.
+    """Return positions, box and time of a frame in an open XTC file.
 
     Returns
     -------
     positions : (N, 3), A
     box : (3, 3) float64
-        Vectors of the cell, A; zero where there is none.
+        Vectors of the cell, A; zero without one.
     time : float
-        ps.
+        Time in ps.
 
     Raises
     ------
     InputError
-        When the packed coordinates go beyond the atoms, the ranges or the bytes of the frame.
+        When the packed coordinates do not agree with the number of atoms, the ranges or the size of the frame.
     """
     end = _end_of_xtc(path, file, start, n_atoms)
     if not end:

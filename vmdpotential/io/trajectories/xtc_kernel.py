@@ -1,9 +1,10 @@
-"""Kernel that unpacks the coordinates of a frame of an XTC file, and trusts no number in it.
+"""Kernel that unpacks the coordinates of an XTC frame, and checks every number that it reads.
 
-The first atom of a group is packed as three integers within the ranges of the frame, which make one number of all its
-bits. A flag follows, and where it is set five bits: how many atoms are packed next to the first one, as differences to
-the atom before them, and by which step their range changes. A group without the flag has as many as the one before. The
-first atom is packed after the second one, of which water has shorter differences.
+Coordinates are packed in groups. The first atom of a group is packed as three integers within the ranges of the frame,
+combined into one number of as few bits as possible. A flag follows. If it is set, five bits give the number of further
+atoms in the group, which are packed as differences from the atom before them, and the step by which the range of the
+differences changes; otherwise the group is as long as the one before. The first two atoms of a group are exchanged,
+which makes the differences shorter for water (oxygen first in the file, hydrogen first in the group).
 
 Layout and packing: xdrfile of GROMACS (xdrfile_decompress_coord_float). This file is run once, see
 :mod:`vmdpotential.compiling.build`.
@@ -15,19 +16,19 @@ Layout and packing: xdrfile of GROMACS (xdrfile_decompress_coord_float). This fi
 import numpy as np
 from numba import njit
 
-#: Ranges of differences, by the bits that three of them take; the first are none.
+#: Ranges of differences by the number of bits that three of them take together; those below `FIRST` are not used.
 RANGES = np.array([
     0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 10, 12, 16, 20, 25, 32, 40, 50, 64, 80, 101, 128, 161, 203, 256, 322, 406, 512, 645,
     812, 1024, 1290, 1625, 2048, 2580, 3250, 4096, 5060, 6501, 8192, 10321, 13003, 16384, 20642, 26007, 32768, 41285,
     52015, 65536, 82570, 104031, 131072, 165140, 208063, 262144, 330280, 416127, 524287, 660561, 832255, 1048576,
     1321122, 1664510, 2097152, 2642245, 3329021, 4194304, 5284491, 6658042, 8388607, 10568983, 13316085, 16777216])
-#: The first range, and the bits of a number that are read at once, and more than that in parts.
+#: First row of `RANGES` in use; most bits of a number that is read at once; bits of the parts of longer numbers.
 FIRST, ONCE, PART = 9, 56, 24
 
 
 @njit(nogil=True, error_model="numpy", inline="always")
 def window(data, bit):
-    """Return 64 bits of which the first 57 at least are those from `bit` on."""
+    """Return 64 bits, of which at least the first 57 are those of the data from `bit` on."""
     at = np.uint64(bit) >> np.uint64(3)
     value = np.uint64(0)
     for n in range(8):
@@ -37,7 +38,7 @@ def window(data, bit):
 
 @njit(nogil=True, error_model="numpy", inline="always")
 def number(data, bit, bits):
-    """Return a number of up to :data:`ONCE` bits whose bytes begin with the last one, and whose last one is short."""
+    """Return a number of up to :data:`ONCE` bits, stored with the lowest byte first; the last byte may be partial."""
     value = window(data, bit)
     whole = np.uint64(bits) & ~np.uint64(7)
     rest = value << whole >> np.uint64(56) >> (np.uint64(8) - (np.uint64(bits) & np.uint64(7)))
@@ -49,7 +50,10 @@ def number(data, bit, bits):
 
 @njit(nogil=True, error_model="numpy", inline="always")
 def divided(value, size, inverse):
-    """Return quotient and remainder of a number by a size, of which the quotient has less than 50 bits."""
+    """Return quotient and remainder of a division by `size`; the quotient has less than 50 bits.
+
+    The product with the inverse of the size may be off by one, which is corrected.
+    """
     quotient = np.int64(value * inverse)
     rest = value - quotient * size
     quotient += np.int64(rest >= size) - np.int64(rest < 0)
@@ -58,7 +62,7 @@ def divided(value, size, inverse):
 
 @njit(nogil=True, error_model="numpy")
 def three_of_many(data, bit, bits, second, third):
-    """Return three integers of a number that is not read at once; the sizes of the last two are given."""
+    """Return three integers from a number of more than :data:`ONCE` bits; `second` and `third` are their ranges."""
     low, middle = number(data, bit, PART), number(data, bit + PART, PART)
     high = number(data, bit + 2 * PART, bits - 2 * PART)
     results = np.zeros(2, np.int64)
@@ -71,7 +75,7 @@ def three_of_many(data, bit, bits, second, third):
 
 @njit(nogil=True, error_model="numpy", inline="always")
 def three(data, bit, bits, second, third, inverse_second, inverse_third):
-    """Return the three integers of a number; the sizes of the last two, and their inverses, are given."""
+    """Return the three integers of a combined number, by the ranges of the last two and the inverses of these."""
     if bits > ONCE:
         return three_of_many(data, bit, bits, second, third)
     value, z = divided(number(data, bit, bits), third, inverse_third)
@@ -81,11 +85,11 @@ def three(data, bit, bits, second, third, inverse_second, inverse_third):
 
 @njit(nogil=True, error_model="numpy")
 def unpack(data, length, low, sizes, bits, row, inverse, ten, out):
-    """Fill out (N, 3), A, with the atoms packed in `length` bytes; return whether they are these and no others.
+    """Fill `out` (N, 3), A, with the atoms packed in `length` bytes; return whether the data are valid.
 
-    Parameters: `data` has 16 bytes more. `low` and `sizes` (3,) are the least integers and their ranges; `bits` (3,)
-    those of each where they are packed apart, else those of all three and twice 0. `row` is the first range of
-    differences, `inverse` by what integers make nm, and `ten` that number of the type of `out`.
+    `data` is 16 bytes longer. `low` and `sizes` (3,) are the least integers and the ranges; `bits` (3,) are the bits of
+    each coordinate if they are packed separately, else the bits of all three, 0 and 0. `row` is the row of the first
+    range of differences, `inverse` the factor from integers to nm, and `ten` the number 10 in the type of `out`.
     """
     last, whole, atoms = 8 * length, bits[0] + bits[1] + bits[2], len(out)
     atom = bit = run = 0
