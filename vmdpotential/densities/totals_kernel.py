@@ -1,4 +1,4 @@
-"""Kernel that adds what a block of frames counted to the totals of all blocks.
+"""Kernel that adds the counts of a block of frames to the totals of all blocks.
 
 This file is run once, see :mod:`vmdpotential.compiling.build`.
 """
@@ -11,9 +11,9 @@ from numba import njit
 
 @njit(nogil=True, error_model="numpy")
 def add(totals, nodes, sums, squares, count):
-    """Add to totals (N, 3) the sums, the squares, and the squares of the sums over `count`, of the block's nodes.
+    """Add to totals (N, 3) the sums, squares, and squared sums divided by `count`, of a block's nodes.
 
-    The three numbers of a node share a line of the cache, which most of the time is spent to wait for.
+    The three numbers of a node are in one cache line, because most of the time is spent waiting for memory.
     """
     share = 1.0 / count
     for n in range(len(nodes)):
