@@ -118,7 +118,7 @@ def test_refusals(apbs, monkeypatch):
     for options, error, words in (
         ({"boundary": "periodic"}, UsageError, "one molecule in an endless solution"),
         ({"field": True}, UsageError, "has no field"),
-        ({"smear": 1.0}, UsageError, "sums point charges alone"),
+        ({"smear": 1.0}, UsageError, "sums point charges only"),
         ({"interaction": "distance_dependent"}, UsageError, "sums coulomb alone"),
         ({"parameters": {"ions": 3}}, UsageError, "the method apbs has no such parameter; it has salt"),
         ({"parameters": {"inside": 0.1}}, UsageError, "the method apbs takes 1 to 200"),
