@@ -118,8 +118,8 @@ def test_refusals(apbs, monkeypatch):
     for options, error, words in (
         ({"boundary": "periodic"}, UsageError, "one molecule in an endless solution"),
         ({"field": True}, UsageError, "cannot compute the field"),
-        ({"smear": 1.0}, UsageError, "sums point charges alone"),
-        ({"interaction": "distance_dependent"}, UsageError, "sums coulomb alone"),
+        ({"smear": 1.0}, UsageError, "sums point charges only"),
+        ({"interaction": "distance_dependent"}, UsageError, "only sums coulomb"),
         ({"parameters": {"ions": 3}}, UsageError, "the method apbs has no such parameter; it has salt"),
         ({"parameters": {"inside": 0.1}}, UsageError, "the method apbs allows 1 to 200"),
         ({"parameters": {"nonlinear": 0.5}}, UsageError, "nonlinear=0. or the full one"),

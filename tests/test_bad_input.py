@@ -120,7 +120,7 @@ TABLE = [
     Case(2, "map in/far.pqr -o m.dx", "a lattice of 2e+300", "correct atoms"),
     Case(3, "benchmark --box 500 --spacing 0.1", "a map of 125000000000 points needs", "use a smaller --box"),
     # ions
-    Case(2, "ionize in/box.pdb -o i.pdb --cation XX", "--cation XX: ", "known are Li, Na, K"),
+    Case(2, "ionize in/box.pdb -o i.pdb --cation XX", "--cation XX: ", "choose one of Li, Na, K"),
     Case(2, "ionize in/box.pdb -o i.pdb --cation CLA", "--cation CLA: its charge is -1", "choose a positive ion"),
     Case(2, "ionize in/box.pdb -o i.pdb --anion Na+", "--anion Na+: its charge is +1", "choose a negative ion"),
     Case(2, "ionize in/box.pdb -o i.pdb --concentration -1", "--concentration -1", "must be at least 0 mol/L"),

@@ -72,7 +72,7 @@ def test_help_states_units_defaults_and_exit_codes():
     done = program("map", "--help")
     assert done.returncode == 0
     words = " ".join(done.stdout.split())
-    assert "--spacing SPACING distance between grid points" in words
+    assert "--spacing SPACING largest distance between grid points" in words
     assert "exit codes: 0 done; 2 invalid option" in words
     assert "[default: none]" not in words
     assert "--tcl" not in words

@@ -146,13 +146,13 @@ def test_oxygen_is_that_of_charmm():
     for site, place in zip(range(2), (-0.5, 0.5), strict=True):
         assert O2.sigma[site] == pytest.approx(10 * float(atom.get("sigma")), rel=1e-6)
         assert O2.epsilon[site] == pytest.approx(float(atom.get("epsilon")) / 4.184, rel=1e-6)
-        assert O2.places[site] == pytest.approx([10 * place * float(bond.get("length")), 0, 0])
+        assert O2.positions[site] == pytest.approx([10 * place * float(bond.get("length")), 0, 0])
 
 
 @pytest.mark.parametrize(("name", "length"), [("N2", 1.0977), ("CO2", 1.1614), ("CO", 1.1283)])
 def test_bonds_are_those_of_experiments(name, length):
     """CO2 as in Landolt-Boernstein II/28B, N2 and CO as Huber and Herzberg (1979) are quoted; models round them."""
-    apart = np.diff(LIGANDS[name].places[:, 0])
+    apart = np.diff(LIGANDS[name].positions[:, 0])
     assert apart == pytest.approx(length, abs=0.003)
 
 
@@ -163,7 +163,7 @@ def test_orientations_are_spread_evenly():
     for ligand, count in ((O2, 12), (LIGANDS["CO"], 50), (BENT, 400)):
         turns = np.array(ligand.orientations(count))
         for turn in turns:
-            assert np.allclose(np.linalg.norm(turn, axis=1), np.linalg.norm(ligand.places, axis=1))
+            assert np.allclose(np.linalg.norm(turn, axis=1), np.linalg.norm(ligand.positions, axis=1))
         atom = turns[:, -1]
         second = np.einsum("ni,nj->ij", atom, atom) / len(atom) / (atom[0] @ atom[0])
         assert np.abs(second - np.eye(3) / 3).max() < 0.02

@@ -32,7 +32,7 @@ def test_dry_run_says_where_and_writes_nothing(capsys, tmp_path, monkeypatch):
     ("options", "code", "message"),
     [
         ([], 2, "--output: a file for the result is needed"),
-        (["--dry-run", "--cation", "XX"], 2, "--cation XX: no such ion"),
+        (["--dry-run", "--cation", "XX"], 2, "--cation XX: is not a known ion"),
         (["--dry-run", "--cation", "CLA"], 2, "--cation CLA: its charge is -1"),
         (["--dry-run", "--anion", "SOD"], 2, "--anion SOD: its charge is +1"),
         (["--dry-run", "--concentration", "150"], 2, "at most 10 mol/L"),

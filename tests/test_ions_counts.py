@@ -109,7 +109,7 @@ def test_every_count_neutralises(method, charge, existing):
 
 
 def test_a_charge_that_is_no_integer_is_stated_or_refused():
-    assert "taken as -11" in plan_counts(-10.98, 5000, SOD, CLA).warnings[0]
+    assert "is rounded to -11" in plan_counts(-10.98, 5000, SOD, CLA).warnings[0]
     with pytest.raises(InputError, match="not an integer"):
         plan_counts(-10.6, 5000, SOD, CLA)
     assert plan_counts(-10.6, 5000, SOD, CLA, neutralize=False).total == 0

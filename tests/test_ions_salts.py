@@ -119,7 +119,7 @@ def test_the_command_reports_distances_and_distributions():
     assert [share["name"] for share in data["counts"]["mixture"]] == ["NaCl", "KCl"]
     assert min(each["ion"] for each in data["least_distances"].values()) == min(ion.ion_distance for ion in ions)
     assert data["least_distances"]["POT"]["solute"] == min(i.solute_distance for i in ions if i.name == "POT")
-    assert any(line.startswith("least distances: ion to ion ") for line in report.lines)
+    assert any(line.startswith("minimum distances: ion to ion ") for line in report.lines)
     # around each chloride there are as many sodiums as pairs within the range, images too, by hand
     curve = data["distributions"]
     cell = golden.structure().cell

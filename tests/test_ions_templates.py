@@ -81,7 +81,7 @@ def test_atoms_keep_their_distances_and_the_waters_in_their_way_are_gone(placeme
             removed |= near.any(1)
     np.testing.assert_array_equal(kept, ~removed)
     assert placement.waters_removed == removed.sum() > len(placed)
-    assert f"took out {removed.sum() - len(placed)} more water" in "\n".join(placement.lines)
+    assert f"removed {removed.sum() - len(placed)} more water" in "\n".join(placement.lines)
 
 
 def test_energies_are_sums_over_all_atoms(placement):
@@ -195,10 +195,10 @@ def test_angles_and_dihedrals_of_bonds():
 def test_what_is_no_ion_is_refused():
     neutral = SULFATE.with_charges(np.zeros(5))
     for name, ion, message in (
-        ("SO4", neutral, "not to an ion's"), ("SO4", SULFATE.with_charges([2.3, -1, -1, -1, -1]), "not to an ion's"),
+        ("SO4", neutral, "charge of an ion"), ("SO4", SULFATE.with_charges([2.3, -1, -1, -1, -1]), "charge of an ion"),
         ("SO4", replace(SULFATE, positions=np.zeros((5, 3))), "same position"),
-        ("SO4", replace(SULFATE, charges=None), "no charges"), ("SOD", AMMONIUM, "possible name"),
-        ("A-B", AMMONIUM, "possible name"),
+        ("SO4", replace(SULFATE, charges=None), "no charges"), ("SOD", AMMONIUM, "valid name"),
+        ("A-B", AMMONIUM, "valid name"),
     ):
         with pytest.raises((UsageError, InputError), match=message):
             template_of(name, ion)

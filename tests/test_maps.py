@@ -123,7 +123,7 @@ def test_an_end_that_nobody_asked_for_is_told(caplog):
 
 def test_charges_that_are_all_0_are_told(caplog):
     assert not potential_map(charges_at(DIPOLE.positions, np.zeros(len(DIPOLE))), spacing=2).values.any()
-    assert "are all 0, and so is the potential" in caplog.text
+    assert "are 0, and so is the potential" in caplog.text
     caplog.clear()
     potential_map(DIPOLE, spacing=2)
     assert not caplog.text
@@ -274,7 +274,7 @@ def test_a_solvated_system_without_a_cell_is_told(caplog):
     options = {"spacing": 4.0, "padding": 1.0, "method": "direct"}
     report = command(structure=box, **options)
     assert report.data["boundary"] == "open"
-    assert "is solvated and has no periodic cell, so the boundary is open; cell gives it one" in caplog.text
+    assert "is solvated but has no periodic cell, so the boundary is open; cell sets a cell" in caplog.text
     caplog.clear()
     assert command(structure=box, boundary="open", **options).data["cell"] is None
     assert not caplog.records

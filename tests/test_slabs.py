@@ -137,7 +137,7 @@ def test_a_plan_of_another_package_is_one_for_each_slab(monkeypatch):
 def test_a_map_in_slabs_says_that_it_has_no_values(monkeypatch):
     in_slabs(monkeypatch)
     grid = potential_map(water(10), method="direct", spacing=0.5, padding=3, engine="cpu", sink=Kept())
-    with pytest.raises(InputError, match="written as it was computed"):
+    with pytest.raises(InputError, match="written to a file while it was computed"):
         grid.values  # noqa: B018
 
 

@@ -174,7 +174,7 @@ def test_slice_of_a_map_that_chimerax_opened(session, ions, do, log, tmp_path):
     ("map #1 spacing 0.01 boundary open", "potential map: a map of"),
     ("map", 'Missing or invalid "structure" argument'),
     ("ionize #1:NA,CL", "potential ionize: "),
-    ("ionize #1 cation XX", "potential ionize: cation XX: no such ion"),
+    ("ionize #1 cation XX", "potential ionize: cation XX: is not a known ion"),
     ("ionize #1 fromSolute -1", "potential ionize: fromSolute -1: must be at least 0 A"),
     ("ionize #1 ions SOD=99", "potential ionize: "),
     ("slice #1", "potential slice: maps: there is no such map"),

@@ -175,7 +175,7 @@ def _points(path: Path) -> None:
 
 def _ligand(path: Path) -> None:
     ligand = read_ligand(path)
-    assert np.isfinite(ligand.places).all()
+    assert np.isfinite(ligand.positions).all()
     assert ((ligand.sigma > 0) & (ligand.epsilon > 0)).all()
 
 

@@ -98,7 +98,7 @@ def test_ionize_without_topology_takes_templates(dhfr, do, placement):
 
 @pytest.mark.parametrize(("line", "message"), [
     ("potential_ionize polymer", "has no waters that ions could replace"),
-    ("potential_ionize dhfr, cation=XX", "cation=XX: no such ion"),
+    ("potential_ionize dhfr, cation=XX", "cation=XX: is not a known ion"),
     ("potential_ionize dhfr, ions=[SOD=99999]", "ions"),
     ("potential_ionize dhfr, from_solute=far", "from_solute=far: a number is needed"),
     ("potential_ionize dhfr, topology=no/such.psf", "no/such.psf"),

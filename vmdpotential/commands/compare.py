@@ -11,7 +11,7 @@ import numpy as np
 
 from vmdpotential.commands.options import UnitOfFile, with_unit
 from vmdpotential.errors import UsageError
-from vmdpotential.grid.compare import Likeness, difference, likeness, same_lattice, without
+from vmdpotential.grid.compare import Similarity, difference, same_lattice, similarity, without
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane, middle
 from vmdpotential.io.files import output as files
@@ -82,7 +82,7 @@ def compare(
     whole = difference(a, b) if structure is not None else comparison
     other = replace(a.with_values(a.values - whole.values), provenance=b.provenance)
     result = Comparison(
-        like=likeness(a, comparison), unit=a.unit, media=[grid.provenance.medium for grid in (a, b)],
+        like=similarity(a, comparison), unit=a.unit, media=[grid.provenance.medium for grid in (a, b)],
         same_lattice=same_lattice(a, b), names=names, maps=(a, other, whole), grid=comparison, written=output,
         files=paths, planes=[Plane.parse(item) if isinstance(item,
         str) else item for item in plane] or [middle(a.lattice)],
@@ -98,7 +98,7 @@ def compare(
 class Comparison(Result):
     """How alike two maps are."""
 
-    like: Likeness = part("points", "correlation", "hodgkin", "slope", "rms", "mean", "largest", "rms_first",
+    like: Similarity = part("points", "correlation", "hodgkin", "slope", "rms", "mean", "largest", "rms_first",
                           "rms_second")
     unit: str
     media: Sequence[str]
@@ -110,7 +110,7 @@ class Comparison(Result):
     grid: Grid = shown()
 
     def text(self) -> Iterator[str]:
-        """Yield the indices of likeness, and the difference."""
+        """Yield the similarity indices and the difference."""
         like, unit, (first, second) = self.like, f" {self.unit}".rstrip(), self.names
         yield (f"{first} and {second} at {like.points} points"
                + ("" if self.same_lattice else f", {second} interpolated to those of {first}"))

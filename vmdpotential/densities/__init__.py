@@ -1,1 +1,1 @@
-"""Densities of atoms: what is counted, in which unit, and the sites where atoms gather."""
+"""Densities of atoms: counted quantities, their units, and sites of high density."""

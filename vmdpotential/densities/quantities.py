@@ -1,4 +1,4 @@
-"""What a density counts: atoms, mass, charge, electrons, or whether a place is occupied; and its units."""
+"""Quantities that a density counts (atoms, mass, charge, electrons, occupancy) and their units."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vmdpotential.units import AVOGADRO
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-#: What is counted, and the units of it; the first is that which is used unless another is given.
+#: Counted quantities and their units, of which the first is the default.
 UNITS = {
     "number": ("1/A^3", "mol/L", "relative"), "mass": ("g/cm^3", "relative"), "charge": ("e/A^3",),
     "electrons": ("e/A^3", "relative"), "occupancy": ("fraction",),
@@ -28,21 +28,22 @@ _FACTORS = {"1/A^3": 1.0, "e/A^3": 1.0, "mol/L": 1e27 / AVOGADRO, "g/cm^3": 1e24
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """What is counted of some atoms.
+    """Atoms that a density counts, with their weights.
 
     Parameters
     ----------
     quantity : str
-        Of :data:`UNITS`.
+        A key of :data:`UNITS`.
     unit : str
+        Unit of the density.
     rows : (n,) int64
-        The atoms, increasing.
+        Indices of the atoms, increasing.
     weights : (n,) float64
-        What each one counts: 1, its mass in u, its charge in e, or its electrons.
+        Weight of each atom: 1, its mass in u, its charge in e, or its number of electrons.
     radii : (n,) float64 or None
-        A, of occupancies.
+        Radii of the atoms, A, for occupancies.
     source : str
-        Where the weights are from, for reports.
+        Origin of the weights or radii, for reports.
     """
 
     quantity: str
@@ -54,29 +55,30 @@ class Counted:
 
     @property
     def factor(self) -> float:
-        """What a sum of weights over a volume in A^3 is multiplied by; before relative densities are divided."""
+        """Factor that converts weights per A^3 to the unit; for ``relative``, to the quantity's first unit."""
         return _FACTORS[UNITS[self.quantity][0] if self.unit == "relative" else self.unit]
 
 
 def count(structure: Structure, chosen: Mask, quantity: str, unit: str = "auto") -> Counted:
-    """Return what is counted of the chosen atoms.
+    """Return the weights with which a density counts the chosen atoms.
 
     Parameters
     ----------
     structure : Structure
     chosen : (N,) bool
+        Mask of the atoms to count.
     quantity : str
-        ``number`` of atoms, ``mass``, ``charge``, ``electrons`` (the atomic number less the charge, where there are
+        ``number`` of atoms, ``mass``, ``charge``, ``electrons`` (the atomic number minus the charge, if there are
         charges), or ``occupancy`` (1 within an atom's van der Waals radius).
     unit : str
-        Of :data:`UNITS`, or ``auto``.
+        A unit from :data:`UNITS`, or ``auto`` for the first one of the quantity.
 
     Raises
     ------
     UsageError
-        For a quantity or unit that does not exist, or a unit of another quantity.
+        For an unknown quantity, or a unit that the quantity does not have.
     InputError
-        For atoms without a charge, a mass or an element where those are counted.
+        For atoms without the charge, mass or element that the quantity requires.
     """
     if quantity not in UNITS:
         raise UsageError("of", f"choose one of {', '.join(UNITS)}", value=quantity)
@@ -92,8 +94,8 @@ def count(structure: Structure, chosen: Mask, quantity: str, unit: str = "auto")
     elif quantity == "electrons":
         weights, source = _electrons(structure, rows)
     elif quantity == "occupancy":
-        result, name = prepared_radii(structure, "bondi")
-        radii, source = _nonzero(structure, result, rows, "radius"), f"van der Waals radii: {name}"
+        all_radii, name = prepared_radii(structure, "bondi")
+        radii, source = _nonzero(structure, all_radii, rows, "radius"), f"van der Waals radii: {name}"
     return Counted(quantity, units[0] if unit == "auto" else unit, rows, weights, radii, source)
 
 
@@ -110,7 +112,8 @@ def _electrons(structure: Structure, rows: NDArray[np.int64]) -> tuple[Floats, s
 
 
 def _nonzero(structure: Structure, values: Floats, rows: NDArray[np.int64], what: str) -> Floats:
-    """Return the values of some atoms; sites that are no atoms (virtual sites of water) may have none."""
+    """Return the values of the atoms `rows`, all above 0 except at sites that are no atoms (virtual sites of water).
+    """
     from vmdpotential.molecule.elements import sites
 
     missing = rows[values[rows] <= 0]
@@ -119,6 +122,6 @@ def _nonzero(structure: Structure, values: Floats, rows: NDArray[np.int64], what
     if len(missing):
         atom = int(missing[0])
         raise InputError(f"{structure.where}: atom {atom + 1} ({structure.label(atom)}) has no {what}",
-                         "give a structure that states elements, or choose other {atoms}")
+                         "use a structure that states elements, or choose other {atoms}")
     result: Floats = values[rows]
     return result

@@ -1,4 +1,4 @@
-"""Figures of slices and profiles."""
+"""Figures of the results of commands: slices, profiles, surfaces, energies of residues and distributions."""
 
 import contextlib
 import os
@@ -6,9 +6,9 @@ import sys
 
 
 def prepare() -> None:
-    """Import matplotlib, which an MPLBACKEND that is not installed, such as a notebook's, would keep from starting.
+    """Import matplotlib even if MPLBACKEND names a backend that is not installed, such as a notebook's.
 
-    Figures here need no backend; who uses pyplot next to them has the one of the variable, as ever.
+    These figures need no backend; pyplot still uses the one of the variable.
     """
     if "matplotlib" in sys.modules:
         return

@@ -30,41 +30,41 @@ _OTHER_COLOUR, _OTHERS = "#ff9ad5", "other elements"
 _IONS_DRAWN_LARGER = frozenset(("NA", "K", "CL", "MG", "CA", "ZN", "LI", "RB", "CS", "BR", "I"))
 
 
-
 def draw_atoms(
     ax: Axes, structure: Structure, plane: Plane, slab: float = 3.0, waters: bool = False, periodic: Grid | None = None
 ) -> Floats:
-    """Draw the heavy atoms near a plane, and the bonds between them, over what the Axes shows.
+    """Draw the heavy atoms near a plane, and the bonds between them, into Axes.
 
-    Sites without an element, such as those of four-site waters, are left out. The Axes has an entry for each element
-    in its legend, and :func:`key` is what is in it.
+    Sites without an element, such as those of four-site waters, are left out. Each element gets an entry in the legend
+    of the Axes, from which :func:`key` makes the key of a figure.
 
     Parameters
     ----------
     ax : Axes
-        With limits set.
+        Axes with their limits set.
     structure : Structure
     plane : Plane
     slab : float, A
-        Atoms within half of it on either side are drawn.
+        Thickness of the slab around the plane whose atoms are drawn.
     waters : bool
+        Whether to draw waters too.
     periodic : Grid, optional
-        A periodic map; the images of the atoms that lie in it are drawn.
+        Periodic map; the periodic images of atoms inside of it are drawn.
 
     Returns
     -------
     (M, 2) float64
-        Where on the picture atoms were drawn.
+        Coordinates of the drawn atoms in the picture.
     """
     from matplotlib.collections import EllipseCollection, LineCollection
 
     from vmdpotential.molecule import elements as chemistry
     elements = np.char.upper(
         chemistry.complete(structure.elements, structure.atom_names, structure.residue_names))
-    requested = ~np.isin(elements, ["H", "D"]) & ~chemistry.sites(structure.atom_names, structure.residue_names)
+    drawn = ~np.isin(elements, ["H", "D"]) & ~chemistry.sites(structure.atom_names, structure.residue_names)
     if not waters:
-        requested &= ~named(structure.residue_names, WATERS)
-    index = np.flatnonzero(requested)
+        drawn &= ~named(structure.residue_names, WATERS)
+    index = np.flatnonzero(drawn)
     positions = structure.positions[index]
     if periodic is not None and structure.cell is not None:
         low, high = periodic.lattice.origin, periodic.lattice.last
@@ -78,7 +78,7 @@ def draw_atoms(
     index, positions = index[near], positions[near]
     points, elements, height = np.stack([s[near], t[near]], 1), elements[index], height[near]
     bonds = _bonds(positions, chemistry.radii(elements))
-    # half of each bond in the colour of its atom's outline would clutter; one grey serves
+    # one grey for all bonds: halves in the colours of their atoms would clutter the picture
     ax.add_collection(
         LineCollection(list(points[bonds]), colors="#303030", linewidths=0.6, capstyle="round", zorder=2),
         autolim=False)
@@ -91,20 +91,20 @@ def draw_atoms(
         facecolors=face, edgecolors="#202020", linewidths=0.25, zorder=3,
     )
     ax.add_collection(atoms, autolim=False)
-    shown = dict.fromkeys(zip(map(str, elements), map(str, ions), strict=True))
-    for label, colour in {(_label(*kind), _colour(*kind)) for kind in shown}:
+    kinds = dict.fromkeys(zip(map(str, elements), map(str, ions), strict=True))
+    for label, colour in {(_label(*kind), _colour(*kind)) for kind in kinds}:
         ax.plot([], [], "o", color=colour, label=label, markersize=4, markeredgecolor="#202020",
                 markeredgewidth=0.25, scalex=False, scaley=False)
     return points
 
 
 def _colour(element: str, ion: str) -> str:
-    """Return the colour of an element, or of an ion by the sign of its charge, as viewers show it."""
+    """Return the colour of an element, or that of an ion by the sign of its charge, as in viewers."""
     return sign_colour(IONS[ion.upper()].charge) if ion else _ELEMENT_COLOURS.get(element, _OTHER_COLOUR)
 
 
 def _label(element: str, ion: str) -> str:
-    """Return an element, (or an ion, by the name of its residue) as a key shows it."""
+    """Return the label of an element, or of an ion given by its residue name, for the key."""
     if element not in _ELEMENT_COLOURS:
         return _OTHERS
     charge = IONS[ion.upper()].charge if ion else 0
@@ -112,7 +112,7 @@ def _label(element: str, ion: str) -> str:
 
 
 def key(axes: Iterable[Axes]) -> dict[str, Artist]:
-    """Return the symbols of what :func:`draw_atoms` drew with their names, in one order for all figures."""
+    """Return labels and symbols of the elements that :func:`draw_atoms` drew, in the same order for all figures."""
     result: dict[str, Artist] = {}
     for ax in axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
@@ -122,13 +122,13 @@ def key(axes: Iterable[Axes]) -> dict[str, Artist]:
         entry[0] == _OTHERS, entry[0][-1:] in "⁺⁻", [entry[0].strip("⁺⁻²³") == e for e in order][::-1])))
 
 
-#: Between heavy atoms, one of which is large, A.
+#: Longest bond between heavy atoms, A, for a large one.
 _LONGEST_BOND = 2.2
 
 
 def _bonds(positions: Floats, radius: Floats) -> NDArray[np.int64]:
-    """Return pairs (M, 2) of atoms closer than a bond between heavy atoms is long."""
-    # step by step along the longest side, because importing a tree takes longer than this for what a slab holds
+    """Return pairs (M, 2) of atoms that are closer than the longest bond between heavy atoms."""
+    # atoms are sorted along the longest side; importing scipy's tree would take longer than this for a slab's atoms
     along = int(np.ptp(positions, axis=0).argmax())
     order = np.argsort(positions[:, along], kind="stable")
     pairs = [np.zeros((0, 2), np.int64)]

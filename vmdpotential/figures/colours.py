@@ -1,4 +1,4 @@
-"""Colours of potentials and ions, and the values that they span: one rule for every viewer, page and figure."""
+"""Colours of potentials and ions, and the range of a colour scale, for all viewers, web pages and figures."""
 
 from __future__ import annotations
 
@@ -14,44 +14,44 @@ from vmdpotential.units import DEFAULT_TEMPERATURE, POTENTIAL_UNITS, coulomb_con
 
 Floats = NDArray[np.float64]
 
-#: From the most negative value (red) over 0 (white) to the most positive (blue), at equal distances, as ColorBrewer's
-#: RdBu without its darkest ends; readable without distinguishing red and green.
+#: Equidistant colours from the most negative value (red) via 0 (white) to the most positive (blue): ColorBrewer's RdBu
+#: without its darkest ends, which can be read without distinguishing red and green.
 STOPS = ("#9e1224", "#d96b54", "#f7c7b0", "#f7f7f7", "#b3d4e8", "#5799c9", "#0f4f99")
 
-#: Where a map has no value.
+#: Colour of points without a value.
 UNKNOWN = "#999999"
 
-#: Of ions and isosurfaces by the sign of their charge or level: negative, none, positive.
+#: Colours of ions and isosurfaces by the sign of their charge or level: negative, zero, positive.
 SIGN_COLOURS = ("#c8372d", "#9a9a9a", "#2f6db5")
 
 #: Levels of isosurfaces of orbitals (0.03 bohr^-3/2) and electron densities (0.002 e/bohr^3), by the unit of a map.
 ISOVALUES = {"A^-3/2": 0.08, "bohr^-3/2": 0.03, "e/A^3": 0.0135, "e/bohr^3": 0.002}
 
-#: kT/e: the limits of the colours of a potential in water, whether screened or of a continuum.
+#: Limit of the colours of a potential in water, screened or in a continuum, kT/e.
 IN_WATER = 5.0
 
-#: How the medium of such a map begins.
+#: First words of the provenance's medium for maps in water.
 _WATER = ("screened", "continuum")
 
-#: A, of a water, which is where colours of a continuum's potential are read outside of a molecular surface.
+#: Radius of a water, A: distance from a molecular surface at which a continuum's potential is read for its colours.
 WATER_RADIUS = 1.4
 
 #: Fraction of the values of other maps that lie within the limits.
 SHOWN = 0.98
 
-#: Of a range, what values of the other sign may reach that are not shown.
+#: Fraction of a range below which values of the other sign are neglected.
 _LITTLE = 0.02
 
 
 class Range(NamedTuple):
-    """Two limits."""
+    """Range of values."""
 
     low: float
     high: float
 
 
 def isovalue(grid: Grid) -> float:
-    """Return the level at which the isosurfaces of a map are drawn first: what is usual for orbitals and densities."""
+    """Return the initial level of the isosurfaces of a map; for orbitals and densities the usual one."""
     return ISOVALUES.get(grid.unit) or grid.display_limit()
 
 
@@ -61,17 +61,17 @@ def sign_colour(value: float) -> str:
 
 
 def check_range(value_range: tuple[float, float]) -> None:
-    """Raise UsageError when a range does not increase."""
+    """Raise UsageError unless the limits of a range increase."""
     low, high = value_range
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise UsageError("range", "the first value must be below the second", value=f"{low:g},{high:g}")
 
 
 def standard_limit(grid: Grid) -> float | None:
-    """Return 5 kT/e in the unit of a map, to one digit, where it is a potential in water; else None."""
-    made = grid.provenance
-    if (not made.medium.startswith(_WATER) or " minus " in made.medium or grid.unit not in POTENTIAL_UNITS
-            or made.quantity.startswith(("difference", "standard"))):
+    """Return 5 kT/e in the unit of a map, to one digit, if it is a potential in water; otherwise None."""
+    medium, quantity = grid.provenance.medium, grid.provenance.quantity
+    if (not medium.startswith(_WATER) or " minus " in medium or grid.unit not in POTENTIAL_UNITS
+            or quantity.startswith(("difference", "standard"))):
         return None
     temperature = grid.temperature or DEFAULT_TEMPERATURE
     factor = coulomb_constant(grid.unit, temperature) / coulomb_constant("kT/e", temperature)
@@ -79,22 +79,22 @@ def standard_limit(grid: Grid) -> float | None:
 
 
 def outwards(grid: Grid) -> float:
-    """Return how far outside of a molecular surface (A) a map is read for its colours.
+    """Return the distance from a molecular surface (A) at which a map is read for the surface's colours.
 
-    In a continuum at the centre of a water that touches the surface, as is usual there: on the surface itself the
-    potential follows the nearest atom's charge, and its slope breaks. 0 in other media.
+    In a continuum it is the radius of a water, as usual: on the surface itself the potential is dominated by the
+    nearest atom's charge, and its slope is discontinuous. In other media it is 0.
     """
     return WATER_RADIUS if grid.provenance.medium.startswith("continuum") else 0.0
 
 
 def colour_range(grids: Iterable[Grid], shown: Iterable[ArrayLike]) -> Range:
-    """Return the range of the colours of maps on one scale: +-5 kT/e in water, else wide enough for what is shown.
+    """Return the range of a common colour scale of maps: +-5 kT/e in water, otherwise by the values shown.
 
     Parameters
     ----------
     grids : iterable of Grid
     shown : iterable of arrays
-        The values that are coloured; NaN is "outside the map".
+        Values that are coloured; NaN outside the map.
     """
     limits = [standard_limit(grid) for grid in grids]
     first = limits[0] if limits else None
@@ -104,16 +104,17 @@ def colour_range(grids: Iterable[Grid], shown: Iterable[ArrayLike]) -> Range:
 
 
 def robust_range(shown: Iterable[ArrayLike], fraction: float = SHOWN) -> Range:
-    """Return a range of round limits that holds a fraction of the values: symmetric, or from or to 0.
+    """Return a range with round limits that contains a fraction of the values: symmetric, or from or to 0.
 
-    Spikes at atoms would leave everything else pale, so the limits do not follow the extremes. Where hardly a value
-    has the other sign, as of a standard deviation, the range ends at 0.
+    The limits do not follow the extremes, because with the peaks at atoms everything else would be pale. If hardly any
+    value has the other sign, as for a standard deviation, the range ends at 0.
 
     Parameters
     ----------
     shown : iterable of arrays
-        NaN is "outside the map".
+        Values that are coloured; NaN outside the map.
     fraction : float
+        Fraction of the magnitudes within the limits.
     """
     arrays = [np.asarray(array, np.float64).ravel() for array in shown]
     values = np.concatenate([array[np.isfinite(array)] for array in arrays] or [np.zeros(0)])
@@ -129,9 +130,9 @@ def robust_range(shown: Iterable[ArrayLike], fraction: float = SHOWN) -> Range:
 
 
 def scale(value_range: tuple[float, float]) -> list[tuple[float, str]]:
-    """Return values and colours between which a colour scale is linear, from the lowest to the highest of a range.
+    """Return values and colours between which the colour scale of a range is linear, from the lowest to the highest.
 
-    0 is white, and equal distances from 0 have equally strong colours on both sides, whatever the range.
+    0 is white, and colours are equally strong at equal distances from 0 on both sides, for any range.
     """
     low, high = value_range
     inner = [x for x in np.linspace(-1, 1, len(STOPS)) * max(abs(low), abs(high)) if low < x < high]
@@ -144,8 +145,8 @@ def rgb_of(values: ArrayLike, value_range: tuple[float, float]) -> NDArray[np.ui
     values, largest = np.asarray(values, np.float64), max(map(abs, value_range))
     table = np.array([tuple(bytes.fromhex(stop[1:])) for stop in STOPS], np.float64)
     known = np.isfinite(values)
-    at = np.clip(np.where(known, values, 0.0), *value_range) / largest
-    where = np.linspace(-1, 1, len(STOPS))
-    rgb = np.stack([np.interp(at, where, channel) for channel in table.T], -1)
+    relative = np.clip(np.where(known, values, 0.0), *value_range) / largest
+    stops = np.linspace(-1, 1, len(STOPS))
+    rgb = np.stack([np.interp(relative, stops, channel) for channel in table.T], -1)
     rgb[~known] = tuple(bytes.fromhex(UNKNOWN[1:]))
     return np.asarray(np.round(rgb), np.uint8)

@@ -1,4 +1,4 @@
-"""Where the parts of a figure are: measured, so that nothing is cut or overlaps."""
+"""Layout of figures: parts are measured, so that nothing is cut off or overlaps."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 
 Size = tuple[float, float]
 
-# inches: around the content, between panels, and the colour bar's thickness
+# inches: margin around the content, gap between panels, and thickness of the colour bar
 _MARGIN, _GAP, _BAR = 0.03, 0.08, 0.09
-#: Of the width, and inches (a journal's page): no figure is higher.
+#: Largest height of a figure, relative to its width, and in inches (a journal's page).
 _HIGHEST, _PAGE = 1.6, 9.4
-#: Times that panels are placed, at most.
+#: Largest number of iterations of the layout.
 _STEPS = 6
-#: mm, of the width of the figure: a panel gets no less.
+#: Smallest width of a panel, mm.
 _LEAST = 29.0
 
 
 def columns(extents: Sequence[Size], width: float) -> int:
-    """Return how many panels, each (across, up) in A, are side by side in a figure `width` mm wide.
+    """Return the number of columns for panels, each (across, up) in A, in a figure `width` mm wide.
 
-    So many that the figure is about as high as 0.7 of its width, and that few places stay empty.
+    The height of the figure should be about 0.7 of its width, with few empty positions.
     """
-    def far(count: int) -> float:
+    def penalty(count: int) -> float:
         wide, high = _tracks(extents, count)
         empty = -len(extents) % count / (len(extents) + -len(extents) % count)
         return abs(math.log(high.sum() / wide.sum() / 0.7)) + 3 * empty
 
-    return min(range(1, max(1, min(len(extents), int(width / _LEAST))) + 1), key=far)
+    return min(range(1, max(1, min(len(extents), int(width / _LEAST))) + 1), key=penalty)
 
 
 def _tracks(extents: Sequence[Size], count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -49,7 +49,7 @@ def _tracks(extents: Sequence[Size], count: int) -> tuple[NDArray[np.float64], N
 
 
 def same_ticks(sides: Sequence[Axis]) -> None:
-    """Give axes in A ticks at the same distance, but a short one so many that it shows its scale."""
+    """Give axes in A the same tick spacing, but short ones a smaller spacing that shows their scale."""
     from matplotlib.ticker import MaxNLocator, MultipleLocator
 
     if sides:
@@ -57,28 +57,28 @@ def same_ticks(sides: Sequence[Axis]) -> None:
         ticks = MaxNLocator(nbins=5, steps=[1, 2, 5, 10]).tick_values(0, max(spans))
         common = float(ticks[1] - ticks[0])
         for side, span in zip(sides, spans, strict=True):
-            own = MaxNLocator(nbins=2, steps=[1, 2, 5, 10]).tick_values(0, span)
-            side.set_major_locator(MultipleLocator(min(common, float(own[1] - own[0]))))
+            coarsest = MaxNLocator(nbins=2, steps=[1, 2, 5, 10]).tick_values(0, span)
+            side.set_major_locator(MultipleLocator(min(common, float(coarsest[1] - coarsest[0]))))
 
 
 def share(axes: Sequence[Axes], count: int) -> None:
-    """Leave out what an axis would repeat of the panel to its left, or of the one below it, with the same limits."""
+    """Remove labels that repeat those of the panel to the left, or of the panel below, with the same limits."""
     for n, ax in enumerate(axes):
-        if n % count and _alike(ax, axes[n - 1], "y"):
+        if n % count and _same_axis(ax, axes[n - 1], "y"):
             ax.tick_params(labelleft=False)
-        if n + count < len(axes) and _alike(ax, axes[n + count], "x"):
+        if n + count < len(axes) and _same_axis(ax, axes[n + count], "x"):
             ax.tick_params(labelbottom=False)
-    for ax in axes:  # once all are compared
+    for ax in axes:  # only after all have been compared
         if not ax.yaxis.get_tick_params()["labelleft"]:
             ax.set_ylabel("")
         if not ax.xaxis.get_tick_params()["labelbottom"]:
             ax.set_xlabel("")
 
 
-def _alike(a: Axes, b: Axes, side: str) -> bool:
-    mine, its = (getattr(ax, f"{side}axis") for ax in (a, b))
-    return mine.label.get_text() == its.label.get_text() and np.allclose(
-        mine.get_view_interval(), its.get_view_interval(), rtol=0, atol=1e-6)
+def _same_axis(a: Axes, b: Axes, side: str) -> bool:
+    first, second = (getattr(ax, f"{side}axis") for ax in (a, b))
+    return first.label.get_text() == second.label.get_text() and np.allclose(
+        first.get_view_interval(), second.get_view_interval(), rtol=0, atol=1e-6)
 
 
 def arrange(
@@ -91,13 +91,15 @@ def arrange(
     ----------
     figure : Figure
     axes, extents : sequences
-        The panels in reading order, and what they are to measure across and up, A.
+        Panels in reading order, and their widths and heights, A.
     count : int
-        Columns.
+        Number of columns.
     bar : Axes, optional
-        The colour bar, and whether it is `below` the panels, else it is next to them.
+        Colour bar.
+    below : bool
+        Whether the colour bar is below the panels, and not next to them.
     key : Legend, optional
-        Goes below everything.
+        Legend, which is put below everything else.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
@@ -107,14 +109,14 @@ def arrange(
     wide, high = _tracks(extents, count)
     foot = _MARGIN + (0.0 if key is None else key.get_window_extent(renderer).height / figure.dpi + _GAP)
     before = np.zeros((len(high), count, 4))
-    for step in range(_STEPS):  # the room that labels need depends on the size of panels, and so do their ticks
+    for step in range(_STEPS):  # labels and ticks, and the space that they need, depend on the size of panels
         around = np.zeros((len(high), count, 4))
         for n, ax in enumerate(axes):
             around[divmod(n, count)] = _decoration(figure, ax, renderer)
         if step > 2:
             if np.abs(around - before).max() < 0.5 / figure.dpi:
                 break
-            _keep_ticks(axes)  # they would come and go with the room that they take
+            _keep_ticks(axes)  # otherwise the ticks could alternate from one iteration to the next
         before = around
         left, right = around[..., 0].max(0), around[..., 1].max(0)
         bottom, top = around[..., 2].max(1), around[..., 3].max(1)
@@ -145,9 +147,9 @@ def arrange(
                 x += scale * wide[column] + right[column] + _GAP
             y -= high[row] * scale + bottom[row] + _GAP
         if bar is not None and below:
-            whole = width - 2 * _MARGIN
-            bar.set_position((
-                (_MARGIN + 0.2 * whole) / width, (foot + bar_around[2]) / height, 0.6 * whole / width, _BAR / height))
+            inner_width = width - 2 * _MARGIN
+            bar.set_position(((_MARGIN + 0.2 * inner_width) / width, (foot + bar_around[2]) / height,
+                              0.6 * inner_width / width, _BAR / height))
         elif bar is not None:
             base = foot + bottom[-1]
             bar.set_position((
@@ -161,7 +163,7 @@ def arrange(
 
 
 def _decoration(figure: Figure, ax: Axes, renderer: Any) -> NDArray[np.float64]:
-    """Return what an Axes draws to the left of, right of, below and above itself, in inches."""
+    """Return the space, in inches, of labels and titles to the left of, right of, below and above Axes."""
     ax.apply_aspect()
     inner: Any = ax.get_window_extent(renderer)
     outer: Any = ax.get_tightbbox(renderer)
@@ -170,7 +172,7 @@ def _decoration(figure: Figure, ax: Axes, renderer: Any) -> NDArray[np.float64]:
 
 
 def _keep_ticks(axes: Sequence[Axes]) -> None:
-    """Let panels have the ticks that they have now, whatever their size."""
+    """Fix the present ticks of panels, so that they do not change with the panels' size."""
     from matplotlib.ticker import FixedLocator
 
     for ax in axes:
@@ -179,11 +181,11 @@ def _keep_ticks(axes: Sequence[Axes]) -> None:
 
 
 def _break_long_labels(figure: Figure, renderer: Any) -> None:
-    """Break labels that are longer than their side of the panel, first in front of the unit."""
-    whole = figure.get_figwidth() * figure.dpi
+    """Break labels that are longer than the panel's height or the figure's width, first in front of the unit."""
+    full_width = figure.get_figwidth() * figure.dpi
     for ax in figure.axes:
-        limits = ((ax.yaxis.label, "height", ax.get_window_extent(renderer).height), (ax.xaxis.label, "width", whole))
-        for label, side, limit in limits:
+        height = ax.get_window_extent(renderer).height
+        for label, side, limit in ((ax.yaxis.label, "height", height), (ax.xaxis.label, "width", full_width)):
             if getattr(label.get_window_extent(renderer), side) > limit:
                 label.set_text("\n(".join(label.get_text().rsplit(" (", 1)))
             text, size = label.get_text(), getattr(label.get_window_extent(renderer), side)
@@ -194,9 +196,9 @@ def _break_long_labels(figure: Figure, renderer: Any) -> None:
 
 
 def _lift_letters(axes: Sequence[Axes], renderer: Any) -> None:
-    """Move a panel's letter above its title where both do not fit next to each other."""
+    """Move a panel's letter above its title if both do not fit next to each other."""
     for ax in axes:
-        title, letter = ax.title, ax._left_title  # type: ignore[attr-defined]  # matplotlib offers no other way
+        title, letter = ax.title, ax._left_title  # type: ignore[attr-defined]  # there is no public access to it
         if title.get_text() and letter.get_text() and "\n" not in letter.get_text() and (
             title.get_window_extent(renderer).x0 < letter.get_window_extent(renderer).x1
         ):

@@ -1,7 +1,7 @@
 """Figures of slices and profiles at a journal's column width.
 
-Figures are made without pyplot, so nothing is registered, shown or kept, and settings hold inside
-:func:`style` only.
+Figures are made without pyplot, so that they have no global state, and matplotlib's settings change only inside
+:func:`style`.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
 #: Column widths of journals, mm.
 WIDTHS = {"single": 89.0, "double": 183.0}
 
-#: mm, and dots per inch, of a picture in a notebook.
+#: Width, mm, and dots per inch of a picture in a notebook.
 SMALL, SMALL_DPI = 89.0, 110
 
 SUFFIXES = (".png", ".pdf", ".svg")
 
 _MM = 1 / 25.4
-#: mm: slices and the profile that shares their axis are in one row where each has so much.
-_BESIDE = 28.0
+#: Smallest width, mm, of each panel for slices and the profile along a shared axis to be in one row.
+_ROW_WIDTH = 28.0
 _STYLE: dict[str, Any] = {
-    "font.family": ["sans-serif", "DejaVu Sans"],  # the second for what the first lacks: Liberation has no raised +
+    "font.family": ["sans-serif", "DejaVu Sans"],  # DejaVu for missing characters: Liberation has no superscript +
     "font.sans-serif": ["Arial", "Helvetica", "Liberation Sans", "DejaVu Sans"],
     "font.size": 7,
     "axes.labelsize": 7,
@@ -74,12 +74,12 @@ _STYLE: dict[str, Any] = {
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Set fonts, line widths and font embedding for the block only."""
+    """Set fonts, line widths and font embedding in a context."""
     import matplotlib
 
     with matplotlib.rc_context(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing from")  # a map's name may have letters no font has
-        # a user's own settings must not change a figure for print
+        warnings.filterwarnings("ignore", "Glyph .* missing from")  # names of maps may contain any characters
+        # a user's matplotlib settings must not change a figure for print
         defaults: Any = {key: value for key, value in matplotlib.rcParamsDefault.items()
                          if not key.startswith("backend")}
         matplotlib.rcParams.update(defaults | _STYLE)
@@ -92,7 +92,7 @@ def width_in_mm(text: str | float) -> float:
     Raises
     ------
     UsageError
-        When it is neither, or not between 40 and 1000 mm.
+        If it is neither, or not between 40 and 1000 mm.
     """
     try:
         width = WIDTHS[text] if text in WIDTHS else float(str(text).removesuffix("mm"))
@@ -100,29 +100,29 @@ def width_in_mm(text: str | float) -> float:
         width = math.nan
     if not 40 <= width <= 1000:
         raise UsageError(
-            "width", "say single (89 mm), double (183 mm) or a width from 40 to 1000 mm", value=str(text))
+            "width", "give single (89 mm), double (183 mm) or a width from 40 to 1000 mm", value=str(text))
     return width
 
 
 def is_figure(path: Path) -> bool:
-    """Return whether a file's suffix is of a figure format."""
+    """Return whether a file's suffix is that of a figure format."""
     return path.suffix.lower() in SUFFIXES
 
 
 def check_figure_format(path: Path) -> None:
-    """Raise UsageError when a figure cannot be written under this name."""
+    """Raise UsageError unless the suffix of a file is that of a figure format."""
     if not is_figure(path):
         raise UsageError("", f"{path}: the suffix is not that of a figure format",
                          f"choose one of {', '.join(SUFFIXES)}")
 
 
-#: Ratio of the ranges of maps of different media, above which each medium has a scale of its own.
+#: Ratio of the ranges of maps in different media above which each medium has its own colour scale.
 _APART = 4.0
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One slice of a figure, and what has to be said about it."""
+    """Slice in a figure: map, plane, and name for its title."""
 
     grid: Grid
     plane: Plane
@@ -131,7 +131,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Page:
-    """What :func:`compose` made: the figure, and the range that the colours of each slice show."""
+    """Result of :func:`compose`: the figure, the colour range of each slice, and the Axes."""
 
     figure: Figure
     ranges: tuple[tuple[float, float], ...]
@@ -152,15 +152,15 @@ def compose(
     Parameters
     ----------
     panels : sequence of Panel
-        Slices, in reading order; they get letters where the figure has several parts.
+        Slices in reading order; if there are several panels, they get letters.
     profiles : sequence of Grid
-        Maps whose curves go into one more part, after the slices.
+        Maps whose profiles are drawn in one more panel after the slices.
     profile_axis : int
-        0, 1 or 2.
+        Axis of the profiles, 0, 1 or 2.
     names : sequence of str
-        Of the maps in `profiles`, for its legend.
+        Names of the maps in `profiles`, for the legend.
     value_range : (low, high), optional
-        Of the colours; without slices, of the curves.
+        Range of the colours or, without slices, of the curves.
     contours, structure, slab, waters
         As in :func:`vmdpotential.figures.slices.draw_slice`.
     width : float, mm
@@ -168,8 +168,8 @@ def compose(
     Raises
     ------
     UsageError
-        When there is nothing to draw, a plane is outside its map, the maps have different units,
-        or the range does not increase.
+        If there is nothing to draw, a plane misses its map, the maps have different units, or the range does not
+        increase.
     """
     grids = [panel.grid for panel in panels] + list(profiles)
     if not grids:
@@ -195,22 +195,22 @@ def compose(
         extents.append({"up": (max(0.5 * across, 0.2 * up), up), "right": (across, 0.4 * across)}.get(
             along, (across, min(max(up, 0.5 * across), 1.2 * across))))
     count = layout.columns(extents, width)
-    if along == "up" and width >= _BESIDE * len(extents):
+    if along == "up" and width >= _ROW_WIDTH * len(extents):
         count = len(extents)
     elif along == "right" and len(panels) == 1:
         count = 1
     with style():
         figure = Figure(figsize=(width * _MM, width * _MM))
-        # about the final size already, because the gaps for contour labels are cut at once
+        # close to the final size, because the gaps for contour labels are cut at this size
         size = 0.8 / count
         axes = [figure.add_axes((0.1, 0.1, size, size), label=_letter(n)) for n in range(len(extents))]
         images = []
-        several = len({grid.provenance.medium for grid in grids}) > 1  # then the colour bar cannot say which
+        several_media = len({grid.provenance.medium for grid in grids}) > 1  # which the colour bar cannot state
         for ax, panel, limits in zip(axes, panels, ranges, strict=False):
             images.append(draw_slice(
                 ax, panel.grid, panel.plane, value_range=limits, contours=contours, structure=structure,
                 slab=slab, waters=waters))
-            medium = panel.grid.provenance.medium if several else ""
+            medium = panel.grid.provenance.medium if several_media else ""
             medium = "" if " minus " in medium else medium.partition(",")[0]
             ax.set_title("\n".join(filter(None, (drawable(_short(panel.name)), drawable(medium), panel.plane.label))))
         slices = axes[: len(panels)]
@@ -228,7 +228,7 @@ def compose(
             for n, ax in enumerate(axes):
                 ax.set_title(_letter(n), loc="left", fontweight="bold", fontsize=8)
         bar = None
-        # one panel that is neither flat nor small has its colour bar next to it, as high as itself
+        # a single panel that is neither flat nor small has a colour bar of its own height next to it
         below = len(axes) > 1 or width < 70 or extents[0][1] < 0.6 * extents[0][0]
         if len(set(ranges)) > 1:
             for ax, image, panel, limits in zip(slices, images, panels, ranges, strict=True):
@@ -242,39 +242,39 @@ def compose(
 
 
 def _ranges(panels: Sequence[Panel], value_range: tuple[float, float] | None) -> list[tuple[float, float]]:
-    """Return the range of each panel's colours: one for all, unless some would be blank on the scale of the others.
+    """Return the range of each panel's colours: a common one, unless some panels would be blank on it.
 
-    Maps of different media may differ by orders of magnitude.
+    Maps in different media may differ by orders of magnitude.
     """
     if value_range is not None or not panels:
         return [value_range or (0.0, 0.0)] * len(panels)
     shown = [values_on(panel.grid, panel.plane)[0] for panel in panels]
     common = colour_range([panel.grid for panel in panels], shown)
-    own: list[tuple[float, float]] = []
+    by_medium: list[tuple[float, float]] = []
     for panel in panels:
-        medium = [n for n, other in enumerate(panels) if other.grid.provenance.medium == panel.grid.provenance.medium]
-        own.append(colour_range([panels[n].grid for n in medium], [shown[n] for n in medium]))
-    sizes = [max(map(abs, limits)) for limits in own]
-    return own if max(sizes) > _APART * min(sizes) else [common] * len(panels)
+        same = [n for n, other in enumerate(panels) if other.grid.provenance.medium == panel.grid.provenance.medium]
+        by_medium.append(colour_range([panels[n].grid for n in same], [shown[n] for n in same]))
+    sizes = [max(map(abs, limits)) for limits in by_medium]
+    return by_medium if max(sizes) > _APART * min(sizes) else [common] * len(panels)
 
 
 def thumbnail(grid: Grid | Structure) -> bytes:
-    """Return a small picture of the middle plane of a map, or of a structure, a PNG, as notebooks show it.
+    """Return a small picture of the middle plane of a map, or of a structure, as notebooks show it.
 
     Parameters
     ----------
     grid : Grid or Structure
-        What is shown.
+        Map or structure to draw.
 
     Returns
     -------
     bytes
-        A PNG.
+        Contents of a PNG file.
 
     Raises
     ------
     MemoryPlanError
-        When a map in a file does not fit into memory.
+        If a map in a file does not fit into memory.
 
     Examples
     --------
@@ -290,13 +290,13 @@ def thumbnail(grid: Grid | Structure) -> bytes:
 
 
 def _extent(panel: Panel) -> tuple[float, float]:
-    """Return how far a slice reaches across and up, A; one row or column of nodes as far as they are apart."""
+    """Return the width and height of a slice, A; that of a single row or column of nodes is their spacing."""
     across, up = np.maximum(np.ptp(outline(panel.grid.lattice, panel.plane), axis=0), panel.grid.lattice.spacing.min())
     return float(across), float(up)
 
 
 def _shared(panels: Sequence[Panel], axis: int) -> str:
-    """Return which side of all panels runs along an axis, "right" or "up", so that a profile can be next to them."""
+    """Return the side of all panels, "right" or "up", that is along an axis, so that a profile can share it; or ""."""
     for side in ("up", "right"):
         if panels and all(getattr(panel.plane, side)[axis] > 1 - 1e-9 for panel in panels):
             return side
@@ -304,7 +304,7 @@ def _shared(panels: Sequence[Panel], axis: int) -> str:
 
 
 def _key(figure: Figure, axes: Sequence[Axes]) -> Legend | None:
-    """Return the key of the elements and ions that are drawn, in as many rows as the figure's width asks for."""
+    """Return the key of the elements and ions that are drawn, in as many rows as the figure's width requires."""
     shown = atoms.key(axes)
     if not shown:
         return None
@@ -340,50 +340,50 @@ def _check_units(grids: Sequence[Grid]) -> None:
 
 
 def _colour_bar(figure: Figure, images: Sequence[AxesImage], grids: Sequence[Grid], limits: tuple[float, float],
-                place: Axes, below: bool | None = None) -> Axes:
-    """Return a colour bar that is pointed where values lie beyond the colours.
+                axes: Axes, below: bool | None = None) -> Axes:
+    """Return a colour bar, with pointed ends if values are beyond the colours.
 
-    It fills the Axes that it is given, below or next to the panels; without `below` it is a part of a panel's Axes,
-    with the unit alone, because the panel's title states the rest.
+    It fills `axes`, below or next to the panels. Without `below`, `axes` is a panel, next to which the colour bar is
+    drawn, labelled with only the unit, because the panel's title states the rest.
     """
     from matplotlib.ticker import MaxNLocator
 
-    own = below is None
-    if own:
-        place = place.inset_axes((1.03, 0.0, 0.04, 1.0))
+    single_panel = below is None
+    if single_panel:
+        axes = axes.inset_axes((1.03, 0.0, 0.04, 1.0))
 
     beyond = (any((values := image.get_array()) is not None and values.min() < limits[0] for image in images),
               any((values := image.get_array()) is not None and values.max() > limits[1] for image in images))
     ends = {(True, True): "both", (True, False): "min", (False, True): "max", (False, False): "neither"}[beyond]
     bar = figure.colorbar(
-        images[0], cax=place, extend=ends,
+        images[0], cax=axes, extend=ends,
         orientation="horizontal" if below else "vertical", extendfrac=0.03,
         ticks=MaxNLocator(nbins="auto", steps=[1, 2, 2.5, 5, 10]),
     )
     bar.outline.set_linewidth(0.6)  # type: ignore[operator]  # an Artist, not a number as annotated
-    bar.set_label(drawable(grids[0].unit if own else quantity_label(*grids)))
+    bar.set_label(drawable(grids[0].unit if single_panel else quantity_label(*grids)))
     return bar.ax
 
 
 def save(figure: Figure, path: Path, dpi: int = 600, force: bool = False, title: str = "",
          name: Path | None = None) -> None:
-    """Write a figure as PNG, PDF or SVG, whole or not at all.
+    """Write a figure as PNG, PDF or SVG, completely or not at all.
 
-    Text stays text in PDF (TrueType) and SVG. The same figure gives the same file.
+    Text remains text in PDF (TrueType) and SVG. The same figure always gives the same file.
 
     Parameters
     ----------
     figure : Figure
     path : Path
-        Its suffix chooses the format.
+        File to write; its suffix determines the format.
     dpi : int
-        Of a PNG, and of the images inside PDF and SVG.
+        Resolution of a PNG, and of the images inside PDF and SVG.
     force : bool
-        Whether a file that exists may be replaced.
+        Whether an existing file may be replaced.
     title : str
-        For the file's metadata.
+        Title in the file's metadata.
     name : Path, optional
-        Its suffix chooses the format instead of the path's.
+        Name whose suffix determines the format instead of the path's.
     """
     name = name or path
     check_figure_format(name)
@@ -393,19 +393,19 @@ def save(figure: Figure, path: Path, dpi: int = 600, force: bool = False, title:
 
 
 def render(figure: Figure, path: Path, dpi: int = 600, title: str = "", name: Path | None = None) -> bytes:
-    """Return what a file of a figure holds; parameters are those of :func:`save`."""
+    """Return the contents of a figure's file; parameters are those of :func:`save`."""
     name = name or path
     pixels = float(np.prod(figure.get_size_inches())) * dpi**2
-    # measured: matplotlib holds images in float64 and as colours, several times
+    # measured: matplotlib keeps several copies of images, in float64 and as colours
     memory.require(int(40 * pixels), f"{path}: a figure of {pixels / 1e6:.0f} million pixels", "use a lower {dpi}")
     program = f"vmdpotential {__version__}"
     suffix = name.suffix.lower()
     metadata: dict[str, Any] = {"Title": title, "Software" if suffix == ".png" else "Creator": program}
     if suffix != ".png":
         metadata["CreationDate" if suffix == ".pdf" else "Date"] = None
-    # half a second at 600 dpi by the default, for 7 % less
-    packing: dict[str, Any] = {"pil_kwargs": {"compress_level": 4}} if suffix == ".png" else {}
-    content = io.BytesIO()  # where a write cannot fail, because matplotlib's PDF writer then hides why
+    # the default level takes half a second at 600 dpi, and makes files only 7 % smaller
+    compression: dict[str, Any] = {"pil_kwargs": {"compress_level": 4}} if suffix == ".png" else {}
+    content = io.BytesIO()  # writing to memory cannot fail; matplotlib's PDF writer hides the reason of a failure
     with style():
-        figure.savefig(content, format=suffix[1:], dpi=dpi, metadata=metadata, **packing)
+        figure.savefig(content, format=suffix[1:], dpi=dpi, metadata=metadata, **compression)
     return content.getvalue()

@@ -1,4 +1,4 @@
-"""Figures of what atoms do to each other: energies by residue, radial distribution functions."""
+"""Figures of pair interactions: energies of residues, radial distribution functions."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-#: Residues that are drawn.
+#: Largest number of residues drawn.
 MOST = 20
 
-#: Letters of a name in a key, from which each has a line.
+#: Length of a name in a legend above which each name is on a line of its own.
 LONG = 16
 
 _MM = 1 / 25.4
 
 
 def residues(draw: Callable[[Axes], Axes], count: int) -> Figure:
-    """Return the bar chart that a function draws of some number of residues, see :func:`draw_residues`."""
+    """Return a figure of `count` residues, into which `draw` draws bars with :func:`draw_residues`."""
     prepare()
     from matplotlib.figure import Figure
 
@@ -42,7 +42,7 @@ def residues(draw: Callable[[Axes], Axes], count: int) -> Figure:
 
 def draw_residues(ax: Axes, names: Sequence[str], coulomb: Floats, lennard_jones: Floats, spread: Floats | None = None,
                   title: str = "") -> Axes:
-    """Draw bars of the residues whose energies are largest, of either sign, into axes.
+    """Draw bars of the residues with the largest energies, of either sign, into Axes.
 
     Parameters
     ----------
@@ -50,19 +50,19 @@ def draw_residues(ax: Axes, names: Sequence[str], coulomb: Floats, lennard_jones
     names : sequence of str
     coulomb, lennard_jones : (n,) float64, kcal/mol
     spread : (n,) float64, optional
-        Half the widths of the 95 % intervals of their sum over frames; not a number where there is none.
+        Half the widths of the 95 % intervals of the total energies over frames; NaN if there is none.
     title : str
     """
     total = coulomb + lennard_jones
     rows = np.argsort(-np.abs(total), kind="stable")[:MOST]
     rows = rows[np.argsort(total[rows], kind="stable")]
-    place = np.arange(len(rows))
-    ax.barh(place - 0.2, coulomb[rows], 0.4, color=SHADES[0], label="Coulomb")
-    ax.barh(place + 0.2, lennard_jones[rows], 0.4, color=SHADES[1], label="Lennard-Jones")
-    ax.errorbar(total[rows], place, xerr=None if spread is None else spread[rows], fmt="D", color="black",
+    y = np.arange(len(rows))
+    ax.barh(y - 0.2, coulomb[rows], 0.4, color=SHADES[0], label="Coulomb")
+    ax.barh(y + 0.2, lennard_jones[rows], 0.4, color=SHADES[1], label="Lennard-Jones")
+    ax.errorbar(total[rows], y, xerr=None if spread is None else spread[rows], fmt="D", color="black",
                 markersize=2.5, elinewidth=0.6, label="total")
     ax.axvline(0, color="#808080", linewidth=0.4)
-    ax.set_yticks(place, [drawable(names[n]) for n in rows])
+    ax.set_yticks(y, [drawable(names[n]) for n in rows])
     ax.invert_yaxis()
     ax.set_xlabel("Energy (kcal/mol)")
     if title:
@@ -72,7 +72,7 @@ def draw_residues(ax: Axes, names: Sequence[str], coulomb: Floats, lennard_jones
 
 
 def draw_distributions(ax: Axes, curves: Sequence[Distribution], names: Sequence[str]) -> Axes:
-    """Draw curves of g(r) into axes."""
+    """Draw curves of g(r) into Axes."""
     for n, (curve, name) in enumerate(zip(curves, names, strict=True)):
         ax.plot(curve.r, curve.g, color=SHADES[n % len(SHADES)], label=drawable(name))
     ax.axhline(1, color="#808080", linewidth=0.4, zorder=0)
@@ -81,7 +81,7 @@ def draw_distributions(ax: Axes, curves: Sequence[Distribution], names: Sequence
 
 
 def distributions(curves: Sequence[Distribution], names: Sequence[str]) -> Figure:
-    """Return curves of g(r), and below them the running coordination numbers."""
+    """Return a figure of curves of g(r), and below them the running coordination numbers."""
     prepare()
     from matplotlib.figure import Figure
 

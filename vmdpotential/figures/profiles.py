@@ -21,28 +21,28 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 _MM = 1 / 25.4
-#: Letters of a label that fit a panel's height.
+#: Number of letters of a label that fit into a panel's height.
 _LETTERS = 26
-#: The total first, in black; then what it is made of.
+#: Colours of the total (black) and its contributions.
 _COLOURS = ("#000000", *(shade for shade in SHADES if shade != "#000000"))
 
 
 def profiles(z: Floats, names: Sequence[str], values: Floats, errors: Floats | None, labels: Sequence[str],
              axis: str = "z", integral: Floats | None = None) -> Figure:
-    """Return the curves of several quantities along an axis, one below the other, with bands.
+    """Return a figure of several quantities along an axis, one below the other, with bands of their errors.
 
     Parameters
     ----------
     z : (n,) float64, A
     names : sequence of str
-        The total, and its contributions.
+        Names of the total and its contributions.
     values : (names, quantities, n) float64
     errors : (names, quantities, n) float64 or None
     labels : sequence of str
-        What each quantity is, with its unit.
+        Label of each quantity, with its unit.
     axis : str
     integral : (n + 1,) float64, optional
-        Drawn over the last quantity: the potential as a double integral has it, from edge to edge.
+        Potential from the double integral of the charge density, from edge to edge, drawn over the last quantity.
     """
     prepare()
     from matplotlib.figure import Figure
@@ -61,7 +61,7 @@ def profiles(z: Floats, names: Sequence[str], values: Floats, errors: Floats | N
 
 def draw_profile(quantity: int, ax: Axes, z: Floats, names: Sequence[str], values: Floats, errors: Floats | None,
                  labels: Sequence[str], axis: str = "z", integral: Floats | None = None) -> Axes:
-    """Draw the curves of one quantity of :func:`profiles` into axes."""
+    """Draw the curves of one quantity of :func:`profiles` into Axes."""
     edges, q = np.append(z, 2 * z[-1] - z[-2]), quantity
     values = np.concatenate([values, values[..., :1]], axis=-1)  # from edge to edge of the period
     errors = None if errors is None else np.concatenate([errors, errors[..., :1]], axis=-1)
@@ -75,7 +75,7 @@ def draw_profile(quantity: int, ax: Axes, z: Floats, names: Sequence[str], value
 
 
 def _wrapped(label: str) -> str:
-    """Return a label in lines that fit the height of one panel, the unit on the last where it is too long."""
+    """Return a label, broken into lines that fit the height of a panel."""
     return label if len(label) <= _LETTERS else "\n".join(textwrap.wrap(label, _LETTERS, break_long_words=False))
 
 
@@ -89,14 +89,14 @@ def _curve(ax: Axes, x: Floats, y: Floats, band: Floats | None, n: int, name: st
 
 def series(x: Floats, xlabel: str, names: Sequence[str], values: Floats, spreads: Floats | None,
            labels: Sequence[str]) -> Figure:
-    """Return curves over frames, or over places, one quantity below the other; the total with a standard deviation.
+    """Return a figure of quantities over frames or sites, one below the other; the total with standard deviations.
 
     Parameters
     ----------
     x : (n,) float64
     xlabel : str
     names : sequence of str
-        The total, and its contributions.
+        Names of the total and its contributions.
     values : (names, quantities, n) float64
     spreads : (names, quantities, n) float64 or None
     labels : sequence of str
@@ -117,7 +117,7 @@ def series(x: Floats, xlabel: str, names: Sequence[str], values: Floats, spreads
 
 def draw_series(quantity: int, ax: Axes, x: Floats, xlabel: str, names: Sequence[str], values: Floats,
                 spreads: Floats | None, labels: Sequence[str]) -> Axes:
-    """Draw the curves of one quantity of :func:`series` into axes."""
+    """Draw the curves of one quantity of :func:`series` into Axes."""
     ax.axhline(0, color="#808080", linewidth=0.4, zorder=0)
     for n in reversed(range(len(names))):
         _curve(ax, x, values[n, quantity], None if spreads is None or n else spreads[n, quantity], n, names[n])

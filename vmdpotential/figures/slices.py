@@ -1,6 +1,6 @@
-"""Slices and profiles of maps, drawn into Axes that the caller made.
+"""Slices and profiles of maps, drawn into Axes of the caller.
 
-``figures`` arranges them on a page; here nothing is created but the artists inside one Axes.
+:mod:`vmdpotential.figures.page` arranges them in figures; the functions here create only artists inside the Axes.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
 
 Floats = NDArray[np.float64]
-#: Of the longer side of a picture: closed contour lines that are smaller go around single atoms, and are left out.
+#: Size, relative to the picture's longer side, below which closed contour lines are left out, as around single atoms.
 _SMALL = 0.06
 
-#: Of the longer side: half the length of a contour's label and the radius of an atom, which must not overlap.
+#: Half the length of a contour's label plus the radius of an atom, relative to the picture's longer side.
 _LABEL = 0.065
 
-#: Blue, vermilion, green, black ... : distinguished by everybody (Okabe and Ito 2008).
+#: Colours of curves (blue, vermilion, green, black ...), which colour-blind readers can distinguish (Okabe, Ito 2008).
 SHADES = ("#0072b2", "#d55e00", "#009e73", "#000000", "#cc79a7", "#56b4e9", "#e69f00")
 
 
 def quantity_label(grid: Grid, *others: Grid) -> str:
-    """Return what maps show, in which medium where it is one, with unit and, where the unit holds kT, temperature."""
+    """Return a label for maps: quantity, medium (if they share it), unit and, for units with kT, temperature."""
     text, unit = _short(grid.provenance.quantity) or "value", _short(grid.unit)
     same_medium = all(other.provenance.medium == grid.provenance.medium for other in others)
     text = ", ".join(filter(None, (text[0].upper() + text[1:], _short(grid.provenance.medium) if same_medium else "")))
@@ -48,34 +48,35 @@ def quantity_label(grid: Grid, *others: Grid) -> str:
 
 
 def _short(text: str) -> str:
-    """Return what a file calls something as a label can show it."""
+    """Return a name from a file in one line of at most 80 letters."""
     text = one_line(" ".join(text.split()))
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def drawable(text: str) -> str:
-    """Return text as matplotlib draws it: between two dollar signs it would read mathematics, and refuse what is none.
+    """Return text with dollar signs and undecodable bytes escaped, for matplotlib.
 
-    Names of files may hold any bytes.
+    Matplotlib reads text between dollar signs as mathematics, and refuses it if it is not; file names may contain any
+    bytes.
     """
     return text.encode("utf-8", "replace").decode().replace("$", r"\$")
 
 
 def colours(value_range: tuple[float, float], cmap: str | Colormap | None = None) -> Colormap:
-    """Return the part of a diverging colour map that a range needs, so that its middle is 0.
+    """Return the part of a diverging colour map that puts its centre at 0 of a range.
 
-    Equal distances from 0 have equal strength of colour on both sides, whatever the range.
+    Colours are equally strong at equal distances from 0 on both sides, for any range.
     """
     import matplotlib
     from matplotlib.colors import LinearSegmentedColormap
 
     if cmap is None:
         cmap = LinearSegmentedColormap.from_list("potential", STOPS, 256)
-    whole = matplotlib.colormaps[cmap] if isinstance(cmap, str) else cmap
+    diverging = matplotlib.colormaps[cmap] if isinstance(cmap, str) else cmap
     low, high = value_range
     largest = max(abs(low), abs(high))
-    part = whole(np.linspace(0.5 + low / (2 * largest), 0.5 + high / (2 * largest), 256))
-    return LinearSegmentedColormap.from_list(f"{whole.name} about 0", part, 256)
+    part = diverging(np.linspace(0.5 + low / (2 * largest), 0.5 + high / (2 * largest), 256))
+    return LinearSegmentedColormap.from_list(f"{diverging.name} about 0", part, 256)
 
 
 def levels(value_range: tuple[float, float], number: int) -> Floats:
@@ -98,35 +99,34 @@ def draw_slice(
     Parameters
     ----------
     ax : Axes
-        What is drawn into.
+        Axes to draw into.
     grid : Grid
         The map.
     plane : Plane or str
-        Where it is cut, such as ``z=25``.
+        Plane of the slice, such as ``z=25``.
     value_range : (low, high), in the map's unit
-        What the colours span; :func:`vmdpotential.figures.colours.colour_range` of this slice unless
-        given.
+        Range of the colours; :func:`vmdpotential.figures.colours.colour_range` of this slice unless given.
     contours : int
-        About how many contour levels, at round values; negative ones are dashed. 0 draws none. Closed lines that
-        are smaller than 6 % of the picture, as around every atom in the plane, are left out.
+        Approximate number of contour levels, at round values; negative ones are dashed. 0 draws none. Closed lines
+        smaller than 6 % of the picture, as around every atom in the plane, are left out.
     cmap : str or Colormap
-        A diverging colour map whose middle is 0.
+        Diverging colour map, whose centre represents 0.
     structure : Structure, optional
-        Atoms to draw on top, those within `slab` / 2 of the plane.
+        Structure whose atoms within `slab` / 2 of the plane are drawn on top.
     slab : float, A
         Thickness of the layer of atoms.
     waters : bool
-        Whether waters are drawn too.
+        Whether to draw waters too.
 
     Returns
     -------
     AxesImage
-        For a colour bar.
+        Image, from which a colour bar can be made.
 
     Raises
     ------
     UsageError
-        When the plane is outside the map, or the range does not increase.
+        If the plane misses the map, or the range does not increase.
 
     Examples
     --------
@@ -168,12 +168,12 @@ def draw_slice(
 
 
 def _without_flats(values: Floats, value_range: tuple[float, float]) -> Floats:
-    """Return values with NaN where nothing rises above a thousandth of the colours' span.
+    """Return values with NaN in regions where no value exceeds a thousandth of the range of the colours.
 
-    Beyond a cutoff the potential is 0 throughout, and a line of 0 there would only show rounding.
+    Beyond a cutoff the potential is 0 everywhere, and a contour of 0 there would only show rounding.
     """
     around = np.nan_to_num(np.abs(values))
-    for axis in range(2):  # the largest of nine along each: importing a filter takes longer
+    for axis in range(2):  # maximum over nine points along each axis; importing scipy's filter would take longer
         padded = np.pad(around, [(4, 4) if axis == d else (0, 0) for d in range(2)])
         around = np.lib.stride_tricks.sliding_window_view(padded, 9, axis).max(-1)
     return np.where(around <= 1e-3 * (value_range[1] - value_range[0]), np.nan, values)
@@ -193,39 +193,39 @@ def _draw_contours(ax: Axes, s: Floats, t: Floats, values: Floats, at: Floats, a
     kept = [[np.asarray(piece) for piece in path.to_polygons(closed_only=False) if not _loop_below(piece, smallest)]
             for path in lines.get_paths()]
     lines.set_paths([Path.make_compound_path(*map(Path, pieces)) for pieces in kept])
-    places = _label_places([piece for pieces in kept for piece in pieces], s, t, atoms)
-    if places:
+    positions = _label_positions([piece for pieces in kept for piece in pieces], s, t, atoms)
+    if positions:
         ax.clabel(
-            lines, fontsize=6, inline_spacing=3, manual=places,
+            lines, fontsize=6, inline_spacing=3, manual=positions,
             fmt=lambda x: f"{x:g}".replace("-", "\N{MINUS SIGN}"))
 
 
 def _loop_below(line: Any, size: float) -> bool:
-    """Return whether a line (n, 2) is closed, but for rounding, and smaller than a size across."""
+    """Return whether a line (n, 2) is closed, up to rounding, and smaller than `size`."""
     return bool(np.abs(line[0] - line[-1]).max() < 1e-6 * size and np.ptp(line, axis=0).max() < size)
 
 
-def _label_places(pieces: Sequence[Floats], s: Floats, t: Floats, atoms: Floats) -> list[tuple[float, float]]:
-    """Return a place for a label on each long line, clear of atoms, of other labels and of the frame."""
+def _label_positions(pieces: Sequence[Floats], s: Floats, t: Floats, atoms: Floats) -> list[tuple[float, float]]:
+    """Return the position of a label on each long line, away from atoms, other labels and the frame."""
     size = max(s[-1] - s[0], t[-1] - t[0])
-    taken = atoms
-    places = []
+    occupied = atoms
+    positions = []
     for piece in sorted(pieces, key=_length, reverse=True):
         if _length(piece) < 0.3 * size:
             break
         x, y = piece[:: max(1, len(piece) // 100)].T
-        # not on steep stretches, where a 6 upside down is a 9
+        # not on steep segments, where labels are rotated so far that a 6 could be read as a 9
         steep = np.abs(np.gradient(y)) > 1.5 * np.abs(np.gradient(x)) if len(x) > 1 else np.array([True])
         frame = np.minimum(np.minimum(x - s[0], s[-1] - x), np.minimum(y - t[0], t[-1] - y))
         clear = np.where(steep, 0, np.minimum(frame, 0.08 * size))
-        if len(taken):
-            nearest = np.hypot(x[:, None] - taken[:, 0], y[:, None] - taken[:, 1]).min(1)
+        if len(occupied):
+            nearest = np.hypot(x[:, None] - occupied[:, 0], y[:, None] - occupied[:, 1]).min(1)
             clear = np.minimum(clear, nearest)
         best = int(np.argmax(clear))
         if clear[best] > _LABEL * size:
-            places.append((float(x[best]), float(y[best])))
-            taken = np.concatenate([taken, [places[-1]]])
-    return places
+            positions.append((float(x[best]), float(y[best])))
+            occupied = np.concatenate([occupied, [positions[-1]]])
+    return positions
 
 
 def _length(line: Floats) -> float:
@@ -244,27 +244,27 @@ def draw_profile(
     grids : sequence of Grid
     axis : int
     names : sequence of str
-        For a legend, where there are several maps.
+        Names of the maps for the legend, if there are several.
     value_range : (low, high), optional
         Limits of the mean.
     upright : bool
-        Whether the axis runs upwards, as next to a slice, and the mean to the right.
+        Whether the coordinate is on the vertical axis, as next to a slice, and the mean on the horizontal one.
     short : bool
-        Whether a colour bar in the same figure states what the values are, so that the label is the unit alone.
+        Whether to label the mean only with its unit, because a colour bar in the same figure states the quantity.
 
     Raises
     ------
     UsageError
-        When planes across the axis have no period in a map's cell.
+        If planes across the axis are not periodic in a map's cell.
     """
     from matplotlib.ticker import MaxNLocator
 
     styles = ("solid", "dashed", "dashdot", "dotted")
     for n, grid in enumerate(grids):
-        where, mean = mean_over_planes(grid, axis)
-        x, y = (mean, where) if upright else (where, mean)
+        coordinates, mean = mean_over_planes(grid, axis)
+        x, y = (mean, coordinates) if upright else (coordinates, mean)
         ax.plot(x, y, color=SHADES[n % 7], linestyle=styles[n % 4], linewidth=0.8,
-                marker="o" if len(where) == 1 else None, markersize=2,
+                marker="o" if len(coordinates) == 1 else None, markersize=2,
                 label=drawable(names[n]) if n < len(names) else None)
     (ax.axvline if upright else ax.axhline)(0, color="#808080", linewidth=0.4, zorder=0)
     low = min(float(grid.lattice.origin[axis]) for grid in grids)

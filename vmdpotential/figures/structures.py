@@ -1,4 +1,4 @@
-"""A small picture of a structure: its atoms but for water, seen along the direction in which it is thinnest."""
+"""Small picture of a structure without its water, seen along the direction in which it is thinnest."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from vmdpotential.molecule.elements import complete
 from vmdpotential.molecule.selection import is_ion, is_water
 from vmdpotential.molecule.structure import Structure
 
-#: Atoms at most; of more, those of a slab through the middle are drawn, A.
+#: Number of atoms above which only those of a slab through the centre are drawn, and the slab's thickness, A.
 _MOST, _SLAB = 20_000, 8.0
 
-#: Width, mm, and dots per inch.
+#: Width of the picture, mm, and dots per inch.
 _WIDTH, _DPI = 70.0, 110
 
 
 def picture(structure: Structure) -> bytes:
-    """Return a PNG of the heavy atoms of a structure that are not water, or of what there is."""
+    """Return a PNG of the heavy atoms of a structure that are not water; if there are none, of its other atoms."""
     from matplotlib.figure import Figure
 
     from vmdpotential.figures.page import render

@@ -1,4 +1,4 @@
-"""Figures of surfaces coloured by a map, seen from along axes, and what two maps say at the same points."""
+"""Figures of surfaces that are coloured by a map, seen along the axes."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-#: From where one looks: towards the right, and up.
+#: Views by the axis that points to the viewer: the directions to the right and up in the picture.
 VIEWS = {
     "x": ((0, 1, 0), (0, 0, 1)), "-x": ((0, -1, 0), (0, 0, 1)), "y": ((-1, 0, 0), (0, 0, 1)),
     "-y": ((1, 0, 0), (0, 0, 1)), "z": ((1, 0, 0), (0, 1, 0)), "-z": ((-1, 0, 0), (0, 1, 0)),
 }
 
-#: Of a face that is seen at right angles, and the least of one that is seen from its edge.
+#: Brightness of a face seen at right angles, and of one seen from its edge.
 LIGHT, SHADE = 1.0, 0.55
 
-#: Lengths (A) of the bar that gives the scale: the longest of at most half a panel, or the first.
+#: Lengths (A) of the scale bar: the longest one not above half the panel's width is used, or the first.
 BARS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 
 _MM = 1 / 25.4
-#: mm, of a letter at the size of labels.
+#: Approximate width of a letter in labels, mm.
 _LETTER = 1.3
 
 
 def vertex_colours(values: Floats, value_range: tuple[float, float]) -> Floats:
-    """Return red, green, blue and opacity (V, 4) of values (V,); grey where they are not known."""
+    """Return red, green, blue and opacity (V, 4), 0 to 1, of values (V,); grey for values that are not finite."""
     rgb = rgb_of(values, value_range) / 255
     return np.concatenate([rgb, np.ones((len(rgb), 1))], axis=1)
 
@@ -50,7 +50,7 @@ def _half(surface: Surface) -> float:
 
 
 def draw_view(ax: Axes, surface: Surface, values: Floats, view: str, value_range: tuple[float, float]) -> Axes:
-    """Draw a surface coloured by values (V,) into axes, as seen from one of :data:`VIEWS`, without perspective."""
+    """Draw a surface coloured by values (V,) into Axes, as seen from one of :data:`VIEWS`, without perspective."""
     from matplotlib.collections import TriMesh
     from matplotlib.tri import Triangulation
 
@@ -59,13 +59,13 @@ def draw_view(ax: Axes, surface: Surface, values: Floats, view: str, value_range
     right, up = np.array(VIEWS[view], float)
     towards = np.cross(right, up)
     facing = np.flatnonzero(normals @ towards > 0)
-    facing = facing[np.argsort(corners.mean(1)[facing] @ towards, kind="stable")]  # those in front are drawn last
-    lit = vertex_colours(values, value_range)
+    facing = facing[np.argsort(corners.mean(1)[facing] @ towards, kind="stable")]  # triangles in front are drawn last
+    shaded = vertex_colours(values, value_range)
     light = np.clip(surface.normals @ towards, 0, 1)
-    lit[:, :3] *= (SHADE + (LIGHT - SHADE) * light)[:, None]
-    places = surface.vertices - (surface.vertices.min(0) + surface.vertices.max(0)) / 2
-    flat = Triangulation(places @ right, places @ up, surface.triangles[facing])
-    ax.add_collection(TriMesh(flat, facecolors=lit, rasterized=True))
+    shaded[:, :3] *= (SHADE + (LIGHT - SHADE) * light)[:, None]
+    centred = surface.vertices - (surface.vertices.min(0) + surface.vertices.max(0)) / 2
+    flat = Triangulation(centred @ right, centred @ up, surface.triangles[facing])
+    ax.add_collection(TriMesh(flat, facecolors=shaded, rasterized=True))
     half = _half(surface)
     ax.set(xlim=(-half, half), ylim=(-half, half), aspect="equal")
     ax.set_axis_off()
@@ -75,18 +75,19 @@ def draw_view(ax: Axes, surface: Surface, values: Floats, view: str, value_range
 
 def figure(surface: Surface, values: Floats, views: Sequence[str], value_range: tuple[float, float], label: str,
            width: float = WIDTHS["single"]) -> Figure:
-    """Return a figure of a surface, a panel for each of :data:`VIEWS`, without perspective.
+    """Return a figure of a surface with a panel for each view, without perspective.
 
     Parameters
     ----------
     surface : Surface
     values : (V,) float64
-        At the vertices.
+        Values at the vertices.
     views : sequence of str
+        Keys of :data:`VIEWS`.
     value_range : (low, high)
-        That the colours span.
+        Range of the colours.
     label : str
-        Of the values.
+        Label of the values.
     width : float, mm
     """
     prepare()
@@ -104,7 +105,7 @@ def figure(surface: Surface, values: Floats, views: Sequence[str], value_range: 
         axes[0].plot((-half, bar - half), (-half, -half), color="black", linewidth=1.2, clip_on=False)
         axes[0].annotate(f"{bar:g} Å", (bar / 2 - half, -half), (0, 2), textcoords="offset points", ha="center",
                          va="bottom")
-        if len(label) * _LETTER > width:  # the unit on a line of its own, and what is still too long in parts
+        if len(label) * _LETTER > width:  # put the unit on a line of its own, and wrap the rest
             text, _, unit = label.rpartition(" (")
             label = "\n".join([*textwrap.wrap(text, int(width / _LETTER)), f"({unit}"])
         drawn.colorbar(ScalarMappable(Normalize(*value_range), colours(value_range)), ax=list(axes),

@@ -1,1 +1,1 @@
-"""Where values are: lattices, maps on them, and planes through them."""
+"""Lattices, maps on them, and planes through them."""

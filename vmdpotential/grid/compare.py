@@ -1,4 +1,4 @@
-"""Two maps at the same points: how alike they are, and their difference."""
+"""Difference and similarity of two maps at the same points."""
 
 from __future__ import annotations
 
@@ -11,27 +11,28 @@ from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Grid, Provenance
 from vmdpotential.units import POTENTIAL_UNITS, coulomb_constant
 
-#: Points that are looked at a time.
+#: Number of points processed at a time.
 BLOCK = 2**20
 
 
 @dataclass(frozen=True)
-class Likeness:
-    """How alike two maps are over the points that both have.
+class Similarity:
+    """Similarity of two maps over the points at which both have values.
 
     Parameters
     ----------
     points : int
     correlation : float
-        Pearson's, -1 to 1; NaN where a map is the same everywhere.
+        Pearson's correlation coefficient, -1 to 1; NaN if a map is constant.
     hodgkin : float
-        2 sum a b / (sum a^2 + sum b^2), -1 to 1, which sees sizes too (E. E. Hodgkin, W. G. Richards, Int. J. Quantum
-        Chem. 32 (1987) 105).
+        Hodgkin index 2 sum a b / (sum a^2 + sum b^2), -1 to 1, which depends on the magnitudes too (E. E. Hodgkin,
+        W. G. Richards, Int. J. Quantum Chem. 32 (1987) 105).
     slope : float
-        Of the second map over the first, through the origin, by least squares.
+        Slope of the least-squares line through the origin, of the second map against the first.
     rms, mean, largest : float
-        Of the differences, first map minus second.
+        Root mean square, mean and largest magnitude of the differences, first map minus second.
     rms_first, rms_second : float
+        Root mean square of each map.
     """
 
     points: int
@@ -46,12 +47,12 @@ class Likeness:
 
 
 def factor(first: Grid, second: Grid) -> float:
-    """Return what the second map's values are multiplied with to be in the first's unit.
+    """Return the factor that converts the second map's values to the first map's unit.
 
     Raises
     ------
     InputError
-        For units of different kinds, one that is not known, or maps of different temperatures in kT.
+        If the units differ and one of them is no unit of a potential, or a map in kT does not state its temperature.
     """
     if first.unit == second.unit and (not first.unit.startswith("kT") or first.temperature == second.temperature):
         return 1.0
@@ -66,7 +67,7 @@ def _temperature(grid: Grid) -> tuple[float, ...]:
     if not grid.unit.startswith("kT"):
         return ()
     if grid.temperature is None:
-        raise InputError("a map in kT does not say its temperature", "make both maps in one {unit}")
+        raise InputError("a map in kT does not state its temperature", "make both maps in one {unit}")
     return (grid.temperature,)
 
 
@@ -81,24 +82,24 @@ def difference(first: Grid, second: Grid) -> Grid:
 def combination(first: Grid, second: Grid, sign: int) -> Grid:
     """Return the sum (sign 1) or the difference (-1) of two maps; see :func:`difference`."""
     scale = -sign * factor(first, second)
-    word, between = ("sum", " plus ") if sign > 0 else ("difference", " minus ")
+    word, separator = ("sum", " plus ") if sign > 0 else ("difference", " minus ")
     quantity = f"{word} of {first.provenance.quantity or 'values'}"
     media = list(dict.fromkeys(grid.provenance.medium or "unknown" for grid in (first, second)))
-    made = Provenance(quantity=quantity, medium="" if media == ["unknown"] else between.join(media),
-                      boundary=first.provenance.boundary, cell=first.provenance.cell,
-                      inputs=(*first.provenance.inputs, *second.provenance.inputs),
-                      program=first.provenance.program)
+    provenance = Provenance(quantity=quantity, medium="" if media == ["unknown"] else separator.join(media),
+                            boundary=first.provenance.boundary, cell=first.provenance.cell,
+                            inputs=(*first.provenance.inputs, *second.provenance.inputs),
+                            program=first.provenance.program)
     if same_lattice(first, second):
         values = first.values - np.float32(scale) * second.values
     else:
         values = np.empty(first.lattice.shape, np.float32)
         for start in range(0, first.lattice.shape[0], step := max(1, BLOCK // (values[0].size or 1))):
-            part = first.lattice.slab(start, min(start + step, first.lattice.shape[0]))
-            there = second.sample(part.points()).reshape(part.shape)
-            values[start : start + step] = first.values[start : start + step] - scale * there
+            slab = first.lattice.slab(start, min(start + step, first.lattice.shape[0]))
+            interpolated = second.sample(slab.points()).reshape(slab.shape)
+            values[start : start + step] = first.values[start : start + step] - scale * interpolated
         if not np.isfinite(values).any():
             raise InputError("the maps do not overlap")
-    return replace(first, values=values, provenance=made, field=None)
+    return replace(first, values=values, provenance=provenance, field=None)
 
 
 def same_lattice(first: Grid, second: Grid) -> bool:
@@ -109,8 +110,8 @@ def same_lattice(first: Grid, second: Grid) -> bool:
         np.allclose(a.last, b.last, atol=1e-3 * a.spacing.min()))
 
 
-def likeness(first: Grid, difference: Grid) -> Likeness:
-    """Return how alike a map is to another, from it and the difference of both, by :func:`difference`."""
+def similarity(first: Grid, difference: Grid) -> Similarity:
+    """Return the similarity of a map and a second one, given the first and their :func:`difference`."""
     a, d = first.values.ravel(), difference.values.ravel()
     sums = np.zeros(7)
     largest = 0.0
@@ -121,17 +122,17 @@ def likeness(first: Grid, difference: Grid) -> Likeness:
         b = x - y
         sums += [len(x), x.sum(), b.sum(), x @ x, b @ b, x @ b, y @ y]
         largest = max(largest, float(np.abs(y).max(initial=0.0)))
-    n, of_a, of_b, aa, bb, ab, dd = sums
-    variance = (aa - of_a**2 / n) * (bb - of_b**2 / n)
+    n, sum_a, sum_b, aa, bb, ab, dd = sums
+    variance = (aa - sum_a**2 / n) * (bb - sum_b**2 / n)
     with np.errstate(divide="ignore", invalid="ignore"):
-        correlation = float((ab - of_a * of_b / n) / np.sqrt(variance)) if variance > 0 else np.nan
+        correlation = float((ab - sum_a * sum_b / n) / np.sqrt(variance)) if variance > 0 else np.nan
         hodgkin = float(2 * ab / (aa + bb)) if aa + bb > 0 else 1.0
-        return Likeness(int(n), correlation, hodgkin, float(ab / aa) if aa > 0 else np.nan, float(np.sqrt(dd / n)),
-                        float((of_a - of_b) / n), largest, float(np.sqrt(aa / n)), float(np.sqrt(bb / n)))
+        return Similarity(int(n), correlation, hodgkin, float(ab / aa) if aa > 0 else np.nan, float(np.sqrt(dd / n)),
+                          float((sum_a - sum_b) / n), largest, float(np.sqrt(aa / n)), float(np.sqrt(bb / n)))
 
 
 def without(grid: Grid, outside: NDArray[np.bool_]) -> Grid:
-    """Return a map whose values are not known at some points (nx, ny, nz)."""
+    """Return a copy of a map that is NaN where the mask `outside` (nx, ny, nz) is true."""
     values = grid.values.copy()
     values[outside] = np.nan
     return grid.with_values(values)

@@ -1,4 +1,4 @@
-"""Maps of GridDataFormats and xarray, in both directions; unit and provenance are among their attributes."""
+"""Conversion of maps to and from GridDataFormats and xarray; unit and provenance become attributes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vmdpotential.grid.lattice import Grid, Lattice
 
 
 def to_griddata(grid: Grid) -> Any:
-    """Return a ``gridData.Grid`` of a map; raises BackendError without GridDataFormats."""
+    """Return a map as a ``gridData.Grid``; raises BackendError without GridDataFormats."""
     package = extras.load("gridData", "grids of GridDataFormats", "traj")
     return package.Grid(grid.values, origin=grid.lattice.origin, delta=grid.lattice.spacing, metadata=grid.header())
 
@@ -24,7 +24,7 @@ def from_griddata(grid: Any) -> Grid:
     Raises
     ------
     InputError
-        When its axes do not lie along x, y and z.
+        If its axes are not along x, y and z.
     """
     delta = np.asarray(grid.delta, np.float64)
     if delta.ndim == 2:
@@ -35,7 +35,7 @@ def from_griddata(grid: Any) -> Grid:
 
 
 def to_xarray(grid: Grid) -> Any:
-    """Return an ``xarray.DataArray`` of a map; raises BackendError without xarray."""
+    """Return a map as an ``xarray.DataArray``; raises BackendError without xarray."""
     package = extras.load("xarray", "objects of xarray", "large", "use numpy.asarray")
     axes = {axis: start + step * np.arange(count) for axis, start, step, count in zip(
         "xyz", grid.lattice.origin, grid.lattice.spacing, grid.lattice.shape, strict=True)}
@@ -48,7 +48,7 @@ def from_xarray(array: Any) -> Grid:
     Raises
     ------
     InputError
-        When its coordinates are not evenly spaced and increasing.
+        If its coordinates are not evenly spaced and increasing.
     """
     array = array.transpose("x", "y", "z")
     axes = [np.asarray(array[axis], np.float64) for axis in "xyz"]

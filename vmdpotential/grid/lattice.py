@@ -1,4 +1,4 @@
-"""Lattice, the points of a map, and Grid, a map with its unit and provenance."""
+"""The points of a map (Lattice), and a map with its unit and provenance (Grid)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
 
-#: Spacings of lattices, A: what is beyond them is damage, and differences between its nodes are lost in rounding.
+#: Limits of the lattice spacing, A: values beyond them come from damaged files, and nodes would differ by less than
+#: rounding.
 FINEST, COARSEST = 1e-6, 1e6
 
 
@@ -28,25 +29,22 @@ def _check_spacing(spacing: float, padding: float = 0.0) -> None:
 
 
 def _counts(numbers: Floats) -> tuple[int, int, int]:
-    """Return (3,) numbers of nodes as integers; far-off atoms or cells ask for more than can be counted."""
+    """Return the numbers of nodes (3,) as integers; refuse those of distant atoms or huge cells, which overflow."""
     if not (numbers < 2**31).all():
         raise UsageError(
             "spacing", f"a lattice of {' x '.join(f'{n:.3g}' for n in numbers)} points cannot be made",
-            "use a larger {spacing}, or correct atoms or the cell where they are far too large",
+            "use a larger {spacing}, or correct coordinates or cell lengths that are far too large",
         )
     nx, ny, nz = (int(n) for n in numbers)
     return nx, ny, nz
 
 
-def _place(position: Floats) -> str:
-    return " ".join(f"{x:.4g}" for x in position)
-
 
 def bounds(positions: Floats) -> tuple[Floats, Floats]:
     """Return the smallest and the largest coordinates of positions (N, 3)."""
-    # numpy is fast along rows of many numbers, not of three: 64 positions make a row
-    whole = len(positions) // 64 * 64
-    rows, rest = np.ascontiguousarray(positions[:whole]).reshape(-1, 192), positions[whole:]
+    # numpy reduces long rows much faster than rows of three numbers: 64 positions make a row
+    count = len(positions) // 64 * 64
+    rows, rest = np.ascontiguousarray(positions[:count]).reshape(-1, 192), positions[count:]
     low = np.concatenate([rows.min(0, initial=np.inf).reshape(-1, 3), rest])
     high = np.concatenate([rows.max(0, initial=-np.inf).reshape(-1, 3), rest])
     return low.min(0), high.max(0)
@@ -54,21 +52,21 @@ def bounds(positions: Floats) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True)
 class Box:
-    """A box along x, y and z: two opposite corners, (3,) float, A."""
+    """Box with edges along x, y and z: two opposite corners, (3,) float, A."""
 
     low: tuple[float, float, float]
     high: tuple[float, float, float]
 
     @classmethod
     def around(cls, positions: Floats) -> Box:
-        """Return the box around positions (N, 3); one point at the origin where there are none."""
+        """Return the box around positions (N, 3), or an empty box at the origin if there are none."""
         if not len(positions):
             return cls((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
         (a, b, c), (d, e, f) = (corner.tolist() for corner in bounds(positions))
         return cls((a, b, c), (d, e, f))
 
     def holds(self, positions: Floats) -> bool:
-        """Return whether all positions (N, 3) are inside, give or take rounding."""
+        """Return whether all positions (N, 3) are inside, up to rounding."""
         other = Box.around(positions)
         return not len(positions) or bool((np.array(other.low) >= np.array(self.low) - 1e-6).all()
                                           and (np.array(other.high) <= np.array(self.high) + 1e-6).all())
@@ -104,7 +102,7 @@ class Lattice:
         if len(shape) != 3 or min(shape) < 1:
             raise UsageError("shape", f"a lattice of {' x '.join(map(str, shape))} points is empty")
         if not np.isfinite(origin).all():
-            raise UsageError("origin", "a lattice begins at three numbers, A", value=str(origin.tolist()))
+            raise UsageError("origin", "must be three finite coordinates in A", value=str(origin.tolist()))
         if not ((spacing >= FINEST) & (spacing <= COARSEST)).all():
             raise UsageError("spacing", f"must be distances of {FINEST:g} to {COARSEST:g} A",
                              value=str(spacing.tolist()))
@@ -119,7 +117,7 @@ class Lattice:
         """Return the lattice that covers positions (N, 3) and `padding` A on every side.
 
         Nodes are at whole multiples of the spacing, so that maps of different frames or selections
-        share their points, and formats that count the origin in spacings can hold them.
+        share their points, and formats that store the origin in units of the spacing can represent it.
         """
         _check_spacing(spacing, padding)
         positions = np.asarray(positions, np.float64)
@@ -153,7 +151,8 @@ class Lattice:
     def __repr__(self) -> str:
         spacing, *others = dict.fromkeys(f"{h:.4g}" for h in self.spacing)
         step = " x ".join(f"{h:.4g}" for h in self.spacing) if others else spacing
-        return f"Lattice({' x '.join(map(str, self.shape))} points, {step} A apart, from {_place(self.origin)} A)"
+        origin = " ".join(f"{x:.4g}" for x in self.origin)
+        return f"Lattice({' x '.join(map(str, self.shape))} points, {step} A apart, from {origin} A)"
 
     @property
     def size(self) -> int:
@@ -173,7 +172,7 @@ class Lattice:
         return x, y, z
 
     def points(self, indices: ArrayLike | None = None) -> Floats:
-        """Return positions (M, 3), A, of nodes given by indices (M, 3), or of all in C order."""
+        """Return positions (M, 3), A, of nodes with indices (M, 3), or of all nodes in C order."""
         if indices is None:
             indices = np.indices(self.shape).reshape(3, -1).T
         return self.origin + self.spacing * np.asarray(indices, np.float64)
@@ -185,60 +184,60 @@ class Lattice:
         return self.window(low, high)
 
     def window(self, low: ArrayLike, high: ArrayLike) -> Lattice:
-        """Return the nodes from indices `low` (3,) on and before `high` (3,)."""
+        """Return the nodes from indices `low` (3,) up to but excluding `high` (3,)."""
         low, high = np.asarray(low), np.asarray(high)
         nx, ny, nz = (int(n) for n in high - low)
         return Lattice(self.origin + self.spacing * low, self.spacing, (nx, ny, nz))
 
-    def stretched(self, along: Floats) -> Lattice:
-        """Return the lattice with all coordinates longer by factors along x, y and z (3,)."""
-        return Lattice(self.origin * along, self.spacing * along, self.shape)
+    def stretched(self, factors: Floats) -> Lattice:
+        """Return the lattice with its coordinates multiplied by factors (3,) along x, y and z."""
+        return Lattice(self.origin * factors, self.spacing * factors, self.shape)
 
     def every(self, step: int) -> Lattice:
-        """Return one node of every `step` along each axis, beginning with the first."""
+        """Return the lattice of every `step`-th node along each axis, from the first."""
         nx, ny, nz = (-(-n // step) for n in self.shape)
         return Lattice(self.origin, self.spacing * step, (nx, ny, nz))
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """How a map was made; written into every file and read back from it.
+    """Origin of a map's values, which every file of the map contains.
 
     Empty strings and None mean "not known".
 
     Parameters
     ----------
     quantity : str
-        What the values are.
+        Name of the mapped quantity.
     method, interaction : str
-        How charges were summed.
+        Method of summation, and interaction between a charge and a point.
     medium : str
-        What is between the charges, for legends and axes: "vacuum, no screening", "screened, 0.15 M, dielectric
+        Medium between the charges, for legends and axes: "vacuum, no screening", "screened, 0.15 M, dielectric
         78.5".
     boundary : str
         ``open`` or ``periodic``.
     cell : tuple of nine float, A
         The vectors a, b and c of a periodic map.
     cutoff : float, A
-        Distance beyond which charges do not count.
+        Distance beyond which charges are ignored.
     tolerance, error : float
         Rms errors over the potential's rms: the largest one allowed, and the one measured against the exact sum.
     error_away : float
-        That of the points farther than 2 A from every charge.
+        Error at the points farther than 2 A from every charge.
     error_field, error_field_away : float
-        Those of a field that was made with the map.
+        The same errors of the electric field, if it was computed with the map.
     precision, engine : str
-        Of the sums.
+        Floating-point precision and compute engine.
     atoms : str
-        The selection whose charges make the potential.
+        Selection of the atoms that contribute charges.
     frames : str
-        Of a mean over frames, which.
+        Frames over which the map is a mean.
     inefficiency : float
-        Of a mean over frames, their statistical inefficiency.
+        Statistical inefficiency of these frames.
     zero : str
-        Where the potential is zero.
+        Reference of the potential, at which it is zero.
     inputs : tuple of str
-        Names of the files.
+        Names of the input files.
     program : str
         Name and version of the program.
 
@@ -271,8 +270,8 @@ class Provenance:
     program: str = ""
 
 
-def _nine_numbers(text: str) -> tuple[float, ...] | None:
-    """Return the vectors of a cell from a header, None where there are none or they span no volume."""
+def _cell_vectors(text: str) -> tuple[float, ...] | None:
+    """Return the nine components of the cell vectors in a header; None if they are missing or span no volume."""
     try:
         vectors = np.array([float(x) for x in text.split()])
         Cell(vectors)
@@ -292,17 +291,17 @@ class Grid:
     values : (nx, ny, nz) float32, in `unit`
         The value at each point.
     unit : str
-        Unit of the values; empty when a file did not state one.
+        Unit of the values; empty if a file did not state one.
     temperature : float or None
-        K; states what kT is.
+        Temperature, K, that defines kT.
     dielectric : float or None
         Relative permittivity of the medium.
     provenance : Provenance
-        How it was made.
+        Origin of the values.
     field : (3,) Grid or None
-        The electric field along x, y and z, V/A, where it was asked for.
+        The electric field along x, y and z, V/A, if it was requested.
     solvation : Solvation or None
-        The energy of solvation, by a method that has it (``pb``).
+        The solvation energy, if the method computes it (``pb``).
 
     Examples
     --------
@@ -326,17 +325,17 @@ class Grid:
     def __post_init__(self) -> None:
         values = np.ascontiguousarray(self.values, dtype=np.float32)
         if values.shape != self.lattice.shape:
-            raise InputError(f"a map of shape {values.shape} on a lattice of shape {self.lattice.shape}")
+            raise InputError(f"the values of a map have the shape {values.shape}, its lattice {self.lattice.shape}")
         object.__setattr__(self, "values", values)
 
     def __repr__(self) -> str:
-        made = self.provenance
-        how = ", ".join(filter(None, (made.medium, made.method, made.boundary)))
-        return (f"{type(self).__name__}({made.quantity or 'values'}, {self._span()}{how and f', {how}'}; "
+        origin = self.provenance
+        details = ", ".join(filter(None, (origin.medium, origin.method, origin.boundary)))
+        return (f"{type(self).__name__}({origin.quantity or 'values'}, {self._span()}{details and f', {details}'}; "
                 f"{repr(self.lattice).removeprefix('Lattice(')}")
 
     def _span(self) -> str:
-        low, high = (float(f.reduce(self.values, axis=None)) for f in (np.fmin, np.fmax))  # NaN only where all are
+        low, high = (float(f.reduce(self.values, axis=None)) for f in (np.fmin, np.fmax))  # NaN only if all are
         return f"{low:.4g} to {high:.4g} {self.unit}".rstrip()
 
     def _repr_png_(self) -> bytes:
@@ -347,7 +346,7 @@ class Grid:
         return picture
 
     def header(self) -> dict[str, str]:
-        """Return what a file must say next to the values, as ``{name: text}`` without empty entries."""
+        """Return the metadata that files store with the values, as ``{name: text}`` without empty entries."""
         items: dict[str, Any] = {
             "unit": self.unit, "temperature": self.temperature, "dielectric": self.dielectric,
         }
@@ -356,7 +355,7 @@ class Grid:
             value = getattr(self.provenance, entry.name)
             if entry.name == "cell" and value is not None:
                 value = " ".join(f"{x:.9g}" for x in value)
-            # '|' cannot be in a suffix and is rare in names; blanks are common
+            # joined by '|', which is rare in file names, unlike blanks
             items[entry.name] = "|".join(value) if isinstance(value, tuple) else value
         return {key: f"{value:.9g}" if isinstance(value, float) else str(value)
                 for key, value in items.items() if value not in (None, "", ())}
@@ -377,7 +376,7 @@ class Grid:
             elif entry.name == "inputs":
                 known["inputs"] = tuple(filter(None, header.get("inputs", "").split("|")))
             elif entry.name == "cell":
-                known["cell"] = _nine_numbers(header.get("cell", ""))
+                known["cell"] = _cell_vectors(header.get("cell", ""))
             elif entry.name in header:
                 known[entry.name] = header[entry.name]
         return cls(lattice, values, header.get("unit", ""), number("temperature"), number("dielectric"),
@@ -392,14 +391,14 @@ class Grid:
 
     def __add__(self, other: Grid | float) -> Grid:
         """Return the sum with a number or with a map, whose unit is converted and whose lattice may differ."""
-        return self._with(other, 1)
+        return self._combined(other, 1)
 
     def __sub__(self, other: Grid | float) -> Grid:
-        """Return the difference to a number or a map, as :meth:`__add__`."""
-        return self._with(other, -1)
+        """Return the map minus a number or another map, which is converted as in :meth:`__add__`."""
+        return self._combined(other, -1)
 
     def __radd__(self, other: float) -> Grid:
-        return self._with(other, 1)
+        return self._combined(other, 1)
 
     def __rsub__(self, other: float) -> Grid:
         return -self + other
@@ -418,7 +417,7 @@ class Grid:
     def __truediv__(self, divisor: float) -> Grid:
         return self * (1 / float(divisor))
 
-    def _with(self, other: Grid | float, sign: int) -> Grid:
+    def _combined(self, other: Grid | float, sign: int) -> Grid:
         if isinstance(other, Grid):
             from vmdpotential.grid.compare import combination
 
@@ -428,7 +427,7 @@ class Grid:
         return self.with_values(self.values + np.float32(sign * other))
 
     def to_griddata(self) -> Any:
-        """Return a ``gridData.Grid`` (GridDataFormats), whose metadata are :meth:`header`."""
+        """Return the map as a ``gridData.Grid`` (GridDataFormats) with the metadata of :meth:`header`."""
         from vmdpotential.grid import conversions
 
         return conversions.to_griddata(self)
@@ -441,7 +440,7 @@ class Grid:
         return conversions.from_griddata(grid)
 
     def to_xarray(self) -> Any:
-        """Return an ``xarray.DataArray`` with the coordinates x, y and z, A, whose attributes are :meth:`header`."""
+        """Return an ``xarray.DataArray`` with coordinates x, y and z, A, and the attributes of :meth:`header`."""
         from vmdpotential.grid import conversions
 
         return conversions.to_xarray(self)
@@ -458,18 +457,18 @@ class Grid:
         return replace(self, values=values, field=None)
 
     def window(self, low: ArrayLike, high: ArrayLike, step: int = 1) -> Grid:
-        """Return the nodes of a map from indices `low` (3,) on and before `high` (3,), every `step` along each axis."""
+        """Return every `step`-th node along each axis from indices `low` (3,) up to but excluding `high` (3,)."""
         part = tuple(slice(int(a), int(b), step) for a, b in zip(np.asarray(low), np.asarray(high), strict=True))
         lattice = self.lattice.window(low, high).every(step)
         return replace(self, lattice=lattice, values=self.values[part], field=None)
 
     def slabs(self) -> Iterator[tuple[int, NDArray[np.float32]]]:
-        """Yield the first plane and the values (nx, ny, n) of slabs along z: of a map in memory, one."""
+        """Yield the index of the first plane and the values (nx, ny, n) of slabs along z; a map in memory is one slab.
+        """
         yield 0, self.values
 
     def display_limit(self) -> float:
-        """Return the round number (1, 2 or 5 times 10^n) that about a tenth of the values exceed, for surfaces and
-        colours."""
+        """Return a limit for isosurfaces and colours, see :func:`round_limit`."""
         return round_limit(self.values[:: max(1, self.values.shape[0] // 64)])
 
     def sample(self, points: ArrayLike, outside: float = np.nan) -> Floats:
@@ -488,7 +487,7 @@ class Grid:
         points = np.asarray(points, np.float64)
         shape = np.array(self.lattice.shape)
         u = (points - self.lattice.origin) / self.lattice.spacing
-        # a point on the last node, give or take rounding, is inside
+        # a point on the last node is inside in spite of rounding
         inside = ((u > -1e-6) & (u < shape - 1 + 1e-6)).all(-1)
         u = np.clip(u, 0, shape - 1)
         low = np.minimum(u.astype(np.int64), np.maximum(shape - 2, 0))
@@ -496,15 +495,16 @@ class Grid:
         t = u - low
         result = np.zeros(points.shape[:-1])
         for corner in range(8):
-            pick = [(corner >> d) & 1 for d in range(3)]
-            index = tuple(np.where(pick[d], high[..., d], low[..., d]) for d in range(3))
-            weight = np.prod([t[..., d] if pick[d] else 1 - t[..., d] for d in range(3)], axis=0)
+            upper = [(corner >> d) & 1 for d in range(3)]
+            index = tuple(np.where(upper[d], high[..., d], low[..., d]) for d in range(3))
+            weight = np.prod([t[..., d] if upper[d] else 1 - t[..., d] for d in range(3)], axis=0)
             result += weight * self.values[index]
         return np.where(inside, result, outside)
 
 
 def round_limit(values: ArrayLike) -> float:
-    """Return 1, 2 or 5 times a power of ten beyond which is about one value of ten, whatever its sign."""
+    """Return the round number, 1, 2 or 5 times a power of ten, that the magnitudes of about a tenth of values exceed.
+    """
     magnitude = float(np.quantile(np.abs(values), 0.9))
     if not magnitude > 0:
         return 1.0

@@ -1,4 +1,4 @@
-"""Planes through a map: which they are, and the values on them."""
+"""Planes through a map, and the map's values on them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vmdpotential.grid.lattice import Grid, Lattice
 Floats = NDArray[np.float64]
 
 _AXES = "xyz"
-# axis of the normal: axes that run to the right and up on the picture
+# for each axis of the normal, the axes that point right and up in the picture
 _IN_PLANE = {0: (1, 2), 1: (0, 2), 2: (0, 1)}
 
 
@@ -25,7 +25,7 @@ def _number(x: float) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """A plane and the two directions that run to the right and up on its picture.
+    """Plane, with the directions that point right and up in its picture.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Plane:
     normal, right, up : (3,) float64
         Unit vectors, each perpendicular to the others.
     label : str
-        Such as ``z = 12.5 Å``.
+        Description for titles, such as ``z = 12.5 Å``.
 
     Examples
     --------
@@ -58,12 +58,12 @@ class Plane:
 
     @classmethod
     def parse(cls, text: str) -> Plane:
-        """Return the plane that a text such as ``z=12.5`` names.
+        """Return the plane that a text such as ``z=12.5`` specifies.
 
         Raises
         ------
         UsageError
-            When it is not one of x, y and z, an equals sign and a number.
+            If the text is not one of x, y and z, an equals sign and a number.
         """
         match = re.fullmatch(r"\s*([xyz])\s*=\s*(\S+?)\s*(Å|A)?\s*", text, re.IGNORECASE)
         try:
@@ -77,12 +77,12 @@ class Plane:
     def through(cls, point: ArrayLike, normal: ArrayLike) -> Plane:
         """Return the plane through a point (A) with a normal of any length.
 
-        The picture has z upwards as far as the plane allows, or y where the normal is along z.
+        In the picture, z points upwards as far as the plane allows, or y if the normal is along z.
 
         Raises
         ------
         UsageError
-            When the normal has no length.
+            If the normal has no length.
         """
         point, normal = np.array(point, np.float64), np.array(normal, np.float64)
         length = np.linalg.norm(normal)
@@ -95,31 +95,31 @@ class Plane:
             return cls.across(int(along[0]), float(point[along[0]]))
         up = np.array([0.0, 0.0, 1.0]) - unit * unit[2]
         up /= np.linalg.norm(up)
-        # looking against the normal, as one looks down z on the xy plane
+        # the normal points to the viewer, as z does in a picture of the xy plane
         right = np.cross(up, unit)
         smallest = np.abs(normal[np.abs(normal) > 1e-9 * length]).min()
-        short = normal / smallest  # 0.5, 0.5, 0 reads better as 1, 1, 0
-        shown = short if np.abs(short).max() < 10 else unit
-        label = f"normal ({', '.join(_number(float(x)) for x in shown)})"
+        multiples = normal / smallest  # 1, 1, 0 reads better than 0.5, 0.5, 0
+        displayed = multiples if np.abs(multiples).max() < 10 else unit
+        label = f"normal ({', '.join(_number(float(x)) for x in displayed)})"
         return cls(point, unit, right, up, label)
 
     @property
     def axis(self) -> int | None:
-        """The axis that the normal is along, None for an oblique plane."""
+        """Index of the axis parallel to the normal; None for an oblique plane."""
         along = np.flatnonzero(np.abs(self.normal) > 1 - 1e-9)
         return int(along[0]) if len(along) else None
 
     def axis_label(self, direction: NDArray[np.float64]) -> str:
-        """Return what to write next to the picture's axis along `right` or `up`."""
+        """Return the label of the picture's axis along a direction, `right` or `up`."""
         along = np.flatnonzero(np.abs(direction) > 1 - 1e-9)
         if len(along) and direction[along[0]] > 0:
             return f"{_AXES[along[0]]} (Å)"
         return f"along ({', '.join(_number(float(x)) for x in direction)}) (Å)"
 
     def coordinates(self, positions: ArrayLike) -> Floats:
-        """Return (..., 3) coordinates to the right, up and out of the plane, in A.
+        """Return the coordinates (..., 3) of positions along `right`, `up` and `normal`, in A.
 
-        Along x, y or z they are the coordinates of the map, in other directions distances from `point`.
+        For directions along x, y or z they are the map's coordinates, for others distances from `point`.
         """
         relative = np.asarray(positions, np.float64) - self.point
         base = [self.point @ d if np.max(d) > 1 - 1e-9 else 0.0 for d in (self.right, self.up)]
@@ -127,7 +127,7 @@ class Plane:
         return np.asarray(relative @ basis + np.array([*base, 0.0]))
 
     def positions(self, right: ArrayLike, up: ArrayLike) -> Floats:
-        """Return the positions (..., 3), A, of coordinates on the picture."""
+        """Return the positions (..., 3), A, of coordinates in the picture."""
         zero = self.coordinates(self.point)
         s, t = np.asarray(right, np.float64) - zero[0], np.asarray(up, np.float64) - zero[1]
         return np.asarray(self.point + s[..., None] * self.right + t[..., None] * self.up)
@@ -139,18 +139,18 @@ def middle(lattice: Lattice, axis: int = 2) -> Plane:
 
 
 def outline(lattice: Lattice, plane: Plane) -> Floats:
-    """Return where the plane cuts the edges of the lattice's box: (M, 2) coordinates on the picture.
+    """Return the picture coordinates (M, 2) of the points where the plane cuts the edges of the lattice's box.
 
     Raises
     ------
     UsageError
-        When the plane is outside the lattice.
+        If the plane misses the lattice.
     """
     low, high = lattice.origin, lattice.last
     corners = np.array([[(low, high)[n >> d & 1][d] for d in range(3)] for n in range(8)])
     height = (corners - plane.point) @ plane.normal
-    near = 1e-6 * float(lattice.spacing.min())
-    height[np.abs(height) < near] = 0.0
+    rounding = 1e-6 * float(lattice.spacing.min())
+    height[np.abs(height) < rounding] = 0.0
     points = [corners[n] for n in range(8) if height[n] == 0]
     for n in range(8):
         for d in range(3):
@@ -196,7 +196,7 @@ def values_on(
     Raises
     ------
     UsageError
-        When the plane is outside the map.
+        If the plane misses the map.
     """
     edge = outline(grid.lattice, plane)
     low, high = edge.min(0), edge.max(0)
@@ -215,26 +215,26 @@ def _step(lattice: Lattice, direction: Floats) -> float:
 def smooth_values_on(
     grid: Grid, plane: Plane, refine: int = 4
 ) -> tuple[Floats, tuple[float, float, float, float]]:
-    """Return the values on a plane, smoothly interpolated for a picture.
+    """Return the values on a plane, interpolated smoothly for a picture.
 
-    Between the points of :func:`values_on` a monotone cubic (PCHIP) runs along one axis and then along
-    the other, over asinh(V / s) with s a third of what 98 % of the magnitudes stay below. So nothing overshoots
-    and nodes keep their values, and the spikes at atoms come out round.
+    The values V of :func:`values_on` are interpolated by a monotone cubic (PCHIP), along one axis and then along
+    the other, as asinh(V / s) with s a third of the 98th percentile of the magnitudes. The cubic has no overshoot
+    and keeps the values at nodes; the asinh makes the peaks at atoms round.
 
     Parameters and results are those of :func:`values_on`, with `refine` steps to a lattice spacing.
     """
-    coarse = 1 if plane.axis is not None else 2  # an oblique plane meets the nodes at any distance
+    coarse = 1 if plane.axis is not None else 2  # an oblique plane passes the nodes at varying distances
     values, (left, right, bottom, top) = values_on(grid, plane, coarse)
     rows, columns = values.shape
-    factor = max(1, min(refine // coarse, 2400 // max(rows, columns)))  # finer than print is of no use
+    factor = max(1, min(refine // coarse, 2400 // max(rows, columns)))  # at most the resolution of print
     s = np.linspace(left, right, (columns - 1) * factor + 1)
     t = np.linspace(bottom, top, (rows - 1) * factor + 1)
     missing = ~np.isfinite(values)
     if missing.any():
-        # beyond the map go on with the values of its nearest points, so that the edge is smooth too
-        places = plane.positions(*np.meshgrid(s[::factor], t[::factor]))[missing]
-        values[missing] = grid.sample(np.clip(places, grid.lattice.origin, grid.lattice.last))
-    unknown = ~np.isfinite(values)  # a difference has no values where one map ends
+        # extrapolate with the values of the nearest points of the map, so that its edge is smooth too
+        positions = plane.positions(*np.meshgrid(s[::factor], t[::factor]))[missing]
+        values[missing] = grid.sample(np.clip(positions, grid.lattice.origin, grid.lattice.last))
+    unknown = ~np.isfinite(values)  # such as in a difference of maps, where only one has values
     scale = float(np.quantile(np.abs(values[~unknown]), 0.98)) / 3 if not unknown.all() else 0.0
     scale = scale or 1.0
     values[unknown] = 0
@@ -243,11 +243,11 @@ def smooth_values_on(
         if count > 1:
             result = np.moveaxis(_monotone_cubic(np.moveaxis(result, axis, 0), factor), 0, axis)
     result = np.sinh(result) * scale
-    if missing.any():  # an axis plane is inside everywhere
+    if missing.any():  # never for planes across an axis
         u = (plane.positions(*np.meshgrid(s, t)) - grid.lattice.origin) / grid.lattice.spacing
         outside = ((u < -1e-6) | (u > np.array(grid.lattice.shape) - 1 + 1e-6)).any(-1)
         result[outside] = np.nan
-    if unknown.any():  # and none between these points and their neighbours
+    if unknown.any():  # nor are values between these points and their neighbours known
         for axis in range(2):
             fine = np.arange(result.shape[axis])
             unknown = np.take(unknown, fine // factor, axis) | np.take(unknown, -(-fine // factor), axis)
@@ -256,10 +256,10 @@ def smooth_values_on(
 
 
 def _monotone_cubic(values: Floats, factor: int) -> Floats:
-    """Return values (n, m), n > 1, with `factor` steps from one row to the next, by a cubic without overshoot.
+    """Return values (n, m), n > 1, interpolated along rows with `factor` steps from one row to the next.
 
     PCHIP (F. N. Fritsch, J. Butland, SIAM J. Sci. Stat. Comput. 5 (1984) 300) for rows at equal distances, with the
-    slopes at the ends of `scipy.interpolate`, which takes longer to import than a picture to draw.
+    same end slopes as `scipy.interpolate`, whose import takes longer than drawing a picture.
     """
     rise = np.diff(values, axis=0)
     slope = np.empty_like(values)

@@ -1,4 +1,4 @@
-"""The electrostatic energy of solvation that a map in a continuum has with it."""
+"""Electrostatic solvation energy, which is computed together with a map in a continuum."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vmdpotential.results import Columns, Tabular
 
 
 class Residues(Protocol):
-    """A structure whose atoms are in residues."""
+    """Structure whose atoms are grouped into residues."""
 
     @property
     def residue_starts(self) -> NDArray[np.int64]:
@@ -21,14 +21,14 @@ class Residues(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Solvation(Tabular):
-    """The electrostatic energy of a molecule in a continuum, less that in a medium of its own permittivity.
+    """Electrostatic energy of a molecule in a continuum, minus that in a uniform medium of its own permittivity.
 
     Parameters
     ----------
     energies : (N,) float64, kcal/mol
-        Of each atom of the structure; 0 for those that were not selected.
+        Energy of each atom of the structure; 0 for atoms that were not selected.
     error : float, kcal/mol
-        Of the total, from two lattices.
+        Error of the total, estimated from two lattices.
     """
 
     energies: NDArray[np.float64]
@@ -39,11 +39,11 @@ class Solvation(Tabular):
 
     @property
     def total(self) -> float:
-        """kcal/mol."""
+        """Sum over the atoms, kcal/mol."""
         return float(self.energies.sum())
 
     def table(self) -> Columns:
-        """Return a row for each atom, kcal/mol."""
+        """Return the columns of a table with a row for each atom; energies are in kcal/mol."""
         return {"atom": np.arange(len(self.energies)), "energy": self.energies}
 
     def by_residue(self, structure: Residues) -> NDArray[np.float64]:

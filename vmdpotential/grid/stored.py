@@ -1,4 +1,4 @@
-"""A map in a file that may be larger than memory: only what is asked for is read."""
+"""Maps in files, which may be larger than memory: only the requested parts are read."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from vmdpotential import memory
 from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Floats, Grid, Lattice, Provenance
 
-#: Reads nodes from indices `low` on and before `high`, every so many along each axis: (nx, ny, nz) float32.
+#: Function read(low, high, step), which returns the values (nx, ny, nz) float32 of every `step`-th node along each
+#: axis, from indices `low` up to but excluding `high`.
 Read = Callable[[NDArray[np.int64], NDArray[np.int64], int], NDArray[np.float32]]
 
-#: Nodes that are read at once, about.
+#: Approximate number of nodes that are read at once.
 WINDOW = 2**22
 
-#: Planes of values that are remembered: a figure asks for each several times.
-REMEMBERED = 4
+#: Number of sampled planes that are cached, because a figure requests each plane several times.
+CACHED_PLANES = 4
 
 
 def thinning(shape: ArrayLike, points: int) -> int:
-    """Return the least power of two such that one node of so many along each axis makes at most `points`."""
+    """Return the smallest power of two n for which every n-th node along each axis makes at most `points` nodes."""
     step, shape = 1, np.asarray(shape)
     while np.prod(-(-shape // step)) > points:
         step *= 2
@@ -32,24 +33,24 @@ def thinning(shape: ArrayLike, points: int) -> int:
 
 
 class StoredGrid(Grid):
-    """A map of which only parts are read, as they are asked for; all of it by :attr:`values`.
+    """Map in a file, whose parts are read when they are requested; :attr:`values` reads all of it.
 
     Parameters
     ----------
     lattice : Lattice
     header : mapping
-        What :meth:`vmdpotential.grid.lattice.Grid.header` wrote.
+        Entries that :meth:`vmdpotential.grid.lattice.Grid.header` wrote.
     read : callable
         Reads a window of the nodes, see :data:`Read`.
     name : str
-        Of the file, for messages.
+        Name of the file, for messages.
     """
 
-    #: Least and largest value, where they are known.
+    #: Smallest and largest value, if they are known.
     extremes: tuple[float, float] | None
     _read: Read
     _name: str
-    _remembered: dict[bytes, Floats]
+    _cached_planes: dict[bytes, Floats]
 
     def __init__(self, lattice: Lattice, header: Mapping[str, str], read: Read, name: str = "") -> None:
         known = Grid.from_header(Lattice(np.zeros(3), np.ones(3), (1, 1, 1)), np.zeros((1, 1, 1)), header)
@@ -59,16 +60,17 @@ class StoredGrid(Grid):
              provenance: Provenance, read: Read, name: str, extremes: tuple[float, float] | None = None) -> None:
         items = {"lattice": lattice, "unit": unit, "temperature": temperature, "dielectric": dielectric,
                  "provenance": provenance, "field": None, "extremes": extremes, "_read": read, "_name": name,
-                 "_remembered": {}}
+                 "_cached_planes": {}}
         for key, value in items.items():
             object.__setattr__(self, key, value)
 
     @classmethod
     def described(cls, lattice: Lattice, unit: str, temperature: float | None, dielectric: float | None,
                   provenance: Provenance, extremes: tuple[float, float] | None = None) -> StoredGrid:
-        """Return a map that went to a file as it was computed: what it is, without values."""
+        """Return the description, without values, of a map that was written to a file while it was computed."""
         def read(*_: Any) -> NDArray[np.float32]:
-            raise InputError("the map was written as it was computed, and is not in memory", "read its file")
+            raise InputError("the map was written to a file while it was computed, and is not in memory",
+                             "read its file")
 
         grid = cls.__new__(cls)
         grid._set(lattice, unit, temperature, dielectric, provenance, read, "", extremes)
@@ -76,12 +78,12 @@ class StoredGrid(Grid):
 
     @property
     def values(self) -> NDArray[np.float32]:  # type: ignore[override]
-        """All values, (nx, ny, nz), read again each time.
+        """All values, (nx, ny, nz), read from the file at each access.
 
         Raises
         ------
         MemoryPlanError
-            When they do not fit into memory.
+            If they do not fit into memory.
         """
         memory.require(12 * self.lattice.size, f"reading {self._name}", "read a part of it", 0)
         return self._window(np.zeros(3, np.int64), np.array(self.lattice.shape))
@@ -98,14 +100,14 @@ class StoredGrid(Grid):
         return Grid(lattice, values, self.unit, self.temperature, self.dielectric, self.provenance)
 
     def window(self, low: ArrayLike, high: ArrayLike, step: int = 1) -> Grid:
-        """Return a part of the map, read into memory, see :meth:`vmdpotential.grid.lattice.Grid.window`."""
+        """Read a part of the map into memory, see :meth:`vmdpotential.grid.lattice.Grid.window`."""
         low, high = np.asarray(low, np.int64), np.asarray(high, np.int64)
         lattice = self.lattice.window(low, high).every(step)
         memory.require(12 * lattice.size, f"reading {self._name}", "read a smaller part of it", 0)
         return self._of(lattice, self._window(low, high, step))
 
     def slabs(self) -> Iterator[tuple[int, NDArray[np.float32]]]:
-        """Yield the first plane and the values (nx, ny, n) of slabs along z, which are the whole map."""
+        """Yield the index of the first plane and the values (nx, ny, n) of slabs along z that cover the map."""
         nx, ny, nz = self.lattice.shape
         step = max(16, WINDOW // (nx * ny) // 16 * 16)
         for start in range(0, nz, step):
@@ -116,7 +118,7 @@ class StoredGrid(Grid):
         return self._of(self.lattice, values)
 
     def display_limit(self) -> float:
-        """Return the limit that :meth:`vmdpotential.grid.lattice.Grid.display_limit` has, of the thinned map."""
+        """Return a limit for isosurfaces and colours, estimated from a part of the nodes."""
         shape = self.lattice.shape
         return self.window((0, 0, 0), shape, thinning(shape, WINDOW // 16)).display_limit()
 
@@ -124,7 +126,7 @@ class StoredGrid(Grid):
         """Return the trilinear interpolation at points, see :meth:`vmdpotential.grid.lattice.Grid.sample`."""
         points = np.ascontiguousarray(points, np.float64)
         key = hashlib.blake2b(points.tobytes() + repr((points.shape, outside)).encode()).digest()
-        if key not in self._remembered:
+        if key not in self._cached_planes:
             flat = points.reshape(-1, 3)
             result = np.full(len(flat), outside)
             u = (flat - self.lattice.origin) / self.lattice.spacing
@@ -132,18 +134,18 @@ class StoredGrid(Grid):
             inside = np.flatnonzero(((u > -1e-6) & (u < top + 1e-6)).all(1))
             low = np.clip(np.floor(u[inside] + 1e-6).astype(np.int64), 0, np.maximum(top - 1, 0))
             self._sample(flat, inside, low, result)
-            if len(self._remembered) >= REMEMBERED:
-                self._remembered.pop(next(iter(self._remembered)))
-            self._remembered[key] = result.reshape(points.shape[:-1])
-        values: Floats = self._remembered[key].copy()
+            if len(self._cached_planes) >= CACHED_PLANES:
+                self._cached_planes.pop(next(iter(self._cached_planes)))
+            self._cached_planes[key] = result.reshape(points.shape[:-1])
+        values: Floats = self._cached_planes[key].copy()
         return values
 
     def _sample(self, points: Floats, which: NDArray[np.int64], low: NDArray[np.int64], result: Floats) -> None:
-        """Fill the values at some points, whose cells begin at nodes `low`: by windows, halved until they are small."""
+        """Fill `result` at the points `which`, whose lower nodes are `low`, from windows of at most WINDOW nodes."""
         if not len(which):
             return
         first, last = low.min(0), low.max(0)
-        # one node more on both sides, for a point that rounding puts next to its cell
+        # one more node on both sides, because rounding may put a point into the next cell
         start, stop = np.maximum(first - 1, 0), np.minimum(last + 3, self.lattice.shape)
         extent = last - first
         axis = int(np.argmax(extent))

@@ -1,4 +1,4 @@
-"""Ions for a solvated structure: how many (counts, salts), where (sites, montecarlo), and what changes (edit)."""
+"""Ions for a solvated structure: their numbers (counts, salts), sites (sites, montecarlo), and the edit (edit)."""
 
 from vmdpotential.ions.counts import COUNT_METHODS, Counts, parse_list
 from vmdpotential.ions.edit import CONVENTIONS

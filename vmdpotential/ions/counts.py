@@ -1,4 +1,4 @@
-"""How many ions: neutralising ones, salt at a concentration, or an explicit list."""
+"""Numbers of ions: neutralising ions, salt at a concentration, or an explicit list."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ WATER_VOLUME = 30.0
 #: How the number of salt ions follows from a concentration.
 COUNT_METHODS = ("add", "sltcap", "split")
 
-#: A net charge that is farther than this from an integer (e) is stated; float32 topologies reach 1e-3.
+#: Deviation of the net charge from an integer, e, above which a warning is given; float32 topologies reach 1e-3.
 INTEGER_WARNING = 1e-3
-#: ... and one farther than this has no ion count that neutralises it.
+#: Deviation above which no number of ions neutralises the charge, and an error is raised.
 INTEGER_LIMIT = 0.1
 
 
 def water_molarity() -> float:
-    """Return the mol of water in a litre of water, 55.35 mol/L, from :data:`WATER_VOLUME`."""
+    """Return the concentration of water in water, 55.35 mol/L, from :data:`WATER_VOLUME`."""
     return 1.0 / (AVOGADRO * WATER_VOLUME * ANGSTROM**3 * 1000)
 
 
 @dataclass(frozen=True)
 class Species:
-    """An ion: its name, charge in e, and the largest distance of an atom from its centre, A."""
+    """Species of ions: its name, charge in e, and the largest distance of an atom from the ion's centre, A."""
 
     name: str
     charge: int
@@ -43,30 +43,31 @@ class Species:
 
 @dataclass(frozen=True)
 class Counts:
-    """How many ions are added, and why.
+    """Numbers of the ions to add, and how they were determined.
 
     Parameters
     ----------
     added : tuple of (Species, int)
-        What is added, cations first; species of which none is added are left out.
+        Ions to add, cations first; only species with numbers above 0.
     neutralizing, salt : dict
-        The same numbers by purpose, ``{name: number}``. Both empty for an explicit list.
+        The same numbers by purpose, ``{name: number}``. Both are empty for an explicit list.
     method : str
         ``add``, ``sltcap``, ``split`` or ``explicit``.
     net_charge : float
-        Charge of the structure before, e.
+        Charge of the structure before ions are added, e.
     waters : int
-        Water molecules before.
+        Number of water molecules before ions are added.
     concentration : float
-        Salt asked for, mol/L.
+        Requested concentration of salt, mol/L.
     existing : dict
-        Ions that are there already, ``{name: number}``.
+        Ions already in the structure, ``{name: number}``.
     existing_counted : bool
-        Whether these were subtracted from the salt asked for.
+        Whether these were subtracted from the requested salt.
     neutralize : bool
+        Whether the net charge is compensated.
     warnings : tuple of str
     mixture : tuple of Share
-        How the salt of a mixture was divided.
+        Division of the salt among the parts of a mixture.
     """
 
     added: tuple[tuple[Species, int], ...]
@@ -94,17 +95,17 @@ class Counts:
 
     @property
     def final_charge(self) -> float:
-        """Charge of the structure with the ions, e."""
+        """Charge of the structure with the added ions, e."""
         return self.net_charge + self.added_charge
 
     @property
     def water_volume(self) -> float:
-        """Volume of the waters before, A^3, which a concentration is of: their number at water's density."""
+        """Volume to which concentrations refer, A^3: that of the waters before ions are added, at water's density."""
         return self.waters * WATER_VOLUME
 
     @property
     def concentrations(self) -> dict[str, float]:
-        """Concentration of every ion species afterwards, mol/L of the remaining waters, existing ions included."""
+        """Final concentration of every ion species in the remaining water, mol/L, existing ions included."""
         numbers = dict(self.existing)
         for species, number in self.added:
             numbers[species.name] = numbers.get(species.name, 0) + number
@@ -113,17 +114,17 @@ class Counts:
 
     @property
     def lines(self) -> list[str]:
-        """Where the numbers come from, in words."""
+        """Lines of a report that explains the numbers."""
         lines = [f"net charge before: {_charge(self.net_charge)} e; waters: {self.waters}"]
         if self.method == "explicit":
             lines.append(f"ions: {_numbers({s.name: n for s, n in self.added})}, as listed")
         else:
             if not self.neutralize:
-                lines.append("neutralising ions: none, as asked")
+                lines.append("neutralising ions: none, as requested")
             else:
                 lines.append(f"neutralising ions: {_numbers(self.neutralizing)}")
             if self.concentration > 0:
-                how = {
+                explanation = {
                     "add": "in addition to the neutralising ions",
                     "sltcap": "SLTCAP: the concentration is that of the bulk far from the solute; "
                               "the neutralising ions are part of it",
@@ -132,7 +133,7 @@ class Counts:
                 lines.append(
                     f"salt ions: {_numbers(self.salt)} for {self.concentration:g} mol/L in "
                     f"{self.water_volume / 1000:.4g} nm^3 of water, {self.waters} molecules of {WATER_VOLUME:g} A^3 "
-                    f"({how})")
+                    f"({explanation})")
             if self.mixture:
                 lines.append(f"mixture: {', '.join(map(str, self.mixture))}; rounded down, the rest by largest "
                              "remainder")
@@ -149,7 +150,7 @@ class Counts:
 
     @property
     def data(self) -> dict[str, object]:
-        """The same for programs."""
+        """The numbers as a dictionary for JSON."""
         return {
             "added": {species.name: number for species, number in self.added},
             "neutralizing": dict(self.neutralizing),
@@ -179,12 +180,12 @@ def _charge(value: float) -> str:
 
 
 def parse_list(text: str) -> dict[str, int]:
-    """Return ``{name: number}`` of a text such as ``SOD=11,CLA=2``.
+    """Return ``{name: number}`` for a text such as ``SOD=11,CLA=2``.
 
     Raises
     ------
     ValueError
-        With what is wrong.
+        For other texts, with the reason.
     """
     form = "NAME=NUMBER, several with commas, such as SOD=11,CLA=2"
     numbers = items(text, "=", form)
@@ -196,7 +197,7 @@ def parse_list(text: str) -> dict[str, int]:
 def explicit_counts(
     net_charge: float, waters: int, ions: Sequence[tuple[Species, int]], existing: Mapping[str, int]
 ) -> Counts:
-    """Return the counts of an explicit list: exactly these ions, whatever the net charge."""
+    """Return the counts for an explicit list of ions, without regard to the net charge."""
     counts = Counts(
         tuple((s, n) for s, n in ions if n), {}, {}, "explicit", net_charge, waters, 0.0, existing, False, False
     )
@@ -218,14 +219,14 @@ def plan_counts(
     existing: Sequence[tuple[Species, int]] = (),
     count_existing: bool = True,
 ) -> Counts:
-    """Return how many cations and anions to add.
+    """Return the numbers of cations and anions to add.
 
-    The numbers of a system without any free ions are worked out first; what is there already
-    (`existing`, unless `count_existing` is false) is subtracted, and the rest is shifted so that no
-    number is negative and the net charge, rounded to an integer, is exactly compensated.
+    The numbers for the system without any free ions are computed first. Existing ions are subtracted (unless
+    `count_existing` is false), and the remainder is shifted so that no number is negative and the net charge, rounded
+    to an integer, is exactly compensated.
 
-    With N0 = concentration * waters / (55.35 mol/L), the ion pairs in the volume that the waters have at water's
-    density, and Q the charge to compensate:
+    Let N0 = concentration * waters / (55.35 mol/L) be the number of ion pairs in the volume that the waters have at
+    water's density, and Q the charge to compensate:
 
     ``add``
         round(N0) formula units of salt on top of the neutralising ions.
@@ -235,24 +236,26 @@ def plan_counts(
         N+- = N0 -+ Q/2, valid for N0 >= \\|Q\\| only (Machado and Pantano, J. Chem. Theory Comput.
         2020, 16, 1367).
 
-    Where the charge cannot be met with counter-ions alone (an odd charge and a divalent
-    counter-ion), one more counter-ion and the co-ions that compensate it are added.
+    If counter-ions alone cannot compensate the charge (an odd charge and a divalent counter-ion), one more
+    counter-ion and the co-ions that compensate it are added.
 
     Parameters
     ----------
     net_charge : float
-        Charge of the whole structure, ions that are there included, e.
+        Charge of the whole structure, including existing ions, e.
     waters : int
         Number of water molecules.
     cation, anion : Species
     neutralize : bool
+        Whether to compensate the net charge.
     concentration : float
-        Salt, mol/L.
+        Concentration of salt, mol/L.
     method : str
         One of :data:`COUNT_METHODS`.
     existing : sequence of (Species, int)
         Free ions in the structure.
     count_existing : bool
+        Whether existing ions are a part of the salt.
 
     Returns
     -------
@@ -261,9 +264,9 @@ def plan_counts(
     Raises
     ------
     UsageError
-        When an ion has the wrong sign, or the method does not hold for these ions or this charge.
+        If an ion has the wrong sign, or the method is not valid for these ions or this charge.
     InputError
-        When the net charge is not near an integer.
+        If the net charge is not close to an integer.
     """
     if not cation.charge > 0:
         raise UsageError("cation", f"its charge is {cation.charge:+d}", "choose a positive ion", value=cation.name)
@@ -281,7 +284,7 @@ def plan_counts(
         if not neutralize:
             raise UsageError("count", "always neutralises", "use {count add} with {neutralize False}", value=method)
         if (cation.charge, anion.charge) != (1, -1):
-            raise UsageError("count", "holds for monovalent ions only", "use {count add}", value=method)
+            raise UsageError("count", "is valid for monovalent ions only", "use {count add}", value=method)
         cations, _ = FORMULAS[method](charge - present[0] + present[1], target)
         added = balance(charge, cations - present[0], 1, 1)
     base = balance(charge, 0, cation.charge, -anion.charge) if neutralize else (0, 0)
@@ -298,7 +301,7 @@ def plan_counts(
 
 
 def check_method(method: str) -> None:
-    """Raise UsageError for a method that is none of :data:`COUNT_METHODS`."""
+    """Raise UsageError unless a method is one of :data:`COUNT_METHODS`."""
     if method not in COUNT_METHODS:
         raise UsageError("count", f"choose one of {', '.join(COUNT_METHODS)}", value=method)
 
@@ -309,28 +312,29 @@ def whole_charge(net_charge: float, neutralize: bool) -> tuple[int, tuple[str, .
     Raises
     ------
     InputError
-        When it is to be neutralised and is not near an integer.
+        If it is to be neutralised and is not close to an integer.
     """
     charge = math.floor(net_charge + 0.5)
     if neutralize and abs(net_charge - charge) > INTEGER_LIMIT:
         raise InputError(
-            f"the net charge {net_charge:+.4f} e is not an integer, so no ions neutralise it",
+            f"the net charge {net_charge:+.4f} e is not an integer, so that ions cannot neutralise it",
             "check the charges, or use {neutralize False}",
         )
     if abs(net_charge - charge) > INTEGER_WARNING:
-        return charge, (f"the net charge {net_charge:+.4f} e is not an integer; taken as {charge:+d}",)
+        return charge, (f"the net charge {net_charge:+.4f} e is not an integer, and is rounded to {charge:+d}",)
     return charge, ()
 
 
 def salt_target(concentration: float, waters: int) -> float:
-    """Return the formula units that a concentration (mol/L) means among some waters; raises UsageError for none."""
+    """Return the number of formula units for a concentration (mol/L) in some waters; raises UsageError if invalid."""
     if not 0 <= concentration < math.inf:
         raise UsageError("concentration", "must be a number of mol/L, at least 0", value=f"{concentration:g}")
     return concentration * waters / water_molarity()
 
 
 def balance(charge: int, least: int, plus: int, minus: int) -> tuple[int, int]:
-    """Return the smallest numbers of ions, cations of at least `least` e, that compensate `charge`."""
+    """Return the smallest numbers of cations and anions that compensate `charge`, with at least `least` e of cations.
+    """
     first = max(0, -(-max(least, -charge) // plus))
     for cations in range(first, first + minus):
         if (cations * plus + charge) % minus == 0:
@@ -344,32 +348,33 @@ def balance(charge: int, least: int, plus: int, minus: int) -> tuple[int, int]:
 def _add(
     charge: int, target: float, plus: int, minus: int, present: Sequence[int], neutralize: bool
 ) -> tuple[int, int]:
-    """Add-then-neutralise: whole formula units of salt, less what is present, and the neutralising ions."""
+    """Return the numbers for ``add``: whole formula units of salt, minus ions present, plus neutralising ions."""
     unit = math.lcm(plus, minus)  # charge of the cations in one formula unit
     salt = math.floor(target + 0.5) * unit
     if not neutralize:
         units = max(0, -(-(salt - min(present)) // unit))
         return units * unit // plus, units * unit // minus
-    bare = charge - present[0] + present[1]  # the charge without the ions that are there
+    bare = charge - present[0] + present[1]  # the charge without the existing ions
     return balance(charge, salt + max(0, -bare) - present[0], plus, minus)
 
 
 def _sltcap(charge: int, target: float) -> tuple[int, int]:
-    """Schmit et al. 2018: the co-ions rounded, the counter-ions follow."""
-    rarer = math.floor(target * math.exp(-math.asinh(abs(charge) / (2 * target))) + 0.5)
-    return (rarer, rarer + charge) if charge > 0 else (rarer - charge, rarer)
+    """Return the numbers by Schmit et al. 2018: co-ions are rounded, and counter-ions compensate the charge."""
+    coions = math.floor(target * math.exp(-math.asinh(abs(charge) / (2 * target))) + 0.5)
+    return (coions, coions + charge) if charge > 0 else (coions - charge, coions)
 
 
 def _split(charge: int, target: float) -> tuple[int, int]:
-    """Machado and Pantano 2020: the co-ions rounded, the counter-ions follow."""
+    """Return the numbers by Machado and Pantano 2020: co-ions are rounded, and counter-ions compensate the charge."""
     if target < abs(charge):
         raise UsageError(
-            "count", f"not valid for a charge of {charge:+d} e and {target:.1f} ion pairs (it needs at least as many "
-            "pairs)", "use {count sltcap}, or a larger box", value="split",
+            "count", f"is not valid for a charge of {charge:+d} e and {target:.1f} ion pairs (it needs at least as "
+            "many pairs)", "use {count sltcap}, or a larger box", value="split",
         )
-    rarer = math.floor(target - abs(charge) / 2 + 0.5)
-    return (rarer, rarer + charge) if charge > 0 else (rarer - charge, rarer)
+    coions = math.floor(target - abs(charge) / 2 + 0.5)
+    return (coions, coions + charge) if charge > 0 else (coions - charge, coions)
 
 
-#: How many cations and anions a concentration means around a charge, where neutralising ions are part of it.
+#: Functions of the charge and the number of ion pairs that return the numbers of cations and anions, for the methods
+#: in which neutralising ions are part of the salt.
 FORMULAS = {"sltcap": _sltcap, "split": _split}

@@ -1,4 +1,4 @@
-"""What changes in the structure: waters are taken out, ions appended, in names of the input's convention."""
+"""Edit of the structure: waters are removed, and ions appended with names in the input's convention."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vmdpotential.molecule.names import IONS, Ion
 from vmdpotential.molecule.selection import is_ion, is_oxygen, is_water
 from vmdpotential.molecule.structure import Floats, Integers, Structure
 
-#: Whose names the ions get; ``auto`` is the convention of the input.
+#: Naming conventions of ions; ``auto`` is the convention of the input.
 CONVENTIONS = ("auto", "charmm", "amber", "gromacs")
 
 # Standard atomic weights, u (IUPAC 2021, abridged)
@@ -27,9 +27,9 @@ _WEIGHTS = """
 """
 _MASSES = {element: float(mass) for element, mass in re.findall(r"([A-Z][a-z]?) ([0-9.]+)", _WEIGHTS)}
 
-#: What residue and atom of ions are in Amber's atomic_ions.lib, which tleap reads, where it is no other name below.
+#: Names of residue and atom in Amber's atomic_ions.lib, which tleap reads, if they are not those of the PDB below.
 _AMBER = {"SOD": "Na+", "POT": "K+", "CLA": "Cl-", "YT3": "Y", "ER3": "Er"}
-#: Chemical components of the PDB, as GROMACS and Amber write them too, where CHARMM's name differs.
+#: Names in the PDB, which GROMACS and Amber use too, if CHARMM's name differs.
 _COMPONENTS = {
     "LIT": "LI", "SOD": "NA", "POT": "K", "RUB": "RB", "CES": "CS", "CLA": "CL", "CAL": "CA", "BAR": "BA",
     "ZN2": "ZN", "CD2": "CD",
@@ -37,7 +37,7 @@ _COMPONENTS = {
 
 
 class IonNames(NamedTuple):
-    """An atom of an ion as it is written; most ions have one."""
+    """Names and properties with which an atom of an ion is written; most ions have one atom."""
 
     residue: str
     atom: str
@@ -48,7 +48,7 @@ class IonNames(NamedTuple):
 
 
 class Added(NamedTuple):
-    """An ion where it is: the residue of the water that it replaced, atoms, positions (A, 3) in A, bonds (B, 2)."""
+    """Placed ion: residue of the water that it replaced, atoms, their positions (A, 3) in A and bonds (B, 2)."""
 
     water: int
     atoms: Sequence[IonNames]
@@ -57,22 +57,23 @@ class Added(NamedTuple):
 
 
 def find_ion(name: str, parameter: str) -> Ion:
-    """Return the ion that any program's name means.
+    """Return the ion for a name that any of the known programs uses.
 
     Raises
     ------
     UsageError
-        When no program calls an ion so.
+        For an unknown name.
     """
     ion = IONS.get(name.strip().upper())
     if ion is None:
         known = ", ".join(dict.fromkeys(known.element for known in IONS.values()))
-        raise UsageError(parameter, "no such ion", f"known are {known}, as SOD, NA or Na+", value=name)
+        raise UsageError(parameter, "is not a known ion", f"choose one of {known}, in any program's name such as SOD, "
+                         "NA or Na+", value=name)
     return ion
 
 
 def convention_of(structure: Structure) -> str:
-    """Return whose names the structure uses: by its topology, else by how it calls its waters."""
+    """Return the naming convention of a structure, from its topology or else from the name of its waters."""
     topology = structure.topology
     if topology is not None and topology.source in ("psf", "prmtop"):
         return "charmm" if topology.source == "psf" or topology.extra.get("chamber") else "amber"
@@ -84,25 +85,25 @@ def convention_of(structure: Structure) -> str:
 
 
 def name_ion(structure: Structure, name: str, parameter: str, convention: str = "auto") -> IonNames:
-    """Return how an ion is written into a structure.
+    """Return the names with which an ion is written into a structure.
 
-    Any program's name may be given (``K``, ``K+``, ``POT``). With ``auto`` an ion is written as one of the same
-    kind in the structure, else as the structure's convention has it.
+    With ``auto`` these are the names of an ion of the same kind in the structure, or else those of the structure's
+    convention.
 
     Parameters
     ----------
     structure : Structure
     name : str
-        As any program writes it.
+        Name of the ion in any program (``K``, ``K+``, ``POT``).
     parameter : str
-        What it was given as, for messages.
+        Name of the parameter, for messages.
     convention : str
         One of :data:`CONVENTIONS`.
 
     Raises
     ------
     UsageError
-        When the ion or the convention is unknown.
+        If the ion or the convention is unknown.
     """
     if convention not in CONVENTIONS:
         raise UsageError("naming", f"choose one of {', '.join(CONVENTIONS)}", value=convention)
@@ -110,14 +111,14 @@ def name_ion(structure: Structure, name: str, parameter: str, convention: str = 
     mass = _MASSES[ion.element]
     if convention == "auto":
         signed = charmm = False
-        own = {} if structure.topology is None else structure.topology.extra.get("ions", {})
-        if ion in own:  # as the topology defines it
-            residue, atom_name, kind, stated = own[ion]
-            return IonNames(residue, atom_name, kind, ion.element, stated or mass, ion.charge)
+        defined = {} if structure.topology is None else structure.topology.extra.get("ions", {})
+        if ion in defined:  # by the topology
+            residue, atom_name, kind, defined_mass = defined[ion]
+            return IonNames(residue, atom_name, kind, ion.element, defined_mass or mass, ion.charge)
         for atom in np.flatnonzero(is_ion(structure)).tolist():
             other, residue = IONS[str(structure.residue_names[atom]).upper()], str(structure.residue_names[atom])
             if other == ion:
-                return _like(structure, atom, ion, mass)
+                return _existing_names(structure, atom, ion, mass)
             charmm |= residue in _COMPONENTS
             signed |= residue in (f"{other.element.upper()}+", f"{other.element.upper()}-")
         convention = "charmm" if charmm else convention_of(structure)
@@ -137,8 +138,8 @@ def name_ion(structure: Structure, name: str, parameter: str, convention: str = 
     return IonNames(residue, atom_name, kind, ion.element, mass, ion.charge)
 
 
-def _like(structure: Structure, atom: int, ion: Ion, mass: float) -> IonNames:
-    """Return the names of an ion that is in the structure."""
+def _existing_names(structure: Structure, atom: int, ion: Ion, mass: float) -> IonNames:
+    """Return the names of an ion in the structure, given by its atom."""
     residue, name = str(structure.residue_names[atom]), str(structure.atom_names[atom])
     kind = name
     if structure.topology is not None:
@@ -155,12 +156,12 @@ def water_sites(structure: Structure) -> tuple[Integers, Integers]:
     residues : (W,) int64
         Rows of `structure.residue_starts`.
     oxygens : (W,) int64
-        Atom of each.
+        Oxygen atom of each.
 
     Raises
     ------
     InputError
-        When there are no waters, or several share a residue.
+        If there are no waters, or several share a residue.
     """
     where = structure.where
     oxygen = np.flatnonzero(is_water(structure) & is_oxygen(structure))
@@ -179,7 +180,8 @@ def water_sites(structure: Structure) -> tuple[Integers, Integers]:
 
 
 def check_neutral(structure: Structure, residues: Integers) -> None:
-    """Raise InputError when a water among the residues is not neutral, since taking it out would not be either."""
+    """Raise InputError if a water among the residues is not neutral, because removing it would change the net charge.
+    """
     sums = np.add.reduceat(structure.known_charges, structure.residue_starts[:-1])[residues]
     charged = np.flatnonzero(np.abs(sums) > 0.01)
     if len(charged):
@@ -192,18 +194,18 @@ def check_neutral(structure: Structure, residues: Integers) -> None:
 
 
 def replace_waters(structure: Structure, residues: Integers, ions: Sequence[Added]) -> Structure:
-    """Return the structure without some waters and with ions at the end.
+    """Return the structure without some waters and with ions appended.
 
-    All atoms of the waters go, and every bonded term of theirs. The ions are residues 1, 2, ... of a
-    segment and a chain of their own (segment ION, or ION2 ... where that is taken). Where there is a topology, it gets
-    the ions' bonds, and all angles and dihedrals that these make.
+    All atoms of the waters are removed, with their bonded terms. The ions are residues 1, 2, ... of a new segment
+    and a new chain (segment ION, or ION2 ... if that exists). A topology gets the ions' bonds, and all angles and
+    dihedrals along these bonds.
 
     Parameters
     ----------
     structure : Structure
-        With charges.
+        Structure with charges.
     residues : (K,) int64
-        Rows of `structure.residue_starts` of the waters.
+        Residues of the waters, as rows of `structure.residue_starts`.
     ions : sequence of Added
     """
     drop = np.zeros(structure.residue_count, bool)
@@ -230,10 +232,10 @@ def replace_waters(structure: Structure, residues: Integers, ions: Sequence[Adde
         "occupancies": np.ones(count),
         "b_factors": np.zeros(count),
     }
-    if structure.velocities is not None:  # as their waters' oxygens, which are about as heavy, moved
+    if structure.velocities is not None:  # those of the waters' oxygens, which have similar masses
         first_atoms = structure.residue_starts[[ion.water for ion in ions]]
         appended["velocities"] = np.repeat(structure.velocities[first_atoms], sizes, axis=0)
-    if structure.radii is not None:  # no file says theirs
+    if structure.radii is not None:  # unknown for ions
         appended["radii"] = np.full(count, np.nan)
     arrays: dict[str, Any] = {
         field.name: np.concatenate([getattr(kept, field.name), np.asarray(appended[field.name])])
@@ -251,21 +253,21 @@ def replace_waters(structure: Structure, residues: Integers, ions: Sequence[Adde
             topology,
             types=np.concatenate([topology.types, [atom.type for atom in atoms]]),
             masses=np.concatenate([topology.masses, [atom.mass for atom in atoms]]),
-            nonbonded=None,  # the file that has it knows nothing of the ions
+            nonbonded=None,  # the structure's file has no parameters of the ions
             **dict[str, Any]({name: np.concatenate(result) for name, result in terms.items()}),
         )
     return replace(kept, topology=topology, **arrays)
 
 
 def bonded_terms(bonds: Integers, count: int) -> tuple[Integers, Integers]:
-    """Return all angles (M, 3) and dihedrals (M, 4) that bonds (B, 2) of some atoms make, as CHARMM generates them."""
-    near: list[list[int]] = [[] for _ in range(count)]
+    """Return all angles (M, 3) and dihedrals (M, 4) along bonds (B, 2) of `count` atoms, as CHARMM generates them."""
+    bonded: list[list[int]] = [[] for _ in range(count)]
     for i, j in bonds.tolist():
-        near[i].append(j)
-        near[j].append(i)
-    angles = [(i, j, k) for j in range(count) for i in near[j] for k in near[j] if i < k]
-    dihedrals = [(i, j, k, m) for j in range(count) for k in near[j] if j < k
-                 for i in near[j] if i != k for m in near[k] if m not in (i, j)]
+        bonded[i].append(j)
+        bonded[j].append(i)
+    angles = [(i, j, k) for j in range(count) for i in bonded[j] for k in bonded[j] if i < k]
+    dihedrals = [(i, j, k, m) for j in range(count) for k in bonded[j] if j < k
+                 for i in bonded[j] if i != k for m in bonded[k] if m not in (i, j)]
     return np.array(angles, np.int64).reshape(-1, 3), np.array(dihedrals, np.int64).reshape(-1, 4)
 
 

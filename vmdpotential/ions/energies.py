@@ -1,4 +1,4 @@
-"""Energies and distances of ions where they were placed."""
+"""Energies and distances of placed ions."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Energies:
     Parameters
     ----------
     before : (K,) float64, e^2/A
-        With the solute, the ions that were there and the ions before in the list.
+        Energy with the solute, the existing ions and the ions before it in the list.
     final : (K,) float64, e^2/A
-        With the solute and all other ions.
+        Energy with the solute and all other ions.
     solute_distance, ion_distance : (K,) float64, A
-        Of an atom of the ion to the nearest image of a solute atom, and of an atom of another ion; inf where there is
+        Shortest distance from the ion's atoms to images of solute atoms, and of atoms of other ions; inf if there are
         none.
     """
 
@@ -38,12 +38,12 @@ def describe(candidates: Candidates, owner: Integers, positions: Floats, charges
     ----------
     candidates : Candidates
     owner : (A,) int64
-        The ion that each atom is of, increasing: 0, 1, ...
+        Ion to which each atom belongs, increasing: 0, 1, ...
     positions : (A, 3) float64, A
-        Of the ions' atoms.
+        Positions of the ions' atoms.
     charges : (A,) float64, e
     fixed : (A,) float64, e/A
-        Potential at each of the solute and the ions that were there.
+        Potential of the solute and the existing ions at each atom.
     """
     starts = np.flatnonzero(np.diff(owner, prepend=-1))
     count = len(owner)
@@ -59,12 +59,12 @@ def describe(candidates: Candidates, owner: Integers, positions: Floats, charges
         r = np.sqrt(((d if cell is None else cell.minimum_image(d)) ** 2).sum(1))
         r[itself] = np.inf
         apart[atom] = min(apart[atom], r.min())
-        own = np.zeros(count)
+        potential = np.zeros(count)
         with quiet():
-            pair.add(positions, positions[atom], float(charges[atom]), own)
-        own[itself] = 0.0
-        others += own
-        before[itself.stop :] += own[itself.stop :]
+            pair.add(positions, positions[atom], float(charges[atom]), potential)
+        potential[itself] = 0.0
+        others += potential
+        before[itself.stop :] += potential[itself.stop :]
     return Energies(
         np.add.reduceat(charges * (fixed + before), starts), np.add.reduceat(charges * (fixed + others), starts),
         np.minimum.reduceat(nearest(positions, around.solute, cell), starts), np.minimum.reduceat(apart, starts))

@@ -1,4 +1,4 @@
-"""Which ions are asked for: names and formulas, as any program writes them, become species with their numbers."""
+"""Requested ions: names and formulas in any program's notation are converted to species and their numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vmdpotential.molecule.structure import Structure
 
 
 class Kinds:
-    """The ions that are asked for, and how they are written.
+    """Requested ions, and the names with which they are written.
 
     Parameters
     ----------
@@ -26,19 +26,19 @@ class Kinds:
     templates : mapping
         Ions of several atoms, by their names.
     cation, anion, salt, ions
-        As :func:`~vmdpotential.ions.place_ions` has them.
+        As in :func:`~vmdpotential.ions.place_ions`.
 
     Attributes
     ----------
     written : dict
         Ions of one atom, by the names of their species.
     templates : dict
-        Those of several, likewise.
+        Ions of several atoms, by the names of their species.
 
     Raises
     ------
     UsageError
-        For an unknown ion, one of the wrong sign, or one that is named twice.
+        For an unknown ion, one of the wrong sign, or one that is listed twice.
     """
 
     def __init__(self, structure: Structure, naming: str, templates: Mapping[str, Structure], cation: str, anion: str,
@@ -51,7 +51,7 @@ class Kinds:
         self._listed: list[tuple[Species, int]] | None = None
         if ions is not None:
             if salt is not None:
-                raise UsageError("ions", "already gives the numbers of ions", "leave out {salt}")
+                raise UsageError("ions", "already lists the numbers of ions", "leave out {salt}")
             self._listed = self._list(ions)
             return
         if salt is not None:
@@ -83,13 +83,13 @@ class Kinds:
             raise UsageError("ions", "give at least one ion and its number, such as SOD=11,CLA=2")
         results = [self._find(name, "ions") for name in ions]
         if len({find_ion(name, "ions") if name not in self.templates else name for name in ions}) < len(results):
-            raise UsageError("ions", "two of these names mean the same ion", "name it once", value=",".join(ions))
+            raise UsageError("ions", "two of these names are the same ion", "list it once", value=",".join(ions))
         return list(zip(results, ions.values(), strict=True))
 
     def existing(self, free: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[tuple[Species, int]]:
-        """Return the ions that are in the structure: its free ions (N,) of one atom, and residues of the templates.
+        """Return the existing ions: the free ions of one atom, a mask (N,), and residues with the templates' names.
 
-        Those that are asked for too have the names by which they are written, whatever the structure calls them.
+        Ions that are also requested get the names with which these are written, even if the structure's differ.
         """
         structure = self._structure
         numbers: dict[Species, int] = {}
@@ -107,10 +107,10 @@ class Kinds:
 
     def counts(self, net_charge: float, waters: int, existing: Sequence[tuple[Species, int]], neutralize: bool,
                concentration: float, method: str, count_existing: bool) -> Counts:
-        """Return how many of each are added; see :func:`~vmdpotential.ions.counts.plan_counts`."""
+        """Return the numbers of ions to add; see :func:`~vmdpotential.ions.counts.plan_counts`."""
         if self._listed is not None:
             if concentration:
-                raise UsageError("ions", "already gives the numbers of ions", "leave out {concentration}")
+                raise UsageError("ions", "already lists the numbers of ions", "leave out {concentration}")
             return explicit_counts(net_charge, waters, self._listed, {ion.name: n for ion, n in existing})
         if self._salts:
             if not concentration:

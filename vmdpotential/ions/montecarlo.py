@@ -1,19 +1,19 @@
-"""Ions at waters by their Boltzmann distribution: Metropolis sampling of the sites.
+"""Metropolis sampling of the Boltzmann distribution of ions over the sites of waters.
 
-The model is the primitive one: charges in a medium of one dielectric constant, with hard cores. An arrangement of ions
-i at sites has the energy ::
+The model is the primitive model: charges with hard cores in a uniform dielectric medium. A configuration of ions i at
+sites has the energy ::
 
     U = C [ sum_i q_i phi(site_i)  +  sum_(i < j) q_i q_j G(site_i, site_j) ]
 
-with phi the potential of the solute and the ions that were there, G that of a unit charge, both Coulomb's, in a
-periodic cell with all images (Ewald's sum), C Coulomb's constant over the dielectric constant; and it is not allowed
-where an ion is nearer than the least distances to the solute or to another. An ion of several atoms is a charge at its
-centre.
+where phi is the Coulomb potential of the solute and the existing ions, G that of a unit charge (both with all images in
+a periodic cell, by Ewald's sum), and C Coulomb's constant divided by the dielectric constant. Configurations in which
+an ion is closer to the solute or to another ion than the minimum distances are not allowed. An ion of several atoms is
+a charge at its centre.
 
-A step is one of two moves, each as likely as its opposite, so that U alone decides (detailed balance): an ion, any,
-goes to a site, any of all; or two ions of different kinds exchange their sites. It is taken with the probability
-min(1, exp(-dU/kT)) where it is allowed (Metropolis et al., J. Chem. Phys. 1953, 21, 1087). As many steps as there are
-ions are a sweep. The last arrangement of a run is the sample.
+There are two kinds of steps, each as likely as its reverse, so that acceptance by U gives detailed balance: a random
+ion moves to a random site, or two ions of different kinds exchange their sites. An allowed step is accepted with the
+probability min(1, exp(-dU/kT)) (Metropolis et al., J. Chem. Phys. 1953, 21, 1087). A sweep has as many steps as there
+are ions. The last configuration of a run is the sample.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ from vmdpotential.ions.counts import Species
 from vmdpotential.ions.moves import Floats, FreeSites, Integers, around
 from vmdpotential.ions.potential import quiet
 
-#: Dielectric constant of the medium unless one is given.
+#: Default dielectric constant of the medium.
 DIELECTRIC = WATER
 
-#: Part of the steps that try an exchange, where there are ions of different kinds.
+#: Fraction of steps that try an exchange, if there are ions of different kinds.
 EXCHANGES = 0.25
 
-#: Sweeps unless a number is given. Energies of DHFR in 0.15 M NaCl, and of 1,860 ions, forget the start within ten.
+#: Default number of sweeps; the energies of DHFR in 0.15 M NaCl, and of 1,860 ions, equilibrate within ten sweeps.
 SWEEPS = 500
 
 
 @dataclass(frozen=True, eq=False)
 class Sampling:
-    """What a run did.
+    """Statistics of a run.
 
     Parameters
     ----------
     sweeps : int
     moves, exchanges : (int, int)
-        How many were tried, and how many of these were accepted.
+        Numbers of tried and of accepted steps.
     energies : (sweeps,) float64, kT
         U after each sweep.
     """
@@ -61,7 +61,7 @@ class Sampling:
 
     @property
     def line(self) -> str:
-        """The run in a line."""
+        """Summary of the run in one line."""
         parts = [f"Metropolis, {self.sweeps} sweeps"]
         for (tried, accepted), name in ((self.moves, "moves"), (self.exchanges, "exchanges")):
             if tried:
@@ -73,7 +73,7 @@ class Sampling:
 
     @property
     def data(self) -> dict[str, Any]:
-        """The same for programs; energies in kT."""
+        """Statistics as a dictionary for JSON; energies are in kT."""
         middle = len(self.energies) // 2
         halves = [float(part.mean()) if len(part) else None for part in
                   (self.energies[:middle], self.energies[middle:])]
@@ -85,14 +85,14 @@ class Sampling:
 
 
 class Metropolis:
-    """Ions at sites, and their moves.
+    """Configuration of ions at sites, and its Metropolis steps.
 
     Parameters
     ----------
     free : FreeSites
-        Where they may go.
+        Sites and the energies there.
     placed : (K,) int64
-        A site for each ion that all distances allow; changed in place.
+        Site of each ion, in an allowed configuration; changed in place.
     species : sequence of K Species
     sizes : (K,) int64
     factor : float
@@ -112,7 +112,7 @@ class Metropolis:
         self._where = np.asfortranarray(sites[placed])
         count = len(placed)
         compiled = pair.steps is not None and 8 * count**2 < memory.limit() // 2
-        #: Potential of a unit charge in the place of an ion at another, where compiled steps keep it.
+        #: Potential at every ion of a unit charge at the site of every other one, kept for compiled steps.
         self._pairs = np.zeros((count, count)) if compiled else None
         self._phi = fixed[placed]
         for ion in range(count):
@@ -124,40 +124,41 @@ class Metropolis:
         half = (self._phi + fixed[placed]) / 2
         self.energy = factor * float(self._charges @ half)
         self.counts = np.zeros((2, 2), np.int64)  # moves and exchanges: tried, accepted
-        self._taken = barred.astype(np.int32)  # and _known: where nothing compiled does the steps
-        self._known: dict[tuple[int, int], list[Integers]] = {}
+        # for steps that are not compiled: how often each site is blocked, and the sites that an ion blocks
+        self._block_counts = barred.astype(np.int32)
+        self._blocked_sites: dict[tuple[int, int], list[Integers]] = {}
         if self._pairs is None:
             for ion in range(count):
-                self._take(ion, 1)
+                self._count_blocked(ion, 1)
 
     def _row(self, site: int) -> Floats:
-        """Return the potential of a unit charge at a site at each ion, 1/A."""
+        """Return the potential at each ion of a unit charge at a site, 1/A."""
         result = np.zeros(len(self.placed))
         self._pair.add(self._where, self.sites[site], 1.0, result)
         return result
 
     def _blocked(self, ion: int) -> list[Integers]:
         key = (int(self.placed[ion]), int(self._sizes[ion]))
-        if key not in self._known:
-            self._known[key] = around(*key, self._apart, self._neighbours)
-        return self._known[key]
+        if key not in self._blocked_sites:
+            self._blocked_sites[key] = around(*key, self._apart, self._neighbours)
+        return self._blocked_sites[key]
 
-    def _take(self, ion: int, times: int) -> None:
+    def _count_blocked(self, ion: int, change: int) -> None:
         for size, rows in enumerate(self._blocked(ion)):
-            self._taken[size, rows] += times
+            self._block_counts[size, rows] += change
 
     def _allowed(self, ion: int, site: int, *without: int) -> bool:
-        """Return whether an ion may be at a site, but for what some ions block from where they are."""
+        """Return whether an ion may be at a site, if the ions `without` are ignored."""
         size = self._sizes[ion]
-        count = int(self._taken[size, site])
+        count = int(self._block_counts[size, site])
         for other in without if count else ():
             rows = self._blocked(other)[size]
-            place = int(np.searchsorted(rows, site))
-            count -= place < len(rows) and int(rows[place]) == site
+            index = int(np.searchsorted(rows, site))
+            count -= index < len(rows) and int(rows[index]) == site
         return count == 0
 
     def move(self, ion: int, site: int, chance: float) -> None:
-        """Try to move an ion to a site; `chance` is between 0 and 1."""
+        """Try to move an ion to a site; `chance` is a uniform random number between 0 and 1."""
         self.counts[0, 0] += 1
         if not self._allowed(ion, site, ion):
             return
@@ -171,9 +172,9 @@ class Metropolis:
         self._phi += charge * (row - self._row(int(self.placed[ion])))
         self._phi[ion] = potential
         self.energy += change
-        self._take(ion, -1)
+        self._count_blocked(ion, -1)
         self.placed[ion], self._where[ion] = site, self.sites[site]
-        self._take(ion, 1)
+        self._count_blocked(ion, 1)
 
     def exchange(self, first: int, second: int, chance: float) -> None:
         """Try to exchange the sites of two ions."""
@@ -185,7 +186,7 @@ class Metropolis:
         difference = self._charges[first] - self._charges[second]
         if difference:
             row = self._row(here)
-            # without each other
+            # the potentials at both sites without these two ions
             at_here = self._phi[first] - self._charges[second] * row[second]
             at_there = self._phi[second] - self._charges[first] * row[second]
             change = self.factor * difference * (at_there - at_here)
@@ -199,14 +200,14 @@ class Metropolis:
             self._phi[[first, second]] = self._phi[[second, first]]
         self.counts[1, 1] += 1
         for ion in (first, second):
-            self._take(ion, -1)
+            self._count_blocked(ion, -1)
         self.placed[first], self.placed[second] = there, here
         self._where[first], self._where[second] = self.sites[there], self.sites[here]
         for ion in (first, second):
-            self._take(ion, 1)
+            self._count_blocked(ion, 1)
 
     def sweep(self, random: np.random.Generator) -> None:
-        """Do as many steps as there are ions."""
+        """Perform as many steps as there are ions."""
         count = len(self.placed)
         chosen, sites = random.integers(count, size=count), random.integers(len(self.sites), size=count)
         exchanges, chances = random.random(count) < EXCHANGES, random.random(count)
@@ -227,12 +228,12 @@ class Metropolis:
                 self.exchange(ion, partner, chance)
 
     def run(self, sweeps: int, random: np.random.Generator) -> Sampling:
-        """Do some sweeps."""
+        """Perform sweeps, and return their statistics."""
         energies = np.zeros(sweeps)
         for row in range(sweeps):
             progress.report("sampling ions", row / sweeps)
             with quiet():
                 self.sweep(random)
             energies[row] = self.energy
-        (a, b), (c, d) = self.counts.tolist()
-        return Sampling(sweeps, (a, b), (c, d), energies)
+        moves, exchanges = self.counts.tolist()
+        return Sampling(sweeps, (moves[0], moves[1]), (exchanges[0], exchanges[1]), energies)

@@ -1,4 +1,4 @@
-"""Ions that were placed one by one move to better sites, until no move of one ion gains."""
+"""Refinement of placed ions: single ions move to sites of lower energy until no move lowers the energy."""
 
 from __future__ import annotations
 
@@ -19,35 +19,37 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: Sites whose potentials differ by less, e/A, are equal (6e-4 kT), so that rounding decides nothing.
+#: Potentials that differ by less, e/A, count as equal (6e-4 kT), so that results do not depend on rounding.
 EQUAL = 1e-6
 
-#: Sites nearer to an ion, A for each elementary charge, are all tried; of the rest those where it could gain.
+#: Distance, A per elementary charge, within which all sites around an ion are tried; of the sites beyond it, only those
+#: whose potential, which includes the ion's own, allows a lower energy.
 REACH = 10.0
 
 
 class Neighbours(Protocol):
-    """Finds sites around a site."""
+    """Search for sites around a site."""
 
     def near(self, site: int, distance: float) -> Integers:
-        """Return the sites closer than a distance (A) to any image of a site, with itself."""
+        """Return the sites closer than a distance (A) to any image of a site, including the site itself."""
 
 
 @dataclass(frozen=True, eq=False)
 class FreeSites:
-    """Where ions may go.
+    """Sites for ions, and the potentials that act on ions there.
 
     Parameters
     ----------
     sites : (W, 3) float64, A
     fixed : (W,) float64, e/A
-        Potential at the sites of all but the ions.
+        Potential at the sites of the solute and the existing ions.
     apart : (S, S) float64, A
-        Least distance of two ions' centres, by their sizes.
+        Minimum distance of two ions' centres, by the sizes of the ions.
     barred : (S, W) bool
-        Sites that ions of a size never take.
+        For each size of ions, whether a site is too close to something that stays.
     neighbours : Neighbours
     pair : ChargePotential
+        Potential of a single ion.
     """
 
     sites: Floats
@@ -59,7 +61,7 @@ class FreeSites:
 
 
 def around(site: int, size: int, apart: Floats, neighbours: Neighbours) -> list[Integers]:
-    """Return, for ions of each size, the sites that are too close to an ion of some size at a site."""
+    """Return, for ions of each size, the sites that are blocked by an ion of the size `size` at a site."""
     distances = apart[size].tolist()
     result = {distance: neighbours.near(site, distance) for distance in dict.fromkeys(distances)}
     return [result[distance] for distance in distances]
@@ -67,16 +69,16 @@ def around(site: int, size: int, apart: Floats, neighbours: Neighbours) -> list[
 
 def improve(phi: SitePotential, placed: Integers, species: Sequence[Species], sizes: Integers,
             free: FreeSites) -> tuple[int, float]:
-    """Move ions to free sites where their energy is lower, until none gains; return how many moves, and the gain.
+    """Move ions to free sites of lower energy until no move lowers the energy.
 
-    In the order they were placed, again and again, each ion goes to the site where its energy with all that is
-    around it is lowest (:meth:`SitePotential.choose` decides between equal ones). Two ions do not exchange their
-    sites. Ions of several atoms count as charges at their centres.
+    In the order in which they were placed, repeatedly, each ion moves to the free site where its energy with the
+    solute and all other ions is lowest (:meth:`SitePotential.choose` selects among equal ones). Two ions do not
+    exchange their sites. Ions of several atoms count as charges at their centres.
 
     Parameters
     ----------
     phi : SitePotential
-        Of all that is there, the ions placed too, with the sites that are too close to them taken; changed in place.
+        Potential of the solute and all ions, in which the sites blocked by ions are taken; changed in place.
     placed : (K,) int64
         The site of each ion; changed in place.
     species : sequence of K Species
@@ -87,22 +89,23 @@ def improve(phi: SitePotential, placed: Integers, species: Sequence[Species], si
     Returns
     -------
     moves : int
+        Number of moves.
     gain : float, e^2/A
-        By how much the energy of all fell.
+        Decrease of the total energy.
     """
     apart, neighbours, pair = free.apart, free.neighbours, free.pair
     charge = np.array([float(ion.charge) for ion in species])
     size, sign = abs(charge), np.sign(charge)
     reach = np.maximum(REACH * size, apart[sizes].max(1))
-    farther = size * np.array([pair.most(distance) for distance in reach])  # by which its own potential may mislead
-    itself = np.zeros(1)  # what an ion adds to its own site
+    farther = size * np.array([pair.most(distance) for distance in reach])  # the ion's own potential beyond its reach
+    itself = np.zeros(1)  # the potential of a unit charge at its own site
     pair.add(phi.sites[:1], phi.sites[0], 1.0, itself)
     near = [neighbours.near(int(site), distance) for site, distance in zip(placed, reach, strict=True)]
     blocked = [around(int(site), row, apart, neighbours) for site, row in zip(placed, sizes, strict=True)]
     kinds = list(zip(sign.tolist(), sizes.tolist(), strict=True))
 
     def lowest_first() -> dict[tuple[float, int], tuple[Integers, Floats]]:
-        """Return, for each sign and size, the free sites where an ion from afar could gain, and its energies there."""
+        """Return, for each sign and size, the free sites where a distant ion could lower its energy, and energies."""
         limits: dict[tuple[float, int], float] = {}
         for kind, limit in zip(kinds, (here + farther).tolist(), strict=True):
             limits[kind] = max(limit, limits.get(kind, limit))
@@ -117,12 +120,12 @@ def improve(phi: SitePotential, placed: Integers, species: Sequence[Species], si
         far = far[: np.searchsorted(value, here[row] + farther[row])]
         phi.take(blocked[row], -1)
         candidates = phi.free(np.union1d(near[row], far), int(sizes[row]))
-        own = np.zeros(len(candidates))
+        own_potential = np.zeros(len(candidates))
         with quiet():
-            pair.add(phi.sites[candidates], phi.sites[placed[row]], size[row], own)
-        energy = sign[row] * phi.at(candidates) - own
+            pair.add(phi.sites[candidates], phi.sites[placed[row]], size[row], own_potential)
+        energy = sign[row] * phi.at(candidates) - own_potential
         tried += 1
-        # with twice the difference of equal sites a move gains more than rounding, so that there is an end
+        # moves must lower the energy by more than rounding, so that the loop ends
         if len(energy) and energy.min() < here[row] - 2 * EQUAL:
             site = phi.choose(candidates[energy < energy.min() + EQUAL])
             better = float(energy[candidates == site][0])

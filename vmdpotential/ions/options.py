@@ -1,4 +1,4 @@
-"""The options of ions for a solvated structure: which, how many, and where."""
+"""Options of the placement of ions in a solvated structure: kinds, numbers and sites."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ class IonOptions:
     concentration: Annotated[float, Option(
         "concentration of salt in addition to neutralising ions", unit="mol/L", low=0, high=10, front=True)] = 0.0
     salt: Annotated[Mapping[str, float] | None, Option(
-        "composition of the salt by fractions of formula units, such as NaCl:0.7,KCl:0.2,MgCl2:0.1; the options for "
-        "cation and anion then only neutralise",
+        "composition of the salt by fractions of formula units, such as NaCl:0.7,KCl:0.2,MgCl2:0.1; cation and anion "
+        "then only neutralise",
         metavar="FORMULA:FRACTION,...", parse=parse_salt)] = None
     count: Annotated[str, Option(
         "how the number of salt ions follows from the concentration: add after neutralising, SLTCAP, or SPLIT",
         choices=COUNT_METHODS)] = "add"
     count_existing: Annotated[bool, Option(
-        "count ions that the structure has already as part of the salt")] = True
+        "count ions already in the structure as part of the salt")] = True
     ions: Annotated[Mapping[str, int] | None, Option(
         "exactly these ions instead, such as SOD=11,CLA=2", metavar="NAME=N,...", parse=parse_list)] = None
     site: Annotated[str, Option(
-        "waters that ions replace: those with the most favourable potential, random ones, or a sample of Boltzmann's "
+        "waters that ions replace: those with the most favourable potential, random ones, or a sample of the Boltzmann "
         "distribution (monte-carlo)",
         choices=SITE_METHODS)] = "potential"
     from_solute: Annotated[float, Option(
@@ -66,6 +66,6 @@ class IonOptions:
         "largest relative rms error of the potential at the sites, measured at 200 of them", low=LEAST_TOLERANCE,
         high=0.1)] = TOLERANCE
     engine: Annotated[str | Engine, Option(
-        "engine that computes the potential: cpu, cuda, or auto for a GPU where there is one",
+        "compute engine of the potential: cpu, cuda, or auto for a GPU if there is one",
         choices=partial(choices, "engine"))] = "auto"
     templates: Mapping[str, Structure] | None = None

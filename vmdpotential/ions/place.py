@@ -1,4 +1,4 @@
-"""Ions into a structure: all that is the same for several replicas is prepared once."""
+"""Placement of ions in a structure; preparations that several replicas share are made once."""
 
 from __future__ import annotations
 
@@ -28,75 +28,78 @@ from vmdpotential.units import coulomb_constant
 def place_ions(structure: StructureLike, options: IonOptions | None = None, **keywords: Any) -> Placement:
     """Replace waters of a solvated structure by ions.
 
-    Options are keywords, or one object of :class:`~vmdpotential.ions.options.IonOptions`, which keywords then change.
+    Options are given as keywords, or as an object of :class:`~vmdpotential.ions.options.IonOptions`, whose fields
+    keywords override.
 
     Parameters
     ----------
     structure : Structure
-        With charges and waters.
+        Structure with charges and waters.
     options : IonOptions, optional
-        All others in one object.
+        All other options in one object.
     cation, anion : str
-        Ions as any program names them (SOD, Na+, NA, MG ...), or a name of `templates`; ``auto`` is SOD and CLA,
-        of a mixture its most common ions of least charge.
+        Ions in any program's names (SOD, Na+, NA, MG ...), or names of `templates`; ``auto`` is SOD and CLA, or for a
+        mixture its most common ions of lowest charge.
     neutralize : bool
         Whether to compensate the net charge.
     concentration : float
-        Salt, mol/L; by `count` (``add``, ``sltcap``, ``split``: see :func:`~vmdpotential.ions.counts.plan_counts`).
+        Concentration of salt, mol/L.
     count : {"add", "sltcap", "split"}
-        How many ions of the salt there are.
+        How the number of salt ions follows from the concentration, see
+        :func:`~vmdpotential.ions.counts.plan_counts`.
     salt : mapping, optional
-        A mixture of salts instead of that of `cation` and `anion`, ``{formula: fraction of the formula units}``, such
+        Mixture of salts instead of that of `cation` and `anion`, ``{formula: fraction of the formula units}``, such
         as ``{"NaCl": 0.7, "MgCl2": 0.3}`` (see :func:`~vmdpotential.ions.salts.plan_mixture`). `cation` and
-        `anion` neutralise then.
+        `anion` then only neutralise.
     count_existing : bool
-        Whether ions that are there are part of that salt.
+        Whether ions already in the structure are part of the salt.
     ions : mapping, optional
-        Exactly these ions instead, ``{name: number}``; nothing else is added, whatever the net charge.
+        Explicit list of ions instead, ``{name: number}``; no others are added, even if the net charge is not 0.
     templates : mapping, optional
         Ions of several atoms, ``{name: structure with charges}``; the other parameters refer to them by this name
         and in formulas.
     site : str
-        ``potential``: where an ion's energy is lowest; ``random``: anywhere, by `seed`; ``monte-carlo``: by the
-        Boltzmann distribution at `temperature` in `dielectric` (see :mod:`~vmdpotential.ions.montecarlo`), by `seed`.
+        Sites of the ions. ``potential``: those where an ion's energy is lowest; ``random``: random waters;
+        ``monte-carlo``: a sample of the Boltzmann distribution at `temperature` in `dielectric` (see
+        :mod:`~vmdpotential.ions.montecarlo`).
     from_solute, between : float, A
-        Least distance of an ion's atoms to every solute atom, and to every other ion (those that are there
-        too), of all periodic images. Water does not count. Also as `solute_distance` and `ion_distance`.
+        Minimum distance of an ion's atoms to every solute atom, and to every other ion (also existing ones), with
+        periodic images. Waters are ignored. Also as `solute_distance` and `ion_distance`.
     seed : int, optional
-        Chosen and reported when it is not given.
+        Random seed; chosen and reported unless given.
     refine : bool
-        Whether the ions of ``potential``, when all are placed, move one at a time to free sites of lower
-        energy until none gains. Ions that were there stay, and no two ions exchange their sites.
+        Whether the ions of ``potential``, after all are placed, move one at a time to free sites of lower energy
+        until no move lowers the energy. Existing ions do not move, and no two ions exchange their sites.
     sweeps : int
-        Of ``monte-carlo``: steps for each ion.
+        Number of steps per ion of ``monte-carlo``.
     keep : str, optional
         A selection; waters with an atom in it (crystal waters) are not replaced.
     naming : str
-        ``auto`` (the structure's convention), ``charmm``, ``amber`` or ``gromacs``.
+        Naming convention: ``auto`` (that of the structure), ``charmm``, ``amber`` or ``gromacs``.
     temperature : float, K
-        Of the energies, and of ``monte-carlo``.
+        Temperature for energies in kT and for ``monte-carlo``.
     dielectric : float, optional
         Relative permittivity for the reported energies and for ``monte-carlo``; the other sites do not depend on it.
         Unless given, 78.5 with ``monte-carlo`` and 1 otherwise. Also as `dielectric_constant`.
     tolerance : float
-        Of the potential at the sites: its rms error, measured at 200 of them, over its rms.
+        Largest rms error of the potential at the sites, measured at 200 of them, relative to its rms.
     engine : str or Engine
-        What sums pairs; meshes, and the ions of a periodic cell, are the CPU engine's.
+        Compute engine of sums over pairs; meshes, and sums over ions in a periodic cell, use the CPU.
 
     Returns
     -------
     Placement
-        The structure with its ions, and where and why they are there.
+        The structure with its ions, and a record of every ion.
 
     Raises
     ------
     UsageError
-        For an unknown ion, one of the wrong sign, or a method that does not hold.
+        For an unknown ion, one of the wrong sign, or a method that is not valid for the ions or the charge.
     InputError
-        Without charges or waters, when the net charge is no integer, for a crystal's asymmetric unit, or a template
-        that is no ion.
+        Without charges or waters, for a net charge that is no integer, a crystal's asymmetric unit, or a template
+        that is not an ion.
     NoRoomError
-        When the sites run out.
+        If there are not enough free sites.
 
     Examples
     --------
@@ -116,19 +119,20 @@ def place_replicas(structure: StructureLike, replicas: int, options: IonOptions 
                    **keywords: Any) -> list[Placement]:
     """Return several placements, which differ in their seeds: `seed`, seed + 1, ...
 
-    Each is what :func:`place_ions` makes with that seed. What they have in common is computed once.
+    Each is the placement by :func:`place_ions` with that seed. Their common preparations are made once.
 
     Parameters
     ----------
     structure : Structure
-        With charges and waters.
+        Structure with charges and waters.
     replicas : int
-        How many placements.
+        Number of placements.
     options : IonOptions, optional
-        All others in one object.
+        All other options in one object.
     templates : mapping, optional
-        As :func:`place_ions` has them.
+        As in :func:`place_ions`.
     **keywords
+        Fields of :class:`~vmdpotential.ions.options.IonOptions`.
 
     Returns
     -------
@@ -138,7 +142,7 @@ def place_replicas(structure: StructureLike, replicas: int, options: IonOptions 
     Raises
     ------
     UsageError
-        Also for several replicas of a method that is not random.
+        As in :func:`place_ions`, and for several replicas of a method that is not random.
 
     Examples
     --------
@@ -153,7 +157,7 @@ def place_replicas(structure: StructureLike, replicas: int, options: IonOptions 
     if replicas < 1:
         raise UsageError("replicas", "must be at least 1", value=str(replicas))
     if site == "potential" and replicas > 1:
-        raise UsageError("replicas", "would all be the same, as sites of the most favourable potential are not random",
+        raise UsageError("replicas", "would be identical, because sites by potential are not random",
                          "use {site monte-carlo} or {site random}", value=str(replicas))
     placer = _Placer(structure, chosen)
     if site == "potential":
@@ -163,7 +167,7 @@ def place_replicas(structure: StructureLike, replicas: int, options: IonOptions 
 
 
 class _Placer:
-    """All that is the same for every seed."""
+    """Preparations of a placement that do not depend on the seed."""
 
     def __init__(self, structure: Structure, options: IonOptions) -> None:
         from vmdpotential.engines import get_engine
@@ -188,24 +192,24 @@ class _Placer:
         structure.require_whole_cell("use {expand cell}")
         self.residues, self.oxygens = water_sites(structure)
         check_neutral(structure, self.residues)
-        water, there = is_water(structure), is_ion(structure)
+        water, existing = is_water(structure), is_ion(structure)
         self.net_charge = float(charges.sum())
-        self.counts = kinds.counts(self.net_charge, len(self.residues), kinds.existing(there),
+        self.counts = kinds.counts(self.net_charge, len(self.residues), kinds.existing(existing),
                                    options.neutralize, options.concentration, options.count, options.count_existing)
         self.allowed = _replaceable(structure, self.residues, options.keep)
-        stays = np.ones(len(self.oxygens), bool)
-        stays[self.allowed] = False
-        solute = ~water & ~there
+        kept_waters = np.ones(len(self.oxygens), bool)
+        kept_waters[self.allowed] = False
+        solute = ~water & ~existing
         self.candidates = Candidates(
             structure.positions[self.oxygens[self.allowed]], self.counts.added,
-            Surroundings(structure.positions[solute], charges[solute], structure.positions[there], charges[there],
-                         structure.cell),
+            Surroundings(structure.positions[solute], charges[solute], structure.positions[existing],
+                         charges[existing], structure.cell),
             get_engine(options.engine) if isinstance(options.engine, str) else options.engine, options.from_solute,
             options.between,
-            structure.positions[self.oxygens[stays]], CLEAR, check_tolerance(options.tolerance))
+            structure.positions[self.oxygens[kept_waters]], CLEAR, check_tolerance(options.tolerance))
 
     def place(self, seed: int | None) -> Placement:
-        """Return the ions of a seed."""
+        """Return the placement with a seed."""
         structure, candidates, counts = self.structure, self.candidates, self.counts
         sites = choose_sites(candidates, counts.added, method=self.site, net_charge=self.net_charge, seed=seed or 0,
                              refine=self.refine, factor=self.kt, sweeps=self.sweeps)
@@ -220,14 +224,14 @@ class _Placer:
         if several.any():
             fixed[several] = candidates.potential_at(positions[several])
         energies = describe(candidates, owner, positions, charges, fixed)
-        # ions of a kind are together in the file, in the order they were placed
+        # in the file, ions of a kind are contiguous, in the order in which they were placed
         rank = {s.name: i for i, (s, _) in enumerate(counts.added)}
         order = np.argsort([rank[s.name] for s in sites.species], kind="stable").tolist()
         chosen = self.allowed[sites.index]
-        ways = in_the_way(
+        overlapping = in_the_way(
             structure.positions[self.oxygens], [(self.templates[sites.species[i].name], atoms[i]) for i in order
                                                 if sites.species[i].name in self.templates], structure.cell)
-        replaced = np.sort(self.residues[np.union1d(chosen, ways)])
+        replaced = np.sort(self.residues[np.union1d(chosen, overlapping)])
         edited = replace_waters(structure, replaced, [
             self._added(int(self.residues[chosen[i]]), sites.species[i], atoms[i]) for i in order])
         placed = tuple(
@@ -262,7 +266,7 @@ class _Placer:
 
 
 def _replaceable(structure: Structure, residues: Any, keep: str | None) -> Any:
-    """Return the rows of the waters that may be replaced."""
+    """Return the indices of the waters that may be replaced."""
     from vmdpotential.molecule.selection import select
 
     if keep is None:

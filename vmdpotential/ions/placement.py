@@ -1,4 +1,4 @@
-"""What was placed: every ion, and the structure with them."""
+"""Result of a placement: the ions, and the structure with them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Rows, written_out
 from vmdpotential.results import Columns, Tabular
 
-#: A short report lists up to so many ions, and only the first few of more.
+#: A short report lists all ions up to the first number, and of more ions only the second number.
 MANY, FEW = 10, 3
 
 
 @dataclass(frozen=True)
 class PlacedIon:
-    """One ion that was placed.
+    """Placed ion.
 
     Parameters
     ----------
@@ -30,24 +30,26 @@ class PlacedIon:
     residue_id : int
         Residue number in the ions' segment.
     order : int
-        The how-manieth it was placed, from 1.
+        Position in the order of placement, from 1.
     charge : int
-        e
+        Charge, e.
     position : tuple of 3 floats, A
-        That of the oxygen of the water it replaced; of an ion of several atoms its centre, the mean of them.
+        Position of the oxygen of the water that it replaced; for an ion of several atoms, this is its centre (the mean
+        of its atoms).
     water, water_segment : str
-        Residue name and number, and segment (else chain), of that water.
+        Residue name and number, and segment (or chain), of that water.
     solute_distance, ion_distance : float or None
-        To the nearest image of a solute atom, and of another ion when all are placed, A; None where
-        there is none.
+        Distance to the nearest image of a solute atom, and of another ion after all are placed, A; None if there is
+        none.
     energy, energy_kt : float
-        Its charges times the potential where they are: of the solute, the ions that were there, and the ions
-        before it in this order, where all are at the end; kcal/mol and kT. In a periodic cell with all their
-        images and a background that neutralises them (Ewald's sum), so that the mean over the cell is 0.
-        Their sum is the energy of the ions placed with all that is around them and with each other.
+        Energy in the potential of the solute, the existing ions, and the ions before it in the order of placement, all
+        at their final sites; kcal/mol and kT. In a periodic cell with all images and a neutralising background (Ewald's
+        sum), so that the mean potential over the cell is 0. The sum over the placed ions is their total energy with
+        their surroundings and with each other.
     final_energy, final_energy_kt : float
-        The same with all other ions, those after it too.
+        Energy with the solute and all other ions, also those placed later.
     atoms : int
+        Number of atoms.
     """
 
     name: str
@@ -65,7 +67,7 @@ class PlacedIon:
     final_energy_kt: float
     atoms: int = 1
 
-    #: Columns of a table, and how each is written.
+    #: Columns of a table.
     COLUMNS = (
         "name", "residue_id", "order", "charge", "x_A", "y_A", "z_A", "water", "water_segment", "solute_distance_A",
         "ion_distance_A", "energy_kcal_per_mol", "energy_kT", "final_energy_kcal_per_mol", "final_energy_kT",
@@ -73,7 +75,7 @@ class PlacedIon:
 
     @property
     def row(self) -> tuple[Any, ...]:
-        """The values of :attr:`COLUMNS`; blanks where there is no distance."""
+        """Values of :attr:`COLUMNS` as texts for files; blank if there is no distance."""
         distances = ("" if d is None else f"{d:.4f}" for d in (self.solute_distance, self.ion_distance))
         values = self.values
         return (*values[:4], *(f"{x:.4f}" for x in self.position), *values[7:9], *distances,
@@ -81,7 +83,7 @@ class PlacedIon:
 
     @property
     def values(self) -> tuple[Any, ...]:
-        """The values of :attr:`COLUMNS` as numbers; None where there is no distance."""
+        """Values of :attr:`COLUMNS`; None if there is no distance."""
         return (self.name, self.residue_id, self.order, self.charge, *self.position, self.water, self.water_segment,
                 self.solute_distance, self.ion_distance, self.energy, self.energy_kt, self.final_energy,
                 self.final_energy_kt)
@@ -89,39 +91,39 @@ class PlacedIon:
 
 @dataclass(frozen=True, eq=False)
 class Placement(Tabular):
-    """What :func:`~vmdpotential.ions.place_ions` did.
+    """Result of :func:`~vmdpotential.ions.place_ions`.
 
-    The atoms of `structure` are :attr:`kept_atoms` of `original`, in their order, then those of `ions`, one ion after
-    the other, each a residue.
+    The atoms of `structure` are the :attr:`kept_atoms` of `original`, in their order, followed by those of `ions`, one
+    residue per ion.
 
     Parameters
     ----------
     structure : Structure
-        With the ions.
+        Structure with the ions.
     original : Structure
-        Before; what undoes it.
+        Structure before the placement.
     ions : tuple of PlacedIon
-        In the order of the structure.
+        Ions in the order of the structure.
     replaced : (K,) int64
-        Residues of `original`, waters, that are gone: those that the ions took the place of, and those in the way of
-        ions of several atoms.
+        Waters that were removed, as residues of `original`: those replaced by ions, and those that overlap with ions
+        of several atoms.
     counts : Counts
     site : str
         ``potential``, ``random`` or ``monte-carlo``.
     seed : int or None
-        Of the random choices.
+        Random seed.
     temperature, dielectric : float
-        What the energies are for.
+        Temperature (K) and relative permittivity of the energies.
     moves : int
-        Moves of ions to better sites, after all had been placed.
+        Number of moves in the refinement.
     gain : float
-        By how much the moves lowered the energy of all, kcal/mol.
+        Decrease of the total energy by these moves, kcal/mol.
     sampling : Sampling or None
-        How ``monte-carlo`` went.
+        Statistics of ``monte-carlo``.
     tolerance : float
-        Of the potential at the sites.
+        Tolerance of the potential at the sites.
     error : float or None
-        Its rms error that was measured, over its rms; None where it is exact.
+        Measured rms error of this potential relative to its rms; None if it is exact.
     """
 
     structure: Structure
@@ -152,12 +154,12 @@ class Placement(Tabular):
         return self.structure._repr_png_()
 
     def table(self) -> Columns:
-        """Return a row for each ion."""
+        """Return the columns of a table with a row for each ion."""
         return dict(zip(PlacedIon.COLUMNS, zip(*(ion.values for ion in self.ions), strict=True), strict=False))
 
     @property
     def kept_atoms(self) -> NDArray[np.int64]:
-        """The atoms of `original` that `structure` begins with, in order: all but the replaced waters'."""
+        """Indices of the atoms of `original` that `structure` begins with: all but those of the removed waters."""
         starts = self.original.residue_starts
         drop = np.zeros(len(starts) - 1, bool)
         drop[self.replaced] = True
@@ -165,28 +167,28 @@ class Placement(Tabular):
 
     @property
     def waters_removed(self) -> int:
-        """Number of water molecules replaced: one by each ion, more by one of several atoms."""
+        """Number of removed water molecules: one per ion, or more for an ion of several atoms."""
         return len(self.replaced)
 
     @property
     def atom_energies(self) -> list[float]:
-        """For each atom that was added, the energy of its ion, kcal/mol."""
+        """Energy of the ion of each added atom, kcal/mol."""
         return [ion.energy for ion in self.ions for _ in range(ion.atoms)]
 
     @property
     def lines(self) -> list[str]:
-        """A report for people, with every ion."""
+        """Lines of the report, with every ion."""
         return written_out(self.text, True)
 
     @property
     def text(self) -> list[str | Rows]:
-        """The lines of reports, long and short."""
+        """Lines from which the long and the short report are made."""
         lines: list[str | Rows] = [*self.counts.lines, *(f"warning: {warning}" for warning in self.counts.warnings)]
         how = "most favourable potential first" if self.site == "potential" else f"{self.site}, seed {self.seed}"
         lines.append(f"replaced {len(self.ions)} waters by ions ({how})" if self.ions else "no ions placed")
         more = self.waters_removed - len(self.ions)
         if more:
-            lines.append(f"took out {more} more {'water' if more == 1 else 'waters'} that overlapped with ions of "
+            lines.append(f"removed {more} more {'water' if more == 1 else 'waters'} that overlapped with ions of "
                          "several atoms")
         if self.sampling is not None:
             lines.append(self.sampling.line)
@@ -194,9 +196,9 @@ class Placement(Tabular):
             lines.append(f"refinement: {self.moves} {'move' if self.moves == 1 else 'moves'} of ions lowered the "
                          f"energy by {self.gain:.3f} kcal/mol")
         if self.ions:
-            which = "potential of the solute and of existing ions"
-            lines.append(f"{which}: no error of the summation beyond rounding" if self.error is None else
-                         f"relative rms error of the {which}: {self.error:.1e} (tolerance {self.tolerance:g})")
+            potential = "potential of the solute and of existing ions"
+            lines.append(f"{potential}: no error of the summation beyond rounding" if self.error is None else
+                         f"relative rms error of the {potential}: {self.error:.1e} (tolerance {self.tolerance:g})")
             lines.append(
                 f"interaction energies at {self.temperature:g} K, dielectric {self.dielectric:g}, when placed, and at "
                 "the end with all ions (final):"
@@ -218,7 +220,7 @@ class Placement(Tabular):
 
     @property
     def data(self) -> dict[str, Any]:
-        """The same for programs, ready for JSON."""
+        """The placement as a dictionary for JSON."""
         return {
             "counts": self.counts.data,
             "waters_removed": self.waters_removed,

@@ -1,4 +1,4 @@
-"""The potential at the sites while ions are placed, and which of the sites are free."""
+"""Potential at the sites while ions are placed, and the sites that are free."""
 
 from __future__ import annotations
 
@@ -17,31 +17,35 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: Distances that differ by less, A, are equal.
+#: Distances that differ by less, A, count as equal.
 ALIKE = 1e-6
 
-#: Of so many sites one may be looked at before what waits is added everywhere.
+#: Waiting charges are added at all sites once more than one site in this number is evaluated.
 _FEW = 64
 
 
 def quiet() -> AbstractContextManager[None]:
-    """Return a context without progress of what single ions take, next to that of all."""
+    """Return a context in which the sums of single ions report no progress, because the placement as a whole does."""
     return progress.listening(lambda label, fraction: None)
 
 
 class SitePotential:
-    """The potential at sites, e/A, of what is there and of charges that are added.
+    """Potential at sites, e/A, of the solute and the existing ions, and of charges that are added.
+
+    Added charges wait: their potentials are first computed only at the sites that are evaluated.
 
     Parameters
     ----------
     sites : (W, 3) float64, A
     potential : (W,) float64, e/A
-        Of what is there at first.
+        Potential of the solute and the existing ions.
     pair : ChargePotential
+        Potential of a single charge.
     barred : (S, W) bool
-        For ions of each size, the sites that they never take.
+        For ions of each size, the sites that are never free.
     remoteness : callable
-        Returns the distance, A, of sites to what is there at first; it decides between sites of equal energies.
+        Returns the distance, A, of sites to the solute and the existing ions, which selects among sites of equal
+        energies.
     """
 
     def __init__(self, sites: Floats, potential: Floats, pair: ChargePotential, barred: NDArray[np.bool_],
@@ -49,7 +53,7 @@ class SitePotential:
         self.sites, self._pair, self._remoteness = sites, pair, remoteness
         self._waiting = pair.waiting(sites)
         count = len(sites)
-        # all below is in an order in which neighbours are close
+        # the arrays below are in an order in which neighbours are close in memory
         self._order = np.arange(count) if self._waiting is None else self._waiting.order
         self._row = np.empty(count, np.int64)
         self._row[self._order] = np.arange(count)
@@ -66,25 +70,25 @@ class SitePotential:
             self._waiting.add(self.sites[site], charge, self._potential)
 
     def take(self, blocked: Sequence[Integers], times: int = 1) -> None:
-        """Count sites, some for each size of ions, as taken once more; -1: once less."""
+        """Add `times` to the numbers of ions that block sites; `blocked` has the sites for each size of ions."""
         for size, sites in enumerate(blocked):
             rows = self._row[sites]
             self._taken[size, rows] += times
             self._barred[size, rows] = np.where(self._taken[size, rows], np.inf, 0.0)
 
     def free(self, sites: Integers, size: int) -> Integers:
-        """Return those of some sites that are not taken for ions of a size."""
+        """Return those among `sites` that are free for ions of a size."""
         result: Integers = sites[self._taken[size, self._row[sites]] == 0]
         return result
 
     def at(self, sites: Integers) -> Floats:
-        """Return the potential at some sites, e/A."""
+        """Return the potential at sites, e/A."""
         rows = self._row[sites]
         result: Floats = self._potential[rows]
         return result if self._waiting is None else result + self._waiting.at(rows)
 
     def lowest(self, sign: float, margin: float, size: int) -> Integers:
-        """Return the free sites where sign * potential is lowest, by less than `margin` (e/A); none is free: none."""
+        """Return the free sites where sign * potential is within `margin` (e/A) of its minimum over free sites."""
         slack = 0.0 if self._waiting is None else self._waiting.slack
         least = self._free_energies(sign, size).min()
         result, energy = self._below(sign, least + 2 * slack + margin)
@@ -92,9 +96,9 @@ class SitePotential:
         return lowest
 
     def choose(self, sites: Integers) -> int:
-        """Return one of several sites of equal energies: the nearest to what is there, then the first in the file.
+        """Return one of several sites of equal energies: the closest to the solute and ions, or else the first.
 
-        A distance is the same for any order of the atoms, and wherever the system is and however it is turned.
+        The choice by distance does not depend on the order of the atoms, nor on the system's position and rotation.
         """
         if len(sites) == 1:
             return int(sites[0])
@@ -103,7 +107,7 @@ class SitePotential:
         return int(sites[np.argmax(distance <= distance.min() + ALIKE)])
 
     def below(self, sign: float, limit: float, size: int) -> tuple[Integers, Floats]:
-        """Return the free sites where sign * potential is below a limit (e/A), lowest first, and that energy."""
+        """Return the free sites where sign * potential is below a limit (e/A), and these values, the lowest first."""
         slack = 0.0 if self._waiting is None else self._waiting.slack
         self._free_energies(sign, size)
         result, energy = self._below(sign, limit + slack)
@@ -112,13 +116,13 @@ class SitePotential:
         return result[rows], energy[rows]
 
     def _free_energies(self, sign: float, size: int) -> Floats:
-        """Return sign * potential of the free sites, inf for others, without what waits."""
+        """Return sign * potential at the free sites, and inf at others, without the waiting charges."""
         np.multiply(self._potential, sign, out=self._energy)
         self._energy += self._barred[size]
         return self._energy
 
     def _below(self, sign: float, limit: float) -> tuple[Integers, Floats]:
-        """Return the sites with less of what :meth:`_free_energies` found, and their energies with what waits."""
+        """Return the sites with values of :meth:`_free_energies` below a limit, and the values with waiting charges."""
         rows = np.flatnonzero(self._energy < limit)
         energy = self._energy[rows]
         if self._waiting is not None:

@@ -1,4 +1,4 @@
-"""Where ions are relative to each other and to the solute: least distances and g(r) of one or several placements."""
+"""Distances of ions from each other and from the solute: minimum distances and g(r) of one or more placements."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from vmdpotential.molecule.selection import is_ion, is_water
 from vmdpotential.pairs.rdf import Counts
 from vmdpotential.parameters import Rows
 
-#: Range and bins of g(r): few ions need wide ones.
+#: Range (A) and number of bins of g(r), which are wide because there are few ions.
 RANGE, BINS = 15.0, 30
 
-#: The name of all atoms that are neither water nor ions.
+#: Name for all atoms that are neither water nor ions.
 SOLUTE = "solute"
 
 
 def least_distances(placements: Sequence[Placement]) -> dict[str, dict[str, float | None]]:
-    """Return the least distance (A) of the placed ions of each kind to solute atoms and to other ions."""
+    """Return the minimum distance (A) of the placed ions of each kind to solute atoms and to other ions."""
     ions = [ion for placement in placements for ion in placement.ions]
     result: dict[str, dict[str, float | None]] = {}
     for name in dict.fromkeys(ion.name for ion in ions):
@@ -34,23 +34,23 @@ def least_distances(placements: Sequence[Placement]) -> dict[str, dict[str, floa
 
 
 def radial_distributions(placements: Sequence[Placement], engine: str = "auto") -> dict[str, Any]:
-    """Return g(r) between the ions of each two kinds, and of each with the solute's atoms, mean of all placements.
+    """Return g(r) for each pair of kinds of ions, and for each kind and the solute's atoms, over all placements.
 
-    Ions that were there count too; ions of several atoms count at their centres. Empty without a periodic cell, which
-    gives the density.
+    Existing ions are included; ions of several atoms count at their centres. The result is empty without a periodic
+    cell, because g(r) is relative to the mean density.
 
     Returns
     -------
     dict
-        ``r``, middles of the bins, A; ``g`` and ``count``, lists by the names of pairs, such as ``SOD-CLA`` (see
-        :class:`~vmdpotential.pairs.rdf.Distribution`); ``placements``, their number.
+        ``r``, centres of the bins, A; ``g`` and ``count``, lists by the names of pairs, such as ``SOD-CLA`` (see
+        :class:`~vmdpotential.pairs.rdf.Distribution`); ``placements``, the number of placements.
     """
     first = placements[0].original
     if first.cell is None or not placements[0].ions:
         return {}
     free = is_ion(first)
     solute = ~is_water(first) & ~free
-    stay = np.concatenate([first.positions[solute], first.positions[free]])
+    fixed = np.concatenate([first.positions[solute], first.positions[free]])
     names = np.array([*[SOLUTE] * int(solute.sum()), *first.residue_names[free].tolist(),
                       *(ion.name for ion in placements[0].ions)])
     kinds = [name for name in dict.fromkeys(names.tolist()) if name != SOLUTE]
@@ -58,7 +58,7 @@ def radial_distributions(placements: Sequence[Placement], engine: str = "auto") 
     counts = {f"{a}-{b}": Counts(names == a, names == b, RANGE, BINS, engine=engine) for a, b in pairs
               if (names == a).sum() * (names == b).sum() > (a == b)}
     for placement in placements:
-        positions = np.concatenate([stay, [ion.position for ion in placement.ions]])
+        positions = np.concatenate([fixed, [ion.position for ion in placement.ions]])
         for item in counts.values():
             item.add(positions, first.cell)
     curves = {name: histogram.result() for name, histogram in counts.items()}
@@ -70,7 +70,7 @@ def radial_distributions(placements: Sequence[Placement], engine: str = "auto") 
 
 
 def summary(least: dict[str, dict[str, float | None]], distributions: dict[str, Any]) -> list[str]:
-    """Return lines for people."""
+    """Return the lines of the report on distances."""
     lines = []
     parts = []
     for key, words in (("ion", "ion to ion"), ("solute", "ion to solute")):
@@ -79,19 +79,19 @@ def summary(least: dict[str, dict[str, float | None]], distributions: dict[str, 
             name = min(result, key=lambda each: result[each])
             parts.append(f"{words} {result[name]:.2f} A ({name})")
     if parts:
-        lines.append(f"least distances: {', '.join(parts)}")
-    tops = []
+        lines.append(f"minimum distances: {', '.join(parts)}")
+    peaks = []
     for name, g in distributions.get("g", {}).items():
-        top = int(np.argmax(g))
-        if g[top]:
-            tops.append(f"{name} {g[top]:.2f} at {distributions['r'][top]:.2f} A")
-    if tops:
-        lines.append(f"highest g(r) up to {RANGE:g} A: {', '.join(tops)}")
+        peak = int(np.argmax(g))
+        if g[peak]:
+            peaks.append(f"{name} {g[peak]:.2f} at {distributions['r'][peak]:.2f} A")
+    if peaks:
+        lines.append(f"highest g(r) up to {RANGE:g} A: {', '.join(peaks)}")
     return lines
 
 
 def replica_lines(placements: Sequence[Placement]) -> list[str | Rows]:
-    """Return the report of several placements: what they share, then a line for each."""
+    """Return the report of several placements: their common lines, then a line for each."""
     first = placements[0]
     lines = [*first.counts.lines, *(f"warning: {warning}" for warning in first.counts.warnings),
              f"placed {len(first.ions)} ions {len(placements)} times ({first.site}), energies at "

@@ -1,4 +1,4 @@
-"""Mixtures of salts by fraction: formulas, whole numbers of each, and the ions that make them neutral."""
+"""Mixtures of salts: formulas, integral numbers of their ions, and neutralisation."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from vmdpotential.ions.counts import FORMULAS, Counts, Species, balance, check_m
 from vmdpotential.molecule.names import IONS
 from vmdpotential.parameters import items
 
-#: By how much fractions that were rounded (0.333) may miss 1.
+#: Largest deviation of the sum of fractions from 1, for rounded fractions (0.333).
 FRACTION_ERROR = 0.005
 
 
 @dataclass(frozen=True)
 class Salt:
-    """A part of a mixture: its ions, and its fraction of all formula units."""
+    """Salt in a mixture: its ions, and its fraction of all formula units."""
 
     formula: str
     cation: Species
@@ -26,14 +26,14 @@ class Salt:
 
     @property
     def ions(self) -> tuple[tuple[Species, int], tuple[Species, int]]:
-        """The ions of a formula unit and their numbers, as few as are neutral."""
+        """Ions of a formula unit and their numbers, the smallest that are neutral."""
         charge = math.lcm(self.cation.charge, self.anion.charge)
         return (self.cation, charge // self.cation.charge), (self.anion, charge // -self.anion.charge)
 
 
 @dataclass(frozen=True)
 class Share:
-    """How a whole number came about: the fraction of a total, what that is exactly, and the number taken."""
+    """Share of a total number: the fraction, its product with the total, and the integer used."""
 
     name: str
     fraction: float
@@ -46,17 +46,17 @@ class Share:
 
 
 def parse_salt(text: str) -> dict[str, float]:
-    """Return ``{formula: fraction}`` of a text such as ``NaCl:0.7,KCl:0.3``; a single formula has all.
+    """Return ``{formula: fraction}`` for a text such as ``NaCl:0.7,KCl:0.3``; a single formula has the fraction 1.
 
     Raises
     ------
     ValueError
-        With what is wrong.
+        For other texts, with the reason.
     """
     form = "FORMULA:FRACTION, several with commas, such as NaCl:0.7,KCl:0.2,MgCl2:0.1"
-    given = items(text if ":" in text or "," in text else f"{text}:1", ":", form)
+    fractions = items(text if ":" in text or "," in text else f"{text}:1", ":", form)
     try:
-        result = {name: float(fraction) for name, fraction in given.items()}
+        result = {name: float(fraction) for name, fraction in fractions.items()}
     except ValueError:
         raise ValueError(f"write {form}") from None
     if not all(0 < fraction < math.inf for fraction in result.values()):
@@ -66,7 +66,7 @@ def parse_salt(text: str) -> dict[str, float]:
 
 
 def check_fractions(salts: Mapping[str, float]) -> None:
-    """Raise UsageError where the fractions of a mixture are none, or do not add up to 1."""
+    """Raise UsageError if a fraction of a mixture is not above 0, or they do not add up to 1."""
     total = math.fsum(salts.values())
     if not salts or not min(salts.values()) > 0:
         raise UsageError("salt", "every fraction must be above 0")
@@ -75,24 +75,24 @@ def check_fractions(salts: Mapping[str, float]) -> None:
 
 
 def find_salt(formula: str, others: Mapping[str, int]) -> tuple[str, str]:
-    """Return names of the cation and the anion of a formula such as NaCl, MgCl2, (NH4)2SO4.
+    """Return the names of the cation and the anion of a formula such as NaCl, MgCl2, (NH4)2SO4.
 
     Parameters
     ----------
     formula : str
     others : mapping
-        Polyatomic ions that are known by templates, and their charges.
+        Names and charges of polyatomic ions, which are known from templates.
 
     Raises
     ------
     UsageError
-        When it is not a neutral formula of two known ions.
+        If it is not a neutral formula of two known ions.
     """
     for name, ions in _formulas(others):
         if name == formula:
             return ions
     raise UsageError("salt", f"{formula}: is not a neutral formula of two known ions",
-                     "write one such as NaCl, CaCl2 or FeCl3; of polyatomic ions such as (NH4)2SO4 each needs an "
+                     "write one such as NaCl, CaCl2 or FeCl3; each polyatomic ion, as in (NH4)2SO4, needs an "
                      "{ion_template}")
 
 
@@ -111,18 +111,18 @@ def _formulas(others: Mapping[str, int]) -> Iterator[tuple[str, tuple[str, str]]
 
 
 def apportion(total: int, names: Sequence[str], fractions: Sequence[float]) -> tuple[Share, ...]:
-    """Return whole numbers that add up to a total: each fraction rounded down, the rest by largest remainder."""
-    each = math.fsum(fractions)
-    exact = [round(total * fraction / each, 9) for fraction in fractions]
+    """Return integers that add up to a total: each share is rounded down, the rest goes by largest remainder."""
+    norm = math.fsum(fractions)
+    exact = [round(total * fraction / norm, 9) for fraction in fractions]
     numbers = [math.floor(value) for value in exact]
     for row in sorted(range(len(exact)), key=lambda row: numbers[row] - exact[row])[: total - sum(numbers)]:
         numbers[row] += 1
-    return tuple(Share(name, fraction / each, total, value, number) for name, fraction, value, number in
+    return tuple(Share(name, fraction / norm, total, value, number) for name, fraction, value, number in
                  zip(names, fractions, exact, numbers, strict=True))
 
 
 def neutralising(salts: Sequence[Salt]) -> tuple[Species, Species]:
-    """Return the cation and the anion of a mixture that neutralise: the most common of least charge, first listed."""
+    """Return the neutralising cation and anion of a mixture: the most common of those of the lowest charge."""
     cations, anions = _ion_fractions(salts, "cation"), _ion_fractions(salts, "anion")
 
     def best(fractions: Mapping[Species, float]) -> Species:
@@ -132,7 +132,7 @@ def neutralising(salts: Sequence[Salt]) -> tuple[Species, Species]:
 
 
 def _ion_fractions(salts: Sequence[Salt], kind: str) -> dict[Species, float]:
-    """Return for each cation or anion how many of it a formula unit of the mixture has."""
+    """Return the mean number of each cation or anion in a formula unit of the mixture."""
     result: dict[Species, float] = {}
     for salt in salts:
         ion, number = salt.ions[kind == "anion"]
@@ -153,37 +153,36 @@ def plan_mixture(
     existing: Sequence[tuple[Species, int]] = (),
     count_existing: bool = True,
 ) -> Counts:
-    """Return how many ions of a mixture of salts to add.
+    """Return the numbers of ions of a mixture of salts to add.
 
-    As :func:`~vmdpotential.ions.counts.plan_counts`, with these differences:
+    As in :func:`~vmdpotential.ions.counts.plan_counts`, with these differences:
 
     ``add``
-        The round(N0) formula units are those of all salts together, and divided between them by their fractions,
-        by largest remainder. `cation` and `anion` neutralise.
+        The round(N0) formula units are divided among the salts by their fractions and largest remainder. `cation` and
+        `anion` neutralise.
     ``sltcap``, ``split``
-        The cations, and the anions, are divided by their fractions likewise; all are monovalent.
+        The numbers of cations and of anions are divided likewise; all ions must be monovalent.
     `existing`
-        Ions that are there are subtracted kind by kind; those of other kinds are no part of the salt. Where more
-        are there than wanted, `cation` or `anion` makes up for their charge.
+        Existing ions are subtracted for each kind; ions of other kinds are not part of the salt. If there are more of
+        a kind than required, `cation` or `anion` compensates their charge.
 
-    The charge of what is added is exactly the opposite of the net charge, rounded to an integer; 0 unless
-    `neutralize`.
+    The charge of the added ions is exactly opposite to the net charge, rounded to an integer; 0 without `neutralize`.
 
     Raises
     ------
     UsageError
-        When the method does not hold for these ions or this charge.
+        If the method is not valid for these ions or this charge.
     InputError
-        When the net charge is not near an integer.
+        If the net charge is not close to an integer.
     """
     check_method(method)
     charge, warnings = whole_charge(net_charge, neutralize)
     target = salt_target(concentration, waters)
-    there: dict[Species, int] = {}
+    present: dict[Species, int] = {}
     for ion, number in existing:
-        there[ion] = there.get(ion, 0) + number
+        present[ion] = present.get(ion, 0) + number
     kinds = dict.fromkeys([*(salt.cation for salt in salts), cation, *(salt.anion for salt in salts), anion])
-    counted = {ion: there.get(ion, 0) if count_existing else 0 for ion in kinds}
+    counted = {ion: present.get(ion, 0) if count_existing else 0 for ion in kinds}
     bare = charge - sum(ion.charge * number for ion, number in counted.items())
     base, requested = dict.fromkeys(kinds, 0), dict.fromkeys(kinds, 0)
     if method == "add":
@@ -199,7 +198,7 @@ def plan_mixture(
         if not neutralize:
             raise UsageError("count", "always neutralises", "use {count add} with {neutralize False}", value=method)
         if any(abs(ion.charge) != 1 for ion in kinds):
-            raise UsageError("count", "holds for monovalent ions only", "use {count add}", value=method)
+            raise UsageError("count", "is valid for monovalent ions only", "use {count add}", value=method)
         shares = ()
         for kind, number in zip(("cation", "anion"), FORMULAS[method](bare, target), strict=True):
             fractions = _ion_fractions(salts, kind)
@@ -211,7 +210,7 @@ def plan_mixture(
     left = (charge if neutralize else 0) + sum(ion.charge * number for ion, number in added.items())
     for ion, number in zip((cation, anion), balance(left, 0, cation.charge, -anion.charge), strict=True):
         added[ion] += number
-    # of what is added, so many make up for the charge that there is now
+    # the added ions that are reported as neutralising; the others are salt
     pair = balance(charge, 0, cation.charge, -anion.charge) if neutralize else (0, 0)
     base = dict.fromkeys(kinds, 0) | {
         ion: min(number, added[ion]) for ion, number in zip((cation, anion), pair, strict=True)}
@@ -219,8 +218,6 @@ def plan_mixture(
         tuple((ion, number) for ion, number in added.items() if number),
         {ion.name: number for ion, number in base.items() if number},
         {ion.name: number - base[ion] for ion, number in added.items() if number > base[ion]},
-        method, net_charge, waters, concentration, {ion.name: number for ion, number in there.items()}, count_existing,
-        neutralize, warnings, shares,
+        method, net_charge, waters, concentration, {ion.name: number for ion, number in present.items()},
+        count_existing, neutralize, warnings, shares,
     )
-
-

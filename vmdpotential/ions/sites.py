@@ -1,11 +1,11 @@
-"""Where the ions go: which waters they replace, by the potential of the solute, its Boltzmann factor, or at random.
+"""Choice of the waters that ions replace: by the potential of the solute, its Boltzmann factor, or at random.
 
-The potential at a water's oxygen is that of all atoms that are not water (the solute, ions that are
-there, ions placed before). In a periodic cell it is Ewald's: that of all their images, in conducting
-surroundings and with a background that neutralises them, so that its mean over the cell is zero; the
-images of the ion itself are not part of it. Waters are not part of it either, so that taking one away
-changes nothing but the list of free sites. Ions placed by it move to better sites afterwards (moves). The centre of
-an ion of several atoms is placed, where no turn of the ion brings an atom too close to anything (templates).
+The potential at a water's oxygen is that of all atoms that are not water: the solute, existing ions, and ions placed
+before. In a periodic cell it is that of Ewald's sum, with all images, conducting surroundings and a neutralising
+background, so that its mean over the cell is zero; the images of the ion itself are not included. Waters are not
+included either, so that the removal of a water changes only the list of free sites. Ions placed by the potential move
+to better sites afterwards (moves). Of an ion of several atoms the centre is placed, at a site where no rotation brings
+an atom too close to other atoms (templates).
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ Integers = NDArray[np.int64]
 
 SITE_METHODS = ("potential", "random", "monte-carlo")
 
-#: Root mean square error of the potential at the sites over its rms, unless another is given.
+#: Default tolerance: root mean square error of the potential at the sites over its rms.
 TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Surroundings:
-    """What is around the sites.
+    """Atoms around the sites, which create the potential there.
 
     Parameters
     ----------
     solute : (N, 3) float64, A
-        Atoms that are neither water nor free ions.
+        Positions of the atoms that are neither water nor free ions.
     solute_charges : (N,) float64, e
     ions : (M, 3) float64, A
-        Free ions that are there.
+        Positions of the existing free ions.
     ion_charges : (M,) float64, e
     cell : Cell or None
     """
@@ -65,34 +65,34 @@ class Surroundings:
 
     @property
     def positions(self) -> Floats:
-        """(N + M, 3) positions of all that makes the potential."""
+        """(N + M, 3) positions of solute and ions, A."""
         return np.concatenate([self.solute, self.ions])
 
     @property
     def charges(self) -> Floats:
-        """(N + M,) charges of all that makes the potential."""
+        """(N + M,) charges of solute and ions, e."""
         return np.concatenate([self.solute_charges, self.ion_charges])
 
 
 @dataclass(frozen=True, eq=False)
 class Sites:
-    """The sites chosen, in the order they were filled first.
+    """Chosen sites, in the order in which the ions were placed.
 
     Parameters
     ----------
     index : (K,) int64
-        Rows of the candidates.
+        Indices of the candidates.
     species : tuple of Species
-        The ion at each.
+        Species of the ion at each site.
     positions : (K, 3) float64, A
     fixed : (K,) float64, e/A
-        Potential at each site of the solute and the ions that were there.
+        Potential of the solute and the existing ions at each site.
     moves : int
-        Moves to better sites.
+        Number of moves to better sites.
     gain : float, e^2/A
-        By how much they lowered the energy of all.
+        Decrease of the total energy by these moves.
     sampling : Sampling or None
-        Of Metropolis.
+        Statistics of the Metropolis sampling.
     """
 
     index: Integers
@@ -113,12 +113,12 @@ def nearest(points: Floats, atoms: Floats, cell: Cell | None, limit: float = np.
     atoms : (N, 3) float64, A
     cell : Cell or None
     limit : float
-        Distances above it may come back too large, which is faster.
+        Distance above which results may be too large, which is faster.
 
     Returns
     -------
     (P,) float64, A
-        inf where there are no atoms.
+        Distances; inf if there are no atoms.
     """
     from scipy.spatial import cKDTree
 
@@ -128,7 +128,7 @@ def nearest(points: Floats, atoms: Floats, cell: Cell | None, limit: float = np.
         return np.asarray(cKDTree(atoms).query(points, workers=-1)[0], np.float64)
     tree = cKDTree(cell.wrap(atoms))
     distance = np.asarray(tree.query(cell.wrap(points), workers=-1)[0], np.float64)
-    # an image that is nearer than the largest of these is within that distance of the atoms' box
+    # images of points that could be closer are within the largest of these distances from the atoms' box
     reach = min(float(distance.max()), limit)
     images, index = cell.images_in_box(points, tree.mins - reach, tree.maxes + reach)
     result = tree.query(images, distance_upper_bound=reach * (1 + 1e-9) + 1e-9, workers=-1)[0]
@@ -142,10 +142,10 @@ def shortest_repeat(cell: Cell | None) -> float:
 
 
 class _Neighbours:
-    """Finds the sites within a distance of a site, of any of its periodic images."""
+    """Search for the sites within a distance of any periodic image of a site."""
 
     def __init__(self, sites: Floats, cell: Cell | None, most: float) -> None:
-        """Take the sites, and the largest distance that will be asked for."""
+        """Prepare a search among sites up to the distance `most`, A."""
         from scipy.spatial import cKDTree
 
         self.positions = sites if cell is None else cell.wrap(sites)
@@ -161,7 +161,7 @@ class _Neighbours:
             self.shifts = steps @ cell.vectors
 
     def near(self, site: int, distance: float) -> Integers:
-        """Return the rows of the sites that are closer, in order; the site itself is always one of them."""
+        """Return the sorted indices of the sites closer than a distance, including the site itself."""
         images = self.positions[site] + self.shifts
         images = images[((images >= self.tree.mins - distance) & (images <= self.tree.maxes + distance)).all(1)]
         rows = self.tree.query_ball_point(images, distance)
@@ -173,7 +173,7 @@ class _Neighbours:
 
 
 class Candidates:
-    """The sites where ions of some species may go, prepared once to choose among them again and again.
+    """Sites that ions of some species may take, prepared once for several choices among them.
 
     Parameters
     ----------
@@ -182,23 +182,25 @@ class Candidates:
     ions : sequence of (Species, int)
     around : Surroundings
     engine : Engine
-        Sums pairs; meshes, and the ions of a periodic cell, are the CPU engine's.
+        Compute engine of sums over pairs; meshes, and sums over ions in a periodic cell, use the CPU.
     from_solute, between : float, A
-        Least distance of an ion's atoms to every solute atom, and to other ions.
+        Minimum distance of an ion's atoms to every solute atom, and to other ions.
     kept : (M, 3) float64, A, optional
-        Waters that stay, from which ions of several atoms are `clear` A away.
+        Waters that are not replaced.
+    clear : float, A
+        Minimum distance of ions of several atoms to these waters.
     tolerance : float
-        Of the potential at the sites: its rms error over its rms.
+        Largest rms error of the potential at the sites over its rms.
 
     Attributes
     ----------
     error : float or None
-        Measured, of the same; None where the sum is exact.
+        Measured value of this error; None if the sum is exact.
 
     Raises
     ------
     NoRoomError
-        When there are not enough sites.
+        If there are not enough sites.
     """
 
     def __init__(self, points: Floats, ions: Sequence[tuple[Species, int]], around: Surroundings, engine: Engine,
@@ -212,14 +214,14 @@ class Candidates:
         self.radii: list[float] = radii.tolist()
         if not self.total:
             return
-        #: Least distance of the centres of two ions, by their sizes.
+        #: Minimum distance of the centres of two ions, by their sizes.
         self.apart = between + radii[:, None] + radii
         if shortest_repeat(cell) < self.apart.max():
             raise self.no_room(0, f"the periodic cell repeats every {shortest_repeat(cell):.1f} A, so that an ion "
                                "is that close to its own image", "lower {between} below that")
         if self.total > len(points):
             raise self.no_room(0, f"there are only {len(points)} waters to replace", "use a larger box or fewer ions")
-        # the rows that are free at first for ions of the least size; all below runs over these
+        # the sites that are free at first for the smallest ions; all arrays below refer to these
         least, most = float(radii[0]), float(radii[-1])
         solute = nearest(points, around.solute, cell, from_solute + most)
         rows = np.flatnonzero(solute >= from_solute + least)
@@ -230,30 +232,30 @@ class Candidates:
         rows, ionic = rows[ionic >= between + least], ionic[ionic >= between + least]
         if self.total > len(rows):
             raise self.no_room(0, f"only {len(rows)} of {len(points)} waters are {between + least:g} A from the "
-                               "ions there", "lower {between}")
+                               "existing ions", "lower {between}")
         self.rows = rows
         #: For each size of ions, the sites that are too close to something that stays.
         self.barred = (solute[rows] < from_solute + radii[:, None]) | (ionic < between + radii[:, None])
         if kept is not None and most:
             self.barred |= (radii[:, None] > 0) & (nearest(points[rows], kept, cell, clear + most)
                                                    < clear + radii[:, None])
-        self.sites = np.asfortranarray(points[rows])  # columns in one piece, as engines take them
+        self.sites = np.asfortranarray(points[rows])  # contiguous columns, as engines require
         self.pair = _pair(cell, engine)
         self.neighbours = _Neighbours(
             self.sites, cell, max(float(self.apart.max()), *(REACH * abs(ion.charge) for ion, _ in ions)))
 
     @cached_property
     def fixed(self) -> Floats:
-        """Potential at the sites of the solute and the ions that are there, e/A."""
+        """Potential of the solute and the existing ions at the sites, e/A."""
         return self.potential_at(self.sites)
 
     @cached_property
     def free(self) -> FreeSites:
-        """Where ions may go, and what acts on them there."""
+        """Sites for ions, and the potentials that act on ions there."""
         return FreeSites(self.sites, self.fixed, self.apart, self.barred, self.neighbours, self.pair)
 
     def potential_at(self, points: Floats) -> Floats:
-        """Return the potential at points of the solute and the ions that are there, e/A."""
+        """Return the potential of the solute and the existing ions at points, e/A."""
         around = self.around
         if not len(points) or not len(around.positions):
             return np.zeros(len(points))
@@ -264,12 +266,12 @@ class Candidates:
         return result.potential
 
     def remoteness(self, points: Floats) -> Floats:
-        """Return the distance of points to the solute and the ions that are there, A."""
+        """Return the distance of points to the solute and the existing ions, A."""
         return nearest(points, self.around.positions, self.around.cell)
 
-    def no_room(self, placed: int, reason: str, cure: str) -> NoRoomError:
-        """Return the error that says how far it went."""
-        return NoRoomError(f"no room: {placed} of {self.total} ions placed, nothing written; {reason}", cure)
+    def no_room(self, placed: int, reason: str, hint: str) -> NoRoomError:
+        """Return the error for a lack of sites, which states the number of ions placed."""
+        return NoRoomError(f"no room: {placed} of {self.total} ions placed, nothing written; {reason}", hint)
 
 
 def choose_sites(
@@ -283,33 +285,32 @@ def choose_sites(
     factor: float = 0.0,
     sweeps: int = 0,
 ) -> Sites:
-    """Return the sites for some ions.
+    """Return the sites for ions.
 
-    The species that brings the running net charge nearest to zero goes next; of several, the one of
-    which most charge is left, then the first listed. With ``potential`` it takes the free site where
-    its energy is lowest (of equal ones that nearest to the solute and the ions that are there, then the first in the
-    file), with ``random`` any free site. Sites
-    too close to it are then no longer free, and its potential is added to that of the rest.
-    With `refine` ions chosen by potential move afterwards, as :func:`~vmdpotential.ions.moves.improve` says; with
-    ``monte-carlo`` they start at random, and :class:`~vmdpotential.ions.montecarlo.Metropolis` samples their sites.
+    Ions are placed one by one. The next species is the one that brings the net charge closest to zero; of several, the
+    one with the most charge left to place, then the first listed. With ``potential`` the ion takes the free site where
+    its energy is lowest (of equal ones the closest to the solute and the existing ions, then the first in the file),
+    otherwise a random free site. Sites too close to it are then blocked, and its potential is added at the others.
+    With `refine` ions placed by potential move afterwards, see :func:`~vmdpotential.ions.moves.improve`; with
+    ``monte-carlo`` their sites are sampled by :class:`~vmdpotential.ions.montecarlo.Metropolis`.
 
     Parameters
     ----------
     candidates : Candidates
-        Made for these ions.
+        Sites prepared for these ions.
     ions : sequence of (Species, int)
     method : str
         ``potential``, ``random`` or ``monte-carlo``.
     net_charge : float
-        Of the structure before, e; decides which species goes first.
+        Charge of the structure without the new ions, e, which determines the order of the species.
     seed : int
-        Of the random choices.
+        Random seed.
     refine : bool
-        Whether the ions of ``potential`` move to better sites when all are placed.
+        Whether the ions of ``potential`` move to better sites after all are placed.
     factor : float
-        Coulomb's constant over kT and the dielectric constant, A/e^2.
+        Coulomb's constant over kT and the dielectric constant, A/e^2, for ``monte-carlo``.
     sweeps : int
-        Both of ``monte-carlo``.
+        Number of sweeps of ``monte-carlo``.
 
     Returns
     -------
@@ -318,9 +319,9 @@ def choose_sites(
     Raises
     ------
     NoRoomError
-        When the free sites run out.
+        If there are not enough free sites.
     UsageError
-        When the method is unknown.
+        If the method is unknown.
     """
     if method not in SITE_METHODS:
         raise UsageError("site", f"choose one of {', '.join(SITE_METHODS)}", value=method)
@@ -333,7 +334,7 @@ def choose_sites(
     generator = np.random.default_rng(seed)
     phi = SitePotential(sites, candidates.fixed, pair, candidates.barred,
                         candidates.remoteness) if by_potential else None
-    taken = candidates.barred.copy()  # by what stays, and by an ion too close
+    taken = candidates.barred.copy()  # sites too close to something that stays, or to a placed ion
     placed: list[int] = []
     for ion, size in zip(species, sizes.tolist(), strict=True):
         free = np.flatnonzero(~taken[size]) if phi is None else phi.lowest(float(np.sign(ion.charge)), EQUAL, size)
@@ -361,7 +362,7 @@ def choose_sites(
 
 
 class _OpenPair:
-    """The potential of one charge in an open boundary."""
+    """Potential of one charge in an open boundary."""
 
     steps = None
 
@@ -373,7 +374,7 @@ class _OpenPair:
         potential += self._sum.at(points, position[None], np.array([charge]))[0]
 
     def waiting(self, sites: Floats) -> Waiting | None:
-        """Return None: nothing does the same in less time."""
+        """Return None: adding a charge at once is fast enough in an open boundary."""
         return None
 
     def most(self, distance: float) -> float:
@@ -382,21 +383,21 @@ class _OpenPair:
 
 
 def _pair(cell: Cell | None, engine: Engine) -> ChargePotential:
-    """Return what adds the potential of a charge, in a periodic cell with all its images."""
+    """Return the potential of a single charge, which in a periodic cell includes all images."""
     if cell is None:
         return _OpenPair(engine)
     return engine.charge_potential(cell)
 
 
 def _order(ions: Sequence[tuple[Species, int]], net_charge: float) -> list[Species]:
-    """Return the species in the order they are placed."""
+    """Return the species of each ion in the order of placement."""
     left = [number for _, number in ions]
     charge = round(net_charge)
     order: list[Species] = []
 
     def urgency(row: int) -> tuple[int, int]:
-        each = ions[row][0].charge
-        return abs(charge + each), -abs(each) * left[row]
+        added = ions[row][0].charge
+        return abs(charge + added), -abs(added) * left[row]
 
     while any(left):
         best = min((row for row, number in enumerate(left) if number), key=urgency)

@@ -1,4 +1,4 @@
-"""Ions of several atoms: what a template says of them, how they are turned, and the waters that are in their way."""
+"""Ions of several atoms: their templates, their rotation, and the waters with which they overlap."""
 
 from __future__ import annotations
 
@@ -17,27 +17,28 @@ from vmdpotential.molecule.elements import masses
 from vmdpotential.molecule.names import IONS, WATERS
 from vmdpotential.molecule.structure import Structure
 
-#: By how much the charges of a template may miss an integer, e: what rounding leaves. It is taken off all atoms alike.
+#: Largest deviation of a template's charge from an integer, e, which rounding causes; it is removed from all atoms
+#: equally.
 ROUNDING = 0.01
 
-#: How many turns of an ion are tried.
+#: Number of rotations of an ion that are tried.
 TURNS = 48
 
-#: A water goes where its oxygen is nearer to an atom of an ion, A: one heavier than hydrogen, as solvating programs
-#: do it, and hydrogen, which a water may be bound to (at 1.7 A and farther).
+#: Distances, A, of a water's oxygen below which it overlaps with a heavy atom of an ion, as in programs that solvate,
+#: and with a hydrogen, which may form a hydrogen bond with the water (1.7 A and more).
 CLEAR, CLEAR_HYDROGEN = 2.4, 1.5
 
 
 @dataclass(frozen=True, eq=False)
 class Template:
-    """An ion of several atoms.
+    """Ion of several atoms.
 
     Parameters
     ----------
     names : tuple of A IonNames
-        Its atoms, with their charges.
+        Names and charges of its atoms.
     positions : (A, 3) float64, A
-        From its centre, the mean of them.
+        Positions relative to their mean, the ion's centre.
     bonds : (B, 2) int64
     """
 
@@ -47,43 +48,42 @@ class Template:
 
     @property
     def charges(self) -> Floats:
-        """(A,) e"""
+        """(A,) charges of the atoms, e."""
         return np.array([atom.charge for atom in self.names], np.float64)
 
     @property
     def species(self) -> Species:
-        """The ion as it is counted and placed."""
+        """Species of the ion, with its total charge and radius."""
         return Species(self.names[0].residue, round(float(self.charges.sum())),
                        float(np.sqrt((self.positions**2).sum(1)).max()))
 
 
 def template_of(name: str, structure: Structure) -> Template:
-    """Return the template of an ion from a structure with charges, of that ion alone.
+    """Return the template of an ion from a structure with charges that contains only the ion.
 
     Parameters
     ----------
     name : str
-        What the ion is called, in files too.
+        Name of the ion, also in files.
     structure : Structure
-        Its atoms; bonds and types of its topology.
+        Atoms of the ion, and bonds and types if there is a topology.
 
     Raises
     ------
     UsageError
-        When the name is one that ions of one atom, or waters, have.
+        If the name belongs to an ion of one atom or to water.
     InputError
-        When there are no charges, they do not add up to that of an ion, or atoms lie on each other.
+        If there are no charges, they do not add up to an integer other than 0, or two atoms coincide.
     """
     where = structure.sources[0] if structure.sources else f"the template of {name}"
     if name.upper() in IONS or name.upper() in WATERS or not name.isalnum():
-        raise UsageError("ion_template", "is not a possible name for an ion of several atoms",
-                         "choose another, such as SO4",
-                         value=name)
+        raise UsageError("ion_template", "is not a valid name for an ion of several atoms",
+                         "choose another, such as SO4", value=name)
     charges = structure.known_charges
     net = round(float(charges.sum()))
     rest = float(charges.sum()) - net
     if not net or abs(rest) > ROUNDING:
-        raise InputError(f"{where}: its charges add up to {charges.sum():+.4f} e, and not to an ion's",
+        raise InputError(f"{where}: its charges add up to {charges.sum():+.4f} e, which is not the charge of an ion",
                          "give a file of the ion alone, with charges")
     apart = structure.positions[:, None] - structure.positions
     if len(structure) > 1 and np.sqrt((apart**2).sum(-1))[np.triu_indices(len(structure), 1)].min() < 0.1:
@@ -102,20 +102,20 @@ def template_of(name: str, structure: Structure) -> Template:
 
 def turned(sites: Sites, templates: Mapping[str, Template], candidates: Candidates, method: str, factor: float,
            seed: int) -> list[Floats]:
-    """Return the positions of the atoms of every ion placed, (A, 3) A each.
+    """Return the positions (A, 3), A, of the atoms of every placed ion, after rotating those of several atoms.
 
-    Of :data:`TURNS` random ones, ions of several atoms take that of lowest energy with the solute and all other
-    ions, which count as charges at their centres; with ``random`` the first, and with ``monte-carlo`` one by its
-    Boltzmann factor.
+    Of :data:`TURNS` random rotations the one with the lowest energy with the solute and all other ions is chosen, where
+    other ions count as charges at their centres; with ``random`` it is the first, and with ``monte-carlo`` one by
+    Boltzmann factors.
 
     Parameters
     ----------
     sites : Sites
     templates : mapping
-        By the names of species.
+        Templates by the names of species.
     candidates : Candidates
     method : str
-        How the sites were chosen.
+        Method by which the sites were chosen.
     factor : float
         Coulomb's constant over kT and the dielectric constant, A/e^2.
     seed : int
@@ -138,25 +138,25 @@ def turned(sites: Sites, templates: Mapping[str, Template], candidates: Candidat
         owner = np.repeat(several, [trial[..., 0].size for trial in trials])
         potential = candidates.potential_at(points)
         for row, ion in enumerate(sites.species):
-            own = np.zeros(len(points))
+            ion_potential = np.zeros(len(points))
             with quiet():
-                candidates.pair.add(points, sites.positions[row], float(ion.charge), own)
-            potential += np.where(owner == row, 0.0, own)
-        for place, row in enumerate(several):
+                candidates.pair.add(points, sites.positions[row], float(ion.charge), ion_potential)
+            potential += np.where(owner == row, 0.0, ion_potential)
+        for number, row in enumerate(several):
             charges = templates[sites.species[row].name].charges
             energy = potential[owner == row].reshape(TURNS, -1) @ charges
             if method == "monte-carlo":
                 weight = np.exp(-factor * (energy - energy.min()))
-                chosen[place] = int(random.choice(TURNS, p=weight / weight.sum()))
+                chosen[number] = int(random.choice(TURNS, p=weight / weight.sum()))
             else:
-                chosen[place] = int(energy.argmin())
-    for row, trial, turn in zip(several, trials, chosen, strict=True):
-        atoms[row] = trial[turn]
+                chosen[number] = int(energy.argmin())
+    for row, trial, rotation in zip(several, trials, chosen, strict=True):
+        atoms[row] = trial[rotation]
     return atoms
 
 
 def in_the_way(oxygens: Floats, ions: Sequence[tuple[Template, Floats]], cell: Cell | None) -> Integers:
-    """Return the rows of the waters whose oxygens (W, 3) overlap with ions, which are at some positions each."""
+    """Return the indices of the waters whose oxygens (W, 3) overlap with ions, given by template and positions."""
     if not ions:
         return np.zeros(0, np.int64)
     light = np.concatenate([[atom.element == "H" for atom in template.names] for template, _ in ions])

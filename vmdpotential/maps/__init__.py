@@ -1,7 +1,7 @@
 """Potential maps: from a structure to a Grid.
 
-What may be chosen (options), the medium (medium), the interaction (binding), where (places), by which method (choice),
-and the map with every choice made (plan).
+Modules: the options (options), the medium (medium), the interaction (interaction), cell and lattice (places), the
+summation method (choice), and planned maps (plan); energies of solvation and binding (solvation, binding).
 """
 
 from __future__ import annotations
@@ -34,89 +34,92 @@ def potential_map(structure: StructureLike, options: MapOptions | None = None, *
                   lattice: Lattice | None = None, sink: Sink | None = None, **keywords: Any) -> Grid:
     """Return the electrostatic potential map of a structure with charges.
 
-    Options are keywords, as in ``potential_map(structure, spacing=1.0, tolerance=1e-3)``, or one object of
-    :class:`MapOptions`, which keywords then change.
+    Options are given as keywords, as in ``potential_map(structure, spacing=1.0, tolerance=1e-3)``, or as an object of
+    :class:`MapOptions`, whose fields keywords override.
 
     Parameters
     ----------
     structure : Structure
-        With charges.
+        Structure with charges.
     options : MapOptions, optional
-        All others in one object.
+        All other options in one object.
     method : str
-        ``direct``, ``cutoff``, ``pme`` or another registered method; ``auto`` takes the one that has
-        the full potential within the tolerance fastest.
+        Summation method: ``direct``, ``cutoff``, ``pme`` or another registered one; ``auto`` is the fastest of those
+        that compute the full potential within the tolerance.
     boundary : {"auto", "open", "periodic"}
-        ``auto`` is periodic where the atoms fill the structure's cell and the method can do it.
+        ``auto`` is periodic if the atoms fill the structure's cell and the method supports periodic cells.
     spacing : float
-        A, between lattice points; in an orthogonal periodic cell at most this, so that it divides
-        the cell.
+        Distance between lattice points, A; in an orthogonal periodic cell the largest distance not above it that
+        divides the cell.
     padding : float
-        A, around the atoms in an open boundary.
+        Margin around the atoms in an open boundary, A.
     cutoff : float, optional
-        A, of interactions that have one, and of the method cutoff for others; 12 unless given.
+        Cutoff distance of interactions that have one, and of the method cutoff for others, A; 12 unless given.
     algorithm : {"pair", "mesh", "auto"}
-        Of the method cutoff: pair by pair, exactly; the shifted potential on a mesh, to the tolerance;
-        or the faster of the two.
+        Algorithm of the method cutoff: the exact sum over pairs; the shifted potential on a mesh, within the
+        tolerance; or the faster of the two.
     interaction : str
         A registered interaction; ``auto`` is the method's own.
     parameters : mapping
-        Further parameters of the interaction, or of a method that has some of its own; also as `set` and
+        Further parameters of the interaction, or of a method that has parameters; also as `set` and
         `interaction_params`, as commands name them.
     smear : float
-        A, standard deviation of the Gaussian that every charge is, erf(r / (sqrt(2) s)) / r; 0 for points. VMD's
-        PMEPot gives it as an Ewald factor, 1 / (sqrt(2) s).
+        Standard deviation s of Gaussian charges, A, with the potential erf(r / (sqrt(2) s)) / r; 0 for point charges.
+        VMD's PMEPot has the Ewald factor 1 / (sqrt(2) s) instead.
     radii : str
-        Of the atoms, for methods that need them: ``auto`` for the file's own, one of
-        :data:`vmdpotential.molecule.radii.SETS`, or ``auto+mbondi2`` for that set where the file has none.
+        Atomic radii, for methods that need them: ``auto`` for those of the file, one of
+        :data:`vmdpotential.molecule.radii.SETS`, or ``auto+mbondi2`` for that set if the file has none.
     tolerance : float, optional
-        Of methods that are not exact: root mean square error over that of the potential, 1e-6 to 0.1, over all
-        points, and over those farther than 2 A from every charge; of the field too where it is asked for; 1e-4 unless
-        given. The map's provenance states the errors that were measured. Where it is given, the method ``pb`` uses
-        smaller spacings until the errors outside of the molecule and at its surface are within it.
+        Largest error of methods that are not exact: the rms error relative to the rms potential, 1e-6 to 0.1, over all
+        points and over those farther than 2 A from every charge, and that of the field if it is computed; 1e-4 unless
+        given. The map's provenance states the measured errors. If a tolerance is given, the method ``pb`` reduces the
+        spacing until the errors outside the molecule and at its surface are within it.
     atoms : str or array
-        The atoms whose charges make the potential, see :func:`vmdpotential.molecule.selection.select`.
+        Atoms that contribute charges, see :func:`vmdpotential.molecule.selection.select`.
     sources : str or array, optional
-        Those of the atoms whose charges count, with the permittivity and the ions around all of them; for ``pb``.
+        For ``pb``, the atoms among `atoms` that contribute charges, while all of `atoms` determine the permittivity
+        and the volume of the ions.
     unit, temperature, dielectric : object
-        Of the values, see :func:`vmdpotential.units.coulomb_constant`; a dielectric of 1 unless given, or of 78.5 where
-        the potential is screened; also as `dielectric_constant`.
+        Unit of the values, and temperature and relative permittivity of the medium, see
+        :func:`vmdpotential.units.coulomb_constant`. The permittivity is 1 unless given, or 78.5 if the potential is
+        screened; also as `dielectric_constant`.
     screened : float, optional
-        M, of a 1:1 salt in water, whose ions screen the potential after Debye and Hueckel: exp(-r / L) / (eps r), in a
-        periodic cell of all images; the method cutoff ends it where the rest is below the tolerance. Also as
-        `ionic_strength`.
+        Concentration, M, of a 1:1 salt in water, whose ions screen the potential (Debye-Hueckel): exp(-r / L) / (eps
+        r), with all images in a periodic cell; the method cutoff truncates it where the rest is below the tolerance.
+        Also as `ionic_strength`.
     medium : Medium, optional
-        Instead of `screened`, `dielectric`, `temperature` and, of a continuum, `method` and `parameters`:
+        Medium that replaces `screened`, `dielectric`, `temperature` and, for a continuum, `method` and `parameters`:
         :meth:`Medium.vacuum`, :meth:`Medium.screened` or :meth:`Medium.continuum`.
     field : bool
         Whether to compute the electric field too, as the map's attribute ``field``: three maps, in V/A.
     precision : {"single", "compensated", "double"}
-        Of the sums; values are float32.
+        Floating-point precision of the sums; values are float32.
     engine : str
-        What computes: ``auto``, ``cpu``, ``cuda`` or another registered one.
+        Compute engine: ``auto``, ``cpu``, ``cuda`` or another registered one.
     lattice : Lattice, optional
-        Where to compute, instead of around the atoms or over the cell.
+        Points of the map, instead of those around the atoms or over the cell.
     sink : Sink, optional
-        What a map goes to, slab by slab, that does not fit into memory, such as
+        Receiver of the slabs of a map that does not fit into memory, such as
         :class:`vmdpotential.io.maps.MapWriters`.
 
     Returns
     -------
     Grid
-        A point nearer than 0.01 A to an atom has the potential at 0.01 A, and no field from it. Of a map that went
-        to the sink, a :class:`vmdpotential.grid.stored.StoredGrid` that says what it is and has no values.
+        Map of the potential. A point closer than 0.01 A to an atom has the potential at 0.01 A, and no field from
+        this atom. If the map went to the sink, a :class:`vmdpotential.grid.stored.StoredGrid` that describes it,
+        without values.
 
     Raises
     ------
     InputError
-        When there are no charges, no atoms, or no cell for a periodic boundary, or when values would
-        be larger than float32 holds.
+        If there are no charges, no atoms, or no cell for a periodic boundary, or if values would exceed the range
+        of float32.
     UsageError
-        For names, values and combinations that do not fit, such as a cutoff for a method that has none.
+        For invalid names, values and combinations, such as a cutoff for a method that has none.
     MemoryPlanError
-        When the map does not fit into memory.
+        If the map does not fit into memory.
     TaskError
-        When the tolerance cannot be kept.
+        If the tolerance cannot be kept.
 
     Examples
     --------
@@ -132,11 +135,11 @@ def potential_map(structure: StructureLike, options: MapOptions | None = None, *
     def attempt(spacing: float) -> tuple[Grid, float]:
         planned, result = plan_map(structure, replace(chosen, spacing=spacing), lattice=lattice, field=field, sink=sink)
         grid = planned.grid(result)
-        made = grid.provenance
-        if tolerance is not None and own is not None and made.error is None:
+        provenance = grid.provenance
+        if tolerance is not None and own is not None and provenance.error is None:
             raise UsageError("tolerance", f"the method {own.name} does not state its error", "leave it out",
                              value=f"{tolerance:g}")
-        return grid, max(made.error or 0.0, made.error_away or 0.0)
+        return grid, max(provenance.error or 0.0, provenance.error_away or 0.0)
 
     if tolerance is None or own is None or lattice is not None:
         return attempt(chosen.spacing)[0]

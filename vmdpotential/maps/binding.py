@@ -1,7 +1,8 @@
-"""The electrostatic energy between two parts of a structure in water: their interaction, and what they lose of it.
+"""Electrostatic binding energy of two parts of a structure in water: their interaction and desolvation.
 
-The thermodynamic cycle is on one grid (M. K. Gilson, B. Honig, Proteins 4 (1988) 7): each part is solvated by itself,
-and in the shape of both, where water does not reach as much of it.
+All states of the thermodynamic cycle use the same grid (M. K. Gilson, B. Honig, Proteins 4 (1988) 7): the charges of
+each part are solvated in the shape of the part alone, and in the shape of the complex, from which more water is
+excluded.
 """
 
 from __future__ import annotations
@@ -27,24 +28,24 @@ from vmdpotential.parameters import takes_aliases
 from vmdpotential.results import Columns, Tabular
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
 
-#: Around both parts, A: what is farther away comes from the coarse lattice.
+#: Margin of the lattice around both parts, A; beyond it the solution is that on the coarse lattice.
 PADDING = 6.0
 
 
 @dataclass(frozen=True)
 class Binding(Tabular):
-    """The electrostatic energy between two parts in a continuum, kcal/mol.
+    """Electrostatic binding energy of two parts in a continuum, kcal/mol.
 
     Parameters
     ----------
     coulomb : float
-        Between their charges, in a medium of the permittivity of the molecules.
+        Coulomb energy between their charges, in a medium of the permittivity of the molecules.
     screening : float
-        What the water around both and its ions add to that.
+        Contribution of the water around both parts and its ions to the interaction.
     desolvation : tuple of float
-        What each part loses of its energy of solvation by the other's shape.
+        Change of each part's energy of solvation, because the other part excludes water.
     error : float
-        Of the total, from two lattices.
+        Error of the total, estimated from two lattices.
     """
 
     coulomb: float
@@ -53,14 +54,14 @@ class Binding(Tabular):
     error: float
 
     def table(self) -> Columns:
-        """Return one row, kcal/mol."""
+        """Return the columns of a table with one row; energies are in kcal/mol."""
         parts = {f"desolvation_{n}": [energy] for n, energy in enumerate(self.desolvation, 1)}
         return {"coulomb": [self.coulomb], "screening": [self.screening], **parts, "total": [self.total],
                 "error": [self.error]}
 
     @property
     def total(self) -> float:
-        """The electrostatic energy of binding of rigid parts."""
+        """Electrostatic energy of binding of rigid parts, kcal/mol."""
         return self.coulomb + self.screening + sum(self.desolvation)
 
 
@@ -69,16 +70,16 @@ def binding_energy(structure: StructureLike, first: Selection, second: Selection
                    radii: str = "auto", parameters: Mapping[str, float] | None = None,
                    temperature: float = DEFAULT_TEMPERATURE, dielectric: float | None = None,
                    engine: str = "auto") -> Binding:
-    """Return the electrostatic energy between two parts of a structure by the linear Poisson-Boltzmann equation.
+    """Return the electrostatic binding energy of two parts of a structure by the linear Poisson-Boltzmann equation.
 
     Parameters
     ----------
     structure : Structure
-        With charges. Other atoms than those of both parts are left out.
+        Structure with charges; atoms that are in neither part are left out.
     first, second : str or array
-        Atoms, see :func:`vmdpotential.molecule.selection.select`.
+        Atoms of each part, see :func:`vmdpotential.molecule.selection.select`.
     spacing : float, A
-        Of the lattice.
+        Spacing of the lattice.
     radii, parameters, temperature, dielectric, engine : object
         See :func:`vmdpotential.maps.potential_map` with the method ``pb``.
 
@@ -90,13 +91,13 @@ def binding_energy(structure: StructureLike, first: Selection, second: Selection
     Raises
     ------
     UsageError
-        For parts that share atoms, or the full equation, whose energies do not add up.
+        For parts that share atoms, or the nonlinear equation, whose energies do not add up.
     InputError
-        When there are no charges or radii.
+        If there are no charges or radii.
     TaskError
-        When the solution does not converge.
+        If the solution does not converge.
     MemoryPlanError
-        When the lattice does not fit into memory.
+        If the lattice does not fit into memory.
 
     Examples
     --------
@@ -108,7 +109,8 @@ def binding_energy(structure: StructureLike, first: Selection, second: Selection
     structure = as_structure(structure)
     a, b = select(structure, first), select(structure, second)
     if (a & b).any():
-        raise UsageError("between", f"has {int((a & b).sum())} atoms in both selections", "choose parts without them")
+        raise UsageError("between", f"{int((a & b).sum())} atoms are in both selections",
+                         "choose parts that share no atoms")
     if (parameters or {}).get("nonlinear"):
         raise UsageError("set", "the energies of parts only add up for the linear equation", "leave out nonlinear")
     both = a | b
@@ -138,9 +140,9 @@ def binding_energy(structure: StructureLike, first: Selection, second: Selection
     kt = coulomb_constant("kcal/mol/e") / coulomb_constant("kT/e", temperature)
     potential = get_engine(engine).prepare_points(PointSum(COULOMB.bind())).at(
         structure.positions[b], structure.positions[a], charges[a])[0]
-    inside = SumOptions(method="pb").own
-    assert inside is not None
-    permittivity = inside.parameters(parameters or {})["inside"]
+    solver = SumOptions(method="pb").own
+    assert solver is not None
+    permittivity = solver.parameters(parameters or {})["inside"]
     return Binding(coulomb_constant("kcal/mol/e") / permittivity * float(charges[b] @ potential),
                    kt * float(np.mean(screening)), (kt * reactions[0], kt * reactions[1]),
                    kt * float(np.linalg.norm([*errors, screening[0] - screening[1]])))

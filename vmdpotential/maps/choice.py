@@ -1,4 +1,4 @@
-"""The method that sums a map: the one that an option names, or the fastest of all that keep the tolerance."""
+"""Choice of a map's summation method: the one that an option names, or the fastest that keeps the tolerance."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ def choose_method(options: SumOptions, request: Request, positions: NDArray[np.f
     Raises
     ------
     UsageError
-        When the method, or none, can do what is requested.
+        If the named method, or every method, cannot sum what is requested.
     """
-    return fastest(_ways(options, request.interaction), request, positions, charges, engine, soon)
+    return fastest(_eligible_methods(options, request.interaction), request, positions, charges, engine, soon)
 
 
-def _ways(options: SumOptions, bound: Bound) -> list[Method]:
-    """Return the methods that are wanted, of one that has several algorithms each."""
+def _eligible_methods(options: SumOptions, bound: Bound) -> list[Method]:
+    """Return the methods that the options allow, with one entry per allowed algorithm of a method."""
     result: list[Method] = []
     for method in options.methods:
-        ways = method.algorithms
-        if not ways and options.algorithm != "pair" and options.summation != "auto":
+        algorithms = method.algorithms
+        if not algorithms and options.algorithm != "pair" and options.summation != "auto":
             raise UsageError("algorithm", "only applies to the method cutoff", "use {method cutoff}",
                              value=options.algorithm)
-        if ways and options.algorithm not in (*ways, "auto"):
-            raise UsageError("algorithm", f"choose one of {', '.join(ways)}, auto", value=options.algorithm)
-        if not ways:
+        if algorithms and options.algorithm not in (*algorithms, "auto"):
+            raise UsageError("algorithm", f"choose one of {', '.join(algorithms)}, auto", value=options.algorithm)
+        if not algorithms:
             result.append(method)
         elif bound.decay is not None and bound.cutoff is None and options.algorithm != "mesh":
             result.append(method.of_tail or method)
         elif options.algorithm == "auto":
-            result.extend(ways.values())
+            result.extend(algorithms.values())
         else:
-            result.append(ways[options.algorithm])
+            result.append(algorithms[options.algorithm])
     return result

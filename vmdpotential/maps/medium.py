@@ -1,4 +1,4 @@
-"""The medium of the charges as one object: vacuum, water whose salt screens them, or a continuum."""
+"""Medium of the charges: vacuum, water with a salt that screens them, or a continuum."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from vmdpotential.molecule.selection import is_water
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
 
-#: Share of the charged atoms above which waters are the medium, and no few waters of a crystal.
+#: Fraction of waters among the atoms above which they are the medium, and not a crystal's bound waters.
 _FILLED = 0.2
 
 
 @dataclass(frozen=True)
 class Medium:
-    """What surrounds the charges; see :meth:`vacuum`, :meth:`screened` and :meth:`continuum`.
+    """Medium of the charges; see :meth:`vacuum`, :meth:`screened` and :meth:`continuum`.
 
     Parameters
     ----------
     dielectric : float
         Relative permittivity that divides the potential of a charge; of a continuum, that of the solvent.
     temperature : float, K
-        Of the solvent, and of kT in units.
+        Temperature of the solvent, and that defines kT in units.
     salt : float, optional
-        M, of mobile ions that screen the charges.
+        Concentration of the salt that screens the charges, M.
     method : str
-        Of a continuum, the method that solves its equation.
+        Method that solves the equation of a continuum; empty for other media.
     parameters : mapping
-        Of that method.
+        Parameters of that method.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class Medium:
 
     @classmethod
     def screened(cls, salt: float, dielectric: float = WATER, temperature: float = DEFAULT_TEMPERATURE) -> Medium:
-        """Return water with a 1:1 salt (M) that screens charges after Debye and Hueckel."""
+        """Return water with a 1:1 salt (M), whose ions screen the charges (Debye-Hueckel)."""
         return cls(dielectric, temperature, salt)
 
     @classmethod
@@ -70,19 +70,19 @@ class Medium:
         Parameters
         ----------
         salt : float, optional
-            M, of a 1:1 salt in the solvent; the method's own unless given.
+            Concentration of a 1:1 salt in the solvent, M; the method's default unless given.
         method : str
-            The one that solves the equation.
+            Method that solves the equation.
         dielectric : float, optional
-            Relative permittivity of the solvent; the method's own unless given.
+            Relative permittivity of the solvent; the method's default unless given.
         temperature : float, K
         **parameters
-            Others of the method, such as ``inside``, the permittivity of the molecule.
+            Other parameters of the method, such as ``inside``, the permittivity of the molecule.
 
         Raises
         ------
         UsageError
-            For a parameter that the method does not have, or a method without a continuum.
+            For a parameter that the method does not have, or a method that is not for a continuum.
         """
         solver = registry.get("method", method)
         if not solver.quantities:
@@ -93,30 +93,30 @@ class Medium:
 
     @property
     def replaces_water(self) -> bool:
-        """Whether the medium is the solvent, which the charges must not include."""
+        """Whether the medium represents the solvent, whose charges must then not be included."""
         return bool(self.method) or self.salt is not None
 
     def interaction(self) -> Bound | None:
-        """Return the potential of a charge in the medium; None where it is the one that a method or user chooses."""
+        """Return the screened potential of a charge; None in a vacuum or continuum, which do not determine it."""
         if self.method or self.salt is None:
             return None
         return in_water(self.salt, self.temperature, self.dielectric)
 
     def constant(self, unit: str) -> float:
-        """Return the potential of 1 e at 1 A, in a unit."""
+        """Return the potential of a charge of 1 e at 1 A, in a unit."""
         return coulomb_constant(unit, self.temperature, self.dielectric)
 
 
 def stated_medium(medium: str, structure: Structure, chosen: NDArray[np.bool_] | None = None) -> str:
-    """Return the words for a medium: "explicit water" instead of "vacuum" where much of what is summed is water.
+    """Return the description of a medium: "explicit water" instead of "vacuum" if many of the charges are water's.
 
     Parameters
     ----------
     medium : str
-        That of the interaction, such as "vacuum, no screening".
+        Description that the interaction states, such as "vacuum, no screening".
     structure : Structure
     chosen : (N,) bool, optional
-        Atoms whose charges count; all unless given.
+        Atoms that contribute charges; all unless given.
     """
     water = is_water(structure)
     summed = water if chosen is None else water[chosen]

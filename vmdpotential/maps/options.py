@@ -1,4 +1,4 @@
-"""The options of maps and other sums of potentials: where, in which medium, and how they are summed."""
+"""Options of maps and other sums of potentials: points, atoms, medium and summation."""
 
 from __future__ import annotations
 
@@ -19,27 +19,28 @@ from vmdpotential.molecule.selection import Selection
 from vmdpotential.parameters import Option, documented, parse_numbers
 from vmdpotential.units import DEFAULT_TEMPERATURE, POTENTIAL_UNITS
 
-#: A, of interactions that have one, unless asked for otherwise.
+#: Default cutoff distance, A, of interactions that have one.
 CUTOFF = 12.0
 
-#: Of methods that are not exact, unless another is asked for.
+#: Default tolerance of methods that are not exact.
 TOLERANCE = 1e-4
 
-#: Below this the rounding of single precision values counts.
+#: Smallest tolerance; below it, the rounding of single-precision values matters.
 LEAST_TOLERANCE = 1e-6
 
 
 def choices(kind: str, listed: bool = False) -> Sequence[str]:
-    """Return ``auto`` and the registered names of a kind, or those of them that help lists."""
+    """Return ``auto`` and the registered names of a kind; with `listed`, only those that help texts list."""
     return ("auto", *(registry.listed if listed else registry.available)(kind))
 
 
 def parse_smear(text: str) -> float:
-    """Return a standard deviation in A, for ``2.83`` or, by its Ewald factor, ``0.25/A``.
+    """Return a standard deviation in A from a text such as ``2.83``, or ``0.25/A`` for an Ewald factor.
 
     Raises
     ------
     ValueError
+        For other texts.
     """
     number, slash, unit = text.partition("/")
     try:
@@ -55,36 +56,37 @@ Boundary = Annotated[str, Option(
     "boundary: open (no images) or periodic (all images); auto is periodic if the atoms fill the cell",
     choices=("auto", "open", "periodic"))]
 Engine = Annotated[str, Option(
-    "engine that computes: cpu, cuda, or auto for a GPU where there is one", choices=partial(choices, "engine"))]
+    "compute engine: cpu, cuda, or auto for a GPU if there is one", choices=partial(choices, "engine"))]
 Unit = Annotated[str, Option("unit of the potential", choices=POTENTIAL_UNITS)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class AtomOptions:
-    """Which charges make the potential; a program may give a mask or indices instead of a selection."""
+    """Atoms that contribute charges; Python functions take a mask or indices as well as a selection."""
 
     atoms: Annotated[Selection, Option(
-        "atoms whose charges make the potential: all, solute, protein, water ..., or a selection (a CID, an expression"
+        "atoms that contribute charges: all, solute, protein, water ..., or a selection (a CID, an expression"
         " such as 'protein and resid 1:100', or group NAME of an index file), evaluated once, on the structure",
         metavar="all|solute|protein|SEL", front=True, selection=True)] = "all"
     sources: Annotated[Selection | None, Option(
-        "atoms whose charges count in a continuum (pb); the others belong to the molecule without charges; all unless "
-        "given", metavar="SEL", selection=True)] = None
+        "atoms that contribute charges in a continuum (pb); the others belong to the molecule without charges; all "
+        "unless given", metavar="SEL", selection=True)] = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class GridOptions:
-    """Where the values of a map are: the spacing of grid points, and the margin around the atoms."""
+    """Points of a map: their spacing, and the margin around the atoms."""
 
     spacing: Annotated[float, Option(
-        "distance between grid points, at most; in a periodic cell it divides the cell's lengths", unit="A", low=0.01,
-        high=100, front=True)] = 0.5
-    padding: Annotated[float, Option("margin around the atoms, in an open boundary", unit="A", low=0, high=1000)] = 10.0
+        "largest distance between grid points; in a periodic cell it is reduced to divide the cell's lengths", unit="A",
+        low=0.01, high=100, front=True)] = 0.5
+    padding: Annotated[float, Option(
+        "margin around the atoms (open boundary only)", unit="A", low=0, high=1000)] = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class MediumOptions:
-    """The medium of the charges, by the parameters that commands have; a program may give a `medium` instead."""
+    """Medium of the charges, described by the options of commands or, in Python, by a `medium`."""
 
     screened: Annotated[float | None, Option(
         "ionic strength of a 1:1 salt, such as 0.15: of the Debye-Hueckel potential in water, or of the solution of "
@@ -93,21 +95,22 @@ class MediumOptions:
     temperature: Annotated[float, Option(
         "temperature of the medium, and of kT in units", unit="K", above=0, high=1e6)] = DEFAULT_TEMPERATURE
     dielectric: Annotated[float | None, Option(
-        f"relative permittivity of the medium; 1 unless given, or {WATER:g} where it is screened", above=0,
+        f"relative permittivity of the medium; 1 unless given, or {WATER:g} if the potential is screened", above=0,
         high=1e6, aliases=("dielectric_constant",))] = None
     medium: Medium | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class MethodOptions(MediumOptions):
-    """The summation method, and what one that solves for the solution around the charges needs."""
+    """Summation method, and the parameters and radii for methods that need them, such as pb."""
 
     method: Annotated[str, Option(
         "summation method; auto chooses the fastest that keeps the tolerance",
         choices=partial(choices, "method"), listed=partial(choices, "method", True))] = "auto"
     parameters: Annotated[Mapping[str, float] | None, Option(
-        "parameters of the interaction, such as debye_length=8, or of a method that has some (of pb also the ions of "
-        "the solution by name and molarity, such as Mg2+=0.1,Cl-=0.2)", name="set", aliases=("interaction_params",),
+        "parameters of the interaction, such as debye_length=8, or of a method that has parameters (for pb also the "
+        "ions of the solution by name and molarity, such as Mg2+=0.1,Cl-=0.2)", name="set",
+        aliases=("interaction_params",),
         metavar="NAME=NUMBER,...", parse=parse_numbers)] = None
     radii: Annotated[str, Option(
         "atomic radii, for the method pb: auto takes those of the file (PQR, prmtop); a set by its name, which PSF and "
@@ -116,18 +119,18 @@ class MethodOptions(MediumOptions):
 
     @property
     def summation(self) -> str:
-        """The name of the method, which a medium may determine, or ``auto``."""
+        """Name of the method, which may follow from the medium, or ``auto``."""
         return self.medium.method if self.method == "auto" and self.medium and self.medium.method else self.method
 
     @property
     def own(self) -> Method | None:
-        """The method that is named, where it has parameters of its own."""
+        """The named method if it has parameters, as methods for a continuum do; otherwise None."""
         method: Method | None = None if self.summation == "auto" else registry.get("method", self.summation)
         return method if method is not None and method.quantities else None
 
     @property
     def methods(self) -> list[Method]:
-        """The methods there are to choose from: the one that is named, or all that sum charges."""
+        """Methods to choose from: the named one, or all that sum the potentials of charges."""
         if self.summation != "auto":
             return [registry.get("method", self.summation)]
         results: list[Method] = [registry.get("method", name) for name in registry.available("method")]
@@ -136,14 +139,14 @@ class MethodOptions(MediumOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class SumOptions(MethodOptions):
-    """How a potential is summed: method, boundary, interaction and accuracy."""
+    """Options of the sum of a potential: method, boundary, interaction and accuracy."""
 
     boundary: Boundary = "auto"
     cutoff: Annotated[float | None, Option(
         f"cutoff distance of the method cutoff, and of interactions that have one; {CUTOFF:g} unless given", unit="A",
         low=0.5, high=1000)] = None
     algorithm: Annotated[str, Option(
-        "how the method cutoff sums: pair by pair, on a mesh to the tolerance, or auto for the faster of both",
+        "algorithm of the method cutoff: pair by pair, on a mesh within the tolerance, or auto for the faster of both",
         choices=("pair", "mesh", "auto"))] = "pair"
     interaction: Annotated[str, Option(
         "interaction, the potential of one charge as a function of distance; auto is the method's own",
@@ -157,7 +160,7 @@ class SumOptions(MethodOptions):
         "methods ignore it; 1e-4 unless given. If it is given, the method pb makes its grid finer until its errors "
         "outside the molecule and at its surface are smaller", low=LEAST_TOLERANCE, high=0.1)] = None
     precision: Annotated[str, Option(
-        "floating-point precision of the sums; double where auto needs it for the tolerance",
+        "floating-point precision of the sums; with method auto, double if the tolerance requires it",
         choices=PRECISIONS)] = "single"
     engine: Engine = "auto"
 
@@ -170,7 +173,7 @@ class MapOptions(SumOptions, GridOptions, AtomOptions):
     Parameters
     ----------
     medium : Medium, optional
-        Instead of `screened`, `dielectric`, `temperature` and, of a continuum, `method` and `parameters`.
+        Medium that replaces `screened`, `dielectric`, `temperature` and, for a continuum, `method` and `parameters`.
     **keywords
 
     Examples

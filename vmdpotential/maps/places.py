@@ -1,4 +1,4 @@
-"""Where a map is: the periodic cell or an open boundary, and the lattice."""
+"""Choice of a map's boundary (a periodic cell or open) and lattice."""
 
 from __future__ import annotations
 
@@ -18,27 +18,28 @@ from vmdpotential.molecule.structure import Structure
 
 log = logging.getLogger(__name__)
 
-#: Atoms in 1 A^3 that no matter has (water 0.1, diamond 0.18): a cell with more is a mistake.
+#: Atoms per A^3 above which a cell must be wrong; water has 0.1 and diamond 0.18.
 DENSEST = 1.0
 
-def choose_cell(structure: Structure, method: str, boundary: str) -> Cell | None:
-    """Return the periodic cell, None for an open boundary; `method` and `boundary` may be ``auto``.
 
-    A crystal's asymmetric unit, and a molecule without its solvent, are a part of what the cell holds: by themselves
-    they have an open boundary.
+def choose_cell(structure: Structure, method: str, boundary: str) -> Cell | None:
+    """Return the periodic cell, or None for an open boundary; `method` and `boundary` may be ``auto``.
+
+    A crystal's asymmetric unit, or a molecule without its solvent, is only a part of the contents of its cell; with
+    ``auto`` its boundary is open.
 
     Raises
     ------
     UsageError
-        When the method cannot do the boundary.
+        If the method does not support the boundary.
     InputError
-        When the structure has no cell for a periodic one, or is a crystal's asymmetric unit.
+        If a periodic boundary is requested and the structure has no cell, or is a crystal's asymmetric unit.
     """
     boundaries = ("open", "periodic") if method == "auto" else registry.get("method", method).boundaries
     if boundary == "auto":
         boundary = "periodic" if structure.cell is not None and "periodic" in boundaries else "open"
         if structure.cell is None and is_solvated(structure):
-            log.warning(Words("%s: is solvated and has no periodic cell, so the boundary is open; {cell} gives it one"),
+            log.warning(Words("%s: is solvated but has no periodic cell, so the boundary is open; {cell} sets a cell"),
                         structure.where)
         if boundary == "periodic" and structure.cell is not None and not structure.cell.whole:
             boundary = "open"
@@ -74,8 +75,7 @@ def lay_lattice(
 ) -> Lattice:
     """Return the lattice around positions, or over the periodic cell.
 
-    The cell is laid around the middle of the structure's atoms, since programs differ in where they
-    put its corner.
+    The cell is centred at the centre of the atoms' bounding box, because programs differ in where they put its corner.
     """
     if cell is None:
         return Lattice.around(positions, spacing, padding)

@@ -1,4 +1,4 @@
-"""A map planned once, with every choice made, and run for one set of positions after another."""
+"""Maps that are planned once, with all choices made, and run for many sets of positions."""
 
 from __future__ import annotations
 
@@ -36,31 +36,32 @@ from vmdpotential.units import coulomb_constant
 
 log = logging.getLogger(__name__)
 
+
 @dataclass(frozen=True, eq=False)
 class MapPlan:
-    """A map with every choice made, for one set of positions after another.
+    """Map with all choices made, which can be computed for many sets of positions.
 
     Parameters
     ----------
     structure : Structure
-        What it was planned for.
+        Structure for which the map was planned.
     chosen : (N,) bool
-        Which atoms make the potential.
+        Mask of the atoms that contribute charges.
     charges : (n,) float64
-        Theirs, in units in which the sum of q V(r) is the potential.
+        Charges of these atoms, in units in which the sum of q V(r) is the potential.
     method : Method
     request : Request
-        With the box in which the atoms of an open boundary have to stay.
+        Request, with the box in which the atoms of an open boundary have to stay.
     plan : Planned
     engine : Engine
     options : MapOptions
     medium : Medium
     provenance : Provenance
-        Of the maps.
+        Provenance of the maps.
     margin : float, A
-        Of the box around the atoms of an open boundary.
+        Margin of the box around the atoms of an open boundary.
     together : Complex or None
-        Of a continuum, what makes molecules whole that a periodic cell splits.
+        For a continuum, makes molecules whole that a periodic cell splits.
     """
 
     structure: Structure
@@ -77,22 +78,22 @@ class MapPlan:
     together: Complex | None = None
 
     def whole(self, positions: NDArray[np.float64], cell: Cell | None) -> NDArray[np.float64]:
-        """Return positions (N, 3), A, as the medium has them: in a continuum molecules are whole."""
+        """Return positions (N, 3), A, with molecules made whole if the medium is a continuum."""
         return positions if self.together is None else self.together(positions, cell)
 
     def fits(self, positions: NDArray[np.float64], cell: Cell | None) -> bool:
-        """Return whether the plan is for atoms at these positions (N, 3), A, and for their cell."""
+        """Return whether the plan is valid for atoms at positions (N, 3), A, and their cell."""
         if self.request.cell is not None:
             return same_cell(self.request.cell, cell, SAME)
         return self.request.charges.box.holds(positions[self.chosen])
 
     def run(self, positions: NDArray[np.float64],
             run: Callable[[NDArray[np.float64], NDArray[np.float64]], Result] | None = None) -> Result:
-        """Return the sum for all atoms at other positions (N, 3), A; by what :meth:`Planned.in_order` returned."""
+        """Return the sum for positions (N, 3), A, of all atoms; `run` is a function from :meth:`Planned.in_order`."""
         return (run or self.plan.run)(*_counted(self.request, positions[self.chosen], self.charges))
 
     def again(self, positions: NDArray[np.float64], cell: Cell | None) -> MapPlan:
-        """Return the plan for positions, or a cell, that this one is not for; as good as this one, not measured."""
+        """Return a plan for positions or a cell that this one is not valid for, of the same accuracy (not measured)."""
         structure = replace(self.structure, positions=positions, cell=cell)
         chosen, cell = positions[self.chosen], None if self.request.cell is None else cell
         lattice = lay_lattice(structure, chosen, cell, self.options.spacing, self.options.padding)
@@ -106,22 +107,22 @@ class MapPlan:
                        provenance=provenance)
 
     def grid(self, result: Result) -> Grid:
-        """Return the map of a result."""
+        """Return a result as a map."""
         unit, temperature, dielectric = self.options.unit, self.medium.temperature, self.medium.dielectric
         volts = coulomb_constant("V", dielectric=dielectric) / self.medium.constant(unit)
         lattice = self.request.lattice
         if result.extremes is not None:
             described = StoredGrid.described(lattice, unit, temperature, dielectric, self.provenance, result.extremes)
             if self.request.field:
-                x, y, z = (StoredGrid.described(lattice, "V/A", None, dielectric, made)
-                           for made in _of_field(self.provenance))
+                x, y, z = (StoredGrid.described(lattice, "V/A", None, dielectric, provenance)
+                           for provenance in _field_provenances(self.provenance))
                 object.__setattr__(described, "field", (x, y, z))
             return described
         return Grid(lattice, result.values(), unit, temperature, dielectric, self.provenance,
                     _field(result, volts, lattice, dielectric, self.provenance), self._solvation(result))
 
     def _solvation(self, result: Result) -> Solvation | None:
-        """Return the energy of solvation of a result, where its method has it."""
+        """Return the energy of solvation in a result; None if the method does not compute it."""
         solvated = result.solvated
         if solvated is None:
             return None
@@ -133,35 +134,35 @@ class MapPlan:
 
 def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | None = None, field: bool = False,
              margin: float = 0.0, soon: float = SOON, sink: Sink | None = None) -> tuple[MapPlan, Result]:
-    """Return the plan of a map that keeps the tolerance, and what it gives; see :func:`potential_map`.
+    """Return the plan of a map that keeps the tolerance, and its result for the structure; see :func:`potential_map`.
 
-    `margin` is how far (A) atoms of an open boundary may leave the box around them; `soon` is 0 where a plan is made
-    for many frames, so that the fastest method is worth looking for; `sink` takes a map in slabs.
+    `margin` is the distance (A) by which atoms of an open boundary may leave the box around them later; `soon` is 0 if
+    the plan is for many frames, for which a search for the fastest method pays off; `sink` receives a map in slabs.
     """
     medium, unit = medium_of_sum(options), options.unit
     tolerance = TOLERANCE if options.tolerance is None else options.tolerance
-    in_water_twice = medium.replaces_water and not medium.method and is_solvated(structure)
+    screened_and_solvated = medium.replaces_water and not medium.method and is_solvated(structure)
     constant = medium.constant(unit)
     cell = choose_cell(structure, options.summation, options.boundary)
     structure, chosen, together = in_continuum(structure, options.atoms, medium)
-    if in_water_twice and is_water(structure)[chosen].any():
-        log.warning(Words("%s: water is among the charges and around them, and screens twice; {atoms solute} leaves "
-                          "it to the medium"), structure.where)
+    if screened_and_solvated and is_water(structure)[chosen].any():
+        log.warning(Words("%s: water is among the charges and also the medium, so that it screens twice; "
+                          "{atoms solute} leaves it to the medium"), structure.where)
     # in units in which the sum of q V(r) is the potential
     positions, own = structure.positions[chosen], constant * structure.known_charges[chosen]
     if options.sources is not None:
         if not medium.method:
             raise UsageError("sources",
-                             "sources are selected in a continuum only, where the other atoms belong to the molecule",
+                             "can be used in a continuum only, where the other atoms belong to the molecule",
                              "use {method pb}, or {atoms}")
         charged = select(structure, options.sources)
         if (charged & ~chosen).any():
-            raise UsageError("sources", f"has {int((charged & ~chosen).sum())} atoms that {{atoms}} leaves out",
+            raise UsageError("sources", f"has {int((charged & ~chosen).sum())} atoms that {{atoms}} does not include",
                              "choose some of {atoms}", value=str(named_selection(options.sources)))
         own[~charged[chosen]] = 0
     if not own.any():
-        log.warning(Words("%s: the charges that make the potential are all 0, and so is the potential; {topology} or "
-                          "{charges} may give them"), structure.where)
+        log.warning(Words("%s: all charges are 0, and so is the potential; {topology} or {charges} may provide "
+                          "charges"), structure.where)
     if lattice is None:
         lattice = lay_lattice(structure, positions, cell, options.spacing, options.padding)
     backend = get_engine(options.engine)
@@ -182,7 +183,7 @@ def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | No
             plan, result, errors = accuracy.run_to_tolerance(summing, request, positions, charges, exact, backend,
                                                              in_units)
             break
-        except TaskError as error:  # rounding is part of the error, most where a potential is small as in a long cell
+        except TaskError as error:  # rounding is part of the error, a large one if the potential is small
             if options.summation != "auto" or request.precision == "double" or error.parameter != "tolerance":
                 raise
             log.warning(Words("%s: rounding in %s precision is more than {tolerance} %g allows; {precision double} is "
@@ -211,7 +212,7 @@ def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | No
 
 def _counted(request: Request, positions: NDArray[np.float64],
              charges: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the charges that a map sees."""
+    """Return the positions and charges within the interaction's cutoff of an open map's lattice; otherwise all."""
     reach = request.interaction.cutoff
     if reach is None or request.cell is not None:
         return positions, charges
@@ -220,7 +221,7 @@ def _counted(request: Request, positions: NDArray[np.float64],
 
 def _statistics(positions: NDArray[np.float64], charges: NDArray[np.float64], cell: Cell | None,
                 margin: float) -> Charges:
-    """Return the statistics of charges that may leave their box by `margin`, A."""
+    """Return the statistics of charges, with their box enlarged by `margin`, A."""
     result = Charges.of(positions, charges, cell)
     if not margin:
         return result
@@ -231,28 +232,28 @@ def _statistics(positions: NDArray[np.float64], charges: NDArray[np.float64], ce
 def _field(result: Result, factor: float, lattice: Lattice, dielectric: float,
            provenance: Provenance) -> tuple[Grid, Grid, Grid] | None:
     """Return the maps of the field along x, y and z, V/A."""
-    parts = result.field()
-    if parts is None:
+    components = result.field()
+    if components is None:
         return None
-    parts *= np.float32(factor)
-    x, y, z = (Grid(lattice, part, "V/A", None, dielectric, made)
-               for made, part in zip(_of_field(provenance), parts, strict=True))
+    components *= np.float32(factor)
+    x, y, z = (Grid(lattice, component, "V/A", None, dielectric, origin)
+               for origin, component in zip(_field_provenances(provenance), components, strict=True))
     return x, y, z
 
 
-def _of_field(provenance: Provenance) -> list[Provenance]:
-    """Return how the maps of a field along x, y and z were made, with the potential."""
+def _field_provenances(provenance: Provenance) -> list[Provenance]:
+    """Return the provenances of the field's maps along x, y and z, from that of the potential."""
     return [replace(provenance, quantity=f"electric field along {axis}", error=provenance.error_field,
                     error_away=provenance.error_field_away, error_field=None, error_field_away=None) for axis in "xyz"]
 
 
 class _InUnits:
-    """A sink whose field is in V/A."""
+    """Sink that converts the field to V/A and passes slabs on to another sink."""
 
     def __init__(self, sink: Sink, factor: float) -> None:
         self.begin, self._put, self._factor = sink.begin, sink.put, np.float32(factor)
 
     def put(self, start: int, maps: NDArray[np.float32]) -> None:
-        """Pass a slab on."""
+        """Convert a slab's field and pass the slab on."""
         maps[1:] *= self._factor
         self._put(start, maps)

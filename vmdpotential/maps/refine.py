@@ -1,4 +1,4 @@
-"""Smaller and smaller spacings, until an error that a solution on two lattices states is within a tolerance."""
+"""Reduction of the lattice spacing until the error, estimated from two lattices, is within a tolerance."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-#: Part of the smallest spacing below which one that would be needed, by the first errors, is not tried.
+#: The search ends if the predicted spacing is below this fraction of the smallest one.
 HOPELESS = 0.5
 
-#: Spacings that are tried at most; the smallest, A; and how much smaller one is than the one before.
+#: Largest number of spacings tried; the smallest spacing, A; and the largest and smallest ratio of successive spacings.
 TRIED, SMALLEST, LEAST, MOST = 6, 0.1, 0.85, 0.45
 
 
 def refined(tolerance: float, spacing: float, attempt: Callable[[float], tuple[T, float]]) -> T:
-    """Return what is within a tolerance.
+    """Return the first solution whose error is within a tolerance.
 
     Parameters
     ----------
     tolerance : float
     spacing : float, A
-        The largest.
+        Largest spacing.
     attempt : callable
-        Returns a solution for a spacing, and its error.
+        Returns the solution for a spacing, and its error.
 
     Raises
     ------
     TaskError
-        When no spacing keeps the tolerance.
+        If no spacing keeps the tolerance.
     """
     error = float("inf")
     for _ in range(TRIED):
@@ -41,7 +41,7 @@ def refined(tolerance: float, spacing: float, attempt: Callable[[float], tuple[T
         log.info("spacing %.3g A: error %.2g", spacing, error)
         if error <= tolerance:
             return result
-        needed = spacing * tolerance / error  # of the first order
+        needed = spacing * tolerance / error  # the error is of first order in the spacing
         if spacing <= SMALLEST or needed < HOPELESS * SMALLEST:
             break
         spacing = max(SMALLEST, spacing * min(LEAST, max(MOST, 0.9 * tolerance / error)))

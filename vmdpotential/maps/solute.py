@@ -1,4 +1,4 @@
-"""The molecule of a continuum: not split by a periodic cell, and without the salt of the box."""
+"""The molecule of a continuum: made whole in its periodic cell, and without the salt of the box."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def chosen_atoms(structure: Structure, selection: Selection, medium: Medium) -> NDArray[np.bool_]:
-    """Return the atoms (N,) of a selection; in a continuum ``solute`` is without the free ions of a solvated system."""
+    """Return the mask (N,) of a selection; in a continuum ``solute`` excludes the free ions of a solvated system."""
     chosen = select(structure, selection)
     if not medium.method or not isinstance(selection, str) or selection.strip().lower() != "solute":
         return chosen
@@ -31,10 +31,10 @@ def chosen_atoms(structure: Structure, selection: Selection, medium: Medium) -> 
 
 def in_continuum(structure: Structure, selection: Selection, medium: Medium,
                  frames: bool = False) -> tuple[Structure, NDArray[np.bool_], Complex | None]:
-    """Return a structure as a medium has it, which atoms (N,) of it count, and what makes other positions whole.
+    """Return a structure prepared for a medium, the mask (N,) of its charged atoms, and a function for other positions.
 
-    In a continuum, which has no images, the molecules of the chosen atoms are whole and next to each other. What was
-    changed or left out is logged.
+    A continuum has no periodic images: the molecules of the chosen atoms are made whole and put next to each other,
+    and the function does the same for other positions (None if that is not needed). Changes are logged.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def in_continuum(structure: Structure, selection: Selection, medium: Medium,
         See :func:`vmdpotential.molecule.selection.select`.
     medium : Medium
     frames : bool
-        Whether other positions come from a trajectory, which may have cells where the structure has none.
+        Whether the other positions come from a trajectory, which may have cells even if the structure has none.
     """
     chosen = chosen_atoms(structure, selection, medium)
     if not medium.method:
@@ -51,8 +51,8 @@ def in_continuum(structure: Structure, selection: Selection, medium: Medium,
     salt = select(structure, selection) & ~chosen
     if salt.any():
         names = ", ".join(sorted(set(structure.residue_names[salt].tolist())))
-        log.warning(Words("%s: %d free ions (%s) are left to the solution, as the water is; a selection such as "
-                          "{atoms not water} counts them"), structure.where, int(salt.sum()), names)
+        log.warning(Words("%s: %d free ions (%s) are left out, because the continuum includes the solution's ions; a "
+                          "selection such as {atoms not water} keeps them"), structure.where, int(salt.sum()), names)
     together = Complex.of(structure, chosen, frames)
     if together is None:
         return structure, chosen, None
@@ -66,7 +66,7 @@ def in_continuum(structure: Structure, selection: Selection, medium: Medium,
 
 
 def as_mapped(structure: Structure, grid: Grid) -> Structure:
-    """Return a structure as a map has it: where that is of a continuum, with the molecules of the solute whole."""
+    """Return a structure with the positions that its map was made for: whole molecules for a map in a continuum."""
     if not grid.provenance.medium.startswith("continuum") or is_water(structure).all():
         return structure
     together = Complex.of(structure, chosen_atoms(structure, "solute", Medium.continuum()))

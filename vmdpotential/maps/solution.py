@@ -1,4 +1,4 @@
-"""What a method needs that solves for the solution around the charges: radii of atoms, and no waters among them."""
+"""Inputs of methods that solve for the solution around the charges: atomic radii, and no explicit water."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from vmdpotential.molecule.structure import Structure
 
 def solution_of(structure: Structure, chosen: NDArray[np.bool_], radii: str, medium: Medium, unit: str,
                 spacing: float = 0.5) -> Solution | None:
-    """Return what a method needs that has parameters of its own; None for another.
+    """Return the inputs of a continuum's method; None for other media.
 
     Parameters
     ----------
     structure : Structure
     chosen : (N,) bool
-        Atoms of the molecule.
+        Mask of the molecule's atoms.
     radii : str
-        A set, or ``auto`` for the structure's own.
+        Name of a set of radii, or ``auto`` for those of the structure.
     medium : Medium
     unit : str
-        Of the potential.
+        Unit of the potential.
     spacing : float, A
-        Of the lattice from which values at points are interpolated.
+        Spacing of the lattice from which values at points are interpolated.
 
     Raises
     ------
     InputError
-        When waters are among the atoms, or an atom has no radius.
+        If the atoms include waters of a solvated structure, or an atom has no radius.
     """
     if not medium.method:
         return None

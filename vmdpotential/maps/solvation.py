@@ -1,4 +1,4 @@
-"""The electrostatic energy of solvation, in total and by atom, by the method ``pb``."""
+"""Electrostatic energy of solvation, in total and by atom, by the method ``pb``."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def solvation_energy(structure: StructureLike, *, spacing: float = 0.5, toleranc
     Parameters
     ----------
     structure : Structure
-        With charges.
+        Structure with charges.
     spacing : float, A
-        Of the lattice.
+        Spacing of the lattice.
     tolerance : float, optional
-        Of the energy, relative: the spacing is reduced until the error that is stated is within it.
+        Largest relative error of the energy: the spacing is reduced until the estimated error is within it.
     atoms, sources, radii, parameters, temperature, dielectric, engine : object
-        See :func:`vmdpotential.maps.potential_map` with the method ``pb``. Of the full equation
-        (``parameters={"nonlinear": 1}``) it is the energy of the charges in the reaction potential, without the ions'
-        own.
+        See :func:`vmdpotential.maps.potential_map` with the method ``pb``. For the nonlinear equation
+        (``parameters={"nonlinear": 1}``) the result is the energy of the charges in the reaction potential, without
+        the energy of the ions.
 
     Returns
     -------
@@ -44,11 +44,11 @@ def solvation_energy(structure: StructureLike, *, spacing: float = 0.5, toleranc
     Raises
     ------
     InputError
-        When there are no charges or radii.
+        If there are no charges or radii.
     TaskError
-        When the solution does not converge, or no spacing keeps the tolerance.
+        If the solution does not converge, or no spacing keeps the tolerance.
     MemoryPlanError
-        When the lattice does not fit into memory.
+        If the lattice does not fit into memory.
 
     Examples
     --------

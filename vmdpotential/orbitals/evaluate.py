@@ -18,10 +18,10 @@ from vmdpotential.units import BOHR
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
-#: Units of length in which orbitals (to the power -3/2) and densities (-3) are given.
+#: Units of length for orbitals (to the power -3/2) and densities (to the power -3).
 LENGTHS = ("A", "bohr")
 
-#: Occupations below this add nothing that a float32 holds.
+#: Occupations below this are lost in the rounding of a float32.
 _EMPTY = 1e-9
 
 
@@ -34,27 +34,27 @@ def orbital_map(wavefunction: Wavefunction, lattice: Lattice, index: int, spin: 
     wavefunction : Wavefunction
     lattice : Lattice
     index : int
-        From 0, such as :meth:`~vmdpotential.orbitals.wavefunction.Wavefunction.find` returns it.
+        Index of the orbital from 0, see :meth:`~vmdpotential.orbitals.wavefunction.Wavefunction.find`.
     spin : {"alpha", "beta"}
-        Which orbitals of an unrestricted calculation.
+        Spin of the orbital in an unrestricted calculation.
     length : {"A", "bohr"}
-        The values' unit is this to the power -3/2.
+        Unit of length; values are in this unit to the power -3/2.
     engine : str
-        What computes.
+        Compute engine.
 
     Returns
     -------
     Grid
-        The integral of its square is 1.
+        Map whose square integrates to 1.
 
     Raises
     ------
     UsageError
         For an index or a unit that does not exist.
     MemoryPlanError
-        When the map does not fit into memory.
+        If the map does not fit into memory.
     BackendError
-        When the engine does not work here.
+        If the engine is not available on this computer.
     """
     backend, channel = get_engine(engine), wavefunction.channel(spin)
     if not 0 <= index < len(channel.occupations):
@@ -70,31 +70,32 @@ def orbital_map(wavefunction: Wavefunction, lattice: Lattice, index: int, spin: 
 
 def density_map(wavefunction: Wavefunction, lattice: Lattice, spin: bool = False, length: str = "A",
                 engine: str = "auto") -> Grid:
-    """Return the density of electrons, or that of alpha electrons minus that of beta electrons.
+    """Return the electron density, or the spin density.
 
     Parameters
     ----------
     wavefunction : Wavefunction
     lattice : Lattice
     spin : bool
+        Whether to compute the density of alpha electrons minus that of beta electrons.
     length : {"A", "bohr"}
-        The values' unit is e over its cube.
+        Unit of length; values are in e per cube of this unit.
     engine : str
-        What computes.
+        Compute engine.
 
     Returns
     -------
     Grid
-        Its integral is the number of electrons, or of unpaired ones.
+        Map whose integral is the number of electrons, or of unpaired electrons.
 
     Raises
     ------
     UsageError
         For a unit that does not exist.
     MemoryPlanError
-        When the map does not fit into memory.
+        If the map does not fit into memory.
     BackendError
-        When the engine does not work here.
+        If the engine is not available on this computer.
     """
     backend, scale = get_engine(engine), _per(length, 1.5)
     sign = -1.0 if spin else 1.0
@@ -104,26 +105,26 @@ def density_map(wavefunction: Wavefunction, lattice: Lattice, spin: bool = False
     else:
         coefficients = np.hstack([wavefunction.alpha.coefficients, wavefunction.beta.coefficients])
         weights = np.concatenate([wavefunction.alpha.occupations, sign * wavefunction.beta.occupations])
-    taken = np.abs(weights) > _EMPTY
-    if taken.any():
-        values = _evaluate(wavefunction.shells, lattice, scale * coefficients[:, taken],
-                           weights[taken].astype(np.float32), backend)
+    occupied = np.abs(weights) > _EMPTY
+    if occupied.any():
+        values = _evaluate(wavefunction.shells, lattice, scale * coefficients[:, occupied],
+                           weights[occupied].astype(np.float32), backend)
     else:  # the spin density of a closed shell
-        _plan(wavefunction.shells, lattice, 0)
+        _require_memory(wavefunction.shells, lattice, 0)
         values = np.zeros(lattice.shape, np.float32)
     return _grid(wavefunction, lattice, values, "spin density" if spin else "electron density", f"e/{length}^3",
                  backend.name)
 
 
 def _per(length: str, power: float) -> float:
-    """Return the factor of values in bohr to a negative power."""
+    """Return the factor that converts values in bohr^-power to a unit of length to the same power."""
     if length not in LENGTHS:
         raise UsageError("unit", f"choose one of {', '.join(LENGTHS)}", value=length)
     return float(BOHR**-power) if length == "A" else 1.0
 
 
-def _plan(shells: tuple[Shell, ...], lattice: Lattice, orbitals: int) -> None:
-    """Refuse what does not fit into memory: the map, tables of exponentials, coefficients and rows of orbitals."""
+def _require_memory(shells: tuple[Shell, ...], lattice: Lattice, orbitals: int) -> None:
+    """Raise an error if the map, tables of exponentials, coefficients and rows of orbitals do not fit into memory."""
     primitives = sum(len(shell.exponents) for shell in shells)
     polynomials = sum(len(monomials(shell.momentum)) for shell in shells)
     needed = 4 * (lattice.size + 3 * primitives * sum(lattice.shape) + 3 * polynomials * orbitals
@@ -134,24 +135,24 @@ def _plan(shells: tuple[Shell, ...], lattice: Lattice, orbitals: int) -> None:
 def _evaluate(shells: tuple[Shell, ...], lattice: Lattice, coefficients: Floats, weights: Singles,
               engine: Engine) -> Singles:
     """Return an orbital (nx, ny, nz), or the weighted sum of the squares of several."""
-    _plan(shells, lattice, coefficients.shape[1])
+    _require_memory(shells, lattice, coefficients.shape[1])
     table = np.zeros((len(shells), 4), np.int64)
-    in_powers, row, primitive, monomial = [], 0, 0, 0
-    for at, shell in enumerate(shells):
+    monomial_coefficients, row, primitive, monomial = [], 0, 0, 0
+    for index, shell in enumerate(shells):
         polynomials = in_monomials(shell.momentum, shell.functions)
         rows = coefficients[row : row + len(polynomials)]
-        in_powers.append(polynomials.T @ rows)
-        table[at] = shell.momentum, primitive, primitive + len(shell.exponents), monomial
-        row, primitive, monomial = row + len(rows), table[at, 2], monomial + polynomials.shape[1]
+        monomial_coefficients.append(polynomials.T @ rows)
+        table[index] = shell.momentum, primitive, primitive + len(shell.exponents), monomial
+        row, primitive, monomial = row + len(rows), table[index, 2], monomial + polynomials.shape[1]
     return engine.orbitals(OrbitalSum(
         Lattice(lattice.origin / BOHR, lattice.spacing / BOHR, lattice.shape), table,
         np.array([shell.centre for shell in shells]), np.array([shell.reach for shell in shells]),
         np.concatenate([shell.exponents for shell in shells]), np.concatenate([shell.radial() for shell in shells]),
-        np.ascontiguousarray(np.concatenate(in_powers).T, np.float32), weights))
+        np.ascontiguousarray(np.concatenate(monomial_coefficients).T, np.float32), weights))
 
 
 def _grid(wavefunction: Wavefunction, lattice: Lattice, values: Singles, quantity: str, unit: str,
           engine: str) -> Grid:
-    made = Provenance(quantity=quantity, method="Gaussian basis functions", boundary="open", precision="single",
-                      engine=engine, inputs=(wavefunction.name,))
-    return Grid(lattice, values, unit, provenance=made)
+    provenance = Provenance(quantity=quantity, method="Gaussian basis functions", boundary="open", precision="single",
+                            engine=engine, inputs=(wavefunction.name,))
+    return Grid(lattice, values, unit, provenance=provenance)

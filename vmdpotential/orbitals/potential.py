@@ -1,7 +1,7 @@
-"""The electrostatic potential of nuclei and electrons of a wave function, without a fit.
+"""Electrostatic potential of the nuclei and electrons of a wave function, without fitted charges.
 
-The electrons are Gaussians times Hermite polynomials (:mod:`vmdpotential.orbitals.products`), and the potential of each
-is known in closed form, which engines sum (:class:`vmdpotential.engines.gaussians.GaussianSum`).
+The electron density is a sum of Hermite Gaussians (:mod:`vmdpotential.orbitals.products`), whose potentials are known
+in closed form and summed by engines (:class:`vmdpotential.engines.gaussians.GaussianSum`).
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ def potential_map(wavefunction: Wavefunction, lattice: Lattice, unit: str = "kT/
     wavefunction : Wavefunction
     lattice : Lattice
     unit : str
-        Of :data:`vmdpotential.units.POTENTIAL_UNITS`.
+        Unit of the values, from :data:`vmdpotential.units.POTENTIAL_UNITS`.
     temperature : float, K
-        For kT/e.
+        Temperature that defines kT/e.
     engine : str
-        What computes.
+        Compute engine.
 
     Returns
     -------
     Grid
-        A point nearer than 0.01 A to a nucleus has its potential at that distance.
+        Map of the potential. Distances to nuclei below 0.01 A count as 0.01 A.
 
     Raises
     ------
     UsageError
         For a unit that does not exist.
     MemoryPlanError
-        When the map does not fit into memory.
+        If the map does not fit into memory.
     BackendError
-        When the engine does not work here.
+        If the engine is not available on this computer.
     """
     backend, factor = get_engine(engine), coulomb_constant(unit, temperature) / BOHR
     memory.require(8 * lattice.size, f"a map of {' x '.join(map(str, lattice.shape))} points", "use a larger {spacing}")
     values = backend.gaussians(gaussian_sum(wavefunction, lattice, factor))
-    made = Provenance(method="Gaussian basis functions", interaction="coulomb", medium="vacuum, no screening",
-                      boundary="open", precision="double", engine=backend.name, inputs=(wavefunction.name,))
-    return Grid(lattice, values, unit, temperature, 1.0, made)
+    provenance = Provenance(method="Gaussian basis functions", interaction="coulomb", medium="vacuum, no screening",
+                            boundary="open", precision="double", engine=backend.name, inputs=(wavefunction.name,))
+    return Grid(lattice, values, unit, temperature, 1.0, provenance)
 
 
 def gaussian_sum(wavefunction: Wavefunction, lattice: Lattice, factor: float) -> GaussianSum:
-    """Return the sum that engines compute: `factor` times the potential in hartree/e."""
+    """Return the sum for an engine, whose result is `factor` times the potential in hartree/e."""
     return GaussianSum(Lattice(lattice.origin / BOHR, lattice.spacing / BOHR, lattice.shape), gaussians(wavefunction),
                      wavefunction.positions / BOHR, wavefunction.nuclear_charges, SOFT_CORE / BOHR, factor)

@@ -1,9 +1,8 @@
-"""The density of the electrons of a wave function as Hermite Gaussians.
+"""Electron density of a wave function as a sum of Hermite Gaussians.
 
 The product of two primitives is a sum of derivatives of a Gaussian at a point between them (L. E. McMurchie, E. R.
-Davidson, J. Comput. Phys. 26 (1978) 218), whose coefficients follow from the density matrix. Primitives of the same
-exponent at the same nucleus are one, whatever shells they are of; products that add less than :data:`NEGLIGIBLE` are
-left out.
+Davidson, J. Comput. Phys. 26 (1978) 218), whose coefficients follow from the density matrix. Primitives with the same
+exponent at the same nucleus are combined across shells; products that add less than :data:`NEGLIGIBLE` are left out.
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ from vmdpotential.orbitals.wavefunction import Wavefunction
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: e; Gaussians whose largest coefficient is less add nothing that could be seen.
+#: Gaussians whose largest coefficient is below this, e, are left out.
 NEGLIGIBLE = 1e-8
 
-#: Pairs of primitives whose products are made at once.
-_TOGETHER = 4096
+#: Number of pairs of primitives that are expanded at once.
+_BATCH = 4096
 
 
 def gaussians(wavefunction: Wavefunction) -> Gaussians:
-    """Return the density of the electrons as derivatives of Gaussians, e, with the potential's factor 2 pi / p."""
+    """Return the electron density as Hermite Gaussians, whose coefficients (e) include the potential's 2 pi / p."""
     centres, exponents, momenta, blocks, occupations = _primitives(wavefunction)
     first, second = np.triu_indices(len(exponents))
     p = exponents[first] + exponents[second]
@@ -36,36 +35,38 @@ def gaussians(wavefunction: Wavefunction) -> Gaussians:
     sizes = np.array([np.sqrt((block**2 @ np.abs(occupations)).max(initial=0)) for block in blocks])
     kept = overlap * sizes[first] * sizes[second] * 2 * np.pi / p > NEGLIGIBLE
     first, second, p = first[kept], second[kept], p[kept]
-    found_centres: list[Floats] = []
-    found_exponents: list[Floats] = []
+    product_centres: list[Floats] = []
+    product_exponents: list[Floats] = []
     orders: list[int] = []
     coefficients: list[Floats] = []
     kinds = momenta[first] * 100 + momenta[second]
     for kind in np.unique(kinds):
         chosen = np.flatnonzero(kinds == kind)
-        for begin in range(0, len(chosen), _TOGETHER):
-            batch = chosen[begin : begin + _TOGETHER]
+        for begin in range(0, len(chosen), _BATCH):
+            batch = chosen[begin : begin + _BATCH]
             a, b, exponent = first[batch], second[batch], p[batch]
             middle = (exponents[a, None] * centres[a] + exponents[b, None] * centres[b]) / exponent[:, None]
             left, right = np.stack([blocks[n] for n in a]) * occupations, np.stack([blocks[n] for n in b])
             matrix = np.matmul(left, right.transpose(0, 2, 1)) * np.where(a == b, 1.0, 2.0)[:, None, None]
-            made = _products(centres[a] - middle, centres[b] - middle, exponents[a], exponents[b],
-                             (int(momenta[a[0]]), int(momenta[b[0]])), matrix)
-            made *= (2 * np.pi / exponent)[:, None]
-            found_centres.append(middle)
-            found_exponents.append(exponent)
+            products = _products(centres[a] - middle, centres[b] - middle, exponents[a], exponents[b],
+                                 (int(momenta[a[0]]), int(momenta[b[0]])), matrix)
+            products *= (2 * np.pi / exponent)[:, None]
+            product_centres.append(middle)
+            product_exponents.append(exponent)
             orders += [int(kind // 100 + kind % 100)] * len(batch)
-            coefficients += list(made)
+            coefficients += list(products)
             progress.report("products of orbitals", len(coefficients) / len(p))
     starts = np.cumsum([0, *map(len, coefficients)], dtype=np.int64)[:-1]
-    none = np.zeros(0)
-    return Gaussians(np.concatenate([none.reshape(0, 3), *found_centres]), np.concatenate([none, *found_exponents]),
-                     np.array(orders, np.int64), starts, np.concatenate([none, *coefficients]))
+    empty = np.zeros(0)
+    return Gaussians(
+        np.concatenate([empty.reshape(0, 3), *product_centres]), np.concatenate([empty, *product_exponents]),
+        np.array(orders, np.int64), starts, np.concatenate([empty, *coefficients]))
 
 
 def _primitives(wavefunction: Wavefunction) -> tuple[Floats, Floats, Integers, list[Floats], Floats]:
-    """Return centres, exponents and largest momenta of primitives that differ, their orbitals' coefficients (monomials,
-    orbitals) of all monomials up to that momentum, and the orbitals' occupations.
+    """Return the distinct primitives: centres, exponents, largest momenta, coefficients; and occupations.
+
+    The coefficients (monomials, orbitals) of a primitive are those of all monomials up to its largest momentum.
     """
     if wavefunction.restricted:
         coefficients = wavefunction.alpha.coefficients
@@ -73,26 +74,27 @@ def _primitives(wavefunction: Wavefunction) -> tuple[Floats, Floats, Integers, l
     else:
         coefficients = np.hstack([wavefunction.alpha.coefficients, wavefunction.beta.coefficients])
         occupations = np.concatenate([wavefunction.alpha.occupations, wavefunction.beta.occupations])
-    taken = np.abs(occupations) > NEGLIGIBLE
-    coefficients, occupations = coefficients[:, taken], occupations[taken]
-    places: dict[tuple[float, ...], list[tuple[int, Floats]]] = {}
+    occupied = np.abs(occupations) > NEGLIGIBLE
+    coefficients, occupations = coefficients[:, occupied], occupations[occupied]
+    primitives: dict[tuple[float, ...], list[tuple[int, Floats]]] = {}
     row = 0
     for shell in wavefunction.shells:
         functions = in_monomials(shell.momentum, shell.functions)
         of_monomials = functions.T @ coefficients[row : row + len(functions)]
         row += len(functions)
         for exponent, weight in zip(shell.exponents.tolist(), shell.radial().tolist(), strict=True):
-            places.setdefault((*shell.centre.tolist(), exponent), []).append((shell.momentum, weight * of_monomials))
+            key = (*shell.centre.tolist(), exponent)
+            primitives.setdefault(key, []).append((shell.momentum, weight * of_monomials))
     blocks, momenta = [], []
-    for parts in places.values():
-        most = max(momentum for momentum, _ in parts)
+    for terms in primitives.values():
+        most = max(momentum for momentum, _ in terms)
         block = np.zeros((sum(len(monomials(momentum)) for momentum in range(most + 1)), len(occupations)))
-        for momentum, values in parts:
-            at = sum(len(monomials(lower)) for lower in range(momentum))
-            block[at : at + len(values)] += values
+        for momentum, values in terms:
+            start = sum(len(monomials(lower)) for lower in range(momentum))
+            block[start : start + len(values)] += values
         blocks.append(block)
         momenta.append(most)
-    keys = np.array(list(places), float).reshape(-1, 4)
+    keys = np.array(list(primitives), float).reshape(-1, 4)
     return keys[:, :3], keys[:, 3], np.array(momenta, np.int64), blocks, occupations
 
 
@@ -102,11 +104,13 @@ def _products(a: Floats, b: Floats, alpha: Floats, beta: Floats, momenta: tuple[
     Parameters
     ----------
     a, b : (n, 3) float64
-        The two centres less that of the product.
+        Centres of the primitives relative to that of their product.
     alpha, beta : (n,) float64
+        Exponents.
     momenta : (int, int)
+        Largest momentum of either primitive.
     matrix : (n, monomials, monomials) float64
-        Of the density.
+        Density matrix.
     """
     x, y, z = (_expansion(a[:, d], b[:, d], alpha, beta, momenta) for d in range(3))
     powers = [[power for momentum in range(most + 1) for power in monomials(momentum)] for most in momenta]
@@ -125,7 +129,10 @@ def _products(a: Floats, b: Floats, alpha: Floats, beta: Floats, momenta: tuple[
 
 
 def _expansion(a: Floats, b: Floats, alpha: Floats, beta: Floats, momenta: tuple[int, int]) -> Floats:
-    """Return E[i, j, t] (.., n), by which x_a^i x_b^j times both exponentials is a sum of Hermite Gaussians."""
+    """Return the coefficients E[i, j, t] (.., n) of the expansion of x_a^i x_b^j exp(...) in Hermite Gaussians.
+
+    They follow from the recurrence of McMurchie and Davidson (1978).
+    """
     p = alpha + beta
     first, second = momenta
     result = np.zeros((first + 1, second + 1, first + second + 2, len(a)))
@@ -134,8 +141,8 @@ def _expansion(a: Floats, b: Floats, alpha: Floats, beta: Floats, momenta: tuple
         for j in range(second + 1):
             if i == j == 0:
                 continue
-            before, apart = (result[i - 1, j], -a) if i else (result[i, j - 1], -b)
+            previous, distance = (result[i - 1, j], -a) if i else (result[i, j - 1], -b)
             for t in range(i + j + 1):
-                result[i, j, t] = apart * before[t] + (t + 1) * before[t + 1] + (
-                    before[t - 1] / (2 * p) if t else 0.0)
+                result[i, j, t] = distance * previous[t] + (t + 1) * previous[t + 1] + (
+                    previous[t - 1] / (2 * p) if t else 0.0)
     return result

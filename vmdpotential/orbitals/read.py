@@ -21,21 +21,21 @@ log = logging.getLogger(__name__)
 #: Bytes of memory per byte of a file while it is read.
 _FACTOR = 30
 
-#: Bohr, hartree and bohr^-2 beyond which numbers are damage.
-_LARGEST_PLACE, _LARGEST_EXPONENT, _LEAST_EXPONENT = 1e5, 1e12, 1e-6
+#: Largest coordinate (bohr) and limits of exponents (bohr^-2); files with others are taken as damaged.
+_LARGEST_COORDINATE, _LARGEST_EXPONENT, _LEAST_EXPONENT = 1e5, 1e12, 1e-6
 
 
 def read_wavefunction(path: Path | str) -> Wavefunction:
-    """Return the wave function in a file, whose format its name states (``.molden``, ``.fchk``, ``.wfn`` ...).
+    """Return the wave function in a file, whose format follows from its name (``.molden``, ``.fchk``, ``.wfn`` ...).
 
     Raises
     ------
     InputError
-        When the file cannot be read, is damaged, or has no orbitals, or none of angular momentum s to h.
+        If the file cannot be read, is damaged, has no orbitals, or shells of higher angular momentum than h.
     BackendError
-        When iodata is not installed.
+        If iodata is not installed.
     MemoryPlanError
-        When the file is too large for the memory there is.
+        If the file is too large for the available memory.
     """
     path = Path(path)
     iodata = extras.load("iodata", "files of quantum chemistry", "qm")
@@ -53,17 +53,17 @@ def read_wavefunction(path: Path | str) -> Wavefunction:
             result = _converted(path.name, data)
     except VmdpotentialError:
         raise
-    except Exception as error:  # a parser that meets a damaged file raises anything
+    except Exception as error:  # parsers raise all kinds of errors for damaged files
         raise InputError(f"{path}: cannot be read as a wave function ({_reason(error, path)})",
                          "give a whole Molden, FCHK, WFN, WFX or Molekel file, with its usual suffix") from None
-    if notes:  # which repeat the file's name
+    if notes:  # warnings, which repeat the file's name
         texts = (str(note.message).partition("\n")[0].partition(f" ({path}")[0] for note in notes)
         log.warning("%s: %s", path, listed(dict.fromkeys(texts), 300))
     return result
 
 
 def _reason(error: Exception, path: Path) -> str:
-    """Return what a parser met: its own message without the file's name, or the error that surprised it."""
+    """Return the reason of a parser's failure: its message without the file's name, or the unexpected error."""
     first = error.__cause__ or error
     text = one_line(str(first).partition("\n")[0].replace(f" ({path}:", " (line "))
     if isinstance(first, KeyError):
@@ -72,22 +72,23 @@ def _reason(error: Exception, path: Path) -> str:
 
 
 def _converted(name: str, data: Any) -> Wavefunction:
-    """Return what iodata has read; anything may be wrong with it."""
+    """Return the wave function that iodata read, after checking all of it."""
     orbitals, basis = data.mo, data.obasis
     if orbitals is None or basis is None or orbitals.coeffs is None:
-        raise InputError(f"{name}: holds no orbitals with their basis functions")
+        raise InputError(f"{name}: contains no orbitals with their basis functions")
     if orbitals.kind == "generalized":
         raise InputError(f"{name}: has orbitals of mixed spin, which cannot be read")
     if orbitals.occs is None:
         raise InputError(f"{name}: does not state the occupations of its orbitals")
     if basis.primitive_normalization != "L2":
-        raise InputError(f"{name}: its basis functions are not normalised as those of orbitals are")
-    centres = _finite(name, "positions", data.atcoords, _LARGEST_PLACE)
+        raise InputError(f"{name}: its primitives are not normalised so that their squares integrate to 1")
+    centres = _finite(name, "positions", data.atcoords, _LARGEST_COORDINATE)
     shells = tuple(shell for item in basis.shells for shell in _shells(name, item, basis.conventions, centres))
     functions = sum(len(shell.functions) for shell in shells)
     coefficients = _finite(name, "orbital coefficients", orbitals.coeffs, 1e6)
     if coefficients.shape[0] != functions or not functions:
-        raise InputError(f"{name}: has {functions} basis functions, and orbitals of {coefficients.shape[0]}")
+        raise InputError(f"{name}: has {functions} basis functions, but orbitals with {coefficients.shape[0]} "
+                         "coefficients")
     energies = None if orbitals.energies is None else np.asarray(orbitals.energies, float)
     if energies is not None and (len(energies) != coefficients.shape[1] or not np.isfinite(energies).all()):
         energies = None
@@ -112,9 +113,9 @@ def _converted(name: str, data: Any) -> Wavefunction:
 def _shells(name: str, shell: Any, conventions: Any, centres: NDArray[np.float64]) -> list[Shell]:
     exponents = _finite(name, "exponents", shell.exponents, _LARGEST_EXPONENT)
     if not len(exponents) or exponents.min() < _LEAST_EXPONENT:
-        raise InputError(f"{name}: a shell without primitives, or an exponent below {_LEAST_EXPONENT:g} bohr^-2")
+        raise InputError(f"{name}: has a shell without primitives, or an exponent below {_LEAST_EXPONENT:g} bohr^-2")
     if not 0 <= shell.icenter < len(centres):
-        raise InputError(f"{name}: a shell of atom {shell.icenter + 1}, of {len(centres)}")
+        raise InputError(f"{name}: has a shell at atom {shell.icenter + 1}, but only {len(centres)} atoms")
     coefficients = _finite(name, "contraction coefficients", shell.coeffs, 1e9)
     results = []
     for momentum, kind, column in zip(shell.angmoms.tolist(), shell.kinds, coefficients.T, strict=True):
@@ -130,5 +131,5 @@ def _shells(name: str, shell: Any, conventions: Any, centres: NDArray[np.float64
 def _finite(name: str, what: str, values: ArrayLike, largest: float) -> NDArray[np.float64]:
     array = np.asarray(values, np.float64)
     if not (np.abs(array) <= largest).all():  # NaN too
-        raise InputError(f"{name}: some {what} are not numbers, or beyond {largest:g}")
+        raise InputError(f"{name}: some {what} are not finite numbers, or larger than {largest:g}")
     return array

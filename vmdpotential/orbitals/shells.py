@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-#: Largest angular momentum that is evaluated, of h shells.
+#: Largest angular momentum that is evaluated (h shells).
 LARGEST_MOMENTUM = 5
 
-#: Shells count as zero where what they add is below this, bohr^-3/2.
+#: Shells count as zero where their radial part is below this, bohr^-3/2.
 NEGLIGIBLE = 1e-8
 
 #: A polynomial: coefficients by powers of x, y and z.
@@ -34,8 +34,9 @@ class Shell:
     ----------
     centre : (3,) float64, bohr
     momentum : int
+        Angular momentum.
     exponents, coefficients : (P,) float64, bohr^-2 and 1
-        Of primitives whose squares integrate to 1.
+        Exponents of the primitives, and contraction coefficients for primitives whose squares integrate to 1.
     functions : tuple of str
         The polynomial of each function, in the order of the orbitals' coefficients: ``1``, ``x``, ``xy`` for Cartesian
         functions, ``c0``, ``c1``, ``s1`` for cos(m phi) and sin(m phi) in real solid harmonics, with - for the
@@ -49,7 +50,7 @@ class Shell:
     functions: tuple[str, ...]
 
     def radial(self) -> Floats:
-        """Return the coefficients (P,) of the exponentials, without what depends on the polynomial."""
+        """Return the coefficients (P,) of the exponentials, without the normalisation of the polynomials."""
         norm = (2 * self.exponents / np.pi) ** 0.75 * (4 * self.exponents) ** (self.momentum / 2)
         result: Floats = self.coefficients * norm
         return result
@@ -57,7 +58,7 @@ class Shell:
     @cached_property
     def reach(self) -> float:
         """Distance from the centre, bohr, beyond which all functions are negligible."""
-        # r^l exp(-a r^2) decreases beyond sqrt(l / 2a); the angular part of a function is at most 4 sqrt(pi) or so
+        # r^l exp(-a r^2) decreases beyond sqrt(l / 2a); the angular part of a function is at most about 4 sqrt(pi)
         size, peak = np.abs(self.radial()), float(np.sqrt(self.momentum / (2 * self.exponents.min())))
         low, high = peak, peak + 1.0
 
@@ -74,7 +75,7 @@ class Shell:
 
 @cache
 def monomials(momentum: int) -> tuple[tuple[int, int, int], ...]:
-    """Return the powers of x, y and z of an angular momentum, in the order of the kernel: by z, then by x."""
+    """Return the powers of x, y and z of all monomials of an angular momentum, in the kernel's order: by z, then x."""
     return tuple((a, momentum - c - a, c) for c in range(momentum + 1) for a in range(momentum - c + 1))
 
 
@@ -85,7 +86,7 @@ def in_monomials(momentum: int, functions: tuple[str, ...]) -> Floats:
     Raises
     ------
     ValueError
-        For a name that is no function of this angular momentum.
+        For a name that no function of this angular momentum has.
     """
     order = {powers: n for n, powers in enumerate(monomials(momentum))}
     result = np.zeros((len(functions), len(order)))
@@ -99,7 +100,7 @@ def in_monomials(momentum: int, functions: tuple[str, ...]) -> Floats:
 
 
 def _moment(first: tuple[int, int, int], second: tuple[int, int, int]) -> float:
-    """Return the mean of the product of two monomials, in units of a power of the exponent: (k - 1)!! for each axis."""
+    """Return the Gaussian mean of the product of two monomials, up to a power of the exponent: (k - 1)!! per axis."""
     result = 1
     for k in (a + b for a, b in zip(first, second, strict=True)):
         result *= 0 if k % 2 else math.prod(range(k - 1, 0, -2))
@@ -117,7 +118,7 @@ def _polynomial(momentum: int, name: str) -> Polynomial:
 
 
 def _solid_harmonic(momentum: int, m: int, sine: bool) -> Polynomial:
-    """Return the real or imaginary part of (x + iy)^m times a polynomial of z and r^2, without a factor."""
+    """Return a real solid harmonic, the real or imaginary part of (x + iy)^m times a polynomial, not normalised."""
     result: Polynomial = {}
     for k in range((momentum - m) // 2 + 1):
         legendre = ((-1) ** k * math.comb(momentum, k) * math.comb(2 * momentum - 2 * k, momentum)

@@ -1,4 +1,4 @@
-"""A wave function of quantum chemistry: nuclei, shells, orbitals and their occupations."""
+"""Wave functions of quantum chemistry: nuclei, shells, orbitals and their occupations."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from vmdpotential.orbitals.shells import Shell
 
 Floats = NDArray[np.float64]
 
-#: Electrons that an occupation may differ from a whole number by.
-_WHOLE = 1e-3
+#: Largest deviation from an integer of an occupation that counts as integral.
+_INTEGRAL = 1e-3
 
 _NAME = re.compile(r"(homo|lumo)(?:([+-])(\d{1,6}))?|(\d{1,9})")
 
 
 @dataclass(frozen=True, eq=False)
 class Channel:
-    """Orbitals of one spin, or of both where they share them.
+    """Orbitals of one spin, or of both spins in a restricted calculation.
 
     Parameters
     ----------
     coefficients : (F, O) float64
-        Of the basis functions, in the order of the shells.
+        Coefficients of the basis functions, in the order of the shells.
     occupations : (O,) float64
     energies : (O,) float64, hartree, or None
     """
@@ -44,18 +44,17 @@ class Wavefunction:
     Parameters
     ----------
     name : str
-        Of the file.
+        Name of the file.
     numbers : (N,) int64
         Atomic numbers.
     positions : (N, 3) float64, A
     shells : tuple of Shell
     alpha, beta : Channel
-        With occupations of 0 to 1.
+        Orbitals of each spin, with occupations of 0 to 1.
     restricted : bool
         Whether both spins have the same orbitals.
     cores : (N,) float64, e, or None
-        Charges of the nuclei where electrons of their cores are a part of them (pseudopotentials); the atomic numbers
-        unless given.
+        Charges of the nuclei less the core electrons that pseudopotentials replace; None for the atomic numbers.
     """
 
     name: str
@@ -69,7 +68,7 @@ class Wavefunction:
 
     @property
     def nuclear_charges(self) -> Floats:
-        """(N,) charges of the nuclei, e, with the cores that pseudopotentials stand for."""
+        """(N,) charges of the nuclei, e, less the core electrons that pseudopotentials replace."""
         return self.numbers.astype(np.float64) if self.cores is None else self.cores
 
     @property
@@ -91,21 +90,21 @@ class Wavefunction:
             sources=(self.name,))
 
     def channel(self, spin: str) -> Channel:
-        """Return the orbitals of a spin, ``alpha`` or ``beta``; of both with their joint occupations if restricted."""
+        """Return the orbitals of a spin, ``alpha`` or ``beta``; if restricted, those of both with total occupations."""
         if self.restricted:
             both = self.alpha.occupations + self.beta.occupations
             return Channel(self.alpha.coefficients, both, self.alpha.energies)
         return self.alpha if spin == "alpha" else self.beta
 
     def find(self, name: str, spin: str = "alpha") -> int:
-        """Return the index of an orbital of a spin: of ``homo``, ``lumo+1`` or a number from 1.
+        """Return the index of an orbital that is given by a name such as ``homo`` or ``lumo+1``, or a number from 1.
 
         Raises
         ------
         UsageError
-            When the name cannot be read, or there is no such orbital.
+            If the name is not valid, or the orbital does not exist.
         InputError
-            When homo or lumo is not defined, because occupations are not whole numbers.
+            If homo and lumo are not defined, because occupations are not integers.
         """
         match, orbitals = _NAME.fullmatch(name.strip().lower()), self.channel(spin)
         count = len(orbitals.occupations)
@@ -115,15 +114,15 @@ class Wavefunction:
             if not 1 <= int(match[4]) <= count:
                 raise UsageError("orbital", f"{self.name} has orbitals 1 to {count}", value=name)
             return int(match[4]) - 1
-        if np.abs(orbitals.occupations - np.rint(orbitals.occupations)).max() > _WHOLE:
-            raise InputError(f"{self.name}: has fractional occupations, of which none is the {match[1]}",
+        if np.abs(orbitals.occupations - np.rint(orbitals.occupations)).max() > _INTEGRAL:
+            raise InputError(f"{self.name}: has fractional occupations, so that its {match[1]} is not defined",
                              "give the number of an orbital as {orbital}")
         energies = np.arange(count) if orbitals.energies is None else orbitals.energies
         order = np.lexsort((np.arange(count), energies))
         occupied = orbitals.occupations[order] > 0.5
         ranks = np.flatnonzero(occupied if match[1] == "homo" else ~occupied)
-        at = -1 if not len(ranks) else int(ranks[-1] if match[1] == "homo" else ranks[0])
+        rank = -1 if not len(ranks) else int(ranks[-1] if match[1] == "homo" else ranks[0])
         steps = int(match[2] + match[3]) if match[3] else 0
-        if at < 0 or not 0 <= at + steps < count:
+        if rank < 0 or not 0 <= rank + steps < count:
             raise UsageError("orbital", f"{self.name} has no such orbital among its {count}", value=name)
-        return int(order[at + steps])
+        return int(order[rank + steps])

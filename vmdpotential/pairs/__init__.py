@@ -1,1 +1,1 @@
-"""Pair interactions: energies and forces between atoms, n bodies, and distances."""
+"""Pair interactions: energies and forces between atoms, and distributions of distances."""

@@ -1,13 +1,13 @@
 """Coulomb and Lennard-Jones energies between two selections of atoms, and the forces of one on the other.
 
-Each pair of atoms counts once, also where the selections overlap: A and B are split into what is in one of them alone
-and what is in both. Excluded pairs do not count, pairs of three bonds (1-4) by parameters of their own. With `pme` the
-Coulomb energy is that with all periodic images, in conducting surroundings and, for a selection with a net charge, with
-a background that neutralises it; in an open boundary it is that of all pairs. Lennard-Jones ends at the cutoff, without
-a shift or a correction.
+Each pair of atoms counts once, also if the selections overlap: the atoms are divided into those in A only, in B only,
+and in both. Excluded pairs are omitted, and pairs three bonds apart (1-4) have their own parameters. With `pme` the
+Coulomb energy includes all periodic images, with conducting surroundings and, for a selection with a net charge, a
+neutralising background; in an open boundary it includes all pairs. Lennard-Jones is truncated at the cutoff, without a
+shift or a correction.
 
-Energies of rows belong to atoms of A: what each has with B, where a pair of atoms that are both in A and B counts half
-for each of them. They sum to the total.
+Energies are assigned to the atoms of A. The energy of a pair of atoms that are both in A and in B is divided equally
+between them, so that the energies of atoms sum to the total.
 """
 
 from __future__ import annotations
@@ -41,24 +41,26 @@ from vmdpotential.units import coulomb_constant
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: Energies of opposite sign nearly cancel, and those of excluded pairs, 1e6 kcal/mol, are taken away again.
+#: Precision of the sums: energies of opposite sign nearly cancel, and those of excluded pairs, up to 1e6 kcal/mol, are
+#: added and subtracted again.
 PRECISION = "double"
 
-#: Relative error of the Coulomb energies of atoms, and of the forces on them: those of opposite sign nearly cancel.
+#: Relative rms error of the atoms' Coulomb energies and forces; small, because opposite signs nearly cancel.
 TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Energies(Tabular):
-    """What the atoms of A have with B.
+    """Interaction energies of the atoms of A with B.
 
     Parameters
     ----------
     atoms : (n,) int64
         Indices of the atoms of A, increasing.
     coulomb, lennard_jones : (n,) float64, kcal/mol
+        Energies of each atom of A.
     forces : (n, 3) float64 or None, kcal/mol/A
-        On each atom of A by all of B, where they were asked for.
+        Force of B on each atom of A, if requested.
     """
 
     atoms: Integers
@@ -71,18 +73,18 @@ class Energies(Tabular):
         return f"Energies({len(self.atoms)} atoms, {sums}{'' if self.forces is None else ', with forces'})"
 
     def table(self) -> Columns:
-        """Return a row for each atom, kcal/mol."""
+        """Return the columns of a table with a row for each atom; energies are in kcal/mol."""
         return {"atom": self.atoms, "coulomb": self.coulomb, "lennard_jones": self.lennard_jones, "total": self.total}
 
     @property
     def total(self) -> Floats:
-        """(n,) sum of both, kcal/mol."""
+        """(n,) sum of the Coulomb and Lennard-Jones energies, kcal/mol."""
         return self.coulomb + self.lennard_jones
 
 
 @dataclass(frozen=True, kw_only=True)
 class EnergyOptions:
-    """How pairs are summed."""
+    """Options of the summation over pairs."""
 
     electrostatics: Annotated[str, Option(
         "Coulomb energies: particle mesh Ewald (pme), Ewald's sum (ewald: to 1e-9, slow), a reaction field (rf), "
@@ -107,20 +109,20 @@ def interaction_energy(structure: StructureLike, nonbonded: Nonbonded, a: Select
     Parameters
     ----------
     structure : Structure
-        With charges.
+        Structure with charges.
     nonbonded : Nonbonded
         Lennard-Jones parameters, exclusions and 1-4 pairs of its atoms.
     a, b : str or array
-        Atoms, see :func:`vmdpotential.molecule.selection.select`.
+        Selections of atoms, see :func:`vmdpotential.molecule.selection.select`.
     options : EnergyOptions, optional
-        All others in one object.
+        All other options in one object.
     **keywords
         Fields of :class:`EnergyOptions`.
 
     Returns
     -------
     Energies
-        Of the atoms of `a`, kcal/mol.
+        Energies of the atoms of `a`, kcal/mol.
 
     Raises
     ------
@@ -145,7 +147,7 @@ def interaction_energy(structure: StructureLike, nonbonded: Nonbonded, a: Select
 
 
 def by_residue(structure: Structure, atoms: Integers, values: Floats) -> tuple[Integers, Floats]:
-    """Return the residues (rows of `residue_starts`) that atoms are in, and the sums of values (n, ...) over them."""
+    """Return the residues (rows of `residue_starts`) of atoms, and the sums of the atoms' values (n, ...) over each."""
     residues = structure.residue_of[atoms]
     result, first = np.unique(residues, return_index=True)
     return result, np.add.reduceat(values, first, axis=0)
@@ -154,13 +156,13 @@ def by_residue(structure: Structure, atoms: Integers, values: Floats) -> tuple[I
 class Between:
     """Energies between two selections, planned once and run for every frame.
 
-    Parameters are those of :func:`interaction_energy`, and `forces`: whether these are computed too.
+    Parameters are those of :func:`interaction_energy`, and `forces`, whether to compute forces too.
 
     Attributes
     ----------
     error, error_forces : float or None
-        Measured in the first frame: rms error of the atoms' Coulomb energies over their rms, and of the forces on
-        them; None where they are exact to rounding, or not computed.
+        Rms errors, relative to the rms values, of the atoms' Coulomb energies and forces, measured in the first frame;
+        None if they are exact up to rounding, or not computed.
     """
 
     error: float | None = None
@@ -175,8 +177,7 @@ class Between:
         if not 0 < cutoff < np.inf:
             raise UsageError("cutoff", "must be a distance in A, above 0", value=f"{cutoff:g}")
         if len(nonbonded) != len(structure):
-            raise InputError(f"parameters of {len(nonbonded)} atoms do not fit the structure, which has "
-                             f"{len(structure)}")
+            raise InputError(f"the parameters are for {len(nonbonded)} atoms, but the structure has {len(structure)}")
         self.engine = get_engine(options.engine)
         self.electrostatics, self.cutoff, self.forces = electrostatics, cutoff, forces
         self.tolerance = check_tolerance(options.tolerance)
@@ -190,7 +191,7 @@ class Between:
         self.both = np.flatnonzero(self.in_a & self.in_b)
         self.every = np.flatnonzero(self.in_a | self.in_b)
         self.row = np.cumsum(self.in_a) - 1
-        #: Sets whose pairs are summed: each atom of the first with each of the second, or all of the first.
+        #: Sets between which all pairs are summed; the pairs within `both` are summed in addition.
         self.sets = [(first, second) for first, second in (
             (np.flatnonzero(self.in_a & ~self.in_b), self.others), (self.both, np.flatnonzero(self.in_b & ~self.in_a)))
             if len(first) and len(second)]
@@ -208,12 +209,13 @@ class Between:
         self._smooth: tuple[Floats, Floats | None] | None = None
 
     def identity(self) -> dict[str, Any]:
-        """Return what determines the energies of a frame: all but what was measured, and what follows from the rest."""
+        """Return all attributes on which the energies of a frame depend, without errors and derived attributes."""
         return {name: value for name, value in self.__getstate__().items()
                 if name not in ("error", "error_forces", "_sums", "_removed")}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state of a copy, which has the plan and nothing that was prepared; its engine goes by its name."""
+        """Return the state of a copy with the plan but nothing prepared, in which the engine is replaced by its name.
+        """
         return {**self.__dict__, "engine": self.engine.name, "_pairs": [], "_cell": None, "_field": None,
                 "_smooth": None}
 
@@ -221,7 +223,7 @@ class Between:
         self.__dict__.update(state, engine=get_engine(state["engine"]))
 
     def run(self, positions: Floats, cell: Cell | None) -> Energies:
-        """Return the energies for positions (N, 3), A, and a cell or none."""
+        """Return the energies for positions (N, 3), A, and a cell or None."""
         if self._sums:
             return self._run(positions, cell)
 
@@ -249,7 +251,7 @@ class Between:
         exact, slope, own = exact_values(self._long, self._request(positions, cell), positions[self.atoms[rows]],
                                          positions[self.others], self.charges[self.others], cell, self.engine)
         exact = exact + np.where(self.in_b[self.atoms[rows]], q * (self._field.own - own), 0.0)
-        half = 0.5 if len(self.both) == len(self.others) else 1.0  # of a pair's energy, where both atoms have rows
+        half = 0.5 if len(self.both) == len(self.others) else 1.0  # share of a pair's energy if both atoms have rows
         weight = np.where(self.in_b[self.atoms[rows]], half, 1.0)
         self.error = relative(weight * q * (potential[rows] - exact), result.coulomb)
         if result.forces is not None and field is not None and slope is not None:
@@ -262,8 +264,8 @@ class Between:
         for first, second in [*self.sets, *([(self.both, None)] if len(self.both) else [])]:
             rows = self.row[first]
             for potential, pairs in zip(self._sums, self._pairs, strict=True):
-                atoms = self._some(potential, positions, first, second is None)
-                others = None if second is None else self._some(potential, positions, second, False)
+                atoms = self._engine_atoms(potential, positions, first, second is None)
+                others = None if second is None else self._engine_atoms(potential, positions, second, False)
                 if potential.cutoff is None:
                     result = pairs.run(atoms, others)
                 else:
@@ -271,7 +273,7 @@ class Between:
                         atoms.positions, None if others is None else others.positions)
                 assert result.energies is not None
                 for n, name in enumerate(potential.names):
-                    # half of a pair's energy is each atom's, all of it is the row's, unless both atoms have rows
+                    # engines assign half of a pair's energy to each atom; here all of it, unless both atoms have rows
                     energies[rows, int(name != "coulomb")] += result.energies[:, n] * (1 if second is None else 2)
                 forces[rows] += result.forces
         if self._field is not None:
@@ -280,7 +282,7 @@ class Between:
         return Energies(self.atoms, energies[:, 0].copy(), energies[:, 1].copy(), forces if self.forces else None)
 
     def _plan(self, positions: Floats, cell: Cell | None, error: float) -> None:
-        """Choose the potentials that are summed pair by pair, and a mesh for an error (e/A)."""
+        """Choose the potentials that are summed over pairs, and a mesh with an error (e/A)."""
         self._pairs = []
         form = ELECTROSTATICS[self.electrostatics]
         if form.method:
@@ -291,13 +293,13 @@ class Between:
         self._sums = sums(summed, self.cutoff, self._rule)
 
     def _beyond(self, name: str, positions: Floats, cell: Cell | None, error: float) -> PointPlan | None:
-        """Return a method's plan of the smooth part; None where all pairs of an open boundary are summed."""
+        """Return a method's plan for the smooth part; None if all pairs of an open boundary are summed instead."""
         method: Method = registry.get("method", name)
         request, costs = self._request(positions, cell).with_error(error), self.engine.point_costs
         if cell is not None:
             return plan_points(request, self.engine, name)
         all_pairs = costs.pair * len(self.atoms) * len(self.others)
-        if "open" not in method.boundaries or all_pairs < 2 * costs.fixed:  # hardly longer than a mesh at best
+        if "open" not in method.boundaries or all_pairs < 2 * costs.fixed:  # a mesh could hardly be faster
             return None
         try:
             plan = plan_points(request, self.engine, name)
@@ -316,8 +318,8 @@ class Between:
         if self._long is not None:
             self._field = self._long.prepare(positions[self.every], positions[self.every], cell)
 
-    def _some(self, potential: PairPotential, positions: Floats, index: Integers, alone: bool) -> Atoms:
-        """Return atoms for the engine; with the exclusions among them where their own pairs are summed."""
+    def _engine_atoms(self, potential: PairPotential, positions: Floats, index: Integers, alone: bool) -> Atoms:
+        """Return the atoms `index` for the engine, with exclusions if pairs among them alone are summed."""
         parameters = {"charge": self.charges, **self._parameters}
         tables = {"a6": 6 * self.nonbonded.c6, "a12": 12 * self.nonbonded.c12} if potential.tables else {}
         exclusions = self._own_exclusions if alone else None
@@ -326,7 +328,7 @@ class Between:
             self.nonbonded.types[index] if tables else None, tables, exclusions)
 
     def _add_smooth(self, field: PreparedPoints, positions: Floats, energies: Floats, forces: Floats) -> None:
-        """Add the smooth part of the Coulomb energy, without that of atoms with themselves."""
+        """Add the smooth part of the Coulomb energy, without the energy of atoms with themselves."""
         q, both = self.charges, self.both
         own = q * field.own
         self._smooth = field.at(positions[self.atoms], positions[self.others], q[self.others], self.forces)
@@ -342,11 +344,11 @@ class Between:
         energies[:, 0] += q[self.atoms] * potential
 
     def _add_bonded(self, positions: Floats, cell: Cell | None, energies: Floats, forces: Floats) -> None:
-        """Take away what was summed of excluded pairs, and add the 1-4 pairs."""
+        """Subtract the energies of excluded pairs that were summed, and add those of the 1-4 pairs."""
         q, nonbonded = self.charges, self.nonbonded
 
         def add(pairs: Oriented, d: Floats, column: int, energy: Floats, slope: Floats) -> None:
-            """Add pairs with their energy and -1/r dE/dr."""
+            """Add the energies of pairs and, from -1/r dE/dr (`slope`), their forces."""
             rows = self.row[pairs.first]
             np.add.at(energies[:, column], rows, pairs.weight * energy)
             np.add.at(forces, rows, slope[:, None] * d)
@@ -360,13 +362,13 @@ class Between:
             product: Floats = q[pairs.first] * q[pairs.second]
             return product
 
-        if self._field is not None and len(self.excluded.first):  # the smooth part: 1/r less the short range
+        if self._field is not None and len(self.excluded.first):  # the smooth part, 1/r minus the short-range part
             d, r = displacement(self.excluded)
             qq = charges(self.excluded)
             short = self._removed
             add(self.excluded, d, 0, qq * (short(r) - 1 / r), qq * (-short.derivative(r) / r - 1 / r**3))
         apart = self.excluded_apart
-        if len(apart.first):  # the kernels summed all of them; a medium answers to them too
+        if len(apart.first):  # kernels include them; the response of a reaction field's medium to them remains
             d, r = displacement(apart)
             qq, inside, law = charges(apart), r < self.cutoff, self._removed
             add(apart, d, 0, -qq * law(r), qq * law.derivative(r) / r)
@@ -382,9 +384,9 @@ class Between:
             add(near, d, 1, *lennard_jones_energy(nonbonded.c6_14[near.pair], nonbonded.c12_14[near.pair], r))
 
     def _towards(self, pairs: Integers) -> Oriented:
-        """Return those of pairs (E, 2) that have an atom in A and the other in B, from A to B.
+        """Return the pairs among `pairs` (E, 2) with one atom in A and the other in B, oriented from A to B.
 
-        Where both are in both, they go both ways, with half of the energy each.
+        Pairs whose atoms are both in A and in B are returned in both orientations, each with half of the energy.
         """
         number = np.arange(len(pairs))
         forth = self.in_a[pairs[:, 0]] & self.in_b[pairs[:, 1]]
@@ -397,7 +399,7 @@ class Between:
 
 @dataclass(frozen=True, eq=False)
 class Oriented:
-    """Pairs from an atom of A to one of B: their atoms, how much of the energy counts, and which pair it is."""
+    """Pairs oriented from A to B: indices of their atoms, weights of their energies, and indices of the pairs."""
 
     first: Integers
     second: Integers
@@ -405,7 +407,7 @@ class Oriented:
     pair: Integers
 
     def subset(self, chosen: NDArray[np.bool_]) -> Oriented:
-        """Return some of them."""
+        """Return the pairs selected by a mask."""
         return Oriented(self.first[chosen], self.second[chosen], self.weight[chosen], self.pair[chosen])
 
 
@@ -414,5 +416,5 @@ def _mask(selection: ArrayLike, count: int) -> NDArray[np.bool_]:
     mask = np.zeros(count, bool)
     mask[index] = True
     if not mask.any():
-        raise UsageError("between", "a selection holds no atoms")
+        raise UsageError("between", "a selection contains no atoms")
     return mask

@@ -1,4 +1,4 @@
-"""The potentials of pairs of atoms, with their cutoffs: Coulomb in each form that it may have, and Lennard-Jones."""
+"""Potentials of pairs of atoms with their cutoffs: the forms of the Coulomb energy, and Lennard-Jones."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from vmdpotential.molecule.nonbonded import Nonbonded
 
 Floats = NDArray[np.float64]
 
-#: Permittivity of the medium of ``rf``, water's, and that of ``ddd`` at 1 A.
+#: Relative permittivity of the medium of ``rf`` (water), and that of ``ddd`` at 1 A.
 MEDIUM, SLOPE = 78.5, 4.0
 
 
 @dataclass(frozen=True)
 class Electrostatics:
-    """A form of the Coulomb energy of pairs.
+    """Form of the Coulomb energy of pairs.
 
     Parameters
     ----------
     bonded : Bound
-        Between atoms three bonds apart.
+        Potential between atoms three bonds apart (1-4 pairs).
     within : callable
         Returns the potential of pairs for a cutoff, A.
     removed : callable or None
-        What of it excluded pairs do not have, where that is not all.
+        Returns, for a cutoff, the part of this potential that is removed for excluded pairs; None if that is all of it.
     method : str
-        The method at points that sums what is beyond the cutoff; none where there is nothing.
+        Method at points that sums the energy beyond the cutoff; empty if there is none.
     """
 
     bonded: Bound
@@ -40,14 +40,14 @@ class Electrostatics:
     method: str = ""
 
     def excluded(self, cutoff: float, summed: Bound) -> Bound:
-        """Return what is removed for excluded pairs of the potential that was summed for them."""
+        """Return the potential to subtract for excluded pairs, for which `summed` was added."""
         return summed if self.removed is None else self.removed(cutoff)
 
 
 _FULL, _GROWING = coulomb.INTERACTION.bind(), distance_dependent.INTERACTION.bind(slope=SLOPE)
 
-#: In full, by a mesh or by Ewald's waves; with a medium beyond the cutoff, which responds to excluded pairs too;
-#: shifted to zero there; and with a permittivity that grows with the distance.
+#: Without a cutoff, by a mesh or by Ewald's sum; with a medium beyond the cutoff, which responds to excluded pairs too;
+#: shifted to zero at the cutoff; and with a permittivity proportional to the distance.
 ELECTROSTATICS = {
     "pme": Electrostatics(_FULL, lambda cutoff: _FULL, method="pme"),
     "ewald": Electrostatics(_FULL, lambda cutoff: _FULL, method="ewald"),
@@ -59,15 +59,15 @@ ELECTROSTATICS = {
 
 
 def sums(electric: Bound, cutoff: float, rule: Rule) -> list[PairPotential]:
-    """Return what is summed pair by pair: Coulomb and Lennard-Jones together where both end at the cutoff (A)."""
-    term = Term("coulomb", electric, CHARGES)
-    other = Term("lennard_jones", lennard_jones.INTERACTION.bind().truncated(cutoff), rule)
-    return [PairPotential((term, other))] if electric.cutoff is not None else [
-        PairPotential((term,)), PairPotential((other,))]
+    """Return the potentials summed over pairs: Coulomb and Lennard-Jones in one if both end at the cutoff (A)."""
+    coulomb_term = Term("coulomb", electric, CHARGES)
+    dispersion_term = Term("lennard_jones", lennard_jones.INTERACTION.bind().truncated(cutoff), rule)
+    return [PairPotential((coulomb_term, dispersion_term))] if electric.cutoff is not None else [
+        PairPotential((coulomb_term,)), PairPotential((dispersion_term,))]
 
 
 def lennard_jones_rule(nonbonded: Nonbonded) -> tuple[Rule, dict[str, Floats]]:
-    """Return the rule that makes a pair's Lennard-Jones, and what it takes of each atom."""
+    """Return the combination rule of the Lennard-Jones parameters, and the parameters of each atom for it."""
     types = nonbonded.types
     if nonbonded.rule == "geometric":
         return GEOMETRIC, {"root_a6": np.sqrt(6 * np.diagonal(nonbonded.c6))[types],
@@ -79,7 +79,7 @@ def lennard_jones_rule(nonbonded: Nonbonded) -> tuple[Rule, dict[str, Floats]]:
 
 
 def lennard_jones_energy(c6: Floats, c12: Floats, r: Floats) -> tuple[Floats, Floats]:
-    """Return Lennard-Jones energies, and -1/r dE/dr."""
+    """Return the Lennard-Jones energies E of pairs at distances r, and -1/r dE/dr."""
     r2 = 1 / (r * r)
     r6 = r2**3
     return r6 * (c12 * r6 - c6), r2 * r6 * (12 * c12 * r6 - 6 * c6)

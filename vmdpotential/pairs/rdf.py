@@ -1,7 +1,7 @@
 """Radial distribution functions g(r) between two selections, over frames of a periodic cell.
 
-Pairs with all their images count, so that the range may be longer than half of the cell. Definition, with n(r) the mean
-number of pairs of different atoms, one of A and one of B, in the shell of a bin and V the mean volume::
+All periodic images of pairs are counted, so that the range may exceed half of the cell. Let n(r) be the mean number of
+pairs of different atoms, one of A and one of B, in the shell of a bin, and V the mean volume; then ::
 
     g(r) = V n(r) / (pairs * 4/3 pi (r_high^3 - r_low^3)),    pairs = |A| |B| - |A and B|
 
@@ -23,7 +23,7 @@ from vmdpotential.molecule.cell import Cell
 
 log = logging.getLogger(__name__)
 
-#: Pairs of a frame that take a minute on one thread, and more than a day.
+#: Numbers of pairs in a frame that take a minute on one thread, and more than a day.
 MANY_PAIRS, MOST_PAIRS = 5e10, 1e14
 
 Floats = NDArray[np.float64]
@@ -32,14 +32,15 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Distribution:
-    """A radial distribution function.
+    """Radial distribution function.
 
     Parameters
     ----------
     edges : (bins + 1,) float64, A
+        Edges of the bins.
     g : (bins,) float64
     count : (bins,) float64
-        Atoms of B within the upper edge of each bin from an atom of A.
+        Mean number of atoms of B within the upper edge of each bin from an atom of A.
     frames : int
     """
 
@@ -53,22 +54,23 @@ class Distribution:
 
     @property
     def r(self) -> Floats:
-        """(bins,) middle of each bin, A."""
-        middle: Floats = (self.edges[1:] + self.edges[:-1]) / 2
-        return middle
+        """(bins,) centre of each bin, A."""
+        centres: Floats = (self.edges[1:] + self.edges[:-1]) / 2
+        return centres
 
 
 class Counts:
-    """Pairs of two selections by their distance, summed over frames.
+    """Histogram of the distances of pairs between two selections, summed over frames.
 
     Parameters
     ----------
     a, b : (N,) bool
         The selections, which may overlap or be the same.
     reach : float, A
+        Range of the histogram.
     bins : int
     left_out : (E, 2) int64, optional
-        Pairs of atoms that do not count: their nearest image.
+        Pairs of atoms whose nearest image is not counted.
     engine : str
     """
 
@@ -76,16 +78,17 @@ class Counts:
                  left_out: Integers | None = None, engine: str = "auto") -> None:
         self.a, self.b = np.asarray(a, bool), np.asarray(b, bool)
         if not self.a.any() or not self.b.any():
-            raise UsageError("between", "a selection holds no atoms")
+            raise UsageError("between", "a selection contains no atoms")
         self.engine, self.reach, self.bins = get_engine(engine), reach, bins
         both = self.a & self.b
-        #: What is counted: pairs of two sets, or all of one, which are those of either order.
+        #: Sets between which pairs are counted (None: within the first set), and the factor of their counts, which is
+        #: 2 within a set, because each pair counts in both orders.
         self.parts = [(first, second, times) for first, second, times in (
             (self.a & ~both, self.b, 1), (both, self.b & ~both, 1), (both, None, 2))
             if first.any() and (second is None or second.any())]
         self.pairs = int(self.a.sum()) * int(self.b.sum()) - int(both.sum())
         if not self.pairs:
-            raise UsageError("between", "one atom with itself makes no pair")
+            raise UsageError("between", "both selections are the same single atom, which forms no pair")
         pairs = np.zeros((0, 2), np.int64) if left_out is None else left_out
         i, j = pairs[:, 0], pairs[:, 1]
         orders = (self.a[i] & self.b[j]).astype(np.int64) + (self.a[j] & self.b[i])
@@ -95,11 +98,11 @@ class Counts:
         self._checked = False
 
     def identity(self) -> tuple[object, ...]:
-        """Return what determines the counts of a frame."""
+        """Return all attributes on which the counts of a frame depend."""
         return (self.a, self.b, self.reach, self.bins, self.left_out, self.engine.name)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state of a copy, which begins with no frames; its engine goes by its name."""
+        """Return the state of a copy without frames, in which the engine is replaced by its name."""
         return {**self.__dict__, "engine": self.engine.name, "counts": np.zeros_like(self.counts), "volume": 0.0,
                 "frames": 0}
 
@@ -112,9 +115,9 @@ class Counts:
         Raises
         ------
         InputError
-            When there is no cell.
+            If there is no cell.
         TaskError
-            When the range reaches more pairs than can be counted.
+            If there are more pairs within the range than can be counted.
         """
         cell = self.check(cell)
         for first, second, times in self.parts:
@@ -123,33 +126,33 @@ class Counts:
                 np.ascontiguousarray(positions[first]), others, cell, self.reach, self.bins)
         if len(self.left_out):
             d = cell.minimum_image(positions[self.left_out[:, 0]] - positions[self.left_out[:, 1]])
-            place = np.sqrt((d * d).sum(1)) * (self.bins / self.reach)
-            self.counts -= np.bincount(place[place < self.bins].astype(np.int64), minlength=self.bins)
+            position = np.sqrt((d * d).sum(1)) * (self.bins / self.reach)
+            self.counts -= np.bincount(position[position < self.bins].astype(np.int64), minlength=self.bins)
         self.volume += cell.volume
         self.frames += 1
 
     def merge(self, counts: Integers, volumes: Floats) -> None:
-        """Add frames that copies have counted: their pairs (bins,), and the volume of each (F,), A^3."""
+        """Add the counts (bins,) of frames that copies of this object counted, and their volumes (F,), A^3."""
         self.counts += counts
         for volume in volumes.tolist():
             self.volume += volume
         self.frames += len(volumes)
 
     def check(self, cell: Cell | None) -> Cell:
-        """Return the cell; warn once of a range that takes minutes for each frame, and refuse one that takes days.
+        """Return the cell after checking it and the number of pairs: warn if a frame takes minutes, refuse if days.
 
         Raises
         ------
         InputError, TaskError
-            As :meth:`add`.
+            As in :meth:`add`.
         """
         if cell is None:
-            raise InputError("g(r) needs a periodic cell, which gives the density", "give {cell}")
+            raise InputError("g(r) needs a periodic cell, because it is relative to the mean density", "give {cell}")
         if self._checked:
             return cell
         self._checked = True
         pairs = self.pairs * 4 / 3 * np.pi * self.reach**3 / cell.volume
-        text = f"{self.reach:g} A reaches {pairs:.1e} pairs of atoms with their images in each frame"
+        text = f"within {self.reach:g} A there are {pairs:.1e} pairs of atoms, with their images, in each frame"
         if pairs > MOST_PAIRS:
             raise TaskError(text, "use a smaller {range}", parameter="range")
         if pairs > MANY_PAIRS:
@@ -157,7 +160,7 @@ class Counts:
         return cell
 
     def result(self) -> Distribution:
-        """Return the distribution of all frames that were added."""
+        """Return the distribution over all frames added."""
         edges = np.linspace(0, self.reach, self.bins + 1)
         shells = 4 / 3 * np.pi * np.diff(edges**3)
         mean = self.counts / self.frames
@@ -166,7 +169,7 @@ class Counts:
 
 
 def same_residue(residue_index: Integers, chosen: NDArray[np.bool_]) -> Integers:
-    """Return all pairs (E, 2) of chosen atoms (N,) that are in one residue, i < j."""
+    """Return all pairs (E, 2), i < j, of atoms of the mask `chosen` (N,) that are in the same residue."""
     atoms = np.flatnonzero(chosen)
     residues = residue_index[atoms]
     results = []

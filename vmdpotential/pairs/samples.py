@@ -1,4 +1,4 @@
-"""Water with what pairs take of it, for measurements and checks."""
+"""Boxes of water with the parameters of pair sums, for measurements and checks."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ from vmdpotential.units import coulomb_constant
 
 Floats = NDArray[np.float64]
 
-#: TIP3P: sigma of oxygen, A, and epsilon, kcal/mol; masses, u.
+#: TIP3P's sigma, A, and epsilon, kcal/mol, of oxygen; masses of the atoms, u.
 SIGMA, EPSILON = 3.15061, 0.1521
 MASSES = (15.9994, 1.008, 1.008)
 
-#: beta times cutoff of Ewald's real-space part: 1e-5 of the interaction is left at the cutoff.
+#: Product of Ewald's splitting parameter beta and the cutoff: at the cutoff 1e-5 of the interaction remains.
 BETA_CUTOFF = 3.12
 
-#: Pair potentials of condensed systems.
+#: Names of the pair potentials for condensed systems.
 POTENTIALS = ("rf", "ewald")
 
 
 @dataclass(frozen=True, eq=False)
 class Water:
-    """A periodic cube of water molecules.
+    """Periodic cube of water molecules.
 
     Parameters
     ----------
     atoms : Atoms
-        With charges and Lennard-Jones of oxygen by the geometric rule; the pairs of a molecule are excluded.
+        Atoms with charges and Lennard-Jones parameters of oxygen (geometric rule); pairs within a molecule are
+        excluded.
     masses : (N,) float64, u
     cell : Cell
     """
@@ -45,7 +46,7 @@ class Water:
 
 
 def water(edge: float) -> Water:
-    """Return a cube of TIP3P water of some edge (A), see :func:`vmdpotential.molecule.samples.water_box`."""
+    """Return a cube of TIP3P water with an edge length in A, see :func:`vmdpotential.molecule.samples.water_box`."""
     positions, charges = water_box(edge)
     count = len(charges) // 3
     oxygen = np.tile([1.0, 0.0, 0.0], count)
@@ -63,7 +64,7 @@ def water(edge: float) -> Water:
 def potential(name: str, cutoff: float) -> PairPotential:
     """Return Lennard-Jones with a conductor's reaction field (``rf``) or Ewald's real-space part (``ewald``).
 
-    That is a polynomial, or a table (``ewald-table``, on the CPU).
+    Ewald's real-space part is a polynomial, or with ``ewald-table`` (CPU only) a table.
     """
     if name == "rf":
         coulomb = reaction_field.INTERACTION.bind(cutoff=cutoff, permittivity=0.0)
@@ -74,8 +75,8 @@ def potential(name: str, cutoff: float) -> PairPotential:
 
 
 def useful(atoms: int, volume: float, cutoff: float) -> float:
-    """Return how many pairs are within a cutoff (A), each once, of atoms that fill a volume (A^3) evenly.
+    """Return the mean number of pairs within a cutoff (A), each counted once, at uniform density in a volume (A^3).
 
-    An atom counts as a pair with itself too, half of one, as the papers' benchmarks count.
+    The pair of an atom with itself counts half, as in published benchmarks.
     """
     return 0.5 * atoms * (atoms / volume * 4 / 3 * np.pi * cutoff**3 + 1)

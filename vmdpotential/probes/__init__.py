@@ -1,1 +1,1 @@
-"""Maps of the energy of probes: atoms of a ligand with a structure, and small molecules over frames."""
+"""Energy maps of probe atoms in a structure, and free-energy maps of small molecules over frames."""

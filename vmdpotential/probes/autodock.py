@@ -1,12 +1,12 @@
 """Maps of AutoDock 4's energies of probe atoms with a receptor, as AutoGrid computes them.
 
-R. Huey, G. M. Morris, A. J. Olson, D. S. Goodsell, J. Comput. Chem. 28 (2007) 1145. A map of a type of atoms has, for
-a probe of that type at each node, dispersion and repulsion of the powers 12 and 6, hydrogen bonds of the powers 12 and
-10, and what desolvation by the receptor's atoms costs; the maps ``e`` and ``d`` have the Coulomb energy of a unit
-charge and the desolvation of a unit charge. All pairs within :data:`CUTOFF` count but for ``e``, which has all.
+R. Huey, G. M. Morris, A. J. Olson, D. S. Goodsell, J. Comput. Chem. 28 (2007) 1145. The map of an atom type contains,
+for a probe of that type at each node, dispersion and repulsion (powers 6 and 12), hydrogen bonds (powers 10 and 12)
+and the energy of desolvation by the receptor's atoms. The map ``e`` contains the Coulomb energy of a unit charge, and
+``d`` its desolvation energy. All sums end at :data:`CUTOFF`, except that of ``e``, which has no cutoff.
 
 Hydrogen bonds are weaker away from the directions of the receptor's atoms (:mod:`vmdpotential.probes.bonds`). All maps
-are AutoGrid's to the rounding of its tables.
+agree with AutoGrid's to the rounding of its tables.
 """
 
 from __future__ import annotations
@@ -37,9 +37,21 @@ Singles = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Kind:
-    """A type of atoms: distance of the least energy, A, depth, kcal/mol, volume, A^3, and solvation parameter of two
-    alike; and of hydrogen bonds, `role` (``donor``, ``acceptor`` or none), distance, A, and depth of an acceptor's, and
-    how many lone pairs it has.
+    """AutoDock's parameters of an atom type.
+
+    Parameters
+    ----------
+    rmin, depth : float, A and kcal/mol
+        Distance and depth of the energy minimum of two atoms of this type.
+    volume : float, A^3
+    solvation : float
+        Solvation parameter.
+    role : str
+        Role in hydrogen bonds: ``donor``, ``acceptor`` or empty.
+    bond, strength : float, A and kcal/mol
+        Distance and depth of an acceptor's hydrogen bonds.
+    pairs : int
+        Number of an acceptor's lone pairs.
     """
 
     rmin: float
@@ -66,22 +78,23 @@ KINDS = {
     "Fe": Kind(1.30, 0.010, 1.8400, -0.00110), "Zn": Kind(1.48, 0.550, 1.7000, -0.00110),
 }
 
-#: Maps that are not of a type: the Coulomb energy of a unit charge, and desolvation by charges.
+#: Names of the maps that belong to no atom type: Coulomb energy and desolvation energy of a unit charge.
 ELECTROSTATIC, DESOLVATION = "e", "d"
 
 #: Weights of the terms, fitted to free energies of binding.
 DISPERSION_WEIGHT, BOND_WEIGHT, COULOMB_WEIGHT, SOLVATION_WEIGHT = 0.1662, 0.1209, 0.1406, 0.1322
 
-#: A, where pairs end, over which the least energy counts, and the width of desolvation; and its part by a charge.
+#: Cutoff, half the width of the smoothing and standard deviation of the desolvation's Gaussian, A; solvation parameter
+#: per unit charge.
 CUTOFF, SMOOTH, WIDTH, BY_CHARGE = 8.0, 0.25, 3.6, 0.01097
 
-#: kcal/mol, the largest energy of a pair.
+#: Largest energy of a pair, kcal/mol.
 CLAMP = 1e5
 
-#: A, from a polar hydrogen to its nitrogen, oxygen or sulfur at most, and from any other to its carbon.
+#: Largest bond lengths, A, of a polar hydrogen to nitrogen, oxygen or sulfur, and of other hydrogens to carbon.
 _POLAR, _BONDED = 1.45, 1.3
 
-#: Ring carbons of residues, which are aromatic.
+#: Aromatic ring carbons of residues.
 _AROMATIC = {
     **{name: {"CG", "CD1", "CD2", "CE1", "CE2", "CZ"} for name in ("PHE", "TYR")},
     "TRP": {"CG", "CD1", "CD2", "CE2", "CE3", "CZ2", "CZ3", "CH2"},
@@ -92,7 +105,17 @@ _AROMATIC = {
 
 @dataclass(frozen=True, eq=False)
 class Receptor:
-    """Atoms with AutoDock's types: (N, 3) A, (N,) str and (N,) e; hydrogens on carbons are part of these."""
+    """Atoms of a receptor, whose carbons include their hydrogens.
+
+    Parameters
+    ----------
+    positions : (N, 3) float64, A
+    kinds : (N,) str
+        AutoDock's atom types.
+    charges : (N,) float64, e
+    inputs : tuple of str
+        Names of the input files.
+    """
 
     positions: Floats
     kinds: NDArray[np.str_]
@@ -103,16 +126,16 @@ class Receptor:
 def receptor(structure: Structure) -> Receptor:
     """Return a structure's atoms with AutoDock's types.
 
-    Hydrogens on nitrogen, oxygen and sulfur are HD; others become a part of their carbon, with their charge. Oxygen is
-    OA, sulfur SA, nitrogen without hydrogens in the ring of a histidine or a base NA, ring carbons of standard residues
-    A, and other atoms have the type of their element.
+    Hydrogens on nitrogen, oxygen and sulfur are HD; others are merged into their carbon, which gets their charge.
+    Oxygen is OA, sulfur SA, nitrogen without hydrogens in the ring of a histidine or a base NA, aromatic ring carbons
+    of standard residues A, and other atoms have the type of their element.
 
     Raises
     ------
     ChargeError
-        When an atom has no charge.
+        If an atom has no charge.
     InputError
-        For an element that AutoDock has no type of.
+        If AutoDock has no type for an element.
     """
     from scipy.spatial import cKDTree
 
@@ -121,15 +144,15 @@ def receptor(structure: Structure) -> Receptor:
     hydrogen = np.flatnonzero((elements == "H") | (elements == "D"))
     heavy = np.flatnonzero((elements != "H") & (elements != "D") & (elements != ""))
     kinds = elements.astype("<U2")
-    merged, bearing = np.zeros(len(structure), bool), np.zeros(len(structure), bool)
-    merged[elements == ""] = True  # sites of water without mass
+    merged, has_polar_hydrogen = np.zeros(len(structure), bool), np.zeros(len(structure), bool)
+    merged[elements == ""] = True  # virtual sites of water
     if len(hydrogen) and len(heavy):
         distance, nearest = cKDTree(structure.positions[heavy]).query(structure.positions[hydrogen])
         owner = heavy[nearest]
         polar = np.isin(elements[owner], ["N", "O", "S"]) & (distance < _POLAR)
         on_carbon = ~polar & (distance < _BONDED)
         kinds[hydrogen[polar]] = "HD"
-        bearing[owner[polar]] = True
+        has_polar_hydrogen[owner[polar]] = True
         np.add.at(charges, owner[on_carbon], charges[hydrogen[on_carbon]])
         merged[hydrogen[on_carbon]] = True
         kinds[hydrogen[~polar]] = "H"
@@ -138,31 +161,31 @@ def receptor(structure: Structure) -> Receptor:
             kinds[n] = "A"
     kinds[elements == "O"], kinds[elements == "S"] = "OA", "SA"
     in_ring = np.isin(names, ["ND1", "NE2", "N1", "N3", "N7"]) & np.isin(residues, list(_AROMATIC))
-    kinds[(elements == "N") & ~bearing & in_ring] = "NA"
+    kinds[(elements == "N") & ~has_polar_hydrogen & in_ring] = "NA"
     kept = ~merged
     unknown = np.flatnonzero(kept & ~np.isin(kinds, list(KINDS)))
     if len(unknown):
         atom = int(unknown[0])
-        raise InputError(f"{structure.where}: atom {atom + 1} ({structure.label(atom)}) is of {elements[atom]}, which "
-                         "AutoDock has no type of", "leave it out by {atoms}")
+        raise InputError(f"{structure.where}: AutoDock has no type for the element {elements[atom]} of atom {atom + 1} "
+                         f"({structure.label(atom)})", "leave it out by {atoms}")
     return Receptor(structure.positions[kept], kinds[kept], charges[kept], structure.sources)
 
 
 def autodock_maps(atoms: Receptor, lattice: Lattice, probes: Sequence[str], engine: Engine) -> dict[str, Grid]:
-    """Return the maps of probes by their names, kcal/mol (of `e` and `d`, by the charge of the atom there).
+    """Return maps by the names of their probes, kcal/mol (those of `e` and `d` are per unit charge).
 
     Parameters
     ----------
     atoms : Receptor
     lattice : Lattice
     probes : sequence of str
-        Of :data:`KINDS`, and ``e`` or ``d``.
+        Keys of :data:`KINDS`, or ``e`` or ``d``.
     engine : Engine
 
     Raises
     ------
     UsageError
-        For a probe that does not exist.
+        For an unknown probe.
     """
     for probe in probes:
         if probe not in KINDS and probe not in (ELECTROSTATIC, DESOLVATION):
@@ -183,11 +206,12 @@ def autodock_maps(atoms: Receptor, lattice: Lattice, probes: Sequence[str], engi
             for other in sums.wells():
                 if not _bonding(kind, other):
                     values += sums.well(kind, other)
-        named = {ELECTROSTATIC: "Coulomb energy of a unit charge", DESOLVATION: "desolvation of a unit charge"}
-        made = Provenance(quantity=named.get(probe, f"energy of a probe {probe}"), method="AutoDock 4 maps",
-                          boundary="open", cutoff=None if probe == ELECTROSTATIC else CUTOFF, precision="single",
-                          engine=engine.name, inputs=atoms.inputs)
-        result[probe] = Grid(lattice, values.astype(np.float32), "kcal/mol", provenance=made)
+        quantities = {ELECTROSTATIC: "Coulomb energy of a unit charge", DESOLVATION: "desolvation of a unit charge"}
+        provenance = Provenance(
+            quantity=quantities.get(probe, f"energy of a probe {probe}"), method="AutoDock 4 maps", boundary="open",
+            cutoff=None if probe == ELECTROSTATIC else CUTOFF, precision="single", engine=engine.name,
+            inputs=atoms.inputs)
+        result[probe] = Grid(lattice, values.astype(np.float32), "kcal/mol", provenance=provenance)
     return result
 
 
@@ -197,7 +221,7 @@ def _bonding(probe: Kind, atom: Kind) -> bool:
 
 
 def _bonds(atoms: Receptor, lattice: Lattice, probes: Sequence[str], engine: Engine) -> dict[str, Floats]:
-    """Return the energies of hydrogen bonds (nx, ny, nz) of the probes that form some."""
+    """Return the hydrogen-bond energies (nx, ny, nz) of those probes that form hydrogen bonds."""
     result: dict[str, Floats] = {}
     types = sorted(set(atoms.kinds.tolist()))
     types_of_atoms = np.array([types.index(kind) for kind in atoms.kinds.tolist()], np.int64)
@@ -218,51 +242,51 @@ def _bonds(atoms: Receptor, lattice: Lattice, probes: Sequence[str], engine: Eng
     return result
 
 
-def _alike(kind: Kind) -> Kind:
-    """Return a kind of which others differ in nothing that dispersion depends on, nor in whether they form bonds."""
+def _dispersion_kind(kind: Kind) -> Kind:
+    """Return a kind with only those parameters on which dispersion, and its replacement by bonds, depend."""
     return Kind(kind.rmin, kind.depth, 0.0, 0.0, kind.role)
 
 
 class _Sums:
-    """Sums over the receptor's atoms; those that all probes share are made once."""
+    """Sums over the receptor's atoms, kept for all probes that share them."""
 
     def __init__(self, atoms: Receptor, lattice: Lattice, engine: Engine) -> None:
         self.atoms, self.lattice, self.engine = atoms, lattice, engine
-        self._kept: dict[Any, Floats] = {}
+        self._cache: dict[Any, Floats] = {}
         self._rows: dict[Any, NDArray[np.int64]] = {}
         for name in np.unique(atoms.kinds).tolist():
-            kind, rows = _alike(KINDS[name]), np.flatnonzero(atoms.kinds == name)
+            kind, rows = _dispersion_kind(KINDS[name]), np.flatnonzero(atoms.kinds == name)
             self._rows[kind] = np.concatenate([self._rows[kind], rows]) if kind in self._rows else rows
 
     def of(self, bound: Bound, weights: Floats, rows: Any = slice(None)) -> Floats:
-        """Return the sum of an interaction over some atoms by their weights, (nx, ny, nz) float64."""
-        work = LatticeSum(self.lattice, bound)
-        values = self.engine.prepare(work).run(self.atoms.positions[rows], weights).values()
+        """Return the weighted sum (nx, ny, nz) float64 of an interaction over the atoms `rows`."""
+        lattice_sum = LatticeSum(self.lattice, bound)
+        values = self.engine.prepare(lattice_sum).run(self.atoms.positions[rows], weights).values()
         return np.asarray(values, np.float64).reshape(self.lattice.shape)
 
     def wells(self) -> list[Kind]:
-        """Return the kinds of atoms that differ in their dispersion, or in the bonds that they form."""
+        """Return the kinds of the receptor's atoms that differ in dispersion or in their role in hydrogen bonds."""
         return list(self._rows)
 
     def well(self, probe: Kind, atom: Kind) -> Floats:
-        """Return the dispersion of a probe with all atoms of a kind; once for probes alike, such as C and A."""
+        """Return the dispersion of a probe with all atoms of a kind; probes such as C and A share one sum."""
         rmin, depth = (probe.rmin + atom.rmin) / 2, DISPERSION_WEIGHT * float(np.sqrt(probe.depth * atom.depth))
-        name, rows = (probe.rmin, probe.depth, atom), self._rows[atom]
-        if name not in self._kept:
+        key, rows = (probe.rmin, probe.depth, atom), self._rows[atom]
+        if key not in self._cache:
             bound = DISPERSION.bind(rmin=rmin, smooth=SMOOTH, cap=CLAMP / depth, cutoff=CUTOFF)
-            self._kept[name] = self.of(bound, np.full(len(rows), depth), rows)
-        return self._kept[name]
+            self._cache[key] = self.of(bound, np.full(len(rows), depth), rows)
+        return self._cache[key]
 
     def volumes(self) -> Floats:
-        """Return the sum of the atoms' volumes by their Gaussians."""
+        """Return the sum of the atoms' volumes, weighted by the Gaussians of their distances."""
         return self._gaussians("volumes", np.array([KINDS[kind].volume for kind in self.atoms.kinds.tolist()]))
 
     def solvations(self) -> Floats:
-        """Return the sum of the atoms' solvation parameters, with the part of their charges."""
-        own = np.array([KINDS[kind].solvation for kind in self.atoms.kinds.tolist()])
-        return self._gaussians("solvations", own + BY_CHARGE * np.abs(self.atoms.charges))
+        """Return the sum of the solvation parameters of atoms and charges, weighted likewise."""
+        of_types = np.array([KINDS[kind].solvation for kind in self.atoms.kinds.tolist()])
+        return self._gaussians("solvations", of_types + BY_CHARGE * np.abs(self.atoms.charges))
 
     def _gaussians(self, name: str, weights: Floats) -> Floats:
-        if name not in self._kept:
-            self._kept[name] = self.of(GAUSSIAN.bind(width=WIDTH, cutoff=CUTOFF), SOLVATION_WEIGHT * weights)
-        return self._kept[name]
+        if name not in self._cache:
+            self._cache[name] = self.of(GAUSSIAN.bind(width=WIDTH, cutoff=CUTOFF), SOLVATION_WEIGHT * weights)
+        return self._cache[name]

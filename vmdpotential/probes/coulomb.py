@@ -1,8 +1,8 @@
-"""The Coulomb energy of a probe in water on a lattice, from all atoms.
+"""Coulomb energy of a probe in water on a lattice, without a cutoff.
 
-Over all pairs on a GPU. On the CPU it is split, as in a multilevel summation (R. D. Skeel, I. Tezcan, D. J. Hardy, J.
-Comput. Chem. 23 (2002) 673): pairs nearer than :data:`END` have what a smooth function leaves, and that is summed at
-fewer nodes, from which it is interpolated by polynomials of the fifth degree.
+GPUs sum over all pairs. On the CPU the energy is split, as in multilevel summation (R. D. Skeel, I. Tezcan, D. J.
+Hardy, J. Comput. Chem. 23 (2002) 673): a smooth part is summed at fewer nodes and interpolated by polynomials of the
+fifth degree, and the remainder is summed over pairs closer than :data:`END`, beyond which it is 0.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from vmdpotential.interactions.probe import SCREENED, split
 
 Floats = NDArray[np.float64]
 
-#: A, where the parts meet, and the distance of the nodes of the smooth part at most: in a protein of 1,805 atoms the
-#: error is 5e-5 kcal/mol at most, a tenth of what AutoGrid rounds to.
+#: Cutoff of the remainder and largest spacing of the smooth part's nodes, A: in a protein of 1,805 atoms the error is
+#: at most 5e-5 kcal/mol, a tenth of AutoGrid's rounding.
 END, COARSE = 9.0, 0.8
 
-#: Pairs of atoms and nodes from which a split takes less time.
+#: Number of pairs of atoms and nodes from which the split sum is faster.
 MANY = 3e7
 
-#: Nodes on both sides of a place from which it is interpolated.
+#: Nodes from which a value is interpolated, relative to the node below it.
 NODES = np.arange(-2, 4)
 
 
 def coulomb(engine: Engine, lattice: Lattice, positions: Floats, charges: Floats) -> Floats:
-    """Return the sum of :data:`vmdpotential.interactions.probe.SCREENED` over charges (N,), (nx, ny, nz)."""
+    """Return the sum (nx, ny, nz) of :data:`vmdpotential.interactions.probe.SCREENED` over charges (N,)."""
     steps = np.maximum(1, np.floor(COARSE / lattice.spacing + 1e-9)).astype(int)
     if engine.name != "cpu" or steps.prod() < 8 or lattice.size * len(charges) < MANY:
         return _sum(engine, lattice, SCREENED.bind(), positions, charges)
@@ -48,10 +48,10 @@ def _sum(engine: Engine, lattice: Lattice, bound: Bound, positions: Floats, char
 
 
 def _weights(points: int, step: int) -> Floats:
-    """Return the weights (points, nodes) of Lagrange's polynomials, of nodes that are `step` points apart."""
-    base, part = np.divmod(np.arange(points), step)
+    """Return the weights (points, nodes) of Lagrange interpolation from nodes that are `step` points apart."""
+    base, offset = np.divmod(np.arange(points), step)
     result = np.zeros((points, (points - 1) // step + len(NODES)))
     for n, node in enumerate(NODES.tolist()):
         others = np.delete(NODES, n)
-        result[np.arange(points), base + n] = ((part[:, None] / step - others) / (node - others)).prod(1)
+        result[np.arange(points), base + n] = ((offset[:, None] / step - others) / (node - others)).prod(1)
     return result

@@ -1,4 +1,4 @@
-"""Lennard-Jones energies of a probe atom on a lattice: atoms with the same distance of least energy are one sum."""
+"""Lennard-Jones energies of a probe atom on a lattice; atoms with the same distance of the minimum are one sum."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from vmdpotential.molecule.nonbonded import Nonbonded, lennard_jones
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
-#: Energies of one atom above this many depths are as high: floats hold sums of thousands of them.
+#: Largest energy of a pair, in units of its depth: a float32 can hold sums of thousands of these.
 CAP = 1e30
 
 
 @dataclass(frozen=True, eq=False)
 class ProbeSum:
-    """The Lennard-Jones of one probe atom with the atoms of a structure.
+    """Lennard-Jones energy of a probe atom with the atoms of a structure.
 
     Parameters
     ----------
     rmin : (G,) float64, A
-        Distances of the least energy, all different.
+        Distances of the energy minimum, all different.
     groups : sequence of (n,) int64
-        The atoms that have each of them.
+        For each distance, the atoms that have it.
     depths : sequence of (n,) float64
-        Depths of the wells of these, kcal/mol.
+        For each distance, the depths of these atoms' energy wells, kcal/mol.
     cutoff : float, A
     """
 
@@ -43,18 +43,18 @@ class ProbeSum:
     cutoff: float
 
     def energies(self, engine: Engine, lattice: Lattice, positions: Floats, cell: Cell | None) -> Singles:
-        """Return the energy, kcal/mol, (nx, ny, nz), of the probe at every node; 0 farther than the cutoff of all."""
+        """Return the energy (nx, ny, nz) of the probe at every node, kcal/mol."""
         total = np.zeros(lattice.shape, np.float32)
         self.add_to(total, self.prepare(engine, lattice, cell), positions)
         return total
 
     def prepare(self, engine: Engine, lattice: Lattice, cell: Cell | None) -> list[Prepared]:
-        """Return a sum for each group of atoms, ready to run for the positions of any frame."""
+        """Return a prepared sum for each group of atoms, which can run with the positions of any frame."""
         bounds = [DISPERSION.bind(rmin=float(rmin), cap=CAP, cutoff=self.cutoff) for rmin in self.rmin]
         return [engine.prepare(LatticeSum(lattice, bound, cell)) for bound in bounds]
 
     def add_to(self, total: Singles, prepared: Sequence[Prepared], positions: Floats) -> float:
-        """Add the energies to a map (nx, ny, nz), and return the seconds that a GPU computed."""
+        """Add the energies to a map (nx, ny, nz), and return the computing time of a GPU in seconds."""
         seconds = 0.0
         for prepared_sum, group, depth in zip(prepared, self.groups, self.depths, strict=True):
             result = prepared_sum.run(positions[group], depth)
@@ -63,14 +63,14 @@ class ProbeSum:
         return seconds
 
     def at(self, points: Floats, positions: Floats, cell: Cell | None) -> Floats:
-        """Return the energy, kcal/mol, (P,), at points in float64, written out: the definition, for checks."""
+        """Return the energy (P,) at points, kcal/mol, computed from the definition in float64, for checks."""
         result = np.zeros(len(points))
         for rmin, group, depth in zip(self.rmin, self.groups, self.depths, strict=True):
-            places, index = positions[group], np.arange(len(group))
+            images, index = positions[group], np.arange(len(group))
             if cell is not None:
-                places, index = cell.images_in_box(places, points.min(0) - self.cutoff, points.max(0) + self.cutoff)
+                images, index = cell.images_in_box(images, points.min(0) - self.cutoff, points.max(0) + self.cutoff)
             for n, point in enumerate(points):
-                r2 = ((places - point) ** 2).sum(1)
+                r2 = ((images - point) ** 2).sum(1)
                 near = r2 < self.cutoff**2
                 six = (rmin**2 / r2[near]) ** 3
                 result[n] += (depth[index[near]] * (six * six - 2 * six)).sum()
@@ -78,15 +78,15 @@ class ProbeSum:
 
 
 def probe_sum(terms: Nonbonded, sigma: float, epsilon: float, cutoff: float) -> ProbeSum:
-    """Return the sum of a probe with a sigma, A, and an epsilon, kcal/mol, by the rule of the structure's force field.
+    """Return the sum for a probe with a sigma (A) and an epsilon (kcal/mol), by the force field's combination rule.
 
-    Geometric means where these make its table, else Lorentz and Berthelot's; these too where all atoms with
-    Lennard-Jones are of one type, as in water, so that nothing shows the rule.
+    The rule is the geometric one if the force field's table follows from it, and otherwise Lorentz and Berthelot's,
+    also if all atoms with Lennard-Jones parameters are of one type, as in water, so that the rule is unknown.
 
     Raises
     ------
     UsageError
-        For numbers that make no well.
+        For a sigma or an epsilon that is not above 0, or far too large.
     """
     if not (0 < sigma < 100 and 0 < epsilon < 1e3):
         raise UsageError("probe", "needs a sigma in A and an epsilon in kcal/mol, both above 0",
@@ -101,12 +101,12 @@ def probe_sum(terms: Nonbonded, sigma: float, epsilon: float, cutoff: float) -> 
 
 
 def type_sum(terms: Nonbonded, name: str, cutoff: float) -> ProbeSum:
-    """Return the sum of a probe of one of the types of the structure's force field, with the pairs of its table.
+    """Return the sum for a probe of a type of the structure's force field, with the parameters in its table of pairs.
 
     Raises
     ------
     UsageError
-        When there is no such type.
+        If the force field does not have the type.
     """
     if name not in terms.names:
         raise UsageError("probe", f"the force field ({terms.source}) has the types {', '.join(terms.names[:40])}"
@@ -116,7 +116,7 @@ def type_sum(terms: Nonbonded, name: str, cutoff: float) -> ProbeSum:
 
 
 def _grouped(terms: Nonbonded, c6: Floats, c12: Floats, cutoff: float) -> ProbeSum:
-    """Return the sum with these coefficients of each type (T,), c12 / r^12 - c6 / r^6."""
+    """Return the sum for the coefficients of c12 / r^12 - c6 / r^6 between the probe and each type, (T,)."""
     used = np.unique(terms.types)
     if ((c6[used] <= 0) != (c12[used] <= 0)).any():
         raise InputError("an atom type repels a probe without attracting it, or the other way round, which is no "

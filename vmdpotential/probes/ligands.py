@@ -1,4 +1,4 @@
-"""Small rigid molecules whose free energy is mapped: their atoms, and the orientations that are averaged over."""
+"""Small rigid molecules whose free energy is mapped, and the orientations over which it is averaged."""
 
 from __future__ import annotations
 
@@ -15,28 +15,29 @@ from vmdpotential.units import AVOGADRO, BOLTZMANN, CALORIE
 
 Floats = NDArray[np.float64]
 
-#: kcal/mol of 1 K.
+#: Energy that corresponds to 1 K, kcal/mol.
 KELVIN = BOLTZMANN * AVOGADRO / (1000 * CALORIE)
 
-#: Atoms of a file at most, and A and kcal/mol beyond which its numbers are damage.
+#: Largest number of atoms in a file, and largest number (A and kcal/mol) that is accepted in it.
 MOST_ATOMS, LARGEST = 50, 100.0
 
 
 @dataclass(frozen=True, eq=False)
 class Ligand:
-    """A rigid molecule of Lennard-Jones atoms.
+    """Rigid molecule of Lennard-Jones atoms.
 
     Parameters
     ----------
     name : str
-    places : (S, 3) float64, A
-        Of its atoms, the point at which the free energy is mapped at the origin.
+    positions : (S, 3) float64, A
+        Positions of its atoms relative to the point to which the free energy is assigned.
     sigma, epsilon : (S,) float64, A and kcal/mol
     source : str
+        Origin of the parameters.
     """
 
     name: str
-    places: Floats
+    positions: Floats
     sigma: Floats
     epsilon: Floats
     source: str
@@ -44,32 +45,33 @@ class Ligand:
     @cached_property
     def linear(self) -> bool:
         """Whether all atoms are on a line through the origin."""
-        return bool(np.linalg.matrix_rank(self.places, tol=1e-6) < 2)
+        return bool(np.linalg.matrix_rank(self.positions, tol=1e-6) < 2)
 
     def orientations(self, count: int) -> list[Floats]:
-        """Return the places (S, 3) of the atoms in at least `count` orientations, spread evenly and of equal weight.
+        """Return the positions (S, 3) of the atoms in evenly distributed orientations of equal weight.
 
-        A sphere has one. Of a linear molecule, the vertices of an icosahedron or, for more than 12, a spiral of points
-        on a sphere; of one whose ends are alike, half of them. Others turn by rotations of a low-discrepancy sequence.
+        A single atom has one orientation. Linear molecules have those of the vertices of an icosahedron or, if `count`
+        exceeds 12, of a spiral of points on a sphere; half of them if both ends of the molecule are alike. Other
+        molecules have `count` rotations from a low-discrepancy sequence.
         """
-        if not self.places.any():
-            return [self.places]
+        if not self.positions.any():
+            return [self.positions]
         if self.linear:
-            axis = self.places[np.argmax(np.linalg.norm(self.places, axis=1))]
-            along = self.places @ (axis / np.linalg.norm(axis))
-            results: list[Floats] = [along[:, None] * way for way in _directions(count, self._symmetric(along))]
+            axis = self.positions[np.argmax(np.linalg.norm(self.positions, axis=1))]
+            along = self.positions @ (axis / np.linalg.norm(axis))
+            results: list[Floats] = [along[:, None] * unit for unit in _directions(count, self._symmetric(along))]
             return results
-        return [self.places @ turn.T for turn in _rotations(count)]
+        return [self.positions @ rotation.T for rotation in _rotations(count)]
 
     def _symmetric(self, along: Floats) -> bool:
         atoms = np.stack([along, self.sigma, self.epsilon], 1)
-        turned = atoms * [-1, 1, 1]
-        return bool(np.allclose(atoms[np.lexsort(atoms.T[::-1])], turned[np.lexsort(turned.T[::-1])], atol=1e-9))
+        mirrored = atoms * [-1, 1, 1]
+        return bool(np.allclose(atoms[np.lexsort(atoms.T[::-1])], mirrored[np.lexsort(mirrored.T[::-1])], atol=1e-9))
 
 
 def _directions(count: int, half: bool) -> Floats:
-    """Return unit vectors (n, 3); with `half` only one of each pair of opposite ones."""
-    if count <= 12:  # averages what is of the fifth degree or less in x, y and z exactly
+    """Return unit vectors (n, 3); with `half`, only one of each pair of opposite vectors."""
+    if count <= 12:  # the vertices of an icosahedron, whose mean is exact for polynomials up to the fifth degree
         golden = (1 + 5**0.5) / 2
         result = np.array([[0, a, b] for a in (1.0, -1.0) for b in (golden, -golden)])
         result = np.concatenate([np.roll(result, n, axis=1) for n in range(3)]) / np.hypot(1, golden)
@@ -87,9 +89,12 @@ def _first_positive(vector: Floats) -> bool:
 
 
 def _rotations(count: int) -> Floats:
-    """Return rotations (n, 3, 3) by unit quaternions of three evenly filled numbers (K. Shoemake, 1992)."""
+    """Return uniformly distributed rotation matrices (n, 3, 3), from unit quaternions (K. Shoemake, 1992).
+
+    The three coordinates of a quaternion are a low-discrepancy sequence in the unit cube.
+    """
     n = np.arange(count) + 0.5
-    plastic = 1.2207440846057596  # the root of x^4 = x + 1, whose powers fill three dimensions
+    plastic = 1.2207440846057596  # root of x^4 = x + 1, whose inverse powers generate the sequence
     u, v, w = n / count, (n / plastic) % 1, (n / plastic**2) % 1
     a, b = np.sqrt(1 - u), np.sqrt(u)
     q = np.stack([a * np.sin(2 * np.pi * v), a * np.cos(2 * np.pi * v), b * np.sin(2 * np.pi * w),
@@ -102,22 +107,22 @@ def _rotations(count: int) -> Floats:
 
 
 def _on_a_line(name: str, atoms: list[tuple[float, float, float]], source: str) -> Ligand:
-    """Return a linear molecule of atoms (place along x, sigma, epsilon)."""
+    """Return a linear molecule of atoms, each given by its x coordinate, sigma and epsilon."""
     along, sigma, epsilon = np.array(atoms).T
     return Ligand(name, along[:, None] * [1.0, 0.0, 0.0], sigma, epsilon, source)
 
 
 def _sphere(name: str, sigma: float, kelvin: float) -> Ligand:
-    """Return a sphere with an epsilon over k in K, fitted to viscosities."""
+    """Return a molecule of one atom, whose epsilon / k is given in K; both parameters were fitted to viscosities."""
     return _on_a_line(name, [(0.0, sigma, kelvin * KELVIN)], "B. E. Poling, J. M. Prausnitz, J. P. O'Connell, "
                       "The Properties of Gases and Liquids, 5th ed. (2001), appendix B")
 
 
-#: Bond lengths, sigmas and epsilons are those of the reference simulations of NIST, in.TraPPEN2 and in.TraPPECO2 of
-#: github.com/dwsideriusNIST/LAMMPS_Examples: N at 0.55 A from the middle of N2, 1.16 A between C and O.
+#: Bond lengths, sigmas and epsilons as in the reference simulations of NIST, in.TraPPEN2 and in.TraPPECO2 of
+#: github.com/dwsideriusNIST/LAMMPS_Examples: N is 0.55 A from the centre of N2, and C 1.16 A from O.
 _TRAPPE = "TraPPE, J. J. Potoff, J. I. Siepmann, AIChE J. 47 (2001) 1676"
 
-#: By their names. Partial charges of N2, CO2 and CO are left out: Lennard-Jones alone counts.
+#: Molecules by their names. The partial charges of N2, CO2 and CO are left out, because only Lennard-Jones is computed.
 LIGANDS = {ligand.name: ligand for ligand in (
     _on_a_line("O2", [(-0.615, 3.0290556, 0.12), (0.615, 3.0290556, 0.12)],
                "CHARMM36, A. D. MacKerell et al., J. Phys. Chem. B 102 (1998) 3586"),
@@ -131,14 +136,14 @@ LIGANDS = {ligand.name: ligand for ligand in (
 
 
 def ligand_of(text: str) -> Ligand:
-    """Return a ligand by its name, or that of a file.
+    """Return a ligand by its name in :data:`LIGANDS`, or from the file of this name.
 
     Raises
     ------
     UsageError
-        When nothing has this name.
+        If neither exists.
     InputError
-        When the file cannot be read.
+        If the file cannot be read.
     """
     for name, ligand in LIGANDS.items():
         if name.lower() == text.lower():
@@ -150,14 +155,14 @@ def ligand_of(text: str) -> Ligand:
 
 
 def read_ligand(path: Path) -> Ligand:
-    """Return the ligand in a file: a line ``name x y z sigma epsilon`` for each atom, in A and kcal/mol.
+    """Return the ligand in a file with a line ``name x y z sigma epsilon`` for each atom, in A and kcal/mol.
 
-    What follows # is a comment. The point at which the free energy is mapped is the origin of the coordinates.
+    Text after # is a comment. The free energy is assigned to the point at the origin of the coordinates.
 
     Raises
     ------
     InputError
-        When it cannot be read, or numbers are missing or out of range.
+        If the file cannot be read, or numbers are missing or out of range.
     """
     path = held(path)
     with reading(path):
@@ -173,13 +178,13 @@ def read_ligand(path: Path) -> Ligand:
             values = []
         if len(values) != 5:
             raise InputError(f"{path}: line {number}: is not a name and the five numbers x, y, z, sigma, epsilon",
-                             "write one atom on a line, in A and kcal/mol")
-        good = all(abs(x) <= LARGEST for x in values) and values[3] > 0 and values[4] > 0
-        if not good or len(rows) == MOST_ATOMS:
+                             "write one atom per line, in A and kcal/mol")
+        valid = all(abs(x) <= LARGEST for x in values) and values[3] > 0 and values[4] > 0
+        if not valid or len(rows) == MOST_ATOMS:
             raise InputError(f"{path}: line {number}: sigma and epsilon must be above 0, no number beyond {LARGEST:g}, "
-                             f"and at most {MOST_ATOMS} atoms are a ligand", "correct it")
+                             f"and a ligand has at most {MOST_ATOMS} atoms", "correct it")
         rows.append(values)
     if not rows:
-        raise InputError(f"{path}: holds no atoms", "write a line 'name x y z sigma epsilon' for each")
+        raise InputError(f"{path}: contains no atoms", "write a line 'name x y z sigma epsilon' for each")
     table = np.array(rows)
     return Ligand(path.stem, table[:, :3], table[:, 3], table[:, 4], str(path))

@@ -1,4 +1,4 @@
-"""Minima of a free energy and the paths between them: the lowest barrier that leads from one to another."""
+"""Minima of a free energy, and the lowest barriers between them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,19 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Minimum:
-    """A minimum: its place (3,), A, and its free energy; and the path by which it reaches a lower one.
+    """Minimum of a free energy, and the path with the lowest barrier from it to a deeper minimum.
 
-    The barrier is the highest free energy on the path that has the lowest such, `saddle` (3,) is where, and `lower` is
-    the number of the minimum on the other side; None for the lowest, and where no path stays below the limit.
+    Parameters
+    ----------
+    position : (3,) float64, A
+    energy : float
+        Free energy at the minimum.
+    barrier : float or None
+        Highest free energy on the path; None for the deepest minimum, and if no path stays below the limit.
+    saddle : (3,) float64, A, or None
+        Position of the barrier.
+    lower : int or None
+        Index of the deeper minimum.
     """
 
     position: Floats
@@ -31,29 +40,29 @@ class Minimum:
 def minima_and_barriers(grid: Grid, *, below: float, least: float, wraps: bool, most: int = 100) -> list[Minimum]:
     """Return the minima of a free energy, the lowest first, with the barriers between them.
 
-    Nodes are filled from the lowest on: where two basins meet, the one whose minimum is higher ends, and its barrier is
-    the free energy there. Steps lead to the six neighbours of a node.
+    Nodes are flooded from the lowest up, in steps to the six neighbours of a node. Where two basins meet, the one
+    with the higher minimum is merged into the other, and its barrier is the free energy of the node.
 
     Parameters
     ----------
     grid : Grid
     below : float
-        Nodes of this free energy or more are no part of a path.
+        Free energy that all nodes of a path are below.
     least : float
-        Minima that a lower barrier than this separates from a lower one are no minima of their own.
+        Smallest height of the barrier above a minimum; shallower minima are left out.
     wraps : bool
         Whether the nodes are one period along each axis.
     most : int
-        Minima at most.
+        Largest number of minima.
     """
     values = grid.values.astype(np.float64).ravel()
     shape = np.array(grid.lattice.shape)
     order = np.argsort(values, kind="stable")
     order = order[values[order] < below]
-    owner = np.full(values.size, -1, np.int64)  # of each node that is filled, the number of its basin
-    basins: list[int] = []  # their lowest nodes
-    parent: list[int] = []
-    ends: dict[int, tuple[int, int]] = {}  # of a basin that ended: the node where, and the other basin
+    owner = np.full(values.size, -1, np.int64)  # basin of each flooded node
+    basins: list[int] = []  # lowest node of each basin
+    parent: list[int] = []  # basin into which each was merged, or itself
+    merges: dict[int, tuple[int, int]] = {}  # for each merged basin, the saddle's node and the other basin
 
     def root(basin: int) -> int:
         while parent[basin] != basin:
@@ -71,27 +80,28 @@ def minima_and_barriers(grid: Grid, *, below: float, least: float, wraps: bool, 
         owner[node] = met[0]  # basins are numbered from the lowest on
         for basin in met[1:]:
             parent[basin] = met[0]
-            ends[basin] = (node, met[0])
-    kept = [n for n in range(len(basins)) if n not in ends or values[ends[n][0]] - values[basins[n]] >= least][:most]
-    number = {basin: at for at, basin in enumerate(kept)}
+            merges[basin] = (node, met[0])
+    kept = [n for n in range(len(basins))
+            if n not in merges or values[merges[n][0]] - values[basins[n]] >= least][:most]
+    number = {basin: index for index, basin in enumerate(kept)}
     results = []
     for basin in kept:
-        node, other = ends.get(basin, (-1, -1))
-        while other >= 0 and other not in number:  # ended in a basin that is not deep enough, on the way to a lower one
-            next_node, next_other = ends.get(other, (-1, -1))
+        node, other = merges.get(basin, (-1, -1))
+        while other >= 0 and other not in number:  # pass through shallow basins, which are left out
+            next_node, next_other = merges.get(other, (-1, -1))
             node, other = (next_node if next_node >= 0 and values[next_node] > values[node] else node), next_other
         barrier = float(values[node]) if other >= 0 else None
-        results.append(Minimum(_place(grid, basins[basin]), float(values[basins[basin]]), barrier,
-                             None if barrier is None else _place(grid, node), number.get(other)))
+        results.append(Minimum(_node_position(grid, basins[basin]), float(values[basins[basin]]), barrier,
+                               None if barrier is None else _node_position(grid, node), number.get(other)))
     return results
 
 
-def _place(grid: Grid, node: int) -> Floats:
+def _node_position(grid: Grid, node: int) -> Floats:
     return np.asarray(grid.lattice.points([np.unravel_index(node, grid.lattice.shape)])[0], np.float64)
 
 
 def _neighbours(nodes: Integers, shape: Integers, wraps: bool) -> Integers:
-    """Return the six neighbours (n, 6) of nodes, -1 where there is none."""
+    """Return the six neighbours (n, 6) of nodes, -1 beyond the edge of a lattice that does not wrap."""
     index = np.stack(np.unravel_index(nodes, tuple(shape)), 1)
     results = []
     for axis in range(3):
