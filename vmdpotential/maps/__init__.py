@@ -20,7 +20,7 @@ from vmdpotential.maps.plan import MapPlan, plan_map
 from vmdpotential.maps.refine import refined
 from vmdpotential.methods.slabs import Sink
 from vmdpotential.molecule.conversions import StructureLike, as_structure
-from vmdpotential.parameters import changed, takes_fields
+from vmdpotential.parameters import changed, setting, takes_fields, warn_unused
 
 __all__ = [
     "CUTOFF", "LEAST_TOLERANCE", "GridOptions", "MapOptions", "MapPlan", "Medium", "MediumOptions", "SumOptions",
@@ -138,6 +138,11 @@ def potential_map(structure: StructureLike, options: MapOptions | None = None, *
                              value=f"{tolerance:g}")
         return grid, max(made.error or 0.0, made.error_away or 0.0)
 
-    if tolerance is None or own is None or lattice is not None:
-        return attempt(chosen.spacing)[0]
-    return refined(check_tolerance(tolerance), chosen.spacing, attempt)
+    with setting(keywords):
+        if lattice is not None:
+            warn_unused(("spacing", "padding"), "the grid is that of {lattice}")
+            if own is not None:
+                warn_unused(("tolerance",), "a given grid is not made finer")
+        if tolerance is None or own is None or lattice is not None:
+            return attempt(chosen.spacing)[0]
+        return refined(check_tolerance(tolerance), chosen.spacing, attempt)
