@@ -75,7 +75,8 @@ def potential_map(structure: StructureLike, options: MapOptions | None = None, *
         given. The map's provenance states the errors that were measured. Where it is given, the method ``pb`` uses
         smaller spacings until the errors outside of the molecule and at its surface are within it.
     atoms : str or array
-        The atoms whose charges make the potential, see :func:`vmdpotential.molecule.selection.select`.
+        The atoms whose charges make the potential, see :func:`vmdpotential.molecule.selection.select`. With salt around
+        the charges, ``solute`` is without the alkali and halide ions of a solvated system.
     sources : str or array, optional
         Those of the atoms whose charges count, with the permittivity and the ions around all of them; for ``pb``.
     unit, temperature, dielectric : object
