@@ -196,6 +196,8 @@ def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | No
         warn_unused(("tolerance",), f"the method {options.summation} sums exactly")
     if options.summation == "auto" and summing.name != "cutoff":
         warn_unused(("algorithm",), "only the method cutoff has algorithms; use {method cutoff}")
+    if medium.method:
+        warn_unused(("precision",), f"the method {medium.method} is computed in a precision of its own")
     if medium.salt is None and not medium.method and not unit.startswith("kT"):
         warn_unused(("temperature",), f"a potential without salt, in {unit}, does not depend on it")
     summed = plan.summed or bound
