@@ -28,9 +28,11 @@ def lattice_like(like: Path | Grid | None) -> Lattice | None:
     """Return the lattice of a map or of its file, None for none."""
     from vmdpotential.io.maps import read_map
 
-    if like is not None:
-        warn_unused(("spacing", "padding"), "the grid is that of {like}")
-    return like.lattice if isinstance(like, Grid) else None if like is None else read_map(like).lattice
+    if like is None:
+        return None
+    lattice = like.lattice if isinstance(like, Grid) else read_map(like).lattice
+    warn_unused(("spacing", "padding"), "the grid is that of {like}")
+    return lattice
 
 
 def wraps(lattice: Lattice, cell: Cell | None) -> bool:
