@@ -99,7 +99,7 @@ def test_the_mean_of_one_frame_is_its_map(tmp_path, caplog):
     np.testing.assert_allclose(grid.values, single, atol=1e-3 * rms(single))
     assert made.data["standard_error"] is None
     assert "sem" not in made.objects
-    assert len(caplog.records) == 1
+    assert len([record for record in caplog.records if "no effect" not in record.getMessage()]) == 1
 
 
 def test_smeared_charges_need_no_pairs():

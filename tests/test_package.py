@@ -3,9 +3,11 @@
 import ast
 import configparser
 import json
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from email.parser import Parser
 from pathlib import Path
@@ -30,6 +32,26 @@ def test_public_names_are_listed_and_no_others():
     assert set(vmdpotential.__all__) <= set(dir(vmdpotential))
     with pytest.raises(AttributeError, match="no attribute 'spam'"):
         vmdpotential.spam  # noqa: B018
+
+
+def test_the_version_is_the_same_everywhere():
+    version = vmdpotential.__version__
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    assert setup["metadata"]["version"] == "attr: vmdpotential.__version__"
+    bundle = tomllib.loads((ROOT / "plugins" / "chimerax" / "pyproject.toml").read_text())["project"]
+    stated = {
+        "CITATION.cff": r"^version: (.+)$", "scripts/conda/recipe.yaml": r'^  version: "(.+)"$',
+        "CHANGELOG.md": r"\A.*?\n## (\S+)",
+    }
+    for name, pattern in stated.items():
+        assert re.search(pattern, (ROOT / name).read_text(), re.MULTILINE | re.DOTALL
+                         if name == "CHANGELOG.md" else re.MULTILINE)[1] == version, name
+    assert bundle["version"] == version
+    assert f"vmdpotential >={version}" in bundle["dependencies"]  # a bundle needs the program of its own version
+    tcl = re.sub(r"\.dev", "a", version)  # Tcl knows alpha and beta versions only
+    for name in ("pkgIndex.tcl", "vmdpotential.tcl"):
+        assert f" vmdpotential {tcl}" in (ROOT / "plugins" / "vmd" / name).read_text(), name
 
 
 def test_type_checkers_see_every_public_name():

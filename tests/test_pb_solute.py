@@ -129,6 +129,21 @@ def test_salt_of_a_solvated_system_is_left_to_the_solution(tpr, caplog):
     assert map_report.data["net_charge"] == pytest.approx(float(tpr.charges[is_protein(tpr)].sum()))
 
 
+def test_salt_does_not_count_in_addition_to_screening(tpr, caplog):
+    options = {"spacing": 5.0, "unit": "V"}
+    protein = map_(structure=tpr, atoms="protein", screened=0.15, **options).objects["grid"]
+    with caplog.at_level(logging.WARNING):
+        report = map_(structure=tpr, atoms="solute", screened=0.15, **options)
+    assert "4 free ions (NA+) are left to the solution" in caplog.text
+    assert any("without 4 free ions (NA+), which the solution replaces: 3341 atoms" in line for line in report.lines)
+    assert np.array_equal(report.objects["grid"].values, protein.values)
+    with_ions = map_(structure=tpr, atoms="not water", screened=0.15, **options)
+    assert with_ions.data["net_charge"] == pytest.approx(report.data["net_charge"] + 4)
+    vacuum = map_(structure=tpr, atoms="solute", **options)
+    assert vacuum.data["net_charge"] == pytest.approx(with_ions.data["net_charge"])
+    assert "without" not in "".join(vacuum.lines[1:2])
+
+
 @pytest.mark.slow
 def test_binding_across_the_cell(dna):
     first = np.zeros(len(dna), bool)

@@ -77,3 +77,13 @@ def test_links_and_pictures_exist():
     for path in DOCUMENTS:
         for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text()):
             assert (path.parent / target).exists(), f"{path}: {target}"
+
+
+def test_links_to_titles_lead_to_titles():
+    def anchors(path):
+        titles = re.findall(r"^#+ (.+)$", path.read_text(), re.MULTILINE)
+        return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+    for path in [*DOCUMENTS, *(ROOT / "scripts" / "tutorials").glob("*.md")]:
+        for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", path.read_text()):
+            assert anchor in anchors(path.parent / target if target else path), f"{path}: {target}#{anchor}"

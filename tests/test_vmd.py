@@ -111,6 +111,27 @@ def test_what_the_readme_shows(home):
     assert list((home / "tmp").iterdir()) == []
 
 
+@pytest.mark.slow
+@needs_tclsh
+def test_what_the_tutorial_shows(home):
+    text = (ROOT / "scripts" / "tutorials" / "vmd.md").read_text()
+    protein, solvated = re.findall(r"^```tcl\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    script = (
+        f"source {{{ROOT / 'tests' / 'vmd' / 'recorder.tcl'}}}\nlappend auto_path {{{PLUGIN}}}\n"
+        f"package require vmdpotential\n{protein.replace('data/1hvr', 'deposited')}"
+        "puts \"PROTEIN [molinfo num] [molinfo top get numvolumedata]\"\n"
+        f"{solvated.replace('data/dhfr', 'golden')}"
+        "puts \"SOLVATED [molinfo num] [molinfo top get numvolumedata] [llength [potential jobs]]\"\nexit\n")
+    (home / "tutorial.tcl").write_text(script)
+    with (home / "tutorial.tcl").open() as typed:
+        done = run(home, TCLSH, stdin=typed)
+    assert not done.stderr
+    assert "PROTEIN 1 1" in done.stdout
+    assert "SOLVATED 3 1 0" in done.stdout
+    assert (home / "slice-from-vmd.png").stat().st_size > 1000
+    assert list((home / "tmp").iterdir()) == []
+
+
 @pytest.fixture
 def display():
     """A display that no one sees."""

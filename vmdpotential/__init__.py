@@ -64,7 +64,7 @@ if TYPE_CHECKING:  # for type checkers and editors; a test checks that these are
     from vmdpotential.tasks import rdf as rdf
     from vmdpotential.tasks import surface as surface
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 _PUBLIC = {
     "Cell": "molecule.cell",

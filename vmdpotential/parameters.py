@@ -26,6 +26,7 @@ these declarations; values arrive as strings or as Python objects and are checke
 from __future__ import annotations
 
 import inspect
+import logging
 import math
 import re
 import types
@@ -41,7 +42,9 @@ from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from vmdpotential.docstrings import with_entries
-from vmdpotential.errors import UsageError, similar
+from vmdpotential.errors import UsageError, Words, similar
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -412,7 +415,8 @@ class Command:
         values = {name: known[name].convert(value) for name, value in values.items()}
         token = _reading.set(tuple(self._files(values, written=False)))
         try:
-            return self.function(**self._arguments(values))
+            with setting(values):
+                return self.function(**self._arguments(values))
         finally:
             _reading.reset(token)
 
@@ -444,6 +448,41 @@ class Command:
 
 
 _reading: ContextVar[tuple[Path, ...]] = ContextVar("reading", default=())
+
+
+#: Names of the options that the caller set and was not warned of; None outside of a task.
+_set_options: ContextVar[set[str] | None] = ContextVar("set_options", default=None)
+
+
+@contextmanager
+def setting(names: Iterable[str]) -> Iterator[None]:
+    """Run a task of which these options were set; within another task, those of that one count."""
+    if _set_options.get() is not None:
+        yield
+        return
+    token = _set_options.set(set(names))
+    try:
+        yield
+    finally:
+        _set_options.reset(token)
+
+
+def warn_unused(names: Iterable[str], reason: str) -> None:
+    """Warn, in one line and once, of those of some options that the caller set although they have no effect.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Options without an effect in this run, whether they were set or not.
+    reason : str
+        Why they have none, in our own words, with parameters such as ``{like}``.
+    """
+    options = _set_options.get() or set()
+    unused = [name for name in names if name in options]
+    if unused:
+        options.difference_update(unused)
+        verb = "has" if len(unused) == 1 else "have"
+        log.warning(Words(f"{' and '.join(f'{{{name}}}' for name in unused)} {verb} no effect: {reason}"))
 
 
 #: Whether the caller uses the result itself, so that no file has to be written.

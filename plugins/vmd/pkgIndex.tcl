@@ -1,1 +1,1 @@
-package ifneeded vmdpotential 0.1.0 [list source [file join $dir vmdpotential.tcl]]
+package ifneeded vmdpotential 0.2.0a0 [list source [file join $dir vmdpotential.tcl]]

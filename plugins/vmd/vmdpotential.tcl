@@ -7,7 +7,7 @@
 # as a child process, and load what it made. Which options a command has, their defaults and their help are asked of
 # the program, so that commands of other packages appear here too. Works with Tcl 8.5 and later, with and without Tk.
 
-package provide vmdpotential 0.1.0
+package provide vmdpotential 0.2.0a0
 
 namespace eval ::vmdpotential {
     variable folder [file dirname [file normalize [info script]]]

@@ -26,7 +26,7 @@ EXAMPLES = ROOT / "scripts" / "examples"
 DRAWN = ROOT / "build" / "examples"
 
 #: Pages that are written, by their path in the checkout.
-TUTORIALS = [f"scripts/tutorials/{name}" for name in ("pymol", "md", "python", "method-developer")]
+TUTORIALS = [f"scripts/tutorials/{name}" for name in ("pymol", "vmd", "chimerax", "md", "python", "method-developer")]
 WRITTEN = ["README.md", *(f"{name}.md" for name in TUTORIALS), "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md",
            "LICENSE", "data/README.md", *(
     str(path.relative_to(ROOT)) for part in ("plugins", "vmdpotential")

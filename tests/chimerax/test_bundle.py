@@ -31,7 +31,7 @@ def test_wheel_holds_code_and_help_and_says_what_it_needs(wheel):
     assert metadata["Name"] == "ChimeraX-VMDPotential"
     assert metadata["Version"] == vmdpotential.__version__
     requirements = [text.replace(" ", "") for text in metadata.get_all("Requires-Dist")]
-    assert requirements == ["ChimeraX-Core>=1.7", "vmdpotential>=0.1"]
+    assert requirements == ["ChimeraX-Core>=1.7", f"vmdpotential>={vmdpotential.__version__}"]
 
 
 def test_toolshed_finds_the_bundle_and_its_commands(session):

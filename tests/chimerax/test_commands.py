@@ -1,5 +1,6 @@
 """The commands in ChimeraX give what the package gives, and change no model of the user."""
 
+import gzip
 import re
 from pathlib import Path
 
@@ -18,6 +19,23 @@ COULOMB = 1.602176634e-19 / (4 * np.pi * 8.8541878128e-12) * 1e10  # V A / e, CO
 
 def by_definition(points, places, charges):
     return COULOMB * sum(q / np.linalg.norm(points - place, axis=1) for place, q in zip(places, charges, strict=True))
+
+
+def test_what_the_tutorial_shows(session, opened, do, tmp_path, monkeypatch):
+    """The core has no command `open` for these files, so the readers open them."""
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "scripts" / "tutorials" / "chimerax.md").read_text()
+    for block in re.findall(r"^```chimerax\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        for line in block.splitlines():
+            if line.startswith("open "):
+                path = ROOT / line.partition(" ")[2]
+                (tmp_path / path.stem).write_bytes(gzip.decompress(path.read_bytes()))
+                opened(tmp_path / path.stem)
+            elif line == "close":
+                session.models.close(session.models.list())
+            else:
+                do(line)
+    assert (tmp_path / "slice-from-chimerax.png").stat().st_size > 1000
 
 
 def test_map_by_definition(ions, do, log):

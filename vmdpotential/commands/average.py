@@ -26,7 +26,7 @@ from vmdpotential.maps import MapOptions
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option, check_output
+from vmdpotential.parameters import Command, Option, check_output, warn_unused
 from vmdpotential.results import complete, key, part, shown
 
 
@@ -78,6 +78,8 @@ class FitOptions:
         group, called = reference_group(structure, self.fit)
         if self.motion == "rotation" and group is None:
             raise UsageError("motion", "rotation needs atoms to fit", "give {fit}", value=self.motion)
+        if group is None:
+            warn_unused(("motion",), "there are no atoms to fit; {fit} selects some")
         return {"group": group, "name": called, "rotate": None if self.motion == "auto" else self.motion == "rotation"}
 
 
@@ -232,8 +234,8 @@ def _lines(planning: Planning, average: Average, result: Mean) -> list[str]:
     lines += cell_lines(average.cell_deviation)
     lines.append(result.points)
     lines += stated_error(grid, " of the first frame")
-    lines.append(f"mean {result.minimum:.4g} to {result.maximum:.4g} {unit} at {grid.temperature:g} K, {made.medium}; "
-                 f"zero: {average.zero}")
+    lines.append(f"mean at all grid points, also inside atoms: {result.minimum:.4g} to {result.maximum:.4g} "
+                 f"{unit} at {grid.temperature:g} K, {made.medium}; zero: {average.zero}")
     if plan.request.neutralised and abs(planning.charge) > 5e-4:
         lines.append(f"a uniform background of {-planning.charge:.3f} e neutralises the cell")
     blocks = f"{len(average.blocks)} blocks of {average.blocks[0]} frames"

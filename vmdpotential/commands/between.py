@@ -19,7 +19,7 @@ from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.selection import Mask, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.energy import Between, EnergyOptions
-from vmdpotential.parameters import Option, Rows
+from vmdpotential.parameters import Option, Rows, warn_unused
 from vmdpotential.results import Result, hidden, key, part, shown
 
 log = logging.getLogger(__name__)
@@ -56,6 +56,8 @@ class PairOptions(EnergyOptions, ParameterOptions):
 
     def between(self, structure: Structure, terms: Nonbonded, a: Mask, b: Mask, forces: bool = False) -> Between:
         """Return the sum over the pairs of two selections."""
+        if self.electrostatics != "pme":
+            warn_unused(("tolerance",), "only {electrostatics pme} has an error to limit")
         return Between(structure, terms, a, b, self, forces=forces)
 
 

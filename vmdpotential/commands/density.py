@@ -34,7 +34,7 @@ from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import select
-from vmdpotential.parameters import Command, Option, Rows, check_output
+from vmdpotential.parameters import Command, Option, Rows, check_output, warn_unused
 from vmdpotential.results import Columns, complete, hidden, key, part, put_table, shown
 
 
@@ -113,6 +113,10 @@ def density(
                          value=f"{smear:g}")
     if sites is not None and of not in ("number", "occupancy"):
         raise UsageError("sites", "can only be found in a density of numbers", "use {of number}", value=str(sites))
+    if sites is None:
+        warn_unused(("site_radius", "site_density"), "no {sites} are written")
+    if options.unit != "relative":
+        warn_unused(("bulk",), "only the unit relative uses it")
     chosen, paths = statistic_files(output.output, output.stat)
     names = files.named(paths, output.format, is_map)
     for path in names:

@@ -36,7 +36,7 @@ from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.radii import SETS
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.energy import by_residue
-from vmdpotential.parameters import Command, Option, Rows
+from vmdpotential.parameters import Command, Option, Rows, warn_unused
 from vmdpotential.results import Axes, Columns, Figure, complete, hidden
 
 if TYPE_CHECKING:
@@ -145,6 +145,8 @@ def energy(
     if solvent.solvent != "none" and trajectory.trajectory is not None:
         raise UsageError("solvent", "is only computed for one structure", "leave out {trajectory}",
                          value=solvent.solvent)
+    if solvent.solvent == "none":
+        warn_unused(("radii", "spacing"), "only a continuum uses it; add {solvent pb}")
     structure, report, frames = source.over(trajectory, between, "between")
     chosen = selections(structure, between)
     terms = options.terms(structure)

@@ -26,7 +26,7 @@ from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option, Rows
+from vmdpotential.parameters import Command, Option, Rows, warn_unused
 from vmdpotential.results import Axes, Columns, Figure, Result, hidden, part, shown
 
 Floats = NDArray[np.float64]
@@ -125,6 +125,10 @@ def field(
     sites.check()
     trajectory.check()
     output.check()
+    if options.own is None:
+        warn_unused(("spacing",), "only a continuum has a grid; add {method pb}")
+    if sites.points is not None:
+        warn_unused(("exclude",), "a point has no charges of its own")
     atoms, report, frames = source.over(trajectory)
     places = sites.places(atoms)
     left_out = options.left_out(places)

@@ -14,6 +14,7 @@ from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.grid.planes import middle
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.parameters import warn_unused
 from vmdpotential.results import Axes, Result, hidden, key, part, shown
 
 #: Keys that every map has, and those of a sum over charges.
@@ -27,7 +28,11 @@ def lattice_like(like: Path | Grid | None) -> Lattice | None:
     """Return the lattice of a map or of its file, None for none."""
     from vmdpotential.io.maps import read_map
 
-    return like.lattice if isinstance(like, Grid) else None if like is None else read_map(like).lattice
+    if like is None:
+        return None
+    lattice = like.lattice if isinstance(like, Grid) else read_map(like).lattice
+    warn_unused(("spacing", "padding"), "the grid is that of {like}")
+    return lattice
 
 
 def wraps(lattice: Lattice, cell: Cell | None) -> bool:

@@ -21,7 +21,7 @@ from vmdpotential.ions.report import least_distances, radial_distributions, repl
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option, Rows, items
+from vmdpotential.parameters import Command, Option, Rows, items, warn_unused
 from vmdpotential.results import Columns, Result, key, part, shown
 
 log = logging.getLogger(__name__)
@@ -111,6 +111,14 @@ def ionize(
     if parameters and not any(suffix(path) in PRMTOP for group in names for path in group):
         raise UsageError("parameters", "are only used when a prmtop is written",
                          "name one as {output}, or leave them out")
+    if options.site == "potential":
+        warn_unused(("seed", "sweeps"), "sites of the most favourable potential are not random; choose another {site}")
+    else:
+        warn_unused(("refine", *(["sweeps"] if options.site == "random" else [])), f"the sites are {options.site}")
+    if options.ions is not None:
+        warn_unused(("cation", "anion", "neutralize", "salt", "count", "count_existing"), "{ions} gives all numbers")
+    elif not options.concentration:
+        warn_unused(("count", "count_existing"), "no {concentration} of salt is added")
     system, charge_report = source.charged()
     check_formats(system, names[0])
     system = attached(system, parameters, names[0])

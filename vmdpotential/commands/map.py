@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from vmdpotential import progress
 from vmdpotential.commands.continuum import solvation_data, solvation_lines
-from vmdpotential.commands.gridded import LATTICE, SUM, GridResult, stated_error
+from vmdpotential.commands.gridded import LATTICE, SUM, GridResult, lattice_like, stated_error
 from vmdpotential.commands.options import CompleteSource, Force, Format, Like
 from vmdpotential.commands.structures import at_frame, read
 from vmdpotential.errors import UsageError
@@ -92,7 +92,7 @@ def map_(
     TaskError
         When the tolerance cannot be kept.
     """
-    from vmdpotential.io.maps import MapWriters, check_map_format, is_map, open_map, put_map, read_map
+    from vmdpotential.io.maps import MapWriters, check_map_format, is_map, open_map, put_map
     from vmdpotential.io.maps.field import field_paths, put_field
     from vmdpotential.io.maps.mapformat import check_finite
 
@@ -107,7 +107,7 @@ def map_(
     files.check(paths, force, names)
 
     from vmdpotential.maps.interaction import medium_of_sum
-    from vmdpotential.maps.solute import chosen_atoms
+    from vmdpotential.maps.solute import chosen_atoms, left_to_solution
 
     atoms = options.atoms
     structure, charge_report = source.charged([atoms, *([] if options.sources is None else [options.sources])])
@@ -115,7 +115,7 @@ def map_(
     which = [*([] if output is None else [0]), *range(1, 1 + len(fields))]
     with MapWriters(paths, which, force, names) as writers, progress.clock() as clock:
         grid = potential_map(
-            structure, options, field=field is not None, lattice=None if like is None else read_map(like).lattice,
+            structure, options, field=field is not None, lattice=lattice_like(like),
             sink=writers if paths and writers.can_take(names) else None)
         if isinstance(grid, StoredGrid):
             writers.finish(grid)
@@ -133,11 +133,13 @@ def map_(
                 put_map(grid, places[0])
             if grid.field is not None:
                 put_field(grid.field, places[-len(fields) :])
-    chosen = structure.known_charges[chosen_atoms(structure, atoms, medium_of_sum(options))]
+    rows = chosen_atoms(structure, atoms, medium_of_sum(options))
+    chosen = structure.known_charges[rows]
     return Map(
         charges=charge_report, grid=grid, structure=structure, options=options, seconds=seconds, file=path,
         net_charge=charge_report.net_charge if str(atoms) == "all" else float(chosen.sum()), count=len(chosen),
-        limits=limits, field_files=fields, cell=structure.cell if grid.provenance.boundary == "periodic" else None,
+        left_out=left_to_solution(structure, atoms, rows), limits=limits, field_files=fields,
+        cell=structure.cell if grid.provenance.boundary == "periodic" else None,
         solvation=None if grid.solvation is None else solvation_data(grid.solvation, structure), files=paths)
 
 
@@ -153,6 +155,7 @@ class Map(GridResult):
     file: Path | None
     field_files: Sequence[Path]
     count: int = hidden()
+    left_out: str = hidden()
 
     display_limit = key(lambda self: None if self.file is None and isinstance(self.grid, StoredGrid)
                         else self.grid.display_limit())
@@ -165,7 +168,9 @@ class Map(GridResult):
         made, lattice, options = self.grid.provenance, self.grid.lattice, self.options
         yield str(self.charges)
         if str(options.atoms) != "all":
-            yield f"potential of {options.atoms}: {self.count} atoms, net charge {round(self.net_charge, 3) + 0.0:g} e"
+            without = f", without {self.left_out}, which the solution replaces" if self.left_out else ""
+            yield (f"potential of {options.atoms}{without}: {self.count} atoms, net charge "
+                   f"{round(self.net_charge, 3) + 0.0:g} e")
         on_mesh = " on a mesh" if made.interaction.startswith("shifted") and made.tolerance is not None else ""
         yield (f"method {made.method}{on_mesh}, {boundary_text(self.cell)}, {made.interaction}, {made.precision} "
                "precision")
@@ -181,7 +186,8 @@ class Map(GridResult):
         if self.grid.solvation is not None:
             yield from solvation_lines(self.grid.solvation, self.structure)
         low, high = self.extremes
-        yield f"{low:.4g} to {high:.4g} {self.grid.unit} at {options.temperature:g} K, {made.medium}"
+        yield (f"at all grid points, also inside atoms: {low:.4g} to {high:.4g} {self.grid.unit} at "
+               f"{options.temperature:g} K, {made.medium}")
         yield f"{self.seconds:.2f} s on the {made.engine} engine ({get_engine(options.engine).describe()})"
         if options.engine == "auto" and reason() and find_spec("pycuda"):  # who never installed PyCUDA asks `devices`
             yield reason()

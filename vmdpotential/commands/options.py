@@ -23,7 +23,7 @@ from vmdpotential.molecule.selection import Selection
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.templates import FORCE_FIELDS
 from vmdpotential.molecule.water import CHOICES
-from vmdpotential.parameters import Option
+from vmdpotential.parameters import Option, warn_unused
 from vmdpotential.results import Result, put_table
 from vmdpotential.units import BOHR, DEFAULT_TEMPERATURE, POTENTIAL_UNITS, coulomb_constant
 
@@ -211,13 +211,16 @@ class CompleteSource(ChargedSource):
             When atoms are missing and none may be added: to those of a simulation, whose frames have no others.
         """
         try:
-            return charged(structure, self.force_field, self.water, self.charges, atoms, parameter,
-                           self.prepare if whole else "never", self.ph, self.pka)
+            made, report = charged(structure, self.force_field, self.water, self.charges, atoms, parameter,
+                                   self.prepare if whole else "never", self.ph, self.pka)
         except IncompleteError as error:
             if not whole and self.prepare != "never":
                 error.cure = ("atoms are added to models of a PDB or mmCIF file, but not to frames of a simulation, "
                               f"which had its own: give its {{topology}}, or {error.cure}")
             raise
+        if not report.prepared:
+            warn_unused(("ph", "pka"), "no atoms had to be added")
+        return made, report
 
 
     def hydrogenated(self) -> tuple[Structure, str]:

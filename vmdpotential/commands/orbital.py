@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
-from vmdpotential.commands.gridded import LATTICE, GridResult
+from vmdpotential.commands.gridded import LATTICE, GridResult, lattice_like
 from vmdpotential.commands.options import Force, Like
 from vmdpotential.errors import UsageError
 from vmdpotential.figures.colours import isovalue
@@ -23,7 +23,7 @@ from vmdpotential.orbitals.evaluate import LENGTHS, density_map, orbital_map
 from vmdpotential.orbitals.potential import potential_map
 from vmdpotential.orbitals.read import read_wavefunction
 from vmdpotential.orbitals.wavefunction import Wavefunction
-from vmdpotential.parameters import Command, Option, check_output
+from vmdpotential.parameters import Command, Option, check_output, warn_unused
 from vmdpotential.results import hidden, key, part
 from vmdpotential.units import BOHR, DEFAULT_TEMPERATURE, POTENTIAL_UNITS
 
@@ -94,7 +94,7 @@ def orbital_(
         When the map does not fit into memory.
     """
     from vmdpotential.io import check_formats, write_structures
-    from vmdpotential.io.maps import check_map_format, put_map, read_map
+    from vmdpotential.io.maps import check_map_format, put_map
 
     path, atoms, force = output.output, output.atoms, output.force
     engine, unit = values.engine, values.unit
@@ -111,8 +111,12 @@ def orbital_(
     structure = wavefunction.structure()
     check_formats(structure, [] if atoms is None else [atoms])
     index = wavefunction.find(orbital, channel) if orbital else -1
-    lattice = (Lattice.around(wavefunction.positions, grid.spacing, grid.padding) if like is None else
-               read_map(like).lattice)
+    if not orbital or wavefunction.restricted:
+        warn_unused(("channel",), "alpha and beta electrons have the same orbitals" if orbital else
+                    "it only chooses an {orbital}")
+    warn_unused(("unit",) if potential else ("potential_unit", "temperature"),
+                "it is for orbitals and densities; use {potential_unit}" if potential else "only a {potential} has it")
+    lattice = lattice_like(like) or Lattice.around(wavefunction.positions, grid.spacing, grid.padding)
     if path is not None:
         check_map_format(path, lattice)
     start = time.perf_counter()

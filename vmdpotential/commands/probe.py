@@ -11,7 +11,7 @@ from vmdpotential.commands.probe_options import InsertionOptions, ProbeOptions, 
 from vmdpotential.errors import UsageError
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.maps.options import Engine
-from vmdpotential.parameters import Command, check_output
+from vmdpotential.parameters import Command, check_output, warn_unused
 from vmdpotential.results import Result
 
 #: A, of the grid: of a molecule over frames, and of probe atoms, as AutoGrid's.
@@ -53,6 +53,12 @@ def probe_(
     if probe and (trajectory.trajectory is not None or trajectory.frames is not None or outputs.paths is not None):
         raise UsageError("trajectory", "is not used for probe atoms, which are mapped around one structure",
                          "give {ligand}, or leave out trajectory, frames and paths")
+    if probe:
+        warn_unused(("fit", "boundary", "orientations", "places", "temperature", "stat"), "only a {ligand} uses it")
+    if like is not None:
+        warn_unused(("around",), "the grid is that of {like}")
+    elif ligand and not options.around:
+        warn_unused(("padding",), "it is a margin around the atoms that {around} selects")
     structure, all_frames = source.with_frames(trajectory)
     lattice = lattice_like(like)
     run = Run(structure, options, lattice, options.spacing or (_LIGAND_SPACING if ligand else _PROBE_SPACING), engine,

@@ -22,7 +22,7 @@ from vmdpotential.frames.profile import profile as of_frames
 from vmdpotential.frames.statistics import TOO_SHORT
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option
+from vmdpotential.parameters import Command, Option, warn_unused
 from vmdpotential.results import Axes, Columns, Figure, Result, hidden, part, shown
 
 Floats = NDArray[np.float64]
@@ -86,6 +86,7 @@ def profile(
             given = {"trajectory": trajectory.trajectory, "from": from_, "center": center, "topology": source.topology,
                      "cell": source.cell, "charges": source.charges, "index": source.index,
                      "frames": trajectory.frames, "slab_correction": options.slab_correction}
+            warn_unused(("spacing", "smear", "temperature"), "a map has its own")
             profile_, head, data = _of_map(source.structure, axis, zero, options.unit, given)
             objects: dict[str, Any] = {}
         else:

@@ -15,7 +15,7 @@ from vmdpotential.figures.colours import SHOWN, Range, check_range, standard_lim
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.grid.planes import Plane
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option
+from vmdpotential.parameters import Command, Option, warn_unused
 from vmdpotential.results import Axes, Columns, Figure, Result, hidden, key
 
 if TYPE_CHECKING:
@@ -170,6 +170,8 @@ def slice_(
         files.check([path], output.force)
     grids = [open_map(item) if isinstance(item, Path) else item for item in maps]
     names = [map_name(item) if isinstance(item, Path) else f"map {n}" for n, item in enumerate(maps, 1)]
+    if atoms.structure is None:
+        warn_unused(("slab", "waters"), "no atoms are drawn without a {structure}")
     structure = atoms.read()
     panels = [
         figures.Panel(grid, entry, name if len(grids) > 1 else "")

@@ -20,6 +20,7 @@ from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.given import ResidueCharges
 from vmdpotential.molecule.selection import Selection
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.parameters import warn_unused
 
 log = logging.getLogger(__name__)
 
@@ -104,6 +105,8 @@ def charged(structure: Structure, force_field: str, water: str, charges: Sequenc
             raise UsageError("charges", "of all atoms cannot be combined with other files", "give this one alone",
                              value=str(system))
         structure, charges = openmm_system.with_charges(structure, system), ()
+    if structure.charges is not None:
+        warn_unused(("force_field",), "the structure has charges of its own")
     given = residue_charges(charges)
     try:
         return charges_and_report(structure, force_field, water, given)

@@ -38,6 +38,7 @@ from vmdpotential.methods import Method, Planned, Request
 from vmdpotential.methods.slabs import planes_at_once
 from vmdpotential.molecule.cell import SAME, Cell, same_cell
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.parameters import warn_unused
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -337,6 +338,8 @@ def plan_average(structure: Structure, frames: Frames, options: MapOptions, alig
     if cell is None and not (own_cells or fixed_cell):
         frame_cell = None  # such as a crystal's, whose images frames do not have
     medium = medium_of_sum(options)
+    if medium.method:
+        warn_unused(("tolerance",), "the grid of a mean in a continuum is not made finer; set {spacing}")
     structure, chosen, _ = in_continuum(structure, options.atoms, medium)
     moves = Alignment.of(structure, boundary=boundary, **alignment)
     if lattice is None:

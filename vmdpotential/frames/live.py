@@ -19,6 +19,7 @@ from vmdpotential.io.trajectories.frames import Change
 from vmdpotential.maps import MapOptions, plan_map
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.parameters import warn_unused
 
 Made = TypeVar("Made")
 
@@ -58,6 +59,8 @@ class LiveMap:
         self._changes = changes
         #: How many atoms a frame has.
         self.atoms = len(structure) if atoms is None else atoms
+        if options.own is not None:
+            warn_unused(("tolerance",), "the grid of a live map in a continuum is not made finer; set {spacing}")
         plan, result = plan_map(structure, options, margin=min(MARGIN, PART * options.padding), soon=0.0)
         #: The map of the structure as it was given.
         self.first = plan.grid(result)

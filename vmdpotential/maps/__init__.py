@@ -20,7 +20,7 @@ from vmdpotential.maps.plan import MapPlan, plan_map
 from vmdpotential.maps.refine import refined
 from vmdpotential.methods.slabs import Sink
 from vmdpotential.molecule.conversions import StructureLike, as_structure
-from vmdpotential.parameters import changed, takes_fields
+from vmdpotential.parameters import changed, setting, takes_fields, warn_unused
 
 __all__ = [
     "CUTOFF", "LEAST_TOLERANCE", "GridOptions", "MapOptions", "MapPlan", "Medium", "MediumOptions", "SumOptions",
@@ -75,7 +75,8 @@ def potential_map(structure: StructureLike, options: MapOptions | None = None, *
         given. The map's provenance states the measured errors. If a tolerance is given, the method ``pb`` reduces the
         spacing until the errors outside the molecule and at its surface are within it.
     atoms : str or array
-        Atoms that contribute charges, see :func:`vmdpotential.molecule.selection.select`.
+        Atoms that contribute charges, see :func:`vmdpotential.molecule.selection.select`. If ions
+        screen the charges, ``solute`` excludes the alkali and halide ions of a solvated system.
     sources : str or array, optional
         For ``pb``, the atoms among `atoms` that contribute charges, while all of `atoms` determine the permittivity
         and the volume of the ions.
@@ -141,6 +142,11 @@ def potential_map(structure: StructureLike, options: MapOptions | None = None, *
                              value=f"{tolerance:g}")
         return grid, max(provenance.error or 0.0, provenance.error_away or 0.0)
 
-    if tolerance is None or own is None or lattice is not None:
-        return attempt(chosen.spacing)[0]
-    return refined(check_tolerance(tolerance), chosen.spacing, attempt)
+    with setting(keywords):
+        if lattice is not None:
+            warn_unused(("spacing", "padding"), "the grid is that of {lattice}")
+            if own is not None:
+                warn_unused(("tolerance",), "a given grid is not made finer")
+        if tolerance is None or own is None or lattice is not None:
+            return attempt(chosen.spacing)[0]
+        return refined(check_tolerance(tolerance), chosen.spacing, attempt)

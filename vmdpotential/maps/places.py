@@ -15,6 +15,7 @@ from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.filling import is_part
 from vmdpotential.molecule.selection import is_solvated
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.parameters import warn_unused
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +80,7 @@ def lay_lattice(
     """
     if cell is None:
         return Lattice.around(positions, spacing, padding)
+    warn_unused(("padding",), "the grid covers the periodic cell; {boundary open} has a margin")
     if not len(structure):
         raise InputError("there are no atoms to put a lattice around")
     low, high = bounds(structure.positions)

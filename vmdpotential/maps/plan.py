@@ -32,6 +32,7 @@ from vmdpotential.molecule.cell import SAME, Cell, same_cell
 from vmdpotential.molecule.selection import is_solvated, is_water, named_selection, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.whole import Complex
+from vmdpotential.parameters import warn_unused
 from vmdpotential.units import coulomb_constant
 
 log = logging.getLogger(__name__)
@@ -192,6 +193,14 @@ def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | No
     if not np.isfinite(result.mean_squares()).all():
         raise InputError(f"{structure.where}: its potential is too large for a map (3e38 {unit})",
                          "correct the charges, {temperature} or {dielectric}")
+    if options.summation != "auto" and summing.superposes and errors is None:
+        warn_unused(("tolerance",), f"the method {options.summation} sums exactly")
+    if options.summation == "auto" and summing.name != "cutoff":
+        warn_unused(("algorithm",), "only the method cutoff has algorithms; use {method cutoff}")
+    if medium.method:
+        warn_unused(("precision",), f"the method {medium.method} is computed in a precision of its own")
+    if medium.salt is None and not medium.method and not unit.startswith("kT"):
+        warn_unused(("temperature",), f"a potential without salt, in {unit}, does not depend on it")
     summed = plan.summed or bound
     provenance = Provenance(
         method=summing.name, interaction=summing.sums(request, summed),

@@ -1,4 +1,4 @@
-"""The molecule of a continuum: made whole in its periodic cell, and without the salt of the box."""
+"""The atoms of a medium: without the salt of the box, and in a continuum not split by a periodic cell."""
 
 from __future__ import annotations
 
@@ -19,14 +19,24 @@ log = logging.getLogger(__name__)
 
 
 def chosen_atoms(structure: Structure, selection: Selection, medium: Medium) -> NDArray[np.bool_]:
-    """Return the mask (N,) of a selection; in a continuum ``solute`` excludes the free ions of a solvated system."""
+    """Return the mask (N,) of a selection.
+
+    If the medium replaces the water, ``solute`` excludes the free ions of a solvated system, which are part of it.
+    """
     chosen = select(structure, selection)
-    if not medium.method or not isinstance(selection, str) or selection.strip().lower() != "solute":
+    if not medium.replaces_water or not isinstance(selection, str) or selection.strip().lower() != "solute":
         return chosen
     if not is_solvated(structure.whole or structure):
         return chosen
     kept = chosen & ~is_salt(structure)
     return kept if kept.any() else chosen
+
+
+def left_to_solution(structure: Structure, selection: Selection, chosen: NDArray[np.bool_]) -> str:
+    """Return a description of the atoms of a selection that were not chosen, ``11 free ions (SOD)``; empty for none."""
+    salt = select(structure, selection) & ~chosen
+    names = ", ".join(sorted(set(structure.residue_names[salt].tolist())))
+    return f"{int(salt.sum())} free ions ({names})" if names else ""
 
 
 def in_continuum(structure: Structure, selection: Selection, medium: Medium,
@@ -46,13 +56,11 @@ def in_continuum(structure: Structure, selection: Selection, medium: Medium,
         Whether the other positions come from a trajectory, which may have cells even if the structure has none.
     """
     chosen = chosen_atoms(structure, selection, medium)
+    if salt := left_to_solution(structure, selection, chosen):
+        log.warning(Words("%s: %s are left out, because the medium includes the solution's ions; a selection such as "
+                          "{atoms not water} keeps them"), structure.where, salt)
     if not medium.method:
         return structure, chosen, None
-    salt = select(structure, selection) & ~chosen
-    if salt.any():
-        names = ", ".join(sorted(set(structure.residue_names[salt].tolist())))
-        log.warning(Words("%s: %d free ions (%s) are left out, because the continuum includes the solution's ions; a "
-                          "selection such as {atoms not water} keeps them"), structure.where, int(salt.sum()), names)
     together = Complex.of(structure, chosen, frames)
     if together is None:
         return structure, chosen, None
