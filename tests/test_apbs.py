@@ -182,7 +182,7 @@ def test_radii_are_read_or_named_never_guessed():
     assert atomic_radii(peptide, four, "bondi")[0].tolist() == [1.55, 1.2, 1.7, 1.2]
     assert atomic_radii(peptide, four, "mbondi2")[0].tolist() == [1.55, 1.3, 1.7, 1.2]
     assert BONDI["Cl"] == 1.75
-    with pytest.raises(InputError, match=r"atom 5 .* is of Fe, which bondi has no radius for"):
+    with pytest.raises(InputError, match=r"atom 5 .*: bondi has no radius for Fe"):
         atomic_radii(peptide, ~four, "bondi")
 
 

@@ -116,7 +116,7 @@ def test_buffer_keeps_the_tolerance_and_is_the_least_that_does():
         result = buffer.buffer_for(of, tolerance, 20.0)
         assert buffer.drift(of, result, 20.0) <= tolerance < buffer.drift(of, result - 2e-4, 20.0)
     assert buffer.buffer_for(of, 1e9, 20.0) == 0
-    with pytest.raises(TaskError, match="make lists more often"):
+    with pytest.raises(TaskError, match="update lists more often"):
         buffer.buffer_for(of, 1e-9, 1e5)
 
 

@@ -121,16 +121,16 @@ def test_distances_go_over_the_cell() -> None:
     turn = np.array([[0.6, 0.8, 0], [-0.8, 0.6, 0], [0, 0, 1]])
     turned = replace(small(), positions=small().positions @ turn, cell=Cell(box.vectors @ turn))
     assert_array_equal(indices(turned, "around 3 index 0"), [1, 10])
-    with pytest.raises(UsageError, match="the periodic cell is turned against these"):
+    with pytest.raises(UsageError, match="the periodic cell is rotated against these"):
         select(turned, "prop x > 3")
 
 
 def test_what_is_no_selection_is_one_line_with_the_parameter(monkeypatch: pytest.MonkeyPatch) -> None:
     for text, said in (
         ("within 5 of resname LIG", r"Unknown selection token: 'within'; 'within 5 of .* is written 'around 5"),
-        ("name CA and", "token: the end"), ("prop charge > 0", "is no selection"),
+        ("name CA and", "token: the end"), ("prop charge > 0", "is not a valid selection"),
         ("chain A and name CA", "'chain A' is written '//A' or 'chainID A'"),
-        ("(name CA", "is no selection"), ("name QQ or index 99", "selects no atoms"), ("bonded name CA", "is no sel"),
+        ("(name CA", "is not a valid sel"), ("name QQ or index 99", "selects no atoms"), ("bonded name CA", "is not a"),
         ("  ", "is empty"), ("group x", "no index group 'x'"),
     ):
         with pytest.raises(UsageError, match=said) as caught:

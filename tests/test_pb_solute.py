@@ -134,7 +134,7 @@ def test_salt_does_not_count_in_addition_to_screening(tpr, caplog):
     protein = map_(structure=tpr, atoms="protein", screened=0.15, **options).objects["grid"]
     with caplog.at_level(logging.WARNING):
         report = map_(structure=tpr, atoms="solute", screened=0.15, **options)
-    assert "4 free ions (NA+) are left to the solution" in caplog.text
+    assert "4 free ions (NA+) are left out" in caplog.text
     assert any("without 4 free ions (NA+), which the solution replaces: 3341 atoms" in line for line in report.lines)
     assert np.array_equal(report.objects["grid"].values, protein.values)
     with_ions = map_(structure=tpr, atoms="not water", screened=0.15, **options)

@@ -94,18 +94,18 @@ def test_rigid_hydrogens_are_where_others_have_them(name):
         assert np.mean(apart < FAR) > 0.9
 
 
-def test_side_chains_that_are_turned_are_named_and_left():
+def test_side_chains_that_are_flipped_are_named_and_left():
     structure = read_structure(ENTRIES["5PTI"])  # by neutrons, which distinguish nitrogen and oxygen
     bare = structure.take(heavy(structure))
-    assert not [row for row in prepare_structure(bare).rows if "turned" in row.note]
+    assert not [row for row in prepare_structure(bare).rows if "flipped" in row.note]
     positions = bare.positions.copy()
     for residue, first, second in (("ASN", "OD1", "ND2"), ("GLN", "OE1", "NE2")):
         rows = [np.flatnonzero((bare.residue_names == residue) & (bare.atom_names == name)) for name in (first, second)]
         positions[np.concatenate(rows)] = bare.positions[np.concatenate(rows[::-1])]
     made = prepare_structure(replace(bare, positions=positions))
-    turned = [row.residue for row in made.rows if "turned" in row.note]
-    assert turned
-    assert set(turned) <= {"ASN", "GLN"}
+    flipped = [row.residue for row in made.rows if "flipped" in row.note]
+    assert flipped
+    assert set(flipped) <= {"ASN", "GLN"}
     known = {tuple(place) for place in made.structure.positions.tolist()}
     assert all(tuple(place) in known for place in positions.tolist())
 

@@ -19,9 +19,9 @@ from vmdpotential.frontend.cli import main
 from vmdpotential.io import read_structure
 from vmdpotential.io.topologies.residue_charges import read_residue_charges
 from vmdpotential.molecule.charges import charges_and_report
-from vmdpotential.molecule.given import ResidueCharges
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.templates import library
+from vmdpotential.molecule.user_charges import ResidueCharges
 
 LYSOZYME = TOOLS / "T4-lysozyme-L99A-implicit"  # with p-xylene, TMP
 
@@ -103,9 +103,9 @@ def test_residues_must_have_just_the_atoms_that_are_given(
     renamed = {{"H10": "HX", "C1": "CX"}.get(name, name): charge for name, charge in xylene.charges.items()}
     nothing = ResidueCharges("NIL", {"X": 1.0}, "nil.csv")
     for given, said in (
-        ([replace(xylene, charges=renamed)], r"residue TMP is not that of ligand.mol2, which has no charge for C1, H10 "
-                                             r"and has charges for CX, HX, which the residue lacks"),
-        ([nothing], r"nil.csv: is of the residues NIL, and \S+ has none of them"),
+        ([replace(xylene, charges=renamed)], r"residue TMP has other atoms than in ligand.mol2, which has no charge "
+                                             r"for C1, H10 and has charges for CX, HX, which the residue lacks"),
+        ([nothing], r"nil.csv: contains the residues NIL, and \S+ has none of them"),
         ([xylene, replace(xylene, charges=dict.fromkeys(xylene.charges, 0.0), source="zero.csv")],
          r"zero.csv and ligand.mol2 give different charges for the same atoms of TMP"),
     ):
@@ -116,8 +116,8 @@ def test_residues_must_have_just_the_atoms_that_are_given(
     structure, report = charges_and_report(
         lysozyme, "amber14", residues=[renamed, replace(renamed, charges={"C1": 1.0}), nothing])
     assert report.given[0].startswith("TMP1 from ligand.mol2 (1 residue")
-    assert "has no residues NIL, whose charges were given" in caplog.text
-    with pytest.raises(UsageError, match="are for residues without charges, and all of these atoms have some"):
+    assert "has no residues NIL, for which charges were given" in caplog.text
+    with pytest.raises(UsageError, match="is for residues without charges, and all of these atoms have some"):
         charges_and_report(structure, residues=[xylene])
 
 

@@ -152,8 +152,8 @@ def test_cid_selects_what_gemmi_selects(cid: str, file: str) -> None:
     [
         ("ALA", r"atoms=ALA: selects no atoms \(chain 'ALA' does not exist; the residue name is written '\(ALA\)'\)"),
         ("chain A", "atoms=chain A: "),
-        ("(ALA)//CA", "is no selection"),
-        ("((", r"atoms=\(\(: is no selection"),
+        ("(ALA)//CA", "is not a valid selection"),
+        ("((", r"atoms=\(\(: is not a valid selection"),
         ("", "atoms: is empty"),
         ("//Z", "atoms=//Z: selects no atoms; residues present: "),
         ("lipid", "atoms=lipid: selects no atoms"),

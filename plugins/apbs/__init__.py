@@ -1,4 +1,4 @@
-"""The Poisson-Boltzmann equation as a method, ``apbs``: solved by the program APBS, for maps like all others.
+"""The method ``apbs``: the Poisson-Boltzmann equation for maps, solved by the program APBS.
 
 It registers through the entry-point group ``vmdpotential.plugins``, as ``historical`` does.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 def register() -> None:
-    """Register the method by its dotted name, which is imported when it is used."""
+    """Register the method by its dotted name, which is imported only when the method is used."""
     from vmdpotential import registry
 
     registry.register("method", "apbs", f"{__name__}.method:METHOD")

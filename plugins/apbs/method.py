@@ -1,8 +1,8 @@
 """The method ``apbs``: a molecule of low permittivity in a solution of ions, by the Poisson-Boltzmann equation.
 
 APBS (E. Jurrus et al., Protein Sci. 27, 2018, 112; N. A. Baker et al., PNAS 98, 2001, 10037) solves it by multigrid on
-lattices of 32 n + 1 nodes along each axis. The points of a map are nodes of such a lattice around them, so that
-nothing is interpolated; its own boundary comes from a coarser one around the molecule.
+lattices of 32 n + 1 nodes along each axis. The points of a map are nodes of a fine lattice, so that nothing is
+interpolated; the fine lattice's boundary values come from a coarse lattice around the molecule.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from . import program
 
 Floats = NDArray[np.float64]
 
-#: Nodes along an axis are a multiple of this and one: four levels of multigrid. With so many of them at least, the
-#: coarse lattice, which has as many, is good enough for the boundary.
+#: The number of nodes along an axis is STEP n + 1, for four levels of multigrid; n is at least LEAST, so that the
+#: coarse lattice, which has as many nodes, is accurate enough for the boundary values.
 STEP, LEAST = 32, 2
 
-#: Bytes and seconds that a node takes, on the fine lattice and the coarse one (measured), and seconds of an atom.
+#: Bytes and seconds per node of the fine lattice, with the coarse one included, and seconds per atom (measured).
 BYTES, SECONDS, ATOM = 240, 3.5e-6, 2e-4
 
-#: The coarse lattice is as many times as large as the molecule, as APBS's own tools have it, and reaches beyond it, A:
-#: the boundary values there are a sum of screened charges, which ignores the space without ions.
+#: Smallest size of the coarse lattice relative to the molecule, as in APBS's tools, and its smallest margin, A: its own
+#: boundary values are sums of screened charges, which ignore the volume without ions.
 COARSE, BEYOND = 1.7, 20.0
 
 
 @dataclass(frozen=True, eq=False)
 class PbPlan(Planned):
-    """A solution of the equation with every choice made; see :class:`vmdpotential.methods.Planned`."""
+    """The plan of a solution by APBS; see :class:`vmdpotential.methods.Planned`."""
 
     request: Request
     solution: Solution
@@ -52,14 +52,14 @@ class PbPlan(Planned):
     error: float | None = field(default=None, init=False)  # not known
 
     def run(self, positions: ArrayLike, charges: ArrayLike) -> HostResult:
-        """Return the potential of positions (N, 3), A, and charges (N,) in the request's unit.
+        """Return the potential of charges (N,), in the request's unit, at positions (N, 3), A.
 
         Raises
         ------
         BackendError
             When APBS is not installed.
         TaskError
-            When it fails.
+            When APBS fails.
         """
         centres, sources = charges_and_positions(positions, charges)
         solution = self.solution
@@ -84,7 +84,7 @@ class PoissonBoltzmann(ContinuumMethod):
     summary = "Poisson-Boltzmann: a molecule in a continuum of water and ions, by APBS"
 
     def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
-        """Return what a solution should take."""
+        """Return the estimated time and memory, or a refusal."""
         if (refusal := self.unsuitable(request)) is not None:
             return refusal
         if not program.is_installed():
@@ -98,12 +98,12 @@ class PoissonBoltzmann(ContinuumMethod):
         return Estimate(0.5 + SECONDS * nodes + ATOM * request.charges.count, taken)
 
     def plan(self, request: Request, engine: Engine) -> PbPlan:
-        """Return the plan.
+        """Return the plan of a solution.
 
         Raises
         ------
         UsageError
-            For what the method cannot do.
+            For a request that the method does not support.
         MemoryPlanError
             When the map does not fit into memory.
         BackendError
@@ -115,7 +115,7 @@ class PoissonBoltzmann(ContinuumMethod):
         return PbPlan(request, request.solution, fine, first, estimate)
 
     def _too_large(self, request: Request) -> Refusal:
-        """Return the refusal of a lattice that does not fit, with the spacing of one that would."""
+        """Return the refusal of a lattice that does not fit into memory, with a spacing that would."""
         lattice, room = request.lattice, memory.limit()
         nodes = int(np.prod(enclosing(lattice)[0].shape))
         extent, size = lattice.spacing * (np.array(lattice.shape) - 1), 1.0
@@ -135,7 +135,7 @@ class PoissonBoltzmann(ContinuumMethod):
 
 
 def enclosing(lattice: Lattice) -> tuple[Lattice, tuple[int, int, int]]:
-    """Return a lattice that APBS can have, with the nodes of another among its own, and the first of these in it."""
+    """Return a lattice for APBS that contains the nodes of another one, and the index of the other's first node."""
     shape = np.array(lattice.shape)
     nodes = STEP * np.maximum(LEAST, -(-(shape - 1) // STEP)) + 1
     a, b, c = (int(n) for n in (nodes - shape) // 2)
@@ -144,7 +144,7 @@ def enclosing(lattice: Lattice) -> tuple[Lattice, tuple[int, int, int]]:
 
 
 def _input(plan: PbPlan, positions: Floats) -> str:
-    """Return the input of APBS."""
+    """Return the text of APBS's input file."""
     solvent, fine = plan.solution, plan.fine
     values, radius = solvent.values, float(solvent.radii.max(initial=0.0))
     low, high = bounds(positions) if len(positions) else (fine.origin, fine.last)
@@ -170,7 +170,7 @@ def _input(plan: PbPlan, positions: Floats) -> str:
 
 
 def _atoms(positions: Floats, charges: Floats, radii: Floats) -> str:
-    """Return atoms in PQR's form, as far as APBS reads it."""
+    """Return atoms in the PQR format, as far as APBS reads it."""
     rows = np.column_stack([positions, charges, radii]).tolist()
     return "".join(f"ATOM {n} X MOL 1 {x:.6f} {y:.6f} {z:.6f} {q:.8f} {r:.6f}\n"
                    for n, (x, y, z, q, r) in enumerate(rows, 1))

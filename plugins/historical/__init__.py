@@ -1,27 +1,27 @@
-"""What the papers of 2007, 2008 and 2013 had, to be compared with today's code.
+"""Algorithms of papers from 2002 to 2013, for comparison with the present code.
 
 The GPU kernels of 2007 and 2008 are methods (`benchmark --method largebin`), and so is multilevel summation, `msm`
-(Skeel et al. 2002, Hardy et al. 2009). `nbody` sums gravity over all pairs (Elsen et al. 2007), `buffer` has the Verlet
-buffer of pair lists (Pall and Hess 2013), `timing` is `benchmark --pairs`.
+(Skeel et al. 2002, Hardy et al. 2009). `nbody` sums gravity over all pairs (Elsen et al. 2007), `buffer` estimates the
+Verlet buffer of pair lists (Pall and Hess 2013), `timing` is `benchmark --pairs`.
 
-They register through the entry-point group ``vmdpotential.plugins`` as any package's methods would, and are the
-example for those who write one; README.md says how. Of them viewers and `map --help` list `msm` alone.
+They register through the entry-point group ``vmdpotential.plugins``, like methods of any other package, and are the
+example of such a package; README.md explains how. Viewers and `map --help` list only `msm` of them.
 """
 
 from __future__ import annotations
 
-#: The methods of each module.
+#: Names of the methods in each module.
 METHODS = {
     "direct": ("simple", "constant", "unrolled", "coalesced"),
     "cutoff": ("largebin", "smallbin", "overlap"),
 }
 
-#: Pair forces that `benchmark --pairs` times.
+#: Names of the pair forces of `benchmark --pairs`.
 BENCHMARKS = ("rf", "ewald", "gravity", "gravity-jerk", "lennard-jones-coulomb")
 
 
 def register() -> None:
-    """Register the methods by dotted names, which are imported when one is used."""
+    """Register the methods by dotted names, which are imported only when a method is used."""
     from vmdpotential import registry
 
     for module, names in METHODS.items():

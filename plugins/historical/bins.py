@@ -1,4 +1,4 @@
-"""Atoms in bins, for the cutoff sums of 2008; all of it takes place on the CPU."""
+"""Sorting of atoms into bins on the CPU, for the cutoff sums of 2008."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from vmdpotential.grid.lattice import Lattice
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: Points along each side of a region, the work of a block.
+#: Number of points along each side of a region, which a thread block sums.
 REGION = 8
 
-#: Atoms that a small bin has room for, and its side in A.
+#: Largest number of atoms in a small bin, and its side, A.
 CAPACITY, SIDE = 8, 4.0
 
-#: Share of the atoms that ``overlap`` leaves to the CPU at most, and the smallest side in A that it tries.
+#: Largest fraction of the atoms that ``overlap`` leaves to the CPU, and the smallest side that it tries, A.
 OVERFLOW, SMALLEST = 0.01, 1.0
 
 
 @dataclass(frozen=True)
 class Bins:
-    """Equal boxes around a lattice: where they begin (A), their sides (A), how many along x, y, z."""
+    """Equal boxes around a lattice: lowest corner (A), sides (A), and numbers along x, y, z."""
 
     low: Floats
     side: Floats
@@ -39,7 +39,7 @@ class Bins:
         return int(self.shape.prod())
 
     def numbers(self, positions: Floats) -> Integers:
-        """Return the bin of each position (N, 3), -1 outside all."""
+        """Return the number of the bin of each position (N, 3), -1 outside of all bins."""
         number, outside = np.zeros(len(positions)), np.zeros(len(positions), bool)
         for d in range(3):
             place = np.floor((positions[:, d] - self.low[d]) / self.side[d])
@@ -51,7 +51,7 @@ class Bins:
     def sort(self, number: Integers) -> tuple[Integers, Integers, Integers]:
         """Return the atoms in the order of their bins, the bin of each, and the first atom of every bin.
 
-        Atoms with a negative number are left out.
+        Atoms with negative bin numbers are left out.
         """
         order = np.argsort(number.astype(np.int32) if self.size < 2**31 else number, kind="stable")
         order = order[np.count_nonzero(number < 0):]
@@ -61,31 +61,31 @@ class Bins:
 
 
 def large_bins(lattice: Lattice, reach: float) -> Bins:
-    """Return bins at least as wide as the cutoff and as a region, over all that is in range of the lattice."""
+    """Return bins at least as wide as the cutoff and a region, which cover the lattice and the cutoff around it."""
     side = np.maximum(reach, REGION * lattice.spacing)
     low = lattice.origin - reach
     return Bins(low, side, np.floor((lattice.last + reach - low) / side).astype(np.int64) + 1)
 
 
 def small_bins(lattice: Lattice, reach: float, side: float) -> tuple[Bins, list[Integers], Integers]:
-    """Return bins of one side (A) and what the regions of the lattice find in them.
+    """Return cubic bins with a side (A), and the lists by which a region finds the bins within the cutoff.
 
     Returns
     -------
     bins : Bins
     homes : list of three arrays
-        The place of the bin at a region's centre, for the regions along x, y and z.
+        Index of the home bin, which contains the region's centre, for the regions along x, y and z.
     steps : (S,) int64
-        From that bin's number to the numbers of all bins that may be in range of the region. One
-        list is good for every region, wherever in its home bin a region's centre is; where
-        regions are whole bins, as with 8 points of 0.5 A in bins of 4 A, it is the shortest.
+        Differences between the numbers of the bins that may be within the cutoff and that of the home bin. The list is
+        valid for every region, wherever its centre is in the home bin. It is shortest if regions coincide with bins,
+        as with 8 points at 0.5 A in bins of 4 A.
     """
     homes, low, shape, places, gaps = [], [], [], [], []
     for d in range(3):
         h = lattice.spacing[d]
         regions = -(-lattice.shape[d] // REGION)
         half = 0.5 * (REGION - 1) * h
-        centre = np.arange(regions) * (REGION * h / side) + 0.5  # in bins; the first is at the centre of its own
+        centre = np.arange(regions) * (REGION * h / side) + 0.5  # in bins; the first is the centre of its bin
         home = np.floor(centre).astype(np.int64)
         left, right = ((centre - home).min() * side - half, (centre - home).max() * side + half)
         first, last = int(np.floor((left - reach) / side)), int(np.floor((right + reach) / side))
@@ -101,7 +101,7 @@ def small_bins(lattice: Lattice, reach: float, side: float) -> tuple[Bins, list[
 
 
 def overlap_side(lattice: Lattice, reach: float, positions: Floats) -> float:
-    """Return the side (A) of small bins of which few enough overflow."""
+    """Return the largest side (A) of small bins for which few enough atoms overflow."""
     side = SIDE
     while side > SMALLEST:
         number = small_bins(lattice, reach, side)[0].numbers(positions)
@@ -114,21 +114,21 @@ def overlap_side(lattice: Lattice, reach: float, positions: Floats) -> float:
 
 
 def fill(bins: Bins, positions: Floats, atoms: NDArray[np.float32]) -> tuple[NDArray[np.float32], Integers]:
-    """Put atoms in small bins.
+    """Return small bins filled with atoms, and the atoms that do not fit.
 
     Parameters
     ----------
     bins : Bins
     positions : (N, 3) float64, A
     atoms : (N, 4) float32
-        What is put there, the charge last.
+        Data of the atoms for the kernel, the charge last.
 
     Returns
     -------
     filled : (bins, capacity, 4) float32
-        From the front; a charge of zero ends a bin.
+        Data of the atoms in each bin, filled from the front; a charge of zero marks the end.
     overflow : (M,) int64
-        Atoms that did not fit.
+        Indices of the atoms that do not fit.
     """
     memory.require(16 * CAPACITY * bins.size, f"{bins.size} bins", "use a longer {cutoff} or a smaller map")
     filled = np.zeros((bins.size, CAPACITY, 4), np.float32)
@@ -137,7 +137,7 @@ def fill(bins: Bins, positions: Floats, atoms: NDArray[np.float32]) -> tuple[NDA
     order, number, starts = bins.sort(number)
     rank = np.arange(len(order)) - starts[number]
     fits = rank < CAPACITY
-    # an atom is moved as one item of 16 bytes, which is several times as fast as four numbers
+    # moving an atom as one item of 16 bytes is several times as fast as moving four numbers
     places, items = filled.reshape(-1).view(np.complex128), np.ascontiguousarray(atoms).view(np.complex128)[:, 0]
     places[(number * CAPACITY + rank)[fits]] = items[order[fits]]
     return filled, order[~fits]
@@ -150,14 +150,15 @@ class Placed:
     Parameters
     ----------
     kernel : str
-        That takes them, ``largebin`` or ``smallbin``.
+        Kernel for these bins, ``largebin`` or ``smallbin``.
     bins : Bins
+        The bins.
     arrays : mapping
-        By the field of the task that gets the address.
+        Arrays for the kernel, by the field of its task that gets the address.
     steps : (S,) int64
-        The list of bins; empty for large bins, which need none.
+        List of bins, see :func:`small_bins`; empty for large bins, which need none.
     overflow : (M,) int64
-        Atoms for the CPU.
+        Indices of the atoms for the CPU.
     """
 
     kernel: str
@@ -168,7 +169,7 @@ class Placed:
 
 
 def place(name: str, lattice: Lattice, positions: Floats, atoms: NDArray[np.float32], reach: float) -> Placed:
-    """Put atoms in the bins of a method: positions (N, 3) in A say where, atoms (N, 4) is what the kernel reads."""
+    """Return atoms at positions (N, 3), A, in the bins of a method; `atoms` (N, 4) are their data for the kernel."""
     none = np.zeros(0, np.int64)
     if name == "largebin":
         bins = large_bins(lattice, reach)

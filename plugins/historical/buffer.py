@@ -1,16 +1,16 @@
-"""How much farther than the cutoff pairs must be listed: the energy that a list of some age misses.
+"""The Verlet buffer of pair lists beyond the cutoff, by the energy of pairs that an ageing list misses.
 
 S. Pall, B. Hess, "A flexible algorithm for calculating pair interactions on SIMD architectures", Comput. Phys. Commun.
-184 (2013) 2641-2650, appendix. Two atoms that were farther apart than the list's radius when it was made may have come
-within the cutoff. Free flight by thermal velocities makes the distance between them change by a normal distribution of
-variance kT t^2 (1/m_i + 1/m_j), and the potential is expanded to third order around the cutoff, where it is taken to
-be zero: a shift does no work. Collisions only slow atoms down, so that this is an upper bound.
+184 (2013) 2641-2650, appendix. Atoms that were farther apart than the list's radius when it was made may have come
+within the cutoff. By free flight with thermal velocities, changes of their distance have a normal distribution with
+the variance kT t^2 (1/m_i + 1/m_j). The potential is expanded to third order around the cutoff, where it is shifted to
+zero, as a shift does no work. Collisions only slow atoms down, so that the result is an upper bound.
 
-An atom that is bound to a heavier one by a constraint moves with the centre of mass of both, and around it in the plane
-across the bond. Of bonds in every direction the part of that plane's displacement along the line between two atoms is
-normal for a given angle between bond and line, and its cosine is evenly distributed. The way around the centre is an
-arc, which cannot be longer than twice its radius (GROMACS, calc_verletbuf.cpp, `constrained_atom_sigma2`). Of several
-constraints that with the heaviest atom is taken: the others would slow the atom down further.
+An atom that is bound to a heavier one by a constraint moves with their common centre of mass, and around it in the
+plane perpendicular to the bond. For a given angle between the bond and the line to another atom, the displacement along
+this line is normally distributed; the cosine of the angle is uniformly distributed. The path around the centre is an
+arc, so that the displacement cannot exceed twice its radius (GROMACS, calc_verletbuf.cpp, `constrained_atom_sigma2`).
+Of several constraints, only that with the heaviest atom counts: the others would slow the atom down further.
 """
 
 from __future__ import annotations
@@ -29,22 +29,24 @@ from vmdpotential.interactions.program import evaluate_all
 
 Floats = NDArray[np.float64]
 
-#: Variance of a velocity of 1 u at 1 K, A^2/fs^2.
+#: Variance of a velocity component of a mass of 1 u at 1 K, A^2/fs^2.
 THERMAL = units.BOLTZMANN * units.AVOGADRO * 1e3 * (1e-15 / units.ANGSTROM) ** 2
-#: Cosines of bonds to lines, between 0 and 1, and their weights.
+#: Cosines of the angle between a bond and the line to another atom, from 0 to 1, and their weights (Gauss-Legendre).
 COSINES, WEIGHTS = np.polynomial.legendre.leggauss(10) / np.array([[2.0], [2.0]]) + np.array([[0.5], [0.0]])
-#: kcal/mol of kT at 1 K.
+#: kT at 1 K, kcal/mol.
 GAS_CONSTANT = units.BOLTZMANN * units.AVOGADRO / (1000 * units.CALORIE)
 
 
 @dataclass(frozen=True, eq=False)
 class Constraints:
-    """Bonds whose lengths stay the same.
+    """Bonds with constrained lengths.
 
     Parameters
     ----------
     pairs : (C, 2) int64
+        Atoms of the bonds.
     lengths : (C,) float64, A
+        Lengths of the bonds.
     """
 
     pairs: NDArray[np.int64]
@@ -52,7 +54,7 @@ class Constraints:
 
     @classmethod
     def of_water(cls, positions: Floats) -> Constraints:
-        """Return the bonds of oxygen and hydrogen of whole molecules, (3 M, 3) in the order O, H, H."""
+        """Return the O-H bonds of M whole water molecules with positions (3 M, 3), A, in the order O, H, H."""
         first = np.arange(0, len(positions), 3)[:, None]
         bonds = np.concatenate([first + pair for pair in ([0, 1], [0, 2])], axis=1).reshape(-1, 2)
         return cls(bonds, np.linalg.norm(positions[bonds[:, 0]] - positions[bonds[:, 1]], axis=1))
@@ -60,21 +62,22 @@ class Constraints:
 
 @dataclass(frozen=True, eq=False)
 class Kinds:
-    """Atoms that a potential does not distinguish, with what the estimate takes of their pairs.
+    """Kinds of atoms that a potential does not distinguish, with data on their pairs for the estimate.
 
     Parameters
     ----------
     weight : (K, K) float64, 1/A^3
-        Share of the atoms of the first kind times the density of the second.
+        Fraction of atoms of the first kind times the number density of the second.
     spread : (K, K) float64, A^2/fs^2
-        Variance of the relative velocity along the line between them, of free atoms and centres of mass.
+        Variance of the relative velocity of free atoms or centres of mass, along the line between them.
     derivatives : (3, K, K) float64
         First to third derivative of the energy at the cutoff, kcal/mol/A^n.
     cutoff : float, A
+        Cutoff of the potential.
     turning : (K,) float64, A^2/fs^2
         Variance of the velocity around the centre of mass along each of two axes; 0 for atoms without a constraint.
     arm : (K,) float64, A
-        Distance from that centre.
+        Distance of the atoms from that centre.
     """
 
     weight: Floats
@@ -92,14 +95,16 @@ class Kinds:
         Parameters
         ----------
         potential : PairPotential
-            With a cutoff.
+            Potential with a cutoff.
         atoms : Atoms
         masses : (N,) float64, u
+            Masses of the atoms.
         volume : float, A^3
-            That the atoms fill evenly.
+            Volume that the atoms fill uniformly.
         temperature : float, K
+            Temperature of the velocities.
         constraints : Constraints, optional
-            Bonds whose lengths stay the same.
+            Bonds with constrained lengths.
 
         Raises
         ------
@@ -133,13 +138,13 @@ class Kinds:
         around = self._around(age)
         if not around.any():
             return self._missed(buffer, np.sqrt(self.spread) * age)
-        # one kind's cosines do not depend on the other's
+        # the angles of the two atoms' bonds are independent
         across = around * (1 - COSINES[:, None] ** 2)
         return float(sum(w * u * self._missed(buffer, np.sqrt(self.spread * age**2 + i[:, None] + j))
                          for w, i in zip(WEIGHTS, across, strict=True) for u, j in zip(WEIGHTS, across, strict=True)))
 
     def _around(self, age: float) -> Floats:
-        """Return the variance (K,) of the way around a centre of mass along each of two axes, A^2."""
+        """Return the variance (K,), A^2, of displacements around the centre of mass along each of two axes."""
         arm2 = np.maximum(self.arm, 1e-9) ** 2
         # a rational function with the Taylor series of the mean square chord of an arc; constant beyond its maximum
         angle2 = np.minimum(self.turning * age**2 / arm2, np.sqrt(22.5))
@@ -147,28 +152,28 @@ class Kinds:
         return around
 
     def _missed(self, buffer: float, sigma: Floats) -> float:
-        """Return the energy that is missed when distances change by normal distributions (K, K)."""
+        """Return the missed energy per atom if changes of distances have standard deviations `sigma` (K, K), A."""
         from scipy import special
 
         b = buffer / sigma
         bell, tail = np.exp(-0.5 * b * b) / np.sqrt(2 * pi), 0.5 * special.erfc(b / np.sqrt(2))
-        # moments of how far pairs come within the cutoff
+        # moments of the distances by which pairs come within the cutoff
         second = sigma**2 * ((b * b + 1) * tail - b * bell)
         third = sigma**3 * ((b * b + 2) * bell - b * (b * b + 3) * tail)
         fourth = sigma**4 * ((b**4 + 6 * b * b + 3) * tail - b * (b * b + 5) * bell)
         d1, d2, d3 = self.derivatives
         energy = -d1 / 2 * second + d2 / 6 * third - d3 / 24 * fourth
         shell = 4 * pi * (self.cutoff + buffer + sigma) ** 2
-        # each pair belongs to two atoms; energies of unlike charges cancel in no order that is known
+        # each pair belongs to two atoms; energies of unlike charges could cancel, but magnitudes are an upper bound
         return float(0.5 * (self.weight * shell * np.abs(energy)).sum())
 
 
 def _bound(masses: Floats, constraints: Constraints | None) -> tuple[Floats, Floats]:
-    """Return of each atom the mass of the heaviest atom that it is bound to by a constraint, and the bond's length."""
+    """Return the mass of the heaviest atom bound to each atom by a constraint, and the length of this bond."""
     partner, length = np.zeros(len(masses)), np.zeros(len(masses))
     if constraints is not None:
         for a, b in (constraints.pairs.T, constraints.pairs.T[::-1]):
-            order = np.argsort(masses[b], kind="stable")  # of an atom's several the last stays
+            order = np.argsort(masses[b], kind="stable")  # the last assignment to an atom is by its heaviest partner
             a, b, long = a[order], b[order], constraints.lengths[order]
             heavier = masses[b] > partner[a]
             partner[a[heavier]], length[a[heavier]] = masses[b[heavier]], long[heavier].round(6)
@@ -176,7 +181,7 @@ def _bound(masses: Floats, constraints: Constraints | None) -> tuple[Floats, Flo
 
 
 def _derivatives(potential: PairPotential, inputs: dict[str, Floats], cutoff: float, kinds: int) -> Floats:
-    """Return the first three derivatives of the energy at the cutoff, by differences of the slope there."""
+    """Return the first three derivatives of the energy at the cutoff, by finite differences of the slope."""
     scaled = potential.scaled(("slope",))
     h = 1e-3 * cutoff
     first = []
@@ -191,23 +196,23 @@ def _derivatives(potential: PairPotential, inputs: dict[str, Floats], cutoff: fl
 
 
 def drift(kinds: Kinds, buffer: float, life: float) -> float:
-    """Return the drift of the energy per atom by a buffer (A) and lists that live for `life` fs, kcal/mol/ns, at most.
+    """Return an upper bound of the energy drift per atom, kcal/mol/ns, for a buffer (A) and lists used for `life` fs.
 
-    What a list misses at its end is taken to be lost with each list.
+    The energy that a list misses at its end is assumed to be lost once per list.
     """
     return kinds.missed(buffer, life) / (life * 1e-6)
 
 
 def buffer_for(kinds: Kinds, tolerance: float, life: float) -> float:
-    """Return the least buffer (A) that keeps the drift of the energy per atom below a tolerance (kcal/mol/ns).
+    """Return the smallest buffer (A) that keeps the energy drift per atom below a tolerance (kcal/mol/ns).
 
     Parameters
     ----------
     kinds : Kinds
     tolerance : float, kcal/mol/ns
-        For an atom; 0.1 kT/ns is 0.06.
+        Allowed drift per atom; 0.1 kT/ns is 0.06.
     life : float, fs
-        Of a list: steps times their length.
+        Time for which a list is used: the number of steps times their length.
 
     Raises
     ------
@@ -219,7 +224,7 @@ def buffer_for(kinds: Kinds, tolerance: float, life: float) -> float:
     low, high = 0.0, kinds.cutoff
     if not drift(kinds, high, life) <= tolerance:
         raise TaskError(f"no buffer up to {high:g} A keeps the drift below {tolerance:g} kcal/mol/ns for an atom",
-                        "make lists more often")
+                        "update lists more often")
     while high - low > 1e-4:
         middle = (low + high) / 2
         low, high = (low, middle) if drift(kinds, middle, life) <= tolerance else (middle, high)

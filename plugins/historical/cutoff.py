@@ -6,12 +6,12 @@ of cutoff pair potentials for molecular modeling applications", Proc. 5th Conf. 
 origin, one GPU, a map that fits it.
 
 ``largebin``
-    bins as wide as the cutoff; a region of points takes all atoms of the bins around it.
+    bins as wide as the cutoff; for a region of points, all atoms in the bins around it are summed.
 ``smallbin``
-    bins of 4 A with room for 8 atoms; a region walks the bins in range; atoms that do not fit in
-    their bin are summed on the CPU afterwards.
+    bins of 4 A for up to 8 atoms; for a region of points, the bins within the cutoff are summed; atoms that do not fit
+    into their bin are summed on the CPU afterwards.
 ``overlap``
-    the same with bins so small that few atoms do not fit, and those summed while the GPU works.
+    the same with bins so small that few atoms do not fit; these are summed on the CPU while the GPU works.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .early import COPY, Early, Timed, four
 
 HERE = Path(__file__).parent
 
-#: Bins in a kernel's list: its arguments, which lie in constant memory, may have 4 kB.
+#: Largest number of bins in a kernel's list: its arguments, which are in constant memory, may have 4 kB.
 LISTED = (4080 - kernels.TASK.itemsize) // 4
 
 #: Struct ListTask of cutoff_smallbin.cu.
@@ -44,14 +44,14 @@ LIST_TASK = kernels.struct("ListTask", [
     ("steps", np.int32, LISTED),
 ], "cutoff_smallbin.cu")
 
-#: Seconds that the CPU takes to put an atom in its bin, and the part of the atoms that do not fit bins of 4 A.
+#: Seconds of the CPU to sort an atom into its bin, and the fraction of atoms that do not fit into bins of 4 A.
 BIN, LEFT = 1e-7, 0.026
 
 Floats = NDArray[np.float64]
 
 
 def by_bins(name: str, work: LatticeSum, positions: Floats, charges: Floats) -> Timed:
-    """Return the sum over the atoms within the cutoff, and their periodic images where there is a cell."""
+    """Return the sum over the atoms within the cutoff, and over their periodic images if there is a cell."""
     lattice, interaction = work.lattice, work.pairs
     assert interaction is not None
     reach = interaction.cutoff
@@ -115,7 +115,7 @@ def by_bins(name: str, work: LatticeSum, positions: Floats, charges: Floats) -> 
 
 
 def list_tasks(task: Any, steps: Integers) -> list[bytes]:
-    """Return the arguments of the launches that walk a list of bins."""
+    """Return the arguments of the launches for a list of bins."""
     result = []
     for first in range(0, len(steps), LISTED):
         part = steps[first : first + LISTED]
@@ -135,7 +135,7 @@ class EarlyCutoff(Early):
     kernel = staticmethod(by_bins)
 
     def cost(self, request: Request, engine: Engine) -> Estimate:
-        """Return what the sum should take on a GPU: as today's, times the atoms tested for one in range."""
+        """Return the estimate for a GPU: that of the present kernel, times tested atoms per atom within the cutoff."""
         ours, reach = pairwise(request, engine), request.interaction.cutoff
         assert reach is not None
         region = (REGION - 1) * float(request.lattice.spacing.max())
@@ -143,7 +143,7 @@ class EarlyCutoff(Early):
         sphere = 4 / 3 * np.pi * reach**3
         if self.name == "largebin":
             tested = (region + 2 * reach + max(reach, region)) ** 3
-        else:  # all bins within the cutoff of a region
+        else:  # all bins that are within the cutoff of a region
             r = reach + SIDE / 2
             tested = region**3 + 6 * region**2 * r + 3 * np.pi * region * r**2 + 4 / 3 * np.pi * r**3
         seconds = ours.seconds * tested / sphere + COPY * request.lattice.size + BIN * count
@@ -154,11 +154,11 @@ class EarlyCutoff(Early):
 
 
 class LargeBin(EarlyCutoff):
-    """The one with large bins, which has no compensated sums."""
+    """The cutoff sum with large bins, which has no compensated sums."""
 
     precisions: tuple[str, ...] = ("single",)
 
 
 LARGEBIN = LargeBin("largebin", "cutoff sum of 2008: bins as wide as the cutoff")
-SMALLBIN = EarlyCutoff("smallbin", "cutoff sum of 2008: bins of 4 A, what does not fit on the CPU")
-OVERLAP = EarlyCutoff("overlap", "cutoff sum of 2008: bins that nearly all fit, the rest on the CPU meanwhile")
+SMALLBIN = EarlyCutoff("smallbin", "cutoff sum of 2008: bins of 4 A, atoms that do not fit on the CPU")
+OVERLAP = EarlyCutoff("overlap", "cutoff sum of 2008: smaller bins, atoms that do not fit on the CPU meanwhile")

@@ -1,6 +1,6 @@
-// Cutoff sum with large bins, the first version: a block has a region of 8^3 points and takes all atoms of
-// the bins around it. A bin is as wide as the cutoff, so that few are in reach, and most of their atoms are
-// out of range of most points. Atoms come through shared memory; a thread has 4 points along x.
+// Cutoff sum with large bins, the first version: a block sums a region of 8^3 points over all atoms in the bins
+// around it. A bin is as wide as the cutoff, so that there are few bins, but most of their atoms are beyond the
+// cutoff of most points. Atoms are loaded into shared memory; a thread has 4 points along x.
 
 #define BATCH 128
 
@@ -9,7 +9,7 @@ extern "C" __global__ void __launch_bounds__(128) cutoff_largebin(const Task tas
     __shared__ float4 batch[BATCH];
     const float4 *atoms = (const float4 *)task.atoms;
     const int region[3] = {(int)blockIdx.z * 8, (int)blockIdx.y * 8, (int)blockIdx.x * 8};
-    int first[3], last[3];  // bins in reach
+    int first[3], last[3];  // range of bins within the cutoff
     for (int d = 0; d < 3; d++) {
         const double low = region[d] * task.spacing[d] - task.low[d], high = low + 7 * task.spacing[d];
         first[d] = max(0, (int)floor((low - task.cutoff) * task.inverse_cell[d]));

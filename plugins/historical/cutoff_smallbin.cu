@@ -1,9 +1,9 @@
-// Cutoff sum with small bins: a bin has room for CAPACITY atoms, so that its atoms lie side by side and are
-// found without a table; those that do not fit are left to the CPU. A block has a region of 8^3 points and
-// walks the list of bins that may be in range, 16 at a time through shared memory. The list is one for all
-// regions, as steps from the bin at the region's centre, and is in constant memory as all arguments do.
-// A longer list than LISTED takes several launches, which add up. Macros that the host sets:
-//   COMPENSATED  1 for Kahan's sums, which carry what each addition rounds off
+// Cutoff sum with small bins: a bin has room for CAPACITY atoms, which are contiguous in memory and found without a
+// table; atoms that do not fit are summed on the CPU. A block sums a region of 8^3 points over a list of the bins
+// that may be within the cutoff, 16 at a time through shared memory. All regions have the same list, of steps from
+// the bin at the region's centre, which is in constant memory like all arguments. A list longer than LISTED is
+// divided among several launches, which add to the map. Macros that the host sets:
+//   COMPENSATED  1 for Kahan's sums, which compensate the rounding errors of additions
 
 __device__ __forceinline__ void add(float &sum, float &lost, float term)
 {

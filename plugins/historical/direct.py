@@ -1,4 +1,4 @@
-"""The line of development of direct Coulomb summation on GPUs.
+"""Four stages in the development of direct Coulomb summation on GPUs.
 
 After J. E. Stone, J. C. Phillips, P. L. Freddolino, D. J. Hardy, L. G. Trabuco, K. Schulten,
 "Accelerating molecular modeling applications with graphics processors", J. Comput. Chem. 28 (2007)
@@ -20,17 +20,17 @@ from .early import COPY, Early, Timed, four
 
 HERE = Path(__file__).parent
 
-#: Points along z of a block of 32 x 8 threads.
+#: Number of points along z of a block of 32 x 8 threads.
 POINTS = {"simple": 32, "constant": 32, "unrolled": 256, "coalesced": 256}
 
-#: Atoms put in constant memory at a time. It holds 4000, but its first cache holds 2 kB and its second some
-#: 32 kB; a thread with 8 points for an atom can wait for the second, a thread with one cannot. On an H200,
-#: batches of 4000 made `constant` 7 times slower than these, `unrolled` 3 and `coalesced` 2 times.
+#: Number of atoms in constant memory at a time. There is room for 4000, but the first-level cache has 2 kB and the
+#: second some 32 kB. Threads with 8 points per atom can hide the latency of the second, threads with one point cannot.
+#: On an H200, batches of 4000 made `constant` 7 times slower than these, `unrolled` 3 and `coalesced` 2 times.
 BATCH = {"constant": 64, "unrolled": 1000, "coalesced": 1000}
 
-#: How many times as long as today's direct sum they take. The special function units make all inverse roots here,
-#: which takes 1.2 times as long as where arithmetic makes some; between the versions it is as on a GeForce 8800 GTX
-#: (18.6, 36.4 and 39.5e9 pairs a second), with `simple` as slow as `constant`.
+#: Times relative to the present direct sum. Here the special function units compute all inverse square roots, which
+#: takes 1.2 times as long as computing some of them by arithmetic; the ratios between the versions are those of a
+#: GeForce 8800 GTX (18.6, 36.4 and 39.5e9 pairs a second), with `simple` as slow as `constant`.
 SLOWER = {"simple": 2.5, "constant": 2.5, "unrolled": 1.3, "coalesced": 1.2}
 
 Floats = NDArray[np.float64]
@@ -84,13 +84,13 @@ class EarlyDirect(Early):
     kernel = staticmethod(all_pairs)
 
     def cost(self, request: Request, engine: Engine) -> Estimate:
-        """Return what the sum should take on a GPU."""
+        """Return the estimated time and memory of the sum on a GPU."""
         pairs = request.lattice.size * request.charges.count
         seconds = engine.costs.fixed + SLOWER[self.name] * engine.costs.direct * pairs + COPY * request.lattice.size
         return Estimate(seconds, map_bytes(request))
 
 
-SIMPLE = EarlyDirect("simple", "direct sum of 2007: every thread a point, atoms from device memory")
-CONSTANT = EarlyDirect("constant", "direct sum of 2007: atoms from constant memory")
-UNROLLED = EarlyDirect("unrolled", "direct sum of 2007: every thread 8 points side by side")
-COALESCED = EarlyDirect("coalesced", "direct sum of 2007: every thread 8 points, stores of a warp side by side")
+SIMPLE = EarlyDirect("simple", "direct sum of 2007: one point per thread, atoms in device memory")
+CONSTANT = EarlyDirect("constant", "direct sum of 2007: one point per thread, atoms in constant memory")
+UNROLLED = EarlyDirect("unrolled", "direct sum of 2007: 8 neighbouring points per thread")
+COALESCED = EarlyDirect("coalesced", "direct sum of 2007: 8 points per thread, coalesced stores")

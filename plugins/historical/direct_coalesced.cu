@@ -1,5 +1,5 @@
-// Direct Coulomb sum, unrolled and coalesced: a thread has 8 points along z that are 32 apart, so that the
-// threads of a warp store side by side.
+// Direct Coulomb sum, unrolled and coalesced: a thread has 8 points along z at distances of 32 points, so that the
+// stores of a warp are contiguous.
 
 #define STEP 32
 

@@ -1,5 +1,5 @@
 // Direct Coulomb sum with the atoms in constant memory, as many at a time as its cache holds: all threads
-// of a warp read the same atom, which the cache hands to them at once. Each launch adds a batch.
+// of a warp read the same atom, which the cache broadcasts. Each launch adds a batch of atoms.
 
 __constant__ float4 batch[BATCH];
 

@@ -1,5 +1,5 @@
 // Direct Coulomb sum, unrolled: a thread has 8 neighbouring points along z, which share the distances in x
-// and y; its stores are 8 apart from those of the next thread.
+// and y; the stores of neighbouring threads are 8 points apart.
 
 #define STEP 1
 

@@ -1,4 +1,4 @@
-"""What the methods of 2007 and 2008 have in common: one GPU, single precision coordinates, no field."""
+"""Base class of the methods of 2007 and 2008: on one GPU, with coordinates in single precision, without fields."""
 
 from __future__ import annotations
 
@@ -20,21 +20,24 @@ from vmdpotential.methods import Estimate, Method, Planned, Refusal, Request, ch
 if TYPE_CHECKING:
     from vmdpotential.engines import Floats
 
-#: Seconds that the copy of a point's value to the host takes.
+#: Seconds to copy the value of a point to the host.
 COPY = 2e-10
 
-#: Sums a map by a method's name, a lattice sum, positions and charges; a function of a module, which pickles.
+#: Function that sums a map from a method's name, a lattice sum, positions and charges; pickled by its module and name.
 Kernel = Callable[[str, LatticeSum, "Floats", "Floats"], HostResult]
 
 
 class Timed(HostResult):
-    """A map on the host, with the seconds that each part of its making took.
+    """A map on the host, with the times of the parts of its computation.
 
     Parameters
     ----------
     maps : (1, nx, ny, nz) float32
+        The map.
     device_seconds : float, optional
+        Time of the kernels on the GPU.
     parts : dict, optional
+        Times of the parts, s, by name.
     """
 
     def __init__(self, maps: NDArray[np.float32], device_seconds: float | None = None,
@@ -45,9 +48,9 @@ class Timed(HostResult):
 
 @dataclass(frozen=True, eq=False)
 class EarlyPlan(Planned):
-    """A sum by a kernel of 2007 or 2008; see :class:`vmdpotential.methods.Planned`.
+    """The plan of a sum by a kernel of 2007 or 2008; see :class:`vmdpotential.methods.Planned`.
 
-    Nothing of a GPU is in it, so that it is made without one, pickles, and runs wherever there is one.
+    It has no state of a GPU, so that it can be made without one, pickled, and run on any GPU.
     """
 
     method: str
@@ -57,7 +60,7 @@ class EarlyPlan(Planned):
     error: float | None = field(default=None, init=False)  # exact to rounding
 
     def run(self, positions: ArrayLike, charges: ArrayLike) -> HostResult:
-        """Return the sum for positions (N, 3), A, and charges (N,), e; again and again, from any thread.
+        """Return the sum for positions (N, 3), A, and charges (N,), e; it can be called repeatedly, from any thread.
 
         Raises
         ------
@@ -84,13 +87,14 @@ class Early(Method):
     Parameters
     ----------
     name, summary : str
+        Name of the method, and its description in one line.
     """
 
-    #: Coordinates in float32, and sums too, by Kahan's rule where they are compensated.
+    #: Relative rounding errors by precision, of coordinates and sums in float32; compensated sums are Kahan's.
     rounding = MappingProxyType({"single": 2e-5, "compensated": 2e-5})
 
     field = False
-    #: Makes its map.
+    #: Function that computes the map.
     kernel: Kernel
 
     def __init__(self, name: str, summary: str) -> None:
@@ -98,10 +102,10 @@ class Early(Method):
 
     @abc.abstractmethod
     def cost(self, request: Request, engine: Engine) -> Estimate:
-        """Return what the sum should take on a GPU."""
+        """Return the estimated time and memory of the sum on a GPU."""
 
     def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
-        """Return what the sum should take: more than today's kernels, so that ``auto`` takes those."""
+        """Return the estimated time and memory; the time exceeds that of present kernels, which ``auto`` prefers."""
         if engine.name != "cuda":
             return Refusal("only runs on a GPU", "use {engine cuda}")
         return self.cost(request, engine)
@@ -112,7 +116,7 @@ class Early(Method):
         Raises
         ------
         UsageError
-            For what the method cannot do.
+            For a request that the method does not support.
         MemoryPlanError
             When the map does not fit into memory.
         """
@@ -123,6 +127,6 @@ class Early(Method):
 
 
 def four(lattice: Lattice, positions: Floats, charges: Floats, length: float) -> NDArray[np.float32]:
-    """Return what the kernels read of atoms, (N, 4): coordinates from the lattice's first point, and charges."""
+    """Return data of atoms for the kernels, (N, 4): coordinates relative to the lattice's first point, and charges."""
     atoms: Any = np.column_stack([(positions - lattice.origin) / length, charges])
     return np.ascontiguousarray(atoms, np.float32)

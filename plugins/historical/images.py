@@ -3,13 +3,12 @@
 The kernel is the smooth part L(r) of a split 1/r: 1/r from a radius a on, finite at 0. Its images are
 summed exactly, whatever their number:
 
-* three axes: L(r) - erf(alpha r)/r has no images beyond a, and the rest is Ewald's sum over waves, with
-  a conducting boundary and a neutralising background (P. P. Ewald, Ann. Phys. 369, 253, 1921);
-* two axes: the same with the waves of a slab (D. E. Parry, Surf. Sci. 49, 433, 1975);
-* one axis: the images nearby, and Taylor's expansion of the far ones, whose sums are Hurwitz zeta
-  functions.
+* three axes: L(r) - erf(alpha r)/r is negligible beyond a, so that only near images count; the rest is Ewald's
+  reciprocal sum with a conducting boundary and a neutralising background (P. P. Ewald, Ann. Phys. 369, 253, 1921);
+* two axes: the same with the reciprocal sum of a slab (D. E. Parry, Surf. Sci. 49, 433, 1975);
+* one axis: the near images, and a Taylor expansion of the far ones, whose sums are Hurwitz zeta functions.
 
-Along one or two axes the constant that a charged system would make infinite is left out.
+With one or two periodic axes, a constant that would be infinite for a charged system is left out.
 """
 
 from __future__ import annotations
@@ -23,27 +22,29 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Kernel = Callable[[Floats], Floats]
 
-#: alpha * a and k / (2 alpha), up to which Gaussians count: erfc(5.5) = 7e-15.
+#: Value of alpha * a and k / (2 alpha) beyond which Gaussians are negligible: erfc(5.5) = 7e-15.
 REACH = 5.5
 
 
 def near_images(kernel: Kernel, reach: float, points: Floats, vectors: Floats) -> Floats:
-    """Return the sum of a kernel over the images of each point within a distance.
+    """Return the sum of a kernel over the images of each point within a distance of the origin.
 
     Parameters
     ----------
     kernel : callable
-        Of distances (A); 0 beyond `reach`.
+        Function of distances (A), 0 beyond `reach`.
     reach : float, A
+        The distance.
     points : (..., 3) float64, A
+        Points.
     vectors : (v, 3) float64, A
-        Periods, as rows; none for the points alone.
+        Periods, as rows; without any, only the points themselves count.
     """
     if not len(vectors):
         return kernel(np.linalg.norm(points, axis=-1))
     shape, points = points.shape[:-1], points.reshape(-1, 3)
     same: NDArray[np.intp] | slice = slice(None)
-    if (np.count_nonzero(vectors, axis=1) == 1).all():  # along x, y or z: mirror images have the same sum
+    if (np.count_nonzero(vectors, axis=1) == 1).all():  # periods along x, y or z: mirror images have the same sum
         points, same = np.unique(np.abs(points), axis=0, return_inverse=True)
         same = same.ravel()
     total = np.zeros(len(points))
@@ -65,14 +66,15 @@ def all_images(smooth: Kernel, radius: float, points: Floats, lengths: tuple[int
     Parameters
     ----------
     smooth : callable
-        Smooth part (1/A) of distances (A), 1/r beyond `radius`.
+        Smooth part (1/A) as a function of distances (A), 1/r beyond `radius`.
     radius : float, A
+        Radius of the split.
     points : (NX, NY, NZ, 3) float64, A
-        Offsets; along a periodic axis those from 0 to n - 1 nodes, in this order, or their images.
+        Offsets; along a periodic axis those of 0 to n - 1 nodes, in this order, or their images.
     lengths : (3,) int or None
-        Nodes in a period; None along an open axis.
+        Number of nodes in a period; None along an open axis.
     steps : (3, 3) float64, A
-        Vectors between neighbouring nodes, as rows; slanted ones only where all axes are periodic.
+        Vectors between neighbouring nodes, as rows; oblique ones only if all axes are periodic.
     """
     periodic = [axis for axis in range(3) if lengths[axis] is not None]
     counts = np.array([lengths[axis] or 1 for axis in periodic])
@@ -88,7 +90,7 @@ def all_images(smooth: Kernel, radius: float, points: Floats, lengths: tuple[int
         inside = r < radius
         near = np.maximum(r[inside], 1e-9 * radius)
         result = np.zeros(r.shape)
-        # few numbers, for which scipy.special would take longer to import
+        # few numbers, for which importing scipy.special would take longer
         result[inside] = smooth(near) - np.array([math.erf(x) for x in (alpha * near).tolist()]) / near
         return result
 
@@ -111,7 +113,7 @@ def all_images(smooth: Kernel, radius: float, points: Floats, lengths: tuple[int
 
 
 def _slab(k: Floats, zero: tuple[int, ...], z: Floats, alpha: float) -> Floats:
-    """Return the smooth part's waves (k) at heights z, times the area (Parry)."""
+    """Return the Fourier coefficients of the smooth part at wave numbers k and heights z, times the area (Parry)."""
     from scipy.special import erf, erfc
 
     result: Floats = np.zeros((*k.shape, len(z)))
@@ -125,7 +127,7 @@ def _slab(k: Floats, zero: tuple[int, ...], z: Floats, alpha: float) -> Floats:
 
 
 def _at_nodes(factors: Floats, waves: list[NDArray[np.int64]], counts: NDArray[np.int64]) -> Floats:
-    """Return the sum of waves at nodes: waves that differ by a whole number of turns a node are one."""
+    """Return the sum of waves at nodes, where waves that differ by full periods per node are equal."""
     place = np.meshgrid(*[wave % n for wave, n in zip(waves, counts, strict=True)], indexing="ij")
     spectrum = np.zeros((*counts, factors.shape[-1]))
     np.add.at(spectrum, tuple(place), factors)
@@ -137,7 +139,7 @@ def _at_nodes(factors: Floats, waves: list[NDArray[np.int64]], counts: NDArray[n
 def _wire(smooth: Kernel, radius: float, points: Floats, vectors: Floats) -> Floats:
     """Return the sum over images along one axis.
 
-    Images n and -n, for |n| > N with N period > 2 r, make ``2/(n L) sum_l (r/(n L))^2l P_2l(cos)``; the
+    The images n and -n, for n > N with N period > 2 r, add up to ``2/(n L) sum_l (r/(n L))^2l P_2l(cos)``; the
     term l = 0 is the constant that is left out.
     """
     from scipy.special import zeta
@@ -149,7 +151,7 @@ def _wire(smooth: Kernel, radius: float, points: Floats, vectors: Floats) -> Flo
     total = np.zeros(r2.shape)
     for n in range(-near, near + 1):
         total += smooth(np.sqrt(np.maximum(r2 + 2 * n * z * period + (n * period) ** 2, 0)))
-    # solid harmonics r^l P_l(cos), by recurrence, in units of the nearest far image
+    # solid harmonics r^l P_l(cos), by recurrence, with the distance of the nearest far image as the unit
     unit = (near + 1) * period
     z, r2 = z / unit, r2 / unit**2
     before, now = np.ones_like(z), z

@@ -1,10 +1,10 @@
-// Levels of a multilevel sum (msm_cuda.py): charges go to the coarser levels, each level sums
-// the charges within reach of its nodes, and potentials come back. Macros that the host sets:
+// Levels of a multilevel sum (msm_cuda.py): charges are spread to the coarser levels, each level sums the charges
+// within the stencil's range of its nodes, and potentials are interpolated back. Macros that the host sets:
 //   REAL   float or double, the type of the levels
 //   ORDER  of the interpolation between levels, even
 //
-// Nodes lie in rows along z of 2 (n / 2 + 1) values, as those of mesh.cu. Blocks of `surround`, `restriction` and
-// `prolongation` have a row, of y (x) and x (y).
+// Nodes are stored in rows along z of 2 (n / 2 + 1) values, as in mesh.cu. A block of `surround`, `restriction` and
+// `prolongation` has one row; the block's x is the index along y, and its y that along x.
 
 #define ROWS 4                    // neighbouring rows, and
 #define GROUP 4                   // nodes along z of each, that a thread sums
@@ -32,7 +32,7 @@ __device__ __forceinline__ int wrapped(int node, int n)
     return node < 0 ? node + n : node;
 }
 
-// The charges of a level with what is around them.
+// Copy the charges of a level, with margins around them: periodic images or zeros.
 extern "C" __global__ void surround(const LevelTask task)
 {
     const Level &level = task.levels[task.level];
@@ -56,8 +56,8 @@ extern "C" __global__ void surround(const LevelTask task)
     }
 }
 
-// Node k of those of the finer level that add to a node along axis d, -1 for none: the one at the same place, then
-// those at odd distances; and its weight.
+// Return the k-th node of the finer level that adds to a node along axis d, -1 for none, and its weight: first the node
+// at the same position, then those at odd distances.
 __device__ __forceinline__ int finer_node(const LevelTask &task, int d, int node, int k, REAL *weight)
 {
     *weight = 1;
@@ -74,8 +74,8 @@ __device__ __forceinline__ int finer_node(const LevelTask &task, int d, int node
     return node >= 0 && node < n ? node : -1;
 }
 
-// The charges of a level from those of the level before: first the rows that add to a row, then along the row.
-// Charges of a molecule cancel to what is much smaller, so that they are summed in double.
+// Spread the charges of the preceding level to a level: first sum the rows that add to a row, then along the row.
+// The charges of a molecule nearly cancel, so that they are summed in double precision.
 extern "C" __global__ void __launch_bounds__(STRIP) restriction(const LevelTask task)
 {
     __shared__ REAL weight[(ORDER + 1) * (ORDER + 1)];
@@ -117,13 +117,13 @@ extern "C" __global__ void __launch_bounds__(STRIP) restriction(const LevelTask 
         level.nodes[row_of(level, blockIdx.y, blockIdx.x) + z] = (REAL)sum;
 }
 
-// How many nodes of the next coarser level interpolate to a node along axis d.
+// Return the number of nodes of the next coarser level from which a node is interpolated along axis d.
 __device__ __forceinline__ int coarser_nodes(const LevelTask &task, int d, int node)
 {
     return task.levels[task.level + 1].halved[d] && node % 2 ? ORDER : 1;
 }
 
-// Node k of them, and its weight.
+// Return the k-th of these nodes, and its weight.
 __device__ __forceinline__ int coarser_node(const LevelTask &task, int d, int node, int k, REAL *weight)
 {
     const Level &coarse = task.levels[task.level + 1];
@@ -137,7 +137,7 @@ __device__ __forceinline__ int coarser_node(const LevelTask &task, int d, int no
     return wrapped(place / 2 + k - (ORDER / 2 - 1), coarse.shape[d]);
 }
 
-// Add the potential of the next coarser level to that of a level: first of the rows that a row gets it from.
+// Add the interpolated potential of the next coarser level to that of a level: first across rows, then along them.
 extern "C" __global__ void __launch_bounds__(STRIP) prolongation(const LevelTask task)
 {
     __shared__ REAL weight[ORDER * ORDER], sums[STRIP + ORDER];
@@ -178,7 +178,7 @@ extern "C" __global__ void __launch_bounds__(STRIP) prolongation(const LevelTask
         level.nodes[row_of(level, blockIdx.y, blockIdx.x) + z] += sum;
 }
 
-// Whether a plane of `around` is one of the level's own.
+// Return whether a plane of `around` is one of the level itself, not of its margins.
 __device__ __forceinline__ bool meets(const Level &level, int x)
 {
     return x >= level.before[0] && x < level.before[0] + level.shape[0];
@@ -192,10 +192,10 @@ __device__ __forceinline__ Group plus(Group a, const Group &b)
     return a;
 }
 
-// The potential that the charges of each level make on it. A thread sums ROWS rows of GROUP nodes, so that
+// Sum the potential of each level's charges on the same level. A thread sums ROWS rows of GROUP nodes, so that
 // 2 GROUP charges and ROWS * GROUP weights are loaded for ROWS * GROUP^2 products; a block sums TILE_Y rows of
-// TILE_Z nodes, and its warps share the planes of the stencil. Charges to which the same plane belongs are
-// added first, which halves the products.
+// TILE_Z nodes, and its warps share the planes of the stencil. Charges with the same plane of weights are added
+// first, which halves the number of products.
 extern "C" __global__ void __launch_bounds__(32 * PARTS) convolve(const LevelTask task)
 {
     __shared__ REAL sums[PARTS][ROWS * GROUP][32];
@@ -210,7 +210,7 @@ extern "C" __global__ void __launch_bounds__(32 * PARTS) convolve(const LevelTas
     const int lane = threadIdx.x % 32, part = threadIdx.x / 32;
     const int y = first_y + lane / (TILE_Z / GROUP) * ROWS, z = first_z + lane % (TILE_Z / GROUP) * GROUP;
 
-    // the rows and groups of the stencil that meet charges, where there are none around the level
+    // the range of rows and groups of the stencil that meets charges, along axes with empty margins
     const int rows = level.width[1] + ROWS - 1, width = level.width[2];
     int first_row = 0, last_row = rows, first = 0, last = width / GROUP;
     if (!task.periodic[1]) {
@@ -235,7 +235,7 @@ extern "C" __global__ void __launch_bounds__(32 * PARTS) convolve(const LevelTas
             const int low = max(first, used[0]), high = min(last, used[1]);
             const Group *charges = (const Group *)(level.around + around_row(level, left, y + b) + z) + low;
             const Group *others = (const Group *)(level.around + around_row(level, right, y + b) + z) + low;
-            // the row of weights for the first of the thread's rows; that for the next one is before it
+            // the row of weights for the first of the thread's rows; the row for the next one precedes it
             const size_t weights_row = ((size_t)a * (rows + ROWS - 1) + b + ROWS - 1) * width;
             const Group *weights = (const Group *)(level.stencil + weights_row) + low;
             Group near = plus(*charges, *others);

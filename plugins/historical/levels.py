@@ -1,15 +1,16 @@
 """The levels of a multilevel sum: lattices, each twice as coarse as the one before, and sums within each.
 
-1/r is split into a part within a radius a, summed pair by pair, and smooth parts that reach twice as
-far on every level (R. D. Skeel, I. Tezcan, D. J. Hardy, J. Comput. Chem. 23 (2002) 673; D. J. Hardy,
+1/r is split into a part within a radius a, summed over pairs, and smooth parts whose range doubles
+with every level (R. D. Skeel, I. Tezcan, D. J. Hardy, J. Comput. Chem. 23 (2002) 673; D. J. Hardy,
 J. E. Stone, K. Schulten, Parallel Comput. 35 (2009) 164)::
 
     1/r = (1/r - gamma(r/a)/a) + (gamma(r/a)/a - gamma(r/2a)/2a) + ... + gamma(r/A)/A,  A = 2^(L-1) a
 
-Charges go to the finest lattice and from each to the next coarser one, the lattices' potentials back,
-by piecewise polynomials through the nodes: cubic, quintic or septic ones with a continuous slope. Each
-level's part is a sum over the nodes within 2a of it; the coarsest level has the rest, which along
-periodic axes is an exact sum over all images (:mod:`vmdpotential.plugins.historical.images`).
+Charges are spread to the finest lattice, and from each lattice to the next coarser one; potentials are interpolated in
+the opposite direction. Both use piecewise polynomials through the nodes: cubic, quintic or septic ones with a
+continuous slope. The part of a level is a sum over the nodes within its range, 2a on the finest one. The coarsest level
+has the rest, which along periodic axes is an exact sum over all images
+(:mod:`vmdpotential.plugins.historical.images`).
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ from vmdpotential.molecule.cell import Cell
 from .images import all_images, near_images
 
 Floats = NDArray[np.float64]
-#: Nodes (P, taps) and weights (P, taps) of a linear map along one axis; None leaves the axis as it is.
+#: Nodes (P, taps) and weights (P, taps) of a linear map along one axis; None for the identity.
 Table = tuple[NDArray[np.int64], Floats] | None
 
-#: Nodes along each axis that interpolation uses: cubic, quintic and septic polynomials.
+#: Numbers of nodes along each axis for an interpolation: cubic, quintic and septic polynomials.
 ORDERS = (4, 6, 8)
 
-#: Continuous derivatives of the smooth part at the radius.
+#: Numbers of continuous derivatives of the smooth part at the radius.
 SMOOTHNESS = (2, 3, 4, 5, 6)
 
 
@@ -47,11 +48,11 @@ class Level:
     Parameters
     ----------
     shape : (3,) int
-        Nodes; along a periodic axis, in one period.
+        Number of nodes; along a periodic axis, in one period.
     halved : (3,) bool
-        The axes along which nodes are twice as far apart as on the level before.
+        Whether the spacing along the axis is twice that of the preceding level.
     stencil : (DX, DY, DZ) float64, 1/A
-        Potentials of a unit charge at the offsets first + d; the same at the opposite offsets.
+        Potentials of a unit charge at the offsets first + d, equal to those at the opposite offsets.
     first : (3,) int
         Offset, in nodes, of stencil[0, 0, 0].
     """
@@ -63,7 +64,7 @@ class Level:
 
     @property
     def equal_planes(self) -> NDArray[np.int64]:
-        """(P, 2) planes of the stencil across x, in pairs of the same weights where those of +x and -x are."""
+        """(P, 2) planes of the stencil across x, in pairs if those at +x and -x have equal weights."""
         offsets = np.arange(len(self.stencil)) + self.first[0]
         mirror = (-offsets if offsets[0] < 0 else -offsets % len(offsets)) - self.first[0]
         if not np.allclose(self.stencil[mirror], self.stencil, rtol=1e-12, atol=0):
@@ -79,23 +80,23 @@ class Levels:
     Parameters
     ----------
     origin : (3,) float64, A
-        The first node of the finest level.
+        Position of the first node of the finest level.
     steps : (3, 3) float64, A
         Vectors between its nodes, as rows.
     order : int
-        Of :data:`ORDERS`.
+        Number of nodes for an interpolation, one of :data:`ORDERS`.
     periodic : (3,) bool
-        Which axes are.
+        Whether each axis is periodic.
     radius : float, A
-        Within which pairs are summed.
+        Radius within which pairs are summed.
     smoothness : int
-        Of :data:`SMOOTHNESS`.
+        Number of continuous derivatives, one of :data:`SMOOTHNESS`.
     levels : tuple of Level
-        Finest first.
+        The levels, the finest one first.
     cell : Cell or None
-        Whose images the pair sum takes; an open axis has a vector too long for images.
+        Cell of the images in the pair sum; along an open axis its vector is too long for images.
     box : Box or None
-        Charges must be in it where an axis is not periodic.
+        Box that contains the charges along axes that are not periodic.
     """
 
     origin: Floats
@@ -110,25 +111,25 @@ class Levels:
 
     @property
     def end(self) -> float:
-        """Where the smooth part ends, A: nowhere."""
+        """Range of the smooth part, A, which is infinite."""
         return np.inf
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Nodes of the finest level."""
+        """Numbers of nodes of the finest level."""
         return self.levels[0].shape
 
     @property
     def short(self) -> Bound:
         """The pair interaction within the radius."""
-        # Taylor's polynomial in s - 1, s = (r/a)^2; the interaction counts from s = 1/2
+        # the Taylor polynomial in s - 1, s = (r/a)^2, is converted to the interaction's variable s - 1/2
         shifted = np.polynomial.Polynomial(_taylor(self.smoothness))(np.polynomial.Polynomial([-0.5, 1.0]))
         coefficients = {f"c{n}": float(c) / self.radius ** (2 * n + 1) for n, c in enumerate(shifted.coef)}
-        # of its own degree: with a mesh's the pairs would take a quarter longer
+        # the degree is as low as possible: with that of a mesh, the pair sum would take a quarter longer
         return short_range.interaction(self.smoothness).bind(cutoff=self.radius, **coefficients)
 
     def prepare(self, engine: str, work: LatticeSum) -> Prepared:
-        """Return a sum of which this is the smooth part, on an engine by its name."""
+        """Return a prepared sum with this smooth part, on the engine with this name."""
         if engine == "cuda":
             from .msm_cuda import LevelSum
 
@@ -138,23 +139,24 @@ class Levels:
         return prepared(self, work)
 
     def in_cell(self, cell: Cell) -> Levels:
-        """Refuse another cell: the stencils between nodes hold the sums over this one's images.
+        """Raise an error, as the stencils contain sums over the images of one cell.
 
         Raises
         ------
         TaskError
+            In every case.
         """
         raise TaskError("levels are made for one cell and take long", "use {method pme} for cells that change")
 
     def coordinates(self, positions: ArrayLike) -> Floats:
-        """Return positions (..., 3), A, in steps of the finest level; periodic ones within the period."""
+        """Return positions (..., 3), A, in units of the finest level's steps, wrapped along periodic axes."""
         place: Floats = (np.asarray(positions, np.float64) - self.origin) @ np.linalg.inv(self.steps)
         for axis in np.flatnonzero(self.periodic):
             place[..., axis] %= self.shape[axis]
         return place
 
     def prolongation(self, level: int) -> tuple[Table, Table, Table]:
-        """Return the tables that interpolate `level` + 1 to `level`, along x, y, z; `order` taps."""
+        """Return the tables along x, y, z that interpolate from `level` + 1 to `level`, with `order` taps."""
         half = halfway(self.order)
 
         def table(fine: int, coarse: int, shift: int) -> Table:
@@ -166,7 +168,7 @@ class Levels:
         return self._tables(level, table)
 
     def restriction(self, level: int) -> tuple[Table, Table, Table]:
-        """Return the tables that carry charges from `level` to `level` + 1: the transpose; `order` + 2 taps."""
+        """Return the tables that spread charges from `level` to `level` + 1 (the transpose), with `order` + 2 taps."""
         half = halfway(self.order)
         distance = np.concatenate([np.arange(1 - self.order, self.order, 2), [0, 0]])
         weights = np.concatenate([half, [1.0, 0.0]])  # an even number of taps
@@ -179,9 +181,9 @@ class Levels:
         return self._tables(level, table)
 
     def _tables(self, level: int, table: Callable[[int, int, int], Table]) -> tuple[Table, Table, Table]:
-        """Return the tables for the axes along which the coarser level is coarser.
+        """Return the tables for the axes along which the next level is coarser, and None for others.
 
-        Along an open axis it starts `order` - 2 nodes earlier: the first from which a node interpolates.
+        Along an open axis, the coarser level starts `order` - 2 nodes earlier, at the first node that is needed.
         """
         fine, coarse = self.levels[level], self.levels[level + 1]
         x, y, z = (table(fine.shape[d], coarse.shape[d], 0 if self.periodic[d] else self.order - 2)
@@ -190,12 +192,12 @@ class Levels:
 
 
 def _taylor(smoothness: int) -> Floats:
-    """Return Taylor's coefficients of s^(-1/2) about s = 1, which make gamma((r/a)^2)."""
+    """Return the Taylor coefficients of s^(-1/2) about s = 1, which define gamma for s = (r/a)^2."""
     return np.array([(-0.25) ** n * comb(2 * n, n) for n in range(smoothness + 1)])
 
 
 def smooth(r: ArrayLike, radius: float, smoothness: int) -> Floats:
-    """Return gamma(r/radius)/radius (1/A) at distances r (A): 1/r, but a polynomial within the radius."""
+    """Return gamma(r/radius)/radius (1/A) at distances r (A): a polynomial within the radius, 1/r beyond it."""
     s = np.asarray(r, np.float64) / radius
     inside = np.polynomial.polynomial.polyval(np.minimum(s, 1.0) ** 2 - 1, _taylor(smoothness))
     result: Floats = np.where(s < 1, inside, 1 / np.maximum(s, 1.0)) / radius
@@ -203,7 +205,7 @@ def smooth(r: ArrayLike, radius: float, smoothness: int) -> Floats:
 
 
 def halfway(order: int) -> Floats:
-    """Return the weights of the nodes around the middle between two: the mean of two Lagrange polynomials."""
+    """Return the weights of nodes for interpolation in the middle between two: the mean of two Lagrange polynomials."""
     x = np.arange(order) - (order - 1) / 2
     weights = np.zeros(order)
     for nodes in (x[:-1], x[1:]):
@@ -222,21 +224,21 @@ def make(lattice: Lattice, box: Box, cell: Cell | None = None, *,
     Parameters
     ----------
     lattice : Lattice
-        Of the map.
+        Lattice of the map.
     box : Box
-        Around the charges.
+        Box around the charges.
     cell : Cell or None
-        Periods; None for open boundaries.
+        The periodic cell; None for open boundaries.
     periodic : (3,) bool
-        Which of the cell's vectors are periods; the others do not matter.
+        Whether each vector of the cell is a period; other vectors are ignored.
     radius : float, A
-        Within which pairs are summed; 12 A as in the 2009 paper.
+        Radius within which pairs are summed; 12 A as in the 2009 paper.
     spacing : float, A
-        Of the finest level, at most.
+        Largest spacing of the finest level.
     order : int
-        Of :data:`ORDERS`.
+        Number of nodes for an interpolation, one of :data:`ORDERS`.
     smoothness : int, optional
-        Of :data:`SMOOTHNESS`; half the order unless given.
+        Number of continuous derivatives, one of :data:`SMOOTHNESS`; by default half of the order.
 
     Raises
     ------
@@ -253,11 +255,11 @@ def make(lattice: Lattice, box: Box, cell: Cell | None = None, *,
     if cell is None:
         periodic = (False, False, False)
     if any(periodic) and not all(periodic) and cell is not None and not cell.orthogonal:
-        raise UsageError("cell", "one that is periodic along some axes alone must have right angles; make all axes "
+        raise UsageError("cell", "a cell that is periodic along only some axes must have right angles; make all axes "
                          "periodic")
     low, high = np.minimum(lattice.origin, box.low), np.maximum(lattice.last, box.high)
     origin, steps, vectors = np.zeros(3), np.zeros((3, 3)), np.zeros((3, 3))
-    widest = 2 * int(np.ceil(radius / spacing))  # nodes that a stencil reaches
+    widest = 2 * int(np.ceil(radius / spacing))  # range of a stencil in nodes
     counts = [0, 0, 0]
     for d in range(3):
         if periodic[d]:
@@ -269,7 +271,7 @@ def make(lattice: Lattice, box: Box, cell: Cell | None = None, *,
             origin[d] = low[d] - (order // 2 - 1) * spacing
             counts[d] = int((high[d] - low[d]) / spacing) + order
             steps[d, d] = spacing
-            vectors[d, d] = high[d] - low[d] + 3 * radius  # no image of an atom is near the lattice
+            vectors[d, d] = high[d] - low[d] + 3 * radius  # so long that no image of an atom is near the lattice
     periods = Cell(vectors) if any(periodic) else None
     a, b, c = counts
     levels = _levels((a, b, c), steps, order, periodic, radius, smoothness, widest)
@@ -280,7 +282,7 @@ def make(lattice: Lattice, box: Box, cell: Cell | None = None, *,
 
 
 def _divisible(count: float, least: int, most: int) -> int:
-    """Return at least `count` nodes, so many that halving them brings them to `most` or fewer."""
+    """Return the smallest number of nodes, at least `count` and `least`, that can be halved to `most` or fewer."""
     nodes, part = max(int(np.ceil(count - 1e-9)), least), 1
     while nodes > most * part:
         part *= 2
@@ -289,7 +291,7 @@ def _divisible(count: float, least: int, most: int) -> int:
 
 def _levels(shape: tuple[int, int, int], steps: Floats, order: int, periodic: tuple[bool, bool, bool],
             radius: float, smoothness: int, widest: int) -> tuple[Level, ...]:
-    """Return the levels, coarser along each axis until the rest of it is within a stencil's reach."""
+    """Return the levels, coarsened along each axis until the whole axis is within a stencil's range."""
     halved = (False, False, False)
     levels = []
     while True:
@@ -312,7 +314,7 @@ def _stencil(shape: tuple[int, int, int], steps: Floats, periodic: tuple[bool, b
     widths = 2 * radius * np.linalg.norm(np.linalg.inv(steps), axis=0)
     wraps = [around and (top or 2 * int(w) + 1 >= n) for around, n, w in zip(periodic, shape, widths, strict=True)]
     for n, width, around in zip(shape, widths, wraps, strict=True):
-        if around:  # all nodes of the period, images as near as there are
+        if around:  # all nodes of the period, by their nearest images
             offsets.append(np.arange(n))
         else:
             reach = n - 1 if top else min(int(width), n - 1)

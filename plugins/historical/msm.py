@@ -1,12 +1,12 @@
 """Multilevel summation: the full potential in a time proportional to the number of points, without transforms.
 
-Pairs within a radius, and the rest on lattices each twice as coarse as the one before
+Pairs within a radius are summed directly, and the smooth rest on lattices, each twice as coarse as the one before
 (:mod:`vmdpotential.plugins.historical.levels`; R. D. Skeel, I. Tezcan, D. J. Hardy, J. Comput. Chem. 23 (2002) 673;
 D. J. Hardy, J. E. Stone, K. Schulten, Parallel Comput. 35 (2009) 164). A periodic cell, of any shape, has
 a conducting boundary and a neutralising background as in :mod:`vmdpotential.methods.pme`.
 
-Order, spacing and radius are the cheapest that should keep the tolerance, by errors that were measured
-in water.
+Order, spacing and radius are the cheapest ones whose predicted error is within the tolerance, by errors that were
+measured in water.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from vmdpotential.methods.costs import Size, seconds
 
 from . import levels
 
-#: Radii over spacings, and the error at each by order: root mean square of the potential in liquid
-#: water over sqrt(spacing * sum of q^2 / volume), with half the order for the smoothness.
+#: Ratios of radius and spacing, and the errors at these by order: root mean square errors of the potential in liquid
+#: water over sqrt(spacing * sum of q^2 / volume), with half of the order for the smoothness.
 RATIOS = (3.0, 4.0, 6.0, 8.0, 10.0, 12.0)
 ERRORS = {
     4: (1.4e-2, 8.2e-3, 3.2e-3, 1.6e-3, 8.7e-4, 6.3e-4),
@@ -32,16 +32,16 @@ ERRORS = {
     8: (4.2e-3, 1.7e-3, 2.9e-4, 7.0e-5, 2.1e-5, 9.0e-6),
 }
 
-#: Spacings of the finest level that are tried, A.
+#: Trial spacings of the finest level, A.
 SPACINGS = tuple(0.6 + 0.1 * n for n in range(20))
 
-#: The shortest radius, A: with shorter ones a molecule's charges no longer cancel, and errors are larger.
+#: Shortest radius, A; with shorter ones the charges of a molecule do not cancel, and errors are larger.
 SHORTEST = 4.5
 
-#: Seconds of the host to make one node of a level's stencil: with open boundaries, and with periodic images to sum.
+#: Seconds of the host to compute one node of a level's stencil: without, and with a sum over periodic images.
 STENCIL_NODE, IMAGES_NODE = 1e-7, 2e-6
 
-#: How many times smaller than asked the predicted error is.
+#: Ratio of the tolerance and the predicted error.
 MARGIN = 1.5
 
 
@@ -54,14 +54,14 @@ class Msm(Method):
     exact = False
 
     def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
-        """Return what the sum should take."""
+        """Return the estimated time and memory of the sum, or a refusal."""
         size = Size.of(request)
         order, spacing, radius, time = cheapest(size, engine.costs, request.relative_error / MARGIN)
         nodes = float(np.prod([extent / spacing + order for extent in size.extents]))
         return Estimate(time, _bytes(request, nodes, radius))
 
     def plan(self, request: Request, engine: Engine) -> Plan:
-        """Return the plan; where no levels should keep the tolerance, that of the best there are.
+        """Return the plan; if no levels keep the tolerance, it has the most accurate ones.
 
         Raises
         ------
@@ -85,7 +85,7 @@ class Msm(Method):
 
 
 def _bytes(request: Request, nodes: float, radius: float) -> int:
-    # charges with what is around them, potentials; the maps; atoms by bins, with images
+    # charges with a margin around them, and potentials; maps; atoms in bins, with images
     images = request.images(radius) if request.cell is not None else 0.0
     real = 4 if request.precision == "single" else 8
     return int(10 * real * nodes + interpolated_bytes(request) + (100 + 200 * images) * request.charges.count)
@@ -100,10 +100,10 @@ def cheapest(size: Size, costs: Costs, error: float) -> tuple[int, float, float,
     size : Size
     costs : Costs
     error : float, 1/A
-        For unit charges, one in 1 A^3, that are as correlated as those of molecules. One that no
-        levels of the table reach gets the best there are.
+        Error for unit charges with a density of 1/A^3, correlated as in molecules. If it is below all errors of the
+        table, the most accurate levels are returned.
     """
-    # those of a mesh without its transforms
+    # the costs of a mesh, without transforms
     meshless = costs._replace(transform_open=0.0, transform_periodic=0.0)
     choices = []
     for order, errors in ERRORS.items():

@@ -1,4 +1,4 @@
-"""Multilevel sums on the CPU: charges up the levels, potentials down, around the kernels."""
+"""Multilevel sums on the CPU: charges are spread to coarser levels, and potentials interpolated to finer ones."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from .levels import Level, Levels, Table
 
 Floats = NDArray[np.float64]
 
-#: Of :class:`Stencil`.
+#: Module of the kernel that :class:`Stencil` is for.
 KERNEL = Path(__file__).parent / "msm_kernel.py"
 
 
 def prepared(levels: Levels, work: LatticeSum) -> CpuSum:
-    """Return a sum with pairs, ready to run."""
+    """Return a sum of pairs and levels that is ready to run."""
     return CpuSum(work, LevelSum(levels, work.lattice, work.precision))
 
 
 class LevelSum:
-    """The smooth part of a sum by levels.
+    """The smooth part of a multilevel sum.
 
-    Its slope is that of its interpolation, as in the 2009 paper.
+    Its field is the derivative of the interpolation, as in the 2009 paper.
     """
 
     def __init__(self, levels: Levels, lattice: Lattice, precision: str) -> None:
@@ -50,11 +50,12 @@ class LevelSum:
         return self.solve(nodes.astype(self.kernel.REAL, copy=False))
 
     def on(self, part: Lattice, potential: NDArray[Any], field: bool) -> NDArray[np.float32]:
-        """Return it interpolated to a part of the lattice (:func:`~vmdpotential.engines.cpu.maps.mesh.smooth_maps`)."""
+        """Return the smooth part on a part of the lattice; see :func:`~vmdpotential.engines.cpu.maps.mesh.smooth_maps`.
+        """
         return mesh.smooth_maps(self.kernel, potential, self.levels, part, field)
 
     def solve(self, charges: NDArray[Any]) -> NDArray[Any]:
-        """Return the finest level's potential for its charges, with that of all coarser ones."""
+        """Return the potential of the finest level for its charges, including the parts of all coarser levels."""
         plan, kernel = self.levels, self.kernel
         of_levels = [charges]
         for n in range(len(plan.levels) - 1):
@@ -72,7 +73,7 @@ def _tables(kernel: Any, tables: tuple[Table, Table, Table]) -> tuple[mesh.Table
 
 
 class Stencil:
-    """The stencil of a level as the kernel reads it."""
+    """The stencil of a level in the layout for the kernel."""
 
     def __init__(self, level: Level, kernel: Any) -> None:
         self.level, self.kernel = level, kernel
@@ -90,9 +91,9 @@ class Stencil:
 
 
 def convolve(charges: NDArray[Any], stencil: Stencil, periodic: tuple[bool, bool, bool]) -> NDArray[Any]:
-    """Return the potential that the charges of a level make on it."""
+    """Return the potential of the charges of a level on the same level."""
     level, kernel = stencil.level, stencil.kernel
-    # what is around the level: periodic images, or nothing
+    # margins around the level: periodic images, or zeros
     for axis, (n, first, width) in enumerate(zip(level.shape, level.first, level.stencil.shape, strict=True)):
         around = (-first, width - 1 + first)
         if periodic[axis]:

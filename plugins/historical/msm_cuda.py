@@ -1,6 +1,6 @@
-"""Multilevel sums on a GPU, around levels.cu, between charges and potentials of nodes.py.
+"""Multilevel sums on a GPU, by the kernels of levels.cu; the engine spreads charges and interpolates potentials.
 
-All levels stay on the GPU. What takes long, the sums within the levels, is one launch for all of them.
+All levels stay in the GPU's memory. The sums within the levels, which take most of the time, are one launch.
 """
 
 from __future__ import annotations
@@ -19,49 +19,49 @@ from .levels import Level, Levels, halfway
 
 Floats = NDArray[np.float64]
 
-#: The kernels.
+#: File of the kernels.
 FILE = Path(__file__).parent / "levels.cu"
 
-#: A level's stencil, the planes and the groups of it that count.
+#: Stencil of a level, and its planes and groups that are not zero, see :func:`tables`.
 Tables = tuple[NDArray[Any], NDArray[np.int32], NDArray[np.int32]]
 
-#: Rows and nodes along z of a thread, those of a block, its warps, and the nodes along z of a block between levels;
-#: as in levels.cu.
+#: Constants of levels.cu: rows and nodes along z per thread, rows and nodes per block, warps of a block, and nodes
+#: along z per block in transfers between levels.
 ROWS, GROUP, TILE_Y, TILE_Z, PARTS, STRIP = 4, 4, 16, 32, 8, 128
 
-#: Levels at most.
+#: Largest number of levels.
 LEVELS = 32
 
 #: Struct Level of levels.cu.
 LEVEL = kernels.struct("Level", [
     ("nodes", kernels.address("REAL")),  # (shape, rows padded) charges, then the potential
-    ("around", kernels.address("REAL")),  # (wide) charges with what is around them: images, or nothing
+    ("around", kernels.address("REAL")),  # (wide) charges with margins around them: images, or zeros
     # (width[0], width[1] + 2 ROWS - 2, width[2]), first and last rows of zeros
     ("stencil", kernels.address("const REAL")),
-    # (width[0], 2) the offsets along x at which a plane of the stencil counts
+    # (width[0], 2) offsets along x of a plane of the stencil
     ("planes", kernels.address("const int")),
-    # (width[0], width[1] + ROWS - 1, 2) groups along z between which it is not zero
+    # (width[0], width[1] + ROWS - 1, 2) range of groups along z in which the stencil is not zero
     ("used", kernels.address("const int")),
     ("shape", np.int32, 3),
     ("wide", np.int32, 3),
     ("width", np.int32, 3),  # of the stencil; the last a multiple of GROUP
     ("before", np.int32, 3),  # nodes of `around` before the level's own
-    ("halved", np.int32, 3),  # whether the level before has twice as many nodes along an axis
-    ("first_block", np.int32),  # that sums this level
+    ("halved", np.int32, 3),  # whether the preceding level has twice as many nodes along an axis
+    ("first_block", np.int32),  # number of the first block that sums this level
 ], "levels.cu")
 
 #: Struct LevelTask of levels.cu.
 TASK = kernels.struct("LevelTask", [
-    ("levels", LEVEL, LEVELS),  # finest first
-    ("half", np.float64, 8),  # weights of the nodes around the middle between two
+    ("levels", LEVEL, LEVELS),  # the finest one first
+    ("half", np.float64, 8),  # weights of nodes for interpolation in the middle between two
     ("periodic", np.int32, 3),
-    ("count", np.int32),  # of levels
-    ("level", np.int32),  # whose nodes are read or written
+    ("count", np.int32),  # number of levels
+    ("level", np.int32),  # number of the level that is read or written
 ], "levels.cu")
 
 
 class LevelSum(kernels.NodeSum):
-    """A sum by levels: the pairs, to which the smooth part is put first."""
+    """A multilevel sum: the smooth part by levels, to which the pairs are added."""
 
     def __init__(self, work: LatticeSum) -> None:
         plan = work.smooth
@@ -78,17 +78,17 @@ class LevelSum(kernels.NodeSum):
         levels = self.level_task["levels"][: len(self.levels.levels)]
         x, y, z = levels["shape"].astype(np.int64).T
         nodes = self.real.itemsize * x * y * 2 * (z // 2 + 1)
-        nodes[0] = 0  # the finest level's are those of the other kernels
+        nodes[0] = 0  # the nodes of the finest level are those of the engine's kernels
         around = self.real.itemsize * levels["wide"].astype(np.int64).prod(1)
         stencil, planes, used = ([table[n].nbytes for table in self.tables] for n in range(3))
         return {"nodes": nodes.tolist(), "around": around.tolist(), "stencil": stencil, "planes": planes, "used": used}
 
     def fixed_bytes(self, count: int) -> int:
-        """Return the bytes that a GPU needs for some atoms next to the map."""
+        """Return the bytes that a GPU needs for `count` atoms, in addition to the map."""
         return super().fixed_bytes(count) + sum(map(sum, self.sizes.values()))
 
     def prepare(self, gpu: Any, positions: Floats, charges: Floats, stream: Any = None) -> kernels.Job:
-        """Upload the atoms and, once, the stencils, and return the job."""
+        """Upload the atoms, and the stencils unless they have been uploaded; return the job."""
         job = super().prepare(gpu, positions, charges, stream)
         job.levels = self.level_task.copy()
         levels = job.levels["levels"]
@@ -117,28 +117,28 @@ class LevelSum(kernels.NodeSum):
             self.queue_rows(job, "prolongation", level)
 
     def queue_rows(self, job: kernels.Job, name: str, level: int) -> None:
-        """Queue a kernel of levels.cu for all rows of a level."""
+        """Queue a kernel of levels.cu that runs over all rows of a level."""
         job.levels["level"] = level
         x, y, z = (int(n) for n in job.levels["levels"][level]["wide" if name == "surround" else "shape"])
         self.queue_level(job, name, (y, x, 1 if name == "surround" else -(-z // STRIP)), STRIP)
 
     def queue_level(self, job: kernels.Job, name: str, grid: tuple[int, int, int], threads: int) -> None:
-        """Queue a kernel of levels.cu."""
+        """Queue a kernel of levels.cu with a grid of blocks."""
         kernel = job.gpu.kernel(FILE, name, self.knobs, "", TASK.itemsize)
         kernel.prepared_async_call(grid, (threads, 1, 1), job.stream, job.levels.tobytes())
 
 
 def tables(level: Level, real: np.dtype[Any]) -> Tables:
-    """Return a level's stencil as the kernel reads it.
+    """Return a level's stencil in the layout for the kernel.
 
     Returns
     -------
     stencil : (P, DY + 2 ROWS - 2, width) float
-        Its planes, between rows of zeros; half of a plane that counts twice at one place.
+        Planes of the stencil, between rows of zeros; a plane that is paired with itself has half of its values.
     planes : (P, 2) int32
-        The places of each along x.
+        Offsets along x of the two planes of each pair.
     used : (P, DY + ROWS - 1, 2) int32
-        Groups along z between which ROWS rows, the last of them a row of charges, are not zero.
+        Range of groups along z in which ROWS consecutive rows, for the rows of a thread, are not all zero.
     """
     planes = level.equal_planes
     _, dy, dz = level.stencil.shape
@@ -155,7 +155,7 @@ def tables(level: Level, real: np.dtype[Any]) -> Tables:
 
 
 def level_task(plan: Levels, prepared: list[Tables]) -> tuple[Any, int]:
-    """Return a record of :data:`TASK` without addresses, and the blocks that sum all levels."""
+    """Return a record of :data:`TASK` without addresses, and the number of blocks that sum all levels."""
     task = np.zeros((), TASK)
     task["count"], task["periodic"] = len(plan.levels), plan.periodic
     task["half"][: plan.order] = halfway(plan.order)

@@ -1,4 +1,4 @@
-"""Kernel of a multilevel sum: the nodes within reach of each node of a level.
+"""Kernel of multilevel sums: for each node of a level, the sum over the nodes within its stencil.
 
 This file is run once for each set of the constants that it declares, see
 :mod:`vmdpotential.compiling.build`.
@@ -15,38 +15,39 @@ PRECISION: str
 
 REAL = np.float32 if PRECISION == "single" else np.float64
 
-#: Potentials that are summed together: rows along z side by side, and at most so many nodes of each.
+#: Numbers of neighbouring rows along z, and largest number of nodes of each, whose potentials are summed together.
 ROWS, MOST = 4, 128
-#: Nodes of a row are padded to whole vectors.
+#: Multiple to which the number of nodes of a row is padded, for vector instructions.
 LANES = 16
-#: Charges along z that are taken together.
+#: Number of charges along z that are processed together.
 GROUP = 4
 
 
 @njit(fastmath=True, error_model="numpy", boundscheck=False, nogil=True)
 def convolve(charges, filled, planes, weights, low, high, block, out, first_task, last_task):
-    """Write the potentials of a level; tasks are ROWS rows along z of a plane.
+    """Write the potentials of a level; a task is ROWS rows along z of a plane.
 
-    Every charge that is loaded serves ROWS rows, and every weight a whole block of nodes, so that
-    the multiplications set the time; planes of equal weights have their charges added first, which halves
-    their number.
+    Every loaded charge is used for ROWS rows, and every weight for a block of nodes, so that multiplications determine
+    the time. Charges of planes with equal weights are added first, which halves the number of multiplications.
 
     Parameters
     ----------
     charges : (NX + DX - 1, rows + DY - 1, nodes + DZ) float
-        With what is around the level, rows a multiple of ROWS and nodes of `block`; out[i, j, k] is the
+        Charges of the level and its margins, with a multiple of ROWS rows and of `block` nodes; out[i, j, k] is the
         sum of stencil[a, b, c] charges[i + a, j + b, k + c].
     filled : (NX + DX - 1, rows + DY - 1) bool
         Whether a row has charges.
     planes : (P, 2) int
-        Planes a of the stencil, each with another of the same weights, or with itself where there is none.
+        Pairs of planes a of the stencil with equal weights; a plane without such a partner is paired with itself.
     weights : (P, DY + ROWS - 1, DZ / GROUP, ROWS * GROUP) float
-        Of GROUP charges for each row: weights[p, b, g, m * GROUP + c] is stencil[planes[p, 0], b - m, g * GROUP + c].
+        Weights of GROUP charges for each row: weights[p, b, g, m * GROUP + c] is
+        stencil[planes[p, 0], b - m, g * GROUP + c].
     low, high : (P, DY + ROWS - 1) int
-        Groups of each row of weights that are not zero.
+        Range of the groups of each row of weights that are not zero.
     block : int
-        Nodes that are summed together, a multiple of LANES, at most MOST.
+        Number of nodes that are summed together, a multiple of LANES, at most MOST.
     out : (NX, NY, NZ) float
+        The potentials.
     """
     ny, nz = out.shape[1], out.shape[2]
     strips = (ny + ROWS - 1) // ROWS

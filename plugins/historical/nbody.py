@@ -1,5 +1,7 @@
-"""n bodies: what all of them do to each, as E. Elsen, V. Vishal, M. Houston, V. Pande, P. Hanrahan, E. Darve ("N-body
-simulations on GPUs", arXiv:0706.3060, 2007) summed it.
+"""Sums over all pairs of N bodies: gravity, and Lennard-Jones with Coulomb.
+
+After E. Elsen, V. Vishal, M. Houston, V. Pande, P. Hanrahan, E. Darve, "N-body simulations on GPUs", arXiv:0706.3060,
+2007.
 """
 
 from __future__ import annotations
@@ -19,21 +21,23 @@ from vmdpotential.interactions.pairs import CHARGES, LORENTZ_BERTHELOT, SOURCES,
 
 Floats = NDArray[np.float64]
 
-#: The paper's dielectrics; its sigmoidal one has no published coefficients, so that of Mehler and Solmajer is used.
+#: The paper's dielectrics. The coefficients of its sigmoidal one are not published; those of Mehler and Solmajer are
+#: used.
 DIELECTRICS = {"constant": coulomb, "linear": distance_dependent, "sigmoidal": sigmoidal_dielectric}
 
 
 @dataclass(frozen=True, eq=False)
 class Gravity:
-    """What masses do to each other.
+    """Results of the gravity of masses.
 
     Parameters
     ----------
     accelerations : (N, 3) float64
+        Accelerations of the masses.
     jerks : (N, 3) float64 or None
-        Their rates of change, where velocities were given.
+        Time derivatives of the accelerations, if velocities were given.
     energy : float
-        Of all pairs, without motion.
+        Potential energy of all pairs.
     """
 
     accelerations: Floats
@@ -43,17 +47,18 @@ class Gravity:
 
 @cache
 def gravity_potential(softening: float) -> PairPotential:
-    """Return the potential of masses, with Plummer's softening."""
+    """Return the gravitational pair potential with Plummer softening."""
     return PairPotential((Term("gravity", coulomb.INTERACTION.bind(), SOURCES),), softening)
 
 
 @cache
 def ljc_potential(dielectric: str) -> PairPotential:
-    """Return Lennard-Jones and Coulomb in a dielectric, one of :data:`DIELECTRICS`.
+    """Return the pair potential of Lennard-Jones and Coulomb in a dielectric, one of :data:`DIELECTRICS`.
 
     Raises
     ------
     UsageError
+        For an unknown dielectric.
     """
     if dielectric not in DIELECTRICS:
         raise UsageError("dielectric", f"choose one of {', '.join(DIELECTRICS)}", value=dielectric)
@@ -70,20 +75,24 @@ def _array(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Floats:
 
 def gravity(positions: ArrayLike, masses: ArrayLike, velocities: ArrayLike | None = None, softening: float = 0.0,
             constant: float = 1.0, engine: str = "auto", precision: str = "single") -> Gravity:
-    """Return accelerations, jerks and the energy of masses, in units of their own.
+    """Return accelerations, jerks and the energy of masses, in any consistent units.
 
-    The acceleration of i is the sum of G m_j d / (d^2 + softening^2)^(3/2), with d from i to j.
+    The acceleration of i is the sum of G m_j d / (d^2 + softening^2)^(3/2), with the vector d from i to j.
 
     Parameters
     ----------
     positions : (N, 3)
+        Positions of the masses.
     masses : (N,)
+        The masses.
     velocities : (N, 3), optional
-        For jerks.
+        Velocities, needed for jerks.
     softening : float
+        Softening length.
     constant : float
-        G.
+        Gravitational constant G.
     engine : str
+        Name of the engine.
     precision : str
         ``single`` (relative error about 1e-6) or ``double``.
 
@@ -110,14 +119,17 @@ def lennard_jones_coulomb(positions: ArrayLike, charges: ArrayLike, half_rmin: A
     Parameters
     ----------
     positions : (N, 3), A
+        Positions of the atoms.
     charges : (N,), e
+        Their charges.
     half_rmin, depth : (N,), A and kcal/mol
-        Half of the distance of the least energy, and its depth; Lorentz-Berthelot's rule makes those of pairs.
+        Half of the distance with the lowest energy, and the depth of the well; pairs follow the Lorentz-Berthelot rule.
     dielectric : str
-        One of :data:`DIELECTRICS`: 1, growing by 4 per A, or sigmoidal.
+        One of :data:`DIELECTRICS`: 1, 4 r with r in A, or sigmoidal.
     exclusions : (E, 2), optional
         Pairs that are left out.
     engine : str
+        Name of the engine.
     precision : str
         ``single`` or ``double``.
 

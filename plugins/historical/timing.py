@@ -1,4 +1,4 @@
-"""Times of pair forces in a box of water, as the papers measured them: `benchmark --pairs NAME`."""
+"""Benchmarks of pair forces in a box of water, as in the papers: `benchmark --pairs NAME`."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from vmdpotential.units import DEFAULT_TEMPERATURE
 
 from . import buffer, nbody
 
-#: Sums with a cutoff, and sums over all pairs with the operations of a pair as the papers count them.
+#: Sums with a cutoff, by pair lists.
 LISTED = ("rf", "ewald")
+#: Sums over all pairs, with the number of operations per pair as the papers count them.
 BODIES = {"gravity": 19, "gravity-jerk": 42, "lennard-jones-coulomb": 30}
 
-#: Life of a pair list in fs: 10 steps of 2 fs.
+#: Time for which a pair list is used, fs: 10 steps of 2 fs.
 LIFE = 20.0
 
 
 def _seconds(work: Any, repeats: int) -> list[float]:
     times = []
-    for _ in range(repeats + 1):  # what is compiled or made once is in the first
+    for _ in range(repeats + 1):  # the first, which includes compilation, is left out
         start = time.perf_counter()
         work()
         times.append(time.perf_counter() - start)
@@ -37,7 +38,7 @@ def _seconds(work: Any, repeats: int) -> list[float]:
 
 
 def _bodies(name: str, water: samples.Water, precision: str) -> tuple[PairSum, Atoms]:
-    """Return a sum over all pairs of atoms that pull, or act, on each other."""
+    """Return a sum over all pairs of atoms, by gravity or Lennard-Jones and Coulomb, and the atoms."""
     positions, masses = water.atoms.positions, water.masses
     if name != "lennard-jones-coulomb":
         jerk = name == "gravity-jerk"
@@ -60,12 +61,13 @@ def time_pairs(name: str, backend: Engine, box: float, cutoff: float, precision:
         One of :data:`LISTED` or :data:`BODIES`.
     backend : Engine
     box, cutoff : float, A
-        Edge of the cube of water, and cutoff of the listed sums.
+        Edge of the cube of water, and cutoff of the sums by pair lists.
     precision : str
         ``single`` or ``double``.
     drift : float, kT/ns per atom
-        Energy drift that the pair list's buffer allows; 0 for no buffer.
+        Energy drift that determines the pair list's buffer; 0 for no buffer.
     repeats : int
+        Number of measurements.
 
     Raises
     ------
@@ -108,11 +110,11 @@ class Times(Result):
 
     @key
     def median(self) -> float:
-        """Of the forces."""
+        """Median time of the forces, s."""
         return statistics.median(self.seconds)
 
     def text(self) -> Iterator[str]:
-        """Yield what was summed."""
+        """Yield a line on the system."""
         yield f"{self.pairs}, {self.atoms} atoms, {self.precision} precision, {self.engine} engine ({self.hardware})"
 
 
@@ -121,23 +123,23 @@ class BodyTimes(Times):
 
     @key
     def pairs_per_second(self) -> float:
-        """Each pair from both sides."""
+        """Pairs per second, each pair counted from both sides."""
         return self.atoms**2 / self.median
 
     @key
     def flops(self) -> float:
-        """Operations a second, as the papers count them."""
+        """Operations per second, as the papers count them."""
         return self.pairs_per_second * BODIES[self.pairs]
 
     def text(self) -> Iterator[str]:
-        """Yield what was summed, and how fast."""
+        """Yield lines on the system and the speed."""
         yield from super().text()
         yield (f"median {self.median * 1e3:.4g} ms of {len(self.seconds)}, {self.pairs_per_second:.3g} pairs/s, "
                f"{self.flops / 1e9:.4g} GFLOPS ({BODIES[self.pairs]} operations a pair)")
 
 
 class ListTimes(Times):
-    """Times of lists of pairs, and of the forces by them; `slots` are computed, of which `useful` are in range."""
+    """Times of making pair lists, and of the forces by these; of `slots` computed pairs, `useful` are in range."""
 
     cutoff: float
     drift: float
@@ -148,16 +150,16 @@ class ListTimes(Times):
 
     @key
     def list_median(self) -> float:
-        """Of the search for pairs."""
+        """Median time of the search for pairs, s."""
         return statistics.median(self.searches)
 
     @key
     def useful_per_second(self) -> float:
-        """Pairs in range."""
+        """Pairs within the cutoff per second."""
         return self.useful / self.median
 
     def text(self) -> Iterator[str]:
-        """Yield what was summed, and how fast."""
+        """Yield lines on the system and the speed."""
         yield from super().text()
         drift = f", buffer {self.buffer:.2f} A for a drift of {self.drift:g} kT/ns an atom" if self.drift else ""
         yield f"cutoff {self.cutoff:g} A{drift}"

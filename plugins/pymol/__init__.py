@@ -3,7 +3,7 @@
 Adds commands such as potential_map, potential_live and potential_ionize, and a dialog for them; ``help
 potential_map`` shows how to use them. PyMOL loads this file in three ways: as a plugin of its start-up
 folder, by ``run plugins/pymol/__init__.py``, and by ``import vmdpotential.plugins.pymol``. In the first
-two it is a copy that hands over to the installed package.
+two ways this file only imports the installed package.
 """
 
 import sys
@@ -30,7 +30,7 @@ def _load() -> None:
 
 
 def __init_plugin__(app: Any = None) -> None:  # noqa: N807 - PyMOL's name
-    """Add an entry for each command to PyMOL's Plugin menu; without its Qt window there are the commands only."""
+    """Add an entry for each command to PyMOL's Plugin menu, if it has a Qt window."""
     if f"{_PACKAGE}.commands" not in sys.modules:
         return  # _load has reported what is missing
     from pymol import cmd

@@ -1,4 +1,4 @@
-"""The arguments of PyMOL's commands and the fields of the dialog, made from the declarations of the registry's."""
+"""Arguments of PyMOL's commands and fields of the dialog, from the declarations of the registry's commands."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from vmdpotential.parameters import by_own_names as parameters_by_own_names
 
 from .display import display_options
 
-#: Put before the name of each command.
+#: Prefix of the commands' names.
 PREFIX = "potential_"
 
-#: Arguments that every command has, next to a command's own.
+#: Names of arguments that every command has, in addition to its own parameters.
 _TAKEN = ("selection", "name", "quiet", "_self")
 
 
 def pymol_name(command: Command) -> str:
-    """Return what a command is called in PyMOL."""
+    """Return the name of a command in PyMOL."""
     return PREFIX + re.sub(r"\W", "_", command.name)
 
 
 def argument_name(parameter: Parameter) -> str:
-    """Return what a parameter is called in PyMOL; a name that Python or PyMOL has taken gets an underscore."""
+    """Return the name of a parameter in PyMOL, with an underscore if Python or PyMOL reserves the name."""
     if role(parameter) == "structure":
         return "selection"
     return parameter.name + "_" * (keyword.iskeyword(parameter.name) or parameter.name in _TAKEN)
 
 
 def displayed(command: Command) -> tuple[Parameter, ...]:
-    """Return the options of how PyMOL shows the result, without those that the command has itself."""
+    """Return the options of the display in PyMOL, without those that are parameters of the command."""
     taken = {parameter.name for parameter in command.parameters}
     return () if to_file(command) else tuple(p for p in display_options(command) if p.name not in taken)
 
 
 def arguments(command: Command) -> dict[str, Parameter | None]:
-    """Return PyMOL's arguments in their order; None for the name of the new objects."""
+    """Return the parameters of PyMOL's arguments in their order; None for the name of the new objects."""
     first, *others = offered(command)
     result: dict[str, Parameter | None] = {argument_name(first): first}
     if not to_file(command):
@@ -55,12 +55,12 @@ def arguments(command: Command) -> dict[str, Parameter | None]:
 
 
 def by_own_names(command: Command, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return typed arguments by their own names, where some were typed by aliases.
+    """Return typed arguments with aliases replaced by the arguments' names.
 
     Raises
     ------
     UsageError
-        For an argument that is typed by both of its names.
+        For an argument that was typed by its name and an alias.
     """
     parameters = [replace(parameter, name=name, argument="") for name, parameter in arguments(command).items()
                   if parameter is not None]
@@ -78,7 +78,7 @@ def entries(command: Command) -> list[Entry]:
 
 
 def default_text(parameter: Parameter | None) -> str:
-    """Return the default of an argument as it would be typed, empty for none."""
+    """Return the default of an argument as text to type, empty for none."""
     if parameter is None:
         return ""
     if parameter.required:
@@ -87,12 +87,12 @@ def default_text(parameter: Parameter | None) -> str:
 
 
 def describe(parameter: Parameter | None) -> str:
-    """Return the help of an argument, one line."""
+    """Return the help of an argument in one line."""
     return "name of the new objects" if parameter is None else adapters.describe(parameter)
 
 
 def help_text(command: Command) -> str:
-    """Return PyMOL's kind of docstring."""
+    """Return the help of a command in PyMOL's format."""
     kinds = {float: "number", int: "whole number", bool: "yes or no", str: "text", Path: "file"}
     name, entries, result = pymol_name(command), [], arguments(command)
     for argument, parameter in result.items():
@@ -111,7 +111,7 @@ def help_text(command: Command) -> str:
 
 
 def unquoted(value: Any) -> str:
-    """Return an argument without the quotes or brackets that keep its commas together."""
+    """Return an argument without the quotes or brackets that protect its commas."""
     text = "" if value is None else str(value).strip()
     for left, right in ("''", '""', "[]"):
         if len(text) > 1 and text[0] == left and text[-1] == right:
@@ -120,7 +120,7 @@ def unquoted(value: Any) -> str:
 
 
 def is_empty(value: Any) -> bool:
-    """Return whether an argument was given, but as nothing between quotes or brackets."""
+    """Return whether an argument is an empty pair of quotes or brackets."""
     return isinstance(value, str) and value.strip() != "" and unquoted(value) == ""
 
 
@@ -134,5 +134,5 @@ def words(value: Any) -> list[str]:
 
 
 def spell(name: str, value: str = "") -> str:
-    """Write a parameter as PyMOL's arguments are written."""
+    """Return a parameter and its value in the spelling of PyMOL's arguments."""
     return plain("selection" if name == "structure" else name, value)

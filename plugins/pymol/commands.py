@@ -20,9 +20,9 @@ from .task import Task
 
 
 def register(cmd: Any) -> list[str]:
-    """Add every command that takes atoms or maps to a PyMOL, and potential_undo and potential_dialog.
+    """Add every command that takes atoms or maps to PyMOL, and potential_undo and potential_dialog.
 
-    A command of another package that cannot be loaded is named and left out.
+    A command of another package that cannot be loaded is left out, with a warning.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def register(cmd: Any) -> list[str]:
 
 
 def viewer_commands() -> Iterator[Command]:
-    """Yield the commands that PyMOL gets."""
+    """Yield the commands that are added to PyMOL."""
     return adapters.viewer_commands(_warn)
 
 
@@ -64,14 +64,15 @@ def _extend(cmd: Any, function: Callable[..., Any]) -> str:
 
 
 class Typed:
-    """A command's function as PyMOL calls it, with an error of one line for an argument that it does not have.
+    """A command's function as PyMOL calls it, with an error of one line for an unknown argument.
 
-    PyMOL reads the names of arguments from the code object, and checks them only where it knows all of them.
+    PyMOL reads the names of arguments from the code object, but does not check them for functions with keyword-only
+    arguments.
 
     Parameters
     ----------
     function : callable
-        Has the arguments by name.
+        Function with the command's arguments.
     command : Command
     """
 
@@ -106,7 +107,7 @@ class Typed:
     def _with_range(self, inputs: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
         """Return the arguments with both limits of ``range=-5,5``, which PyMOL splits at the comma.
 
-        It takes the second one for the argument at that position, and hands arguments on in the order they were typed.
+        PyMOL assigns the second limit to the argument at its position, and passes arguments in the order of typing.
         """
         typed = list(inputs)
         at = typed.index("range") + 1 if "range" in typed else len(typed)
@@ -122,9 +123,9 @@ class Typed:
 
 
 def adapt(command: Command) -> Callable[..., Report]:
-    """Return what PyMOL calls for a command.
+    """Return the function that PyMOL calls for a command.
 
-    PyMOL reads the names of arguments from the code object, so the function is made from text with
+    PyMOL reads the names of arguments from the code object, so the function is compiled from text with
     these names: ``potential_map(selection='all', name='', ..., quiet=1, *, _self=None)``.
     """
     name = arguments.pymol_name(command)
@@ -198,8 +199,8 @@ def _is_quiet(text: Any) -> bool:
 def potential_undo(quiet: Any = 1, *, _self: Any = None) -> str:
     """DESCRIPTION
 
-    Undo the last placement of ions: delete the objects that potential_ionize made, and show again what was
-    shown before. It can be repeated. Objects that you have changed since are kept.
+    Undo the last placement of ions: delete the objects that potential_ionize made, and show the objects that
+    were shown before. It can be repeated. Objects that you have changed since then are kept.
 
 USAGE
 
@@ -218,7 +219,7 @@ USAGE
 def potential_dialog(command: str = "", *, _self: Any = None) -> Any:
     """DESCRIPTION
 
-    Open the dialog that runs the potential_ commands; it needs PyMOL's window.
+    Open the dialog for the potential_ commands; it needs PyMOL's window.
 
 USAGE
 
@@ -226,7 +227,7 @@ USAGE
 
 ARGUMENTS
 
-    command = map, ionize, slice ...: whose page is shown first
+    command = map, ionize, slice ...: command whose page is shown first
 """
     try:
         dialog = import_module(f"{__package__}.dialog")

@@ -1,4 +1,4 @@
-"""PyMOL's selections as Structure, and back."""
+"""Conversion of PyMOL's selections and states to Structure and frames."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from vmdpotential.molecule.structure import Structure
 
 log = logging.getLogger("vmdpotential.pymol")
 
-#: What is asked of PyMOL for every atom; the names are PyMOL's.
+#: Properties that are read for every atom, by PyMOL's names.
 _PROPERTIES = ("model", "index", "rank", "name", "alt", "resn", "resv", "resi", "chain", "segi", "elem", "type",
                "partial_charge", "q", "b")
 
@@ -33,15 +33,17 @@ class Selected:
     Parameters
     ----------
     structure : Structure
+        The atoms, in the order of their file.
     atoms : list of (str, int)
-        The object that holds each atom, and its `index` there.
+        The object of each atom, and the atom's `index` in it.
     order : (N,) int64
-        Which atom of the selection, as PyMOL counts through it, each atom of the structure is.
+        Position of each atom of the structure in PyMOL's order of the selection.
     selection : str
+        The selection in PyMOL's language.
     states : dict
-        Each object's state that is read.
+        State of each object that was read.
     count : int
-        Atoms of the selection; more than in the structure where there are alternate locations.
+        Number of atoms of the selection; more than in the structure if there are alternate locations.
     """
 
     structure: Structure
@@ -52,18 +54,18 @@ class Selected:
     count: int
 
     def parts(self) -> list[tuple[str, int]]:
-        """Return the selection's part of each object, as a selection and a state, in the order of the atoms."""
+        """Return a selection and a state for the selected part of each object, in the order of the atoms."""
         return _parts(self.states, self.selection)
 
 
 def shown_states(cmd: Any, selection: str) -> dict[str, int]:
-    """Return the state of each object of a selection that PyMOL shows now, without objects that it does not show.
+    """Return the state that PyMOL shows of each object of a selection, without objects that it does not show.
 
-    An object of one state is shown in every frame, unless the setting static_singletons is off.
+    An object with one state is shown in every frame, unless the setting static_singletons is off.
     """
     try:
         names = cmd.get_object_list(f"({selection})") or []
-    except CmdException:  # which shows in several lines what it does not understand
+    except CmdException:  # its own message has several lines
         raise InputError(f"selection '{selection}' is not in PyMOL's language of selections") from None
     states = {}
     for name in names:
@@ -76,7 +78,7 @@ def shown_states(cmd: Any, selection: str) -> dict[str, int]:
 
 
 def _shown_state(cmd: Any, name: str) -> tuple[int, int]:
-    """Return the state of an object that PyMOL shows now, and how many it has."""
+    """Return the state that PyMOL shows of an object, and its number of states."""
     count = cmd.count_states(f"%{name}")
     static = count < 2 and cmd.get_setting_boolean("static_singletons")
     return 1 if static else cmd.get_setting_int("state", name), count
@@ -87,20 +89,22 @@ def _parts(states: Mapping[str, int], selection: str) -> list[tuple[str, int]]:
 
 
 def read_selection(cmd: Any, selection: str, topology: Path | None = None, without: Sequence[str] = ()) -> Selected:
-    """Return the atoms of a selection as they are seen now, in the order of the file they came from.
+    """Return the atoms of a selection as they are shown, in the order of their file.
 
-    PyMOL sorts the atoms of an object by residue and name; `rank` remembers the file's order, which a
-    topology needs. Charges are those of a topology of the whole objects; else those of `partial_charge`, where
-    an object has some (from a PQR or MOL2 file). Of alternate locations one is kept, as from a file. The
-    whole objects go with the structure, since they determine the force field.
+    PyMOL sorts the atoms of an object by residue and name; the property `rank` has the file's order, which is needed
+    for a topology. Charges are those of a topology of the whole objects, or else PyMOL's `partial_charge` if an object
+    has some (from a PQR or MOL2 file). One of alternate locations is kept, as in files. The structure refers to the
+    whole objects, as these determine the force field.
 
     Parameters
     ----------
     cmd : PyMOL's cmd module or instance
     selection : str
+        The selection in PyMOL's language.
     topology : Path, optional
+        Topology of the whole objects.
     without : sequence of str
-        Objects whose atoms are left out, whether they are there or not: those that only show something.
+        Names of objects, which need not exist, whose atoms are left out, as they only display a result.
 
     Raises
     ------
@@ -140,16 +144,16 @@ def read_selection(cmd: Any, selection: str, topology: Path | None = None, witho
 
 
 def rows_of(cmd: Any, source: Selected, text: str) -> Any:
-    """Return which atoms of a selection's structure, (K,) rows, another selection means in the states that are read.
+    """Return the indices (K,) of the atoms of a structure that are in another selection, in the states that were read.
 
-    None where it is not of PyMOL's language.
+    None if `text` is not in PyMOL's language.
     """
     rows = {atom: row for row, atom in enumerate(source.atoms)}
     result: set[tuple[str, int]] = set()
     name = cmd.get_unused_name("_potential")
     try:
         for part, state in source.parts():
-            # a selection of its own, because distances are those of the state
+            # a named selection, because it can be evaluated in a state, on which distances depend
             cmd.select(name, f"({part}) and ({text})", enable=0, quiet=1, state=state)
             result.update(cmd.index(name))
     except CmdException:
@@ -160,9 +164,9 @@ def rows_of(cmd: Any, source: Selected, text: str) -> Any:
 
 
 def positions_now(cmd: Any, source: Selected) -> Any:
-    """Return the positions (M, 3) of a selection's atoms as they are seen now, as PyMOL counts through it.
+    """Return the positions (M, 3), A, of a selection's atoms as they are shown, in PyMOL's order.
 
-    None while an object is not there in the state that is shown, or has other atoms.
+    None while an object does not have the shown state, or has other atoms.
     """
     parts = [cmd.get_coords(part, _shown_state(cmd, name)[0])
              for name, (part, _) in zip(source.states, source.parts(), strict=True)
@@ -174,12 +178,12 @@ def positions_now(cmd: Any, source: Selected) -> Any:
 
 
 def read_frames(cmd: Any, source: Selected) -> Loaded:
-    """Return the states of a selection's objects; one of a single state is there in every frame.
+    """Return the states of a selection's objects as frames; an object with a single state is in every frame.
 
     Raises
     ------
     InputError
-        When an object has no atoms, or others, in a state.
+        When an object has no atoms, or other atoms, in a state.
     """
     counts = {name: cmd.count_states(f"%{name}") for name in source.states}
     held = []
@@ -194,12 +198,12 @@ def read_frames(cmd: Any, source: Selected) -> Loaded:
 
 
 def symmetries(cmd: Any, source: Selected) -> list[Any]:
-    """Return the periodic cell of each object of a selection as it is shown now, as PyMOL gives it."""
+    """Return PyMOL's symmetry of each object of a selection in the state that is shown."""
     return [cmd.get_symmetry(name, _shown_state(cmd, name)[0]) for name in source.states]
 
 
 def cell_now(cmd: Any, source: Selected) -> Cell | None:
-    """Return the periodic cell of a selection as it is shown now."""
+    """Return the periodic cell of a selection in the states that are shown."""
     return _cell(cmd, {name: _shown_state(cmd, name)[0] for name in source.states})
 
 
@@ -208,13 +212,13 @@ def _read_objects(
 ) -> tuple[Structure, list[tuple[str, int]]]:
     """Return all atoms of objects, with `partial_charge` as charges, and the object and index of each.
 
-    Of alternate locations one with atoms that are selected comes first.
+    Among alternate locations, one with selected atoms is preferred.
     """
     rows: list[tuple[Any, ...]] = []
     positions = []
     for part, state in _parts(states, "all"):
         cmd.iterate_state(state, part, f"add_row(({','.join(_PROPERTIES)}))", space={"add_row": rows.append})
-        # coordinates as they are seen: those of iterate_state lack the matrix of a moved object
+        # coordinates as shown: those of iterate_state do not include the matrix of a moved object
         positions.append(np.asarray(cmd.get_coords(part, state), np.float64))
     columns = dict(zip(_PROPERTIES, map(np.array, zip(*rows, strict=True)), strict=True))
     columns["position"] = np.concatenate(positions)
@@ -251,15 +255,15 @@ def _read_objects(
 
 
 def _changes(columns: Mapping[str, Any], *names: str) -> Any:
-    """Return (N,) bool, where any of the columns differs from the atom before."""
+    """Return a mask (N,) of the atoms that differ from the preceding one in any of the columns."""
     changed = np.any([columns[name][1:] != columns[name][:-1] for name in names], axis=0)
     return np.concatenate([[True], changed])
 
 
 def _copies(columns: Mapping[str, Any]) -> Any:
-    """Return (N,) how often an atom of the same residue, name and alternate location came before it.
+    """Return the number (N,) of preceding atoms with the same residue, name and alternate location.
 
-    0 unless several residues have the same number, as in a large box of water.
+    It is 0 unless several residues have the same number, as in a large box of water.
     """
     seen: dict[tuple[Any, ...], int] = {}
     copies = []
@@ -271,10 +275,10 @@ def _copies(columns: Mapping[str, Any]) -> Any:
 
 
 def _file_order(columns: Mapping[str, Any]) -> Any:
-    """Return the order by rank within each object.
+    """Return the order (N,) of the atoms by rank within each object.
 
-    Ranks repeat in an object merged from others; then PyMOL's order is kept, but with the copies of a
-    residue number, whose atoms PyMOL mixes, one after the other.
+    Ranks repeat in an object merged from others. Then PyMOL's order is kept, except that residues with the same number,
+    whose atoms PyMOL mixes, are separated.
     """
     order = []
     for model in dict.fromkeys(columns["model"].tolist()):
@@ -290,10 +294,10 @@ def _file_order(columns: Mapping[str, Any]) -> Any:
 
 
 def _charges(model: Any, starts: Any, partial: Any) -> Any:
-    """Return partial charges (N,), NaN where there are none: in PyMOL, who has none has 0.
+    """Return partial charges (N,), e, and NaN for missing ones, which are 0 in PyMOL.
 
-    An object that has some may have a few residues without. Where most of its residues have none, none of these has
-    been given any.
+    Residues in which all charges are 0 count as residues without charges if they are the majority of an object's
+    residues; otherwise the zeros are kept.
     """
     charges = np.array(partial)
     charged = np.logical_or.reduceat(partial != 0, starts[:-1])
@@ -310,7 +314,7 @@ def _charges(model: Any, starts: Any, partial: Any) -> Any:
 
 
 def _cell(cmd: Any, states: Mapping[str, int]) -> Cell | None:
-    """Return the cell of the objects that have one; they must agree."""
+    """Return the common cell of the objects that have one."""
     result = {}
     for name, state in states.items():
         if symmetry := cmd.get_symmetry(name, state):

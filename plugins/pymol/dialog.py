@@ -1,4 +1,4 @@
-"""The dialog: what every viewer's holds, in a window of PyMOL's."""
+"""The dialog of all viewers with Qt, in a window of PyMOL."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .task import Task
 
 
 class PyMOL:
-    """What a panel asks of a PyMOL.
+    """A PyMOL session as the dialog's panel uses it.
 
     Parameters
     ----------
@@ -35,12 +35,12 @@ class PyMOL:
 
     @property
     def live(self) -> bool:
-        """Whether a map follows what is shown."""
+        """Whether there is a live map."""
         live = Session.of(self.cmd).live
         return live is not None and live.running
 
     def task(self, command: Command, inputs: Mapping[str, str], warn: Callable[[str], None]) -> Task:
-        """Return a run of a command with what its form says."""
+        """Return a run of a command with the values of its form."""
         return Task(self.cmd, command, inputs, warn)
 
     def end_live(self) -> str:
@@ -56,7 +56,7 @@ class PyMOL:
         print(f" {line}")
 
     def choices(self, role: str) -> list[str]:
-        """Return the selections or maps that the session has now."""
+        """Return the session's selections or maps."""
         objects = self.cmd.get_names("public_objects")
         if role == "map":
             return [name for name in objects if self.cmd.get_type(name) == "object:map"]
@@ -94,7 +94,7 @@ class Dialog(QtWidgets.QDialog):  # type: ignore[misc]
         self.resize(740, 540)
 
     def _step(self, by: int) -> str:
-        """Draw the orbital before or after the one that is shown, and return what to report to the user."""
+        """Draw the previous or next orbital, and return the dialog's status line."""
         number = self.session.orbital
         (form,) = [form for form in self.panel.forms if form.command.name == "orbital"]
         if number is None:
@@ -104,19 +104,19 @@ class Dialog(QtWidgets.QDialog):  # type: ignore[misc]
         return str(self.panel.status.text())
 
     def event(self, event: Any) -> bool:
-        """Offer the selections of the session as it is whenever the dialog comes to the front."""
+        """Update the offered selections and maps whenever the dialog is activated."""
         if event.type() in (QtCore.QEvent.Type.WindowActivate, QtCore.QEvent.Type.Show) and hasattr(self, "panel"):
             self.panel.refresh()
         return bool(super().event(event))
 
     def closeEvent(self, event: Any) -> None:  # noqa: N802 - Qt's name
-        """Stop what runs."""
+        """Stop a running command and close the dialog."""
         self.panel.stop()
         super().closeEvent(event)
 
 
 def open_dialog(cmd: Any, command: str = "") -> Dialog:
-    """Show the dialog of a PyMOL, creating it at first use, with the page of a command."""
+    """Show the dialog of a PyMOL session with the page of a command; it is created at its first use."""
     session = Session.of(cmd)
     if session.dialog is None:
         windows = QtWidgets.QApplication.topLevelWidgets()

@@ -1,4 +1,4 @@
-"""How PyMOL shows results: what can be chosen, declared as the commands declare their parameters."""
+"""Options of the display of results in PyMOL, declared in the same way as parameters of commands."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _ions(
 
 
 def display_options(command: Command) -> tuple[Parameter, ...]:
-    """Return the parameters that say how the result of a command is shown."""
+    """Return the parameters of the display of a command's results."""
     if command.name == "ionize":
         return Command.of(_ions).parameters
     if command.name == "orbital":

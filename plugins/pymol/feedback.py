@@ -1,4 +1,4 @@
-"""Progress of commands that are typed: lines in PyMOL's output, and in its window a box with a Stop button."""
+"""Progress of typed commands: lines in PyMOL's output, and a box with a Stop button if PyMOL has a window."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 from vmdpotential import progress
 
-#: Seconds that work takes before the box opens.
+#: Seconds after which the box opens.
 DELAY = 2.0
 
 
 def listener() -> progress.Listener:
-    """Return what shows progress here: a box in PyMOL's Qt window, else lines."""
+    """Return a listener that shows progress: a box if PyMOL has a Qt window, otherwise lines."""
     terminal = progress.Terminal(sys.stdout)
-    # PyMOL itself has imported its Qt when there is a window; importing it only to ask could fail or be slow
+    # PyMOL has imported its Qt if it has a window; importing it here could fail or be slow
     qt = sys.modules.get("pymol.Qt")
     in_main_thread = threading.current_thread() is threading.main_thread()
     if qt is None or not in_main_thread or qt.QtWidgets.QApplication.instance() is None:
@@ -25,9 +25,9 @@ def listener() -> progress.Listener:
 
 
 class Box:
-    """A listener that shows work of more than DELAY in a box over PyMOL's window.
+    """A listener that shows work of more than DELAY seconds in a box over PyMOL's window.
 
-    While it is open the window is redrawn and its other controls wait. Stop raises KeyboardInterrupt.
+    While the box is open, the window is redrawn, but its other controls are blocked. Stop raises KeyboardInterrupt.
     """
 
     def __init__(self, qt: Any, terminal: progress.Listener) -> None:
@@ -36,7 +36,7 @@ class Box:
         self._box: Any = None
 
     def __call__(self, label: str, fraction: float) -> None:
-        """Show how much of `label` is done."""
+        """Show the finished fraction of the work `label`."""
         self._terminal(label, fraction)
         now = time.monotonic()
         if now - self._start < DELAY or now - self._drawn < 0.1:
@@ -50,7 +50,7 @@ class Box:
             self._box.setAutoReset(False)
             self._box.setMinimumDuration(0)
         self._box.setLabelText(label)
-        self._box.setValue(int(1000 * fraction))  # also handles what the user does with the box
+        self._box.setValue(int(1000 * fraction))  # also handles the user's events in the box
         self._qt.QtWidgets.QApplication.processEvents()
         if self._box.wasCanceled():
             raise KeyboardInterrupt

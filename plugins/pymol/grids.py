@@ -1,4 +1,4 @@
-"""PyMOL's map objects as Grid, and back."""
+"""Conversion between PyMOL's map objects and Grid."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vmdpotential.grid.lattice import Grid, Lattice
 
 
 def load_grid(cmd: Any, name: str, grid: Grid) -> None:
-    """Make a map object; its values are those of the grid, bit by bit."""
+    """Make a map object with exactly the values of a grid."""
     if min(grid.lattice.shape) < 2:
         raise UsageError("spacing", "PyMOL shows maps of at least 2 points along each axis", "use a smaller one")
     lattice = grid.lattice
@@ -21,7 +21,7 @@ def load_grid(cmd: Any, name: str, grid: Grid) -> None:
 
 
 def draw_grid(cmd: Any, name: str, grid: Grid) -> bool:
-    """Put a grid into a map object that is there; return whether its place has changed, which takes longer."""
+    """Put a grid into an existing map object; return whether the object was replaced, as the lattice had changed."""
     values, (low, high) = cmd.get_volume_field(name, copy=0), np.array(cmd.get_extent(name))
     lattice = grid.lattice
     if values.shape == lattice.shape and np.allclose([low, high], [lattice.origin, lattice.last], atol=1e-3):
@@ -37,8 +37,9 @@ def read_grid(cmd: Any, name: str, header: Mapping[str, str]) -> Grid:
     Parameters
     ----------
     name : str
+        Name of the object.
     header : mapping
-        What PyMOL does not keep: unit, temperature and so on, as :meth:`Grid.header` gives them.
+        Data that PyMOL does not keep (unit, temperature and so on), in the form of :meth:`Grid.header`.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A map that follows the window: the frame that is played, atoms that are moved, a selection that changes."""
+"""A map that is kept up to date while states are played, atoms are moved, or the selection changes."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from .session import Session
 if TYPE_CHECKING:
     from .task import Task
 
-#: What an atom is, by PyMOL's names.
+#: Properties on which an atom's charge depends, by PyMOL's names.
 _IDENTITY = ("model", "index", "resn", "name", "elem", "partial_charge", "formal_charge")
 
-#: Milliseconds between two looks at the window.
+#: Milliseconds between two checks for changes.
 TICK = 15
 
 
 class Live(Following):
-    """A map that is redrawn when what it was made of has moved.
+    """A map that is redrawn when its atoms have moved.
 
-    PyMOL reports no frames or moves, so :meth:`look` asks, from a timer of its window or from
-    :meth:`wait`; maps are computed in a thread, for the newest frame alone.
+    PyMOL does not report changes of states or positions, so :meth:`look` checks for them, called by a timer of the
+    window or by :meth:`wait`. Maps are computed in a thread, only for the newest positions.
 
     Parameters
     ----------
     task : Task
-        The command that was run, its results shown.
+        The finished run of the command ``live``.
     live_map : LiveMap
-        What it returned.
+        Its result.
     """
 
     failures = (*Following.failures, CmdException)
@@ -52,7 +52,7 @@ class Live(Following):
         self._frame: Any = None
         self._members: Any = self._indices()
         self._timer: Any = None
-        qt = sys.modules.get("pymol.Qt")  # of a window; see feedback
+        qt = sys.modules.get("pymol.Qt")  # imported only if PyMOL has a window; see feedback
         if qt is not None and qt.QtWidgets.QApplication.instance() is not None:
             self._timer = qt.QtCore.QTimer()
             self._timer.timeout.connect(self.look)
@@ -67,11 +67,11 @@ class Live(Following):
         print(f" live: {text}")
 
     def status(self) -> str:
-        """Return how fast it is."""
+        """Return a line with the rate of maps."""
         return f"{self.latest.rate:.1f} maps a second" if self.latest.rate else "follows what is shown"
 
     def _indices(self) -> Any:
-        """Return the atoms, and what their charges follow from: another state of protonation has other names."""
+        """Return the properties that identify the atoms; a changed protonation state, for example, changes names."""
         results: list[tuple[Any, ...]] = []
         self.cmd.iterate(f"({self.atoms.selection})", f"add_row(({','.join(_IDENTITY)}))",
                          space={"add_row": results.append})
@@ -86,7 +86,7 @@ class Live(Following):
             self.latest.ask(self.task, None, None)
             return
         positions = positions_now(self.cmd, self.atoms)
-        if positions is None:  # an object that is not there in this state, or is being changed
+        if positions is None:  # an object does not have this state, or is being changed
             return
         seen = symmetries(self.cmd, self.atoms)
         if self._seen is not None and seen == self._seen[1] and np.array_equal(positions, self._seen[0]):
@@ -96,7 +96,7 @@ class Live(Following):
             self.latest.ask(None, positions[self.atoms.order], cell_now(self.cmd, self.atoms))
 
     def _compute(self, *request: Any) -> Grid:
-        """In the thread: make the map of a frame, or of another selection."""
+        """Return the map of new positions, or of other atoms; called in the thread."""
         task, positions, cell = request
         if task is None:
             return self.live_map.update(positions.astype(np.float64), cell)

@@ -17,7 +17,7 @@ from .convert import Selected
 
 
 def load_ions(cmd: Any, name: str, structure: Structure, atoms: Any, energies: Sequence[float]) -> None:
-    """Make an object of some atoms (indices) of a structure that have no bonds, with their energies as b."""
+    """Make an object of atoms (indices) of a structure, without bonds, with energies in place of B factors."""
     model = Indexed()
     model.atom = [_atom(structure, int(row)) for row in atoms]
     for atom, energy in zip(model.atom, energies, strict=True):
@@ -26,7 +26,7 @@ def load_ions(cmd: Any, name: str, structure: Structure, atoms: Any, energies: S
 
 
 def load_whole(cmd: Any, name: str, structure: Structure) -> None:
-    """Make an object of a structure, in which PyMOL finds the bonds."""
+    """Make an object of a structure; PyMOL finds the bonds."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "structure.cif"
         write_structure(structure, path)
@@ -41,12 +41,13 @@ def load_structure(cmd: Any, name: str, structure: Structure, source: Selected, 
     Parameters
     ----------
     name : str
+        Name of the object.
     structure : Structure
-        The kept atoms, then those added.
+        The kept atoms, then the added ones.
     source : Selected
-        What the selection was read as.
+        The selection from which the kept atoms were read.
     kept : (K,) int64
-        Rows of the source's structure.
+        Indices of the kept atoms in the source's structure.
     """
     rows = source.order[kept]
     atoms_read: list[Any] = []
@@ -76,7 +77,7 @@ def load_structure(cmd: Any, name: str, structure: Structure, source: Selected, 
 
 
 def nuclei_text(structure: Structure) -> str:
-    """Return atoms in PDB format, of which PyMOL makes an object with bonds."""
+    """Return atoms in PDB format, from which PyMOL makes an object with bonds."""
     lines = []
     for row, (x, y, z) in enumerate(structure.positions.tolist()):
         name, element = structure.atom_names[row][:4], structure.elements[row]

@@ -1,4 +1,4 @@
-"""What PyMOL's plugin manager installs; it needs no PyMOL to be made."""
+"""The files that PyMOL's plugin manager installs; they are made without PyMOL."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 from vmdpotential import __version__
 from vmdpotential.io.files.output import writing
 
-#: The folder in PyMOL's start-up folder, and the plugin's name in PyMOL's plugin manager.
+#: Name of the plugin's folder in PyMOL's start-up folder, and of the plugin in PyMOL's plugin manager.
 NAME = "vmdpotential_plugin"
 
 
 def plugin_files() -> dict[str, str]:
-    """Return the plugin's files, which hand over to the installed package, as ``{name in the folder: text}``."""
+    """Return the texts of the plugin's files, which import the installed package, by their names in the folder."""
     here = Path(__file__).parent
     head = f"# Version: {__version__}\n# License: BSD-3-Clause\n# Requires: vmdpotential\n\n"
     return {
@@ -23,7 +23,7 @@ def plugin_files() -> dict[str, str]:
 
 
 def build_zip(path: str | Path, force: bool = False) -> Path:
-    """Write the zip that PyMOL installs (Plugin, Plugin Manager, Install New Plugin), the same bytes each time.
+    """Write a reproducible zip file that PyMOL can install (Plugin, Plugin Manager, Install New Plugin).
 
     Raises
     ------

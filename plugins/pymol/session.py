@@ -1,4 +1,4 @@
-"""The objects that commands made in a PyMOL session, and how a placement of ions is undone."""
+"""Records of the objects that commands made in a PyMOL session, and undoing placements of ions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vmdpotential.errors import TaskError, UsageError
 
 @dataclass(frozen=True)
 class ObjectRecord:
-    """An object that a command made: the header of its map (else empty), and its fingerprint at that time."""
+    """An object that a command made: the header of its map (or an empty one), and its fingerprint at that time."""
 
     header: Mapping[str, str]
     fingerprint: tuple[Any, ...]
@@ -19,7 +19,7 @@ class ObjectRecord:
 
 @dataclass(frozen=True)
 class Step:
-    """What undoes a run: the names it made, which objects were shown, and objects of ours that it replaced."""
+    """Data that undo a run: the names of its objects, the objects shown before, and earlier results it replaced."""
 
     names: tuple[str, ...]
     shown: tuple[str, ...]
@@ -29,21 +29,21 @@ class Step:
 
 @dataclass
 class Session:
-    """The objects that were made in one PyMOL; an object that the user has changed since is the user's."""
+    """The objects that commands made in one PyMOL session, except those that the user has changed since then."""
 
     cmd: Any
     records: dict[str, ObjectRecord] = field(default_factory=dict)
     placements: list[Step] = field(default_factory=list)
     dialog: Any = None
     live: Any = None
-    #: Number of the orbital that was drawn last.
+    #: Number of the last drawn orbital.
     orbital: int | None = None
-    #: Objects whose water was hidden with their first surface.
+    #: Names of objects whose first surface has been drawn, so that their water is not hidden again.
     without_water: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, cmd: Any) -> Session:
-        """Return that of a PyMOL, kept on its cmd module or instance."""
+        """Return the session's records, which are an attribute of PyMOL's cmd module or instance."""
         if not hasattr(cmd, "_vmdpotential"):
             cmd._vmdpotential = cls(cmd)
         session: Session = cmd._vmdpotential
@@ -63,25 +63,26 @@ class Session:
         return str(live.stop())
 
     def add(self, name: str, header: Mapping[str, str]) -> None:
-        """Note that an object was made."""
+        """Record that an object was made."""
         self.records[name] = ObjectRecord(header, self._fingerprint(name))
 
     def is_ours(self, name: str) -> bool:
-        """Return whether an object is there, as it was made here."""
+        """Return whether an object exists, was made by a command, and has not been changed."""
         record = self.records.get(name)
         return (record is not None and name in self.cmd.get_names("all")
                 and record.fingerprint == self._fingerprint(name))
 
     def header(self, name: str) -> Mapping[str, str]:
-        """Return the header of a map that was made here, empty for another."""
+        """Return the header of a map that a command made, an empty one for other maps."""
         return self.records[name].header if self.is_ours(name) else {}
 
     def check_free(self, names: Sequence[str]) -> None:
-        """Refuse a run, called as the first of the names, that would replace objects of the user's.
+        """Check that a run, whose name is the first of `names`, would not replace objects of the user.
 
         Raises
         ------
         UsageError
+            When an object with one of the names exists that was not made by a command.
         """
         for name in names:
             if name in self.cmd.get_names("all") and not self.is_ours(name):
@@ -89,13 +90,13 @@ class Session:
                                  "choose another name", value=names[0])
 
     def start(self, names: Sequence[str]) -> Step:
-        """Remember the session as it is before a run that replaces these objects."""
+        """Return the data that undo a run which makes or replaces the named objects."""
         present = self.cmd.get_names("all")
         replaced = {name: self.records[name] for name in names if name in present and name in self.records}
         return Step(tuple(names), tuple(self.cmd.get_names("all", enabled_only=1)), replaced, self._saved(replaced))
 
     def revert(self, step: Step) -> list[str]:
-        """Delete the objects of a run, restore those it replaced and hid; return the names that were deleted."""
+        """Delete the objects of a run, restore those it replaced or hid, and return the deleted names."""
         deleted = [name for name in step.names if self.is_ours(name)]
         for name in deleted:
             self.cmd.delete(name)
@@ -121,7 +122,7 @@ class Session:
         step = self.placements.pop()
         changed = [name for name in step.names if name in self.cmd.get_names("all") and not self.is_ours(name)]
         deleted = self.revert(step)
-        text = f"deleted {' and '.join(deleted)}" if deleted else "the objects had been deleted already"
+        text = f"deleted {' and '.join(deleted)}" if deleted else "the objects have already been deleted"
         if step.session is not None:
             text += f"; restored {' and '.join(step.replaced)}"
         if changed:
@@ -129,12 +130,12 @@ class Session:
         return text
 
     def _saved(self, names: Iterable[str]) -> Any:
-        """Return PyMOL's session with these objects only, None for none."""
+        """Return a PyMOL session with only these objects, None if there are none."""
         requested = " ".join(names)
         return self.cmd.get_session(requested, partial=1, quiet=1) if requested else None
 
     def _fingerprint(self, name: str) -> tuple[Any, ...]:
-        """Return data by which an object differs from another one of the same name."""
+        """Return data that distinguish an object from another one with the same name."""
         kind = self.cmd.get_type(name)
         if kind == "object:molecule":
             coordinates = self.cmd.get_coords(f"%{name}", 0)

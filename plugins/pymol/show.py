@@ -36,17 +36,17 @@ _ION_PARTS = ("ions",)
 _ORBITAL_PARTS = ("nuclei", "legend", "positive", "negative")
 _DISPLAY_SUFFIXES = ("_surface", "_legend")
 
-#: Where the legend is on the screen, which reaches from -1 to 1: above the molecule.
+#: Position of the legend on the screen, whose coordinates are from -1 to 1: above the molecule.
 LEGEND = (0.0, 0.92, 0.0)
 
-#: Letters of its lines: more do not fit into a small window.
+#: Largest length of its lines, in letters, so that they fit into a small window.
 LETTERS = 60
 
 
 def _choose_contouring(cmd: Any) -> None:
-    """Choose PyMOL's own isosurfaces where there are no others: it writes a line for every one that it falls back for.
+    """Set PyMOL's own isosurface algorithm if its build does not have the default one.
 
-    A live map makes dozens a second.
+    Otherwise PyMOL writes a line for each isosurface, of which a live map makes dozens a second.
     """
     with contextlib.suppress(CmdException):  # a setting of PyMOL 3
         if cmd.get_setting_int("isosurface_algorithm") == 0 and "vtkm" not in pymol.get_capabilities():
@@ -59,26 +59,26 @@ def _rgb(colour: str) -> list[float]:
 
 
 def _named(colour: str) -> str:
-    """Return a colour such as #c8372d as PyMOL names it."""
+    """Return PyMOL's spelling of a colour such as #c8372d."""
     return colour.replace("#", "0x")
 
 
 class Results:
-    """Names and makes the objects of one run.
+    """The objects that show the results of one run.
 
     Parameters
     ----------
     cmd : PyMOL's cmd module or instance
     command : Command
     name : str
-        What the objects are called; empty for a default.
+        Name of the objects; empty for a default.
     options : mapping
-        How they are shown, see :mod:`.display`.
+        Options of the display, see :mod:`.display`.
 
     Raises
     ------
     UsageError
-        When an object of that name exists that no earlier run has made.
+        When an object with that name exists that was not made by an earlier run.
     """
 
     def __init__(self, cmd: Any, command: Command, name: str, options: Mapping[str, Any]) -> None:
@@ -96,13 +96,13 @@ class Results:
         return f"{self.name}_{part}"
 
     def display_objects(self) -> list[str]:
-        """Return the objects that only display a map, of this run and others; their atoms do not belong to a system."""
+        """Return the objects of this and earlier runs that only display a map; their atoms are not part of a system."""
         names = [name for name in self.session.records
                  if name.endswith(_DISPLAY_SUFFIXES) and self.session.is_ours(name)]
         return list(dict.fromkeys([*names, *(self.name + part for part in _DISPLAY_SUFFIXES)]))
 
     def find_map(self, name: str) -> Grid | Path:
-        """Return a map object as a Grid; another name is a file's."""
+        """Return a map object as a Grid, or else the name of a file as a Path."""
         if name in self.cmd.get_names("objects"):
             if self.cmd.get_type(name) != "object:map":
                 raise InputError(f"object '{name}' is not a map",
@@ -113,7 +113,7 @@ class Results:
         return Path(name)
 
     def load_copies(self, structure: Structure) -> str:
-        """Make an object of the copies in an assembly or a cell; it replaces an earlier one."""
+        """Make an object with the copies in an assembly or a cell, which replaces an earlier one; return its name."""
         name = self._part("copies")
         self.session.check_free([name])
         self.cmd.delete(name)
@@ -122,9 +122,9 @@ class Results:
         return name
 
     def show(self, report: Report, atoms: Selected | None) -> list[str]:
-        """Make an object of everything in the report that PyMOL can show; return the line for the user.
+        """Make an object of every result in the report that PyMOL can show, and return the lines for the user.
 
-        All of it is made, or nothing.
+        If one cannot be made, the others are deleted.
         """
         results = adapters.results(report)
         parts = _ORBITAL_PARTS if self.orbital else _ION_PARTS if "ions" in dict(results) else _MAP_PARTS
@@ -154,12 +154,12 @@ class Results:
         finally:
             if self._zoom:
                 self.cmd.zoom(self._zoom, 4)
-            elif self.cmd.get_view() != view:  # PyMOL has moved the view to the new objects
+            elif self.cmd.get_view() != view:  # PyMOL centres the view on new objects
                 self.cmd.set_view(view)
         return self._lines
 
     def _clear(self, parts: tuple[str, ...]) -> None:
-        """Delete what an earlier run of this name made."""
+        """Delete the objects of an earlier run with this name."""
         for name in (self.name, *map(self._part, parts)):
             if self.session.is_ours(name):
                 self.cmd.delete(name)
@@ -203,13 +203,13 @@ class Results:
                            f"{-level:g} {grid.unit}".rstrip())
 
     def _show_orbital(self, grid: Grid, structure: Structure) -> None:
-        """Show an orbital or a density: isosurfaces of both signs around the nuclei, as sticks."""
+        """Show an orbital or a density by isosurfaces of both signs, and the nuclei as sticks."""
         cmd, nuclei = self.cmd, self._part("nuclei")
         first = not self.session.is_ours(nuclei)
         self._clear(_ORBITAL_PARTS)
         load_grid(cmd, self.name, grid)
         self._made(header=grid.header())
-        cmd.read_pdbstr(nuclei_text(structure), nuclei, zoom=0)  # which finds the bonds
+        cmd.read_pdbstr(nuclei_text(structure), nuclei, zoom=0)  # PyMOL finds the bonds
         self._made("nuclei")
         cmd.show_as("sticks", nuclei)
         level = self.options.get("isosurface") or colours.isovalue(grid)
@@ -220,7 +220,7 @@ class Results:
             self._zoom = nuclei
 
     def refresh(self) -> None:
-        """Draw what shows the map again, after its values have changed; levels are those that the user has set."""
+        """Redraw isosurfaces and cuts after the map's values have changed, at the levels that the user has set."""
         cmd = self.cmd
         for name in (self._part("positive"), self._part("negative")):
             if self.session.is_ours(name):
@@ -229,7 +229,7 @@ class Results:
             cmd.rebuild(self._part("cut"))
 
     def _show_legend(self, text: str) -> None:
-        """Write what the ramp means: a label that stays in its place on the screen, where those of other maps were."""
+        """Show the meaning of the colours in a label at a fixed position on the screen; hide those of other maps."""
         cmd, name = self.cmd, self._part("legend")
         for other in self.session.records:
             if other.endswith(("_ramp", "_legend")) and not other.startswith(f"{self.name}_"):
@@ -242,7 +242,7 @@ class Results:
         cmd.set("float_labels", 1, name)
 
     def _show_surface(self, atoms: Selected, ramp: str, outwards: float) -> None:
-        """Show the surface of a copy, so that the user's object stays as it is; the map is read outwards (A) of it."""
+        """Show the surface of a copy of the atoms, coloured by the map at the distance `outwards`, A, from it."""
         cmd, name = self.cmd, self._part("surface")
         shown = " or ".join(f"({part})" for part, _ in atoms.parts())
         solute, states = f"({shown}) and not solvent", set(atoms.states.values())
@@ -252,13 +252,13 @@ class Results:
         cmd.flag("ignore", name, "clear")  # PyMOL leaves ligands and modified residues out of surfaces
         cmd.show_as("surface", name)
         cmd.set("surface_color", ramp, name)
-        cmd.set("surface_ramp_above_mode", int(outwards > 0), name)  # by PyMOL's solvent_radius, 1.4 A unless set
+        cmd.set("surface_ramp_above_mode", int(outwards > 0), name)  # PyMOL's distance is solvent_radius, 1.4 A
         if self.options.get("hide_water"):
             self._hide_water(atoms)
         self._lines.append(f"object {name}: the surface, coloured by {ramp}")
 
     def _hide_water(self, atoms: Selected) -> None:
-        """Hide the water of the objects with the first surface; shown again by the user, it stays shown."""
+        """Hide the water of objects when their first surface is drawn; later, the user's choice is kept."""
         for name in sorted(set(atoms.structure.sources) & set(self.cmd.get_names("objects"))):
             water = f"%{name} and solvent"
             if name not in self.session.without_water and self.cmd.count_atoms(water):
@@ -267,10 +267,10 @@ class Results:
             self.session.without_water.add(name)
 
     def _show_cut(self, grid: Grid, plane: Plane, ramp: str) -> None:
-        """Make a slice object; PyMOL takes its place from the camera only, so it is moved in the session's form."""
+        """Make a slice object. PyMOL can place it only by the camera, so its plane is set in a saved session."""
         cmd, name = self.cmd, self._part("cut")
         lattice, axis = grid.lattice, plane.axis
-        assert axis is not None  # only x=, y= and z= can be given
+        assert axis is not None  # the option accepts only x=, y= and z=
         position = float(plane.point[axis])
         if not lattice.origin[axis] <= position <= lattice.last[axis]:
             raise UsageError("cut", f"the map reaches from {lattice.origin[axis]:g} to {lattice.last[axis]:g} A",
@@ -289,7 +289,7 @@ class Results:
         self._lines.append(f"slice object {name}, through {'xyz'[axis]}={position:g} A, coloured by {ramp}")
 
     def _show_values(self, structure: Structure, atoms: Selected) -> None:
-        """Make a copy of the atoms, coloured by what takes the place of their B factors."""
+        """Make a copy of the atoms, coloured by values, which replace its B factors."""
         self._clear(())
         limit = float(np.abs(structure.b_factors).max()) or 1.0
         load_structure(self.cmd, self.name, structure, atoms, np.arange(len(structure)))
@@ -307,20 +307,20 @@ class Results:
         self._made()
         for name in set(structure.sources) & set(cmd.get_names("objects")):
             if cmd.count_atoms(f"%{name}") == cmd.count_atoms(f"%{name} and ({atoms.selection})"):
-                cmd.disable(name)  # all its atoms are in the new object; potential_undo shows it again
+                cmd.disable(name)  # the new object has all of its atoms; potential_undo shows it again
         if not len(added):
             self._lines.append(f"object {self.name}: no ions were needed")
             return
         load_ions(cmd, ions, structure, added, placement.atom_energies)
         self._made("ions")
-        cmd.hide("everything", f"%{self.name} within 0.01 of %{ions}")  # they are drawn once
+        cmd.hide("everything", f"%{self.name} within 0.01 of %{ions}")  # otherwise the ions would be drawn twice
         cmd.show_as("spheres", ions)
         cmd.set("sphere_scale", 0.6, ions)
         for sign, condition in ((-1, "< 0"), (1, "> 0")):
             cmd.color(_named(colours.sign_colour(sign)), f"{ions} and partial_charge {condition}")
         if self.options.get("labels"):
             cmd.label(ions, "'%.1f' % b")
-            cmd.set("label_position", [0, 1.8, 3], ions)  # above the sphere and before it, not inside
+            cmd.set("label_position", [0, 1.8, 3], ions)  # above the sphere and in front of it
         self._lines.append(
             f"object {self.name}: {len(kept)} atoms kept, {len(placement.ions)} ions; object {ions}: the ions, "
             "positive blue, negative red, b is the energy in kcal/mol; undo with: potential_undo")

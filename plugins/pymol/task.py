@@ -1,4 +1,4 @@
-"""One run of a command in PyMOL: what it takes is read, the command runs, the results are shown."""
+"""One run of a command in PyMOL: reading its inputs from the session, running it, and showing its results."""
 
 from __future__ import annotations
 
@@ -23,31 +23,32 @@ from .show import Results
 
 
 class Task(dialog.Task):
-    """A command with values for its arguments, read from PyMOL at once.
+    """A command with the values of its parameters, which the constructor reads from PyMOL.
 
-    PyMOL is touched when the task is made and in :meth:`show` only, so that :meth:`compute` can run in a
-    thread next to the window.
+    Only the constructor and :meth:`show` call PyMOL, so that :meth:`compute` can run in a thread while the window is
+    used.
 
     Parameters
     ----------
     cmd : PyMOL's cmd module or instance
     command : Command
     inputs : mapping
-        Values by the names of :func:`arguments.arguments`, mostly text; those left out have their defaults.
+        Values by the names of :func:`arguments.arguments`, mostly text; missing ones have their defaults.
     warn : function
-        Takes the package's warnings, one line each, also in the thread of :meth:`compute`.
+        Function that is called with each warning of the package, a line, also from the thread of :meth:`compute`.
 
     Raises
     ------
     CmdException
-        One line that names the argument and how to fix it.
+        For errors that the user can fix, in one line.
     """
 
     def __init__(self, cmd: Any, command: Command, inputs: Mapping[str, Any],
                  warn: Callable[[str], None]) -> None:
         self.cmd, self.command, self.inputs, self.warn = cmd, command, inputs, warn
         self.values: dict[str, Any] = {}
-        #: The atoms that are computed; those whose states are the frames, and what makes frames of the former of them.
+        #: The atoms of the computation. They may be copies of the source, in an assembly or a cell; the source's states
+        #: are the frames, and the changes convert these to frames of the copies.
         self.atoms: Selected | None = None
         self.source: Selected | None = None
         self.changes: tuple[Change, ...] = ()
@@ -66,7 +67,7 @@ class Task(dialog.Task):
                 adapters.with_frames(command, self.values, lambda: read_frames(cmd, source), self.changes)
 
     def show(self, report: Report) -> list[str]:
-        """Make objects of what came out, all or none; return the lines for the user.
+        """Show the results as objects, all or none, and return the lines for the user.
 
         Raises
         ------
@@ -83,11 +84,11 @@ class Task(dialog.Task):
         return lines
 
     def again(self) -> Task:
-        """Return the same task with what PyMOL holds now."""
+        """Return the same task with the present atoms of the session."""
         return Task(self.cmd, self.command, self.inputs, self.warn)
 
     def _in_medium(self, inputs: Mapping[str, Any], options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the arguments with those that the medium implies, where the user has not set them."""
+        """Return the arguments, with those implied by the medium unless the user has set them."""
         if "medium" not in options:
             return inputs
         by_user = {parameter.name: text for parameter in adapters.offered(self.command)
@@ -102,13 +103,14 @@ class Task(dialog.Task):
         return {**inputs, **{name: as_text(value) for name, value in values.items() if name not in by_user}}
 
     def _given(self, parameter: Any) -> Any:
+        """Return the argument of a parameter as it was typed, or its default."""
         return self.inputs.get(arguments.argument_name(parameter), arguments.default_text(parameter))
 
     def _read(self, parameter: Any) -> None:
-        """Put the value of a parameter into `values`, unless it is the default."""
+        """Add the value of a parameter to `values`, unless it is the default."""
         value, role = self._given(parameter), adapters.role(parameter)
         if parameter.name in ("assembly", "expand") and self.atoms is not None:
-            return  # they were read with the atoms
+            return  # both are read with the atoms
         text = arguments.unquoted(value) if value is None or isinstance(value, str) else value
         if text == "" and not (parameter.required and role == "structure"):
             if parameter.required:
@@ -153,7 +155,7 @@ class Task(dialog.Task):
 
     @contextlib.contextmanager
     def one_line(self) -> Iterator[None]:
-        """Turn errors that the user can fix into PyMOL's own error, in one line."""
+        """Convert errors that the user can fix to PyMOL's own error, with a message of one line."""
         try:
             with messages.warnings(self.warn, arguments.spell):
                 yield

@@ -1,6 +1,6 @@
-# A command of the user made into arguments of the program.
+# Conversion of the user's command to arguments of the program.
 
-# Run one of the program's commands: check the words, write the atoms, start the child.
+# Run one of the program's commands: check the words, write the atoms, start the child process.
 proc ::vmdpotential::run_command {command words} {
     set all [options $command]
     set given [copies $all [parse_words $command $all $words]]
@@ -13,7 +13,7 @@ proc ::vmdpotential::run_command {command words} {
         set waits [dict get $given wait]
         if {![string is boolean -strict $waits]} {
             discard $job
-            error "-wait '$waits': say 1 or 0"
+            error "-wait '$waits': use 1 or 0"
         }
     } else {
         # in a file that is being sourced, the next line may need the result
@@ -26,7 +26,7 @@ proc ::vmdpotential::run_command {command words} {
     return $id
 }
 
-# Return {option values}: leading words without a dash are the selection or the maps.
+# Return the options and values of a command's words; leading words without a dash are the selection or the maps.
 proc ::vmdpotential::parse_words {command all words} {
     set given {}
     set leading {}
@@ -73,7 +73,7 @@ proc ::vmdpotential::parse_words {command all words} {
         if {$value eq ""} {
             error "potential $command: $option is empty; give it a value, or leave it out"
         }
-        # what may be several is repeated, one value each, so that a blank in a name separates nothing
+        # an option with several values is repeated, so that names may contain blanks
         if {[dict get $all $name several]} {
             dict lappend given $name $value
         } elseif {[dict exists $typed $name] && [dict get $typed $name] ne $word} {
@@ -86,7 +86,7 @@ proc ::vmdpotential::parse_words {command all words} {
     return $given
 }
 
-# Tell whether a command computes over the frames of its molecule.
+# Return whether a command computes over the frames of its molecule.
 proc ::vmdpotential::takes_frames {all given} {
     dict for {name option} $all {
         if {[dict get $option kind] eq "trajectory"} {
@@ -96,8 +96,8 @@ proc ::vmdpotential::takes_frames {all given} {
     return 0
 }
 
-# Return the options on a new molecule of the assembly or the cell, if one is requested: the program makes it from the
-# molecule's file, which lists the operators. VMD does not know them, and shows the copies.
+# Return the options, for a new molecule with the assembly or the cell if one is requested. The program makes it from
+# the file of the molecule, which lists the operators, as VMD does not read them.
 proc ::vmdpotential::copies {all given} {
     set words {}
     foreach name {assembly expand} {
@@ -112,7 +112,7 @@ proc ::vmdpotential::copies {all given} {
         return $given
     }
     if {[dict exists $given sel] && [is_selection [dict get $given sel]]} {
-        error "-sel: atoms of an assembly or a cell are selected by words; [dict get $given sel] is of this molecule"
+        error "-sel: atoms of an assembly or a cell are selected by text; [dict get $given sel] is of this molecule"
     }
     set molecule [find_molecule $given]
     foreach file [lindex [molinfo $molecule get filename] 0] type [lindex [molinfo $molecule get filetype] 0] {
@@ -121,9 +121,9 @@ proc ::vmdpotential::copies {all given} {
         }
     }
     if {![info exists source]} {
-        error "molecule $molecule was read from no PDB or mmCIF file, which lists the operators; load that"
+        error "molecule $molecule was not read from a PDB or mmCIF file, which lists the operators; load that"
     }
-    if {[takes_frames $all $given]} {  # the new molecule would have one frame; the program copies every one
+    if {[takes_frames $all $given]} {  # the new molecule would have only one frame; the program copies every frame
         if {[lsearch -glob $words --expand=*] >= 0} {
             error "-expand: VMD does not keep the space group of frames; use the shell, or leave out -frames"
         }
@@ -147,7 +147,7 @@ proc ::vmdpotential::copies {all given} {
     return $given
 }
 
-# Return a job: the program's words, with the atoms written to a folder of its own.
+# Return a job: the program's words, with the atoms written to the job's folder.
 proc ::vmdpotential::prepare {command all given} {
     if {[dict exists $given isovalue]} {
         set level [dict get $given isovalue]
@@ -159,12 +159,12 @@ proc ::vmdpotential::prepare {command all given} {
         show::span [dict get $given range] 1
     }
     if {[dict exists $given hide_water] && ![string is boolean -strict [dict get $given hide_water]]} {
-        error "-hide_water '[dict get $given hide_water]': say yes or no"
+        error "-hide_water '[dict get $given hide_water]': use yes or no"
     }
     if {[dict exists $given draw] && [dict get $given draw] ni [dict get $all draw choices]} {
         error "-draw '[dict get $given draw]': choose one of [join [dict get $all draw choices] {, }]"
     }
-    # wave functions are read from a file, and make a molecule
+    # wave functions are read from a file, not from a molecule
     set molecule [expr {[dict exists $all file] && [dict get $all file kind] eq "wavefunction" ? -1 : [find_molecule $given]}]
     set given [in_medium $command $given $molecule]
     set job [dict create command $command molecule $molecule folder [job::make_folder] charged 0 complete 0]
@@ -175,12 +175,12 @@ proc ::vmdpotential::prepare {command all given} {
     return $result
 }
 
-# Remove what a job wrote.
+# Remove the files of a job.
 proc ::vmdpotential::discard {job} {
     catch {file delete -force -- [dict get $job folder]}
 }
 
-# Return the molecule of -mol, or of a selection that was made before.
+# Return the molecule of a selection returned by atomselect, or else of -mol.
 proc ::vmdpotential::find_molecule {given} {
     if {[dict exists $given sel] && [is_selection [dict get $given sel]]} {
         return [[dict get $given sel] molid]
@@ -201,7 +201,7 @@ proc ::vmdpotential::find_molecule {given} {
     return $molecule
 }
 
-# Tell whether a word is a selection that atomselect returned.
+# Return whether a word is a selection returned by atomselect.
 proc ::vmdpotential::is_selection {word} {
     return [expr {[regexp {^atomselect\d+$} $word] && [llength [info commands ::$word]]}]
 }
@@ -269,7 +269,7 @@ proc ::vmdpotential::arguments {job all given} {
             switch -- [dict get $option kind] {
                 boolean {
                     if {![string is boolean -strict $item]} {
-                        error "-$name '$item': say yes or no"
+                        error "-$name '$item': use yes or no"
                     }
                     lappend words [expr {$item ? $flag : "--no-[string range $flag 2 end]"}]
                 }
@@ -282,7 +282,7 @@ proc ::vmdpotential::arguments {job all given} {
                         set rows [export::rows $job $item]
                     }
                     if {[llength $rows]} {
-                        # as a group of an index file, whose name is on one line
+                        # passed as a group of an index file, whose name must be on one line
                         set group [string map {; ,} [string trim [regsub -all {\s+} $item { }]]]
                         dict set groups $group $rows
                         set item "group \"$group\""
@@ -304,8 +304,8 @@ proc ::vmdpotential::arguments {job all given} {
     return $job
 }
 
-# Return the file of frames that a command takes: the one that is named, or one with the frames of the molecule where
-# some are requested or needed; otherwise nothing.
+# Return the trajectory file for a command: the named one, or one with the molecule's frames if these are requested or
+# needed; otherwise nothing.
 proc ::vmdpotential::trajectory {job all given} {
     foreach {name option} $all {
         if {[dict get $option kind] ne "trajectory"} {
@@ -323,7 +323,7 @@ proc ::vmdpotential::trajectory {job all given} {
     return ""
 }
 
-# Return a full path; a name is never a user's home or an option.
+# Return a full path; a name that begins with ~ is no home folder.
 proc ::vmdpotential::full_path {name} {
     if {[catch {file normalize $name} path]} {
         set path [file normalize ./$name]
@@ -331,7 +331,7 @@ proc ::vmdpotential::full_path {name} {
     return $path
 }
 
-# Return the files of maps: those named, else the last one made of the molecule or loaded into it.
+# Return the files of maps: the named ones, or else the molecule's last one, made by a command or loaded.
 proc ::vmdpotential::find_maps {job names required} {
     variable maps
     set found {}

@@ -1,12 +1,12 @@
-# How results are drawn in VMD: representations of maps, the coloured surface, its bar of colours, ions and their preview.
+# Drawing of results: representations of maps, the coloured surface, its bar of colours, ions and their preview.
 
 namespace eval ::vmdpotential::show {
-    # molecules whose water was hidden with their first surface
+    # molecules whose first surface has been drawn, so that their water is not hidden again
     variable without_water
     array set without_water {}
 }
 
-# Return the limits of colours, {low high}, for one number of both signs or two with a comma.
+# Return the limits of colours, {low high}, from one number, for both signs, or two numbers separated by a comma.
 proc ::vmdpotential::show::span {text option} {
     set numbers [split [string map {{ } {}} $text] ,]
     if {[llength $numbers] == 1 && [string is double -strict $text]} {
@@ -25,7 +25,7 @@ proc ::vmdpotential::show::draw_surface {job molecule volume limits} {
     set text all
     if {[dict exists $job given sel]} {
         set text [dict get $job given sel]
-        # also of a selection that has been deleted meanwhile
+        # by indices, as the selection may have been deleted meanwhile
         if {[regexp {^atomselect\d+$} $text]} {
             set text "index [dict get $job atoms]"
         }
@@ -38,8 +38,8 @@ proc ::vmdpotential::show::draw_surface {job molecule volume limits} {
     $selection delete
     set all [atomselect $molecule $solute]
     set hydrogens [atomselect $molecule "($solute) and hydrogen"]
-    # radii, density, grid and quality that come near to a molecular surface; it needs no other program. Where most
-    # hydrogens are missing, heavy atoms have to cover them.
+    # QuickSurf needs no other program, unlike other surfaces; these radii, densities and grid spacings resemble a
+    # molecular surface. If most hydrogens are missing, the heavy atoms need larger radii.
     set radius [expr {3 * [$hydrogens num] < [$all num] ? 0.8 : 0.6}]
     $all delete
     $hydrogens delete
@@ -48,8 +48,8 @@ proc ::vmdpotential::show::draw_surface {job molecule volume limits} {
     mol scaleminmax $molecule $number {*}$limits
 }
 
-# Choose the colours of the other viewers: red is negative, white 0. VMD has one scale for all that is drawn, and three
-# colours of it; its versions before 1.9.4 have none to choose.
+# Set the colours of the other viewers: negative red, 0 white, positive blue. VMD has one scale for all representations,
+# with three colours, which cannot be set before version 1.9.4.
 proc ::vmdpotential::show::choose_colours {limits} {
     lassign $limits low high
     catch {
@@ -61,8 +61,8 @@ proc ::vmdpotential::show::choose_colours {limits} {
     }
 }
 
-# Hide the water of a molecule with its first surface: what shows all atoms shows all but water. Shown again by the user,
-# it stays shown.
+# Hide the water of a molecule when its first surface is drawn, by changing representations of all atoms to all except
+# water; later, the user's choice is kept.
 proc ::vmdpotential::show::hide_water {molecule} {
     variable without_water
     variable ::vmdpotential::shown
@@ -80,7 +80,7 @@ proc ::vmdpotential::show::hide_water {molecule} {
     }
 }
 
-# Draw VMD's own bar of colours, where its plugin is, and leave the view as it was.
+# Draw VMD's bar of colours, if its plugin is installed, without changing the view.
 proc ::vmdpotential::show::draw_legend {limits meaning} {
     set view {center_matrix rotate_matrix scale_matrix global_matrix}
     set top [molinfo top]
@@ -89,23 +89,24 @@ proc ::vmdpotential::show::draw_legend {limits meaning} {
     }
     catch {
         package require colorscalebar
-        # white text, black on a white background
+        # colour of the text: white, or black on a white background
         set text [expr {[colorinfo category Display Background] eq "white" ? 16 : 8}]
-        # length, width, own limits, in its place on the screen, limits, steps (0 is one of an even number), text, decimal, where, instead of the last
+        # length, width, automatic limits, fixed on the screen, limits, labels (0 has one if their number is even),
+        # colour of the text, format, position, molecule, and whether to replace the last bar
         ::ColorScaleBar::color_scale_bar 0.8 0.05 0 1 {*}$limits 4 $text 0 -1.0 -1.0 1 $top 0 1 $meaning
         mol top $top
     }
     foreach molecule [molinfo list] {
-        # the bar, which is a molecule too, is another one now
+        # the bar is a molecule, too, and has been replaced
         if {[info exists before($molecule)]} {
             molinfo $molecule set $view $before($molecule)
         }
     }
 }
 
-# Draw a volume of a molecule, in colours from -limit to limit.
+# Draw two isosurfaces and a slice of a volume of a molecule, the slice in colours from -limit to limit.
 proc ::vmdpotential::show::draw_map {molecule volume level limit} {
-    # as ions: positive blue2 (colour 23), negative red3 (30); style: volume, no box, solid, every point, thin lines
+    # colours as of ions: positive blue2 (23), negative red3 (30); style: volume, no box, solid, every point, thin lines
     add_map $molecule all [list Isosurface $level $volume 0 0 1 1] [list ColorID 23] Transparent
     add_map $molecule all [list Isosurface [expr {-$level}] $volume 0 0 1 1] [list ColorID 30] Transparent
     # through the middle of the map, across z
@@ -113,7 +114,7 @@ proc ::vmdpotential::show::draw_map {molecule volume level limit} {
     mol scaleminmax $molecule $slice [expr {-$limit}] $limit
 }
 
-# Add a representation of a map, which the next map replaces; return its number.
+# Add a representation of a map, which the next map will replace; return its number.
 proc ::vmdpotential::show::add_map {molecule selection style colour material} {
     variable ::vmdpotential::shown
     set number [represent $molecule $selection $style $colour $material]
@@ -121,7 +122,7 @@ proc ::vmdpotential::show::add_map {molecule selection style colour material} {
     return $number
 }
 
-# Add a representation without touching what the next one of the user's will look like; return its number.
+# Add a representation without changing the defaults of the user's next one; return its number.
 proc ::vmdpotential::show::represent {molecule selection style colour material} {
     mol addrep $molecule
     set number [expr {[molinfo $molecule get numreps] - 1}]
@@ -132,7 +133,7 @@ proc ::vmdpotential::show::represent {molecule selection style colour material} 
     return $number
 }
 
-# Remove the representations of the map before; the user may have removed some.
+# Remove the representations of the last map, except those that the user has already removed.
 proc ::vmdpotential::show::forget {molecule} {
     variable ::vmdpotential::shown
     if {![info exists shown($molecule)]} {
@@ -167,7 +168,7 @@ proc ::vmdpotential::show::draw_ions {molecule ions} {
     return [llength $ions]
 }
 
-# Draw where ions would be.
+# Draw a preview of ions.
 proc ::vmdpotential::show::show_preview {molecule ions} {
     variable ::vmdpotential::preview
     check_there $molecule "the ions are not shown"

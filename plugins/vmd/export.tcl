@@ -1,15 +1,15 @@
-# Atoms of VMD as files that keep what VMD knows: an mmCIF file (positions, names, residues, segments, elements, cell)
-# and, where there are charges, a PSF (charges, types, masses and all bonded terms). VMD's own writers round charges,
-# cut names or drop the segment.
+# Writing of VMD's atoms to files without loss: an mmCIF file (positions, names, residues, segments, elements, cell)
+# and, if there are charges, a PSF (charges, types, masses and all bonded terms). VMD's own writers round charges,
+# truncate names or omit the segment.
 
 namespace eval ::vmdpotential::export {
-    # VMD holds single precision: 7 digits give back every number of up to 7 digits that a file held
+    # VMD's numbers have single precision; writing 7 digits restores numbers of up to 7 digits from the original file
     variable keywords {name resname resid insertion chain segname element x y z occupancy beta charge mass type}
 }
 
-# Write the atoms of a molecule that a command was given, with a PSF where `topology` says so and they have charges;
-# `needed` says that the command cannot do without charges. Return {structure file, PSF or empty, whether charged,
-# whether they are all atoms of the molecule, their indices, the frame}.
+# Write the selected atoms of a command, also to a PSF if `topology` is true and they have charges; `needed` is true if
+# the command needs charges. Return {structure file, PSF or empty, whether the atoms have charges, whether they are all
+# atoms of the molecule, their indices, the frame}.
 proc ::vmdpotential::export::write {molecule given folder topology needed} {
     set text all
     set frame now
@@ -17,7 +17,7 @@ proc ::vmdpotential::export::write {molecule given folder topology needed} {
         set text [dict get $given sel]
         if {[::vmdpotential::is_selection $text]} {
             set frame [$text frame]
-            # its atoms, whatever frame its text was evaluated in
+            # by indices: its text could select other atoms in another frame
             set text "index [$text list]"
             if {$text eq "index "} {
                 error "selection '[dict get $given sel]' has no atoms; select others"
@@ -47,7 +47,7 @@ proc ::vmdpotential::export::write {molecule given folder topology needed} {
     return $result
 }
 
-# Write all frames of some atoms, with their cells.
+# Write all frames of the atoms, with their cells.
 proc ::vmdpotential::export::write_frames {molecule atoms file} {
     set last [expr {[molinfo $molecule get numframes] - 1}]
     set selection [atomselect $molecule "index $atoms"]
@@ -60,7 +60,7 @@ proc ::vmdpotential::export::write_frames {molecule atoms file} {
     }
 }
 
-# Return which of a job's atoms, counted from 1, a text of VMD's language selects; nothing where it is not of that.
+# Return the numbers, from 1, of the atoms of a job that a text in VMD's language selects; nothing for other text.
 proc ::vmdpotential::export::rows {job text} {
     if {[catch {atomselect [dict get $job molecule] $text frame [dict get $job frame]} selection]} {
         return {}
@@ -78,7 +78,7 @@ proc ::vmdpotential::export::rows {job text} {
         }
     }
     if {![llength $rows]} {
-        error "selection '$text' has no atoms of those that are computed; select others"
+        error "selection '$text' has no atoms among those of the computation; select others"
     }
     return $rows
 }
@@ -95,7 +95,7 @@ proc ::vmdpotential::export::write_groups {folder groups} {
     return $path
 }
 
-# Return the number of a frame. VMD itself takes the last frame for one that is not there, and the first for a word.
+# Return the number of a frame. VMD itself would use the last frame for a missing one, and the first for a word.
 proc ::vmdpotential::export::frame_number {molecule word} {
     set count [molinfo $molecule get numframes]
     if {!$count} {
@@ -108,7 +108,7 @@ proc ::vmdpotential::export::frame_number {molecule word} {
     }
     if {![regexp {^\d{1,9}$} $word] || [scan $word %d number] != 1 || $number >= $count} {
         set numbers [expr {$count > 1 ? "0 to [expr {$count - 1}]" : "0"}]
-        error "-frame $word: molecule $molecule has $count frame[expr {$count > 1 ? "s" : ""}]; say now, first, last or\
+        error "-frame $word: molecule $molecule has $count frame[expr {$count > 1 ? "s" : ""}]; use now, first, last or\
             $numbers"
     }
     return $number
@@ -121,7 +121,7 @@ proc ::vmdpotential::export::write_atoms {molecule selection every number folder
     set complete [expr {[$selection num] == [$every num]}]
     set charged [expr {$topology && [has_charges $molecule $selection $every $needed]}]
     if {$topology && $needed && !$charged && !$complete} {
-        # templates give charges: all atoms together show which force field it is
+        # charges will be those of templates: all atoms are written, as they determine the force field
         array set chosen {}
         foreach index [$selection list] {
             set chosen($index) 1
@@ -146,7 +146,7 @@ proc ::vmdpotential::export::write_atoms {molecule selection every number folder
     return [list $structure $psf 1 $complete]
 }
 
-# Raise an error for atoms of an mmCIF file whose names VMD's reader (1.9.4) has not read, but taken elements for them.
+# Raise an error for atoms of an mmCIF file with elements as names: VMD's reader (1.9.4) does not read atom names.
 proc ::vmdpotential::export::check_names {molecule atoms} {
     if {"pdbx" ni [lindex [molinfo $molecule get filetype] 0]} {
         return
@@ -157,13 +157,13 @@ proc ::vmdpotential::export::check_names {molecule atoms} {
         }
     }
     set file [lindex [molinfo $molecule get filename] 0 0]
-    error "VMD reads no names of atoms from mmCIF files; make a PDB file of it, and load that:\
+    error "VMD does not read atom names from mmCIF files; convert the file to PDB, and load that:\
         vmdpotential prepare --prepare never $file -o [file rootname [file tail $file]].pdb"
 }
 
-# Tell whether the selected atoms have charges in VMD, where who has none has 0. A molecule that has some may have a few
-# residues without; where most residues have none, no one has given these any. What is odd is reported where charges are
-# needed.
+# Return whether the selected atoms have charges; atoms without charges have 0 in VMD. Residues in which all charges are
+# 0 count as residues without charges if they are the majority of a molecule's residues; otherwise the zeros are kept.
+# If charges are `needed`, there are warnings for unusual ones.
 proc ::vmdpotential::export::has_charges {molecule selection every needed} {
     if {!$needed} {
         return [expr {[lsearch -exact -real -not [$selection get charge] 0] >= 0}]
@@ -199,15 +199,15 @@ proc ::vmdpotential::export::has_charges {molecule selection every needed} {
     }
     if {$missing && $missing < [$selection num]} {
         error "$missing of [$selection num] atoms of molecule $molecule have no charge in VMD, and the others have; give\
-            all of them charges by -topology, select atoms of one kind, or set all charges to 0 to have those of templates"
+            all of them charges by -topology, select atoms of one kind, or set all charges to 0 for those of templates"
     }
     return [expr {!$missing}]
 }
 
-# Return a name as one word of printable ASCII, as file formats need it.
+# Return a name as one word of printable ASCII, for file formats.
 proc ::vmdpotential::export::word {text empty} {
     set text [regsub -all {[^!-~]} [join [regexp -all -inline {\S+} $text] _] _]
-    # not in one expr, which takes names such as 1E2 and 007 for numbers
+    # without expr, which would read names such as 1E2 and 007 as numbers
     if {$text eq ""} {
         return $empty
     }
@@ -221,7 +221,7 @@ proc ::vmdpotential::export::quote {text} {
             && ![regexp -nocase {^(data|save|loop|stop|global)_} $text]} {
         return $text
     }
-    # inside there are no blanks, so no quote ends the value before its end
+    # a quote ends a value only before a blank, and there are no blanks inside
     if {[string index $text 0] eq "\""} {
         return '$text'
     }
@@ -251,7 +251,7 @@ proc ::vmdpotential::export::write_cif {path atoms cell marks} {
     set row 0
     foreach atom $atoms mark $marks {
         lassign $atom name resname resid insertion chain segment element x y z occupancy beta
-        # names repeat: what they look like in the file is made once
+        # names repeat, so their text in the file is cached
         set key [list $name $resname $insertion $chain $segment $element]
         if {![info exists labels($key)]} {
             if {$element eq "" || $element eq "X"} {
@@ -267,7 +267,7 @@ proc ::vmdpotential::export::write_cif {path atoms cell marks} {
     write_lines $path $lines
 }
 
-# Return {bonds angles dihedrals impropers cross-terms} of the selected atoms, each a flat list of their rows from 1.
+# Return {bonds angles dihedrals impropers cross-terms} of the selected atoms, as flat lists of their numbers from 1.
 proc ::vmdpotential::export::terms {molecule selection} {
     set row 0
     foreach index [$selection list] {
@@ -285,7 +285,7 @@ proc ::vmdpotential::export::terms {molecule selection} {
     foreach kind {angles dihedrals impropers crossterms} {
         set found {}
         if {[catch {lindex [molinfo $molecule get $kind] 0} entries]} {
-            set entries {}  ;# a VMD that does not have them
+            set entries {}  ;# older versions of VMD do not have them
         }
         foreach entry $entries {
             if {$kind ne "crossterms"} {

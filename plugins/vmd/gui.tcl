@@ -1,22 +1,22 @@
-# The dialog, for VMD with Tk: a page for each command of the program, with a field for each option it declares. It only
-# makes the words of a command; running it is the same as typing it.
+# The dialog, for VMD with Tk: a page for each command of the program, with a field for each of its options. It runs the
+# same command that the user could type.
 
 namespace eval ::vmdpotential::gui {
     variable window .vmdpotential
-    # text of a field, by {command option}
+    # texts of the fields, by {command option}
     variable field
     variable job {}
     array set field {}
-    # commands in the order of their pages, and the pixels that a page has before the window is made larger
+    # commands in the order of their pages, and the initial size of a page in pixels
     variable pages {}
     variable height 330
     variable width 740
-    # whether a map follows, and how much of a job is done, for the box and the bar
+    # whether there is a live map, for the check box, and the progress of a job in percent
     variable live 0
     variable done 0
 }
 
-# Open the dialog, or bring it to the front; return its window, as VMD's menu wants.
+# Open the dialog, or bring it to the front; return its window, which VMD's menu needs.
 proc ::vmdpotential::gui::show {} {
     variable window
     if {[winfo exists $window]} {
@@ -45,7 +45,7 @@ proc ::vmdpotential::gui::fill {} {
         pack $window.all.missing $window.all.locate -side top -anchor w -pady 6
         return
     }
-    # all pages are in one list, because more than a dozen tabs do not fit next to each other
+    # pages are chosen from a list, because more than a dozen tabs would not fit
     ttk::style layout Plain.TNotebook.Tab null
     ttk::notebook $window.all.pages -style Plain.TNotebook
     set pages {}
@@ -75,7 +75,7 @@ proc ::vmdpotential::gui::fill {} {
     } {
         pack [ttk::button $window.all.buttons.$name -text $label -command $command] -side left -padx 4
     }
-    # on: the live map of its page; off: its end
+    # starts the live map with the options of its page, or stops it
     ttk::checkbutton $window.all.buttons.live -text "Live map" -variable ::vmdpotential::gui::live \
         -command ::vmdpotential::gui::switch_live
     ttk::progressbar $window.all.buttons.bar -maximum 100 -variable ::vmdpotential::gui::done -length 160
@@ -83,7 +83,7 @@ proc ::vmdpotential::gui::fill {} {
     pack $window.all.buttons.live $window.all.buttons.bar -side left -padx 4
     pack $window.all.buttons.status -side left -fill x -expand 1
     ttk::frame $window.all.log
-    # small, so that the table of ions fits
+    # small letters, so that the table of ions fits
     text $window.all.log.text -height 9 -width 112 -wrap word -state disabled -takefocus 1 \
         -font [list {*}[lrange [font actual TkFixedFont] 0 1] -size 8] \
         -yscrollcommand [list $window.all.log.bar set]
@@ -100,7 +100,7 @@ proc ::vmdpotential::gui::fill {} {
     refresh
 }
 
-# Ask for the program where it was not found.
+# Let the user locate the program if it was not found.
 proc ::vmdpotential::gui::locate {} {
     variable window
     set path [tk_getOpenFile -parent $window -title "The program vmdpotential"]
@@ -114,7 +114,7 @@ proc ::vmdpotential::gui::locate {} {
     fill
 }
 
-# One page, which scrolls: the important options, and the others under Advanced.
+# Make the page of a command, which can be scrolled: the important options, and the others under Advanced.
 proc ::vmdpotential::gui::page {page command} {
     variable height
     variable width
@@ -156,7 +156,7 @@ proc ::vmdpotential::gui::page {page command} {
     }
 }
 
-# Let a view reach all that is in it.
+# Set the scrolling range of a page to its content.
 proc ::vmdpotential::gui::reach {view} {
     $view configure -scrollregion [list 0 0 [winfo reqwidth $view.all] [winfo reqheight $view.all]]
     if {[winfo reqheight $view.all] <= [winfo height $view]} {
@@ -164,7 +164,7 @@ proc ::vmdpotential::gui::reach {view} {
     }
 }
 
-# Show a scroll bar where there is more than the window has room for.
+# Show a scroll bar if the content is larger than the window.
 proc ::vmdpotential::gui::scrolled {bar first last} {
     if {$first <= 0 && $last >= 1} {
         grid forget $bar
@@ -174,7 +174,7 @@ proc ::vmdpotential::gui::scrolled {bar first last} {
     $bar set $first $last
 }
 
-# Unfold or fold the advanced options.
+# Show or hide the advanced options.
 proc ::vmdpotential::gui::fold {all} {
     if {[winfo manager $all.folded] eq ""} {
         pack $all.folded -anchor w
@@ -185,7 +185,7 @@ proc ::vmdpotential::gui::fold {all} {
     }
 }
 
-# Fields of options, each with its help next to it.
+# Make the fields of options, each with its help next to it.
 proc ::vmdpotential::gui::fields {page command all} {
     variable field
     set row 0
@@ -194,7 +194,7 @@ proc ::vmdpotential::gui::fields {page command all} {
         if {![info exists field($key)]} {
             set field($key) [dict get $declaration default]
         }
-        # in words as the other viewers have them
+        # the same labels as in other viewers
         set text [string map {_ { }} [string map {|sel| selection |mol| molecule | {}} |$name|]]
         ttk::label $page.label_$name -text $text -anchor w -width 16
         input $page.field_$name $key $declaration
@@ -208,7 +208,7 @@ proc ::vmdpotential::gui::fields {page command all} {
     grid columnconfigure $page 1 -minsize 190
 }
 
-# The widget of a field.
+# Make the widget of a field.
 proc ::vmdpotential::gui::input {box key declaration} {
     set variable ::vmdpotential::gui::field($key)
     set choices [dict get $declaration choices]
@@ -225,7 +225,7 @@ proc ::vmdpotential::gui::input {box key declaration} {
         set several [dict get $declaration several]
         ttk::entry $box.entry -textvariable $variable -width 14
         if {$several} {
-            # names of files, as a list that only the button makes, so that a blank in a name separates nothing
+            # only the button changes the list of files, so that names may contain blanks
             $box.entry configure -state readonly
         }
         ttk::button $box.choose -text ... -width 3 -command [list ::vmdpotential::gui::choose $key $several]
@@ -244,7 +244,7 @@ proc ::vmdpotential::gui::list_molecules {box} {
     $box configure -values $values
 }
 
-# Let the user choose a file; without a choice, a list of files is emptied.
+# Let the user choose a file; if the choice is cancelled, a list of files is emptied.
 proc ::vmdpotential::gui::choose {key several} {
     variable field
     variable window
@@ -264,14 +264,14 @@ proc ::vmdpotential::gui::choose {key several} {
     }
 }
 
-# The command on the page that is shown.
+# Return the command of the shown page.
 proc ::vmdpotential::gui::current {} {
     variable window
     variable pages
     return [lindex $pages [$window.all.pages index current]]
 }
 
-# Return the words of a command: fields that are not as declared.
+# Return the options of a command for the fields with other values than the defaults.
 proc ::vmdpotential::gui::words {command} {
     variable field
     set words {}
@@ -314,7 +314,7 @@ proc ::vmdpotential::gui::run {{preview 0}} {
     refresh
 }
 
-# The box was clicked: start the live map of its page, or end what follows.
+# Start the live map with the options of its page, or stop it, after a click on the check box.
 proc ::vmdpotential::gui::switch_live {} {
     variable live
     variable window
@@ -328,7 +328,7 @@ proc ::vmdpotential::gui::switch_live {} {
     update_live
 }
 
-# Let the box say whether a map follows.
+# Set the check box according to whether there is a live map.
 proc ::vmdpotential::gui::update_live {} {
     variable live
     set live [expr {$::vmdpotential::live::now ne ""}]
@@ -341,7 +341,7 @@ proc ::vmdpotential::gui::stop {} {
     }
 }
 
-# A job has started, goes on, or has ended.
+# Show in the dialog that a job has started, reports progress, or has ended.
 proc ::vmdpotential::gui::listen {id event text} {
     variable window
     variable job
@@ -362,7 +362,7 @@ proc ::vmdpotential::gui::listen {id event text} {
     }
 }
 
-# Add a line to the log of the dialog, where it is open; level as for vmdcon.
+# Add text to the log of the dialog, if it is open; levels are those of vmdcon.
 proc ::vmdpotential::gui::log {text level} {
     variable window
     set log $window.all.log.text
@@ -375,7 +375,7 @@ proc ::vmdpotential::gui::log {text level} {
     $log see end
 }
 
-# Buttons that make sense now.
+# Update the buttons for the shown page and the running job.
 proc ::vmdpotential::gui::refresh {} {
     variable window
     variable job
@@ -386,7 +386,7 @@ proc ::vmdpotential::gui::refresh {} {
         $window.all.buttons.$name state [expr {$usable ? "!disabled" : "disabled"}]
     }
     foreach name {preview clear} {
-        # on the page that they belong to
+        # only on pages with a preview
         if {$previews} {
             pack $window.all.buttons.$name -side left -padx 4 -before $window.all.buttons.stop
         } else {

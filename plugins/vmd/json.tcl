@@ -1,4 +1,4 @@
-# JSON to Tcl: objects become dictionaries, arrays lists, true and false 1 and 0, null an empty string.
+# Conversion of JSON to Tcl: objects become dictionaries, arrays lists, true and false 1 and 0, null an empty string.
 # Text is never evaluated or substituted.
 
 namespace eval ::vmdpotential::json {}
@@ -15,7 +15,7 @@ proc ::vmdpotential::json::parse {text} {
 
 proc ::vmdpotential::json::fail {text at} {
     set excerpt [string map {\n { }} [string range $text $at [expr {$at + 20}]]]
-    error "the program's answer is no JSON, at character $at: '[string trim $excerpt]'"
+    error "the program's answer is not valid JSON, at character $at: '[string trim $excerpt]'"
 }
 
 proc ::vmdpotential::json::skip {text name} {
@@ -46,7 +46,7 @@ proc ::vmdpotential::json::value {text name} {
     return $number
 }
 
-# The members of an object or array.
+# Return the members of an object (`pairs` is true) or array.
 proc ::vmdpotential::json::collect {text name end pairs} {
     upvar 1 $name at
     incr at

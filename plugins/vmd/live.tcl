@@ -1,18 +1,18 @@
-# The live map: a child of the program that stays, gets the coordinates whenever what is shown has changed, and answers
-# with a map. One set of coordinates is on its way at a time: frames that pass meanwhile are dropped. VMD cannot take a
-# volume out of a molecule, so the map is a molecule of its own, and the next one replaces it.
+# The live map: a child process that keeps running, receives the coordinates whenever they have changed, and answers with
+# a map. The next coordinates are sent when the map has arrived: frames that pass meanwhile are skipped. VMD cannot remove
+# a volume from a molecule, so each map is a separate molecule, which replaces the last one.
 
 namespace eval ::vmdpotential::live {
-    # the one that runs, a dictionary; empty for none
+    # the running live map, a dictionary; empty for none
     variable now {}
-    # set whenever a map has been shown or all has ended, for who waits
+    # changed whenever a map has been shown or the live map has ended, for 'wait'
     variable changed 0
-    # milliseconds between two looks at coordinates that were moved, and at the members of the selection
+    # milliseconds between two checks for moved atoms and a changed selection
     variable look 200
     variable timer {}
 }
 
-# Start following, with a map that is there to begin with, or none; what ran before ends.
+# Start the live map, which replaces the molecule `map` if it is given; a running one is stopped.
 proc ::vmdpotential::live::start {job {map -1}} {
     variable now
     variable timer
@@ -39,7 +39,7 @@ proc ::vmdpotential::live::start {job {map -1}} {
     return $molecule
 }
 
-# VMD shows another frame, or has another structure.
+# Request a map after VMD has changed the frame or the structure.
 proc ::vmdpotential::live::moved {args} {
     variable now
     if {$now ne ""} {
@@ -48,7 +48,7 @@ proc ::vmdpotential::live::moved {args} {
     }
 }
 
-# Look for atoms that were moved and, once in a while, for another selection: VMD reports none of these.
+# Check for moved atoms and a changed selection, which VMD does not report.
 proc ::vmdpotential::live::poll {} {
     variable now
     variable timer
@@ -69,7 +69,7 @@ proc ::vmdpotential::live::poll {} {
     }
 }
 
-# Tell whether the text of the selection now means other atoms.
+# Return whether the text of the selection now selects other atoms.
 proc ::vmdpotential::live::reselected {} {
     variable now
     set given [dict get $now job given]
@@ -80,7 +80,7 @@ proc ::vmdpotential::live::reselected {} {
     if {[::vmdpotential::is_selection $text]} {
         return [expr {[$text list] ne [dict get $now members]}]
     }
-    # one that was deleted, or a word that means nothing any more, changes nothing
+    # a deleted selection, or a text that is no longer valid, is ignored
     if {[catch {atomselect [dict get $now molecule] $text} selection]} {
         return 0
     }
@@ -89,7 +89,7 @@ proc ::vmdpotential::live::reselected {} {
     return [expr {[llength $members] && $members ne [dict get $now members]}]
 }
 
-# Restart with the atoms that are selected now; the next map replaces the last one.
+# Restart with the atoms that are now selected; the next map replaces the last one.
 proc ::vmdpotential::live::again {} {
     variable now
     set job [dict get $now job]
@@ -101,7 +101,7 @@ proc ::vmdpotential::live::again {} {
     }
 }
 
-# Return the cell and the positions as VMD shows them: 32-bit numbers, as VMD holds them, because comparing a system's
+# Return the cell and the positions of the shown frame, the latter as VMD's 32-bit numbers, because comparing a system's
 # coordinates as text takes a tenth of a second.
 proc ::vmdpotential::live::coordinates {} {
     variable now
@@ -114,7 +114,7 @@ proc ::vmdpotential::live::coordinates {} {
     return [list [molinfo $molecule get {a b c alpha beta gamma}] $packed]
 }
 
-# Return where atoms are among the bytes of all, {first last ...}: neighbours are one piece.
+# Return the ranges of the atoms' bytes among those of all atoms, {first last ...}, one for consecutive atoms.
 proc ::vmdpotential::live::bytes_of {atoms} {
     set pieces {}
     set before -2
@@ -162,7 +162,7 @@ proc ::vmdpotential::live::send {} {
     }
 }
 
-# The child has written a line, or has ended.
+# Read the lines that the child has written, or its end.
 proc ::vmdpotential::live::readable {} {
     variable now
     set channel [dict get $now channel]
@@ -184,7 +184,7 @@ proc ::vmdpotential::live::readable {} {
     }
 }
 
-# Show a map in place of the one before, as that was shown.
+# Show a map in place of the last one, with the same representations.
 proc ::vmdpotential::live::show {limit colours} {
     variable now
     variable changed
@@ -226,7 +226,7 @@ proc ::vmdpotential::live::show {limit colours} {
     dict incr now count
     incr changed
     if {[dict get $now due]} {
-        # after what else VMD has to do, such as drawing
+        # later, so that VMD can draw first
         after 1 ::vmdpotential::live::send_if
     }
 }
@@ -256,7 +256,7 @@ proc ::vmdpotential::live::wait {} {
     return [dict get $now map]
 }
 
-# End it for a reason that is reported to the user.
+# Stop the live map for a reason that is reported to the user.
 proc ::vmdpotential::live::end {why} {
     variable reason
     set reason "the live map has ended: $why"
@@ -264,7 +264,7 @@ proc ::vmdpotential::live::end {why} {
     ::vmdpotential::say $reason -err
 }
 
-# End it; the last map stays. Return how many there were.
+# Stop the live map, keeping the last map, and return the number of maps.
 proc ::vmdpotential::live::stop {} {
     variable now
     variable timer

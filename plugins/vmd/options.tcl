@@ -1,6 +1,6 @@
-# The options of commands: as declared by the program, with those that concern VMD's molecule; usage and help.
+# Options of commands: those that the program declares, and those of the molecule and its display in VMD; usage and help.
 
-# Return the options of a command as VMD offers them, {name declaration ...}: what concerns the molecule first.
+# Return the options of a command in VMD, {name declaration ...}, with those of the molecule first.
 proc ::vmdpotential::options {command} {
     set commands [declarations]
     if {![dict exists $commands $command]} {
@@ -49,11 +49,11 @@ proc ::vmdpotential::options {command} {
     }
     foreach option $declared {
         set name [dict get $option name]
-        # options for the shell alone are not offered here
+        # options only for the shell are left out
         if {[dict get $option kind] ne "structure" && ![dict get $option shell] && ![dict exists $all $name]} {
             dict set option own 0
             if {$medium && $name eq "atoms"} {
-                # those that the medium implies
+                # the medium implies the default
                 dict set option default {}
             }
             dict set all $name $option

@@ -1,7 +1,7 @@
-# Where the program is, and what it declares.
+# Location of the program, and its declarations.
 
-# Return the words that start the program, given or found: set by hand, in VMDPOTENTIAL, written by
-# 'vmdpotential install vmd', or in the search path.
+# Return the words that start the program. Without `given` words, these are the ones set by 'potential program', the
+# environment variable VMDPOTENTIAL, the file written by 'vmdpotential install vmd', or the program in the search path.
 proc ::vmdpotential::find_program {given} {
     variable program
     variable folder
@@ -24,7 +24,7 @@ proc ::vmdpotential::find_program {given} {
     }
     set found [auto_execok vmdpotential]
     if {$found eq ""} {
-        error "the program vmdpotential is not found; install it (pip install), then say\
+        error "the program vmdpotential is not found; install it (pip install), then type\
             'potential program PATH' or set the environment variable VMDPOTENTIAL"
     }
     return [list [lindex $found 0]]
@@ -38,12 +38,12 @@ proc ::vmdpotential::check_program {words where} {
     }
     set full [file normalize $path]
     if {$path eq "" || ![file executable $full] || [file isdirectory $full]} {
-        error "$where: '$path' is no program that can be run; name the program vmdpotential with its folder"
+        error "$where: '$path' is not an executable program; give the path of the program vmdpotential"
     }
     return [linsert $words 0 $full]
 }
 
-# Return what the program declares: a dictionary of commands.
+# Return the commands that the program declares, as a dictionary.
 proc ::vmdpotential::declarations {} {
     variable declared
     set words [find_program {}]
@@ -57,14 +57,14 @@ proc ::vmdpotential::declarations {} {
     return [dict get [lindex $declared 1] commands]
 }
 
-# Return what the program declares of media: their words, the default, and the colours of maps.
+# Return the program's declarations of media: their names and options, the default, and the colours of maps.
 proc ::vmdpotential::media {} {
     variable declared
     declarations
     return [dict get [lindex $declared 1] media]
 }
 
-# Return whether water is all that is selected.
+# Return whether only water is selected.
 proc ::vmdpotential::only_water {given molecule} {
     set text all
     if {[dict exists $given sel]} {
@@ -82,8 +82,8 @@ proc ::vmdpotential::only_water {given molecule} {
     return [expr {!$count}]
 }
 
-# Return the options that were given with those that the medium implies, where the user has not set them; of water
-# alone, which has no solute, all atoms count.
+# Return the given options, with those implied by the medium unless the user has set them. If only water is selected,
+# the medium is explicit, as there is no solute.
 proc ::vmdpotential::in_medium {command given molecule} {
     if {![dict get [declarations] $command medium]} {
         return $given

@@ -1,35 +1,35 @@
-# The program as a child process: started through a pipe, so that VMD's display goes on; its progress is shown line by
-# line, and it can be stopped. A job is a dictionary; those that run are in the array `running`.
+# The program as a child process, started through a pipe, so that VMD stays usable; its progress is shown line by line,
+# and it can be stopped. A job is a dictionary; running jobs are in the array `running`.
 
 namespace eval ::vmdpotential::job {
     variable last 0
     variable running
-    # id -> {code result options} as for return; set when a job ends, which is what 'wait' waits for
+    # {whether it failed, result or error message} by id; set when a job ends, which is what 'wait' waits for
     variable ended
     # folder of this session, with a folder for each job
     variable session {}
-    # called when a job has started, goes on or has ended, for the dialog
+    # command of the dialog, called when a job has started, reports progress or has ended
     variable listener {}
-    # when something was said last, as progress is reported every ten seconds only
+    # time of the last message, as progress is reported only every ten seconds
     variable said 0
-    # milliseconds a child has to end after it was asked to
+    # milliseconds between the signals TERM and KILL to a child
     variable grace 15000
-    # VMD's launcher sets these for itself; the program's Python must not see them
+    # VMD's launcher sets these variables for VMD; they would break the program's Python
     variable environment {env -u LD_LIBRARY_PATH -u PYTHONHOME -u PYTHONPATH}
     array set running {}
     array set ended {}
 }
 
-# Return the words of a pipe: standard output goes to a file, standard error into the pipe. exec takes words that begin
-# with < > | for redirections, so text from users follows --option= or is a full path. The program replaces
-# the shell: the pipe's process is the program.
+# Return the words of a pipe: standard output goes to a file, standard error into the pipe. exec reads words that begin
+# with < > | as redirections, so text from users follows --option= or is a full path. The program replaces the shell, so
+# that signals to the pipe's process reach the program.
 proc ::vmdpotential::job::pipe {program arguments output} {
     variable environment
     set script {out=$1; shift; exec "$@" 2>&1 >"$out" </dev/null}
     return [concat $environment [list sh -c $script sh $output] $program $arguments]
 }
 
-# Run the program and return its standard output; for questions that are answered at once.
+# Run the program and return its standard output; for commands that take no time.
 proc ::vmdpotential::job::ask {program args} {
     set folder [make_folder]
     set output [file join $folder answer.json]
@@ -39,10 +39,10 @@ proc ::vmdpotential::job::ask {program args} {
     }
     file delete -force -- $folder
     if {$failed} {
-        # the program's own words, or what the shell says first
+        # the program's own message, or else the first line of the shell's
         set lines [split [string trim $message] \n]
         set own [lsearch -all -inline -glob $lines vmdpotential:*]
-        error "[lindex $program 0] does not answer: [lindex [concat $own $lines] 0]"
+        error "[lindex $program 0] failed: [lindex [concat $own $lines] 0]"
     }
     return $message
 }
@@ -55,7 +55,7 @@ proc ::vmdpotential::job::read_file {path} {
     return $text
 }
 
-# Return a new folder that only this user can read; it is removed when VMD ends.
+# Return a new folder that only this user can read; it is removed when VMD exits.
 proc ::vmdpotential::job::make_folder {} {
     variable session
     variable last
@@ -65,7 +65,7 @@ proc ::vmdpotential::job::make_folder {} {
             set parent [file normalize $::env(TMPDIR)]
         }
         set session [exec mktemp -d [file join $parent vmdpotential.XXXXXXXX]]
-        # VMD sets vmd_quit when it ends
+        # VMD sets vmd_quit when it exits
         trace add variable ::vmd_quit write ::vmdpotential::job::leave
         trace add execution exit enter ::vmdpotential::job::leave
     }
@@ -74,7 +74,7 @@ proc ::vmdpotential::job::make_folder {} {
     return $folder
 }
 
-# End all children and remove all files: VMD ends.
+# End all children and remove all files when VMD exits.
 proc ::vmdpotential::job::leave {args} {
     variable session
     variable running
@@ -123,7 +123,7 @@ proc ::vmdpotential::job::tell {id event text} {
     }
 }
 
-# The child has written a line, or has ended.
+# Read the lines that a child has written, or its end.
 proc ::vmdpotential::job::readable {id} {
     variable running
     set channel [dict get $running($id) channel]
@@ -142,7 +142,7 @@ proc ::vmdpotential::job::readable {id} {
     }
 }
 
-# Take the job's result and show it; whatever goes wrong becomes the job's error.
+# Read the result of a finished job and show it; any error becomes the job's error.
 proc ::vmdpotential::job::finish {id} {
     variable running
     variable ended
@@ -155,7 +155,7 @@ proc ::vmdpotential::job::finish {id} {
         set failed 1
         set message "[dict get $job command] was stopped"
     } elseif {$failed} {
-        # a program that was killed has reported nothing
+        # a killed program has reported nothing; then Tcl's message is kept
         if {[llength [dict get $job errors]]} {
             set message [lindex [dict get $job errors] end]
         }
@@ -171,7 +171,7 @@ proc ::vmdpotential::job::finish {id} {
     set ended($id) [list $failed $message]
 }
 
-# Return what the program says with the molecule in place of the files that were made of it.
+# Return a message of the program, with the molecule in place of its temporary files.
 proc ::vmdpotential::job::named {job text} {
     set names {}
     foreach file {structure.cif structure.psf frames.dcd} {
@@ -180,7 +180,7 @@ proc ::vmdpotential::job::named {job text} {
     return [string map $names $text]
 }
 
-# Wait until a job, or the last one that was started, has ended; return its result or raise its error.
+# Wait until a job, by default the last one started, has ended; return its result or raise its error.
 proc ::vmdpotential::job::wait {{id {}}} {
     variable running
     variable ended
@@ -213,7 +213,7 @@ proc ::vmdpotential::job::jobs {} {
     return $list
 }
 
-# End a job, or all; one that does not listen is killed.
+# Stop a job, or all of them and the live map; one that does not react is killed.
 proc ::vmdpotential::job::stop {{id {}}} {
     variable running
     variable grace
@@ -224,7 +224,7 @@ proc ::vmdpotential::job::stop {{id {}}} {
     }
     foreach id $ids {
         if {![info exists running($id)]} {
-            error "there is no job '$id' that runs"
+            error "there is no running job '$id'"
         }
         dict set running($id) stopped 1
         catch {exec kill -TERM {*}[dict get $running($id) pids]}

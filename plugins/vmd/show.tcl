@@ -1,15 +1,15 @@
-# The results of a command, shown in VMD: maps as volumes, ionized systems as molecules, figures as images. How they are
-# drawn is in draw.tcl.
+# Display of a command's results: maps as volumes, ionized systems as molecules, figures as images. Representations are
+# made in draw.tcl.
 
 namespace eval ::vmdpotential::show {
-    # type of VMD's reader by suffix; VMD calls MRC and CCP4 the same
+    # type of VMD's reader by suffix; VMD has one reader for MRC and CCP4
     variable types {.dx dx .mrc ccp4 .ccp4 ccp4 .map ccp4 .cube cube .psf psf .pdb pdb .pqr pqr .cif pdbx}
     variable picture 0
-    # molecule of the orbital that was drawn last
+    # molecule of the last drawn orbital
     variable orbital {}
 }
 
-# Return {the program's output options, the job}: files in the job's folder where the user names none.
+# Return {the program's output options, the job}, with files in the job's folder unless the user names some.
 proc ::vmdpotential::show::outputs {job given declared} {
     if {![dict exists $declared output] || [dict exists $given output]} {
         return [list {} $job]
@@ -31,7 +31,7 @@ proc ::vmdpotential::show::outputs {job given declared} {
             if {[dict exists $given dry_run] && [string is true -strict [dict get $given dry_run]]} {
                 return [list {} $job]
             }
-            # a PSF needs charges, which only a molecule that has some gives
+            # a PSF is written only if the molecule has charges
             set names [expr {[dict get $job charged] ? {ionized.psf ionized.pdb} : {ionized.pdb}}]
         }
         default { set names {} }
@@ -103,7 +103,7 @@ proc ::vmdpotential::show::show_map {job data} {
         ::vmdpotential::say "VMD has no reader for $file; name it .dx to see it" -warn
         return 1
     }
-    # the molecule must be the last word: VMD ignores 'molid N' and loads into the top molecule
+    # the molecule must be the last word: VMD ignores 'molid N' and would use the top molecule
     mol addfile $file type $type waitfor all $molecule
     set volume [expr {[molinfo $molecule get numvolumedata] - 1}]
     set given [dict get $job given]
@@ -117,7 +117,7 @@ proc ::vmdpotential::show::show_map {job data} {
         set limits [span [expr {[dict exists $given range] ? [dict get $given range]
             : [dict exists $data range] ? [join [dict get $data range] ,] : $limit}] [expr {[dict exists $given range]}]]
         draw_surface $job $molecule $volume $limits
-        draw_legend $limits [dict get $data unit]  ;# there is no room for the medium, which the line below names
+        draw_legend $limits [dict get $data unit]  ;# the medium does not fit; it is reported below
         if {![dict exists $given hide_water] || [dict get $given hide_water]} {
             hide_water $molecule
         }
@@ -139,8 +139,8 @@ proc ::vmdpotential::show::show_map {job data} {
     return 1
 }
 
-# Load a density, or the energy of a probe, into its molecule, with an isosurface: for an
-# energy, at a negative level.
+# Load a density, or the energy of a probe, into its molecule, with an isosurface, which is at a negative level for an
+# energy.
 proc ::vmdpotential::show::show_volume {job data} {
     set molecule [dict get $job molecule]
     set file [lindex [dict get $data files] 0]
@@ -161,8 +161,8 @@ proc ::vmdpotential::show::show_volume {job data} {
     return 1
 }
 
-# Load the nuclei and the map of an orbital or a density as a molecule, replacing the one drawn before, with
-# isosurfaces of both signs; return the answer with its molecule.
+# Load the nuclei and the map of an orbital or a density as a molecule with isosurfaces of both signs, which replaces the
+# last one; return the answer with the molecule's number.
 proc ::vmdpotential::show::show_orbital {job data} {
     variable orbital
     set view {center_matrix rotate_matrix scale_matrix global_matrix}
@@ -181,7 +181,7 @@ proc ::vmdpotential::show::show_orbital {job data} {
     mol addfile $file type [type_of $file] waitfor all $orbital
     mol rename $orbital [dict get $data quantity]
     if {[molinfo $orbital get numreps]} {
-        mol delrep 0 $orbital  ;# VMD's own
+        mol delrep 0 $orbital  ;# VMD's default representation
     }
     represent $orbital all [list Licorice 0.15 12 12] Name Opaque
     represent $orbital all [list Isosurface $level 0 0 0 1 1] [list ColorID 23] Transparent
@@ -195,7 +195,7 @@ proc ::vmdpotential::show::show_orbital {job data} {
     return $data
 }
 
-# Colour atoms by values, such as energies of residues, which become the field user of the frame.
+# Colour atoms by values, such as energies of residues, which are stored in the field user of the frame.
 proc ::vmdpotential::show::show_values {job values} {
     set molecule [dict get $job molecule]
     check_there $molecule "its atoms are not coloured"
@@ -218,7 +218,7 @@ proc ::vmdpotential::show::show_values {job values} {
         by VMD's colour scale" $molecule [dict get $job frame] [expr {-$limit}] $limit]
 }
 
-# Preview ions, or load the ionized system as a molecule; return the answer with its molecule.
+# Preview ions, or load the ionized system as a molecule; return the answer with the molecule's number.
 proc ::vmdpotential::show::show_ions {job data} {
     if {[dict get $data dry_run]} {
         show_preview [dict get $job molecule] [dict get $data ions]
@@ -242,7 +242,7 @@ proc ::vmdpotential::show::show_ions {job data} {
         }
     } message]
     if {$failed} {
-        # no molecule without coordinates
+        # a molecule without coordinates is removed
         catch {mol delete $loaded}
         error $message
     }
@@ -255,7 +255,7 @@ proc ::vmdpotential::show::show_ions {job data} {
             append summary ", positive ions as blue spheres, negative red"
         }
         if {$there && [dict get $job complete]} {
-            # all its atoms are in the new one
+            # the new molecule has all of its atoms
             mol off $source
             append summary "; molecule $source is hidden; show it with: mol on $source"
         }
@@ -264,12 +264,12 @@ proc ::vmdpotential::show::show_ions {job data} {
     return $data
 }
 
-# A PSF comes first: coordinates are added to it.
+# Compare files for sorting: a PSF is first, as coordinates are added to it.
 proc ::vmdpotential::show::by_topology {one two} {
     return [expr {([type_of $two] eq "psf") - ([type_of $one] eq "psf")}]
 }
 
-# Say where a figure is and, with Tk that reads PNG files, show it.
+# Report the path of a figure and show it, if Tk can read PNG files.
 proc ::vmdpotential::show::show_figure {job file} {
     variable picture
     ::vmdpotential::say "figure: $file"
@@ -280,7 +280,7 @@ proc ::vmdpotential::show::show_figure {job file} {
     set window .vmdpotential_figure[incr picture]
     catch {
         set image [image create photo -file $file]
-        # printed resolution is too fine for a screen
+        # the resolution is for printing
         set factor [expr {int(ceil([image width $image] / 800.0))}]
         set small [image create photo]
         $small copy $image -subsample $factor $factor

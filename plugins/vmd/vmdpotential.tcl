@@ -3,24 +3,24 @@
 #   package require vmdpotential
 #   potential help
 #
-# VMD's own Python is not used: the commands write the atoms to a folder of their own, run the program vmdpotential
-# as a child process, and load what it made. Which options a command has, their defaults and their help are asked of
-# the program, so that commands of other packages appear here too. Works with Tcl 8.5 and later, with and without Tk.
+# VMD's Python is not used: the commands write the atoms to a temporary folder, run the program vmdpotential as a child
+# process, and load its results. The program declares the options of its commands with their defaults and help, so that
+# commands of other packages are available, too. Works with Tcl 8.5 and later, with and without Tk.
 
 package provide vmdpotential 0.2.0a0
 
 namespace eval ::vmdpotential {
     variable folder [file dirname [file normalize [info script]]]
-    # words that start the program; empty: found when it is first needed
+    # words that start the program as set by 'potential program', or empty
     variable program {}
-    # {program words, what it declared}, asked once
+    # {words that start the program, its declarations}, read once
     variable declared {}
-    # molecule -> maps that were made of it, and the representations that show the last one
+    # maps of each molecule, and names of the representations that show the last one
     variable maps
     variable shown
     array set maps {}
     array set shown {}
-    # ids of graphics that preview ions, as {molecule id}
+    # graphics of the preview of ions, {molecule id} each
     variable preview {}
 }
 
@@ -31,13 +31,13 @@ foreach ::vmdpotential::part {json program options command export run show draw 
 # The command for users.
 proc potential {args} {
     if {[catch {::vmdpotential::main $args} result options]} {
-        # an error is one line for the user, and not a trace of this plugin
+        # the user gets one line, without a stack trace of this plugin
         return -code error -errorcode [dict get $options -errorcode] $result
     }
     return $result
 }
 
-# What VMD's menu calls.
+# Open the dialog; called by VMD's menu.
 proc vmdpotential_tk {} {
     return [::vmdpotential::gui::show]
 }
@@ -48,7 +48,7 @@ proc ::vmdpotential::main {words} {
     switch -- $name {
         "" {
             usage
-            error "potential: name a command; see potential help"
+            error "potential: a command is needed; see potential help"
         }
         help {
             return [eval_help $rest]
@@ -76,7 +76,7 @@ proc ::vmdpotential::main {words} {
     return [run_command $name $rest]
 }
 
-# Say something to the user, in VMD's console where there is one, and in the dialog when it is open.
+# Write text to VMD's console, or to standard output without one, and to the dialog if it is open.
 proc ::vmdpotential::say {text {level -info}} {
     gui::log $text $level
     foreach line [split $text \n] {
@@ -88,7 +88,7 @@ proc ::vmdpotential::say {text {level -info}} {
     }
 }
 
-# Put the dialog into VMD's menus, once; without Tk there is nothing to do.
+# Add the dialog to VMD's menus, if there is Tk.
 proc ::vmdpotential::install_menus {} {
     if {![info exists ::tk_version] || ![llength [info commands ::vmd_install_extension]]} {
         return

@@ -18,7 +18,7 @@ def __getattr__(name: str) -> Any:
 
 
 def register() -> None:
-    """Add the command ``view``; called through the entry point in setup.cfg."""
+    """Register the command ``view``; called through the entry point in setup.cfg."""
     from vmdpotential import registry
 
     registry.register("command", "view", f"{__name__}.command:command")

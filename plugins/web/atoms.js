@@ -1,9 +1,9 @@
-// The atoms: places, names, and what 3Dmol.js draws of them.
+// The atoms: positions, names, and their input for 3Dmol.js.
 "use strict";
 
 (function (page) {
-  const BACKBONE = new Set(["CA", "P", "O5'", "C1'"]);  // what ribbons go through
-  const [FEW, MANY] = [1500, 3500];  // atoms drawn at a time: to the end of a chain, at most
+  const BACKBONE = new Set(["CA", "P", "O5'", "C1'"]);  // atoms that determine ribbons
+  const [FEW, MANY] = [1500, 3500];  // atoms drawn at a time: to the end of a chain, and at most
 
   class Atoms {
     static async read(content) {
@@ -73,7 +73,7 @@
       return this.waterCount;
     }
 
-    // first and last residue of each part that is drawn at a time, without waters unless asked for
+    // first and last residue of each part that is drawn at a time, by default without waters
     parts(waters) {
       const parts = [];
       let first = -1, count = 0;
@@ -87,14 +87,14 @@
         const full = count > MANY && !ends;
         if (wet || full || (ends && count > FEW)) close(r);
         if (wet) continue;
-        if (first < 0) first = full ? r - 1 : r;  // ribbons go on
+        if (first < 0) first = full ? r - 1 : r;  // parts overlap by a residue, so that ribbons are continuous
         count += this.starts[r + 1] - this.starts[r];
       }
       close(this.residueCount);
       return parts;
     }
 
-    // Residues as PDB text, only for drawing: numbered from 1, so that all fit.
+    // Residues as PDB text, only for drawing: numbered from 1, so that the numbers fit into their columns.
     pdb([first, end]) {
       const lines = [];
       let chain = 0;
@@ -113,7 +113,7 @@
       return lines.join("\n");
     }
 
-    // the first atom of each water as a small tetrahedron, as many are drawn
+    // the first atom of each water as a small tetrahedron, which is fast to draw
     points(size = 0.3) {
       const corners = [[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]], groups = [];
       const waters = [];

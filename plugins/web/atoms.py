@@ -1,4 +1,4 @@
-"""What the page holds of atoms: places, names, and how deep points are inside their surface."""
+"""Content of the page for atoms: positions, names, and depths inside the molecular surface."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from vmdpotential.surfaces import depth_map
 
 from .packing import packed
 
-#: Of a unit of the places, A.
+#: Unit of the positions, A.
 STEP = 0.001
 
-#: A, spacing of the lattice of a surface, of SMALL atoms and at least; more atoms have fewer points each, so that
-#: 100,000 atoms have about four times the vertices of 10,000.
+#: Spacing of a surface's lattice for SMALL atoms, and its smallest value, A. It increases with the number of atoms, so
+#: that 100,000 atoms have about four times the vertices of 10,000.
 SPACING, LEAST_SPACING, SMALL = 0.5, 0.35, 10_000
 
-#: Most points of the lattice of a surface.
+#: Largest number of points of a surface's lattice.
 SURFACE_POINTS = 8_000_000
 
 
 def words(names: NDArray[np.str_]) -> dict[str, Any]:
-    """Return different words, and the number of each name among them."""
+    """Return the distinct names, and the index of each name among them."""
     different, index = unique_names(names)
     return {"words": different.tolist(), "index": packed(index.astype("<u4"))}
 
 
 def structure_content(structure: Structure) -> dict[str, Any]:
-    """Return the atoms: places to 0.001 A, as differences from the atom before, names, and residues."""
+    """Return positions in units of 0.001 A, as differences from the preceding atom, names, and residues."""
     filled = fill(structure)
     elements = words(filled.elements)
     first = structure.residue_starts[:-1]
@@ -55,17 +55,17 @@ def structure_content(structure: Structure) -> dict[str, Any]:
 
 
 def surface_content(structure: Structure, chosen: NDArray[np.bool_]) -> dict[str, Any]:
-    """Return how deep points are inside the molecular surface of the chosen atoms, without waters, in 8 bits.
+    """Return depths inside the molecular surface of the chosen atoms, except waters, on a lattice, in 8 bits.
 
-    A step is 1/32 of the spacing, so that the surface is right to 1/64 of it; farther than four spacings only the
-    sign is kept.
+    The unit is 1/32 of the spacing, so that the surface is accurate to 1/64 of it; beyond four spacings only the sign
+    is kept.
 
     Raises
     ------
     InputError
         When no atom has a radius.
     MemoryPlanError
-        When it needs more memory than there is.
+        When the lattice does not fit into memory.
     """
     dry = chosen & ~is_water(structure)
     rows = dry if dry.any() else chosen

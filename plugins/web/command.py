@@ -27,7 +27,7 @@ from .document import Document
 
 @dataclass(frozen=True, kw_only=True)
 class _Files:
-    """Structure, maps and medium; the first of the parameters."""
+    """Structure, maps and medium, which are the first parameters."""
 
     structure: Annotated[Path | Structure, Option("structure file", positional=True)]
     maps: Annotated[tuple[Path | Grid, ...], Option(
@@ -42,14 +42,14 @@ class _Files:
 
 @dataclass(frozen=True, kw_only=True)
 class ViewSource(CopyOptions, _Files):
-    """A structure, completed if atoms are missing, and maps."""
+    """Options of the structure, which is completed if atoms are missing, and of the maps."""
 
     index: Index = None
     prepare: Prepare = "auto"
     ph: Ph = 7.0
 
     def read(self) -> tuple[Structure, list[str]]:
-        """Return the completed structure, and the line that reports added atoms, if any."""
+        """Return the completed structure, and a line on added atoms, if there are any."""
         whole = Source(structure=self.structure, topology=self.topology, index=self.index, assembly=self.assembly,
                        expand=self.expand)
         return complete(whole.read(), self.prepare, self.ph)
@@ -57,7 +57,7 @@ class ViewSource(CopyOptions, _Files):
 
 @dataclass(frozen=True, kw_only=True)
 class ShownOptions:
-    """What of the structure and the maps is shown."""
+    """Options of the shown parts of the structure and the maps."""
 
     atoms: Annotated[str, Option(
         "atoms to show: solute (everything but water), all, protein ..., or a selection", metavar="SEL",
@@ -86,7 +86,8 @@ class PageOutput:
     force: Annotated[bool, Option("replace a file that exists", viewer=False)] = False
 
     def check(self) -> None:
-        """Refuse a file of another format, one that exists or cannot be written, and a missing script."""
+        """Raise an error for an output file that cannot be written, exists or has another format, or a missing script.
+        """
         from .script import find_viewer_script
 
         if self.output is not None:
@@ -100,7 +101,7 @@ class PageOutput:
 
     @property
     def scene(self) -> bool:
-        """Whether it is a scene of Mol*."""
+        """Whether the output is a scene of Mol*."""
         return self.output is not None and self.output.suffix.lower() == ".mvsx"
 
 
@@ -170,7 +171,7 @@ def view(
 
 
 class Viewed(Result):
-    """A page or scene, and what is in it."""
+    """Result of the command: a page or scene, and a summary of its content."""
 
     prepared: str | None
     file: Path | None
@@ -179,11 +180,11 @@ class Viewed(Result):
 
     @cached_property
     def data(self) -> Mapping[str, Any]:
-        """What ``--json`` prints."""
+        """Data for ``--json``."""
         return {**super().data, **self.page.summary}
 
     def text(self) -> Iterator[str]:
-        """Yield what was added to the structure, what is drawn, and where."""
+        """Yield lines on atoms added to the structure, the content of the page, and its file."""
         page, summary = self.page, self.page.summary
         yield from [self.prepared] if self.prepared else []
         yield f"{page.title}: {summary['atoms']} atoms, {summary['ions']} ions; drawn by {summary['viewer']}"

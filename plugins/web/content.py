@@ -1,4 +1,4 @@
-"""What the page holds of maps, in 16 bits, and of ions."""
+"""Content of the page for maps, in 16 bits, and for ions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .packing import packed
 
 Floats = NDArray[np.float64]
 
-#: What the page says about its values; an IEEE half has 11 significant bits.
+#: Statement on the page's values; a half-precision number has 11 significant bits.
 PRECISION = "16-bit floating point, each value to 1 part in 2048"
 
 _LABELS = {
@@ -41,16 +41,17 @@ _UNITS = {"temperature": " K", "spacing": " Å", "cell": " Å", "cutoff": " Å"}
 
 
 def map_content(grid: Grid, name: str, around: Floats, margin: float, points: int) -> dict[str, Any]:
-    """Return a map as the page stores it, cut to the atoms and thinned where it has too many points.
+    """Return the content of a map, cut to the atoms with a margin, and thinned if it has too many points.
 
     Parameters
     ----------
     grid : Grid
     name : str
+        Name of the map.
     around : (N, 3) float64, A
-        Atoms around which the map is shown.
+        Positions of the atoms.
     margin : float, A
-        Kept around them.
+        Margin around the atoms.
     points : int
         Largest number of points.
 
@@ -76,7 +77,7 @@ def map_content(grid: Grid, name: str, around: Floats, margin: float, points: in
 
 
 def shown_part(grid: Grid, name: str, around: Floats, margin: float, points: int) -> Grid:
-    """Return the part of a map that covers atoms and a margin, of at most so many points; see :func:`map_content`."""
+    """Return the part of a map around atoms, thinned to at most `points`; see :func:`map_content`."""
     part = cut(grid, around, margin, 8 * points)
     if not np.isfinite(part.values).all():
         raise InputError(f"{name}: has values that are not numbers", "compute the map again")
@@ -84,14 +85,14 @@ def shown_part(grid: Grid, name: str, around: Floats, margin: float, points: int
 
 
 def overlaps(grid: Grid, around: Floats) -> bool:
-    """Return whether any of the atoms is in the map."""
+    """Return whether any of the positions is inside the map."""
     return bool(((around >= grid.lattice.origin) & (around <= grid.lattice.last)).all(1).any())
 
 
 def cut(grid: Grid, around: Floats, margin: float, most: int) -> Grid:
-    """Return the part of a map that covers atoms and a margin, on the map's own points; all where none is inside.
+    """Return the part of a map that covers atoms and a margin, on the map's points; the whole map if none is inside.
 
-    Of a map of which only parts are read, one of every 2, 4 ... points, where there are more than `most`.
+    If the map is read in parts and the part has more than `most` points, only every second, fourth ... is read.
     """
     lattice = grid.lattice
     top = np.array(lattice.shape) - 1
@@ -104,7 +105,7 @@ def cut(grid: Grid, around: Floats, margin: float, most: int) -> Grid:
 
 
 def thinned(grid: Grid, points: int) -> Grid:
-    """Return a map of at most so many points, by trilinear interpolation; itself where it has no more."""
+    """Return a map of at most `points` points by trilinear interpolation, or the map itself if it has no more."""
     lattice = grid.lattice
     if lattice.size <= points:
         return grid
@@ -121,7 +122,7 @@ def thinned(grid: Grid, points: int) -> Grid:
     (low, high, part), across, along = (
         _between((places - start) / h, last)
         for places, start, h, last in zip(coarse.axes(), lattice.origin, lattice.spacing, steps, strict=True))
-    for i, t in enumerate(part):  # one plane at a time, to keep the memory small; trilinear is linear along each axis
+    for i, t in enumerate(part):  # plane by plane, to save memory; trilinear interpolation is linear along each axis
         plane = (1 - t) * grid.values[low[i]].astype(np.float64) + t * grid.values[high[i]]
         plane = _linear(plane, *across)
         values[i] = _linear(plane.T, *along).T
@@ -129,7 +130,7 @@ def thinned(grid: Grid, points: int) -> Grid:
 
 
 def _between(place: Floats, last: int) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
-    """Return the nodes below and above places from 0 to `last`, and what part is of the upper one."""
+    """Return the nodes below and above places from 0 to `last`, and the weights of the upper ones."""
     place = np.clip(place, 0, last)
     low = np.minimum(place.astype(np.int64), max(last - 1, 0))
     return low, np.minimum(low + 1, last), place - low
@@ -140,7 +141,7 @@ def _linear(rows: Floats, low: NDArray[np.int64], high: NDArray[np.int64], part:
 
 
 def label(grid: Grid) -> str:
-    """Return the unit as text, with the temperature of kT, and the medium."""
+    """Return a description of the values: unit, temperature of kT, and medium."""
     unit = grid.unit or "unit not stated"
     if unit.startswith("kT") and grid.temperature is not None:
         unit += f" at {grid.temperature:g} K"
@@ -148,7 +149,7 @@ def label(grid: Grid) -> str:
 
 
 def about(grid: Grid, part: Grid) -> list[list[str]]:
-    """Return rows (what, value) of where a map comes from and what of it the page holds."""
+    """Return rows (quantity, value) on the provenance of a map, and on the part of it in the page."""
     header = {"unit": "not stated", "temperature": "not stated", **grid.header()}
     header["inputs"] = header.get("inputs", "").replace("|", ", ")
     header["spacing"] = distances(grid.lattice.spacing, 4)
@@ -170,13 +171,13 @@ def about(grid: Grid, part: Grid) -> list[list[str]]:
 
 
 def distances(spacing: Iterable[float], digits: int) -> str:
-    """Return the spacing along x, y and z, or one number where they are equal."""
+    """Return the spacing along x, y and z as text, or one number if they are equal."""
     steps = [f"{h:.{digits}g}" for h in spacing]
     return steps[0] if len(set(steps)) == 1 else " × ".join(steps)
 
 
 def ion_content(ions: Placement | Sequence[PlacedIon] | Path | None, structure: Structure) -> list[dict[str, Any]]:
-    """Return the ions: those placed, with their energies, then those of the structure that are no part of them."""
+    """Return the placed ions with their energies, then other ions of the structure."""
     if isinstance(ions, Path):
         result = _read_table(ions)
     else:

@@ -1,4 +1,4 @@
-"""What the command ``view`` makes: a page, or a scene of Mol*."""
+"""Base class of the results of the command ``view``: a page, or a scene of Mol*."""
 
 from __future__ import annotations
 
@@ -17,25 +17,27 @@ class Document:
     Parameters
     ----------
     content : bytes
-        The whole file.
+        Content of the file.
     title : str
+        Title of the document.
     summary : mapping
-        What is in it: number of atoms and ions, and for each map its points, spacing and range.
+        Numbers of atoms and ions, and the points, spacing and range of each map.
     warnings : tuple of str
+        Warnings for the user.
     """
 
-    content: bytes = field(repr=False)  # a megabyte
+    content: bytes = field(repr=False)  # megabytes
     title: str
     summary: Mapping[str, Any]
     warnings: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
-        """Bytes of the file."""
+        """Size of the file in bytes."""
         return len(self.content)
 
     def save(self, path: Path | str, force: bool = False) -> None:
-        """Write the file, whole or not at all.
+        """Write the file, completely or not at all.
 
         Raises
         ------

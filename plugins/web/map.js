@@ -1,4 +1,4 @@
-// A map as the page stores it: 16-bit values on a lattice, node [i, j, k] at origin + spacing * (i, j, k).
+// A map in the page: 16-bit values on a lattice, node [i, j, k] at origin + spacing * (i, j, k).
 "use strict";
 globalThis.vmdpotential = globalThis.vmdpotential || {};
 
@@ -15,7 +15,7 @@ globalThis.vmdpotential = globalThis.vmdpotential || {};
     return table;
   }
 
-  // Numbers of so many bytes: the page holds all highest bytes, then all of the next.
+  // Unpack numbers of several bytes: the page has the highest bytes of all numbers, then the next ones.
   page.unpack = async function (text, Kind) {
     if (typeof DecompressionStream === "undefined") {
       throw new Error("this browser is too old to unpack the map; use one of 2023 or later");
@@ -66,10 +66,10 @@ globalThis.vmdpotential = globalThis.vmdpotential || {};
     return new Lattice(content, values);
   };
 
-  // how deep points are inside the molecular surface, in steps
+  // depths inside the molecular surface, in steps
   page.readDepth = async (content) => new Lattice(content, await page.unpack(content.data, Int8Array));
 
-  // the least of some round numbers that is not below a value
+  // the smallest of some round numbers that is not below a value
   page.roundUp = function (value) {
     const power = 10 ** Math.floor(Math.log10(value));
     const step = [1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10].find((s) => value <= s * power * (1 + 1e-9));
@@ -90,7 +90,7 @@ globalThis.vmdpotential = globalThis.vmdpotential || {};
     return text.replace("-", "−");
   };
 
-  // with so many decimals as show three digits of a size, so that numbers of one kind are even
+  // text of a number with the decimals that show three digits of `size`, so that numbers of one kind look alike
   page.even = function (value, size) {
     if (!Number.isFinite(value)) return "–";
     const decimals = 2 - Math.floor(Math.log10(size || 1));

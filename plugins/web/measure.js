@@ -1,11 +1,11 @@
-// Residues that are highlighted, by name or by a click; and distances between points that are chosen in the view.
+// Highlighted residues, chosen by name or by a click, and distances between points chosen in the view.
 "use strict";
 
 (function (page) {
   const $ = (id) => document.getElementById(id);
 
-  // The residues that a text names: parts separated by commas, each of the words of a residue's label (ASP 27 A), where
-  // numbers may be a range (25-30). Throws an error that names the first part that fits none.
+  // The residues that a text names: its parts, separated by commas, consist of words of a residue's label (ASP 27 A),
+  // and numbers may be a range (25-30). An error names the first part that matches no residue.
   page.residuesOf = function (atoms, text) {
     const names = new Set(atoms.residueNames.words.map((word) => word.toUpperCase()));
     const chains = new Set(atoms.chains.words);
@@ -69,7 +69,7 @@
       announce("");
     });
 
-    // What is done with a point that was chosen in the view; whether it was used.
+    // Handle a click on a point in the view; return whether it was used.
     return function chosen(point, label, atom) {
       if ($("measure").checked) {
         if (!first) {

@@ -1,4 +1,4 @@
-"""A scene of Mol* (MolViewSpec): an archive with the structure, maps, and how they are drawn."""
+"""Scenes of Mol* (MolViewSpec): archives with the structure, maps, and instructions to draw them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from vmdpotential.molecule.structure import Structure
 from .content import shown_part
 from .document import Document
 
-#: How parts of a structure are drawn, of those that Mol* finds in it.
+#: Representations of the components that Mol* distinguishes in a structure.
 DRAWN = {"polymer": "cartoon", "ligand": "ball_and_stick", "branched": "ball_and_stick", "ion": "spacefill",
          "water": "ball_and_stick"}
 
-#: The part of a map's values that an isosurface encloses unless its level is given.
+#: Fraction of a map's values that the isosurfaces enclose by default.
 ENCLOSED = 0.1
 
 OPACITY = 0.5
@@ -36,7 +36,7 @@ class Scene(Document):
 
 def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str], *, atoms: str = "solute",
                level: float | None = None, title: str = "", margin: float = 10.0, points: int = 2_000_000) -> Scene:
-    """Return a scene with the chosen atoms and the isosurfaces of maps, of both signs; see `view_page`.
+    """Return a scene with the chosen atoms and isosurfaces of both signs of maps; parameters as of `view_page`.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str]
 
 
 def _file(write: Any, content: Structure | Grid, suffix: str) -> bytes:
-    """Return what a function writes to a file."""
+    """Return the bytes that a function writes to a file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"file{suffix}"
         write(content, path)

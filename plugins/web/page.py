@@ -1,4 +1,4 @@
-"""The page: template, style, scripts and content put together into one file that needs no network."""
+"""Assembly of the page from template, style, scripts and content, in one file that needs no network."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ from .content import ion_content, map_content, overlaps
 from .document import Document
 from .script import embeddable, find_viewer_script
 
-#: Our scripts, in the order they run; the first ones also run in a worker.
+#: Names of our scripts, in the order of execution, and how many of them also run in a worker.
 SCRIPTS = ("map.js", "surface.js", "work.js", "atoms.js", "scene.js", "pick.js", "measure.js", "panel.js")
 IN_WORKER = 3
 
-#: Most points of a map that the page keeps.
+#: Largest number of points of a map in the page.
 POINTS = 2_000_000
 
-#: Kept of a map around the atoms shown, A.
+#: Margin around the shown atoms within which a map is kept, A.
 MARGIN = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Page(Document):
-    """A self-contained HTML page; in a notebook it shows itself, in a frame of `height` pixels."""
+    """A self-contained HTML page, which notebooks display in a frame of `height` pixels."""
 
     height: int = 620
 
     @property
     def html(self) -> str:
-        """The whole page."""
+        """Text of the page."""
         return self.content.decode("utf-8")
 
     def _repr_html_(self) -> str:
-        """Return a frame that holds the page and can reach nothing outside it."""
+        """Return a frame with the page, which is isolated from the notebook."""
         return (
             f'<iframe title="{html.escape(self.title)}" sandbox="allow-scripts allow-downloads" '
             f'style="width:100%;height:{int(self.height)}px;border:1px solid #8888" '
@@ -77,22 +77,24 @@ def view_page(
     Parameters
     ----------
     structure : Structure
+        The structure to show.
     grids : Grid or sequence of Grid
+        The maps.
     ions : Placement, sequence of PlacedIon or Path, optional
-        With energies: of :func:`vmdpotential.place_ions`, or the table that ``ionize`` wrote. Ions
-        of the structure are listed in any case.
+        Ions with energies, from :func:`vmdpotential.place_ions` or the table that ``ionize`` wrote. Ions of the
+        structure are listed in any case.
     atoms : str
-        Atoms to show, as a selection; the default excludes waters.
+        Selection of the atoms to show; the default excludes waters.
     level : float, optional
-        Of the isosurfaces at first, in the map's unit; both signs are drawn.
+        Initial level of the isosurfaces of both signs, in the map's unit.
     title : str
-        The structure's own, or its file's name, unless given.
+        Title of the page; by default that of the structure, or the name of its file.
     names : sequence of str
-        Of the maps.
+        Names of the maps.
     margin : float, A
-        A map is kept around the atoms shown, with this margin.
+        Margin around the shown atoms within which a map is kept.
     points : int
-        A map with more points is thinned to this many.
+        Largest number of points of a map; larger maps are thinned.
     viewer_script : Path, optional
         3Dmol.js or the folder of its npm package; see :mod:`vmdpotential.plugins.web.script`.
 
@@ -123,13 +125,13 @@ def view_page(
         for grid, name in zip(grids, names, strict=True) if not overlaps(grid, around)
     ]
     surface, missing = None, ""
-    electronic = bool(grids) and all(grid.unit in ISOVALUES for grid in grids)  # isosurfaces are what shows these
+    electronic = bool(grids) and all(grid.unit in ISOVALUES for grid in grids)  # shown by isosurfaces only
     if electronic and level is None:
         level = ISOVALUES[grids[0].unit]
     if grids and atoms_shown.any() and not electronic:
         try:
             surface = surface_content(structure, atoms_shown)
-        except VmdpotentialError as error:  # the isosurfaces are there
+        except VmdpotentialError as error:  # the page has isosurfaces instead
             missing = f"no molecular surface: {error.text}"
             warnings.append(missing)
     content = {
@@ -149,12 +151,12 @@ def view_page(
 
 
 def _fill(title: str, content: dict[str, Any], viewer: str, licence: str) -> bytes:
-    """Return the page; every text of the user's goes through an escape for where it is."""
+    """Return the page; every text from the user is escaped for its context."""
     scripts = [viewer, *(embeddable(_resource(name)) for name in SCRIPTS)]
     hashes = " ".join(f"'sha256-{_digest(text)}'" for text in scripts)
     page = Template(_resource("page.html")).substitute(
         title=html.escape(title),
-        # only these scripts run, and nothing is fetched: whatever a name holds, it stays text
+        # only these scripts can run, and nothing is fetched, even if a name contained code
         policy=f"default-src 'none'; script-src {hashes}; worker-src blob:; style-src 'unsafe-inline'; "
                "img-src data: blob:; base-uri 'none'; form-action 'none'",
         style=_resource("page.css"),
@@ -164,7 +166,7 @@ def _fill(title: str, content: dict[str, Any], viewer: str, licence: str) -> byt
         licence=html.escape(licence),
         program=f"vmdpotential {__version__}",
     )
-    return page.encode("utf-8", "backslashreplace")  # names of files may be any bytes
+    return page.encode("utf-8", "backslashreplace")  # names of files may be arbitrary bytes
 
 
 def _resource(name: str) -> str:
@@ -176,7 +178,7 @@ def _digest(text: str) -> str:
 
 
 def _json(content: Any) -> str:
-    """Return JSON that cannot end the element it is in."""
+    """Return JSON without characters that could end the HTML element around it."""
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")

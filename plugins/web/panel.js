@@ -1,12 +1,12 @@
-// The controls, the table of ions, and what ties them to the scene. Texts of the user's are set as text, never as HTML.
+// The controls and the table of ions, and their connection to the scene. Texts from the user are never set as HTML.
 "use strict";
 
 (function (page) {
   const $ = (id) => document.getElementById(id);
   const content = JSON.parse($("content").textContent);
   const STEPS = 400;  // of the level slider
-  const MANY = 20000;  // atoms that are not drawn inside the surface until asked for
-  const SHOWN = 0.98;  // part of the surface within the range of the colours at first
+  const MANY = 20000;  // from this number of atoms, those inside the surface are not drawn at first
+  const SHOWN = 0.98;  // fraction of the surface within the initial range of the colours
   const state = { map: null, level: 0, axis: -1, position: 0, range: 0, ion: -1, triangles: [0, 0] };
   const maps = [];
   let scene = null, atoms = null, measured = () => false;
@@ -107,7 +107,7 @@
     });
   });
 
-  // What colours mean: HTML over the view, and lines for the picture that is saved.
+  // The legend of the colours: HTML over the view, and lines for the saved picture.
   function legend() {
     const meshes = scene ? scene.meshes : {}, coloured = Boolean(meshes.surface || meshes.slice);
     $("colours").hidden = !coloured;
@@ -389,7 +389,7 @@
     });
   }
 
-  // what a point of the view is called in a list of distances
+  // name of a point of the view in the list of distances
   function pointName({ kind, atom, ion, point }) {
     if (kind === "ion") return `${content.ions[ion].name} ${content.ions[ion].number}`;
     return atom === undefined ? `a point at ${point.map((x) => decimal(x)).join(", ")}` : atoms.label(atom);
@@ -413,7 +413,7 @@
 
   // ---- picture
 
-  // the view twice as fine as the screen, with what its colours mean
+  // picture of the view with twice the screen's resolution, with the legend
   page.picture = function () {
     const finer = 2, canvas = scene.picture(finer), draw = canvas.getContext("2d");
     const style = getComputedStyle(document.documentElement), text = style.getPropertyValue("--text").trim();
@@ -448,7 +448,7 @@
     return canvas;
   };
 
-  // a text in lines of at most so many pixels, as far as its words allow
+  // a text broken into lines of a largest width in pixels, unless a word is longer
   function lines(draw, text, width) {
     const result = [];
     for (const word of text.split(" ")) {
@@ -534,7 +534,7 @@
     page.complete = complete();
   }
 
-  // what the first picture does not need
+  // work that the first picture does not need
   async function complete() {
     if (content.surface && atoms.count > MANY) $("style").value = "none";
     await scene.done();

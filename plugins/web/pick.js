@@ -1,4 +1,4 @@
-// What is under the mouse: an ion, an atom, or a point of a surface or of the slice.
+// The object under the mouse: an ion, an atom, or a point of a surface or of the slice.
 "use strict";
 
 (function (page) {
@@ -49,7 +49,7 @@
     return best;
   }
 
-  // Atoms that are drawn are met where they are: in a ribbon only what it goes through and what has none.
+  // Only drawn atoms can be picked: with ribbons, those that determine the ribbon and those of residues without one.
   const RIBBON = new Set(["N", "CA", "C", "O", "P", "O5'", "C5'", "C4'", "C3'", "O3'"]);
   function toAtoms(scene, origin, away) {
     const { atoms, drawn } = scene;
@@ -65,7 +65,7 @@
     return [best, found];
   }
 
-  // { kind, point, atom, ion }: kind is ion, atom, or the name of a mesh; null where nothing is.
+  // Return { kind, point, atom, ion }, where kind is ion, atom, or the name of a mesh; null if there is nothing.
   page.pick = function (scene, x, y) {
     const [origin, away] = scene.ray(x, y);
     let [best, hit] = [Infinity, null];

@@ -1,13 +1,13 @@
-// What is drawn, with 3Dmol.js: atoms, ions, surfaces and the slice.
+// The scene in 3Dmol.js: atoms, ions, surfaces and the slice.
 "use strict";
 
 (function (page) {
   const AXES = ["x", "y", "z"];
   const LIGHT = [0.2, 0.2, 1].map((x) => x / Math.hypot(0.2, 0.2, 1));  // 3Dmol.js's lamp, fixed to the screen
   const GREY = 0xb4b4ac, HIGHLIGHT = 0x2fa84f, WATER = "#6f9fc8";
-  const [CAMERA, FIELD] = [150, Math.PI / 9];  // of 3Dmol.js: where its camera is, and its angle upwards
-  const LARGE = 30000;  // atoms of a scene that is not drawn finer than the screen
-  const POINTS = 2000;  // waters that are no longer drawn as sticks
+  const [CAMERA, FIELD] = [150, Math.PI / 9];  // distance of 3Dmol.js's camera, and its vertical field of view
+  const LARGE = 30000;  // from this number of atoms, the scene is drawn at the screen's resolution only
+  const POINTS = 2000;  // from this number of waters, they are drawn as points
 
   page.hasWebGL = function () {
     try {
@@ -18,7 +18,7 @@
     }
   };
 
-  // a vector turned by the opposite of a rotation, as from the screen's axes to the model's
+  // a vector rotated by the inverse of a rotation, such as from the screen's axes to the model's
   function turned([qx, qy, qz, qw], [x, y, z]) {
     const [cx, cy, cz] = [-qx, -qy, -qz];
     const tx = 2 * (cy * z - cz * y), ty = 2 * (cz * x - cx * z), tz = 2 * (cx * y - cy * x);
@@ -32,12 +32,12 @@
       this.atoms = atoms;
       this.viewer = window.$3Dmol.createViewer(host, {
         backgroundColor: "white", disableFog: true, antialias: true, upscale: atoms.count < LARGE });
-      this.meshes = {};  // by what they are: groups and their shape
+      this.meshes = {};  // groups of triangles and their shape, by name
       this.models = [];
       this.drawn = "none";
       this.moved = () => {};
-      this.covered = () => [0, 0];  // heights in pixels of what covers the view, above and below
-      this.measured = [];  // lines and their labels
+      this.covered = () => [0, 0];  // heights in pixels of the covered parts of the view, at its top and bottom
+      this.measured = [];  // lines of distances and their labels
       this.ions = this.viewer.addModel();
       this.ions.addAtoms(content.ions.map((ion, n) => {
         const [x, y, z] = ion.position;
@@ -47,7 +47,7 @@
       this.viewer.setViewChangeCallback(() => this.viewChanged());
     }
 
-    // Draws once for many changes: without a graphics card a picture takes a second.
+    // Draws once for several changes, as a picture can take a second without a graphics card.
     render() {
       this.waiting ||= requestAnimationFrame(() => this.renderNow());
     }
@@ -58,7 +58,7 @@
       this.viewer.render();
     }
 
-    // a change of the viewer's that it does not draw by itself
+    // requests a redraw after a change that the viewer does not draw by itself
     quietly(change) {
       this.viewer.show = () => {};
       change();
@@ -86,7 +86,7 @@
       this.ions.setStyle({}, shown ? { sphere: { radius: 1.15, colorfunc: colour } } : {});
     }
 
-    // Draws the atoms, part after part: a large structure takes a while, in which the page can be used.
+    // Draws the atoms in parts, so that the page stays usable while a large structure is drawn.
     async style(name) {
       const turn = this.turn = {}, { atoms } = this;
       this.drawn = name;
@@ -101,7 +101,7 @@
         }
         const model = this.models[n];
         model.setStyle({}, name === "none" ? {} : name === "line" ? { line: coloured } : sticks);
-        // residues that are no polymer have no ribbon
+        // only polymers have ribbons
         if (name === "cartoon") model.setStyle({ hetflag: false }, { cartoon: { color: GREY } });
         if (name === "none") continue;
         this.render();
@@ -111,13 +111,13 @@
       this.render();
     }
 
-    // Shows groups of triangles in place of those of that name before; none takes them away.
+    // Shows groups of triangles in place of earlier ones with the same name; without groups, these are removed.
     mesh(name, groups, { colour = null, opacity = 1, side = undefined } = {}) {
       const before = this.meshes[name];
       delete this.meshes[name];
       if (before) {
         this.viewer.removeShape(before.shape);
-        before.shape.geo.dispose();  // removing alone leaves its buffers on the graphics card
+        before.shape.geo.dispose();  // removing the shape does not free its buffers on the graphics card
       }
       if (!groups?.length) return;
       const shape = this.viewer.addShape({ color: colour ?? "white", opacity, side });
@@ -153,7 +153,7 @@
       this.render();
     }
 
-    // normals along the light, so that colours are those of the scale, from wherever the slice is seen
+    // normals along the light, so that the slice has the colours of the scale in every orientation
     light() {
       this.lit = this.viewer.getView().slice(4, 8);
       const { geo } = this.meshes.slice.shape, normal = turned(this.lit, LIGHT), { normalArray } = geo.geometryGroups[0];
@@ -182,7 +182,7 @@
       return [at.x - box.left - window.scrollX, at.y - box.top - window.scrollY];
     }
 
-    // the line through a pixel of the view, in the model: where the eye is, and a unit vector away from it
+    // the ray through a pixel of the view, in the model's coordinates: position of the eye, and a unit vector
     ray(x, y) {
       const { clientWidth: width, clientHeight: height } = this.host, view = this.viewer.getView();
       const turn = view.slice(4, 8), up = Math.tan(FIELD / 2);
@@ -191,7 +191,7 @@
         turned(turn, away.map((c) => c / length))];
     }
 
-    // middle of an edge of the slice, where its handle is
+    // middle of an edge of the slice, the position of its handle
     grip() {
       const { map, axis, position } = this.plane;
       const [u, v] = [0, 1, 2].filter((d) => d !== axis), point = [0, 0, 0];
@@ -201,7 +201,7 @@
       return point;
     }
 
-    // turns so that a slice is seen at a slant
+    // rotates the view so that a slice is seen at an angle
     lookAt(axis) {
       const turns = [["y", -55, "x", 12], ["x", 55, "y", 10], ["x", -28, "y", 24]][axis];
       const view = this.viewer.getView();
@@ -211,7 +211,7 @@
       this.viewer.rotate(turns[3], turns[2]);
     }
 
-    // x, y, z and radius of spheres that hold all that is shown
+    // x, y, z and radius of spheres that contain all shown parts
     *spheres() {
       for (const { groups } of Object.values(this.meshes)) for (const { boxes } of groups) {
         for (let n = 0; n < boxes.length; n += 6) {
@@ -250,7 +250,7 @@
       this.first = this.viewer.getView();
     }
 
-    // whether the user has left the view as it was first
+    // whether the user has not changed the initial view
     get untouched() {
       const view = this.viewer.getView();
       return Boolean(this.first) && this.first.every((x, n) => Math.abs(x - view[n]) < 1e-6);
@@ -262,7 +262,7 @@
       const begin = performance.now(), duration = still ? 0 : 350;
       const turn = this.moving = {};
       const step = (now) => {
-        if (turn !== this.moving) return;  // another move, or the whole again
+        if (turn !== this.moving) return;  // another animation has started, or the whole view is restored
         const t = duration ? Math.min(1, Math.max(0, (now - begin) / duration)) : 1, s = t * t * (3 - 2 * t);
         const view = this.viewer.getView();
         for (let d = 0; d < 3; d++) view[d] = start[d] + (goal[d] - start[d]) * s;
@@ -286,7 +286,7 @@
         borderColor: "#8a939c", screenOffset });
     }
 
-    // A line between two points, with a text at its middle.
+    // Draws a line between two points, with a text at its middle.
     line(start, end, text) {
       if (this.waiting) this.renderNow();
       const [a, b] = [start, end].map(([x, y, z]) => ({ x, y, z }));
@@ -308,7 +308,7 @@
       this.measured = [];
     }
 
-    // Residues as thick sticks with green carbon, over whatever else is drawn.
+    // Draws residues as thick sticks with green carbon, in addition to other representations.
     highlight(residues) {
       if (this.highlighted) this.viewer.removeModel(this.highlighted);
       this.highlighted = null;
@@ -321,7 +321,7 @@
       this.render();
     }
 
-    // the view on a canvas, with so many points to a pixel of the screen
+    // the view on a canvas, with a number of points per pixel of the screen
     picture(finer) {
       const { clientWidth: width, clientHeight: height } = this.host, from = this.viewer.getCanvas();
       const factor = finer * width / from.width, canvas = document.createElement("canvas");

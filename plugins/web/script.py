@@ -1,7 +1,7 @@
-"""3Dmol.js, which draws the page: where the user has it, its version and its licence.
+"""Search for 3Dmol.js, which draws the page, with its version and its licence.
 
-It is another project's work (BSD-3-Clause) and no package of PyPI holds it as a file of its own, so
-it comes from its npm package: by npm, or by ``vmdpotential install page``. Looked for, in this order:
+It is the work of another project (BSD-3-Clause), and no package of PyPI has it as a separate file, so it is installed
+from its npm package: by npm, or by ``vmdpotential install page``. Places of the search, in this order:
 
 1. the parameter ``viewer_script``, else the variable VMDPOTENTIAL_3DMOL: the script, or the package's folder;
 2. ``node_modules`` in the current folder;
@@ -23,14 +23,15 @@ from pathlib import Path
 from vmdpotential.errors import BackendError, InputError
 from vmdpotential.frontend.page_script import user_folder
 
-#: Names another place for the script, or for the folder of the npm package.
+#: Environment variable with the path of the script, or of the folder of its npm package.
 VARIABLE = "VMDPOTENTIAL_3DMOL"
 
 _SCRIPT = Path("build") / "3Dmol-min.js"
 
+
 @dataclass(frozen=True)
 class ViewerScript:
-    """3Dmol.js: its text, its licence, its version (empty where unknown) and where it was found."""
+    """3Dmol.js: its text, its licence, its version (empty if unknown) and its path."""
 
     text: str
     licence: str
@@ -39,14 +40,14 @@ class ViewerScript:
 
 
 def find_viewer_script(named: Path | None = None) -> ViewerScript:
-    """Return 3Dmol.js from `named` (the script, or the folder of its npm package) or where this module looks.
+    """Return 3Dmol.js from `named` (the script, or the folder of its npm package), or from the places of the search.
 
     Raises
     ------
     BackendError
-        When it is not there, or its licence is not; the message says how to get it.
+        When the script or its licence is not found; the message explains how to install it.
     InputError
-        When the file is something else.
+        When the file is not 3Dmol.js.
     """
     variable = os.environ.get(VARIABLE)
     if named is None and variable:
@@ -54,7 +55,7 @@ def find_viewer_script(named: Path | None = None) -> ViewerScript:
     if named is not None:
         path = _script_in(named)
         if path is None:
-            raise BackendError(f"{named}: holds no 3Dmol.js",
+            raise BackendError(f"{named}: does not contain 3Dmol.js",
                                "name the file 3Dmol-min.js or the folder of the npm package 3dmol")
         return _read(path)
     for folder in _folders():
@@ -66,9 +67,9 @@ def find_viewer_script(named: Path | None = None) -> ViewerScript:
         f"or: npm install --prefix '{user_folder()}' 3dmol, or name its file with {{viewer_script}}")
 
 
-
 def _folders() -> Iterator[Path]:
-    # not the folders above the current one (such as /tmp): others may write to them, and the code gets into the page
+    """Yield the folders of the search."""
+    # parents of the current folder (such as /tmp) are excluded: others may write to them, and the page runs the code
     for folder in (Path.cwd(), Path(sys.prefix), Path(sys.prefix) / "lib", user_folder(),
                    Path("/usr/local/lib"), Path("/usr/lib")):
         yield folder / "node_modules"
@@ -106,9 +107,9 @@ def _version(folder: Path) -> str:
 
 
 def embeddable(text: str) -> str:
-    """Return a script as it can be between script tags, with its meaning unchanged.
+    """Return an equivalent script that can be put between script tags.
 
-    Browsers end a script at the first ``</script`` wherever it is, and read other line ends as \\n.
+    Browsers end a script at the first ``</script``, even in a string, and read other line ends as \\n.
     """
     text = re.sub("\r\n?", "\n", text)
     return re.sub(r"<(?=/script|!--)", r"\\x3c", text, flags=re.IGNORECASE)

@@ -2,8 +2,8 @@
 "use strict";
 
 (function (page) {
-  const MOST = 65000;  // vertices of a group: 16 bits number them
-  const BLOCK = 256;  // triangles in a box, to find what a ray meets
+  const MOST = 65000;  // largest number of vertices of a group, as their indices have 16 bits
+  const BLOCK = 256;  // triangles in a bounding box, which accelerates picking
 
   // numbers in an array that grows
   class Row {
@@ -28,9 +28,9 @@
     }
   }
 
-  // The surface where sign * value = level: one vertex for each lattice cell that it crosses, at the mean of the
-  // points where it crosses the cell's edges; normals point to where sign * value falls. With depths of the nodes
-  // parts inside a molecule (depth above 0) are removed, and the surface is open there.
+  // The surface with sign * value = level: one vertex for each lattice cell that it crosses, at the mean of the points
+  // where it crosses the cell's edges; normals point in the direction of decreasing sign * value. If depths of the nodes
+  // are given, parts inside a molecule (depth above 0) are removed, and the surface is open there.
   page.isosurface = function (map, level, sign, depth = null) {
     const [nx, ny, nz] = map.shape, data = map.data;
     const dx = ny * nz, dy = nz, dz = 1;
@@ -41,7 +41,7 @@
     for (let a = 0; a < 8; a++) for (const bit of [1, 2, 4]) if (!(a & bit)) edges.push([a, a | bit]);
     const cell = new Int32Array(data.length).fill(-1);
     const positions = new Row(Float32Array), normals = new Row(Float32Array), faces = new Row(Uint32Array);
-    // where an edge is crossed, from p to q; and whether the molecule ends it there
+    // position of the crossing on an edge from p to q, and whether the molecule ends the surface there
     let ended = false;
     const crossing = (p, q) => {
       const [a, b] = inside[p] ? [p, q] : [q, p];
@@ -81,7 +81,7 @@
       const norm = -sign / (Math.hypot(gx, gy, gz) || 1);
       normals.push(gx * norm, gy * norm, gz * norm);
     }
-    // each lattice edge that the surface crosses joins the vertices of the four cells around it
+    // each lattice edge that the surface crosses connects the vertices of the four cells around it
     const quad = (p, q, a, b, c, d) => {
       if (a < 0 || b < 0 || c < 0 || d < 0) return;
       if (depth) {
@@ -117,8 +117,8 @@
     return result;
   };
 
-  // A mesh in groups that 16 bits can number, with a map's values at the vertices, and boxes around some triangles each.
-  // The map is read map.outwards (A) along the normals, such as where the centre of a water would be.
+  // A mesh in groups for 16-bit indices, with a map's values at the vertices, and bounding boxes of blocks of triangles.
+  // The map is read at the distance map.outwards (A) along the normals, for example at the centre of a water.
   page.groups = function ({ positions, normals, faces }, map = null) {
     const result = [], local = new Int32Array(positions.length / 3).fill(-1);
     let used = [], index = [];
@@ -166,8 +166,8 @@
   page.BLOCK = BLOCK;
 
   const STEPS = 512;
-  // Colour of a value between -range (red) and range (blue), as r, g, b from 0 to 1; grey where there is none. The
-  // colours at equal distances are those of the page's content, which every viewer and figure has.
+  // Colour of a value between -range (red) and range (blue), as r, g, b from 0 to 1; grey for NaN. The colours at equal
+  // distances are those of the page's content, which all viewers and figures use.
   let STOPS = [], TABLE = null;
   page.setStops = function (colours) {
     STOPS = colours.map((colour) => [1, 3, 5].map((n) => parseInt(colour.slice(n, n + 2), 16) / 255));
@@ -184,7 +184,7 @@
     const [r, g, b] = STOPS[n].map((low, c) => low + t * (STOPS[n + 1][c] - low));
     return { r, g, b };
   };
-  // of the half that has values, where the other has none
+  // only the half of the scale with values, if the map has values of one sign
   page.stops = ([negative, positive] = [true, true]) => STOPS.slice(negative ? 0 : 3, positive ? 7 : 4)
     .map((stop) => `rgb(${stop.map((c) => Math.round(255 * c)).join(" ")})`);
 
@@ -199,8 +199,8 @@
     }
   };
 
-  // A map on the plane across an axis at a position: between nodes linear across the plane and cubic in it (Catmull
-  // and Rom 1974), as linear pieces have creases; about so many points along the longer side.
+  // A map on the plane across an axis at a position, interpolated linearly across the plane and cubically in it (Catmull
+  // and Rom 1974), as linear interpolation has visible creases; with about `most` points along the longer side.
   page.plane = function (map, axis, position, most = 240) {
     const [u, v] = [0, 1, 2].filter((d) => d !== axis), shape = map.shape;
     const strides = [shape[1] * shape[2], shape[2], 1];
@@ -216,12 +216,12 @@
       known[a * nv + b] = map.data[one + n] * (1 - t) + map.data[two + n] * t;
     }
     const rows = cubic(known, nu, nv, mv, nv, 1);
-    const values = cubic(rows, mv, nu, mu, 1, mv);  // comes with the sides swapped
+    const values = cubic(rows, mv, nu, mu, 1, mv);  // with the axes swapped
     return { u, v, mu, mv, at: (a, b) => values[b * mu + a] };
   };
 
-  // Each of `lines` rows of n numbers, the first of a row at row * stride, the next `next` on, at m points instead;
-  // beyond the ends a row goes on straight.
+  // Resample each of `lines` rows of n numbers, at row * stride + i * next, to m points; beyond its ends a row is
+  // extrapolated linearly.
   function cubic(data, lines, n, m, stride, next) {
     const result = new Float32Array(lines * m);
     for (let b = 0; b < m; b++) {

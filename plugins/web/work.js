@@ -1,4 +1,4 @@
-// What takes long is done in a worker, which runs these scripts again: maps are unpacked, surfaces made.
+// Tasks for a worker, which runs these scripts, too: unpacking maps and making surfaces.
 "use strict";
 
 (function (page) {
@@ -17,7 +17,7 @@
       }
       return page.groups(kept.surface, kept.maps[n]);
     },
-    // outside of the molecule, where its surface is known
+    // only outside of the molecule, if its surface is known
     async isosurface({ n, level, sign, masked }) {
       const map = kept.maps[n];
       if (masked && kept.depth && !kept.depths.has(n)) kept.depths.set(n, page.depthAt(kept.depth, map));
@@ -25,7 +25,7 @@
     },
   };
 
-  if (typeof document === "undefined") {  // in the worker; one task after the other
+  if (typeof document === "undefined") {  // in the worker, which runs one task after the other
     let last = Promise.resolve();
     globalThis.onmessage = ({ data: { id, name, what } }) => {
       last = last.then(() => tasks[name](what)).then(
@@ -34,7 +34,7 @@
     return;
   }
 
-  // Where a browser starts no worker, the tasks run here; where one ends, after those that it had done for others.
+  // Without a worker the tasks run here; if it fails, after those whose results it had kept are run again.
   let worker = null, count = 0, last = Promise.resolve();
   const waiting = new Map(), prepared = new Map();
   const here = ({ name, what, done, failed }) => {

@@ -17,9 +17,9 @@ from vmdpotential.io.files.several import frame_chosen
 from vmdpotential.io.trajectories.frames import Frames, Trajectory
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
-from vmdpotential.molecule.given import ResidueCharges
 from vmdpotential.molecule.selection import Selection
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.molecule.user_charges import ResidueCharges
 from vmdpotential.parameters import warn_unused
 
 log = logging.getLogger(__name__)

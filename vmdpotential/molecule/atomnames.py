@@ -1,4 +1,4 @@
-"""One convention (PDB v3, nearly) for atom and residue names of CHARMM, Amber, GROMACS and old PDB files."""
+"""Conversion of atom and residue names of CHARMM, Amber, GROMACS and old PDB files to one convention, almost PDB v3."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _FAMILY_OF = {name: family for family, names in _FAMILIES.items() for name in na
 
 @cache
 def family(name: str) -> str:
-    """Return the name under which all variants of a residue are: HIS for HSE, NHIE and HIP."""
+    """Return the name that stands for all variants of a residue: HIS for HSE, NHIE and HIP."""
     name = name.upper()
     if name in _FAMILY_OF:
         return _FAMILY_OF[name]
-    # Amber's first and last residues: NALA, CHIE; DA5, A3, DAN
+    # Amber's names of terminal residues: NALA, CHIE; DA5, A3, DAN
     if len(name) == 4 and name[0] in "NC" and _FAMILY_OF.get(name[1:], name[1:]) in AMINO_ACIDS:
         return _FAMILY_OF.get(name[1:], name[1:])
     if name[-1:] in ("3", "5", "N") and _FAMILY_OF.get(name[:-1]) in NUCLEOTIDES:
@@ -42,7 +42,8 @@ def family(name: str) -> str:
     return name
 
 
-# residues whose hydrogens with this stem are those of one CH2 (or NH2), numbered 1,2 or 2,3 or 1,3
+# by the stem of the hydrogens' names, residues in which these belong to one CH2 (or NH2); programs number them
+# 1,2 or 2,3 or 1,3
 _METHYLENES = {
     "HA": "GLY",
     "HB": "ARG ASN ASP CYS GLN GLU HIS HYP LEU LYS MET PHE PRO SER TRP TYR",
@@ -81,9 +82,9 @@ _NUCLEIC_NAMES = {
 
 
 def common_names(names: Sequence[str], residue_family: str) -> tuple[str, ...] | None:
-    """Return the names in one convention, or None when two atoms would then have the same one."""
-    # old PDB files put a hydrogen's last digit first, some programs that of any name of four letters:
-    # 1HB, 2HD1, 1H5*, 0C21
+    """Return the atom names of a residue in one convention, or None if two atoms would get the same name."""
+    # old PDB files move the last digit of a hydrogen's name to the front, and some programs that of any name of four
+    # letters: 1HB, 2HD1, 1H5*, 0C21
     result = [name[1:] + name[0] if name[:1].isdigit() else name for name in names]
     present = set(result)
     if residue_family in _CAPS:
@@ -99,7 +100,7 @@ def common_names(names: Sequence[str], residue_family: str) -> tuple[str, ...] |
 def _nucleic_names(names: list[str]) -> list[str]:
     present = set(names)
     renamed = dict(_NUCLEIC_NAMES)
-    if "O5T" in present:  # CHARMM's 5'-phosphate has its hydrogen on O5T
+    if "O5T" in present:  # in CHARMM, the hydrogen of the 5'-phosphate is on O5T
         renamed["H5T"] = "HOP3"
     if "C5M" in present:
         renamed |= {f"H5{n}": f"H7{n}" for n in "123"}
@@ -122,5 +123,5 @@ def _protein_names(names: list[str], residue_family: str) -> list[str]:
         if stem == "H" and len(group) == 1:
             numbered[group[0]] = "H"
         else:
-            numbered |= {name: f"{stem}{place}" for place, name in enumerate(sorted(group), 1)}
+            numbered |= {name: f"{stem}{number}" for number, name in enumerate(sorted(group), 1)}
     return [numbered.get(name, name) for name in result]

@@ -1,4 +1,4 @@
-"""The periodic cell: lattice vectors, wrapping, minimum images, images around a box."""
+"""The periodic cell: lattice vectors, wrapping, minimum images, and images in a box."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from vmdpotential.errors import InputError
 
 Array = NDArray[np.float64]
 
-#: Angles this near to 90 degrees are right angles: files round cells to it (DCD, XTC and GRO, MDAnalysis' float32).
+#: Deviation from 90 degrees within which an angle is a right one: files round cells (DCD, XTC, GRO, float32 numbers).
 RIGHT = 1e-3
 
-#: Vectors of cells are shorter than this, A: longer ones are damage.
+#: Upper limit of cell vectors, A; longer ones come from damaged files.
 LONGEST = 1e9
 
-#: Differences of cells, as a part of their lengths, that files make by rounding.
+#: Relative difference between equal cells that files cause by rounding.
 SAME = 1e-5
 
 
@@ -29,10 +29,10 @@ class Cell:
     Parameters
     ----------
     vectors : (3, 3) float64, A
-        The lattice vectors a, b, c as rows. Where they lie along x, y and z to :data:`RIGHT`, they do exactly.
+        The lattice vectors a, b, c as rows; aligned exactly if they are along x, y and z within :data:`RIGHT`.
     space_group : str
         Hermann-Mauguin symbol. With any other than P 1 the atoms of a file are a crystal's asymmetric
-        unit, a part of what the cell holds.
+        unit, only a part of the cell's content.
 
     Examples
     --------
@@ -52,9 +52,9 @@ class Cell:
             raise InputError(f"the periodic cell {vectors.tolist()} has no volume")
         if not np.abs(vectors).max() < LONGEST:
             raise InputError(f"the periodic cell {vectors.tolist()} is too large: a vector has more than {LONGEST:g} A")
-        aside = vectors - np.diag(np.diagonal(vectors))
-        if (np.abs(aside) <= np.radians(RIGHT) * np.linalg.norm(vectors, axis=1)[:, None]).all():
-            vectors -= aside
+        off_diagonal = vectors - np.diag(np.diagonal(vectors))
+        if (np.abs(off_diagonal) <= np.radians(RIGHT) * np.linalg.norm(vectors, axis=1)[:, None]).all():
+            vectors -= off_diagonal
         vectors.setflags(write=False)
         object.__setattr__(self, "vectors", vectors)
 
@@ -71,14 +71,14 @@ class Cell:
         cls, a: float, b: float, c: float, alpha: float = 90, beta: float = 90, gamma: float = 90,
         *, space_group: str = "P 1",
     ) -> Cell:
-        """Return the cell of three lengths (A) and three angles (degrees), a along x, b in the xy plane.
+        """Return the cell with three lengths (A) and three angles (degrees), a along x, b in the xy plane.
 
-        Angles within :data:`RIGHT` of 90 are right angles. A `space_group` that is not known counts as P 1.
+        Angles within :data:`RIGHT` of 90 degrees become right angles, and an unknown `space_group` P 1.
 
         Raises
         ------
         InputError
-            When a length is not positive or the angles close no cell.
+            When a length is not positive or the angles do not define a cell.
         """
         parameters = (a, b, c, alpha, beta, gamma)
         lengths_good = all(0 < x < np.inf for x in parameters[:3])
@@ -94,7 +94,7 @@ class Cell:
         cx, cy = c * cos[1], c * (cos[0] - cos[1] * cos[2]) / sin_gamma
         z2 = c * c - cx * cx - cy * cy
         if z2 <= 0:
-            raise InputError(f"the periodic cell angles {alpha:g} {beta:g} {gamma:g} close no cell", "correct them")
+            raise InputError(f"the angles {alpha:g} {beta:g} {gamma:g} do not define a periodic cell", "correct them")
         vectors = np.array([[a, 0, 0], [b * cos[2], b * sin_gamma, 0], [cx, cy, np.sqrt(z2)]])
         return cls(vectors, space_group.strip() if _order(space_group) > 1 else "P 1")
 
@@ -112,17 +112,17 @@ class Cell:
 
     @cached_property
     def standard(self) -> Array:
-        """(3, 3) the vectors as lengths and angles alone tell them: a along x, b in the xy plane, A."""
+        """(3, 3) vectors, A, of the cell with these lengths and angles in standard orientation: a along x, b in xy."""
         return Cell.from_parameters(*self.parameters).vectors
 
     @property
     def turned(self) -> bool:
-        """Whether the vectors lie elsewhere than :attr:`standard` has them."""
+        """Whether the cell is rotated against the orientation of :attr:`standard`."""
         return not np.allclose(self.vectors, self.standard, rtol=0, atol=1e-3)
 
     @property
     def whole(self) -> bool:
-        """Whether the atoms fill the cell without their images under a space group."""
+        """Whether a file's atoms are the whole content of the cell, not a crystal's asymmetric unit."""
         return self.space_group == "P 1"
 
     @property
@@ -132,12 +132,12 @@ class Cell:
 
     @property
     def orthogonal(self) -> bool:
-        """Whether the vectors lie along x, y and z."""
+        """Whether the vectors are along x, y and z."""
         return bool(np.count_nonzero(self.vectors - np.diag(np.diagonal(self.vectors))) == 0)
 
     @cached_property
     def reduced(self) -> Array:
-        """(3, 3) lattice vectors of the same lattice, Lagrange-Gauss reduced pair by pair (rows, A).
+        """(3, 3) reduced vectors of the same lattice, A, as rows, by Lagrange-Gauss reduction of pairs.
 
         In the reduced basis the nearest image of a wrapped displacement is among its 27 neighbours.
         """
@@ -146,7 +146,7 @@ class Cell:
             v = v[np.argsort((v * v).sum(1), kind="stable")]
             before = v.copy()
             v[1] -= np.rint(v[1] @ v[0] / (v[0] @ v[0])) * v[0]
-            # the third vector: nearest lattice point of the plane spanned by the first two
+            # the third vector is reduced by the nearest lattice point in the plane of the first two
             coefficients = np.rint(np.linalg.lstsq(v[:2].T, v[2], rcond=None)[0])
             shifts = np.array([(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1)]) + coefficients
             trial = v[2] - shifts @ v[:2]
@@ -159,10 +159,10 @@ class Cell:
 
     @cached_property
     def neighbours(self) -> Array:
-        """(S, 3) shifts, A: zero first, then those by which an image may be nearer than the rounded one.
+        """(S, 3) shifts, A: zero, then those that can shorten a displacement after rounding in the reduced basis.
 
-        Rounding in the reduced basis leaves a displacement d in the cell of half the basis vectors;
-        an image at d + s is nearer for some such d only if d s < -s^2/2 at one of its corners.
+        Rounding leaves fractional coordinates of at most 1/2. The image of d shifted by s is shorter if
+        d s < -s^2 / 2; this is linear in d, so it is possible only if it is true at a corner of that range.
         """
         if self.orthogonal:
             return np.zeros((1, 3))
@@ -204,7 +204,7 @@ class Cell:
         return best
 
     def images_near(self, low: Array, high: Array, reach: float) -> float:
-        """Return how many images of an atom, on average, lie in a box or within `reach` (A) of its sides."""
+        """Return the average number of images of an atom in a box that is extended by `reach`, A, on all sides."""
         return float(np.prod(high - low + 2 * reach)) / self.volume
 
     def images_in_box(self, positions: ArrayLike, low: ArrayLike, high: ArrayLike) -> tuple[Array, NDArray[np.int64]]:
@@ -220,24 +220,24 @@ class Cell:
         -------
         images : (M, 3) float64, A
         index : (M,) int64
-            The atom that each image belongs to.
+            Index of the atom of each image.
         """
         low, high = np.asarray(low, np.float64), np.asarray(high, np.float64)
         wrapped = self.wrap(positions)
         corners = np.array([[(low, high)[(n >> d) & 1][d] for d in range(3)] for n in range(8)])
         box = self.fractional(corners)
         first, last = box.min(0) - 1e-9, box.max(0) + 1e-9
-        inside = np.ascontiguousarray(self.fractional(wrapped).T)
+        fractions = np.ascontiguousarray(self.fractional(wrapped).T)
         shifts = [range(int(np.floor(lowest)) - 1, int(np.ceil(highest)) + 1)
                   for lowest, highest in zip(first, last, strict=True)]
 
         def within(atoms: NDArray[np.int64] | slice, axis: int, shift: int) -> NDArray[np.bool_]:
-            """Return which atoms are, shifted along a lattice vector, within the range of the box's corners."""
-            place = inside[axis, atoms]
-            chosen: NDArray[np.bool_] = (place >= first[axis] - shift) & (place <= last[axis] - shift)
+            """Return a mask of the atoms whose shifted fractional coordinate is in the range of the box's corners."""
+            fraction = fractions[axis, atoms]
+            chosen: NDArray[np.bool_] = (fraction >= first[axis] - shift) & (fraction <= last[axis] - shift)
             return chosen
 
-        # axis by axis, so that the many images outside cost nothing
+        # axis by axis, so that most images outside are excluded before they are computed
         images, index = [], []
         for i in shifts[0]:
             chosen_i = np.flatnonzero(within(slice(None), 0, i))
@@ -246,20 +246,20 @@ class Cell:
                 for k in shifts[2] if len(chosen_j) else ():
                     chosen = chosen_j[within(chosen_j, 2, k)]
                     moved = wrapped[chosen] + np.array([i, j, k], float) @ self.vectors
-                    result = np.ones(len(moved), bool)
+                    inside = np.ones(len(moved), bool)
                     for axis in range(3):  # all(axis=1) of three columns takes several times as long
-                        result &= (moved[:, axis] >= low[axis]) & (moved[:, axis] <= high[axis])
-                    images.append(moved[result])
-                    index.append(chosen[result])
+                        inside &= (moved[:, axis] >= low[axis]) & (moved[:, axis] <= high[axis])
+                    images.append(moved[inside])
+                    index.append(chosen[inside])
         if not images:
             return np.zeros((0, 3)), np.zeros(0, np.int64)
         return np.concatenate(images), np.concatenate(index)
 
 
 def same_cell(cell: Cell | None, other: Cell | None, within: float = 0.0) -> bool:
-    """Return whether two cells are the same, or both none; `within` is a part of their largest component.
+    """Return whether two cells are equal, or both None.
 
-    Exactly the same unless given; :data:`SAME` allows for rounding.
+    `within` is the allowed difference relative to the largest component: 0 by default, :data:`SAME` for rounded cells.
     """
     if cell is None or other is None:
         return cell is other
@@ -267,7 +267,7 @@ def same_cell(cell: Cell | None, other: Cell | None, within: float = 0.0) -> boo
 
 
 def _order(space_group: str) -> int:
-    """Return the number of a space group's operations, 1 where it is not known."""
+    """Return the number of operations of a space group, 1 if the group is unknown."""
     if space_group.strip() in ("", "P 1", "P1"):
         return 1
     import gemmi

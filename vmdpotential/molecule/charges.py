@@ -1,4 +1,7 @@
-"""Charges of a structure: its topology's, else those of force-field templates, else an error that lists the gaps."""
+"""Assignment of charges: the structure's own, or else those of force-field templates.
+
+An error lists the atoms for which there is no charge.
+"""
 
 from __future__ import annotations
 
@@ -14,28 +17,28 @@ from numpy.typing import NDArray
 from vmdpotential.errors import ChargeError, IncompleteError, UsageError, Words, listed
 from vmdpotential.molecule.atomnames import family
 from vmdpotential.molecule.conversions import StructureLike, as_structure
-from vmdpotential.molecule.given import Given, ResidueCharges
 from vmdpotential.molecule.names import IONS, WATERS, named, unique_names
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.templates import FORCE_FIELDS, Match, Miss, library
+from vmdpotential.molecule.user_charges import ResidueCharges, UserCharges
 from vmdpotential.molecule.water import CHOICES as WATER_CHOICES
 from vmdpotential.molecule.water import LABELS, Water, find_water, site_distance
 
 log = logging.getLogger(__name__)
 
-#: What may be asked for; `auto` is the force field that matches most atoms.
+#: Values of the option `force_field`; `auto` is the force field that matches most atoms.
 CHOICES = ("auto", *FORCE_FIELDS)
 
-#: Largest distance, A, of the sulphurs of a disulfide bridge.
+#: Largest distance between the sulphurs of a disulfide bridge, A.
 DISULFIDE = 2.5
 
-#: Largest distance, e, of a net charge from an integer; what rounding to float32 leaves of 1e5 charges.
+#: Largest deviation of a net charge from an integer, e; it allows for rounding of 1e5 charges to float32.
 INTEGER_TOLERANCE = 1e-3
 
 _LISTED = 10
 
 
-#: Residues that only one program calls so, next to those of a library: waters and ions.
+#: Names of waters and ions that are used with only one of the force fields.
 _OWN_SOLVENT = {
     "charmm36": {"TIP3", "TIP4", "SOD", "POT", "CLA", "CAL", "CES", "LIT", "RUB"},
     "amber14": {"WAT", "LI+", "NA+", "K+", "RB+", "CS+", "CL-", "BR-", "I-", "F-"},
@@ -44,30 +47,29 @@ _OWN_SOLVENT = {
 
 @dataclass(frozen=True)
 class ChargeReport:
-    """Where charges come from.
+    """Origin of a structure's charges.
 
     Parameters
     ----------
     source : str
-        The force field of the templates, or where else they are from (``psf topology``, ``PQR file``).
+        Force field of the templates, or another origin (``psf topology``, ``PQR file``).
     net_charge : float
-        e
+        Net charge, e.
     templates : dict
-        Template (``ALA+NTER``, ``TIP3P``, ``SOD``) to the number of residues that it gave charges to;
-        empty where there are none.
+        Number of residues by template (``ALA+NTER``, ``TIP3P``, ``SOD``); empty if no template was used.
     fits : tuple of str
-        The force fields that have templates for as many atoms as the one taken, itself among them.
+        Force fields with templates for as many atoms as the one that was used, which comes first.
     waters : dict
-        Water model to how it was found: ``by its name``, ``by the place of its massless site``, ``by default``
-        or ``as asked``.
+        Evidence for each water model: ``by its name``, ``by the place of its massless site``, ``by default`` or
+        ``as asked``.
     given : tuple of str
-        Residues whose charges are of a file for them alone, with the file and their net charge.
+        Residues with charges from a user's file, each with the file and the net charge.
     without : dict
-        Residues that have no charges and need none, by name, to their number.
+        Number of residues, by name, that have no charges and need none.
     approximate : dict
-        Residues whose charges are Gasteiger's, by name, to their number and the net charge of all of them, e.
+        Number of residues with Gasteiger charges, by name, and their total net charge, e.
     prepared : str
-        What was added to the structure; empty where nothing was.
+        Summary of the structure's completion; empty if it was not completed.
     """
 
     source: str
@@ -89,10 +91,11 @@ class ChargeReport:
         return "; ".join(filter(None, (self.prepared, self._sources())))
 
     def _sources(self) -> str:
+        """Return the origin of the charges, without the summary of a completion."""
         if not (self.templates or self.given or self.approximate):
             return f"charges from the {self.source}; {_net_charge_text(self.net_charge)}"
         residues = sum(self.templates.values())
-        water = "".join(f", water {model} ({told_by})" for model, told_by in self.waters.items())
+        water = "".join(f", water {model} ({evidence})" for model, evidence in self.waters.items())
         templates = f"{self.source} templates ({residues} residues, {len(self.templates)} kinds){water}"
         sources = [*([templates] if self.templates else []), *self.given]
         if self.approximate:
@@ -107,7 +110,7 @@ class ChargeReport:
 
     @property
     def data(self) -> dict[str, Any]:
-        """The same for programs; ``force_field`` is None where no template was used."""
+        """The report for programs (``--json``); ``force_field`` is None if no template was used."""
         return {
             "prepared": self.prepared or None, "charges": self.source,
             "force_field": self.source if self.templates else None,
@@ -119,30 +122,30 @@ class ChargeReport:
 
 
 def assign_charges(structure: StructureLike, force_field: str = "auto", water: str = "auto") -> Structure:
-    """Return the structure with charges: its own where it has some, else those of templates.
+    """Return the structure with charges: its own if it has some, or else those of templates.
 
     Parameters
     ----------
     structure : Structure or object
         Atoms with hydrogens.
     force_field : str
-        ``charmm36``, ``amber14`` (ff14SB, OL15, OL3, lipid17), or ``auto``: the one that matches more atoms
-        of the whole structure (also where these are some of its atoms); between equals the one whose own names
-        of residues, then of atoms it uses; else ``charmm36``. Where both fit and the names do not tell, a warning
-        says so. Ions have their formal charge.
+        ``charmm36``, ``amber14`` (ff14SB, OL15, OL3, lipid17), or ``auto``: the force field that matches more atoms
+        of the whole structure (also if only a part of it was selected); if both match the same number, the one whose
+        particular names of residues, and then of atoms, the structure uses; else ``charmm36``. If both match and the
+        names do not decide, there is a warning. Ions have their formal charges.
     water : str
-        ``auto``, the model of the waters' name and sites (see :mod:`~vmdpotential.molecule.water`), or one of
-        ``tip3p``, ``spc``, ``spce``, ``opc3``, ``tip4p``, ``tip4pew``, ``tip4p2005``, ``tip4pfb``, ``opc``.
+        ``auto``, the model that the waters' names and sites indicate (see :mod:`~vmdpotential.molecule.water`), or one
+        of ``tip3p``, ``spc``, ``spce``, ``opc3``, ``tip4p``, ``tip4pew``, ``tip4p2005``, ``tip4pfb``, ``opc``.
 
     Returns
     -------
     Structure
-        Its `charge_source` says where the charges are from.
+        The structure with charges.
 
     Raises
     ------
     ChargeError
-        When atoms have no template, or a water has not the sites of its model; lists residue, atom and count.
+        When atoms have no template, or a water does not have the sites of its model; lists residue, atom and count.
     UsageError
         When the force field or the water model is unknown.
 
@@ -161,19 +164,33 @@ def charges_and_report(
     needed: NDArray[np.bool_] | None = None,
     otherwise: Callable[[NDArray[np.bool_], NDArray[np.float64]], NDArray[np.float64]] | None = None,
 ) -> tuple[Structure, ChargeReport]:
-    """Do what :func:`assign_charges` does, and return also where the charges come from.
+    """Return the structure with charges, as :func:`assign_charges` does, and their origin.
 
     Parameters
     ----------
     structure, force_field, water
+        See :func:`assign_charges`.
     residues : sequence of ResidueCharges
-        What is taken before templates, for residues that have these names.
+        Charges that have priority over templates, for residues with their names.
     needed : (N,) bool, optional
-        The atoms that count; all unless given. A residue of others may be without charges: it has 0, and the report
-        says so.
+        Mask of the atoms that must have charges, all by default. Residues of other atoms may be without a template:
+        their charges are 0, and the report lists them.
     otherwise : function, optional
-        Returns charges (N,), e, of which those of the atoms (N,) bool that it is given are taken: residues without a
-        template. It is given the charges of the others, too. The force field is then chosen without a warning.
+        Function that returns charges (N,), e, from a mask (N,) of the atoms in residues without a template and the
+        charges (N,), e, of the others; those of the masked atoms are used. The force field is then chosen without a
+        warning.
+
+    Returns
+    -------
+    structure : Structure
+    report : ChargeReport
+
+    Raises
+    ------
+    ChargeError
+        See :func:`assign_charges`; also for `residues` that the structure does not have, or has with other atoms.
+    UsageError
+        For an unknown choice, and for options that do not apply, as the structure has charges.
     """
     for parameter, value, choices in (("force_field", force_field, CHOICES), ("water", water, WATER_CHOICES)):
         if value not in choices:
@@ -182,7 +199,7 @@ def charges_and_report(
         if water != "auto":
             raise UsageError("water", "is for waters without charges, and these have some", "leave it out", value=water)
         if residues:
-            raise UsageError("charges", "are for residues without charges, and all of these atoms have some",
+            raise UsageError("charges", "is for residues without charges, and all of these atoms have some",
                              "leave it out", value=residues[0].source)
         source = structure.charge_source or (
             f"{structure.topology.source} topology" if structure.topology is not None else "structure")
@@ -190,20 +207,21 @@ def charges_and_report(
     complete, among = _complete(structure)
     kinds = _residue_kinds(complete)
     fits = (force_field,) if force_field != "auto" else _force_fields(structure, otherwise is None)
-    given = Given(residues)
-    matches = _match_all(complete, kinds, fits[0], water, given)
+    user_charges = UserCharges(residues)
+    matches = _match_all(complete, kinds, fits[0], water, user_charges)
     for kind, match in zip(kinds.kinds, matches, strict=True):
-        if isinstance(match, Miss) and match.given:
-            raise _unlike(structure, kind.residue_name, match)
-    if given and not given.used:
-        raise ChargeError(f"{residues[0].source}: is of the residues {listed(given.unused(), 80)}, and "
+        if isinstance(match, Miss) and match.file:
+            raise _other_atoms(structure, kind.residue_name, match)
+    if user_charges and not user_charges.used:
+        raise ChargeError(f"{residues[0].source}: contains the residues {listed(user_charges.unused(), 80)}, and "
                           f"{structure.where} has none of them", "name the residue in it as the structure does")
     missed = np.array([isinstance(match, Miss) for match in matches], bool)
     atoms = np.repeat(missed[kinds.kind_of], kinds.lengths)[among]
     if missed.any() and otherwise is None and (needed is None or (atoms & needed).any()):
         raise _error(structure, kinds, matches, fits[0])
-    if given.unused() and not residues[0].source.endswith((".xml", ".top")):  # which are for all sorts of molecules
-        log.warning("%s: has no residues %s, whose charges were given", structure.where, listed(given.unused(), 80))
+    unused = user_charges.unused()
+    if unused and not residues[0].source.endswith((".xml", ".top")):  # these contain whole force fields
+        log.warning("%s: has no residues %s, for which charges were given", structure.where, listed(unused, 80))
     charges = kinds.spread([(0.0,) * len(kind.atom_names) if isinstance(match, Miss) else match.charges
                             for kind, match in zip(kinds.kinds, matches, strict=True)])[among]
     approximate: dict[str, tuple[int, float]] = {}
@@ -218,19 +236,19 @@ def charges_and_report(
     for kind, match in zip(kinds.kinds, matches, strict=True):
         if isinstance(match, Miss) and otherwise is None:
             without[kind.residue_name] += kind.residues
-        if getattr(match, "given", "") or isinstance(match, Miss):
+        if getattr(match, "file", "") or isinstance(match, Miss):
             continue
         label = LABELS[match.model] if isinstance(match, Water) else getattr(match, "label", "")
         templates[label] += kind.residues
         if isinstance(match, Water):
-            waters[label] = match.told_by
+            waters[label] = match.evidence
     result = structure.with_charges(charges)
     return result, ChargeReport(fits[0], result.net_charge, dict(templates.most_common()), fits, waters,
-                                tuple(given.described()), dict(without), approximate)
+                                tuple(user_charges.described()), dict(without), approximate)
 
 
 def has_hydrogens(structure: Structure) -> bool:
-    """Return whether any atom outside of waters is a hydrogen."""
+    """Return whether any atom, except those of waters, is a hydrogen."""
     rows = ~named(structure.residue_names, WATERS)
     elements = structure.elements[rows]
     names = np.where(elements == "", structure.atom_names[rows], elements)
@@ -239,7 +257,7 @@ def has_hydrogens(structure: Structure) -> bool:
 
 
 def _complete(structure: Structure) -> tuple[Structure, NDArray[Any]]:
-    """Return the residues that atoms were selected from, with all of their atoms, and which of these they are."""
+    """Return the complete residues of selected atoms, as a structure, and the indices of the selected atoms in it."""
     whole, rows = structure.whole, structure.whole_rows
     if whole is None or rows is None:
         return structure, np.arange(len(structure))
@@ -248,31 +266,32 @@ def _complete(structure: Structure) -> tuple[Structure, NDArray[Any]]:
 
 
 def _force_fields(structure: Structure, warn: bool) -> tuple[str, ...]:
-    """Return the force field that the whole structure tells, then those that fit it as well; warn of a guess."""
+    """Return the force field that fits the whole structure best, then others that fit as well; warn of a guess."""
     whole = structure.whole or structure
     kinds = _residue_kinds(whole)
-    result = {name: _match_all(whole, kinds, name) for name in FORCE_FIELDS}
-    charges = {name: [getattr(match, "charges", None) for match in result[name]] for name in FORCE_FIELDS}
+    matches = {name: _match_all(whole, kinds, name) for name in FORCE_FIELDS}
+    charges = {name: [getattr(match, "charges", None) for match in matches[name]] for name in FORCE_FIELDS}
     names = {name: set(library(name).residues) for name in FORCE_FIELDS}
-    matched, marks = {}, {}
+    matched, evidence = {}, {}
     for name in FORCE_FIELDS:
         own = names[name].difference(WATERS, *(others for other, others in names.items() if other != name))
-        fitting = [(kind, m) for kind, m in zip(kinds.kinds, result[name], strict=True) if isinstance(m, Match)]
+        fitting = [(kind, m) for kind, m in zip(kinds.kinds, matches[name], strict=True) if isinstance(m, Match)]
         matched[name] = sum(kind.atoms for kind, _ in fitting)
-        marks[name] = (
+        # atoms in residues, solvent residues, and atoms whose names are particular to the force field
+        evidence[name] = (
             sum(kind.atoms for kind, _ in fitting if kind.residue_name in own),
             sum(kind.residue_name.upper() in _OWN_SOLVENT[name] for kind in kinds.kinds),
             sum(kind.atoms for kind, match in fitting if match.own_names),
         )
-    best = max(FORCE_FIELDS, key=lambda name: (matched[name], marks[name]))  # the first of equals
+    best = max(FORCE_FIELDS, key=lambda name: (matched[name], evidence[name]))  # the first of equals
     fits = [best]
     for other in FORCE_FIELDS:
         if other == best or matched[other] < matched[best] or charges[other] == charges[best]:
             continue
         fits.append(other)
-        lines = sum(marks[best][:2]) > 0 == sum(marks[other][:2])
-        # names of atoms as CHARMM writes them are its own; Amber's are those of the PDB, which everybody writes
-        if warn and not lines and not (best == "charmm36" and marks[best][2] > 0 == sum(marks[other])):
+        decided = sum(evidence[best][:2]) > 0 == sum(evidence[other][:2])
+        # CHARMM's names of atoms are its own; Amber's are those of the PDB, which many programs write
+        if warn and not decided and not (best == "charmm36" and evidence[best][2] > 0 == sum(evidence[other])):
             log.warning(Words("%s: its names fit %s and %s; the charges are those of %s, choose with {force_field}"),
                         whole.where, best, other, best)
     return tuple(fits)
@@ -284,11 +303,13 @@ def _net_charge_text(net: float) -> str:
     return f"net charge {net:+.4f} e, which is no integer: are residues incomplete, or the topology of another file?"
 
 
-# ---- residues of one kind: the same name and the same atoms in the same order ------------------------
+# ---- residues of one kind ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Kind:
+    """Residues with the same name and the same atoms in the same order; `residues` is their number."""
+
     residue_name: str
     atom_names: tuple[str, ...]
     disulfide: bool
@@ -301,13 +322,15 @@ class _Kind:
 
 @dataclass(frozen=True)
 class _Kinds:
+    """Kinds of residues, with the kind and length (R,) of each residue, and each atom's place (N,) in its residue."""
+
     kinds: list[_Kind]
-    kind_of: NDArray[np.int64]  # (R,)
-    lengths: NDArray[np.int64]  # (R,)
-    places: NDArray[np.int64]  # (N,) place of an atom in its residue
+    kind_of: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    places: NDArray[np.int64]
 
     def spread(self, charges: list[tuple[float, ...]]) -> NDArray[np.float64]:
-        """Return (N,) charges from those of each kind."""
+        """Return the charges (N,) of all atoms from those of the atoms of each kind."""
         if not charges:
             return np.zeros(0)
         first = np.concatenate([[0], np.cumsum([len(values) for values in charges])])
@@ -316,7 +339,7 @@ class _Kinds:
 
 
 def _residue_kinds(structure: Structure) -> _Kinds:
-    """Sort residues by name and atoms, so that Python looks at each kind once, and numpy at the atoms."""
+    """Return the kinds of residues, by numpy over all atoms, so that Python matches each kind only once."""
     starts = structure.residue_starts
     lengths = np.diff(starts)
     places = np.arange(len(structure)) - np.repeat(starts[:-1], lengths)
@@ -325,7 +348,7 @@ def _residue_kinds(structure: Structure) -> _Kinds:
     if not len(structure):
         return _Kinds([], np.zeros(0, np.int64), lengths, places)
     bridged = _disulfides(structure, residue_names, name_of)
-    # a 64-bit hash of each residue: random numbers for the names, odd multiples for the order
+    # a 64-bit hash of each residue: random numbers for the names, times odd factors for the order of atoms
     random = np.random.default_rng(1).integers(1 << 63, size=max(len(atom_names), len(residue_names)), dtype=np.uint64)
     atom_hashes = random[atom_of] * (2 * places + 1).astype(np.uint64)
     hashes = np.add.reduceat(atom_hashes, starts[:-1])
@@ -344,7 +367,7 @@ def _residue_kinds(structure: Structure) -> _Kinds:
 
 
 def _disulfides(structure: Structure, residue_names: NDArray[np.str_], name_of: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return (R,) which cysteines are bridged: by name (CYX, CYM) or by the distance of the sulphurs."""
+    """Return a mask (R,) of the cysteines in disulfide bridges, by name (CYX, CYM) or the distance of the sulphurs."""
     cysteines = [name for name in residue_names.tolist() if family(name) == "CYS"]
     bridged = np.zeros(len(name_of), bool)
     if not cysteines:
@@ -360,23 +383,23 @@ def _disulfides(structure: Structure, residue_names: NDArray[np.str_], name_of: 
             distances = structure.cell.minimum_image(distances)
         close = (distances**2).sum(1) < DISULFIDE**2
         bridged[residues[row]] = close.sum() > 1
-    for place, name in enumerate(residue_names.tolist()):
+    for row, name in enumerate(residue_names.tolist()):
         if name.upper().endswith(("CYX", "CYM")):
-            bridged[name_of == place] = name.upper().endswith("CYX")
+            bridged[name_of == row] = name.upper().endswith("CYX")
     return bridged
 
 
 def _match_all(
-    structure: Structure, kinds: _Kinds, force_field: str, water: str = "auto", given: Given | None = None,
+    structure: Structure, kinds: _Kinds, force_field: str, water: str = "auto", user_charges: UserCharges | None = None,
 ) -> list[Match | Miss | Water]:
-    """Match every kind of residue."""
+    """Return the match, or the lack of one, of every kind of residue."""
     result: list[Match | Miss | Water] = []
     for index, kind in enumerate(kinds.kinds):
         name = kind.residue_name.upper()
         ion = IONS.get(name) if len(kind.atom_names) == 1 else None
-        own = given.match(kind.residue_name, kind.atom_names, kind.residues) if given else None
-        if own is not None:
-            result.append(own)
+        users = user_charges.match(kind.residue_name, kind.atom_names, kind.residues) if user_charges else None
+        if users is not None:
+            result.append(users)
         elif ion is not None:
             result.append(Match(ion.residue, (float(ion.charge),)))
         elif name in WATERS:
@@ -391,7 +414,7 @@ def _match_all(
 def _error(
     structure: Structure, kinds: _Kinds, matches: Sequence[Match | Miss | Water], force_field: str
 ) -> ChargeError:
-    """Return the error that lists residue, atom and count of what has no template."""
+    """Return the error for residues without a template, which lists the atoms concerned and their numbers."""
     extra: Counter[str] = Counter()
     lacking: Counter[str] = Counter()
     reasons: list[str] = []
@@ -413,26 +436,26 @@ def _error(
     if len({name.split()[0] for name in extra}) == 1 and not reasons and not lacking:
         cure = "give a file of its charges (MOL2, ITP, XML, CSV) as {charges}, or of all as {topology}"
     if reasons and not extra and not lacking:
-        cure = "say which model they are by {water}, where it has these sites, or " + cure
+        cure = "choose a model with these sites by {water}, or " + cure
     if lacking:
         cure = "complete the structure by the command prepare, or " + cure
     error = IncompleteError if extra or lacking else ChargeError
     return error(f"{structure.where}: {'; '.join(parts)}", cure)
 
 
-def _unlike(structure: Structure, residue_name: str, miss: Miss) -> ChargeError:
-    """Return the error of a residue that has other atoms than the file that was given for it."""
+def _other_atoms(structure: Structure, residue_name: str, miss: Miss) -> ChargeError:
+    """Return the error for a residue with other atoms than the user's file with its charges."""
     parts = []
     if miss.extra:
         parts.append(f"has no charge for {listed(miss.extra, 90)}")
     if miss.lacking:
         parts.append(f"has charges for {listed(miss.lacking, 90)}, which the residue lacks")
-    return ChargeError(f"{structure.where}: residue {residue_name} is not that of {miss.given}, which "
-                       f"{' and '.join(parts)}", "give a file with the same names of atoms, hydrogens too")
+    return ChargeError(f"{structure.where}: residue {residue_name} has other atoms than in {miss.file}, which "
+                       f"{' and '.join(parts)}", "give a file with the same atom names, including hydrogens")
 
 
 def _list(counts: Counter[str]) -> str:
-    """Write the most frequent of what is counted: 12 atoms: LIG C1 (3), LIG C2 (3) ... and 8 more kinds."""
+    """Return the most frequent atoms as text: 12 atoms: LIG C1 (3), LIG C2 (3) ... and 8 more kinds."""
     items = sorted(counts.items(), key=lambda item: -item[1])
     total = sum(counts.values())
     first = ", ".join(f"{name} ({count})" for name, count in items[:_LISTED])

@@ -1,8 +1,8 @@
-"""Structures of other packages: MDAnalysis, biotite, ParmEd, OpenMM and gemmi, in both directions.
+"""Conversion of structures from and to objects of MDAnalysis, biotite, ParmEd, OpenMM and gemmi.
 
-Names, numbers, elements, coordinates and the cell are taken over, bonds and partial charges where the other object has
-them. Formal charges (biotite, gemmi) are not partial charges and are left out. Nothing is guessed but elements, by the
-rules for files without them.
+Names, numbers, elements, coordinates and the cell are converted, and bonds and partial charges if the object has them.
+Formal charges (biotite, gemmi) are no partial charges and are left out. Only missing elements are guessed, by the same
+rules as for files without elements.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from vmdpotential.molecule import elements, residues
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Floats, Names, Structure, Topology
 
-#: A, in a nanometre.
+#: One nanometre, A.
 NANOMETRE = 10.0
 
 
@@ -35,7 +35,7 @@ def from_mdanalysis(atoms: Any) -> Structure:
     def attribute(name: str, default: Any = None) -> Any:
         try:
             return np.array(getattr(atoms, name))
-        except AttributeError:  # MDAnalysis' NoDataError is one
+        except AttributeError:  # MDAnalysis' NoDataError is a subclass
             return default
 
     if attribute("positions") is None:
@@ -59,20 +59,20 @@ def from_mdanalysis(atoms: Any) -> Structure:
 
 
 def to_mdanalysis(structure: Structure) -> Any:
-    """Return a Universe of MDAnalysis with the atoms of a structure, in their order; a turned cell is turned back."""
+    """Return a Universe of MDAnalysis with the atoms of a structure, rotated if its cell is not in standard frame."""
     package = extras.load("MDAnalysis", "objects of MDAnalysis", "traj")
     return universe_of(package, structure)
 
 
 def from_biotite(atoms: Any) -> Structure:
-    """Return the atoms of an AtomArray of biotite, with partial charges where it has ``partial_charge``.
+    """Return the atoms of an AtomArray of biotite, with charges if it has the annotation ``partial_charge``.
 
     Parameters
     ----------
     atoms : biotite.structure.AtomArray
     """
     if atoms.coord.ndim != 2:
-        raise UsageError("structure", "is a stack of models; give one of them, such as stack[0]")
+        raise UsageError("structure", "is a stack of models", "give one of them, such as stack[0]")
 
     def annotation(name: str) -> Any:
         return atoms.get_annotation(name) if name in atoms.get_annotation_categories() else None
@@ -154,12 +154,12 @@ def to_parmed(structure: Structure) -> Any:
         made.atoms.append(atom)
     for a, b in [] if topology is None else topology.bonds.tolist():
         made.bonds.append(package.Bond(made.atoms[a], made.atoms[b]))
-    made.coordinates, made.box = _places(structure)
+    made.coordinates, made.box = _in_standard_frame(structure)
     return made
 
 
 def from_openmm(topology: Any, positions: Any, system: Any = None) -> Structure:
-    """Return the atoms of a Topology of OpenMM, with charges where a System is given that has a NonbondedForce.
+    """Return the atoms of a Topology of OpenMM, with charges if a System with a NonbondedForce is given.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def from_openmm(topology: Any, positions: Any, system: Any = None) -> Structure:
 
 
 def to_openmm(structure: Structure) -> tuple[Any, Any]:
-    """Return a Topology of OpenMM and positions, a Quantity, of a structure."""
+    """Return a Topology of OpenMM with the atoms of a structure, and their positions as a Quantity."""
     app = extras.load("openmm.app", "objects of OpenMM", "forcefields")
     unit = extras.load("openmm.unit", "objects of OpenMM", "forcefields")
     topology, symbols, atoms = app.Topology(), elements.fill(structure).elements.tolist(), []
@@ -207,7 +207,7 @@ def to_openmm(structure: Structure) -> tuple[Any, Any]:
         topology.addBond(atoms[a], atoms[b])
     if structure.cell is not None:
         topology.setPeriodicBoxVectors(structure.cell.standard / NANOMETRE * unit.nanometer)
-    return topology, _places(structure)[0] / NANOMETRE * unit.nanometer
+    return topology, _in_standard_frame(structure)[0] / NANOMETRE * unit.nanometer
 
 
 def from_gemmi(structure: Any) -> Structure:
@@ -246,7 +246,7 @@ def to_gemmi(structure: Structure) -> Any:
     """Return a Structure of gemmi with the atoms of a structure."""
     import gemmi
 
-    made, model, (positions, _) = gemmi.Structure(), gemmi.Model(1), _places(structure)
+    made, model, (positions, _) = gemmi.Structure(), gemmi.Model(1), _in_standard_frame(structure)
     made.name = structure.title
     if structure.cell is not None:
         made.cell = gemmi.UnitCell(*structure.cell.parameters)
@@ -276,16 +276,16 @@ def to_gemmi(structure: Structure) -> Any:
 
 _TEXTS = ("chain_ids", "segment_ids", "elements", "insertion_codes")
 
-#: What functions take: a structure, or an object of MDAnalysis, biotite, ParmEd, OpenMM or gemmi that becomes one.
+#: Type of structures that functions accept: a Structure, or a convertible object (see :func:`as_structure`).
 StructureLike = Structure | object
 
-#: What converts objects, by the package of their class and the attributes that they need.
+#: Converter and a required attribute of objects, by the package of their class.
 _CONVERTERS = {"MDAnalysis": (from_mdanalysis, "atoms"), "biotite": (from_biotite, "coord"),
                "parmed": (from_parmed, "residues"), "gemmi": (from_gemmi, "spacegroup_hm")}
 
 
 def as_structure(item: StructureLike) -> Structure:
-    """Return a structure of an object of another package, or one that is a structure already.
+    """Return a Structure as it is, or convert an object of MDAnalysis, biotite, ParmEd, OpenMM or gemmi.
 
     Raises
     ------
@@ -300,13 +300,13 @@ def as_structure(item: StructureLike) -> Structure:
     if package == "openmm" and hasattr(item, "topology") and hasattr(item, "positions"):  # PDBFile, Modeller ...
         return from_openmm(item.topology, item.positions)
     raise UsageError("structure", "is no Structure, and no object of MDAnalysis, biotite, ParmEd, OpenMM or gemmi",
-                     "read a file by vmdpotential.read_structure", value=type(item).__name__)
+                     "read a file with vmdpotential.read_structure", value=type(item).__name__)
 
 
 def _structure(positions: ArrayLike, names: ArrayLike, residue_names: ArrayLike, numbers: ArrayLike | None,
                index: ArrayLike, source: str, bonds: ArrayLike | None, masses: ArrayLike | None = None,
                types: ArrayLike | None = None, **others: Any) -> Structure:
-    """Return a structure whose residues begin where `index` changes, with guesses for elements that are not known."""
+    """Return a structure whose residues begin where `index` changes, with guesses for missing elements."""
     changes = np.asarray(index, np.int64)
     count = len(changes)
     rows = np.concatenate([[0], np.cumsum(changes[1:] != changes[:-1])]) if count else changes
@@ -329,7 +329,7 @@ def _names(values: ArrayLike | None, blank: Names) -> Names:
 
 
 def _capitals(symbols: NDArray[Any]) -> Names:
-    """Return symbols of elements as they are written."""
+    """Return symbols of elements in usual spelling (Cl instead of CL)."""
     result: Names = np.char.capitalize(symbols.astype(np.str_))
     return result
 
@@ -372,19 +372,19 @@ def universe_of(package: Any, structure: Structure) -> Any:
         universe.add_TopologyAttr(name, value)
     if topology is not None and len(topology.bonds):
         universe.add_TopologyAttr("bonds", topology.bonds)
-    universe.atoms.positions, universe.dimensions = _places(structure)
+    universe.atoms.positions, universe.dimensions = _in_standard_frame(structure)
     return universe
 
 
 def _objects(names: Names) -> NDArray[Any]:
-    """Return names as Python's strings, one of a kind, in which MDAnalysis keeps them."""
+    """Return names as an array of Python strings, as MDAnalysis stores them; equal names share one string."""
     different, inverse = np.unique(names, return_inverse=True)
     result: NDArray[Any] = different.astype(object)[inverse.reshape(-1)]
     return result
 
 
-def _places(structure: Structure) -> tuple[Floats, Any]:
-    """Return positions (N, 3), turned with the cell to where MDAnalysis takes it to be, and its six numbers."""
+def _in_standard_frame(structure: Structure) -> tuple[Floats, Any]:
+    """Return positions (N, 3), A, rotated with the cell into its standard orientation, and lengths and angles."""
     cell = structure.cell
     if cell is None or not cell.whole:
         return structure.positions, None

@@ -1,4 +1,4 @@
-"""Elements that atom and residue names mean, and van der Waals radii."""
+"""Elements from atom and residue names, van der Waals radii and masses."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from vmdpotential.molecule.structure import Floats, Names, Structure
 
 #: Residues that are linked into chains.
 POLYMER = PROTEIN | NUCLEIC
-#: Atoms of these are named after light elements only (CA is a carbon, HG a hydrogen).
+#: Residues in which atom names begin with one-letter elements only (CA is a carbon, HG a hydrogen).
 _ORGANIC = POLYMER | WATERS | LIPIDS
-#: Two-letter elements that hardly collide with names of carbon, hydrogen, nitrogen or oxygen atoms.
+#: Two-letter elements that are rarely confused with names of carbon, hydrogen, nitrogen or oxygen atoms.
 _TWO_LETTERS = {name.upper(): name for name in ("Cl", "Br", "Si", "Se", "Fe", "Zn", "Mg", "Mn", "Cu", "Al")}
 _ONE_LETTER = {letter: letter for letter in "HCNOPSFBIK"} | {"D": "H"}
 _NO_ATOM = re.compile(r"(EPW?\d?|EP\d+|LP\w*|MCH3?|MNH3?)$")
@@ -24,7 +24,7 @@ _NO_ATOM_OF_WATER = re.compile(r"(MW?\d*|OM|IW|D[A-Z]\w*)$")
 
 
 def ion_element(atom_name: str, residue_name: str) -> str:
-    """Return the element of a monatomic ion, an empty string when the names do not show one."""
+    """Return the element of a monatomic ion, or an empty string if the names are not those of an ion."""
     atom, residue = IONS.get(atom_name.upper()), IONS.get(residue_name.upper())
     if atom is None or residue is None:
         return atom.element if atom and residue_name.upper() in ("ION", "IONS") else ""
@@ -33,9 +33,9 @@ def ion_element(atom_name: str, residue_name: str) -> str:
 
 @lru_cache(maxsize=65536)
 def guess(atom_name: str, residue_name: str) -> str:
-    """Return the element that the names of an atom and its residue mean.
+    """Return the element that the names of an atom and its residue suggest.
 
-    Empty for sites without an element (M sites of water, lone pairs) and for names that show none.
+    It is an empty string for sites without an element (M sites of water, lone pairs) and for unknown names.
     """
     element = ion_element(atom_name, residue_name)
     if element:
@@ -51,7 +51,7 @@ def guess(atom_name: str, residue_name: str) -> str:
 
 
 def sites(atom_names: Names, residue_names: Names) -> NDArray[np.bool_]:
-    """Return (N,) whether names are those of sites that are no atoms: M sites of water, lone pairs."""
+    """Return a mask (N,) of the sites that are no atoms, by name: M sites of water, lone pairs."""
     atoms, atom = unique_names(atom_names)
     names = [name.upper() for name in atoms.tolist()]
     anywhere = np.array([bool(_NO_ATOM.match(name)) for name in names], bool)
@@ -61,7 +61,7 @@ def sites(atom_names: Names, residue_names: Names) -> NDArray[np.bool_]:
 
 
 def guess_all(atom_names: Names, residue_names: Names) -> Names:
-    """Return the elements, (N,) str, that names mean; see :func:`guess`."""
+    """Return the elements, (N,) str, that names suggest; see :func:`guess`."""
     atoms, atom = unique_names(atom_names)
     residues, residue = unique_names(residue_names)
     pairs, inverse = np.unique(atom * max(1, len(residues)) + residue, return_inverse=True)
@@ -70,7 +70,7 @@ def guess_all(atom_names: Names, residue_names: Names) -> Names:
 
 
 def complete(elements: Names, atom_names: Names, residue_names: Names) -> Names:
-    """Return the elements of a file in usual spelling, and guesses where it states none that exists."""
+    """Return the elements (N,) of a file in usual spelling, with guesses where they are missing or do not exist."""
     import gemmi
 
     different, inverse = unique_names(elements)
@@ -86,7 +86,7 @@ def complete(elements: Names, atom_names: Names, residue_names: Names) -> Names:
 
 
 def fill(structure: Structure) -> Structure:
-    """Return a structure with guesses for the elements that it lacks; formats without elements leave them out."""
+    """Return a structure with guesses for missing elements."""
     missing = np.flatnonzero(structure.elements == "")
     if not len(missing):
         return structure
@@ -99,7 +99,7 @@ def fill(structure: Structure) -> Structure:
 
 
 def radii(elements: Names) -> Floats:
-    """Return van der Waals radii, (N,) A, 0 where there is no element."""
+    """Return van der Waals radii, (N,) A, 0 for sites without an element."""
     import gemmi
 
     different, inverse = unique_names(elements)
@@ -107,9 +107,8 @@ def radii(elements: Names) -> Floats:
     return np.array(table, dtype=np.float64)[inverse] if len(table) else np.zeros(0)
 
 
-
 def masses(structure: Structure) -> Floats:
-    """Return masses, (N,) u: those of the topology, else of the elements, 0 where there is none."""
+    """Return masses, (N,) u, of the topology, or else of the elements (0 for sites without one)."""
     import gemmi
 
     topology = structure.topology

@@ -1,7 +1,7 @@
-"""How much of its periodic cell a structure fills: whether the cell is that of all its matter.
+"""Check whether a structure is the whole content of its periodic cell, by the fraction of the cell that it fills.
 
-A deposited asymmetric unit that was written with the space group P 1, and a molecule whose solvent was taken away, keep
-a cell that they fill to a part; the images in it are where no simulation and no crystal has them.
+An asymmetric unit that was written with the space group P 1, and a molecule whose solvent was removed, fill only a part
+of their cell. Their periodic images are not those of a simulation or a crystal.
 """
 
 from __future__ import annotations
@@ -11,31 +11,33 @@ import numpy as np
 from vmdpotential.molecule.selection import is_water
 from vmdpotential.molecule.structure import Structure
 
-#: The part of a cell that matter fills at least: liquids, membranes and crystals with their water 0.8 to 1.0; dry
-#: asymmetric units of crystals 0.1 to 0.6.
+#: Smallest fraction of a cell that its whole content fills: liquids, membranes and crystals with their water fill 0.8
+#: to 1.0, dry asymmetric units of crystals 0.1 to 0.6.
 LEAST = 0.65
 
-#: Fewer atoms are a model in the cell that it is meant for, not what is left of a simulation or a crystal.
+#: Smallest number of atoms that is checked; fewer are a model system, not the rest of a simulation or a crystal.
 FEWEST = 100
 
-#: A, a longer cell is a mistake, which is refused where a lattice is laid in it.
+#: Cell length, A, above which nothing is checked; building a lattice in it fails with an error of its own.
 HUGE = 1e6
 
-#: Atoms in 1 A^3, fewer than in any matter.
+#: Number of atoms in 1 A^3 below that of any condensed matter.
 THIN = 1e-4
 
-#: A, from an atom, within which space is filled; or so many times the distance of neighbours, where that is more.
+#: Distance from an atom, A, within which space is filled, and the same in median distances of nearest neighbours; the
+#: larger one counts.
 REACH, NEIGHBOURS = 2.5, 1.25
 
-#: Points of a cell that are looked at, A apart at least; and the edge, A, of bins that all have an atom in a liquid.
+#: Number of sampled points of a cell, their smallest spacing, A, and the edge, A, of bins none of which is empty in a
+#: liquid.
 POINTS, APART, BIN = 40_000, 1.5, 3.0
 
-#: The part of atoms that are of waters, from which on a structure has its solvent; crystals' files have less.
+#: Fraction of water atoms above which a structure has its solvent; files of crystals have less.
 SOLVATED = 1 / 3
 
 
 def filled(structure: Structure) -> tuple[float, bool]:
-    """Return the part of its periodic cell that a structure fills, and whether it reaches through it along an axis.
+    """Return the filled fraction of a structure's periodic cell, and whether the atoms span the cell along an axis.
 
     Raises
     ------
@@ -52,17 +54,17 @@ def filled(structure: Structure) -> tuple[float, bool]:
     lengths = np.linalg.norm(cell.vectors, axis=1)
     bins = np.maximum(1, lengths // BIN).astype(int)
     if bins.prod() <= 4 * len(positions):
-        place = cell.fractional(positions)
-        index = ((place - np.floor(place)) * bins).astype(int) % bins
-        part = np.count_nonzero(np.bincount(np.ravel_multi_index(tuple(index.T), tuple(bins)))) / bins.prod()
-        if part >= LEAST:
-            return float(part), True
+        fractions = cell.fractional(positions)
+        index = ((fractions - np.floor(fractions)) * bins).astype(int) % bins
+        occupied = np.count_nonzero(np.bincount(np.ravel_multi_index(tuple(index.T), tuple(bins)))) / bins.prod()
+        if occupied >= LEAST:
+            return float(occupied), True
     apart = max(APART, float(cell.volume / POINTS) ** (1 / 3))
     counts = np.maximum(1, np.ceil(lengths / apart)).astype(int)
     points = np.stack(np.meshgrid(*((np.arange(n) + 0.5) / n for n in counts), indexing="ij"), -1) @ cell.vectors
     sample = positions[:: 1 + len(positions) // 2000]
-    own = cKDTree(positions).query(sample, k=2)[0][:, 1] if len(positions) > 1 else np.zeros(1)
-    reach = max(REACH, NEIGHBOURS * float(np.median(own)))
+    nearest = cKDTree(positions).query(sample, k=2)[0][:, 1] if len(positions) > 1 else np.zeros(1)
+    reach = max(REACH, NEIGHBOURS * float(np.median(nearest)))
     low, high = points.reshape(-1, 3).min(0) - reach, points.reshape(-1, 3).max(0) + reach
     images = cell.images_in_box(positions, low, high)[0]
     near = np.isfinite(cKDTree(images).query(points, distance_upper_bound=reach, workers=-1)[0])
@@ -71,10 +73,10 @@ def filled(structure: Structure) -> tuple[float, bool]:
 
 
 def is_part(structure: Structure) -> float | None:
-    """Return the part of its cell that a structure fills where it is not the cell's whole content, else None.
+    """Return the filled fraction of a structure's cell if the structure is only a part of its content, else None.
 
-    A cell that is filled to less than :data:`LEAST` holds a part, unless there is water that reaches through it along
-    an axis, such as a slab below a vacuum.
+    It is a part if it fills less than :data:`LEAST`, unless it has water and spans the cell along an axis, like a slab
+    with a vacuum above it.
     """
     if len(structure) < FEWEST or (structure.cell is not None and np.abs(structure.cell.vectors).max() > HUGE):
         return None

@@ -1,7 +1,7 @@
 """Gasteiger charges: partial equalization of orbital electronegativity, from bonds and formal charges alone.
 
-J. Gasteiger, M. Marsili, Tetrahedron 36, 1980, 3219. Formal charges are first shared by equal atoms that conjugation
-makes alike (the oxygens of a carboxylate), and 12 steps are made, as RDKit does.
+J. Gasteiger, M. Marsili, Tetrahedron 36, 1980, 3219. As in RDKit, formal charges are first divided equally among atoms
+that are equivalent by conjugation (the oxygens of a carboxylate), and there are 12 steps.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import numpy as np
 
 from vmdpotential.molecule.structure import Floats, Integers, Names
 
-#: Numbers of bond orders, as biotite and hydride have them.
+#: Bond orders, numbered as in biotite and hydride.
 SINGLE, DOUBLE, TRIPLE, AROMATIC_SINGLE, AROMATIC_DOUBLE, AROMATIC_TRIPLE = 1, 2, 3, 5, 6, 7
 
 #: Electronegativity a + b q + c q^2, eV, by element and hybridization.
@@ -25,27 +25,27 @@ _PARAMETERS = {
     ("P", 3): (8.90, 8.24, 0.96), ("Si", 3): (7.30, 6.567, 0.657), ("B", 3): (5.98, 6.82, 1.605),
     ("B", 2): (6.42, 6.807, 1.322),
 }  # fmt: skip
-#: Elements that have their chemistry of a neighbour's in the table.
+#: Elements without parameters, which have those of another isotope or of a neighbour in their group.
 _LIKE = {"D": "H", "Se": "S", "Te": "S", "As": "P"}
-#: Electronegativity of a positive hydrogen, eV.
+#: Electronegativity of H+, eV.
 _PROTON = 20.02
 _STEPS = 12
-#: Charges beyond this, e, are of no molecule.
+#: Charges beyond this, e, mean that the iteration has diverged.
 _LARGEST = 10.0
 _PI = (DOUBLE, TRIPLE, AROMATIC_SINGLE, AROMATIC_DOUBLE, AROMATIC_TRIPLE)
 
 
 def gasteiger(elements: Names, formal: Integers, bonds: Integers) -> Floats:
-    """Return partial charges (N,), e; NaN for atoms of elements without parameters (metals), and
-    for those that have impossible bonds.
+    """Return partial charges (N,), e; NaN for elements without parameters (metals) and atoms with impossible bonds.
 
     Parameters
     ----------
     elements : (N,) str
-        Hydrogens among them.
+        Elements of all atoms, hydrogens included.
     formal : (N,) int64
+        Formal charges, e.
     bonds : (B, 3) int64
-        Two atoms and the order of their bond (1, 2, 3; 5, 6, 7 where it is aromatic).
+        Two atoms and the order of their bond (1, 2, 3; 5, 6, 7 for aromatic bonds).
     """
     kinds = [_LIKE.get(element, element) for element in elements.tolist()]
     known = np.array([(kind, 3) in _PARAMETERS for kind in kinds], bool)
@@ -55,7 +55,7 @@ def gasteiger(elements: Names, formal: Integers, bonds: Integers) -> Floats:
         neighbours[a].append((b, order))
         neighbours[b].append((a, order))
     hybrid, conjugated = _hybrids(kinds, neighbours)
-    charges = _shared(kinds, formal, neighbours, conjugated)
+    charges = _delocalized(kinds, formal, neighbours, conjugated)
     table = np.array([_PARAMETERS.get((kind, n), _PARAMETERS.get((kind, 3), (0.0, 0.0, 0.0)))
                       for kind, n in zip(kinds, hybrid, strict=True)]).reshape(-1, 3)
     positive = np.where([kind == "H" for kind in kinds], _PROTON, table.sum(1))
@@ -70,7 +70,7 @@ def gasteiger(elements: Names, formal: Integers, bonds: Integers) -> Floats:
 
 
 def _hybrids(kinds: list[str], neighbours: list[list[tuple[int, int]]]) -> tuple[list[int], list[bool]]:
-    """Return the hybridization of every atom, and whether it is part of conjugation."""
+    """Return the hybridization of every atom (3 for sp3), and whether it is part of a conjugated system."""
     pi = [any(order in _PI for _, order in near) for near in neighbours]
     result, conjugated = [], list(pi)
     for k, (kind, near) in enumerate(zip(kinds, neighbours, strict=True)):
@@ -89,9 +89,9 @@ def _hybrids(kinds: list[str], neighbours: list[list[tuple[int, int]]]) -> tuple
     return result, conjugated
 
 
-def _shared(kinds: list[str], formal: Integers, neighbours: list[list[tuple[int, int]]],
-            conjugated: list[bool]) -> Floats:
-    """Return formal charges, shared by atoms of one element that conjugation makes alike."""
+def _delocalized(kinds: list[str], formal: Integers, neighbours: list[list[tuple[int, int]]],
+                 conjugated: list[bool]) -> Floats:
+    """Return formal charges (N,), e, divided equally among equivalent atoms of a conjugated group."""
     result = formal.astype(np.float64)
     for k in np.flatnonzero(formal).tolist():
         if kinds[k] == "C" or not conjugated[k]:

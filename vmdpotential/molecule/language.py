@@ -1,4 +1,4 @@
-"""Selections in MDAnalysis' language (extra ``traj``), of a Structure: ``protein and around 5 resname LIG``.
+"""Selections of a Structure in MDAnalysis' language (extra ``traj``): ``protein and around 5 resname LIG``.
 
 https://docs.mdanalysis.org/stable/documentation_pages/selections.html
 """
@@ -32,30 +32,31 @@ _FIRST = ("not", "byres", "bonded", "global", "same", "around", "sphlayer", "sph
           "point", "prop", "relprop", "group", "name", "type", "element", "resname", "resid", "resnum", "segid",
           "chainID", "icode", "index", "bynum", "id", "altLoc", "record_type", "moltype", "molnum", "mass", "charge",
           "radius", "tempfactor", "occupancy", "formalcharge", "smarts", "rdkit", "chirality")
-#: After these, after a number and at the start a selection begins; elsewhere a word is a name that is looked for.
+#: Tokens after which a selection begins (it also begins after a number); elsewhere a word is a value, such as a name.
 _BEFORE = {None, "(", "and", "or", "not", "as", "byres", "bonded", "global"}
-#: What needs coordinates in the cell's own frame, not distances alone.
-_PLACES = {"point", "cyzone", "cylayer", "prop"}
-#: A group of an index file, its name in quotes or without blanks.
+#: Keywords that depend on coordinates, which differ in a rotated cell, not on distances alone.
+_COORDINATES = {"point", "cyzone", "cylayer", "prop"}
+#: Group of an index file, its name in quotes or without blanks.
 _GROUP = re.compile(r'(?<![^\s(])group\s+(?:"([^"]*)"|([^\s()"]+))')
 
 
 def evaluate(structure: Structure, text: str, words: Mapping[str, Callable[[Structure], Mask]]) -> Mask:
-    """Return which atoms, (N,) bool, an expression of MDAnalysis' language means.
+    """Return a mask (N,) of the atoms that an expression in MDAnalysis' language selects.
 
     Parameters
     ----------
     structure : Structure
-        Distances go over its periodic cell, unless that is a crystal's, whose atoms are a part of what it holds.
+        Distances are those of nearest periodic images, except in a crystal's asymmetric unit.
     text : str
+        The expression.
     words : mapping
-        Words that mean here what they mean alone, and not what MDAnalysis' own tables of names say: ``protein``,
-        ``solute``; what differs is reported.
+        Words such as ``protein`` and ``solute`` with functions that replace MDAnalysis' own definitions, so that they
+        have the same meaning as alone; a difference is logged.
 
     Raises
     ------
     ValueError
-        When the text is not of this language.
+        When the text is not a valid expression.
     BackendError
         When MDAnalysis is not installed.
     """
@@ -68,7 +69,7 @@ def evaluate(structure: Structure, text: str, words: Mapping[str, Callable[[Stru
                 raise
             # MDAnalysis would not understand the text either
             hint = f"{similar(first, known)}{_advice(text)}"
-            raise ValueError(f"is no selection: it begins with '{first}'{hint}") from None
+            raise ValueError(f"is not a valid selection: it begins with '{first}'{hint}") from None
         universe = universe_of(package, structure)
         groups: dict[str, Any] = {}
 
@@ -78,22 +79,22 @@ def evaluate(structure: Structure, text: str, words: Mapping[str, Callable[[Stru
             return f"group index{len(groups) - 1}"
 
         tokens = _GROUP.sub(group, text).replace("(", " ( ").replace(")", " ) ").split()
-        if structure.cell is not None and _PLACES.intersection(tokens) and structure.cell.turned:
-            raise ValueError("looks for places along x, y and z, and the periodic cell is turned against these")
-        asked = []
+        if structure.cell is not None and _COORDINATES.intersection(tokens) and structure.cell.turned:
+            raise ValueError("depends on x, y and z, but the periodic cell is rotated against these axes")
+        replaced = []
         for place, token in enumerate(tokens):
             before = tokens[place - 1] if place else None
             if token in words and token != "all" and (before in _BEFORE or _is_number(before)):
                 groups[token] = universe.atoms[words[token](structure)]
                 tokens[place] = f"group {token}"
-                asked.append(token)
+                replaced.append(token)
         try:
-            result = universe.select_atoms(" ".join(tokens), **groups).indices
-        except Exception as error:  # it raises SelectionError, NoDataError, and whatever numpy does
-            raise ValueError(f"is no selection ({_reason(error, text)})") from None
-        _tell(structure, universe, dict.fromkeys(asked), groups)
+            rows = universe.select_atoms(" ".join(tokens), **groups).indices
+        except Exception as error:  # MDAnalysis raises SelectionError, NoDataError, and errors of numpy
+            raise ValueError(f"is not a valid selection ({_reason(error, text)})") from None
+        _warn_of_differences(universe, dict.fromkeys(replaced), groups)
     mask = np.zeros(len(structure), bool)
-    mask[result] = True
+    mask[rows] = True
     return mask
 
 
@@ -102,7 +103,7 @@ def _mdanalysis() -> Iterator[Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         package = extras.load("MDAnalysis", "selections of several words", "traj", "write a CID, such as //A/10-20")
-        warnings.simplefilter("ignore")  # it sets filters of its own when it is imported first
+        warnings.simplefilter("ignore")  # its first import sets filters of its own
         yield package
 
 
@@ -111,27 +112,27 @@ def _is_number(token: str | None) -> bool:
 
 
 def _reason(error: Exception, text: str) -> str:
-    """Return what MDAnalysis says, short, and what is probably meant."""
-    said = " ".join(str(error).split()) or type(error).__name__
-    return f"MDAnalysis: {said[:120]}".replace("'None'", "the end") + _advice(text)
+    """Return MDAnalysis' message, shortened, and advice."""
+    message = " ".join(str(error).split()) or type(error).__name__
+    return f"MDAnalysis: {message[:120]}".replace("'None'", "the end") + _advice(text)
 
 
 def _advice(text: str) -> str:
-    """Return how words of other languages are written here."""
-    said = ""
+    """Return the spelling, in this language, of expressions of other programs."""
+    advice = ""
     if re.search(r"\bchain\b", text):
-        said += "; 'chain A' is written '//A' or 'chainID A'"
+        advice += "; 'chain A' is written '//A' or 'chainID A'"
     if re.search(r"\bwithin\b", text):
-        said += "; 'within 5 of resname LIG' is written 'around 5 resname LIG'"
-    return said
+        advice += "; 'within 5 of resname LIG' is written 'around 5 resname LIG'"
+    return advice
 
 
-def _tell(structure: Structure, universe: Any, words: Mapping[str, None], groups: Mapping[str, Any]) -> None:
-    """Warn where a word means other atoms in MDAnalysis' own tables of names."""
+def _warn_of_differences(universe: Any, words: Mapping[str, None], groups: Mapping[str, Any]) -> None:
+    """Warn of words that select other atoms by MDAnalysis' own tables of names."""
     for word in words:
         try:
             theirs = universe.select_atoms(word)
-        except Exception:  # no word of its
+        except Exception:  # not a word of MDAnalysis
             continue
         if not np.array_equal(theirs.indices, groups[word].indices):
             log.warning("'%s' means %d atoms here, as it does alone; MDAnalysis' own tables of names have %d",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 
 class Ion(NamedTuple):
-    """A monatomic ion: what it is, and how CHARMM names it (its own name where CHARMM has none)."""
+    """A monatomic ion: element and charge (e), and CHARMM's names (or its PDB name if CHARMM does not have the ion)."""
 
     element: str
     charge: int
@@ -22,7 +22,7 @@ def _words(text: str) -> list[str]:
     return text.split()
 
 
-# "TIP" is what the three columns of a PDB leave of TIP3, TIP4 and TIP5.
+# "TIP" is TIP3, TIP4 or TIP5, truncated to the three columns of a PDB file
 WATERS = frozenset(_words("""
     HOH WAT H2O DOD D2O SOL WATER OH2 TIP
     TIP2 TIP3 TP3 T3P TP3M TIP3P TIPS TIPS3P
@@ -93,7 +93,7 @@ def _ions() -> dict[str, Ion]:
     return table
 
 
-#: Residue name of a monatomic ion (upper case) to what it is.
+#: Monatomic ions by their residue names (upper case).
 IONS: dict[str, Ion] = _ions()
 
 _AMINO_ACIDS = _words("""
@@ -136,12 +136,12 @@ LIPIDS = frozenset([
     *_words("PC PE PS PGR PGS PH- OL LA LAL MY ST AR DHA"),
 ])  # fmt: skip
 
-#: What the three columns of a PDB leave of four letters; some are other, small molecules too.
+#: Names of lipids truncated to the three columns of a PDB file; some of them also name small molecules.
 CUT_LIPIDS = frozenset(name[:3] for name in LIPIDS if len(name) == 4 and name[2] == "P")
 
 
 def unique_names(names: NDArray[np.str_]) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
-    """Return the distinct names and, for each name, its place among them.
+    """Return the distinct names and, for each name, its index among them.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def unique_names(names: NDArray[np.str_]) -> tuple[NDArray[np.str_], NDArray[np.
     -------
     unique : (U,) str
     inverse : (N,) int64
-        ``unique[inverse]`` is `names`.
+        Indices with ``unique[inverse] == names``.
     """
     names = np.ascontiguousarray(names)
     width = names.dtype.itemsize // 4
@@ -162,11 +162,11 @@ def unique_names(names: NDArray[np.str_]) -> tuple[NDArray[np.str_], NDArray[np.
     if letters.max() > 255:
         unique, inverse = np.unique(names, return_inverse=True)
         return unique, inverse.astype(np.int64)
-    # names of up to eight letters are packed into one integer: sorting those is ten times faster
+    # names of up to eight letters are packed into one integer: sorting integers is ten times faster
     packed = np.zeros(len(names), np.uint64)
     for column in range(width):
         packed = (packed << np.uint64(8)) | letters[:, column].astype(np.uint64)
-    # neighbours are mostly equal (waters follow waters), so runs are sorted, not atoms
+    # neighbours are mostly equal (waters follow waters), so only the first of each run of equal names is sorted
     starts = np.concatenate([[True], packed[1:] != packed[:-1]])
     first = np.flatnonzero(starts)
     _, where, inverse = np.unique(packed[first], return_index=True, return_inverse=True)
@@ -174,6 +174,6 @@ def unique_names(names: NDArray[np.str_]) -> tuple[NDArray[np.str_], NDArray[np.
 
 
 def named(names: NDArray[np.str_], table: Collection[str]) -> NDArray[np.bool_]:
-    """Return which of the names (N,) are in a table, whatever their case."""
+    """Return a mask of the names (N,) that are in a table of upper-case names; case is ignored."""
     unique, inverse = unique_names(names)
     return np.array([name.upper() in table for name in unique.tolist()], bool)[inverse]

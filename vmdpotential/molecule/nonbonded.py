@@ -1,4 +1,4 @@
-"""How atoms act on each other without bonds: Lennard-Jones by types, and the pairs that count less or not at all."""
+"""Nonbonded parameters: Lennard-Jones by atom types, excluded pairs, and scaled 1-4 pairs."""
 
 from __future__ import annotations
 
@@ -15,32 +15,33 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Names = NDArray[np.str_]
 
-#: Largest relative difference of a table from the rule that makes it; what files round to is below it.
+#: Largest relative difference between a table and the combination rule that it follows; it allows for rounded files.
 _RULE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Nonbonded:
-    """How the atoms of a structure act on each other without bonds: Lennard-Jones by types, and pairs that count less.
+    """Nonbonded parameters of a structure: Lennard-Jones by atom types, excluded pairs, and scaled 1-4 pairs.
 
     Parameters
     ----------
     source : str
-        Where it is from, for reports: ``prmtop``, ``tpr``, ``CHARMM par_all36m_prot.prm``, ``OpenMM amber14-all.xml``.
+        Origin, for reports: ``prmtop``, ``tpr``, ``CHARMM par_all36m_prot.prm``, ``OpenMM amber14-all.xml``.
     names : tuple of str
-        The types' names, T of them.
+        Names of the T types.
     types : (N,) int64
-        Row of the tables for each atom.
+        Type of each atom, as an index into the tables.
     c6, c12 : (T, T) float64, kcal/mol A^6 and kcal/mol A^12
-        E = c12 / r^12 - c6 / r^6 of two types; symmetric. Special pairs (NBFIX) simply are in the table.
+        Symmetric tables of coefficients, E = c12 / r^12 - c6 / r^6. They include pairs with special parameters (NBFIX).
     exclusions : (E, 2) int64
-        i < j, sorted, unique: pairs that are not summed (1-2, 1-3, and also the 1-4 pairs, which are summed apart).
+        Pairs i < j, sorted and unique, that the pair sum leaves out: 1-2, 1-3 and 1-4 pairs (the latter are summed
+        separately).
     pairs14 : (P, 2) int64
-        i < j, each also in `exclusions`.
-    c6_14, c12_14 : (P,) float64
-        The Lennard-Jones of these pairs.
+        The 1-4 pairs i < j, all of them also in `exclusions`.
+    c6_14, c12_14 : (P,) float64, kcal/mol A^6 and kcal/mol A^12
+        Lennard-Jones coefficients of the 1-4 pairs.
     charges14 : (P,) float64
-        Factor on q_i q_j of these pairs: 1/1.2 of Amber, 1 of CHARMM, fudgeQQ of GROMACS.
+        Factors on q_i q_j of the 1-4 pairs: 1/1.2 for Amber, 1 for CHARMM, fudgeQQ for GROMACS.
     """
 
     source: str
@@ -62,7 +63,7 @@ class Nonbonded:
                 f"{len(self.pairs14)} 1-4 pairs, {self.source})")
 
     def take(self, atoms: ArrayLike) -> Nonbonded:
-        """Return it for some atoms (increasing indices or a mask), without the pairs of the others."""
+        """Return the parameters of the selected atoms (increasing indices or a mask), and of pairs among them."""
         index = np.asarray(atoms)
         if index.dtype == bool:
             index = np.flatnonzero(index)
@@ -77,12 +78,12 @@ class Nonbonded:
 
     @cached_property
     def sigma(self) -> Floats:
-        """(T,) A: where two atoms of the same type have no energy; 0 for types without Lennard-Jones."""
+        """(T,) Lennard-Jones diameters, A; 0 for types without Lennard-Jones."""
         return self._diagonal[0]
 
     @cached_property
     def epsilon(self) -> Floats:
-        """(T,) kcal/mol: how deep the well of two atoms of the same type is; 0 for types without Lennard-Jones."""
+        """(T,) Lennard-Jones well depths, kcal/mol; 0 for types without Lennard-Jones."""
         return self._diagonal[1]
 
     @cached_property
@@ -94,10 +95,10 @@ class Nonbonded:
 
     @cached_property
     def rule(self) -> str:
-        """Which rule makes the table from its diagonal, for the types that atoms have.
+        """Combination rule of the tables, for the types that atoms have.
 
-        ``geometric`` (of c6 and c12), ``lorentz-berthelot`` (mean sigma, geometric epsilon), or ``table`` where neither
-        does; ``geometric`` where both do.
+        ``geometric`` (geometric means of c6 and c12; also if both rules apply), ``lorentz-berthelot`` (arithmetic mean
+        of sigma, geometric mean of epsilon), or ``table`` if neither applies.
         """
         used = np.unique(self.types)
         c6, c12 = self.c6[np.ix_(used, used)], self.c12[np.ix_(used, used)]
@@ -106,52 +107,52 @@ class Nonbonded:
             return "table"
         if _same(c6, np.sqrt(np.outer(rows6, rows6))) and _same(c12, np.sqrt(np.outer(rows12, rows12))):
             return "geometric"
-        made6, made12 = lorentz_berthelot(self.sigma[used], self.epsilon[used])
-        return "lorentz-berthelot" if _same(c6, made6) and _same(c12, made12) else "table"
+        combined6, combined12 = lorentz_berthelot(self.sigma[used], self.epsilon[used])
+        return "lorentz-berthelot" if _same(c6, combined6) and _same(c12, combined12) else "table"
 
 
-def _same(table: Floats, made: Floats) -> bool:
-    return bool((np.abs(table - made) <= _RULE * np.maximum(np.abs(table), made)).all())
+def _same(table: Floats, combined: Floats) -> bool:
+    return bool((np.abs(table - combined) <= _RULE * np.maximum(np.abs(table), combined)).all())
 
 
 def lorentz_berthelot(sigma: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
-    """Return the tables c6 and c12 (T, T) of types with these sigma, A, and epsilon, kcal/mol (T,)."""
+    """Return the tables c6 and c12 (T, T) of types with sigma (T,), A, and epsilon (T,), kcal/mol."""
     return lennard_jones((sigma[:, None] + sigma) / 2, np.sqrt(np.outer(epsilon, epsilon)))
 
 
 def lennard_jones(sigma: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
-    """Return c6 and c12 of sigma, A, and epsilon, kcal/mol."""
+    """Return c6, kcal/mol A^6, and c12, kcal/mol A^12, from sigma, A, and epsilon, kcal/mol."""
     sixth = sigma**6
     return 4 * epsilon * sixth, 4 * epsilon * sixth**2
 
 
 @dataclass(frozen=True, eq=False)
 class Deferred:
-    """A :class:`Nonbonded` that is made when it is asked for: most runs have no use for it.
+    """A :class:`Nonbonded` that is read only when it is called, as most commands do not need it.
 
     Parameters
     ----------
     make : callable
-        Returns that of all atoms of a file.
+        Function that returns the parameters of all atoms of a file.
     atoms : (N,) int64, optional
-        The atoms that are left of these, increasing.
+        Increasing indices of the selected atoms among these.
     """
 
     make: Callable[[], Nonbonded]
     atoms: Integers | None = None
 
     def take(self, atoms: Integers) -> Deferred:
-        """Return it for some atoms, increasing indices."""
+        """Return the deferred parameters of the selected atoms (increasing indices)."""
         return Deferred(self.make, atoms if self.atoms is None else self.atoms[atoms])
 
     def __call__(self) -> Nonbonded:
-        """Make it."""
+        """Return the parameters of the selected atoms."""
         whole = self.make()
         return whole if self.atoms is None else whole.take(self.atoms)
 
 
 def unique_pairs(pairs: Integers, count: int) -> Integers:
-    """Return pairs (E, 2) of `count` atoms as i < j, sorted, each once, none of an atom with itself."""
+    """Return the distinct pairs (E, 2) of `count` atoms, i < j, sorted, without those of an atom with itself."""
     low, high = pairs.min(1, initial=count), pairs.max(1, initial=-1)
     keys = np.sort((low * count + high)[low != high])
     keys = keys[np.diff(keys, prepend=-1) > 0]  # np.unique takes four times as long
@@ -159,7 +160,7 @@ def unique_pairs(pairs: Integers, count: int) -> Integers:
 
 
 def positions_of(pairs: Integers, among: Integers, count: int) -> Integers:
-    """Return the row in `among` (sorted, unique) of each pair i < j, and -1 for those that are not there."""
+    """Return the row of each pair i < j in `among` (sorted, unique), and -1 for pairs that are not in it."""
     keys, known = pairs[:, 0] * count + pairs[:, 1], among[:, 0] * count + among[:, 1]
     if not len(known):
         return np.full(len(keys), -1)
@@ -168,9 +169,9 @@ def positions_of(pairs: Integers, among: Integers, count: int) -> Integers:
 
 
 def pairs_by_bonds(bonds: Integers, count: int) -> tuple[Integers, Integers]:
-    """Return the pairs of `count` atoms that are one to three bonds (M, 2) apart, and of these the 1-4 pairs.
+    """Return the pairs of `count` atoms separated by one to three bonds (M, 2), and the 1-4 pairs among them.
 
-    A 1-4 pair is three bonds apart and, in rings, no less.
+    A 1-4 pair is separated by three bonds, and by no fewer on another path, as is possible in small rings.
 
     Raises
     ------
@@ -182,7 +183,7 @@ def pairs_by_bonds(bonds: Integers, count: int) -> tuple[Integers, Integers]:
     near = unique_pairs(bonds, count)
     degree = np.bincount(near.reshape(-1), minlength=count)
     walks = float(2 * (degree[near].astype(float).prod(1)).sum() + np.square(degree, dtype=float).sum())
-    memory.require(int(48 * walks), "finding pairs by bonds", "leave out bonds that are none")
+    memory.require(int(48 * walks), "finding pairs by bonds", "remove wrong bonds")
     both = np.concatenate([near, near[:, ::-1]])
     bonded = csr_matrix((np.ones(len(both), np.int32), (both[:, 0], both[:, 1])), shape=(count, count))
     two = bonded @ bonded
@@ -194,7 +195,7 @@ def pairs_by_bonds(bonds: Integers, count: int) -> tuple[Integers, Integers]:
 
 
 def _upper(matrix: object) -> Integers:
-    """Return where a sparse matrix has entries above its diagonal, (E, 2)."""
+    """Return the indices (E, 2) of a sparse matrix's entries above its diagonal."""
     from scipy.sparse import triu
 
     result = triu(matrix, k=1, format="coo")

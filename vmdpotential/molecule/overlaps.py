@@ -1,4 +1,4 @@
-"""Atoms that no structure has so close: a periodic cell that is too small, and atoms at the same place."""
+"""Checks for impossibly close atoms: overlaps of images in a cell that is too small, and duplicate atoms."""
 
 from __future__ import annotations
 
@@ -12,27 +12,29 @@ from vmdpotential.molecule.structure import Floats, Integers, Structure
 
 log = logging.getLogger(__name__)
 
-#: No two nuclei are so close, A: a bond of hydrogen is 0.74 A long.
+#: Distance that is too short for any two nuclei, A; the shortest bond, that of H2, has 0.74 A.
 CLOSE = 0.5
-#: A coordinate's rounding in a file, A: atoms so close are the same one twice.
+#: Rounding of coordinates in files, A; atoms at a smaller distance are duplicates.
 SAME = 1e-3
 #: Number of atoms, evenly spread over the file, that are compared with images of all others.
 SAMPLE = 2000
-#: Part of them that may be close to an image before a warning, and before the cell is refused. None is in a relaxed
-#: system; 4 % are in frames of a simulation at constant pressure that were never wrapped, 5 % in a box filled twice.
+#: Largest fractions of them that may be close to an image: above the first there is a warning, above the second an
+#: error. No atoms are in a relaxed system, 4 % in frames of a simulation at constant pressure that were never wrapped,
+#: and 5 % in a box that was filled twice.
 NOTABLE, ALLOWED = 0.01, 0.08
-#: Coordinates, A, beyond which other checks refuse a structure.
+#: Coordinates, A, beyond which other checks reject a structure.
 FAR = 1e6
 
 
 def check_overlaps(structure: Structure) -> None:
-    """Refuse a periodic cell in which atoms overlap with images of others; warn of atoms at the same place.
+    """Raise an error if atoms overlap with periodic images of others, and warn of duplicate atoms.
 
-    Virtual sites and Drude particles, which have no element, may be anywhere.
+    Virtual sites and Drude particles, which have no element, are ignored.
 
     Raises
     ------
     InputError
+        When more than the fraction :data:`ALLOWED` of the atoms overlaps with images.
     """
     atoms = np.flatnonzero(structure.elements != "")
     positions = structure.positions[atoms]
@@ -53,7 +55,7 @@ def check_overlaps(structure: Structure) -> None:
 
 
 def _duplicates(positions: Floats) -> NDArray[np.bool_]:
-    """Return which atoms, (N,) bool, are at the place of an earlier one."""
+    """Return a mask (N,) of the atoms at the position of an earlier atom."""
     rounded = np.rint(positions / SAME)
     order = np.lexsort(rounded.T)
     result = np.zeros(len(positions), bool)
@@ -70,19 +72,18 @@ def _warn_of_duplicates(structure: Structure, atoms: Integers) -> None:
 
 
 def _close_to_images(positions: Floats, sample: Integers, vectors: Floats) -> NDArray[np.bool_]:
-    """Return which atoms of a sample, (M,) bool, are close to another lattice image of an atom than the one listed."""
+    """Return a mask (M,) of the sampled atoms that are close to an image of an atom, other than the one in the file."""
     from scipy.spatial import cKDTree
 
     moves = np.floor(positions @ np.linalg.inv(vectors)).astype(np.int64)
     wrapped = positions - moves @ vectors
     tree = cKDTree(wrapped)
     result = np.zeros(len(sample), bool)
-    # an image next to the cell is needed only for atoms close to its faces, all of which are asked for
     for shift in np.ndindex(3, 3, 3):
         step = np.array(shift) - 1
         neighbours = tree.query_ball_point(wrapped[sample] + step @ vectors, CLOSE)
         for row, close in enumerate(neighbours):
-            # the same image as in the file where the moves of both atoms and the step add up to nothing
+            # it is the image in the file if the shifts of both atoms and the step add up to zero
             if any((moves[atom] - moves[sample[row]] + step).any() for atom in close):
                 result[row] = True
     return result

@@ -1,10 +1,10 @@
-"""Radii of atoms for methods that need the space which a molecule takes: sets that a user names, never a guess.
+"""Sets of atomic radii, for methods that need the volume of a molecule.
 
-``bondi``: van der Waals radii (A. Bondi, J. Phys. Chem. 68, 1964, 441). ``mbondi2``: these, and 1.3 A for hydrogens on
-nitrogen (A. Onufriev, D. Bashford, D. A. Case, Proteins 55, 2004, 383), as Amber's ``set default PBradii mbondi2``.
-``parse``: of amino acids, where hydrogens on aliphatic carbons are a part of these (D. Sitkoff, K. A. Sharp, B. Honig,
-J. Phys. Chem. 98, 1994, 1978), and of nucleotides (C. L. Tang, E. Alexov, A. M. Pyle, B. Honig, J. Mol. Biol. 366,
-2007, 1475).
+``bondi``: van der Waals radii (A. Bondi, J. Phys. Chem. 68, 1964, 441). ``mbondi2``: the same, but 1.3 A for hydrogens
+on nitrogen (A. Onufriev, D. Bashford, D. A. Case, Proteins 55, 2004, 383), as Amber's ``set default PBradii mbondi2``.
+``parse``: united radii of aliphatic carbons with their hydrogens, for amino acids (D. Sitkoff, K. A. Sharp, B. Honig,
+J. Phys. Chem. 98, 1994, 1978) and nucleotides (C. L. Tang, E. Alexov, A. M. Pyle, B. Honig, J. Mol. Biol. 366, 2007,
+1475).
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from vmdpotential.molecule.elements import fill
 from vmdpotential.molecule.names import WATERS, unique_names
 from vmdpotential.molecule.structure import Floats, Structure
 
-#: Sets by their names.
+#: Names of the sets.
 SETS = ("bondi", "mbondi2", "parse")
 
-#: A structure's own radii, or where it has none those of mbondi2 (:func:`prepared_radii`).
+#: Choice of the structure's own radii, or those of mbondi2 if it has none (:func:`prepared_radii`).
 OWN_OR_MBONDI2 = "auto+mbondi2"
 
-#: Where radii are from, as options name it.
+#: Values of the option `radii`.
 CHOICES = ("auto", OWN_OR_MBONDI2, *SETS)
 
-#: Distance, A, from an atom within which charges without an element are its own: lone pairs and virtual sites.
+#: Largest distance, A, of lone pairs and virtual sites, which have no element, from their atom.
 _VIRTUAL = 1.0
 
 _SETS = f"name a set, {' or '.join(f'{{radii {item}}}' for item in SETS)}"
 
-#: A; elements that are not here have no radius in Bondi's table.
+#: Bondi's radii by element, A.
 BONDI = {
     "H": 1.20, "He": 1.40, "Li": 1.82, "C": 1.70, "N": 1.55, "O": 1.52, "F": 1.47, "Ne": 1.54, "Na": 2.27, "Mg": 1.73,
     "Si": 2.10, "P": 1.80, "S": 1.80, "Cl": 1.75, "Ar": 1.88, "K": 2.75, "Ni": 1.63, "Cu": 1.40, "Zn": 1.39,
@@ -43,34 +43,36 @@ BONDI = {
     "U": 1.86,
 }
 
-#: A, of PARSE: of amino acids and water; what aliphatic carbons, ammonium nitrogens and hydrogens on them have instead;
-#: of nucleotides.
+#: Radii of PARSE for amino acids and water, A.
 PARSE = {"H": 1.0, "C": 1.7, "N": 1.5, "O": 1.4, "S": 1.85}
+#: Radii of PARSE for aliphatic carbons, ammonium nitrogens and the hydrogens on them, A.
 _SATURATED = {"C": 2.0, "N": 2.0, "H": 0.0}
+#: Radii of PARSE for nucleotides, A.
 PARSE_NUCLEIC = {"H": 1.1, "C": 1.7, "N": 1.5, "O": 1.4, "P": 1.9}
 
-#: A, of hydrogens on nitrogen in mbondi2, and how far they are from it at most.
+#: Radius of hydrogens on nitrogen in mbondi2, and the longest bond to them, A.
 ON_NITROGEN, BOND = 1.30, 1.25
-#: A, of the longest bonds with sulfur, and of others between heavy atoms.
+#: Longest bonds with sulfur, and between other heavy atoms, A.
 _BONDED, _HEAVY = 2.2, 1.75
-#: Caps, which have an amino acid's atoms.
+#: Caps of protein chains, which have the radii of amino acids.
 _CAPS = ("ACE", "NME", "NMA", "NH2")
 
 
 def atomic_radii(structure: Structure, chosen: NDArray[np.bool_], name: str = "auto") -> tuple[Floats, str]:
-    """Return radii of some atoms, (n,) A, and where they are from.
+    """Return the radii of the chosen atoms, (n,) A, and their origin, for reports.
 
     Parameters
     ----------
     structure : Structure
     chosen : (N,) bool
+        Mask of the atoms.
     name : str
-        A set, ``auto`` for the structure's own, or :data:`OWN_OR_MBONDI2` for these where it has some.
+        One of :data:`SETS`, ``auto`` for the structure's own radii, or :data:`OWN_OR_MBONDI2`.
 
     Raises
     ------
     InputError
-        When the structure has none, or the set has none for an element; or an atom has no element.
+        When the structure has no radii, the set has none for an element, or an atom has no element.
     UsageError
         For an unknown set.
     """
@@ -78,7 +80,7 @@ def atomic_radii(structure: Structure, chosen: NDArray[np.bool_], name: str = "a
     if name == OWN_OR_MBONDI2:
         own = structure.radii
         if own is None or not ((own[chosen] >= 0) & (own[chosen] < np.inf)).all():
-            return _usual(structure, chosen)
+            return _mbondi2(structure, chosen)
         name = "auto"
     if name == "auto":
         if structure.radii is None:
@@ -88,7 +90,7 @@ def atomic_radii(structure: Structure, chosen: NDArray[np.bool_], name: str = "a
         if len(bad):
             atom = int(bad[0])
             raise InputError(f"{where}: atom {atom + 1} ({structure.label(atom)}) has no radius", _SETS)
-        # those of a completed structure are of a set, which the report of its preparation names
+        # radii of a completed structure are those of a set, which the report on its preparation names
         return structure.radii[chosen], "of the file" if structure.origins is None else "of the prepared structure"
     if name not in SETS:
         raise UsageError("radii", f"choose one of {', '.join(CHOICES)}", value=name)
@@ -97,15 +99,16 @@ def atomic_radii(structure: Structure, chosen: NDArray[np.bool_], name: str = "a
     missing = np.flatnonzero(np.isnan(radii) & chosen)
     if len(missing):
         atom = int(missing[0])
-        raise InputError(f"{where}: atom {atom + 1} ({structure.label(atom)}) is of {elements[atom] or 'no element'}, "
-                         f"which {name} has no radius for", "give a PQR file that has one, or leave it out by {atoms}")
+        raise InputError(f"{where}: atom {atom + 1} ({structure.label(atom)}): {name} has no radius for "
+                         f"{elements[atom] or 'an atom without an element'}",
+                         "give a PQR file that has one, or leave the atom out by {atoms}")
     if name == "mbondi2":
-        _on_nitrogen(structure.positions, elements, radii)
+        _set_on_nitrogen(structure.positions, elements, radii)
     return radii[chosen], name
 
 
-def _usual(structure: Structure, chosen: NDArray[np.bool_]) -> tuple[Floats, str]:
-    """Return the radii of some atoms of mbondi2, 0 of lone pairs and virtual sites."""
+def _mbondi2(structure: Structure, chosen: NDArray[np.bool_]) -> tuple[Floats, str]:
+    """Return the radii (n,) of the chosen atoms by mbondi2, A, 0 for lone pairs and virtual sites; and their origin."""
     part = structure.take(chosen)
     radii, source = prepared_radii(part)
     known = fill(part).elements != ""
@@ -118,15 +121,15 @@ def _usual(structure: Structure, chosen: NDArray[np.bool_]) -> tuple[Floats, str
             near = cKDTree(part.positions[known]).query(part.positions[bare])[0]
         if (near > _VIRTUAL).any():
             atom = int(bare[np.argmax(near > _VIRTUAL)])
-            raise InputError(f"{structure.where}: {part.label(atom)} is of no element, so it has no radius",
+            raise InputError(f"{structure.where}: {part.label(atom)} has no element, so it has no radius",
                              "give a PQR file that has one, leave it out by {atoms}, or choose another medium")
     return radii, source
 
 
 def prepared_radii(structure: Structure, name: str = "mbondi2") -> tuple[Floats, str]:
-    """Return radii of all atoms, (N,) A, and where they are from.
+    """Return the radii of all atoms, (N,) A, and their origin, for reports.
 
-    Of elements that the set does not have (iron, calcium ...), gemmi's van der Waals radii are taken, and named.
+    Elements without a radius in the set (iron, calcium ...) get gemmi's van der Waals radii, which the origin mentions.
 
     Raises
     ------
@@ -141,9 +144,9 @@ def prepared_radii(structure: Structure, name: str = "mbondi2") -> tuple[Floats,
         radii = _parse(structure, elements)
         others = np.isnan(radii)
         if others.any():
-            radii[others], instead = prepared_radii(structure.take(others))
-            words = sorted(set(structure.residue_names[others].tolist()))
-            source += f", {instead} for {listed(words, 80)}"
+            radii[others], other_source = prepared_radii(structure.take(others))
+            residues = sorted(set(structure.residue_names[others].tolist()))
+            source += f", {other_source} for {listed(residues, 80)}"
         return radii, source
     missing = sorted(set(np.unique(elements).tolist()) - BONDI.keys() - {""})
     radii = np.zeros(len(structure))
@@ -162,13 +165,13 @@ def _by_element(elements: NDArray[np.str_], table: Mapping[str, float]) -> Float
 
 
 def _parse(structure: Structure, elements: NDArray[np.str_]) -> Floats:
-    """Return radii (N,) of the set PARSE, A; NaN of atoms in residues that it does not cover."""
+    """Return radii (N,) of the set PARSE, A; NaN for atoms in residues that it does not cover."""
     from scipy.spatial import cKDTree
 
     names, inverse = unique_names(structure.residue_names)
     families = [family(str(word).upper()) for word in names]
-    amino = np.array([item in (*AMINO_ACIDS, *_CAPS) or item in WATERS for item in families])[inverse]
-    nucleic = np.array([entry in NUCLEOTIDES for entry in families])[inverse]
+    amino = np.array([name in (*AMINO_ACIDS, *_CAPS) or name in WATERS for name in families])[inverse]
+    nucleic = np.array([name in NUCLEOTIDES for name in families])[inverse]
     radii = np.full(len(elements), np.nan)
     radii[amino] = _by_element(elements[amino], PARSE)
     radii[nucleic] = _by_element(elements[nucleic], PARSE_NUCLEIC)
@@ -185,7 +188,8 @@ def _parse(structure: Structure, elements: NDArray[np.str_]) -> Floats:
     return radii
 
 
-def _on_nitrogen(positions: Floats, elements: NDArray[np.str_], radii: Floats) -> None:
+def _set_on_nitrogen(positions: Floats, elements: NDArray[np.str_], radii: Floats) -> None:
+    """Set the radii of hydrogens on nitrogen to those of mbondi2."""
     from scipy.spatial import cKDTree
 
     nitrogen, hydrogen = np.flatnonzero(elements == "N"), np.flatnonzero(elements == "H")

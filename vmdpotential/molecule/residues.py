@@ -1,4 +1,4 @@
-"""Where residues begin, numbers that distinguish them, and which alternate location is kept."""
+"""Boundaries of residues, unambiguous residue numbers, and the choice among alternate locations."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ def starts(changed: Mask, residue_names: Names, names: NDArray[np.uint64], unnum
     Parameters
     ----------
     changed : (N,) bool
-        Where residue name, number, insertion code, chain or segment differ from the atom before.
+        Whether residue name, number, insertion code, chain or segment differ from those of the preceding atom.
     residue_names : (N,) str
     names : (N,) uint64
-        A number for each atom name (with its alternate location).
+        Atom names (with their alternate locations), encoded as numbers.
     unnumbered : (N,) bool, optional
-        Atoms whose residue number could not be written (``****``).
+        Whether the residue number did not fit into its columns (``****``).
 
     Notes
     -----
-    Waters and ions, and residues without a number, that follow each other under one number are distinguished
-    apart by their first atom: where its name comes again, the next residue begins.
+    Consecutive waters, ions or residues without a number may have the same number. They are separated by the name of
+    their first atom: where it occurs again, the next residue begins.
     """
     changed = changed.copy()
     changed[:1] = True
@@ -43,24 +43,23 @@ def starts(changed: Mask, residue_names: Names, names: NDArray[np.uint64], unnum
 
 
 def index(first: Integers, count: int) -> Integers:
-    """Return the residue of every atom, (count,), from the first atoms of the residues."""
+    """Return the residue index of every atom, (count,), from the first atoms of the residues."""
     return np.repeat(np.arange(len(first)), np.diff(np.append(first, count)))
 
 
 def alternates(locations: Names, names: Names, occupancies: Floats, changed: Mask) -> Mask:
-    """Return which atoms to keep where a file lists alternate locations.
+    """Return a mask of the atoms to keep where a file lists alternate locations.
 
-    In every residue the location with the largest sum of occupancies is kept, of equals the one
-    that comes first; atoms without a location belong to all. So one whole conformer remains, not
-    a mixture of several.
+    In every residue the location with the largest sum of occupancies is kept, and the first of equals; atoms without
+    a location are always kept. So one whole conformer remains, not a mixture of several.
 
     Parameters
     ----------
     locations, names : (N,) str
     occupancies : (N,) float64
     changed : (N,) bool
-        Where residue number, insertion code, chain or segment differ from the atom before (a change
-        of the residue name alone may be an alternate residue).
+        Whether residue number, insertion code, chain or segment differ from those of the preceding atom (a change of
+        the residue name alone may be an alternate residue).
     """
     keep = np.ones(len(names), bool)
     changed = changed.copy()
@@ -77,7 +76,7 @@ def alternates(locations: Names, names: Names, occupancies: Floats, changed: Mas
                 total[letter] = total.get(letter, 0.0) + occupancy
         chosen = max(total, key=lambda letter: total[letter])  # max takes the first of equals
         keep[atoms] = (letters == "") | (letters == chosen)
-        # an atom given both with and without a location: the likelier one
+        # of an atom listed both with and without a location, the one with the higher occupancy is kept
         _keep_one(keep, atoms[keep[atoms]], names, locations, occupancies)
     return keep
 
@@ -94,14 +93,15 @@ def _keep_one(keep: Mask, atoms: Integers, names: Names, locations: Names, occup
 
 
 def distinct_numbers(keys: Sequence[NDArray[np.generic]], numbers: Integers) -> tuple[Integers, bool]:
-    """Return residue numbers that tell every residue from the next, and whether they had to be changed.
+    """Return residue numbers that distinguish every residue from the next, and whether they had to be changed.
 
     Parameters
     ----------
     keys : sequence of (R,) arrays
-        What else distinguishes residues (name, insertion code, chain, segment).
+        Other identifiers of residues (name, insertion code, chain, segment).
     numbers : (R,) int64
-        Kept as they are, unless two neighbours agree in everything; then all are counted from 1.
+        Residue numbers. They are kept, unless two neighbours agree in all identifiers; then residues are numbered
+        from 1.
     """
     same = numbers[1:] == numbers[:-1]
     for key in keys:
@@ -114,8 +114,9 @@ def distinct_numbers(keys: Sequence[NDArray[np.generic]], numbers: Integers) -> 
 def unique_numbers(chains: Names, codes: Names, numbers: Integers) -> tuple[Integers, bool]:
     """Return residue numbers that no two residues of a chain share, and whether some had to be changed.
 
-    Where numbers of a chain occur twice, those after a fall (they wrapped, or another molecule begins), and those of a
-    neighbour with the same number and code, continue from the largest before; the others stay.
+    In a chain with duplicate numbers, a new part begins where the number decreases (it wrapped, or another molecule
+    begins), or where a neighbour has the same number and code. A part that would repeat earlier numbers continues from
+    the largest of them; the other numbers are kept.
 
     Parameters
     ----------
@@ -132,7 +133,7 @@ def unique_numbers(chains: Names, codes: Names, numbers: Integers) -> tuple[Inte
         keys = own * len(different) + code[rows]
         if len(np.unique(keys)) == len(keys):
             continue
-        # parts in which the numbers do not fall, and no number with its code occurs twice in succession
+        # parts in which the numbers do not decrease, and no number with its code occurs twice in succession
         begins = np.ones(len(rows), bool)
         runs = np.cumsum(np.diff(own, prepend=own[0]) != 0)
         begins[np.unique(runs * len(different) + code[rows], return_index=True)[1]] = False
@@ -148,15 +149,16 @@ def unique_numbers(chains: Names, codes: Names, numbers: Integers) -> tuple[Inte
 
 
 def parts(groups: Integers, keys: Sequence[Integers], numbers: Integers) -> Integers:
-    """Return in which part of its group each residue is, (R,), so that no two of a part are alike.
+    """Return the number (R,) of each residue's part of its group; no two residues of a part have equal identifiers.
 
     Parameters
     ----------
     groups : (R,) int64
-        Chain and segment, as one number.
+        Chain and segment, encoded as one number.
     keys : sequence of (R,) int64
-        What else distinguishes residues.
+        Other identifiers of residues.
     numbers : (R,) int64
+        Residue numbers.
     """
     code = numbers - numbers.min()
     for key in (*keys, groups):
@@ -176,7 +178,7 @@ def parts(groups: Integers, keys: Sequence[Integers], numbers: Integers) -> Inte
 
 
 def continued(segments: Names, part: Integers) -> Names:
-    """Return the names (R,) of segments, others of at most four letters for those of the second part on."""
+    """Return segment names (R,) that distinguish parts: from the second on, each gets a new one of up to 4 letters."""
     taken = set(np.unique(segments).tolist())
     result = segments.astype("<U4")
     for number in range(1, int(part.max()) + 1):

@@ -1,4 +1,4 @@
-"""Systems made on the spot, for measurements and checks."""
+"""Generated test systems, for benchmarks and self-tests."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from numpy.typing import NDArray
 
 
 def water_box(edge: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return positions (N, 3), A, and charges (N,), e, of TIP3P molecules at the density of water.
+    """Return positions (N, 3), A, and charges (N,), e, of a cubic box of TIP3P molecules at the density of water.
 
-    Molecules are on a cubic lattice in random orientations, which has the cost of a real box.
+    The molecules are near the points of a cubic lattice, in random orientations: sums over them cost as much as over
+    equilibrated water.
     """
-    side = 3.104  # A; one molecule in 29.9 A^3, the volume at 298 K
+    side = 3.104  # A; its cube, 29.9 A^3, is the volume of a molecule at 298 K
     count = max(1, round(edge / side))
     rng = np.random.default_rng(2008)
     oxygen = (np.stack(np.meshgrid(*[np.arange(count)] * 3, indexing="ij"), -1).reshape(-1, 3) + 0.5) * edge / count

@@ -1,4 +1,4 @@
-"""Which atoms: a kind of residue (water, ion, protein ...), gemmi's CID syntax, or MDAnalysis' language."""
+"""Atom selections: by kind of residue (water, ion, protein ...), gemmi's CID syntax, or MDAnalysis' language."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ ALLOWED = (
 
 
 class Picked(str):
-    """A selection whose atoms a viewer or a program has found already: its text, for reports, and their rows."""
+    """Text of a selection, for reports, with the indices of its atoms, which a viewer or a program has determined."""
 
     rows: Integers
 
     def __new__(cls, text: str, rows: ArrayLike) -> Picked:
-        """Return the text with rows: indices, in any order, or a mask (N,)."""
+        """Return the text with atoms, given as indices in any order or as a mask (N,)."""
         result = super().__new__(cls, text)
         rows = np.asarray(rows)
         result.rows = np.flatnonzero(rows) if rows.dtype == bool else np.unique(rows).astype(np.int64)
@@ -41,22 +41,22 @@ class Picked(str):
         return Picked, (str(self), self.rows)
 
 
-#: Residue names of the ions of which salts in water mostly are.
+#: Residue names of the ions of common salts.
 _SALT = frozenset(name for name, ion in IONS.items()
                   if ion.element in ("Li", "Na", "K", "Rb", "Cs", "F", "Cl", "Br", "I"))
 
-#: What is taken wherever atoms are selected: text, indices or a mask (N,) of the structure's atoms, or an AtomGroup of
-#: MDAnalysis, which is untyped.
+#: Type of a selection of atoms: text, indices or a mask (N,) of the structure's atoms, or an AtomGroup of MDAnalysis
+#: (not in the type, as MDAnalysis has no annotations).
 Selection = str | NDArray[Any]
 
 
 def rows_of(selection: Any) -> NDArray[Any]:
-    """Return indices or a mask as an array; of an AtomGroup of MDAnalysis the indices in its Universe."""
+    """Return indices or a mask as an array; for an AtomGroup of MDAnalysis, the indices in its Universe."""
     return np.asarray(selection.atoms.ix if hasattr(selection, "ix") else selection)
 
 
 def named_selection(selection: Selection) -> str:
-    """Return a selection as text that can be compared and reported: of an array, a :class:`Picked`."""
+    """Return a selection as text, which can be compared and reported; for an array, a :class:`Picked`."""
     if isinstance(selection, str):
         return selection
     rows = rows_of(selection)
@@ -64,19 +64,19 @@ def named_selection(selection: Selection) -> str:
 
 
 def _per_residue(structure: Structure, table: Collection[str]) -> Mask:
-    """Return (R,) which residues have a name of the table."""
+    """Return a mask (R,) of the residues whose name is in a table."""
     return named(structure.residue_names[structure.residue_starts[:-1]], table)
 
 
 def _spread(structure: Structure, residues: Mask) -> Mask:
-    """Return (N,) which atoms are in the residues (R,)."""
+    """Return a mask (N,) of the atoms of the residues in a mask (R,)."""
     return np.repeat(residues, np.diff(structure.residue_starts))
 
 
 def is_oxygen(structure: Structure) -> Mask:
-    """Return which atoms, (N,) bool, are oxygens: by element, or by name where the file has no element.
+    """Return a mask (N,) of the oxygens: by element, or by name where the file has no element.
 
-    A water's massless site is none, though CHARMM calls it OM.
+    The massless site of water is no oxygen, although CHARMM calls it OM.
     """
     names = np.ascontiguousarray(structure.atom_names)
     if not names.dtype.itemsize or not len(names):
@@ -89,9 +89,9 @@ def is_oxygen(structure: Structure) -> Mask:
 
 
 def is_water(structure: Structure) -> Mask:
-    """Return which atoms, (N,) bool, belong to waters: residues of a water's name that have an oxygen.
+    """Return a mask (N,) of the atoms of waters: residues with a water's name and an oxygen.
 
-    All sites count, the massless ones of 4- and 5-site models too.
+    All sites are included, also the massless ones of 4- and 5-site models.
     """
     residues = _per_residue(structure, WATERS)
     if residues.any():
@@ -101,36 +101,36 @@ def is_water(structure: Structure) -> Mask:
 
 
 def is_solvated(structure: Structure) -> bool:
-    """Return whether waters fill most of the structure, as in a simulation box, not as in a crystal's file."""
+    """Return whether most atoms are of waters, as in a simulation box, but not in a crystal structure."""
     return len(structure) > 300 and float(is_water(structure).mean()) > 0.5
 
 
 def is_ion(structure: Structure) -> Mask:
-    """Return which atoms, (N,) bool, are monatomic ions: alone in a residue of an ion's name."""
+    """Return a mask (N,) of the monatomic ions: residues of one atom with an ion's name."""
     single = np.diff(structure.residue_starts) == 1
     return _spread(structure, single & _per_residue(structure, IONS))
 
 
 def is_salt(structure: Structure) -> Mask:
-    """Return which atoms, (N,) bool, are ions of the alkali metals and the halogens, which a molecule rarely binds."""
+    """Return a mask (N,) of the ions of alkali metals and halogens, which molecules rarely bind specifically."""
     return is_ion(structure) & named(structure.residue_names, _SALT)
 
 
 def is_protein(structure: Structure) -> Mask:
-    """Return which atoms, (N,) bool, belong to amino acids or the caps of a protein chain."""
+    """Return a mask (N,) of the atoms of amino acids and of the caps of protein chains."""
     return _spread(structure, _per_residue(structure, PROTEIN))
 
 
 def is_nucleic(structure: Structure) -> Mask:
-    """Return which atoms, (N,) bool, belong to nucleotides; a residue of one atom is none."""
+    """Return a mask (N,) of the atoms of nucleotides; a residue of one atom is none."""
     several = np.diff(structure.residue_starts) > 1
     return _spread(structure, several & _per_residue(structure, NUCLEIC))
 
 
 def is_lipid(structure: Structure) -> Mask:
-    """Return which atoms, (N,) bool, belong to lipids, sterols and detergents.
+    """Return a mask (N,) of the atoms of lipids, sterols and detergents.
 
-    A name cut to three letters (POP for POPC) counts where the residue is as large as a lipid.
+    A name truncated to three letters (POP for POPC) counts if the residue has at least 30 atoms.
     """
     lengths = np.diff(structure.residue_starts)
     whole = (lengths > 1) & _per_residue(structure, LIPIDS)
@@ -154,37 +154,37 @@ WORDS: dict[str, Callable[[Structure], Mask]] = {
 
 
 def select(structure: StructureLike, selection: Selection, parameter: str = "atoms") -> Mask:
-    """Return which atoms, (N,) bool, a selection means.
+    """Return a mask (N,) of the selected atoms.
 
     Parameters
     ----------
     structure : Structure
-        Of a trajectory it is the one next to it: a selection is made once, and not again for each frame.
+        With a trajectory, the structure that the trajectory is opened with: atoms are selected once, not in each frame.
     selection : str or (K,) int or (N,) bool or AtomGroup
-        Indices or a mask; an AtomGroup of MDAnalysis, where the structure has all atoms of its Universe; or text, of
-        which the first that fits counts:
+        Indices or a mask; an AtomGroup of MDAnalysis, if the structure has all atoms of its Universe; or text, which
+        is interpreted by the first of these rules that applies:
 
         - ``all``, ``solute`` (everything but water), ``protein``, ``nucleic``, ``lipid``, ``water``, ``ions``;
         - ``group NAME``: a group of the structure's index file; a name with blanks is in double quotes;
         - text with a blank (unless it begins with a slash), and ``backbone``, ``nucleicbackbone``, ``nucleicbase``,
-          ``nucleicsugar``, ``aromatic``: MDAnalysis' language, in which the words above mean what they mean alone;
+          ``nucleicsugar``, ``aromatic``: MDAnalysis' language, in which the words above have the same meaning as alone;
         - gemmi's CID syntax ``/model/chain/residues/atoms`` and its short forms: ``//A``, ``//A/10-20/CA``, ``(ALA)``,
           ``[S]`` (element); a word alone is a chain. Segment names are not part of a CID.
     parameter : str
-        What it was given as, for messages.
+        Name of the parameter that has this selection, for messages.
 
     Returns
     -------
     (N,) bool
-        Which atoms are selected.
+        Whether each atom is selected.
 
     Raises
     ------
     UsageError
-        When the text is no selection, means different atoms as different kinds, or selects no atom; for an AtomGroup,
-        when the structure has other atoms than its Universe.
+        When the text is no valid selection, is ambiguous (a chain and a keyword, for example), or selects no atom; for
+        an AtomGroup, when the structure has other atoms than its Universe.
     BackendError
-        When the text is of MDAnalysis' language, and that is not installed.
+        When the text is in MDAnalysis' language, and MDAnalysis is not installed.
 
     Examples
     --------
@@ -205,7 +205,7 @@ def select(structure: StructureLike, selection: Selection, parameter: str = "ato
     text = named_selection(selection)
     if isinstance(text, Picked):
         origins = structure.origins if isinstance(selection, str) else None
-        if origins is not None:  # rows of the structure as it was before it was completed
+        if origins is not None:  # the indices refer to the structure before its completion
             result = np.isin(origins, text.rows)
             if result.any():
                 return np.asarray(result, bool)
@@ -221,7 +221,7 @@ def select(structure: StructureLike, selection: Selection, parameter: str = "ato
 
 
 def _check_rows(rows: NDArray[Any], count: int, parameter: str) -> None:
-    """Raise UsageError for an array that is neither indices nor a mask of so many atoms."""
+    """Raise UsageError for an array that is neither indices nor a mask of `count` atoms."""
     if rows.dtype == bool and rows.shape != (count,):
         raise UsageError(parameter, f"is a mask of the shape {rows.shape}, and there are {count} atoms")
     if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "biu"):
@@ -258,7 +258,7 @@ def _by_text(structure: Structure, text: str) -> Mask:
 
 
 def _whole_group(structure: Structure, text: str) -> str | None:
-    """Return the name of the index group that a whole text means, None where it means something else."""
+    """Return the name of the index group if a text is just ``group NAME``, else None."""
     head, _, name = text.partition(" ")
     name = name.strip()
     if head != "group" or not name:
@@ -275,7 +275,7 @@ def _whole_group(structure: Structure, text: str) -> str | None:
 
 
 def _hint(structure: Structure, text: str) -> str:
-    """Say what a bare word, which a CID takes for a chain, was probably meant for."""
+    """Return a hint at the probable meaning of a single word, which a CID reads as a chain."""
     residues = set(unique_names(structure.residue_names)[0].tolist())
     if text in residues:
         return f" (chain '{text}' does not exist; the residue name is written '({text})')"
@@ -299,13 +299,13 @@ def present(structure: Structure) -> str:
 
 
 def _by_cid(structure: Structure, text: str) -> Mask:
-    """Evaluate a CID with gemmi's own matching, on distinct names and numbers instead of on atoms."""
+    """Evaluate a CID by gemmi's matching, on distinct names and numbers instead of on all atoms, to save time."""
     import gemmi
 
     try:
         selection = gemmi.Selection(text)
     except (ValueError, RuntimeError) as error:
-        raise ValueError("is no selection") from error
+        raise ValueError("is not a valid selection") from error
     path, *properties = selection.str().split(";")
     if not text:
         raise ValueError("is empty")
@@ -345,7 +345,7 @@ def _matching_chains(selection: Any, names: list[str]) -> Mask:
 def _matching_residues(selection: Any, structure: Structure, starts: NDArray[np.int64], names_only: bool) -> Mask:
     import gemmi
 
-    # distinct (name, number, insertion code); numbers only where the selection looks at them
+    # distinct (name, number, insertion code); numbers only if the selection depends on them
     names, name_of = unique_names(structure.residue_names[starts])
     codes, code_of = unique_names(structure.insertion_codes[starts])
     numbers = structure.residue_ids[starts]
@@ -387,13 +387,13 @@ def _matching_atoms(selection: Any, structure: Structure, atoms: NDArray[np.int6
 
 
 def _element_of(atom_name: str) -> str:
-    """Guess the element from an atom name (the file has none): its first letter, in organic matter."""
+    """Return the element that an atom's name suggests, where the file has none: its first letter."""
     letters = atom_name.lstrip("0123456789")
     return letters[:1] or "X"
 
 
 def _property(structure: Structure, condition: str, text: str) -> Mask:
-    """Evaluate a condition on occupancy or B factor: q>0.5, b<20."""
+    """Return a mask (N,) of the atoms that fulfil a condition on occupancy or B factor: q>0.5, b<20."""
     match = re.fullmatch(r"([qb])([<>=])(.+)", condition)
     if not match:
         raise ValueError(f"';{condition}' is not supported")

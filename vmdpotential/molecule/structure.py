@@ -1,4 +1,4 @@
-"""Structure: atoms in the order of their file, with residues intact; and Topology, what bonds them."""
+"""The classes Structure (the atoms of a file, in its order) and Topology (their bonded terms and types)."""
 
 from __future__ import annotations
 
@@ -27,45 +27,45 @@ def _frozen(array: ArrayLike, dtype: Any) -> NDArray[Any]:
     return result
 
 
-#: Charges of atoms, e, beyond which they are damage: squares and sums of them would overflow.
+#: Largest plausible charge of an atom, e; larger ones come from damaged files, and their squares could overflow.
 LARGEST_CHARGE = 1e9
 
 
 @dataclass(frozen=True, eq=False)
 class Topology:
-    """Bonded terms and atom types of a structure, as a PSF or prmtop states them.
+    """Bonded terms and atom types of a structure, as listed in a PSF or prmtop file.
 
-    All index arrays are 0-based rows over the atoms of the structure.
+    All index arrays contain 0-based indices of the structure's atoms.
 
     Parameters
     ----------
     source : str
-        Format it came from: ``psf``, ``prmtop``, ``tpr`` ...
+        Format of the file: ``psf``, ``prmtop``, ``tpr`` ...
     bonds : (M, 2) int64
         Pairs of atoms.
     angles : (M, 3) int64
         The second atom is the vertex.
     dihedrals, impropers : (M, 4) int64
-        Four atoms each.
+        Four atoms per term.
     cross_terms : (M, 8) int64
-        Two dihedrals each.
+        Two dihedrals per term (CMAP).
     donors, acceptors : (M, 2) int64
-        -1 means "none", as in a PSF.
+        Pairs of a hydrogen-bond donor or acceptor and its hydrogen or antecedent; -1 means "none", as in a PSF.
     types : (N,) str
         Atom types, empty strings where unknown.
     masses : (N,) float64, u
-        Of the atoms.
+        Masses of the atoms.
     title : sequence of str
-        Title lines, kept when the topology is written again.
+        Title lines of the file, which are written with the topology.
     flags : sequence of str
         Words on the first line of a PSF (EXT, CMAP, XPLOR, ...).
     extra : dict
-        What one format must keep to write itself again. An array holds one row for each atom (and may be
-        shorter where atoms were appended that have none). ``terms`` is a dictionary of index arrays (M, k),
-        -1 for "none"; ``term_values`` holds (M, ...) arrays that belong to the terms of the same name.
+        Further data of the file's format that are needed to write the file again. An array has one row per atom, but
+        none for atoms appended later. ``terms`` is a dictionary of index arrays (M, k), with -1 for "none", and
+        ``term_values`` one of (M, ...) arrays that belong to the terms of the same name.
     nonbonded : Deferred or None
-        Nonbonded parameters, where the file has them; ask
-        :func:`vmdpotential.io.topologies.forcefield.nonbonded`, which knows of other files too.
+        Nonbonded parameters, if the file has them; :func:`vmdpotential.io.topologies.forcefield.nonbonded` returns
+        these or those of separate force-field files.
 
     Examples
     --------
@@ -91,14 +91,14 @@ class Topology:
     extra: dict[str, Any] = field(default_factory=dict)
     nonbonded: Deferred | None = None
 
-    #: The index arrays, in the order a PSF lists them.
+    #: Names of the index arrays, in the order of a PSF.
     TERMS = ("bonds", "angles", "dihedrals", "impropers", "donors", "acceptors", "cross_terms")
 
     def __repr__(self) -> str:
         return f"Topology({len(self.types)} atoms and {len(self.bonds)} bonds, {self.source})"
 
     def take(self, atoms: Integers) -> Topology:
-        """Return the topology of some atoms (increasing indices), without the terms of the others."""
+        """Return the topology of the selected atoms (increasing indices), without terms that involve others."""
         count = len(self.types)
         new = np.full(count + 1, -2, np.int64)
         new[atoms] = np.arange(len(atoms))
@@ -125,55 +125,56 @@ class Topology:
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """Atoms of one frame.
+    """Atoms with their coordinates, names, residues and, if known, charges, cell and topology.
 
     Parameters
     ----------
     positions : (N, 3) float64, A
         Coordinates.
     atom_names, residue_names, chain_ids, segment_ids, elements : (N,) str
-        As the file writes them, blanks stripped; empty where the file has none.
+        Names and symbols as in the file, without blanks around them; empty where the file has none.
     residue_ids : (N,) int64
-        Residue numbers as the file means them (hybrid-36 and wrapped numbers may repeat).
+        Residue numbers, decoded if the file has hybrid-36 numbers; they may repeat where a file's numbers wrap.
     residue_index : (N,) int64
-        0-based residue each atom belongs to, increasing along the file. Use this, never
+        0-based index of each atom's residue, increasing along the file. Use this, never
         `residue_ids`, to distinguish residues.
     insertion_codes : (N,) str
-        Of residues; empty where there are none.
+        Insertion codes of the residues; empty where there are none.
     charges : (N,) float64, e, or None
-        None when nothing has given them yet.
+        Partial charges; None if they have not been assigned.
     hetero : (N,) bool
-        Whether the file calls the atom HETATM.
+        Whether the atom's record in the file is HETATM.
     occupancies, b_factors : (N,) float64
-        As the file has them; 1 and 0 where it has none.
+        Occupancies and B factors; 1 and 0 where the file has none.
     cell : Cell or None
-        The periodic cell; None means no box.
+        Periodic cell; None without one.
     topology : Topology or None
         Bonds and atom types.
     title : str
-        Of the file.
+        Title of the file.
     sources : tuple of str
-        Names of the files it came from.
+        Names of the files that were read.
     charge_source : str
-        Where the charges are from, for reports; empty where the topology says it.
+        Origin of the charges, for reports; empty if they are the topology's.
     radii : (N,) float64, A, or None
-        Where the file gives them (PQR, prmtop), for methods that need the space which atoms take; NaN where unknown.
+        Atomic radii of the file (PQR, prmtop), for methods that need the molecule's volume; NaN where unknown.
     whole : Structure or None
-        What these atoms were selected from; a force field is chosen by all of it, and fitted to its residues.
+        The structure from which these atoms were selected; a force field is chosen by all of its atoms, and templates
+        are matched to its complete residues.
     whole_rows : (N,) int64 or None
-        Which atoms of that they are.
+        Indices of these atoms in `whole`.
     groups : mapping of str to (K,) int64
-        Groups of an index file by their names, rows of atoms each.
+        Atom indices of the groups of an index file, by the groups' names.
     velocities : (N, 3) float64, A/ps, or None
-        Where the file of the positions has them.
+        Velocities, if the coordinate file has them.
     origins : (N,) int64 or None
-        Of a structure that was completed, the row of the atom that each belongs to in the one it was made from; a
-        selection by rows is of those.
+        For a completed structure, the index in the original structure of the atom that each atom is, or was added to;
+        selections by index refer to the original structure.
 
     Raises
     ------
     InputError
-        When the lengths differ or a coordinate is not finite; the message names the atom.
+        When the lengths of arrays differ or a coordinate is not finite; the message names the atom.
 
     Examples
     --------
@@ -255,7 +256,7 @@ class Structure:
         return conversions.from_mdanalysis(atoms)
 
     def to_mdanalysis(self) -> Any:
-        """Return the Universe of MDAnalysis that has these atoms."""
+        """Return a Universe of MDAnalysis with these atoms."""
         from vmdpotential.molecule import conversions
 
         return conversions.to_mdanalysis(self)
@@ -268,7 +269,7 @@ class Structure:
         return conversions.from_biotite(atoms)
 
     def to_biotite(self) -> Any:
-        """Return the AtomArray of biotite that has these atoms."""
+        """Return an AtomArray of biotite with these atoms."""
         from vmdpotential.molecule import conversions
 
         return conversions.to_biotite(self)
@@ -281,7 +282,7 @@ class Structure:
         return conversions.from_parmed(structure)
 
     def to_parmed(self) -> Any:
-        """Return the Structure of ParmEd that has these atoms."""
+        """Return a Structure of ParmEd with these atoms."""
         from vmdpotential.molecule import conversions
 
         return conversions.to_parmed(self)
@@ -294,7 +295,7 @@ class Structure:
         return conversions.from_gemmi(structure)
 
     def to_gemmi(self) -> Any:
-        """Return the Structure of gemmi that has these atoms."""
+        """Return a Structure of gemmi with these atoms."""
         from vmdpotential.molecule import conversions
 
         return conversions.to_gemmi(self)
@@ -307,7 +308,7 @@ class Structure:
         return conversions.from_openmm(topology, positions, system)
 
     def to_openmm(self) -> tuple[Any, Any]:
-        """Return the Topology of OpenMM that has these atoms, and their positions as a Quantity."""
+        """Return a Topology of OpenMM with these atoms, and their positions as a Quantity."""
         from vmdpotential.molecule import conversions
 
         return conversions.to_openmm(self)
@@ -334,12 +335,12 @@ class Structure:
 
     @property
     def where(self) -> str:
-        """The file that it came from, for messages; ``structure`` where there is none."""
+        """Name of the file that was read, for messages; ``structure`` if there is none."""
         return self.sources[0] if self.sources else "structure"
 
     @cached_property
     def residue_starts(self) -> Integers:
-        """(R + 1,) index of the first atom of every residue, and N at the end."""
+        """(R + 1,) indices of the first atom of every residue, then N."""
         if not len(self):
             return np.zeros(1, np.int64)
         changes = np.flatnonzero(np.diff(self.residue_index)) + 1
@@ -347,7 +348,7 @@ class Structure:
 
     @property
     def residue_of(self) -> Integers:
-        """(N,) the residue of every atom, as a row of :attr:`residue_starts`."""
+        """(N,) residue of every atom, as an index into :attr:`residue_starts`."""
         return np.repeat(np.arange(self.residue_count), np.diff(self.residue_starts))
 
     @property
@@ -368,7 +369,7 @@ class Structure:
 
     @property
     def known_charges(self) -> Floats:
-        """The charges, (N,) e; raises InputError where there are none, or impossible ones."""
+        """Charges, (N,) e; InputError is raised if there are none, or implausibly large ones."""
         if self.charges is None:
             raise InputError(f"{self.where}: has no charges", "give a file that has them as {topology}")
         if len(self) and not max(-self.charges.min(), self.charges.max()) <= LARGEST_CHARGE:  # nor NaN
@@ -378,20 +379,20 @@ class Structure:
         return self.charges
 
     def require_whole_cell(self, cure: str) -> None:
-        """Raise InputError where the atoms are a crystal's asymmetric unit, not all that its cell holds."""
+        """Raise InputError if the atoms are a crystal's asymmetric unit, not the whole content of its cell."""
         if self.cell is not None and not self.cell.whole:
             raise InputError(f"{self.where}: is the asymmetric unit of a crystal ({self.cell.space_group})",
                              f"{cure}; if the file contains the whole cell, set its space group to P 1")
 
     def group(self, name: str) -> Integers:
-        """Return the rows (K,) of a group of the index file; raises ValueError where nothing has this name."""
+        """Return the atom indices (K,) of a group of the index file; raise ValueError if no group has this name."""
         if name not in self.groups:
             known = ", ".join(self.groups) or "there is no index file"
             raise ValueError(f"there is no index group '{name}' ({known[:200]})")
         return self.groups[name]
 
     def take(self, atoms: ArrayLike) -> Structure:
-        """Return the structure of some atoms: increasing indices or a mask (N,)."""
+        """Return a structure of the selected atoms, given as increasing indices or a mask (N,)."""
         index = np.asarray(atoms)
         if index.dtype == bool:
             index = np.flatnonzero(index)
@@ -406,7 +407,7 @@ class Structure:
         return replace(self, topology=topology, groups=groups, **fields)
 
     def part(self, atoms: ArrayLike) -> Structure:
-        """Return :meth:`take` of some atoms, which know what they were selected from."""
+        """Return the selected atoms as :meth:`take` does, with a reference to this structure (`whole`)."""
         rows = np.arange(len(self))[np.asarray(atoms)]
         return replace(self.take(rows), whole=self, whole_rows=rows)
 

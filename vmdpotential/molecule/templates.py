@@ -1,8 +1,8 @@
-"""Charges of whole residues from force-field templates, found by the names of the atoms a residue has.
+"""Charges of whole residues from force-field templates, matched by the names of their atoms.
 
-A residue matches a template when both have the same atoms, after the names are brought to one
-convention (PDB v3). So the atoms present decide protonation, chain ends and deoxyribose, and a
-residue that lacks atoms matches nothing.
+A residue matches a template if both have the same atoms, after conversion of the names to one convention (PDB v3). So
+the atoms of a residue decide on its protonation state, on chain ends and on deoxyribose, and an incomplete residue has
+no match.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FORCE_FIELDS = ("charmm36", "amber14")
 
 
 class Template(NamedTuple):
-    """Charges (e) of the atoms of a residue, after patches; `common` has them by common names."""
+    """Charges (e) of the atoms of a residue after patches; `common` has them by names of the common convention."""
 
     label: str
     charges: dict[str, float]
@@ -30,31 +30,32 @@ class Template(NamedTuple):
 
 
 class Match(NamedTuple):
-    """Charges (e) in the order of the atoms asked for, their template, and whether the names are the force field's.
+    """The template of a residue and its charges (e) in the order of the residue's atoms.
 
-    `given` is the file that the template is of, where a user gave it; so for :class:`Miss`.
+    `own_names` means that the residue's atoms have the names of the force field. `file` is the name of the user's file
+    that the charges are from, empty for a force field; likewise in :class:`Miss`.
     """
 
     label: str
     charges: tuple[float, ...]
     own_names: bool = False
-    given: str = ""
+    file: str = ""
 
 
 class Miss(NamedTuple):
-    """Atoms that the nearest template does not have, and its atoms that the residue lacks; or a reason in words."""
+    """Atoms that the most similar template does not have, and its atoms that the residue lacks; or another reason."""
 
     extra: tuple[str, ...]
     lacking: tuple[str, ...]
     reason: str = ""
-    given: str = ""
+    file: str = ""
 
 
 # ---- the table --------------------------------------------------------------------------------------
 
 
 def table_bytes(name: str, what: str) -> bytes:
-    """Return a table of `data/` (`what` names it), from the installed package or from the checkout."""
+    """Return a file of `data/`, of the installed package or the source tree; `what` describes it in an error."""
     from importlib import resources
 
     try:
@@ -73,7 +74,7 @@ def table_text() -> str:
 
 
 def _parse(atoms: str) -> tuple[dict[str, float], list[str]]:
-    """Return the charges and the removed atoms of one row."""
+    """Return the charges of a row of the table, and the atoms that a patch removes."""
     words = atoms.split()
     charges = (word.split("=") for word in words if "=" in word)
     return {name: float(charge) for name, charge in charges}, [word[1:] for word in words if "=" not in word]
@@ -104,7 +105,7 @@ class Library:
             else:
                 self._patches[name] = _parse(atoms)
         if self._patches:
-            # caps that are as residues of their own are what CHARMM's patches add to their neighbour
+            # caps that are separate residues have the atoms that CHARMM's patches add to the residue next to them
             for cap, patch in (("ACE", "ACE"), ("NME", "CT3")):
                 added = {atom: charge for atom, charge in self._patches[patch][0].items() if atom not in ("C", "O")}
                 self.residues[cap] = " ".join(f"{atom}={charge}" for atom, charge in added.items())
@@ -114,20 +115,20 @@ class Library:
         self._expanded: dict[str, list[Template]] = {}
 
     def candidates(self, residue_name: str) -> list[str]:
-        """Return the templates that a residue name may mean.
+        """Return the names of the templates that a residue name may stand for.
 
-        A name of three letters may also be the beginning of a longer one (POP for POPC and POPE):
-        the columns of a PDB file have no more.
+        A name of three letters may be a longer one (POP for POPC and POPE) that was truncated to the columns of a PDB
+        file.
         """
         name = residue_name.upper()
         result = self._families.get(family(name), [])
         if not result and len(name) == 3 and name not in WATERS:
             result = [long for long in self.residues if len(long) > 3 and long.startswith(name)]
-        # a variant called by its own name comes first
+        # the template with exactly this name comes first, then its other variants
         return sorted(result, key=lambda template: template != name)
 
     def templates(self, name: str) -> Iterator[Template]:
-        """Yield a residue's template, then those with patches on it, ends before protonation."""
+        """Yield a residue's template, then its combinations with patches."""
         known = self._expanded.setdefault(name, [])
         if not known:
             known.extend(self._expand(name))
@@ -142,13 +143,13 @@ class Library:
                 for atom in removed:
                     charges.pop(atom, None)
                 charges |= changed
-            # the atoms CT1 and CT3 add are called as those of the other end are, so no common names
+            # CT1 and CT3 add atoms with the same names as patches of the N-terminus, so they have no common names
             names = None if {"CT1", "CT2", "CT3"} & set(patches) else common_names(list(charges), family(name))
             common = dict(zip(names, charges.values(), strict=True)) if names else None
             yield Template("+".join([name, *patches]), charges, common)
 
     def _patch_sets(self, name: str, base: dict[str, float]) -> Iterator[tuple[str, ...]]:
-        """Yield the combinations of CHARMM's patches that make sense for a residue."""
+        """Yield the possible combinations of CHARMM's patches for a residue."""
         if not self._patches:
             yield ()
             return
@@ -167,18 +168,19 @@ class Library:
                 yield names
 
     def match(self, residue_name: str, atom_names: Sequence[str], disulfide: bool = False) -> Match | Miss:
-        """Find the template with exactly these atoms.
+        """Return the template with exactly these atoms.
 
         Parameters
         ----------
         residue_name : str
         atom_names : sequence of str
         disulfide : bool
-            Whether the sulphur of a cysteine without hydrogen is bonded to another; else it is a thiolate.
+            Whether the sulphur of a cysteine without HG is bonded to another; otherwise it is a thiolate.
 
         Returns
         -------
         Match or Miss
+            The first template with these atoms, or the differences from the most similar one.
         """
         if len(set(atom_names)) < len(atom_names):
             return Miss(tuple(name for name in dict.fromkeys(atom_names) if list(atom_names).count(name) > 1), ())
@@ -202,14 +204,14 @@ class Library:
                 distance = len(extra) + len(lacking)
                 if nearest is None or distance < nearest[0]:
                     nearest = distance, Miss(extra, lacking)
-        # most atoms unknown: another molecule of the same name
+        # if most atoms are unknown, it is another molecule with the same name
         if nearest is None or 2 * len(nearest[1].extra) > len(atom_names):
             return Miss(tuple(atom_names), ())
         return nearest[1]
 
 
 def _sulphur_fits(template: Template, name: str, disulfide: bool) -> bool:
-    """Tell a cystine from a thiolate: both are cysteine without the sulphur's hydrogen."""
+    """Return whether a template has the right state of a cysteine without HG: disulfide or thiolate."""
     if family(name) != "CYS" or "HG" in (template.common or template.charges):
         return True
     bonded = "DISU" in template.label or name.endswith("CYX")
@@ -218,5 +220,5 @@ def _sulphur_fits(template: Template, name: str, disulfide: bool) -> bool:
 
 @cache
 def library(force_field: str) -> Library:
-    """Return the templates of a force field, read once."""
+    """Return the templates of a force field, which are read only once."""
     return Library(force_field)

@@ -1,8 +1,9 @@
-"""Water models: which one a residue's name, sites and geometry mean, and its charges. None is guessed.
+"""Water models: their charges, and their recognition by a residue's name, sites and geometry.
 
-A name says how many sites its model has (OPC has four), so a water that lacks one is refused. Names that
-programs give to any water (HOH, SOL, WAT) say nothing: with three sites they are TIP3P, with four the model
-whose massless site is where the file has it, else TIP4P; the report says which was taken, and why.
+The name of a model implies its number of sites (OPC has four), and a water with another number is an error. Names for
+waters of any model (HOH, SOL, WAT) imply nothing: with three sites they are taken for TIP3P, with four for the model
+with the same distance of the massless site from the oxygen, or else for TIP4P. The report contains the model and the
+evidence for it.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ class WaterModel(NamedTuple):
 
     @property
     def sites(self) -> int:
-        """How many sites it has."""
+        """Number of sites."""
         return 4 if self.distance else 3
 
 
-#: By the name that a user gives.
+#: Models by the values of the option `water`.
 MODELS = {
     # Jorgensen 1983; Berendsen 1981, 1987; Izadi 2016
     "tip3p": WaterModel(-0.834, 0.417),
@@ -45,15 +46,15 @@ MODELS = {
     "tip4pfb": WaterModel(0.0, 0.52587, -1.05174, 0.10527),
     "opc": WaterModel(0.0, 0.679142, -1.358284, 0.1594),
 }
-#: How papers write them.
+#: Names of the models as in the literature.
 LABELS = {
     "tip3p": "TIP3P", "spc": "SPC", "spce": "SPC/E", "opc3": "OPC3", "tip4p": "TIP4P", "tip4pew": "TIP4P-Ew",
     "tip4p2005": "TIP4P/2005", "tip4pfb": "TIP4P-FB", "opc": "OPC",
 }
-#: What may be asked for.
+#: Values of the option `water`.
 CHOICES = ("auto", *MODELS)
 
-#: The models that a residue's name may mean; other names of waters may mean any.
+#: Possible models by residue name; other names of waters may be of any model.
 _NAMED = {name: models.split() for models, names in {
     "tip3p": "TIP3 TP3 T3P TP3M TIP3P TIPS TIPS3P", "spc": "SPC", "spce": "SPCE SPC/E SPE", "opc3": "OPC3 OP3",
     "opc": "OPC", "tip4pew": "T4E TIP4EW TP4E T4EW", "tip4p tip4pew tip4p2005 tip4pfb": "TIP4 TP4 T4P TIP4P",
@@ -63,27 +64,27 @@ _REFUSED = {
     **dict.fromkeys(["SWM", "SWM4", "SWM6", "SWM4P"], "Drude particles"),
     "TIP2": "two sites",
 }
-#: Names of sites without mass.
+#: Names of massless sites.
 MASSLESS = frozenset(
     ["MW4", "EPW", "OM", "LP1W", "LP2W", *(stem + n for stem in ("M", "MW", "EP", "LP", "L") for n in ("", "1", "2"))]
 )
 
 
 class Water(NamedTuple):
-    """The model of a kind of water: its name, its charges (e) in the order of the sites, and how it was found."""
+    """The model of a kind of water: its name, its charges (e) in the order of the sites, and the evidence for it."""
 
     model: str
     charges: tuple[float, ...]
-    told_by: str
+    evidence: str
 
 
 def roles(atom_names: Sequence[str]) -> list[str]:
-    """Return what each site of a water is: O, H or M (a massless site); else its name's first letter."""
+    """Return the role of each site of a water: O, H or M (a massless site), or another first letter of its name."""
     return ["M" if name in MASSLESS else name.lstrip("0123456789")[:1] for name in atom_names]
 
 
 def site_distance(structure: Structure, starts: Integers, atom_names: Sequence[str]) -> float | None:
-    """Return the mean distance, A, of the massless site from the oxygen; None where they are no 4-site waters.
+    """Return the root mean square distance, A, of massless sites from oxygens; None unless the waters have four sites.
 
     Parameters
     ----------
@@ -91,7 +92,7 @@ def site_distance(structure: Structure, starts: Integers, atom_names: Sequence[s
     starts : (W,) int64
         First atoms of waters of one kind.
     atom_names : sequence of str
-        Of one of them.
+        Atom names of one of them.
     """
     kinds = roles(atom_names)
     if sorted(kinds) != ["H", "H", "M", "O"]:
@@ -105,18 +106,23 @@ def site_distance(structure: Structure, starts: Integers, atom_names: Sequence[s
 def find_water(
     residue_name: str, atom_names: Sequence[str], count: int = 1, distance: float | None = None, model: str = "auto"
 ) -> Water | Miss:
-    """Return the model that a water's name, sites and geometry mean, or the one asked for.
+    """Return the model that a water's name, sites and geometry indicate, or the requested one.
 
     Parameters
     ----------
     residue_name : str
     atom_names : sequence of str
     count : int
-        How many waters the distance is the mean of.
+        Number of waters over which the distance is averaged.
     distance : float, optional
-        Of the massless site from the oxygen, A.
+        Distance of the massless site from the oxygen, A.
     model : str
         One of :data:`CHOICES`.
+
+    Returns
+    -------
+    Water or Miss
+        The model, or the differences in sites or a reason if none fits.
     """
     kinds, name = roles(atom_names), residue_name.upper()
     if name in _REFUSED or len(kinds) > 4:
@@ -126,7 +132,7 @@ def find_water(
     if extra or lacking or kinds.count("O") > 1 or kinds.count("H") > 2:
         return Miss(extra or (() if lacking else tuple(atom_names)), lacking)
     if model != "auto":
-        told_by = "as asked"
+        evidence = "as asked"
         if MODELS[model].sites != len(kinds):
             return Miss((), (), f"{residue_name} waters have {len(kinds)} sites, and {LABELS[model]} has "
                                 f"{MODELS[model].sites}")
@@ -136,20 +142,20 @@ def find_water(
             massless = "lack their massless site" if len(kinds) == 3 else "have a massless site"
             return Miss((), (), f"{residue_name} waters {massless}, and {LABELS[candidates[0]]} has "
                                 f"{MODELS[candidates[0]].sites} sites")
-        model, told_by = _choose(candidates, len(kinds), count, distance)
+        model, evidence = _choose(candidates, len(kinds), count, distance)
         if not model:
             return Miss((), (), f"{residue_name} waters have their massless site {distance:.4f} A from the oxygen, "
                                 f"and {LABELS[candidates[0]]} has it at {MODELS[candidates[0]].distance:g} A")
     chosen = MODELS[model]
     charge = {"O": chosen.oxygen, "H": chosen.hydrogen, "M": chosen.site}
-    return Water(model, tuple(charge[kind] for kind in kinds), told_by)
+    return Water(model, tuple(charge[kind] for kind in kinds), evidence)
 
 
 def _choose(named: Sequence[str], sites: int, count: int, distance: float | None) -> tuple[str, str]:
-    """Return the model, and how it was found; an empty name where name and geometry contradict each other."""
+    """Return the model and the evidence for it; empty strings if name and geometry contradict each other."""
     possible = named or [name for name, model in MODELS.items() if model.sites == sites]
     if sites == 4 and distance is not None:
-        # coordinates rounded to 0.01 A leave 0.003 A of scatter; a mean that fits no model is of flexible waters
+        # rounding of coordinates to 0.01 A scatters distances by 0.003 A; flexible waters may fit no model
         apart = {name: abs(model.distance - distance) for name, model in MODELS.items() if model.sites == 4}
         nearest = min(apart, key=lambda name: apart[name])
         if apart[nearest] < 0.0003 + 0.003 / math.sqrt(count):

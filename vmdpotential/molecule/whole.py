@@ -1,4 +1,4 @@
-"""Molecules that a periodic cell has split: made whole along their bonds, and those in contact brought together."""
+"""Restoring molecules that were split by wrapping into a periodic cell, and complexes whose parts are in contact."""
 
 from __future__ import annotations
 
@@ -15,26 +15,29 @@ from vmdpotential.molecule.structure import Structure
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: Molecules whose atoms are within this distance of each other are in contact, A.
+#: Largest distance between atoms of molecules that are in contact, A.
 CONTACT = 5.0
 
 
 @dataclass(frozen=True, eq=False)
 class Molecules:
-    """Atoms in an order in which the atoms beyond every bond are side by side, so that a sum along bonds is one sum.
+    """Spanning trees of molecules, in depth-first order.
+
+    The descendants of every atom are consecutive in this order, so that a shift of an atom and all of its descendants
+    is added to all of them by one cumulative sum.
 
     Parameters
     ----------
     atoms : (A,) int64
-        Rows of the structure, molecule by molecule, each atom somewhere after the one it hangs on.
+        Atom indices in the structure, molecule by molecule, each atom after its parent.
     parents : (A,) int64
-        Place in `atoms` of the atom that each hangs on; its own for the first of a molecule.
+        Index in `atoms` of each atom's parent; the root of a molecule is its own parent.
     ends : (A,) int64
-        Place after the last atom that hangs on each, directly or not.
+        Index in `atoms` after the last descendant of each atom.
     starts : (M,) int64
-        Place of each molecule's first atom.
+        Index in `atoms` of each molecule's root.
     by : str
-        What holds them together: ``bonds``, or ``residues`` where the structure has no bonds.
+        Connections that the trees follow: ``bonds``, or ``residues`` if the structure has no bonds.
     """
 
     atoms: Integers
@@ -45,10 +48,10 @@ class Molecules:
 
     @classmethod
     def of(cls, structure: Structure, among: ArrayLike | None = None) -> Molecules:
-        """Return the molecules of a structure; those that hold an atom `among` (N,) bool where it is given.
+        """Return the molecules of a structure, or only those with at least one atom of the mask `among` (N,).
 
-        Atoms without bonds hang on the atom before them in their residue, and residues of a polymer without bonds on
-        the one before them in their chain.
+        An atom without bonds is connected to the preceding atom of its residue, and in a structure without bonds a
+        residue of a polymer to the preceding one of its chain.
         """
         from scipy.sparse import csr_matrix
         from scipy.sparse.csgraph import breadth_first_order, connected_components
@@ -56,36 +59,36 @@ class Molecules:
         count = len(structure)
         bonds = _links(structure)
         graph = csr_matrix((np.ones(len(bonds), np.int8), (bonds[:, 0], bonds[:, 1])), shape=(count, count))
-        result, molecule = connected_components(graph, directed=False)
+        molecule_count, molecule = connected_components(graph, directed=False)
         by = "bonds" if structure.topology is not None and len(structure.topology.bonds) else "residues"
         if among is not None:
-            requested = np.zeros(result, bool)
+            requested = np.zeros(molecule_count, bool)
             requested[molecule[np.asarray(among)]] = True
             rows = np.flatnonzero(requested[molecule])
         else:
             rows = np.arange(count)
         if not len(rows):
-            nothing = np.zeros(0, np.int64)
-            return cls(nothing, nothing, nothing, nothing, by)
-        # one tree: all molecules hang on a root that is no atom
+            empty = np.zeros(0, np.int64)
+            return cls(empty, empty, empty, empty, by)
+        # an additional node, the root, connects all molecules to one tree
         first = rows[np.unique(molecule[rows], return_index=True)[1]]
         bonds = np.concatenate([bonds, np.stack([np.full(len(first), count), first], 1)])
         graph = csr_matrix((np.ones(len(bonds), np.int8), (bonds[:, 0], bonds[:, 1])), shape=(count + 1, count + 1))
         order, parent = breadth_first_order(graph, count, directed=False)
         place = np.empty(count + 1, np.int64)
         place[order] = np.arange(len(order))
-        above = place[parent[order[1:]]]  # of every atom but the root, in the order of breadth, in which it increases
+        above = place[parent[order[1:]]]  # parents of all nodes but the root, in breadth-first order: never decreasing
         depth = np.zeros(len(order), np.int64)
         levels = [slice(0, 1)]
-        while levels[-1].stop < len(order):  # those that hang on the last level
+        while levels[-1].stop < len(order):  # the children of the last level
             last = levels[-1]
             levels.append(slice(last.stop, 1 + int(np.searchsorted(above, last.stop))))
             depth[levels[-1]] = len(levels) - 1
         sizes = np.ones(len(order), np.int64)
         for level in reversed(levels[1:]):
             np.add.at(sizes, above[level.start - 1 : level.stop - 1], sizes[level])
-        # each after all that hangs on its elder siblings
-        before = np.concatenate([[0], np.cumsum(sizes[1:])])  # over siblings, which are side by side, and all else
+        # in depth-first order, a node comes after its preceding siblings and all of their descendants
+        before = np.concatenate([[0], np.cumsum(sizes[1:])])  # its differences count those, as siblings are adjacent
         eldest = np.searchsorted(above, above)
         among_siblings = before[:-1] - before[eldest]
         new = np.zeros(len(order), np.int64)
@@ -101,16 +104,16 @@ class Molecules:
 
     @property
     def sizes(self) -> Integers:
-        """(M,) how many atoms each has."""
+        """(M,) numbers of atoms of the molecules."""
         return np.diff(self.starts, append=len(self.atoms))
 
     def whole(self, positions: Floats, cell: Cell | None) -> Floats:
-        """Return the positions (A, 3) of the atoms, each molecule whole around the image of its first atom.
+        """Return the positions (A, 3), A, of whole molecules, whose roots stay where they are.
 
         Parameters
         ----------
-        positions : (A, 3) A
-            Of :attr:`atoms`, as they are wrapped; atoms that are bonded are nearer to each other than half of the cell.
+        positions : (A, 3) float64, A
+            Wrapped positions of :attr:`atoms`; bonds must be shorter than half of the cell.
         cell : Cell or None
         """
         if cell is None or not len(positions):
@@ -128,7 +131,7 @@ class Molecules:
 
 
 def _links(structure: Structure) -> Integers:
-    """Return the bonds (E, 2), and for atoms that have none links to their neighbours in the file."""
+    """Return the bonds (E, 2), and for atoms without bonds connections to their neighbours in the file."""
     count = len(structure)
     topology = structure.topology
     bonds = np.zeros((0, 2), np.int64) if topology is None else topology.bonds
@@ -140,38 +143,39 @@ def _links(structure: Structure) -> Integers:
                  & (structure.segment_ids[1:] == structure.segment_ids[:-1]))
     to_last = np.flatnonzero(same & alone[1:]) + 1
     links = np.stack([to_last - 1, to_last], 1)
-    # the first of a residue, where it is alone and what follows is not
+    # the first atom of a residue, if it has no bonds and the next one has
     to_next = np.flatnonzero(same & alone[:-1] & ~alone[1:] & np.append(True, ~same[:-1]))
     return np.concatenate([bonds, links, np.stack([to_next, to_next + 1], 1)])
 
 
 @dataclass(frozen=True, eq=False)
 class Complex:
-    """Makes molecules of a periodic cell whole, and moves those to an image that is in contact with the largest ones.
+    """Function that makes molecules of a periodic cell whole, and moves them into contact with the largest of them.
 
-    What is in contact is moved together, and what has no image in contact stays: nothing in the cell shows where it
-    belongs.
+    Molecules in contact are moved together, as one body. A body without an image in contact with the largest one is
+    not moved, as nothing shows where it belongs.
 
     Parameters
     ----------
     molecules : Molecules
+        The molecules to move.
     """
 
     molecules: Molecules
 
     @classmethod
     def of(cls, structure: Structure, among: ArrayLike, frames: bool = False) -> Complex | None:
-        """Return this for the molecules with atoms `among` (N,) bool.
+        """Return the complex of the molecules with at least one atom of the mask `among` (N,).
 
-        None where there are no images: for a crystal's asymmetric unit, and a structure without a cell, unless there
-        are `frames`, which may have one.
+        None if there are no periodic images: for a crystal's asymmetric unit, and for a structure without a cell,
+        unless it has `frames`, which may have cells of their own.
         """
         if not frames if structure.cell is None else not structure.cell.whole:
             return None
         return cls(Molecules.of(structure, among))
 
     def __call__(self, positions: Floats, cell: Cell | None) -> Floats:
-        """Return positions (N, 3), A, the same array where nothing was split."""
+        """Return positions (N, 3), A, of whole molecules in contact; the same array if nothing has to move."""
         if cell is None:
             return positions
         order = self.molecules.atoms
@@ -183,7 +187,7 @@ class Complex:
         return result
 
     def _together(self, whole: Floats, cell: Cell) -> Floats:
-        """Return positions (A, 3) of whole molecules with their bodies, which are in contact, next to the largest."""
+        """Return positions (A, 3) in which the bodies (molecules in contact) are in contact with the largest body."""
         from scipy.sparse import csr_matrix
         from scipy.sparse.csgraph import connected_components
         from scipy.spatial import cKDTree

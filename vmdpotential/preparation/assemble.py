@@ -1,4 +1,4 @@
-"""The structure that a draft becomes: heavy atoms, the hydrogens that the file has, and those that are placed."""
+"""Assembly of the completed structure from heavy atoms, the hydrogens of the file, and added hydrogens."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vmdpotential.preparation.components import FLAT
 from vmdpotential.preparation.draft import Draft
 from vmdpotential.preparation.states import States
 
-#: Longest bond, A, of a hydrogen that a file has.
+#: Longest bond of a hydrogen in a file, A.
 _BOND = 1.4
 
 
@@ -27,16 +27,19 @@ class Assembly:
     Parameters
     ----------
     structure : Structure
+        The completed structure.
     place : (D,) int64
-        Row of each heavy atom of the draft.
+        Index in the structure of each heavy atom of the draft.
     holder : (N,) int64
-        Of a hydrogen, the row of the atom that it is on; -1 of others.
+        Index of the heavy atom that each hydrogen is bonded to; -1 for heavy atoms.
     kept : (N,) bool
-        Hydrogens whose places are the file's.
+        Mask of the hydrogens with positions of the file.
     residue : (N,) int64
-        Row of the draft's residue.
+        Index of each atom's residue in the draft.
     bonds : (B, 3) int64
+        Two atoms and the order of their bond.
     formal : (N,) int64
+        Formal charges, e.
     """
 
     structure: Structure
@@ -49,7 +52,7 @@ class Assembly:
 
 
 def on_atoms(structure: Structure, draft: Draft, hydrogen: NDArray[np.bool_]) -> dict[int, list[int]]:
-    """Return the rows of the hydrogens that a structure has, by the row of the draft's atom that they are on."""
+    """Return the indices of a structure's hydrogens, by the index of the draft's atom that they are bonded to."""
     rows = np.flatnonzero(hydrogen)
     result: dict[int, list[int]] = {}
     if len(rows):
@@ -61,7 +64,7 @@ def on_atoms(structure: Structure, draft: Draft, hydrogen: NDArray[np.bool_]) ->
 
 
 def counts(draft: Draft, own: dict[int, list[int]]) -> dict[int, dict[str, int]]:
-    """Return how many hydrogens the file has on atoms, by residue and name."""
+    """Return the numbers of hydrogens that the file has on heavy atoms, by residue and atom name."""
     result: dict[int, dict[str, int]] = {}
     for atom, rows in own.items():
         result.setdefault(int(draft.residue[atom]), {})[str(draft.names[atom])] = len(rows)
@@ -69,7 +72,10 @@ def counts(draft: Draft, own: dict[int, list[int]]) -> dict[int, dict[str, int]]
 
 
 def assemble(structure: Structure, draft: Draft, states: States, own: dict[int, list[int]]) -> Assembly:
-    """Return the structure of a draft with its hydrogens: each residue's heavy atoms, and then its hydrogens."""
+    """Return the completed structure, with the hydrogens of each residue after its heavy atoms.
+
+    Hydrogens of the file (`own`, see :func:`on_atoms`) keep their positions if an atom has as many as its state needs.
+    """
     placed = hydrogens.places(draft, states)
     names: list[str] = []
     kinds: list[str] = []
@@ -132,12 +138,12 @@ def assemble(structure: Structure, draft: Draft, states: States, own: dict[int, 
     return Assembly(whole, place, held, np.array(kept, bool), index, bonds, formal)
 
 
-def free(made: Assembly) -> tuple[Integers, Integers]:
-    """Return the hydrogens that turn freely: rotors (R, 3) of hydrogen, its atom and the next, and waters (W, 3)."""
-    structure = made.structure
-    on = np.flatnonzero((made.holder >= 0) & ~made.kept)
-    number = np.bincount(made.holder[made.holder >= 0], minlength=len(structure))
-    heavy = made.bonds[made.holder[made.bonds[:, 1]] < 0]
+def free(assembly: Assembly) -> tuple[Integers, Integers]:
+    """Return the added hydrogens that rotate freely: hydrogen, its atom and the next one (R, 3), and waters (W, 3)."""
+    structure = assembly.structure
+    on = np.flatnonzero((assembly.holder >= 0) & ~assembly.kept)
+    number = np.bincount(assembly.holder[assembly.holder >= 0], minlength=len(structure))
+    heavy = assembly.bonds[assembly.holder[assembly.bonds[:, 1]] < 0]
     chalcogen = np.isin(structure.elements, ["O", "S"])
     partners: dict[int, list[int]] = {}
     for a, b, _ in heavy[chalcogen[heavy[:, 0]] | chalcogen[heavy[:, 1]]].tolist():
@@ -148,12 +154,12 @@ def free(made: Assembly) -> tuple[Integers, Integers]:
     rotors: list[tuple[int, int, int]] = []
     waters: list[tuple[int, int, int]] = []
     for row in on.tolist():
-        atom = int(made.holder[row])
+        atom = int(assembly.holder[row])
         if not chalcogen[atom]:
             continue
         near = partners.get(atom, [])
         if len(near) == 1 and number[atom] == 1 and structure.elements[near[0]] != "P":
-            if flat[near[0]]:  # in the plane of a ring or an acid it stays, on the side where it is
+            if flat[near[0]]:  # hydroxyl groups on rings and in acids stay in the plane, where they were placed
                 continue
             rotors.append((row, atom, near[0]))
         elif not near and number[atom] == 2 and (not waters or waters[-1][0] != atom):

@@ -1,7 +1,8 @@
-"""Heavy atoms that are missing: ends of side chains and of chains, by the dictionary's ideal coordinates; caps at gaps.
+"""Addition of missing heavy atoms, with ideal coordinates of the dictionary, and of caps at chain breaks.
 
-What is missing hangs on atoms that are there. These and their neighbours are superposed (W. Kabsch, Acta Cryst. A32,
-1976, 922), and the fragment is turned about the bond it hangs on to where it is farthest from other atoms.
+For each missing fragment, the ideal coordinates are superposed on the atom that it is bonded to and the known atoms
+near that (W. Kabsch, Acta Cryst. A32, 1976, 922). A fragment that can rotate about its bond is turned to where it is
+farthest from other atoms.
 """
 
 from __future__ import annotations
@@ -17,29 +18,30 @@ from vmdpotential.preparation.components import Component, component
 from vmdpotential.preparation.draft import Draft, Residue
 from vmdpotential.preparation.orient import rotations
 
-#: Degrees at which a fragment is tried about its bond.
+#: Trial rotations of a fragment about its bond, degrees.
 _TURNS = np.arange(0.0, 360.0, 15.0)
-#: Orientations in which an ion is tried.
+#: Number of trial orientations of a polyatomic ion.
 _ORIENTATIONS = 60
-#: Bonds (A) and angles (degrees) of the peptide bond (R. A. Engh, R. Huber, Acta Cryst. A47, 1991, 392).
+#: Bond lengths (A) and angles (degrees) of the protein backbone (R. A. Engh, R. Huber, Acta Cryst. A47, 1991, 392).
 C_N, N_CA, CA_C, C_O = 1.329, 1.458, 1.525, 1.231
 CA_C_N, C_N_CA, O_C_N, N_CA_C = 116.2, 121.7, 123.0, 111.2
 
 
 @dataclass
 class Completion:
-    """What could not be completed: residues by row to how many atoms; gaps by the rows of their residues."""
+    """Numbers of missing atoms, by residue, that could not be added, and pairs of residues next to a chain break."""
 
     failed: dict[int, int] = field(default_factory=dict)
     gaps: list[tuple[int, int]] = field(default_factory=list)
 
 
 def complete(draft: Draft, chains: list[str]) -> tuple[Draft, Completion]:
-    """Return the draft with the atoms that were missing, and what could not be completed.
+    """Return the draft with missing atoms and caps added, and a report on what is still missing.
 
     Parameters
     ----------
     draft : Draft
+        Heavy atoms of the structure.
     chains : list of str
         Chain of each residue.
     """
@@ -60,22 +62,22 @@ def complete(draft: Draft, chains: list[str]) -> tuple[Draft, Completion]:
         if not kinds[key]:
             continue
         positions = {name: draft.positions[starts[n] + k] for k, name in enumerate(names)}
-        begun = {}
+        backbone = {}
         if result.is_amino_acid and "N" in linked[n] and "N" in positions and n and "C" not in positions:
-            begun = _backbone(dict(zip(draft.names[starts[n - 1] : starts[n]].tolist(),
-                                       draft.positions[starts[n - 1] : starts[n]], strict=True)), positions, tree)
-        placed = _place(result, positions | begun, [k for k in kinds[key] if result.atoms[k] not in begun], tree)
+            backbone = _backbone(dict(zip(draft.names[starts[n - 1] : starts[n]].tolist(),
+                                          draft.positions[starts[n - 1] : starts[n]], strict=True)), positions, tree)
+        placed = _place(result, positions | backbone, [k for k in kinds[key] if result.atoms[k] not in backbone], tree)
         if placed is None:
             done.failed[n] = len(kinds[key])
             continue
-        new[n] = [(name, "C", place) for name, place in begun.items()]
+        new[n] = [(name, "C", place) for name, place in backbone.items()]
         new[n] += [(result.atoms[k], result.elements[k], place) for k, place in placed.items()]
     caps = _caps(draft, chains, linked, new, tree, done)
     return _merged(draft, new, caps), done
 
 
 def _backbone(before: dict[str, Floats], here: dict[str, Floats], tree: cKDTree) -> dict[str, Floats]:
-    """Return CA and C of a residue that ends after its nitrogen or CA, where C is farthest from others."""
+    """Return C, and CA if missing, of a residue without C, at the torsion where C is farthest from other atoms."""
     if not {"CA", "C"} <= before.keys():
         return {}
     nitrogen = here["N"]
@@ -86,7 +88,7 @@ def _backbone(before: dict[str, Floats], here: dict[str, Floats], tree: cKDTree)
 
 
 def _missing(component: Component, names: tuple[str, ...], linked: set[str]) -> list[int]:
-    """Return the rows of a component's atoms that a residue lacks; what left for a bond to another is not missing."""
+    """Return the indices of a component's atoms that a residue lacks, except those that a bond to another replaces."""
     present = set(names)
     result = []
     for row, name in enumerate(component.atoms):
@@ -95,7 +97,7 @@ def _missing(component: Component, names: tuple[str, ...], linked: set[str]) -> 
         holders = {component.atoms[k] for k in component.neighbours[row]}
         if component.leaving[row] and holders & linked:
             continue
-        # at the end of a chain of nucleotides there is a phosphate only where one is begun
+        # a nucleotide at the end of a chain has a phosphate only if the file has its P
         if component.is_nucleotide and name in ("P", "OP1", "OP2", "OP3") and "P" not in present:
             continue
         result.append(row)
@@ -104,27 +106,27 @@ def _missing(component: Component, names: tuple[str, ...], linked: set[str]) -> 
 
 def _place(component: Component, positions: dict[str, Floats], missing: list[int],
            tree: cKDTree) -> dict[int, Floats] | None:
-    """Return places of missing atoms by their rows in the component, None where too few atoms are there."""
+    """Return positions of missing atoms by their indices in the component, None if too few atoms are known."""
     known = {component.row[name]: place for name, place in positions.items()}
     placed: dict[int, Floats] = {}
-    left = set(missing)
-    while left:
-        anchor = next((k for k in sorted(known) if any(j in left for j in component.neighbours[k])), None)
+    remaining = set(missing)
+    while remaining:
+        anchor = next((k for k in sorted(known) if any(j in remaining for j in component.neighbours[k])), None)
         if anchor is None:
             return None
-        # the whole fragment that hangs on the anchor
+        # the fragment consists of all missing atoms that are connected to the anchor
         fragment: list[int] = []
-        queue = [j for j in component.neighbours[anchor] if j in left]
+        queue = [j for j in component.neighbours[anchor] if j in remaining]
         while queue:
             row = queue.pop(0)
             if row not in fragment:
                 fragment.append(row)
-                queue += [j for j in component.neighbours[row] if j in left]
+                queue += [j for j in component.neighbours[row] if j in remaining]
         frame = _frame(component, anchor, known)
         if len(frame) < 3:
             if len(known) > 1 or len(component.neighbours[anchor]) + 1 < len(component.atoms):
                 return None
-            # of an ion, such as sulfate, its centre alone: no direction is wrong
+            # only the centre of a polyatomic ion, such as sulfate, is known: any orientation is possible
             places = _clear(component.positions[fragment] - component.positions[anchor], known[anchor], tree)
             return dict(zip(fragment, places, strict=True))
         rotation, shift = _superposition(component.positions[frame], np.array([known[k] for k in frame]))
@@ -135,12 +137,12 @@ def _place(component: Component, positions: dict[str, Floats], missing: list[int
             places = _turned(places, known[holders[0]], known[anchor], tree)
         for row, place in zip(fragment, places, strict=True):
             known[row] = placed[row] = place
-            left.discard(row)
+            remaining.discard(row)
     return placed
 
 
 def _frame(component: Component, anchor: int, known: dict[int, Floats]) -> list[int]:
-    """Return atoms that are there, the anchor first and then the nearest by bonds, at most five; three are needed."""
+    """Return up to five known atoms for a superposition (it needs three): the anchor and the nearest by bonds."""
     frame: list[int] = []
     queue, seen = [anchor], {anchor}
     while queue and len(frame) < 5:
@@ -158,7 +160,7 @@ def _frame(component: Component, anchor: int, known: dict[int, Floats]) -> list[
 
 
 def _superposition(start: Floats, goal: Floats) -> tuple[Floats, Floats]:
-    """Return the rotation (3, 3) and the shift that bring points onto others best."""
+    """Return the rotation (3, 3) and the shift (3,) of the best superposition of points `start` on `goal`."""
     a, b = start.mean(0), goal.mean(0)
     u, _, v = np.linalg.svd((start - a).T @ (goal - b))
     sign = np.diag([1.0, 1.0, np.sign(np.linalg.det(v.T @ u.T)) or 1.0])
@@ -167,7 +169,7 @@ def _superposition(start: Floats, goal: Floats) -> tuple[Floats, Floats]:
 
 
 def _turned(places: Floats, begin: Floats, end: Floats, tree: cKDTree) -> Floats:
-    """Return places turned about a bond to where the nearest other atom is farthest."""
+    """Return positions rotated about a bond to where they are farthest from other atoms."""
     axis = (end - begin) / np.linalg.norm(end - begin)
     best, result = -1.0, places
     for turn in np.radians(_TURNS):
@@ -179,26 +181,26 @@ def _turned(places: Floats, begin: Floats, end: Floats, tree: cKDTree) -> Floats
 
 
 def _clear(arms: Floats, centre: Floats, tree: cKDTree) -> Floats:
-    """Return places around a centre, turned to where the nearest other atoms are farthest."""
+    """Return positions around a centre in the orientation where they are farthest from other atoms."""
     trials = rotations(_ORIENTATIONS) @ arms.T
     return np.asarray(max((trial.T + centre for trial in trials), key=lambda trial: _clearance(trial, tree)))
 
 
 def _clearance(trial: Floats, tree: cKDTree) -> float:
-    """Return how far places are from other atoms; those nearest are the atoms that a fragment hangs on."""
+    """Return a score of the distances to other atoms; the nearest ones include those that a fragment is bonded to."""
     distances, _ = tree.query(trial, k=min(4, tree.n))
     distances = np.atleast_2d(distances)
     return float(np.minimum(distances[:, -1], 4.0).sum() + 4 * distances[:, 0].min())
 
 
 def _rotate(vectors: Floats, axis: Floats, angle: float) -> Floats:
-    """Return vectors turned about an axis (O. Rodrigues' formula)."""
+    """Return vectors rotated about an axis, by Rodrigues' formula."""
     cos, sin = np.cos(angle), np.sin(angle)
     return np.asarray(vectors * cos + np.cross(axis, vectors) * sin + np.outer(vectors @ axis, axis) * (1 - cos))
 
 
 def place_atom(a: Floats, b: Floats, c: Floats, length: float, angle: float, torsion: float) -> Floats:
-    """Return the place of an atom bonded to c, with an angle at c to b, and a torsion about b-c to a (degrees)."""
+    """Return the position of an atom bonded to c, with the angle to b at c and the torsion to a about b-c, degrees."""
     bc = (c - b) / np.linalg.norm(c - b)
     normal = np.cross(b - a, bc)
     normal /= np.linalg.norm(normal)
@@ -207,12 +209,12 @@ def place_atom(a: Floats, b: Floats, c: Floats, length: float, angle: float, tor
     return np.asarray(c + local @ np.array([bc, np.cross(normal, bc), normal]), np.float64)
 
 
-# ---- gaps ----------------------------------------------------------------------------------------------
+# ---- chain breaks --------------------------------------------------------------------------------------
 
 
 def _caps(draft: Draft, chains: list[str], linked: list[set[str]], new: dict[int, list[tuple[str, str, Floats]]],
           tree: cKDTree, done: Completion) -> dict[int, tuple[str, dict[str, Floats]]]:
-    """Return the caps at gaps: NME after residue n has the key 4 n + 1, ACE before it 4 n - 1, so that both sort."""
+    """Return the caps at chain breaks: NME after residue n has the key 4 n + 1, ACE before it 4 n - 1, for sorting."""
     caps: dict[int, tuple[str, dict[str, Floats]]] = {}
     starts = draft.starts
     polymer = [n for n, r in enumerate(draft.residues) if r.component is not None and r.component.is_amino_acid]
@@ -234,7 +236,7 @@ def _caps(draft: Draft, chains: list[str], linked: list[set[str]], new: dict[int
 
 
 def _acetyl(there: dict[str, Floats], tree: cKDTree) -> dict[str, Floats]:
-    """Return an acetyl group in front of a residue, at the torsion where it is farthest from other atoms."""
+    """Return the atoms of ACE before a residue, at the torsion where they are farthest from other atoms."""
     best, result = -1.0, {}
     for phi in np.arange(-180.0, 180.0, 15.0):
         carbon = place_atom(there["C"], there["CA"], there["N"], C_N, C_N_CA, phi)
@@ -248,7 +250,7 @@ def _acetyl(there: dict[str, Floats], tree: cKDTree) -> dict[str, Floats]:
 
 def _merged(draft: Draft, new: dict[int, list[tuple[str, str, Floats]]],
             caps: dict[int, tuple[str, dict[str, Floats]]]) -> Draft:
-    """Return the draft with new atoms at the end of their residues, and caps between residues."""
+    """Return the draft with new atoms at the end of their residues, and with caps between residues."""
     count, starts = len(draft.residues), draft.starts
     blocks = sorted([*((4 * n, n) for n in range(count)), *((key, -1) for key in caps)], key=lambda item: item[0])
     names: list[str] = []
@@ -296,9 +298,9 @@ def _cap_links(draft: Draft) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
     for n, residue in enumerate(draft.residues):
         if residue.name not in ("ACE", "NME") or draft.origin[starts[n]] >= 0:
             continue
-        other, mine, its = (n - 1, "N", "C") if residue.name == "NME" else (n + 1, "C", "N")
+        other, cap_atom, other_atom = (n - 1, "N", "C") if residue.name == "NME" else (n + 1, "C", "N")
         for a in range(starts[n], starts[n + 1]):
             for b in range(starts[other], starts[other + 1]):
-                if draft.names[a] == mine and draft.names[b] == its:
+                if draft.names[a] == cap_atom and draft.names[b] == other_atom:
                     results.append((a, b))
     return np.array(results, np.int64).reshape(-1, 2)

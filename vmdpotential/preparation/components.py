@@ -1,4 +1,4 @@
-"""Components: the atoms, bonds, formal charges and coordinates of a residue in the Chemical Component Dictionary.
+"""Components (atoms, bonds, formal charges and coordinates of residues) of the Chemical Component Dictionary.
 
 The dictionary (J. D. Westbrook et al., Bioinformatics 31, 2015, 1274; CC0) is the copy in the package biotite.
 """
@@ -26,13 +26,13 @@ from vmdpotential.molecule.gasteiger import (
     SINGLE,
     TRIPLE,
 )
-from vmdpotential.molecule.given import Molecule
 from vmdpotential.molecule.structure import Floats, Integers
 from vmdpotential.molecule.templates import table_bytes
+from vmdpotential.molecule.user_charges import Molecule
 
 _ORDERS = {("SING", "N"): SINGLE, ("DOUB", "N"): DOUBLE, ("TRIP", "N"): TRIPLE, ("SING", "Y"): AROMATIC_SINGLE,
            ("DOUB", "Y"): AROMATIC_DOUBLE, ("TRIP", "Y"): AROMATIC_TRIPLE}
-#: Orders whose two atoms and the atoms bonded to them are in one plane.
+#: Orders of bonds with planar groups at both ends.
 FLAT = (DOUBLE, TRIPLE, AROMATIC_SINGLE, AROMATIC_DOUBLE, AROMATIC_TRIPLE)
 
 AMINO_ACIDS = frozenset((
@@ -44,27 +44,28 @@ NUCLEOTIDES = frozenset(("A", "C", "G", "U", "DA", "DC", "DG", "DT", "DU", "T"))
 
 @dataclass(frozen=True, eq=False)
 class Component:
-    """A residue of the dictionary, without its hydrogens.
+    """A residue of the dictionary, or of a user's file; its arrays are over heavy atoms.
 
     Parameters
     ----------
     name : str
+        Name of the residue.
     atoms, elements : tuple of str
         Names of the heavy atoms, and their elements in usual spelling.
     charges : (n,) int64
         Formal charges, e.
     positions : (n, 3) float64, A
-        Ideal coordinates, those of a model where the dictionary has no ideal ones; NaN where it has none.
+        Ideal coordinates, or those of a model if the dictionary has no ideal ones; NaN if it has neither.
     bonds : (m, 3) int64
-        Two rows of `atoms` and the order of their bond.
+        Indices of two atoms and the order of their bond.
     leaving : (n,) bool
-        Atoms that are lost when the residue is bonded to another at their neighbour (OXT, O1 of a sugar).
+        Whether a bond of the atom's neighbour to another residue replaces the atom (OXT, O1 of a sugar).
     hydrogens : dict of str to tuple of str
         Names of the hydrogens on each heavy atom.
     others : dict of str to str
-        Former names of heavy atoms to the present ones.
+        Present names of heavy atoms by their former names.
     stated : bool
-        Whether it is a user's, whose formal charges are those of the form that is meant.
+        Whether it is from a user's file, so that its formal charges are those of the intended protonation state.
     """
 
     name: str
@@ -80,7 +81,7 @@ class Component:
 
     @classmethod
     def from_molecule(cls, name: str, molecule: Molecule) -> Component:
-        """Return the component of a molecule that a file states with its hydrogens."""
+        """Return the component of a molecule in a user's file, which has hydrogens."""
         heavy = [n for n, element in enumerate(molecule.elements) if element not in ("H", "D")]
         row = {n: k for k, n in enumerate(heavy)}
         hydrogens: dict[str, tuple[str, ...]] = {}
@@ -98,13 +99,13 @@ class Component:
 
     @classmethod
     def from_json(cls, line: str) -> Component:
-        """Return the component of a line of the table."""
-        made = json.loads(line)
+        """Return the component in a line of the table."""
+        entry = json.loads(line)
         return cls(
-            made["name"], tuple(made["atoms"]), tuple(made["elements"]), np.array(made["charges"], np.int64),
-            np.array(made["positions"], np.float64).reshape(-1, 3), np.array(made["bonds"], np.int64).reshape(-1, 3),
-            np.array(made["leaving"], bool), {atom: tuple(names) for atom, names in made["hydrogens"].items()},
-            made["others"])
+            entry["name"], tuple(entry["atoms"]), tuple(entry["elements"]), np.array(entry["charges"], np.int64),
+            np.array(entry["positions"], np.float64).reshape(-1, 3), np.array(entry["bonds"], np.int64).reshape(-1, 3),
+            np.array(entry["leaving"], bool), {atom: tuple(names) for atom, names in entry["hydrogens"].items()},
+            entry["others"])
 
     def to_json(self) -> str:
         """Return the line of the table for a component."""
@@ -115,12 +116,12 @@ class Component:
 
     @cached_property
     def row(self) -> dict[str, int]:
-        """The row of each atom by its name."""
+        """Indices of the atoms by name."""
         return {name: n for n, name in enumerate(self.atoms)}
 
     @cached_property
     def neighbours(self) -> list[list[int]]:
-        """The rows bonded to each atom."""
+        """Indices of the atoms bonded to each atom."""
         results: list[list[int]] = [[] for _ in self.atoms]
         for a, b, _ in self.bonds.tolist():
             results[a].append(b)
@@ -140,10 +141,10 @@ class Component:
 
 @cache
 def component(name: str) -> Component | None:
-    """Return a component of the dictionary, None where nothing has this name.
+    """Return a component of the dictionary, None if there is none with this name.
 
-    The most frequent ones are in a table of this package, and others are kept on disk once they were read, as reading
-    the whole dictionary takes seconds.
+    Frequent components are in a table of this package, and others are cached on disk, as reading the dictionary takes
+    seconds.
 
     Raises
     ------
@@ -214,15 +215,15 @@ def _positions(ccd: Any, name: str) -> Floats:
 
 
 def meant(residue_name: str, atom_names: Collection[str]) -> Component | None:
-    """Return the component that a residue's name and heavy atoms mean, None where no component has these atoms.
+    """Return the component that a residue's name and heavy atoms indicate, None if no component has these atoms.
 
-    Variants that programs write (HSE, CYX, ASH, ADE) are their parent's; a component of the dictionary that happens
-    to have such a name (HIP) counts where only it has the atoms.
+    Names of variants in programs (HSE, CYX, ASH, ADE) indicate the parent residue. If the dictionary has another
+    component with such a name (HIP), it is returned only if the parent does not have the atoms.
     """
     upper = residue_name.upper()
     parent = family(upper)
     names = [upper]
-    if upper == "UNK":  # of unknown type, built as far as it is seen: as an alanine or a glycine
+    if upper == "UNK":  # a residue of unknown type is modelled as alanine or glycine
         names = ["ALA" if "CB" in atom_names else "GLY", upper]
     elif parent in AMINO_ACIDS:
         names = [parent, upper]
@@ -238,7 +239,7 @@ def meant(residue_name: str, atom_names: Collection[str]) -> Component | None:
 
 @cache
 def renamed(component: Component, atom_names: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return the dictionary's names for the heavy atoms of a residue, None where it has an atom of another name."""
+    """Return the dictionary's names for the heavy atoms of a residue, None if an atom has an unknown name."""
     common = common_names(atom_names, family(component.name))
     result = []
     for n, name in enumerate(atom_names):

@@ -1,4 +1,4 @@
-"""What is near the atoms of side chains: metals, and atoms that give or take hydrogen bonds."""
+"""Contacts of side chains with metals and with donors and acceptors of hydrogen bonds."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from vmdpotential.molecule.structure import Floats, Integers
 from vmdpotential.preparation.components import AMINO_ACIDS
 from vmdpotential.preparation.draft import METALS, Draft
 
-#: Distances, A: at which a metal holds a nitrogen or sulphur, of a hydrogen bond's heavy atoms, and at which an atom
-#: still decides between two tautomers.
+#: Largest distances, A: of a metal from a nitrogen or sulphur that coordinates it, between the heavy atoms of a
+#: hydrogen bond, and of atoms that influence the choice between tautomers.
 COORDINATED, BOND, REACH = 2.9, 3.5, 4.2
-#: Scores nearer to each other than this decide nothing: half of a good hydrogen bond.
+#: Smallest difference of scores that decides between two choices: half of a good hydrogen bond.
 CLEAR = 0.5
-#: The end of an amide: its carbon, oxygen and nitrogen.
+#: Carbon, oxygen and nitrogen of the side chains' amide groups.
 _AMIDES = {"ASN": ("CG", "OD1", "ND2"), "GLN": ("CD", "OE1", "NE2")}
 _RING = ("CG", "CE1", "CD2", "ND1", "NE2")
 
 
 class Contacts:
-    """What is near the atoms of a draft."""
+    """Search for metals, nitrogens and oxygens near the atoms of a draft, and scores of hydrogen bonds with them."""
 
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
@@ -30,31 +30,33 @@ class Contacts:
         self.tree = cKDTree(draft.positions[polar]) if len(polar) else None
 
     def near(self, atom: int, distance: float) -> Integers:
-        """Return the rows of metals, nitrogens and oxygens of other residues near an atom."""
+        """Return the indices of metals, nitrogens and oxygens of other residues within a distance (A) of an atom."""
         if self.tree is None:
             return np.zeros(0, np.int64)
         result = self.rows[self.tree.query_ball_point(self.draft.positions[atom], distance)]
         return np.asarray(result[self.draft.residue[result] != self.draft.residue[atom]], np.int64)
 
     def metal(self, atom: int) -> bool:
-        """Return whether a metal holds an atom."""
+        """Return whether an atom coordinates a metal."""
         return bool(self.metals[self.near(atom, COORDINATED)].any())
 
     def score(self, atom: int, behind: Floats, reach: float = REACH) -> float:
-        """Return how well a hydrogen on an atom fits its surroundings: about 1 for an acceptor there, -1 for a donor.
+        """Return a score for a hydrogen on an atom: about 1 for each acceptor in front of it, and -1 for each donor.
 
         Parameters
         ----------
         atom : int
+            Index of the atom.
         behind : (3,) float64, A
-            A place from which the atom looks outwards.
+            Position behind the atom, opposite to the direction of the hydrogen.
         reach : float, A
+            Largest distance of the acceptors and donors.
         """
         return sum(weight * _accepts(str(self.draft.names[row]), self._name(row))
                    for row, weight in self._weights(atom, behind, reach))
 
     def _weights(self, atom: int, behind: Floats, reach: float) -> list[tuple[int, float]]:
-        """Return the polar atoms in front of an atom, and how near they are: 1 at 2.9 A, straight ahead."""
+        """Return the polar atoms in front of an atom, and weights: 1 at 2.9 A straight ahead, less farther away."""
         place = self.draft.positions[atom]
         outwards = place - behind
         outwards = outwards / max(float(np.linalg.norm(outwards)), 1e-6)
@@ -71,10 +73,10 @@ class Contacts:
         return str(self.draft.residues[self.draft.residue[row]].name).upper()
 
     def flipped(self, residue: str, place: dict[str, int]) -> bool:
-        """Return whether the contacts of ASN, GLN or HIS fit better with its end turned by 180 degrees.
+        """Return whether the end of ASN, GLN or HIS has better contacts if it is flipped by 180 degrees.
 
-        The densities of X-rays do not distinguish the atoms that this exchanges (J. M. Word, S. C. Lovell,
-        J. S. Richardson, D. C. Richardson, J. Mol. Biol. 285, 1999, 1735).
+        Electron densities do not distinguish the atoms that a flip exchanges (J. M. Word, S. C. Lovell, J. S.
+        Richardson, D. C. Richardson, J. Mol. Biol. 285, 1999, 1735).
         """
         positions = self.draft.positions
         if residue in _AMIDES:
@@ -95,7 +97,7 @@ class Contacts:
 
 
 def _accepts(atom: str, residue: str) -> float:
-    """Return 1 for an atom that takes hydrogen bonds, -1 for one that gives them, 0 for one that does either."""
+    """Return 1 for an acceptor of hydrogen bonds, -1 for a donor, and 0 for an atom that can be either."""
     if atom.startswith("O"):
         return 0.0 if (atom, residue) in (("OG", "SER"), ("OG1", "THR"), ("OH", "TYR"), ("O", "HOH")) else 1.0
     if residue in ("HIS", "HSD", "HSE", "HID", "HIE") and atom in ("ND1", "NE2"):

@@ -1,4 +1,4 @@
-"""The heavy atoms of a structure, residue by residue with their components, and the bonds between them."""
+"""The heavy atoms of a structure with the components of their residues, and the bonds between them."""
 
 from __future__ import annotations
 
@@ -16,33 +16,34 @@ from vmdpotential.molecule.structure import Floats, Integers, Names, Structure
 from vmdpotential.preparation.components import AMINO_ACIDS, NUCLEOTIDES, Component, component, meant, renamed
 from vmdpotential.preparation.matching import SHORTEST, TOLERANCE, matched
 
-#: Elements of metals that coordinate more than they bind.
+#: Metals; bonds to them are coordinative and are not searched.
 METALS = frozenset((
     "Li", "Na", "K", "Rb", "Cs", "Be", "Mg", "Ca", "Sr", "Ba", "Al", "Ga", "In", "Tl", "Sn", "Pb", "Bi",
     "Sc", "Ti", "V", "Cr", "Mn", "Fe", "Co", "Ni", "Cu", "Zn", "Y", "Zr", "Nb", "Mo", "Tc", "Ru", "Rh",
     "Pd", "Ag", "Cd", "La", "Ce", "Pr", "Nd", "Sm", "Eu", "Gd", "Tb", "Dy", "Ho", "Er", "Tm", "Yb", "Lu",
     "Hf", "Ta", "W", "Re", "Os", "Ir", "Pt", "Au", "Hg", "Th", "U"))
-#: Note of residues that were recognised by their bonds.
+#: Note on residues that were recognised by their bonds.
 RENAMED = "atoms have other names than in the Chemical Component Dictionary, and were recognised by their bonds"
-#: Bonds between standard residues; others of their atoms that are near are a clash.
+#: Possible bonds between standard residues; other close atoms of these are a clash.
 _STANDARD = {("C", "N"), ("O3'", "P"), ("SG", "SG"), ("CG", "NZ"), ("CD", "NZ")}
 
 
 @dataclass
 class Residue:
-    """A residue while it is completed.
+    """A residue during completion.
 
     Parameters
     ----------
     name : str
+        Name of the residue in the structure.
     component : Component or None
-        None of waters, single atoms and what the dictionary does not have.
+        Component of the dictionary; None for waters, ions and unknown residues.
     source : int
-        Row of the structure whose chain and number it has.
+        Index of an atom of the structure with the chain and residue number of this residue.
     added : list of str
-        Heavy atoms that were added.
+        Names of added heavy atoms.
     note : str
-        What a report says of it.
+        Note for the report.
     """
 
     name: str
@@ -54,18 +55,20 @@ class Residue:
 
 @dataclass
 class Draft:
-    """Heavy atoms in the order of the structure.
+    """Heavy atoms in the order of the structure, during completion.
 
     Parameters
     ----------
     names, elements : (N,) str
-        The names of the dictionary, where it has the residue.
+        Names of the atoms (the dictionary's, if it has the residue), and their elements.
     positions : (N, 3) float64, A
+        Positions of the atoms.
     residue : (N,) int64
-        Row of `residues`.
+        Index of each atom's residue in `residues`.
     origin : (N,) int64
-        Row of the structure; -1 of an atom that was added.
+        Index of each atom in the structure; -1 for added atoms.
     residues : list of Residue
+        The residues.
     links : (L, 2) int64
         Bonds between residues.
     """
@@ -83,11 +86,11 @@ class Draft:
 
     @property
     def starts(self) -> Integers:
-        """(R + 1,) first atom of every residue, and the number of atoms."""
+        """(R + 1,) indices of the first atom of every residue, then N."""
         return np.searchsorted(self.residue, np.arange(len(self.residues) + 1))
 
     def linked(self) -> list[set[str]]:
-        """Return for each residue the names of its atoms that are bonded to other residues."""
+        """Return the names of the atoms of each residue that are bonded to other residues."""
         results: list[set[str]] = [set() for _ in self.residues]
         for atom in self.links.reshape(-1).tolist():
             results[self.residue[atom]].add(str(self.names[atom]))
@@ -98,7 +101,7 @@ def draft_of(structure: Structure, heavy: NDArray[np.bool_], stated: Mapping[str
              ) -> Draft:
     """Return the heavy atoms of a structure with their components and the bonds between residues.
 
-    `stated` components of the user's, by the names of residues in capitals, count before those of the dictionary.
+    Components of a user's files, `stated` by upper-case residue name, have priority over those of the dictionary.
     """
     rows = np.flatnonzero(heavy)
     of_atoms = structure.residue_of
@@ -122,7 +125,7 @@ def draft_of(structure: Structure, heavy: NDArray[np.bool_], stated: Mapping[str
 
 def _known(name: str, atoms: tuple[str, ...], elements: list[str],
            positions: Floats, stated: Component | None) -> tuple[Component | None, tuple[str, ...], str]:
-    """Return the component of a residue, by its bonds where names differ, its names of the atoms, and a note."""
+    """Return the component of a residue, its names for the atoms, and a note if the atoms were matched by bonds."""
     if name.upper() in WATERS or (len(atoms) == 1 and name.upper() in IONS):
         return None, atoms, ""
     if stated is not None and len(atoms) == len(stated.atoms):
@@ -141,7 +144,7 @@ def _known(name: str, atoms: tuple[str, ...], elements: list[str],
 def find_links(draft: Draft) -> Integers:
     """Return the bonds (L, 2) between residues, by distance: peptides, nucleotides, disulfides, sugars, ligands.
 
-    Between standard residues only bonds that polymers have are looked for, so that a clash is no bond.
+    Between standard residues, only the types of bonds that polymers have are accepted, so that a clash is no bond.
     """
     import gemmi
     from scipy.spatial import cKDTree
@@ -154,7 +157,7 @@ def find_links(draft: Draft) -> Integers:
     pairs = rows[cKDTree(draft.positions[rows]).query_pairs(DISULFIDE, output_type="ndarray")]
     pairs = pairs[draft.residue[pairs[:, 0]] != draft.residue[pairs[:, 1]]]
     radii = {element: gemmi.Element(element).covalent_r for element in np.unique(draft.elements).tolist() if element}
-    taken: set[tuple[int, int]] = set()
+    taken: set[int] = set()
     lengths = np.linalg.norm(draft.positions[pairs[:, 0]] - draft.positions[pairs[:, 1]], axis=1)
     standard = [r.component is not None and r.component.name in AMINO_ACIDS | NUCLEOTIDES for r in draft.residues]
     results = []
@@ -168,17 +171,17 @@ def find_links(draft: Draft) -> Integers:
         both = standard[draft.residue[a]] and standard[draft.residue[b]]
         if both and not {(first, second), (second, first)} & _STANDARD:
             continue
-        # an atom of a polymer's bond has one such bond
-        single = [(a, 0), (b, 0)] if both else []
-        if any(key in taken for key in single):
+        # an atom has at most one bond to another standard residue
+        bonded = [a, b] if both else []
+        if any(atom in taken for atom in bonded):
             continue
-        taken.update(single)
+        taken.update(bonded)
         results.append((a, b))
     return np.array(sorted(results), np.int64).reshape(-1, 2)
 
 
 def all_bonds(draft: Draft) -> Integers:
-    """Return the bonds (B, 3) of the heavy atoms, within residues by the dictionary, and between them; with orders."""
+    """Return the bonds (B, 3) of heavy atoms, within residues (by the dictionary) and between them, with orders."""
     starts = draft.starts
     results: list[Integers] = []
     kinds: dict[tuple[str, tuple[str, ...]], Integers] = {}

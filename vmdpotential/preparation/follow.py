@@ -1,4 +1,4 @@
-"""Atoms that were added follow those they belong to, when these move."""
+"""Positions of a completed structure's added atoms in other frames, from those of the original atoms."""
 
 from __future__ import annotations
 
@@ -7,29 +7,31 @@ import numpy as np
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Floats, Integers, Structure
 
-#: Sine of the least angle between the two arms of a frame.
+#: Smallest sine of the angle between the two vectors of a local frame.
 _STRAIGHT = 0.2
+#: Number of nearest atoms from which those of a local frame are chosen.
 _NEAREST = 8
 
 
 class Follower:
-    """Positions of a completed structure from those of the atoms that it was made from.
+    """Function from positions of a structure to those of its completed structure.
 
-    An added atom keeps its place in the frame of the atom it belongs to and two others near it.
+    An added atom keeps its position in the local frame of the original atom to which it was added and two others near
+    that.
 
     Parameters
     ----------
     before : Structure
-        What was completed, or the part of it that was selected.
+        The original structure, or the selected part of it.
     after : Structure
-        What was made of it.
+        The completed structure.
     """
 
     def __init__(self, before: Structure, after: Structure) -> None:
         origins = np.arange(len(after)) if after.origins is None else after.origins
         if before.whole_rows is not None:
             origins = np.searchsorted(before.whole_rows, origins)
-        #: How many atoms there were before.
+        #: Number of atoms of the original structure.
         self.atoms = len(before)
         self._origins: Integers = origins
         moved = np.abs(after.positions - before.positions[origins]).max(1, initial=0.0) > 1e-9
@@ -39,15 +41,15 @@ class Follower:
         self._local = np.einsum("nij,nj->ni", axes, after.positions[self._added] - centre)
 
     def identity(self) -> tuple[object, ...]:
-        """Return what determines the positions."""
+        """Return the data that determine the results, for fingerprints of computations."""
         return self.atoms, self._origins, self._added, self._frames, self._local
 
     def __call__(self, positions: Floats, cell: Cell | None = None) -> tuple[Floats, Cell | None]:
-        """Return positions (M, 3), A, of the completed structure's atoms for those (N, 3) of a frame, and its cell."""
+        """Return positions (M, 3), A, of the completed structure from those (N, 3) of a frame, and the frame's cell."""
         return self.of_positions(positions), cell
 
     def of_positions(self, positions: Floats) -> Floats:
-        """Return positions (M, 3) of the completed structure's atoms for those (N, 3) of the atoms before, A."""
+        """Return positions (M, 3), A, of the completed structure from those (N, 3) of the original atoms."""
         result = np.asarray(positions, np.float64)[self._origins]
         if len(self._added):
             axes, centre = self._axes(np.asarray(positions, np.float64))
@@ -55,7 +57,7 @@ class Follower:
         return result
 
     def _axes(self, positions: Floats) -> tuple[Floats, Floats]:
-        """Return right-angled axes (n, 3, 3), as rows, and the origin (n, 3) of every frame."""
+        """Return the orthogonal axes (n, 3, 3), as rows, and the origin (n, 3) of every local frame."""
         a, b, c = (positions[self._frames[:, k]] for k in range(3))
         x = b - a
         x /= np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
@@ -65,7 +67,7 @@ class Follower:
 
 
 def _frames(positions: Floats, anchors: Integers) -> Integers:
-    """Return for each anchor three atoms (n, 3) that are not on a line: itself and two of the nearest."""
+    """Return three atoms (n, 3) that are not collinear for each anchor: itself and two of the nearest atoms."""
     from scipy.spatial import cKDTree
 
     count = min(_NEAREST, len(positions))

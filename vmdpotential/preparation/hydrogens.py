@@ -1,4 +1,4 @@
-"""Hydrogens: their places by hydride's fragments of known molecules, their names by the dictionary's.
+"""Addition of hydrogens, with positions by hydride's fragments of known molecules, and names of the dictionary.
 
 P. Kunzmann, J. M. Anter, K. Hamacher, J. Cheminform. 14, 2022, 7.
 """
@@ -20,12 +20,12 @@ from vmdpotential.preparation.draft import Draft
 from vmdpotential.preparation.rigid import place_rigid
 from vmdpotential.preparation.states import States
 
-#: Length of the bond of a water, A, and its angle, degrees, those of TIP3P (W. L. Jorgensen et al., 1983).
+#: Bond length, A, and angle, degrees, of TIP3P water (W. L. Jorgensen et al., J. Chem. Phys. 79, 1983, 926).
 WATER_BOND, WATER_ANGLE = 0.9572, 104.52
 
 
 def atom_array(names: Any, elements: Any, positions: Floats, charges: Any, residues: Any, bonds: Any) -> Any:
-    """Return biotite's array of atoms with bonds."""
+    """Return an AtomArray of biotite with formal charges and bonds."""
     structure = load("biotite.structure", "hydrogens and bonds", "prepare")
     array = structure.AtomArray(len(names))
     array.coord = positions.astype(np.float32)
@@ -38,10 +38,11 @@ def atom_array(names: Any, elements: Any, positions: Floats, charges: Any, resid
 
 
 def places(draft: Draft, states: States) -> list[Floats]:
-    """Return the places (k, 3) of the hydrogens of every heavy atom, A; of waters too."""
+    """Return the positions (k, 3), A, of the hydrogens of every heavy atom, including waters."""
     hydride = load("hydride", "hydrogens", "prepare")
     array = atom_array(draft.names, draft.elements, draft.positions, states.charges, draft.residue, states.bonds)
-    # those alone that have hydrogens in the dictionary, or would by their charge, and that are not placed without it
+    # hydride is called only for atoms with hydrogens in the dictionary or by their charge, if bonds alone do not
+    # determine the positions of these
     names, starts = draft.names.tolist(), draft.starts.tolist()
     mask = states.charges > 0
     known = np.zeros(len(draft), np.int64)
@@ -56,7 +57,7 @@ def places(draft: Draft, states: States) -> list[Floats]:
     placed = place_rigid(draft, states.bonds, np.where((states.charges == 0) & (number == usual), known, 0))
     mask[list(placed)] = False
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an atom whose surroundings are in no fragment has none
+        warnings.simplefilter("ignore")  # it warns of atoms that match no fragment, which get no hydrogens
         positions = hydride.FragmentLibrary.standard_library().calculate_hydrogen_coord(array, mask)
     result = [np.asarray(place, np.float64) for place in positions]
     placed |= place_rigid(draft, states.bonds, np.array([len(place) for place in result], np.int64))
@@ -74,9 +75,9 @@ def places(draft: Draft, states: States) -> list[Floats]:
 
 @cache
 def _holders(component: Component, present: tuple[str, ...]) -> tuple[NDArray[np.bool_], Integers]:
-    """Return which atoms (n,) of a residue may have hydrogens, and their formal charges (n,) in the dictionary.
+    """Return a mask (n,) of a residue's atoms that may have hydrogens, and their formal charges (n,) by the dictionary.
 
-    Those that have some in the dictionary, or a neighbour that is not there.
+    These are atoms with hydrogens in the dictionary, and atoms except carbon with a neighbour that is missing.
     """
     ends = {name for name, near in zip(component.atoms, component.neighbours, strict=True)
             if any(component.atoms[k] not in present for k in near) and not name.startswith("C")}
@@ -86,9 +87,10 @@ def _holders(component: Component, present: tuple[str, ...]) -> tuple[NDArray[np
 
 @cache
 def _counts(component: Component, present: tuple[str, ...]) -> tuple[Integers, Integers]:
-    """Return the hydrogens (n,) of the atoms of a residue, and how many heavy neighbours (n,) they have if so.
+    """Return numbers of hydrogens (n,) on a residue's atoms, and the numbers of heavy neighbours (n,) they are for.
 
-    Of carbons, and of the nitrogen of a peptide, in their neutral forms; others depend on the state.
+    They are those of carbons and of a peptide's nitrogen in their neutral forms, and 0 for other atoms, whose hydrogens
+    depend on the protonation state.
     """
     counts, near = np.zeros((2, len(present)), np.int64)
     for k, name in enumerate(present):
@@ -102,7 +104,7 @@ def _counts(component: Component, present: tuple[str, ...]) -> tuple[Integers, I
 
 
 def names(component: Component | None, atom: str, count: int, taken: set[str]) -> list[str]:
-    """Return names of the hydrogens on an atom: the dictionary's, then others that no atom of the residue has."""
+    """Return names of the hydrogens on an atom: the dictionary's, then others that are unique in the residue."""
     known = list(component.hydrogens.get(atom, ())) if component is not None else ["H1", "H2"]
     if component is not None and component.is_amino_acid and atom == "N" and count > 1:
         known = ["H1", "H2", "H3"] if count == 3 else ["H2", "H3"]

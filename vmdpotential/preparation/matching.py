@@ -1,4 +1,4 @@
-"""Residues whose atoms have other names than in the dictionary (older entries, other programs): matched by bonds."""
+"""Matching by bonds of residues whose atom names are not the dictionary's (older entries, other programs)."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ from vmdpotential.extras import load
 from vmdpotential.molecule.structure import Floats
 from vmdpotential.preparation.components import Component
 
-#: Largest length of a covalent bond, A, over the sum of the covalent radii of its atoms, and the shortest length.
+#: Tolerance of a covalent bond's length above the sum of its atoms' covalent radii, and its smallest length, A.
 TOLERANCE, SHORTEST = 0.3, 0.8
-#: Fewer atoms than this have too few bonds to be recognised by them.
+#: Smallest number of atoms that can be recognised by their bonds.
 _FEWEST = 3
 
 
 def matched(component: Component, elements: list[str], positions: Floats) -> tuple[str, ...] | None:
-    """Return the dictionary's names for the atoms of a residue, None where its bonds are not those of the component.
+    """Return the dictionary's names for the atoms of a residue, None if its bonds are not those of the component.
 
-    Only atoms that leave for a bond to another residue may be missing: a fragment could be one of other molecules, too.
+    Only leaving atoms may be missing, as a smaller fragment could belong to other components, too.
 
     Parameters
     ----------
     component : Component
     elements : list of str
+        Elements of the residue's heavy atoms.
     positions : (n, 3) float64, A
+        Their positions.
     """
     lacking = len(component.atoms) - len(elements)
     if len(elements) < _FEWEST or not 0 <= lacking <= np.count_nonzero(component.leaving):
@@ -45,7 +47,7 @@ def matched(component: Component, elements: list[str], positions: Floats) -> tup
 
 
 def bonded(elements: list[str], positions: Floats) -> list[tuple[int, int]]:
-    """Return the pairs of atoms that are as near to each other as bonded ones."""
+    """Return the pairs of atoms at distances of covalent bonds."""
     import gemmi
 
     radii = np.array([gemmi.Element(element).covalent_r for element in elements])

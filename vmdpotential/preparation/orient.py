@@ -1,4 +1,4 @@
-"""Directions of hydrogens that turn freely, by the charges around them: waters, and hydroxyl and thiol groups."""
+"""Orientation of waters and of hydroxyl and thiol groups, which rotate freely, by the charges around them."""
 
 from __future__ import annotations
 
@@ -8,21 +8,25 @@ from scipy.spatial import cKDTree
 
 from vmdpotential.molecule.structure import Floats, Integers
 
-#: How far charges count, A, and nearer than what atoms clash.
+#: Largest distance of charges that are included, and distance below which atoms clash, A.
 _REACH, _CLASH = 6.0, 1.6
-_TURNS = 12
-_WATERS = 60
+#: Numbers of trial orientations of a group, and of a water.
+_TURNS, _WATERS = 12, 60
 
 
 def orient(positions: Floats, charges: Floats, rotors: Integers, waters: Integers) -> Floats:
-    """Return positions with hydrogens turned to where their energy in the charges around is lowest.
+    """Return positions (N, 3), A, with hydrogens rotated to the lowest of their trial energies.
+
+    The groups are rotated one after the other, each in the field of the charges around it.
 
     Parameters
     ----------
     positions : (N, 3) float64, A
+        Positions of all atoms.
     charges : (N,) float64, e
+        Their charges.
     rotors : (R, 3) int64
-        Hydrogen, the atom that holds it, and the atom which that is bonded to.
+        Hydrogen, the atom that it is bonded to, and the next atom.
     waters : (W, 3) int64
         Oxygen and two hydrogens.
     """
@@ -48,19 +52,19 @@ def orient(positions: Floats, charges: Floats, rotors: Integers, waters: Integer
 
 
 def rotations(count: int) -> NDArray[np.float64]:
-    """Return rotations (count, 3, 3) that are spread evenly, always the same."""
+    """Return random rotations (count, 3, 3), uniformly distributed and always the same."""
     from scipy.spatial.transform import Rotation
 
     return np.asarray(Rotation.random(count, rng=np.random.default_rng(7)).as_matrix(), np.float64)
 
 
 def _fit(arms: Floats, rotations: Floats) -> Floats:
-    """Return a water's two arms (2, 3) in all orientations, (K, 2, 3)."""
+    """Return a water's two bond vectors (2, 3) in all orientations, (K, 2, 3)."""
     return np.asarray(np.einsum("kij,nj->kni", rotations, arms), np.float64)
 
 
 def _best(tree: cKDTree, positions: Floats, charges: Floats, moved: Integers, places: Floats, own: set[int]) -> Floats:
-    """Return of trial places (K, m, 3) of some hydrogens those (m, 3) with the lowest energy."""
+    """Return the positions (m, 3) with the lowest energy among K trial positions `places` (K, m, 3) of hydrogens."""
     near = [k for k in tree.query_ball_point(places.mean((0, 1)), _REACH) if k not in own]
     if not near:
         return np.asarray(places[0], np.float64)

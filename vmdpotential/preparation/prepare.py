@@ -1,10 +1,9 @@
-"""Completing a structure: hydrogens, missing atoms, protonation states, charges and radii of everything in it.
+"""Completion of a structure by missing atoms, hydrogens, charges and radii.
 
-The heavy atoms become a draft (:mod:`~vmdpotential.preparation.draft`), missing ones are added
-(:mod:`~vmdpotential.preparation.complete`), formal charges say which hydrogens there are
-(:mod:`~vmdpotential.preparation.states`), which are placed (:mod:`~vmdpotential.preparation.hydrogens`) and, where
-they turn freely, turned (:mod:`~vmdpotential.preparation.orient`). Charges are those of force-field templates, else
-Gasteiger's.
+The heavy atoms become a draft (:mod:`~vmdpotential.preparation.draft`), to which missing ones are added
+(:mod:`~vmdpotential.preparation.complete`). Formal charges (:mod:`~vmdpotential.preparation.states`) determine the
+hydrogens, which are placed (:mod:`~vmdpotential.preparation.hydrogens`) and, if they rotate freely, oriented
+(:mod:`~vmdpotential.preparation.orient`). Charges are those of force-field templates, or else Gasteiger's.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from vmdpotential.errors import InputError, TaskError, UsageError, listed
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.charges import charges_and_report
 from vmdpotential.molecule.conversions import StructureLike, as_structure
-from vmdpotential.molecule.given import ResidueCharges
 from vmdpotential.molecule.names import IONS, WATERS, named, unique_names
 from vmdpotential.molecule.radii import prepared_radii
 from vmdpotential.molecule.structure import Floats, Integers, Structure
 from vmdpotential.molecule.templates import Match, library
+from vmdpotential.molecule.user_charges import ResidueCharges
 from vmdpotential.preparation import states
 from vmdpotential.preparation.approximate import approximate
 from vmdpotential.preparation.assemble import Assembly, assemble, counts, free, on_atoms
@@ -39,11 +38,11 @@ _CURE = ("give each with its hydrogens (SDF, MOL2) as {charges}, or leave them o
          "them in {leave_out}")
 
 
-#: Heavy atoms nearer to each other than this, A, are at the same place.
+#: Distance, A, below which two heavy atoms have the same position.
 _SAME = 0.1
-#: Coordinates beyond this, A, are of no molecule, and their squares of no use.
+#: Largest coordinate, A; larger ones are errors, with which squares of distances are inaccurate.
 _FARTHEST = 1e6
-#: Residues of points that are no atoms, which mark a membrane in files of the OPM database.
+#: Residues of points that mark a membrane, not atoms, in files of the OPM database.
 _DUMMIES = ("DUM",)
 
 
@@ -51,20 +50,21 @@ def prepare_structure(
     structure: StructureLike, *, ph: float = 7.0, pka: str = "model", force_field: str = "auto", water: str = "auto",
     charges: Sequence[ResidueCharges] = (), leave_out: Collection[str] = (), radii: str = "mbondi2",
 ) -> Prepared:
-    """Return a structure with all of its atoms, their charges and radii, and what was done for it.
+    """Return the structure with missing atoms, charges and radii added, and a report.
 
     Parameters
     ----------
     structure : Structure
-        Without a topology that has charges. Hydrogens that it has stay where they are, where as many belong there.
+        A structure without charges from a topology. Its hydrogens keep their positions on atoms that have as many as
+        their protonation state needs.
     ph : float
-        Which determines protonation states.
+        The pH, which determines protonation states.
     pka : str
-        ``model`` for the pKa of model compounds, ``propka`` for those of PROPKA in this structure.
+        Origin of pKa values: ``model`` for those of model compounds, ``propka`` for those of PROPKA in this structure.
     force_field, water : str
         See :func:`~vmdpotential.molecule.charges.assign_charges`.
     charges : sequence of ResidueCharges
-        Taken before templates.
+        Charges of residues that have priority over templates.
     leave_out : collection of str
         Names of residues to leave out, or names with numbers (ALA617).
     radii : str
@@ -82,9 +82,9 @@ def prepare_structure(
     InputError
         For a structure with a topology, or without heavy atoms.
     UsageError
-        When there is no residue of a name to leave out.
+        When no residue has a name in `leave_out`.
     BackendError
-        When biotite or hydride is not installed.
+        When a package that this needs, such as biotite or hydride, is not installed.
 
     Examples
     --------
@@ -99,14 +99,14 @@ def prepare_structure(
         raise InputError(f"{structure.where}: has a topology, which defines its atoms", "leave {topology} out")
     structure = elements.fill(structure)
     left_out = _named(structure, leave_out)
-    asked = np.isin(np.arange(len(structure)), np.concatenate([[], *left_out.values()]))
-    dummy = np.isin(structure.residue_names, list(_DUMMIES)) & ~asked
-    dropped = asked | dummy
+    chosen = np.isin(np.arange(len(structure)), np.concatenate([[], *left_out.values()]))
+    dummy = np.isin(structure.residue_names, list(_DUMMIES)) & ~chosen
+    dropped = chosen | dummy
     hydrogen = np.isin(structure.elements, ["H", "D"])
-    solvent = named(structure.residue_names, WATERS)  # whose sites have no element
-    strange = (structure.elements == "") & ~solvent & ~dropped
-    twice = _listed_twice(structure) & ~hydrogen & ~dropped & ~strange
-    heavy = ~hydrogen & ~dropped & ~strange & ~twice
+    solvent = named(structure.residue_names, WATERS)  # massless sites of waters have no element
+    unknown = (structure.elements == "") & ~solvent & ~dropped
+    twice = _listed_twice(structure) & ~hydrogen & ~dropped & ~unknown
+    heavy = ~hydrogen & ~dropped & ~unknown & ~twice
     if not heavy.any():
         raise InputError(f"{structure.where}: contains no atom but hydrogens and atoms of unknown elements",
                          "correct the names of atoms and their elements, or give {topology} or {charges}")
@@ -121,7 +121,7 @@ def prepare_structure(
     if done.failed:
         failed = [f"{_label(structure, before, n)} ({missing} missing)" for n, missing in done.failed.items()]
         raise TaskError(f"{structure.where}: {len(failed)} residue{'s' * (len(failed) > 1)} cannot be completed, as "
-                        f"too few of their atoms are there: {listed(failed, 120)}",
+                        f"too few of their atoms are known: {listed(failed, 120)}",
                         "complete them with another program, or name them in {leave_out}")
     gaps = [f"{_label(structure, before, a)} to {_label(structure, before, b)}" for a, b in done.gaps]
     own = on_atoms(structure, draft, hydrogen & ~dropped)
@@ -131,33 +131,33 @@ def prepare_structure(
 
         values = computed(structure, draft)
     result = states.assign(draft, all_bonds(draft), ph, values, counts(draft, own))
-    made = assemble(structure, draft, result, own)
-    approximated = np.zeros(len(made.structure), bool)
+    assembly = assemble(structure, draft, result, own)
+    approximated = np.zeros(len(assembly.structure), bool)
 
     def otherwise(atoms: NDArray[np.bool_], others: Floats) -> Floats:
         approximated[atoms] = True
-        return _approximate(made, atoms, others)
+        return _approximate(assembly, atoms, others)
 
-    given = _as_named(charges, draft, made)
-    whole, report = charges_and_report(made.structure, force_field, water, given, otherwise=otherwise)
-    whole = replace(whole, positions=orient(whole.positions, whole.known_charges, *free(made)))
+    user_charges = _as_named(charges, draft, assembly)
+    whole, report = charges_and_report(assembly.structure, force_field, water, user_charges, otherwise=otherwise)
+    whole = replace(whole, positions=orient(whole.positions, whole.known_charges, *free(assembly)))
     values_of_radii, source = prepared_radii(whole, radii)
     whole = replace(whole, radii=values_of_radii, charge_source="templates and Gasteiger's method" if report.approximate
                     else f"{report.source} templates")
-    rows = _rows(whole, draft, made, result, approximated,
-                 {entry.residue.upper(): entry.source for entry in given} | {"": report.source})
+    rows = _rows(whole, draft, assembly, result, approximated,
+                 {entry.residue.upper(): entry.source for entry in user_charges} | {"": report.source})
     attached = sum(map(len, own.values()))
     left = {"hydrogens not bonded to any atom": int((hydrogen & ~dropped).sum()) - attached,
-            "hydrogens that do not fit the protonation states": attached - int(made.kept.sum()),
+            "hydrogens that do not fit the protonation states": attached - int(assembly.kept.sum()),
             _which("atoms that their residues list twice", structure, twice): int(twice.sum()),
-            _which("atoms without an element", structure, strange): int(strange.sum()),
+            _which("atoms without an element", structure, unknown): int(unknown.sum()),
             **{f"atoms of {name}": len(rows) for name, rows in left_out.items()},
             **{f"atoms of {name}": int((structure.residue_names == name).sum()) for name in _DUMMIES if dummy.any()}}
     return Prepared(whole, report, rows, gaps, ph, pka, source, {name: n for name, n in left.items() if n})
 
 
 def _named(structure: Structure, names: Collection[str]) -> dict[str, Integers]:
-    """Return the rows of atoms by names of residues, or by names with numbers, in every chain."""
+    """Return the atom indices of residues in all chains, by the names (ALA) or names with numbers (ALA617)."""
     if not names:
         return {}
     numbered = np.char.add(np.char.add(structure.residue_names, structure.residue_ids.astype(np.str_)),
@@ -167,13 +167,13 @@ def _named(structure: Structure, names: Collection[str]) -> dict[str, Integers]:
     if none:
         others = sorted(set(structure.residue_names[structure.hetero].tolist()) - WATERS) if len(structure) else []
         raise UsageError("leave_out", "no residue has this name"
-                         + (f"; residues other than polymers are {listed(others, 200)}" if others else ""),
+                         + (f"; residues outside of polymers are {listed(others, 200)}" if others else ""),
                          value=", ".join(none))
     return result
 
 
 def _check_places(structure: Structure, heavy: NDArray[np.bool_]) -> None:
-    """Raise TaskError for heavy atoms at the same place, which have no directions to place others by, or far away."""
+    """Raise TaskError for heavy atoms at the same position (their bond has no direction), or far away."""
     from scipy.spatial import cKDTree
 
     rows = np.flatnonzero(heavy)
@@ -189,7 +189,7 @@ def _check_places(structure: Structure, heavy: NDArray[np.bool_]) -> None:
 
 
 def _listed_twice(structure: Structure) -> NDArray[np.bool_]:
-    """Return the atoms (N,) whose name an earlier atom of their residue has."""
+    """Return a mask (N,) of the atoms with the name of an earlier atom of their residue."""
     _, number = unique_names(structure.atom_names)
     _, first = np.unique(structure.residue_of * (int(number.max(initial=0)) + 1) + number, return_index=True)
     result = np.ones(len(structure), bool)
@@ -198,24 +198,26 @@ def _listed_twice(structure: Structure) -> NDArray[np.bool_]:
 
 
 def _which(what: str, structure: Structure, atoms: NDArray[np.bool_]) -> str:
+    """Return a description of atoms with a list of them."""
     return f"{what} ({listed([structure.label(row) for row in np.flatnonzero(atoms).tolist()], 60)})"
 
 
 def _label(structure: Structure, draft: Draft, residue: int) -> str:
+    """Return the name, number and chain of a residue, for messages."""
     row = draft.residues[residue].source
     return (f"{structure.residue_names[row]}{structure.residue_ids[row]}{structure.insertion_codes[row]} "
             f"{structure.chain_ids[row] or structure.segment_ids[row]}").rstrip()
 
 
-def _check_known(structure: Structure, draft: Draft, given: set[str], force_field: str) -> None:
-    """Raise TaskError for residues that neither the dictionary nor a template nor the user's charges have."""
+def _check_known(structure: Structure, draft: Draft, charged: set[str], force_field: str) -> None:
+    """Raise TaskError for residues without a component, a template, or charges of the user (names in `charged`)."""
     unknown: dict[str, int] = {}
     force = library("charmm36" if force_field == "auto" else force_field)
     starts = draft.starts
     of_atoms = structure.residue_of
     for n, residue in enumerate(draft.residues):
         name = residue.name.upper()
-        if residue.component is not None or name in WATERS or name in given:
+        if residue.component is not None or name in WATERS or name in charged:
             continue
         rows = draft.origin[starts[n] : starts[n + 1]]
         if len(rows) == 1 and (name in IONS or draft.elements[starts[n]] in METALS):
@@ -231,18 +233,18 @@ def _check_known(structure: Structure, draft: Draft, given: set[str], force_fiel
             + listed([f"{name} ({count})" for name, count in unknown.items()], 40), _CURE)
 
 
-def _as_named(charges: Sequence[ResidueCharges], draft: Draft, made: Assembly) -> list[ResidueCharges]:
-    """Return charges of files with bonds under the names that the structure has for their atoms."""
+def _as_named(charges: Sequence[ResidueCharges], draft: Draft, assembly: Assembly) -> list[ResidueCharges]:
+    """Return the user's charges with the structure's names of residues and atoms, if a file has bonds to match them."""
     result = []
     for charge in charges:
         n = next((n for n, residue in enumerate(draft.residues) if residue.component is not None
                   and residue.component.stated and residue.component.name == charge.residue), None)
         if n is not None:
             part = np.flatnonzero(draft.residue == n)
-            theirs = dict(zip(made.place[part].tolist(), draft.names[part].tolist(), strict=True))
-            rows = np.flatnonzero(made.residue == n).tolist()
-            ours = made.structure.atom_names[rows].tolist()
-            # hydrogens have the names of the file as they are
+            theirs = dict(zip(assembly.place[part].tolist(), draft.names[part].tolist(), strict=True))
+            rows = np.flatnonzero(assembly.residue == n).tolist()
+            ours = assembly.structure.atom_names[rows].tolist()
+            # hydrogens have been named as in the user's file
             names = [theirs.get(row, name) for row, name in zip(rows, ours, strict=True)]
             if set(names) == charge.charges.keys():
                 charge = replace(charge, residue=draft.residues[n].name, charges={
@@ -251,24 +253,24 @@ def _as_named(charges: Sequence[ResidueCharges], draft: Draft, made: Assembly) -
     return result
 
 
-def _approximate(made: Assembly, atoms: NDArray[np.bool_], others: Floats) -> Floats:
-    """Return approximate charges; refuse where there are none."""
-    charges = approximate(made, atoms, others)
+def _approximate(assembly: Assembly, atoms: NDArray[np.bool_], others: Floats) -> Floats:
+    """Return approximate charges (N,), e, or raise TaskError for atoms without any."""
+    charges = approximate(assembly, atoms, others)
     bad = np.flatnonzero(atoms & ~np.isfinite(charges))
     if len(bad):
-        names = [made.structure.label(int(atom)) for atom in bad]
-        raise TaskError(f"{made.structure.where}: {len(bad)} atom{'s' * (len(bad) > 1)} have no charge, not an "
-                        f"approximate one either: {listed(names, 80)}", _CURE)
+        names = [assembly.structure.label(int(atom)) for atom in bad]
+        raise TaskError(f"{assembly.structure.where}: no charges, not even approximate ones, are available for "
+                        f"{len(bad)} atom{'s' * (len(bad) > 1)}: {listed(names, 80)}", _CURE)
     return charges
 
 
-def _rows(whole: Structure, draft: Draft, made: Assembly, states_: states.States, approximated: NDArray[np.bool_],
+def _rows(whole: Structure, draft: Draft, assembly: Assembly, states_: states.States, approximated: NDArray[np.bool_],
           sources: Mapping[str, str]) -> list[Row]:
-    """Return the table; charges of residues have `sources` by their names, those of all others by the empty one."""
+    """Return the rows of the table; `sources` has the origin of charges by residue name, and by "" for other names."""
     starts = whole.residue_starts
     net = np.add.reduceat(whole.known_charges, starts[:-1])
-    placed = np.add.reduceat((made.holder >= 0) & ~made.kept, starts[:-1], dtype=np.int64)
-    kept = np.add.reduceat(made.kept, starts[:-1], dtype=np.int64)
+    placed = np.add.reduceat((assembly.holder >= 0) & ~assembly.kept, starts[:-1], dtype=np.int64)
+    kept = np.add.reduceat(assembly.kept, starts[:-1], dtype=np.int64)
     rows = []
     for n, residue in enumerate(draft.residues):
         row = int(starts[n])

@@ -20,7 +20,7 @@ _LETTERS = string.ascii_uppercase + string.ascii_lowercase + string.digits
 
 
 def computed(structure: Structure, draft: Draft) -> dict[tuple[int, str], float]:
-    """Return pKa values by the row of a residue and its group (ASP, GLU, HIS, CYS, TYR, LYS, ARG, N+, C-).
+    """Return pKa values by residue index and group (ASP, GLU, HIS, CYS, TYR, LYS, ARG, N+, C-).
 
     Raises
     ------
@@ -36,8 +36,8 @@ def computed(structure: Structure, draft: Draft) -> dict[tuple[int, str], float]
     try:
         molecule = run.single("structure.pdb", optargs=["-q"], stream=io.StringIO(text), write_pka=False)
         groups = molecule.conformations["AVR"].groups
-    except (Exception, SystemExit) as error:  # it raises what its parsers raise
-        raise TaskError(f"{structure.where}: PROPKA fails ({type(error).__name__}: {one_line(str(error))[:120]})",
+    except (Exception, SystemExit) as error:  # PROPKA has no error class of its own
+        raise TaskError(f"{structure.where}: PROPKA failed ({type(error).__name__}: {one_line(str(error))[:120]})",
                         "use {pka model}") from None
     finally:
         logger.setLevel(level)
@@ -51,7 +51,7 @@ def computed(structure: Structure, draft: Draft) -> dict[tuple[int, str], float]
 
 
 def _records(structure: Structure, draft: Draft) -> tuple[str, dict[tuple[str, int], int]]:
-    """Return the heavy atoms as a PDB file without waters, and the residues by chain and number in it."""
+    """Return the heavy atoms, without waters, as text of a PDB file, and residue indices by chain and number in it."""
     lines: list[str] = []
     rows: dict[tuple[str, int], int] = {}
     starts = draft.starts.tolist()

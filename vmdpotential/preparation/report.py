@@ -1,4 +1,4 @@
-"""What was done to a structure: a row for every residue, and lines for people."""
+"""Report on the completion of a structure: a table with a row for every residue, and a summary."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COLUMNS = ("chain", "residue", "number", "state", "pka", "net_charge", "charges"
 
 @dataclass(frozen=True)
 class Row:
-    """A residue: its state, the pKa that decided it, its charge and where that is from, and what was added."""
+    """A residue's protonation state and pKa, its net charge (e) and the origin of its charges, and added atoms."""
 
     chain: str
     residue: str
@@ -44,24 +44,26 @@ class Row:
 
 @dataclass(frozen=True)
 class Prepared(Tabular):
-    """A completed structure, and what was done for it.
+    """A completed structure, and a report on its completion.
 
     Parameters
     ----------
     structure : Structure
-        With charges and radii; `origins` says which atoms of the input its atoms belong to.
+        The completed structure with charges and radii; its `origins` relate its atoms to those of the input.
     charges : ChargeReport
+        Origin of the charges.
     rows : list of Row
-        One for each residue.
+        The table, a row for each residue.
     gaps : list of str
-        Where a chain is broken, and has caps.
+        Chain breaks, which were capped.
     ph : float
+        The pH that determines protonation states.
     pka : str
-        ``model`` or ``propka``.
+        Origin of the pKa values, ``model`` or ``propka``.
     radii : str
-        The set of the radii, and elements that it does not have.
+        The set of radii, and elements that it does not have.
     left_out : dict
-        What is not in the structure any more, to its number.
+        Numbers of atoms that were left out, by a description of their kind.
     """
 
     structure: Structure
@@ -83,11 +85,11 @@ class Prepared(Tabular):
 
     @property
     def added(self) -> tuple[int, int]:
-        """Numbers of heavy atoms and hydrogens that were added."""
+        """Numbers of added heavy atoms and hydrogens."""
         return sum(len(row.added_atoms) for row in self.rows), sum(row.added_hydrogens for row in self.rows)
 
     def summary(self) -> str:
-        """Return one line: ``prepared at pH 7: 1,646 hydrogens and 4 heavy atoms added; ...``."""
+        """Return a line such as ``prepared at pH 7: added 1,646 hydrogens and 4 heavy atoms; ...``."""
         heavy, hydrogens = self.added
         parts = [f"{hydrogens:,} hydrogen{'s' * (hydrogens != 1)}"]
         if heavy:
@@ -104,7 +106,7 @@ class Prepared(Tabular):
         return f"{text}; radii: {self.radii}"
 
     def lines(self) -> list[str]:
-        """Return the lines of a report."""
+        """Return the lines of the report."""
         result = [self.summary()]
         states: dict[str, Counter[str]] = {}
         for row in self.rows:
@@ -126,7 +128,7 @@ class Prepared(Tabular):
 
     @property
     def data(self) -> dict[str, Any]:
-        """The same for programs."""
+        """The report for programs (``--json``)."""
         heavy, hydrogens = self.added
         return {
             "ph": self.ph, "pka": self.pka, "added_heavy_atoms": heavy, "added_hydrogens": hydrogens,

@@ -1,9 +1,9 @@
-"""Hydrogens whose directions follow from the bonds of the atom that they are on: CH, CH2, and NH and CH in a plane.
+"""Positions of hydrogens that are determined by the other bonds of their atom: CH, CH2, and planar NH and CH.
 
-Fragments of other molecules, which have other angles, are superposed on the atom and its neighbours alike, and so turn
-these hydrogens by up to 15 degrees. Here each has equal angles with the bonds next to it. In a peptide that is not
-planar it is between the plane of the nitrogen's bonds, where programs that go by geometry alone have it, and that of
-the carbonyl group, to which the torsions of a force field pull it.
+Superposed fragments of other molecules, which have other bond angles, deviate from these directions by up to 15
+degrees. Here a hydrogen has equal angles with the other bonds. In a peptide group that is not planar, it is between the
+plane of the nitrogen's other bonds, where programs place it by geometry alone, and the plane of the carbonyl group,
+towards which the torsions of a force field rotate it.
 """
 
 from __future__ import annotations
@@ -15,30 +15,33 @@ from vmdpotential.molecule.structure import Floats, Integers
 from vmdpotential.preparation.components import FLAT
 from vmdpotential.preparation.draft import Draft
 
-#: Lengths of bonds to hydrogen, A: Amber's (W. D. Cornell et al., J. Am. Chem. Soc. 117, 1995, 5179); in a plane.
+#: Bond lengths of CH, planar CH, and NH, A, as in Amber (W. D. Cornell et al., J. Am. Chem. Soc. 117, 1995, 5179).
 _CH, _FLAT_CH, _NH = 1.09, 1.08, 1.01
-#: Numbers of hydrogens and of heavy neighbours; an atom of one hydrogen and two neighbours is in their plane.
+#: Numbers of hydrogens and of heavy neighbours of the atoms; with one hydrogen and two neighbours they are planar.
 _KINDS = ((1, 3), (1, 2), (2, 2))
-#: Half the angle between the two hydrogens of CH2, degrees.
+#: Half of the angle between the two hydrogens of CH2, degrees.
 _HALF = 109.5 / 2
-#: Of a sum of the directions of bonds, or the volume between three of them, where these do not determine a direction.
+#: Smallest length of the sum of the bonds' unit vectors, or volume spanned by three of them, for a defined direction.
 _LEAST = 0.1
-#: How far hydrogens of amides are turned from the plane of the nitrogen's bonds to that of the carbonyl group: half as
-#: far as by Amber's ff14SB without charges, 0.8 (J. A. Maier et al., J. Chem. Theory Comput. 11, 2015, 3696).
+#: Fraction of the angle from the plane of the nitrogen's bonds to that of the carbonyl group by which hydrogens of
+#: amides are rotated: half of that by Amber's ff14SB without charges, 0.8 (J. A. Maier et al., J. Chem. Theory Comput.
+#: 11, 2015, 3696).
 _TURN = 0.4
-#: Largest angle by which peptides are not planar, radians; at more, bonds are wrong.
+#: Largest deviation of a peptide group from planarity, radians; larger ones are due to wrong bonds.
 _MOST = np.radians(45.0)
 
 
 def place_rigid(draft: Draft, bonds: Integers, counts: Integers) -> dict[int, Floats]:
-    """Return places (k, 3) of the hydrogens of atoms, by row, where the heavy atoms determine them.
+    """Return positions (k, 3), A, of hydrogens by the index of their atom, where the heavy atoms determine them.
 
     Parameters
     ----------
     draft : Draft
+        The heavy atoms.
     bonds : (B, 3) int64
+        Two heavy atoms and the order of their bond.
     counts : (N,) int64
-        Hydrogens of every atom; 0 of those that are not asked for.
+        Number of hydrogens of every atom; 0 for atoms without, or whose hydrogens are not to be placed.
     """
     number = np.bincount(bonds[:, :2].ravel(), minlength=len(counts))
     flat = np.zeros(len(counts), bool)
@@ -49,7 +52,7 @@ def place_rigid(draft: Draft, bonds: Integers, counts: Integers) -> dict[int, Fl
         planar[bonds[nitrogen[bonds[:, a]] & flat[bonds[:, b]], a]] = True
     ends, others = np.concatenate([bonds[:, :2], bonds[:, 1::-1]]).T
     carbonyl = (draft.elements[ends] == "O") & (number[ends] == 1) & carbon[others] & flat[others]
-    oxygen = np.full(len(counts), -1, np.int64)  # by the row of its carbon
+    oxygen = np.full(len(counts), -1, np.int64)  # by the index of its carbon
     oxygen[others[carbonyl]] = ends[carbonyl]
     order = np.argsort(ends, kind="stable")
     first, others = np.searchsorted(ends[order], np.arange(len(counts))), others[order]
@@ -79,15 +82,15 @@ def place_rigid(draft: Draft, bonds: Integers, counts: Integers) -> dict[int, Fl
 
 
 def _units(positions: Floats, rows: Integers, near: Integers) -> NDArray[np.float64]:
-    """Return the directions (n, k, 3) of the bonds of some atoms."""
+    """Return unit vectors (n, k, 3) along the bonds of atoms `rows` to their neighbours `near`."""
     arms = positions[near] - positions[rows][:, None]
     return np.asarray(arms / np.maximum(np.linalg.norm(arms, axis=2, keepdims=True), 1e-6), np.float64)
 
 
 def _away_of_three(units: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the vectors (n, 3) that have equal angles with three bonds; zeros where these are almost in a plane.
+    """Return vectors (n, 3) with equal angles to three bonds, pointing away from them; 0 if these are almost coplanar.
 
-    On carbon they are nearer to where a force field has the hydrogen than those opposite to the sum of the bonds.
+    On carbon they are nearer to a force field's direction of the hydrogen than the opposite of the bonds' sum.
     """
     good = np.abs(np.linalg.det(units)) > _LEAST
     result = np.zeros((len(units), 3))
@@ -96,10 +99,10 @@ def _away_of_three(units: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _between(directions: Floats, axes: Floats, carbonyls: Floats) -> Floats:
-    """Return directions (n, 3) turned about the axes from carbon to nitrogen towards the carbonyl groups' planes."""
+    """Return directions (n, 3) rotated about the axes from carbon to nitrogen towards the carbonyl groups' planes."""
     across, up = directions - _along(directions, axes), carbonyls - _along(carbonyls, axes)
     sine, cosine = (axes * np.cross(across, up)).sum(1), (across * up).sum(1)
-    # the hydrogen is opposite to the oxygen, or in a cis peptide on its side; nowhere between, where it stays
+    # the hydrogen is trans to the oxygen, or cis in a cis peptide; at angles between these it is not rotated
     angle = (np.arctan2(sine, cosine) + np.pi / 2) % np.pi - np.pi / 2
     turn = _TURN * np.where(np.abs(angle) < _MOST, angle, 0.0)[:, None]
     return np.asarray(directions + (np.cos(turn) - 1) * across + np.sin(turn) * np.cross(axes, across))
@@ -110,7 +113,7 @@ def _along(vectors: Floats, axes: Floats) -> Floats:
 
 
 def _both(units: NDArray[np.float64], outwards: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the directions (n, 2, 3) of the two hydrogens between which the plane of two bonds is."""
+    """Return the directions (n, 2, 3) of two hydrogens on either side of the plane of two bonds."""
     normal = np.cross(units[:, 0], units[:, 1])
     with np.errstate(invalid="ignore", divide="ignore"):
         normal = normal / np.linalg.norm(normal, axis=1, keepdims=True)

@@ -1,8 +1,8 @@
 """Protonation states: formal charges of heavy atoms, from which the number of hydrogens follows.
 
-Amino acids and ends of chains have a pKa, that of the model compound or PROPKA's (M. H. M. Olsson, C. R. Sondergaard,
-M. Rostkowski, J. H. Jensen, J. Chem. Theory Comput. 7, 2011, 525, whose model values these are). Of other molecules
-acids and bases are recognised by their bonds: what is charged in water near pH 7 is.
+The pKa of amino acids and of the ends of chains is that of a model compound, or PROPKA's (M. H. M. Olsson, C. R.
+Sondergaard, M. Rostkowski, J. H. Jensen, J. Chem. Theory Comput. 7, 2011, 525, the source of the model values, too). In
+other molecules, acids and bases are recognised by their bonds, and charged if they are so in water near pH 7.
 """
 
 from __future__ import annotations
@@ -19,30 +19,31 @@ from vmdpotential.preparation.components import AMINO_ACIDS, FLAT
 from vmdpotential.preparation.contacts import CLEAR, Contacts
 from vmdpotential.preparation.draft import Draft
 
-#: pKa of model compounds, those of PROPKA 3.
+#: pKa values of model compounds, as in PROPKA 3.
 MODEL_PKA = {"ASP": 3.80, "GLU": 4.50, "HIS": 6.50, "CYS": 9.00, "TYR": 10.00, "LYS": 10.50, "ARG": 12.50,
              "N+": 8.00, "C-": 3.20}
-#: The atom that carries the charge of the charged form, and that charge.
+#: The atom with the formal charge of the charged form, and that charge, e.
 _SITES = {"ASP": ("OD2", -1), "GLU": ("OE2", -1), "HIS": ("ND1", 1), "CYS": ("SG", -1), "TYR": ("OH", -1),
           "LYS": ("NZ", 1), "ARG": ("NH2", 1)}
 _AROMATIC = (AROMATIC_SINGLE, AROMATIC_DOUBLE, AROMATIC_TRIPLE)
-#: States by the residue's name where a program wrote one: name to (charged, tautomer).
+#: Whether a residue is charged, by names that programs use for one protonation state.
 _NAMED = {"ASH": False, "ASPP": False, "ASPH": False, "GLH": False, "GLUP": False, "GLUH": False, "LYN": False,
           "LSN": False, "LYSN": False, "CYM": True, "HIP": True, "HSP": True, "HISH": True, "HISP": True,
           "HID": False, "HSD": False, "HISA": False, "HISD": False, "HIE": False, "HSE": False, "HISB": False,
           "HISE": False}
+#: Names of neutral histidine with the hydrogen on ND1, and on NE2.
 _DELTA = frozenset(("HID", "HSD", "HISA", "HISD"))
 _EPSILON = frozenset(("HIE", "HSE", "HISB", "HISE"))
 
 
-#: Notes.
-FLIPPED = "contacts would be better with the end of the side chain turned by 180 degrees; kept as in the file"
+#: Notes on residues, for the report.
+FLIPPED = "contacts would be better with the end of the side chain flipped by 180 degrees; kept as in the file"
 UNDECIDED = "no contact decides which nitrogen of the neutral histidine has the hydrogen"
 
 
 @dataclass
 class States:
-    """Formal charges (N,) of heavy atoms and bonds (B, 3) with orders; of residues by row, state, pKa and notes."""
+    """Formal charges (N,), e, and bonds (B, 3) with orders of heavy atoms; states, pKa and notes by residue index."""
 
     charges: Integers
     bonds: Integers
@@ -51,13 +52,13 @@ class States:
     notes: dict[int, str] = field(default_factory=dict)
 
     def bonds_of(self, atoms: Iterable[int]) -> Integers:
-        """Return the rows of the bonds that some atoms have, increasing."""
+        """Return the indices of the bonds of some atoms, increasing."""
         order, starts = self._by_atom
         return np.unique(np.concatenate([order[starts[atom]:starts[atom + 1]] for atom in atoms]))
 
     @cached_property
     def _by_atom(self) -> tuple[Integers, Integers]:
-        """Rows of bonds in the order of their atoms, and where those of each atom begin."""
+        """Indices of the bonds, sorted by atom, and the start of each atom's bonds among them."""
         ends = self.bonds[:, :2].ravel()
         starts = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=len(self.charges)))])
         return np.argsort(ends, kind="stable") // 2, starts
@@ -70,14 +71,15 @@ def assign(draft: Draft, bonds: Integers, ph: float, pka: Mapping[tuple[int, str
     Parameters
     ----------
     draft : Draft
-        Without missing atoms.
+        Heavy atoms, with no atoms missing.
     bonds : (B, 3) int64
+        Two heavy atoms and the order of their bond.
     ph : float
+        The pH.
     pka : mapping
-        By the residue's row and its group (ASP, N+ ...), where one was computed; else that of the model compound.
+        Computed pKa values by residue index and group (ASP, N+ ...); other groups have those of model compounds.
     present : mapping
-        Number of hydrogens that the file has on atoms, by the residue's row and the atom's name; of residues that have
-        some.
+        Numbers of hydrogens in the file, by residue index and name of the heavy atom, for residues with hydrogens.
     """
     states = States(np.zeros(len(draft), np.int64), bonds.copy())
     starts, linked = draft.starts, draft.linked()
@@ -104,7 +106,7 @@ def assign(draft: Draft, bonds: Integers, ph: float, pka: Mapping[tuple[int, str
 
 def _side_chain(group: str, n: int, place: dict[str, int], ph: float, pka: float, states: States,
                 contacts: Contacts, linked: set[str], present: Mapping[str, int], written: str) -> str:
-    """Set the charge of a side chain; return its state's name, that of Amber."""
+    """Set the charge of a side chain, and return Amber's name of its state."""
     atom, charge = _SITES[group]
     if atom not in place:
         return ""
@@ -127,7 +129,7 @@ def _side_chain(group: str, n: int, place: dict[str, int], ph: float, pka: float
         first = atom[:-1] + "1"
         protonated = present.get(first, 0) + present.get(atom, 0) > 0
         charged = charged and not protonated
-        if protonated and present.get(first, 0) and not present.get(atom, 0):  # the other oxygen has the hydrogen
+        if protonated and present.get(first, 0) and not present.get(atom, 0):  # the hydrogen is on the other oxygen
             _swap(states, place[atom], place[first])
     elif group == "TYR" and present:
         charged = charged and not present.get("OH")
@@ -141,26 +143,27 @@ def _side_chain(group: str, n: int, place: dict[str, int], ph: float, pka: float
 
 def _histidine(n: int, place: dict[str, int], charged: bool, states: States, contacts: Contacts, linked: set[str],
                present: Mapping[str, int], written: str) -> str:
+    """Set the charge and the double bonds of a histidine, and return Amber's name of its state."""
     delta, epsilon = place["ND1"], place.get("NE2", place["ND1"])
     bare = [n for n in (delta, epsilon) if contacts.metal(n)]
     bare += [place[name] for name in ("ND1", "NE2") if name in linked]
-    has = [name for name in ("ND1", "NE2") if present.get(name)]
-    if has and not bare:
-        charged, on_delta = len(has) == 2, has == ["ND1"]
+    protonated = [name for name in ("ND1", "NE2") if present.get(name)]
+    if protonated and not bare:
+        charged, on_delta = len(protonated) == 2, protonated == ["ND1"]
     elif bare:
         charged, on_delta = False, epsilon in bare
     elif written in _DELTA | _EPSILON:
         on_delta = written in _DELTA
     else:
         behind = contacts.draft.positions[[place[name] for name in ("CG", "CD2", "CE1") if name in place]].mean(0)
-        more = contacts.score(delta, behind) - contacts.score(epsilon, behind)
-        on_delta = more > 0
-        if abs(more) < CLEAR and not charged:
+        difference = contacts.score(delta, behind) - contacts.score(epsilon, behind)
+        on_delta = difference > 0
+        if abs(difference) < CLEAR and not charged:
             states.notes[n] = UNDECIDED
     if charged:
         states.charges[delta] = 1
         return "HIP"
-    if on_delta:  # the dictionary has the double bond at ND1
+    if on_delta:  # the double bond is at NE2, not at ND1 as in the dictionary
         ring = {name: place[name] for name in ("CG", "ND1", "CE1", "NE2", "CD2") if name in place}
         pairs = {frozenset((ring.get("ND1"), ring.get("CE1"))): AROMATIC_SINGLE,
                  frozenset((ring.get("CE1"), ring.get("NE2"))): AROMATIC_DOUBLE}
@@ -172,7 +175,7 @@ def _histidine(n: int, place: dict[str, int], charged: bool, states: States, con
 
 
 def _swap(states: States, first: int, second: int) -> None:
-    """Exchange the orders of the bonds of two oxygens of an acid."""
+    """Exchange the bond orders of the two oxygens of a carboxylic acid."""
     rows = states.bonds_of([first, second])
     rows = rows[np.isin(states.bonds[rows, 2], [SINGLE, DOUBLE])]
     states.bonds[rows, 2] = SINGLE + DOUBLE - states.bonds[rows, 2]
@@ -180,7 +183,7 @@ def _swap(states: States, first: int, second: int) -> None:
 
 def _ends(n: int, place: dict[str, int], ph: float, pka: Mapping[tuple[int, str], float], states: States,
           linked: set[str], present: Mapping[str, int]) -> list[str]:
-    """Set the charges of the ends of a chain; return their names."""
+    """Set the charges of a residue's N- and C-terminus, if it has one, and return the names of their states."""
     names = []
     if "N" in place and "N" not in linked:
         value = states.pka[n, "N+"] = pka.get((n, "N+"), MODEL_PKA["N+"])
@@ -200,7 +203,7 @@ def _ends(n: int, place: dict[str, int], ph: float, pka: Mapping[tuple[int, str]
 
 
 def _others(draft: Draft, states: States, linked: list[set[str]]) -> None:
-    """Set the charges of residues that are no amino acids: those of the dictionary, and of acids and bases."""
+    """Set the charges of residues other than amino acids, by the dictionary and by functional groups."""
     starts = draft.starts
     known: dict[tuple[str, tuple[str, ...], frozenset[str]], Integers] = {}
     for n, residue in enumerate(draft.residues):
@@ -211,7 +214,7 @@ def _others(draft: Draft, states: States, linked: list[set[str]]) -> None:
         key = result.name, tuple(draft.names[part].tolist()), frozenset(linked[n])
         if key not in known:
             known[key] = _formal(draft, n, part)
-            if result.is_nucleotide and "OP3" in key[1]:  # a phosphate at the end of a chain has a hydrogen left
+            if result.is_nucleotide and "OP3" in key[1]:  # a terminal phosphate keeps one hydrogen
                 known[key][key[1].index("OP3")] = 0
             if result.is_amino_acid and "N" in linked[n]:
                 known[key][key[1].index("N")] = min(0, known[key][key[1].index("N")])
@@ -252,7 +255,7 @@ def _formal(draft: Draft, n: int, part: slice) -> Integers:
             charges[single[0]] = -1
         elif element in ("P", "As") and double:
             charges[single[:2]] = -1
-            # a third acid of phosphate keeps its hydrogen (pKa 12)
+            # the third hydroxyl group of a phosphate keeps its hydrogen (pKa 12)
             charges[[j for j, order in bonds[k] if order == SINGLE and charges[j] < 0][2:]] = 0
         elif element in ("S", "Se") and len(double) >= 2 and single:
             charges[single] = -1
@@ -261,7 +264,7 @@ def _formal(draft: Draft, n: int, part: slice) -> Integers:
 
 
 def _bases(elements: list[str], bonds: list[list[tuple[int, int]]], outside: Integers, charges: Integers) -> None:
-    """Protonate amines, amidines and guanidines."""
+    """Set the charges of amines, amidines and guanidines."""
     flat = [any(order in FLAT for _, order in near) for near in bonds]
     ring = [any(order in _AROMATIC for _, order in near) for near in bonds]
     for k, element in enumerate(elements):  # C(=N)(N): amidine, guanidine
@@ -269,7 +272,7 @@ def _bases(elements: list[str], bonds: list[list[tuple[int, int]]], outside: Int
             continue
         double = [j for j, order in bonds[k] if order == DOUBLE and elements[j] == "N"]
         single = [j for j, order in bonds[k] if order == SINGLE and elements[j] == "N"]
-        # an imine within a ring, as those of nucleobases, is no base near pH 7; a guanidine on an aromatic ring is one
+        # an imine in a ring, as in nucleobases, is not protonated near pH 7; a guanidine on an aromatic ring is
         plain = all(elements[i] == "C" and (i == k or not flat[i] or (j in single and ring[i]))
                     for j in (*double, *single) for i, _ in bonds[j]) and not any(ring[j] for j in single)
         if len(double) == 1 and single and plain and not charges[double[0]] and not outside[double[0]]:
@@ -280,7 +283,7 @@ def _bases(elements: list[str], bonds: list[list[tuple[int, int]]], outside: Int
             continue
         if any(elements[j] != "C" or flat[j] for j, _ in bonds[k]) or len(bonds[k]) + outside[k] > 3:
             continue
-        # of two amines next to each other (piperazine) one is charged
+        # only one of two amines next to each other (piperazine) is charged
         near = {i for j, _ in bonds[k] for i, _ in bonds[j]}
         near |= {i for j in near for i, _ in bonds[j]}
         if outside[k] or near & charged:

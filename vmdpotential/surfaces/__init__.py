@@ -1,10 +1,10 @@
 """Molecular surfaces, and maps on them.
 
-A probe of radius p rolls over the atoms. Its centre stays on the *accessible* surface, that of spheres with radii
-r + p (B. Lee, F. M. Richards, J. Mol. Biol. 55 (1971) 379); what it cannot enter ends at the *molecular* surface
-(F. M. Richards, Annu. Rev. Biophys. Bioeng. 6 (1977) 151), whose points are p away from the accessible one, inside of
-it. Marching cubes follow where the distance to it, which is known at the points of a lattice
-(:mod:`vmdpotential.continuum.region`), is 0.
+A probe of radius p rolls over the atoms. Its centre moves on the *accessible* surface, that of the union of spheres
+with radii r + p (B. Lee, F. M. Richards, J. Mol. Biol. 55 (1971) 379). The *molecular* surface (F. M. Richards, Annu.
+Rev. Biophys. Bioeng. 6 (1977) 151) encloses the volume that the probe cannot enter; it is at the distance p inside the
+accessible one. The triangles are those of marching cubes, at distance 0 in a map of signed distances to the surface
+(:mod:`vmdpotential.continuum.region`).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from vmdpotential.molecule.structure import Structure
 from vmdpotential.surfaces.areas import areas
 from vmdpotential.surfaces.near import Floats, Integers, Near
 
-#: molecular: what a probe cannot enter; accessible: where its centre can be.
+#: Kinds of surfaces: around the volume that a probe cannot enter, or that its centre cannot enter.
 KINDS = ("molecular", "accessible")
 
-#: A, of the cells in which the atoms next to vertices are looked for.
+#: Edge of the cells in which the nearest atoms of vertices are searched, A.
 CELL = 3.0
 
-#: A, of a probe of water's size.
+#: Radius of a probe of the size of water, A.
 PROBE = 1.4
 
 
@@ -43,13 +43,14 @@ class Surface:
     Parameters
     ----------
     vertices : (V, 3) float64, A
+        Positions of the vertices.
     triangles : (T, 3) int64
-        Vertices of each, counterclockwise from outside.
+        Vertices of each triangle, counterclockwise as seen from outside.
     atoms : (V,) int64
-        The atom that each vertex is nearest to, by its radius.
+        Atom whose sphere is nearest to each vertex.
     areas : (V,) float64, A^2
-        Of each vertex. Those of an atom's vertices sum to the area of its part of the surface, which is counted by
-        points; the triangles themselves, which cut corners, are smaller.
+        Area of each vertex. For the vertices of an atom, they add up to the area of the atom's part of the surface,
+        which is integrated by points on spheres and tori; the triangles cut corners and have a smaller area.
     kind : str
         One of :data:`KINDS`.
     """
@@ -65,7 +66,7 @@ class Surface:
 
     @cached_property
     def normals(self) -> Floats:
-        """(V, 3) unit vectors outwards."""
+        """(V, 3) outward unit normals at the vertices."""
         crosses = _crosses(self.vertices, self.triangles)
         sums = np.stack([np.bincount(self.triangles.ravel(), np.repeat(crosses[:, d], 3), len(self.vertices))
                          for d in range(3)], 1)
@@ -74,25 +75,26 @@ class Surface:
 
     @property
     def area(self) -> float:
-        """Of all of it, A^2."""
+        """Area of the whole surface, A^2."""
         return float(self.areas.sum())
 
     def sample(self, grid: Grid, outwards: float = 0.0) -> Floats:
-        """Return a map, trilinearly interpolated, at the vertices or so many A outwards of them; NaN beyond the map."""
+        """Return interpolated values (V,) of a map at `outwards` A above the vertices; NaN outside the map."""
         return grid.sample(self.vertices + outwards * self.normals)
 
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """A map on the part of a surface that belongs to an atom or a residue.
+    """Statistics of a map on the part of a surface that belongs to an atom or a residue.
 
     Parameters
     ----------
     index : int
-        Of the atom, or of the residue among `Structure.residue_starts`.
+        Index of the atom, or of the residue in `Structure.residue_starts`.
     area : float, A^2
+        Area of the part.
     mean, low, high : float
-        The mean by area, and the range, of what is inside the map; NaN where nothing does.
+        Mean by area and range of the values, where the part is inside the map; NaN if no vertex is.
     """
 
     index: int
@@ -103,42 +105,46 @@ class Row:
 
 
 def rows(surface: Surface, values: Floats, owners: Integers) -> list[Row]:
-    """Return what belongs to each owner (V,) of vertices with values (V,), in their order."""
+    """Return statistics of the values (V,) at vertices for each owner (V,), an atom or residue, in increasing order."""
     known = np.isfinite(values)
-    result, row = np.unique(owners, return_inverse=True)
+    indices, row = np.unique(owners, return_inverse=True)
     areas = np.bincount(row, surface.areas)
-    weight = np.bincount(row[known], surface.areas[known], len(result))
-    sums = np.bincount(row[known], (surface.areas * values)[known], len(result))
-    low, high = np.full(len(result), np.inf), np.full(len(result), -np.inf)
+    weight = np.bincount(row[known], surface.areas[known], len(indices))
+    sums = np.bincount(row[known], (surface.areas * values)[known], len(indices))
+    low, high = np.full(len(indices), np.inf), np.full(len(indices), -np.inf)
     np.minimum.at(low, row[known], values[known])
     np.maximum.at(high, row[known], values[known])
     return [Row(int(n), float(a), float(s / w), float(x), float(y)) if w > 0 else
             Row(int(n), float(a), np.nan, np.nan, np.nan)
-            for n, a, s, w, x, y in zip(result, areas, sums, weight, low, high, strict=True)]
+            for n, a, s, w, x, y in zip(indices, areas, sums, weight, low, high, strict=True)]
 
 
 def molecular_surface(
     structure: Structure, *, atoms: Selection = "solute", kind: str = "molecular", probe: float = PROBE,
     spacing: float = 0.3, radii: Floats | None = None,
 ) -> Surface:
-    """Return the surface of some atoms.
+    """Return the molecular or accessible surface of the selected atoms.
 
     Parameters
     ----------
     structure : Structure
     atoms : str or array
-        Around which it is; see :func:`vmdpotential.molecule.selection.select`.
+        Selection of the atoms inside the surface; see :func:`vmdpotential.molecule.selection.select`.
     kind : {"molecular", "accessible"}
+        Kind of the surface.
     probe : float, A
+        Radius of the probe.
     spacing : float, A
-        Of the lattice that its triangles are found on; areas hardly depend on it.
+        Spacing of the lattice for marching cubes; areas hardly depend on it.
     radii : (N,) float64, A, optional
-        Of all atoms; van der Waals radii of their elements unless given.
+        Radii of all atoms of the structure; by default van der Waals radii of their elements.
 
     Raises
     ------
+    UsageError
+        For an unknown kind.
     InputError
-        When no atom has a radius.
+        When no selected atom has a radius.
     MemoryPlanError
         When the lattice does not fit into memory.
     BackendError
@@ -148,25 +154,25 @@ def molecular_surface(
         raise UsageError("kind", f"choose one of {', '.join(KINDS)}", value=kind)
     radii = van_der_waals(fill(structure).elements) if radii is None else np.asarray(radii, np.float64)
     numbers = _with_radii(select(structure, atoms), radii)
-    positions, own = structure.positions[numbers], radii[numbers]
+    positions, chosen = structure.positions[numbers], radii[numbers]
     accessible = kind == "accessible"
-    union = region.Surface(positions, own, probe)
-    field = _depth(region.Surface(positions, own + probe, 0.0) if accessible else union, spacing)
+    union = region.Surface(positions, chosen, probe)
+    field = _depth(region.Surface(positions, chosen + probe, 0.0) if accessible else union, spacing)
     vertices, triangles = _marching(field)
     progress.report("surface", 0.8)
-    _, atoms_of = Near(positions, own, CELL).find(vertices)
-    vertices = _outside(vertices, positions[atoms_of], own[atoms_of] + probe * accessible)
+    _, atoms_of = Near(positions, chosen, CELL).find(vertices)
+    vertices = _outside(vertices, positions[atoms_of], chosen[atoms_of] + probe * accessible)
     of_atoms, points = np.zeros(len(numbers)), np.empty_like(positions)
     of_atoms[union.order], points[union.order] = areas(union, not accessible)
     missing = np.flatnonzero((of_atoms > 0) & (np.bincount(atoms_of, minlength=len(numbers)) == 0))
-    if len(missing):  # slivers that no vertex is on
+    if len(missing):  # parts too small for a vertex are added to a vertex of a neighbour
         np.add.at(of_atoms, atoms_of[_next_to(vertices, points[missing])], of_atoms[missing])
         of_atoms[missing] = 0
     return Surface(vertices, triangles, numbers[atoms_of], _spread(vertices, triangles, atoms_of, of_atoms), kind)
 
 
 def _depth(surface: region.Surface, spacing: float, layers: int = 1) -> Grid:
-    """Return how deep points are inside a surface, A, negative outside, on a lattice; exact in some layers of nodes.
+    """Return a map of depths inside a surface, A, negative outside; exact within `layers` of nodes at the surface.
 
     Raises
     ------
@@ -189,9 +195,9 @@ def _with_radii(chosen: NDArray[np.bool_], radii: Floats) -> Integers:
 
 
 def depth_map(structure: Structure, chosen: NDArray[np.bool_], spacing: float, probe: float = PROBE) -> Grid:
-    """Return how deep points are inside the molecular surface of chosen atoms, A, negative outside; for pictures.
+    """Return a map of depths inside the molecular surface of the chosen atoms, A, negative outside, for pictures.
 
-    Beyond two spacings from the surface only the sign has a meaning.
+    Beyond two spacings from the surface only the sign is meaningful.
 
     Raises
     ------
@@ -206,7 +212,7 @@ def depth_map(structure: Structure, chosen: NDArray[np.bool_], spacing: float, p
 
 
 def _outside(vertices: Floats, centres: Floats, radii: Floats) -> Floats:
-    """Return vertices (V, 3), those inside of their spheres moved onto them: triangles cut corners."""
+    """Return vertices (V, 3), A, with those inside their spheres moved onto them, as triangles cut corners."""
     away = vertices - centres
     length = np.maximum(np.linalg.norm(away, axis=1), 1e-9)
     result: Floats = centres + away * np.maximum(radii / length, 1.0)[:, None]
@@ -214,6 +220,7 @@ def _outside(vertices: Floats, centres: Floats, radii: Floats) -> Floats:
 
 
 def _next_to(vertices: Floats, points: Floats) -> Integers:
+    """Return the nearest vertex of each point."""
     from scipy.spatial import cKDTree
 
     result: Integers = cKDTree(vertices).query(points, workers=-1)[1]
@@ -221,7 +228,7 @@ def _next_to(vertices: Floats, points: Floats) -> Integers:
 
 
 def _spread(vertices: Floats, triangles: Integers, atoms: Integers, areas: Floats) -> Floats:
-    """Return areas (V,) of vertices of atoms (V,): those of the atoms (N,), by a third of the vertices' triangles."""
+    """Return areas (V,) of vertices: each atom's area (N,), divided in proportion to the triangles at its vertices."""
     each = np.linalg.norm(_crosses(vertices, triangles), axis=1) / 6
     thirds = np.bincount(triangles.ravel(), np.repeat(each, 3), len(vertices))
     of_atom = np.bincount(atoms, thirds, len(areas))
@@ -230,16 +237,17 @@ def _spread(vertices: Floats, triangles: Integers, atoms: Integers, areas: Float
 
 
 def _crosses(vertices: Floats, triangles: Integers) -> Floats:
+    """Return normals (T, 3) of triangles, with the length of twice their area."""
     a, b, c = (vertices[triangles[:, n]] for n in range(3))
     return np.cross(b - a, c - a)
 
 
 def _marching(field: Grid) -> tuple[Floats, Integers]:
-    """Return vertices and triangles around where a field is positive."""
+    """Return vertices and triangles of the surface around the region in which a field is positive."""
     vertices, triangles, _, _ = extras.load("skimage.measure", "surfaces", "surface").marching_cubes(field.values, 0.0)
     vertices = vertices.astype(np.float64) * field.lattice.spacing + field.lattice.origin
     triangles = triangles.astype(np.int64)
     a, b, c = (vertices[triangles[:, n]] for n in range(3))
-    if np.einsum("ij,ij->", np.cross(a, b), c) < 0:  # six times the volume
+    if np.einsum("ij,ij->", np.cross(a, b), c) < 0:  # six times the signed volume
         triangles = triangles[:, ::-1]
     return vertices, np.ascontiguousarray(triangles)

@@ -1,4 +1,4 @@
-"""Kernels of surfaces' areas: points of patches that no probe elsewhere reaches, counted for the spheres next to them.
+"""Kernels for areas of surfaces: sums over points of patches that no other position of the probe covers.
 
 This file is run once, see :mod:`vmdpotential.compiling.build`.
 """
@@ -13,22 +13,22 @@ from numba import njit
 
 PLAIN_CODE = {"error_model": "numpy", "boundscheck": False, "nogil": True}
 
-#: A, by which a sphere is smaller when it covers points: those on it are outside.
+#: Reduction of a sphere's radius in tests whether points are inside, A, so that points on it are outside.
 ON = 1e-5
 
-#: Spheres, and parts of arcs, around a patch at most.
+#: Largest number of spheres, and of parts of arcs, around a patch.
 MOST = 4096
 
-#: Points of a patch are computed in multiples of this.
+#: Number of points of a patch that are computed at once, by vector instructions.
 LANES = 8
 
 
 @njit(**PLAIN_CODE)
 def free(directions, touched, centres, radii, first, others, counts, points, begin, end):
-    """Count the points of some spheres, in these directions (D, 3), that are in no other; one becomes points[n].
+    """Count the points of spheres in `directions` (D, 3) that are in no other sphere; one of them becomes points[n].
 
-    Sphere n meets others[first[n]:first[n + 1]]. Where none of a sphere's arcs is left, as `touched` says, one point
-    represents all of them.
+    Sphere n intersects others[first[n]:first[n + 1]]. A sphere without arcs, for which `touched` is false, is entirely
+    free or entirely covered, so that one point is enough.
     """
     for s in range(begin, end):
         around = others[first[s]:first[s + 1]]
@@ -39,7 +39,7 @@ def free(directions, touched, centres, radii, first, others, counts, points, beg
             z = centres[s, 2] + directions[d, 2] * radii[s]
             inside = False
             for n in range(len(around)):
-                # the one that covers the point before is likely to cover this one
+                # first the sphere that covers the preceding point, as it is likely to cover this one
                 at = hit if n == 0 else (n - 1 if n <= hit else n)
                 other = around[at]
                 e, f, g = x - centres[other, 0], y - centres[other, 1], z - centres[other, 2]
@@ -56,11 +56,11 @@ def free(directions, touched, centres, radii, first, others, counts, points, beg
 
 @njit(**PLAIN_CODE)
 def cut(arcs, longest, out):
-    """Cut arcs into equal parts of at most a length; return how many there are, also where `out` has no room for them.
+    """Divide arcs into equal parts of at most the length `longest`; return their number, even if `out` is too short.
 
-    A row of `out` (P, 18) is the circle's centre, unit vectors towards the part's middle and along it there, the
-    circle's radius, the cosine of half the part's angle, that and its sine times the radius, the part's middle, half
-    the longest distance in it, and its arc.
+    A row of `out` (P, 18) has the circle's centre, unit vectors towards the part's middle and along the tangent there,
+    the circle's radius, the cosine of half the part's angle, this cosine and the sine times the radius, the part's
+    middle, half of the longest distance in the part, and the index of its arc.
     """
     result = 0
     for a in range(len(arcs)):
@@ -84,7 +84,10 @@ def cut(arcs, longest, out):
 
 @njit(**PLAIN_CODE)
 def spheres_around(x, y, z, reach, sphere, skipped, centres, radii, first, others, out, count):
-    """Add to `out` the spheres nearer to a point than their radii and `reach`, of those that meet a sphere."""
+    """Append to `out` the neighbours of a sphere whose surfaces are within `reach` of a point; return the new count.
+
+    The first `skipped` entries of `out` are not repeated.
+    """
     for n in range(first[sphere], first[sphere + 1]):
         o = others[n]
         e, f, g, far = x - centres[o, 0], y - centres[o, 1], z - centres[o, 2], radii[o] + reach
@@ -100,9 +103,9 @@ def spheres_around(x, y, z, reach, sphere, skipped, centres, radii, first, other
 
 @njit(**PLAIN_CODE)
 def parts_around(x, y, z, reach, left_out, parts, starts, low, side, counts, out):
-    """Write the parts of arcs (:func:`cut`), sorted by cubes, with points nearer than `reach`; return how many.
+    """Write the parts of arcs (:func:`cut`), sorted by cubes, within `reach` of a point to `out`; return their number.
 
-    `side` is at least that and half of the longest distance in a part; none of the arc `left_out` counts.
+    The cubes' `side` is at least `reach` plus half of the longest distance in a part. The arc `left_out` is excluded.
     """
     result = 0
     a, b, c = math.floor((x - low[0]) / side), math.floor((y - low[1]) / side), math.floor((z - low[2]) / side)
@@ -122,7 +125,7 @@ def parts_around(x, y, z, reach, left_out, parts, starts, low, side, counts, out
 
 @njit(**PLAIN_CODE)
 def barred(x, y, z, sphere, centres, radii, first, others):
-    """Return whether the way out of a sphere, from a point in it, ends in another one."""
+    """Return whether the radial projection of a point in a sphere onto that sphere is inside another one."""
     e, f, g = x - centres[sphere, 0], y - centres[sphere, 1], z - centres[sphere, 2]
     scale = radii[sphere] / max(1e-9, math.sqrt(e * e + f * f + g * g))
     x, y, z = centres[sphere, 0] + scale * e, centres[sphere, 1] + scale * f, centres[sphere, 2] + scale * g
@@ -136,9 +139,9 @@ def barred(x, y, z, sphere, centres, radii, first, others):
 
 @njit(**PLAIN_CODE)
 def deepen(points, count, place, radius, sphere, depth, owner):
-    """Raise the depth of points (3, M) to that in a sphere, and note where it is the deepest; LLVM makes vectors of it.
+    """Update the depths of points (3, M), and the spheres in which they are deepest, by one more sphere.
 
-    As of :func:`approach`: `count` is a multiple of a vector's length, and there is no branch.
+    As in :func:`approach`, `count` is a multiple of :data:`LANES`, and there is no branch, so that LLVM vectorizes it.
     """
     x, y, z = points
     u, v, w = place[0], place[1], place[2]
@@ -150,7 +153,7 @@ def deepen(points, count, place, radius, sphere, depth, owner):
 
 @njit(**PLAIN_CODE)
 def approach(points, count, part, nearest):
-    """Lower the squares of distances from points (3, M) to those to a part of an arc (:func:`cut`)."""
+    """Update the squares of the smallest distances of points (3, M) by those to a part of an arc (:func:`cut`)."""
     x, y, z = points
     u, v, w, i, j, k, o, p, q = part[0], part[1], part[2], part[3], part[4], part[5], part[6], part[7], part[8]
     radius, cosine, end_a, end_b = part[9], part[10], part[11], part[12]
@@ -166,10 +169,10 @@ def approach(points, count, part, nearest):
 
 @njit(**PLAIN_CODE)
 def add(places, sizes, count, around, many, sure, least, spheres, parts, near, arcs_near, area, points):
-    """Add the areas `sizes` of places (3, M) on a patch to those of the spheres that they are the deepest in.
+    """Add the areas `sizes` of points `places` (3, M) on a patch to those of the spheres in which they are deepest.
 
-    But for those that a probe elsewhere is nearer to than `least`. `around` and `near` are the spheres and the parts of
-    arcs next to the patch; the way out of the first `sure` spheres is barred.
+    Points with another probe's centre at a distance below `least` are left out. `around` and `near` are the spheres and
+    the parts of arcs next to the patch; :func:`barred` is known to be true for the first `sure` spheres.
     """
     centres, radii, first, others = spheres
     whole = -(-count // LANES) * LANES
@@ -195,10 +198,10 @@ def add(places, sizes, count, around, many, sure, least, spheres, parts, near, a
 @njit(**PLAIN_CODE)
 def strips(arcs, piece, probe, least, centres, radii, first, others, parts, starts, low, side, counts, area, points,
            first_arc, last_arc):
-    """Add the area of the tori along which a probe rolls between two atoms, for some arcs, to those of spheres (N,).
+    """Add the areas of tori, on which the probe touches two atoms, to those of spheres (N,), for a range of arcs.
 
-    By points about `piece` apart, those left out that a probe elsewhere is nearer to than `least`; a counted one of
-    each sphere is written to points (N, 3).
+    Points at distances of about `piece` are counted, except those with another probe's centre at a distance below
+    `least`; one of the points of each sphere is written to points (N, 3).
     """
     near, around = np.empty(MOST, np.int64), np.empty(MOST, np.int64)
     inwards, along = np.empty(3), np.empty(3)
@@ -209,7 +212,8 @@ def strips(arcs, piece, probe, least, centres, radii, first, others, parts, star
         one, other, radius = np.int64(arc[12]), np.int64(arc[13]), arc[9]
         for d in range(3):
             along[d] = arc[3 + (d + 1) % 3] * arc[6 + (d + 2) % 3] - arc[3 + (d + 2) % 3] * arc[6 + (d + 1) % 3]
-        # angles on the probe, from the inward direction, at which it touches the two; and how far along they are
+        # angles on the probe, from the inward direction, at which it touches the two atoms; and the atoms' positions
+        # along the axis of the torus
         to_one, to_other = 0.0, 0.0
         for d in range(3):
             to_one += (centres[one, d] - arc[d]) * along[d]
@@ -239,14 +243,14 @@ def strips(arcs, piece, probe, least, centres, radii, first, others, parts, star
             used = 0
             for n in range(count):
                 phi = begin + (n + 0.5) * step
-                # a torus that cuts itself has parts beyond its axis, which another place of the probe reaches
+                # a torus that intersects itself has parts beyond its axis, which another position of the probe covers
                 to_axis = radius - probe * math.cos(phi)
                 if to_axis > 0:
                     for d in range(3):
                         places[d, used] = arc[d] - to_axis * inwards[d] + probe * math.sin(phi) * along[d]
                     sizes[used] = probe * step * to_axis * turn
                     used += 1
-            # the way out of each of the two is barred by the other one
+            # `barred` is true for both atoms, by the other one
             add(places, sizes, used, around, many, 2, least, (centres, radii, first, others), parts, near, arcs_near,
                 area, points)
 
@@ -254,7 +258,10 @@ def strips(arcs, piece, probe, least, centres, radii, first, others, parts, star
 @njit(**PLAIN_CODE)
 def corners(centre, triples, directions, probe, least, centres, radii, first, others, parts, starts, low, side,
             counts, area, points, first_place, last_place):
-    """Add the area of triangles of probes that touch three atoms, likewise; by points in directions (D, 3)."""
+    """Add the areas of spherical triangles on probes that touch three atoms, by points in `directions` (D, 3).
+
+    The other arguments are those of :func:`strips`.
+    """
     near, around = np.empty(MOST, np.int64), np.empty(MOST, np.int64)
     to, normals = np.empty((3, 3)), np.empty((3, 3))
     places = np.empty((3, len(directions) + LANES))
@@ -271,7 +278,7 @@ def corners(centre, triples, directions, probe, least, centres, radii, first, ot
         sign = 1.0 if to[0, 0] * normals[0, 0] + to[0, 1] * normals[0, 1] + to[0, 2] * normals[0, 2] > 0 else -1.0
         used = 0
         for k in range(len(directions)):
-            # a direction between those of the three atoms is a sum of theirs, none taken away
+            # a direction in the triangle is a sum of the three atoms' directions with positive factors
             between = True
             for n in range(3):
                 between &= sign * (directions[k, 0] * normals[n, 0] + directions[k, 1] * normals[n, 1]

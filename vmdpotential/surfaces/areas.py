@@ -1,10 +1,10 @@
-"""Areas of surfaces by counted points: of spheres, and of what a probe leaves between them.
+"""Areas of accessible and molecular surfaces, integrated by points.
 
-An accessible surface is made of parts of spheres, whose area is the share of evenly spread points on each that are in
-no other (A. Shrake, J. A. Rupley, J. Mol. Biol. 79 (1973) 351). A molecular surface has three kinds of patches
-(M. L. Connolly, J. Appl. Crystallogr. 16 (1983) 548): the same parts, on the atoms; parts of tori, where the probe
-touches two atoms; and triangles on the probe, where it touches three. The points of the last two that a probe elsewhere
-reaches are left out.
+An accessible surface consists of parts of spheres; their area follows from the fraction of evenly distributed points on
+each sphere that are inside no other (A. Shrake, J. A. Rupley, J. Mol. Biol. 79 (1973) 351). A molecular surface has
+three kinds of patches (M. L. Connolly, J. Appl. Crystallogr. 16 (1983) 548): the corresponding parts of the atoms'
+spheres; parts of tori, where the probe touches two atoms; and spherical triangles on the probe, where it touches three.
+Points of the last two kinds count only if no other position of the probe covers them.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from vmdpotential.continuum.region import Cubes, Surface
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: Points on a sphere around an atom, and on a probe.
+#: Number of points on an atom's sphere, and on a probe.
 POINTS, ON_PROBE = 1000, 300
 
-#: A, between points of tori, and length of the parts of arcs that are looked for around a point.
+#: Distance between points of tori, and length of the parts into which arcs are divided for searches, A.
 PIECE, PART = 0.12, 0.6
 
-#: A, that a point may be nearer to the centre of another probe.
+#: Tolerance of the distance between a point and the centre of another probe, A.
 SLACK = 2e-3
 
-#: Spheres, arcs or probes that a thread takes at a time, at least.
+#: Smallest number of spheres, arcs or probes in a thread's share.
 TOGETHER = 200
 
 
@@ -43,9 +43,9 @@ def spiral(count: int) -> Floats:
 
 
 def areas(union: Surface, molecular: bool) -> tuple[Floats, Floats]:
-    """Return the area (N,), A^2, of the part of a surface that belongs to each sphere, and a point (N, 3), A, of it.
+    """Return the area (N,), A^2, of each sphere's part of a surface, and a point (N, 3), A, of each part.
 
-    Of the molecular surface, or of the spheres outside of which the probe's centre can be.
+    The surface is the molecular one, or else the accessible one.
     """
     kernels, probe = build.load("area_kernel"), union.probe
     spheres = (union.centres, union.radii, *union.neighbours)
@@ -72,7 +72,7 @@ def areas(union: Surface, molecular: bool) -> tuple[Floats, Floats]:
 
 
 def _summed(kernel: Callable[..., None], count: int, points: Floats) -> Floats:
-    """Return the areas (N,) that a kernel adds up for all of so many patches, on all threads; points are written."""
+    """Return the areas (N,) that a kernel sums over `count` patches, on all threads, and update `points`."""
     sums = {}
 
     def add(first: int, last: int) -> None:
@@ -84,7 +84,7 @@ def _summed(kernel: Callable[..., None], count: int, points: Floats) -> Floats:
 
 
 def _touching_three(union: Surface) -> tuple[Floats, Integers]:
-    """Return where the probe touches three atoms (P, 3), A, and which (P, 3)."""
+    """Return the centres (P, 3), A, of probes that touch three atoms, and these atoms (P, 3)."""
     arcs = union.arcs
     ends = [(angle, arcs[:, 14 + n]) for n, angle in enumerate((arcs[:, 10], arcs[:, 11]))]
     places, triples = [], []
@@ -96,7 +96,7 @@ def _touching_three(union: Surface) -> tuple[Floats, Integers]:
     place, triple = np.concatenate(places), np.concatenate(triples)
     side = np.linalg.det(union.centres[triple] - place[:, None])
     proper = (np.diff(triple, axis=1) > 0).all(1) & (np.abs(side) > 1e-6)
-    # each is the end of three arcs, and the same three atoms are touched from both sides
+    # each centre is the end of three arcs; three atoms can have two probes, on opposite sides
     _, once = np.unique(np.concatenate([triple, np.sign(side)[:, None]], 1)[proper], axis=0, return_index=True)
     kept = np.flatnonzero(proper)[once]
     return place[kept], triple[kept]

@@ -1,4 +1,4 @@
-"""The sphere that a point is the deepest in, or the nearest to, among spheres sorted into cells."""
+"""Search for the sphere whose surface is nearest to a point, or in which the point is deepest, by cell lists."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ from vmdpotential.compiling import build, threads
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: Points that a thread takes at once.
+#: Number of points in a thread's share.
 TOGETHER = 20_000
 
-#: Cells for each sphere at most; empty ones are searched in vain.
+#: Largest number of cells per sphere; searching empty cells wastes time.
 MOST_CELLS = 8
 
 
 class Near:
-    """Spheres, or points with radii of 0, that are looked for around other points.
+    """Spheres in cell lists, for searches of the one nearest to a point.
 
     Parameters
     ----------
     centres : (N, 3) float64, A
-        One or more.
+        Centres of the spheres, at least one.
     radii : (N,) float64, A
+        Their radii; 0 for a search of points.
     side : float, A
-        Of the cells; longer where most would be empty.
+        Edge of the cells; increased if most cells would be empty.
     """
 
     def __init__(self, centres: Floats, radii: Floats, side: float) -> None:
@@ -45,15 +46,16 @@ class Near:
         self._centres, self._radii = np.ascontiguousarray(centres[self._order]), radii[self._order]
 
     def find(self, points: Floats, most: float = np.inf, enough: float = -np.inf) -> tuple[Floats, Integers]:
-        """Return the distance, A, to the nearest surface, negative inside, and its sphere, (P,) each.
+        """Return distances (P,), A, to the nearest sphere's surface, negative inside, and the spheres' indices (P,).
 
         Parameters
         ----------
         points : (P, 3) float64, A
+            Points from which to search.
         most : float, A
-            Larger distances come back as this, and -1 as the sphere.
+            Limit of the search; the result is this distance and the index -1 if all spheres are farther away.
         enough : float, A
-            Of distances below it any is returned.
+            Distance below which the search may stop, with a sphere that is not the nearest.
         """
         best, which = np.full(len(points), most), np.full(len(points), -1, np.int64)
         threads.run(partial(

@@ -1,4 +1,4 @@
-"""The kernel of surfaces: the sphere that a point is the deepest in, or the nearest to.
+"""Kernel for the search of the sphere nearest to a point, or in which the point is deepest.
 
 This file is run once, see :mod:`vmdpotential.compiling.build`.
 """
@@ -12,17 +12,17 @@ from numba import njit
 
 @njit(error_model="numpy", boundscheck=False, nogil=True)
 def run(points, centres, radii, order, starts, shape, origin, side, largest, enough, best, which, first, last):
-    """Lower the least distance of some points to a sphere's surface, negative inside, and note the sphere.
+    """Update the smallest distances `best` of points to spheres' surfaces, negative inside, and the spheres `which`.
 
-    Cell c of a grid has the spheres order[starts[c]:starts[c + 1]], whose centres and radii are in this order. Shells
-    of cells around a point are searched until none farther away can be nearer, or a distance is less than `enough`.
+    Cell c has the spheres order[starts[c]:starts[c + 1]]; `centres` and `radii` are sorted in the same way. Shells of
+    cells around a point are searched until no sphere farther away can be nearer, or a distance is less than `enough`.
     """
     for p in range(first, last):
         x, y, z = points[p, 0], points[p, 1], points[p, 2]
         a = min(max(int(np.floor((x - origin[0]) / side)), 0), shape[0] - 1)
         b = min(max(int(np.floor((y - origin[1]) / side)), 0), shape[1] - 1)
         c = min(max(int(np.floor((z - origin[2]) / side)), 0), shape[2] - 1)
-        # to the nearest wall of its cell
+        # distance to the nearest wall of the point's cell
         u, v, w = x - origin[0] - a * side, y - origin[1] - b * side, z - origin[2] - c * side
         wall = max(0.0, min(min(u, side - u), min(min(v, side - v), min(w, side - w))))
         least, result = best[p], which[p]
@@ -32,7 +32,7 @@ def run(points, centres, radii, order, starts, shape, origin, side, largest, eno
                 shell == 0 or least > (shell - 1) * side + wall - largest):
             for i in range(max(a - shell, 0), min(a + shell, shape[0] - 1) + 1):
                 for j in range(max(b - shell, 0), min(b + shell, shape[1] - 1) + 1):
-                    # inside of the shell all cells have been searched
+                    # all cells inside the shell have been searched
                     step = 1 if max(abs(i - a), abs(j - b)) == shell else max(1, 2 * shell)
                     for k in range(c - shell, c + shell + 1, step):
                         if k < 0 or k >= shape[2]:

@@ -1,7 +1,7 @@
 """Electrostatic potential maps, ion placement and slice images inside ChimeraX.
 
 The bundle adds ``potential map``, ``potential live``, ``potential ionize`` and others; ``usage potential map``
-lists what a command takes. The work is done by the package vmdpotential, which is imported when one of
+lists the keywords of a command. The commands are those of the package vmdpotential, which is imported when one of
 them is used for the first time.
 """
 
@@ -17,10 +17,10 @@ class _API(BundleAPI):  # type: ignore[misc]
 
     @staticmethod
     def register_command(bundle_info: Any, command_info: Any, logger: Any) -> None:
-        """Make a command usable; ChimeraX calls this when it is used or asked about for the first time."""
+        """Register a command; ChimeraX calls this when the command or its help is used for the first time."""
         try:
             from . import cmd
-        except ImportError as error:  # raised by the command, as a failed registration is shown as a bug
+        except ImportError as error:  # the command raises it, as ChimeraX shows a failed registration as a bug
             from . import missing
 
             missing.register(command_info.name, command_info.synopsis, error, logger)
@@ -29,7 +29,7 @@ class _API(BundleAPI):  # type: ignore[misc]
 
     @staticmethod
     def start_tool(session: Any, bundle_info: Any, tool_info: Any) -> Any:
-        """Open the dialog, which ChimeraX's menu of tools asks for."""
+        """Open the dialog; ChimeraX calls this for the entry in its menu of tools."""
         from chimerax.core.errors import UserError
 
         try:

@@ -39,16 +39,16 @@ _others_registered = False
 
 
 def register(name: str, declared: Collection[str], logger: Any) -> None:
-    """Add a command, and with the first one those that the bundle does not declare (other packages').
+    """Add a command, and with the first one also those of other packages, which the bundle does not declare.
 
     Parameters
     ----------
     name : str
-        ``potential map`` and so on.
+        Name of the command in ChimeraX, such as ``potential map``.
     declared : collection of str
-        What ChimeraX knows of already.
+        Names of the commands that the bundle declares.
     logger : ChimeraX's logger
-        Is warned of a command of another package that cannot be loaded.
+        Logger for warnings of commands of other packages that cannot be loaded.
     """
     global _others_registered
     _register_one(registry.get("command", name.removeprefix(PREFIX)), logger)
@@ -69,7 +69,7 @@ def _register_one(command: Command, logger: Any) -> None:
 
 
 class Described(Annotation):  # type: ignore[misc]
-    """An annotation of ChimeraX whose name, which `usage` shows, says what the option means."""
+    """An annotation of ChimeraX with a description of the option in its name, which `usage` shows."""
 
     def __init__(self, annotation: Any, text: str) -> None:
         super().__init__(name=f"{annotation.name}: {text}", html_name=f"{annotation.html_name()}: {escape(text)}")
@@ -80,14 +80,14 @@ class Described(Annotation):  # type: ignore[misc]
 
 
 class Choice(DynamicEnum):  # type: ignore[misc]
-    """One of the values that an option shows, or by its full name one that it does not show."""
+    """Annotation for one of the values that an option lists, or the full name of one that it does not list."""
 
     def __init__(self, option: Option) -> None:
         super().__init__(option.shown)
         self.option = option
 
     def parse(self, text: str, session: Any) -> tuple[str, str, str]:
-        """Return the value, the word and what follows it."""
+        """Return the value, the parsed word and the rest of the text."""
         if text:
             word, _, rest = next_token(text, convert=True)
             if word in self.option.allowed():
@@ -97,7 +97,7 @@ class Choice(DynamicEnum):  # type: ignore[misc]
 
 
 def annotation(parameter: Parameter) -> Described:
-    """Return what parses and describes a parameter; limits are checked by the command itself."""
+    """Return the annotation that parses and describes a parameter; the command itself checks limits."""
     option, allowed, kind = parameter.option, parameter.option.allowed(), parameter.type
     base: Any
     if role(parameter) == "structure":
@@ -115,7 +115,7 @@ def annotation(parameter: Parameter) -> Described:
     if parameter.several and role(parameter) != "map":
         base = ListOf(base)
     text = describe(parameter)
-    if parameter.required and role(parameter):  # the declaration speaks of files
+    if parameter.required and role(parameter):  # the declaration's help is about files
         text = "atoms of the system" if role(parameter) == "structure" else "one or several maps, such as #2,3"
     if not parameter.required and parameter.default not in (None, ()):
         default = parameter.default
@@ -135,7 +135,7 @@ def description(command: Command) -> CmdDesc:
                                                         f"{default_name(command)}")))
     aliases = [(alias, annotation(parameter)) for parameter in (*adapters.offered(command), *surface_options(command))
                for alias in parameter.option.aliases if not parameter.required]
-    # what selects atoms may follow its keyword: after those of the structure it would be read as more of these
+    # selections of atoms are after keywords, as they would be read as part of the structure's specification otherwise
     named = [parameter.name for parameter in command.parameters if parameter.required and parameter.option.selection]
     return CmdDesc(
         required=[(name, kind) for name, kind, required in offered if required and name not in named],
@@ -144,7 +144,7 @@ def description(command: Command) -> CmdDesc:
 
 
 def adapt(command: Command) -> Any:
-    """Return the function that ChimeraX calls for a command: values by name, as its annotations made them."""
+    """Return the function that ChimeraX calls for a command, with the values of its annotations by name."""
     def function(session: Any, **inputs: Any) -> Any:
         return _run(session, command, inputs)
 
@@ -154,18 +154,18 @@ def adapt(command: Command) -> Any:
 
 
 def _run(session: Any, command: Command, inputs: Mapping[str, Any]) -> Any:
-    """Convert what ChimeraX has, run the command and show the results.
+    """Convert the inputs, run the command and show the results.
 
     Returns
     -------
-    The new model, None where there is none, a list of several.
+    The new model, a list if there are several, or None.
 
     Raises
     ------
     UserError
         For errors that the user can fix, in one line.
     CancelOperation
-        When the user stops it; then nothing has been made.
+        When the user stops the command; then there are no new models.
     """
     task = Task(session, command, inputs, session.logger.warning)
     try:

@@ -1,4 +1,4 @@
-"""ChimeraX's atoms and volumes as Structure and Grid."""
+"""Conversion of ChimeraX's atoms and volumes to Structure and Grid."""
 
 from __future__ import annotations
 
@@ -26,18 +26,19 @@ log = logging.getLogger("vmdpotential.chimerax")
 
 @dataclass(frozen=True)
 class Selected:
-    """Atoms as they are seen.
+    """Atoms as they are shown.
 
     Parameters
     ----------
     structure : Structure
-        In the coordinate system of `place`.
+        The atoms, in the coordinate system of `place`.
     atoms : ChimeraX's Atoms
-        In the same order.
+        The same atoms, in the same order.
     models : list of ChimeraX's atomic structures
+        The models of the atoms.
     place : ChimeraX's Place
-        From the structure's coordinates to those of the scene: the position of the first model, so that
-        its periodic cell is along its own axes however the model is turned.
+        Transformation from the structure's coordinates to those of the scene: the position of the first model, so that
+        its periodic cell is not rotated with the model.
     """
 
     structure: Structure
@@ -47,19 +48,19 @@ class Selected:
 
 
 def read_atoms(atoms: Any, place: Any = None, topology: Path | None = None) -> Selected:
-    """Return atoms as they are seen now, in the order of the file they came from, residues whole.
+    """Return atoms as they are shown, in the order of their file, with the atoms of each residue together.
 
-    Charges are those of a topology of the whole models; else those of the atoms' attribute ``charge``, where they
-    have it (the command addcharge, and the results of ``potential ionize``). Of coordinate sets the active one is
-    read, and of alternate locations those shown. The whole models go with the structure, since they determine the force
-    field.
+    Charges are those of a topology of the whole models, or else the atoms' attribute ``charge`` (set by the command
+    addcharge, and in results of ``potential ionize``). The active coordinate set and the shown alternate locations are
+    read. The structure refers to the whole models, as these determine the force field.
 
     Parameters
     ----------
     atoms : ChimeraX's Atoms
     place : ChimeraX's Place, optional
-        The coordinate system, instead of that of the first model; where it is another, there is no cell.
+        The coordinate system, by default that of the first model; in another one, the structure has no cell.
     topology : Path, optional
+        Topology of the whole models.
 
     Raises
     ------
@@ -70,13 +71,13 @@ def read_atoms(atoms: Any, place: Any = None, topology: Path | None = None) -> S
     """
     if not len(atoms):
         raise InputError("no atoms are specified", "open a structure, or specify others")
-    # in the order of their numbers, each in the order of its atoms
+    # models in the order of their numbers
     models = sorted(set(atoms.unique_structures), key=lambda model: model.id or ())
     parts, keys = [], []
     for number, model in enumerate(models):
         every = model.atoms
         residue = model.residues.indices(every.residues)
-        # atoms added later, such as hydrogens, come last in a model, but belong to their residue
+        # atoms added later, such as hydrogens, are the last ones of a model; they are moved to their residue
         first = np.full(len(model.residues), len(every))
         np.minimum.at(first, residue, np.arange(len(every)))
         order = np.argsort(first[residue], kind="stable")
@@ -110,7 +111,7 @@ def read_atoms(atoms: Any, place: Any = None, topology: Path | None = None) -> S
         hetero=np.array(residues.polymer_types) == 0,
         occupancies=np.array(ordered.occupancies, np.float64),
         b_factors=np.array(ordered.bfactors, np.float64),
-        cell=_cell(models) if same else None,  # its vectors would be turned
+        cell=_cell(models) if same else None,  # its vectors would be rotated
         sources=tuple(f"#{model.id_string} {model.name}" for model in models),
     )
     if topology is not None:
@@ -123,8 +124,8 @@ def read_atoms(atoms: Any, place: Any = None, topology: Path | None = None) -> S
 
 
 def rows_of(session: Any, selected: Selected, text: str) -> Any:
-    """Return which of the atoms, (K,) rows, an atom specification means; None where it is none, or a CID (``//A``)."""
-    if text.startswith("//"):  # to ChimeraX chains that have an attribute of that name
+    """Return the indices (K,) of the atoms in an atom specification; None for other text, such as a CID (``//A``)."""
+    if text.startswith("//"):  # ChimeraX would read it as chains with an attribute of that name
         return None
     try:
         result, _, rest = AtomsArg.parse(text, session)
@@ -134,7 +135,7 @@ def rows_of(session: Any, selected: Selected, text: str) -> Any:
 
 
 def positions_now(selected: Selected) -> Any:
-    """Return the positions (N, 3) of atoms as they are seen now, in the coordinates in which they were read."""
+    """Return the present positions (N, 3), A, of atoms as shown, in the coordinate system in which they were read."""
     atoms = selected.atoms
     if len(selected.models) == 1:
         return np.array(atoms.coords, np.float64)
@@ -142,12 +143,12 @@ def positions_now(selected: Selected) -> Any:
 
 
 def read_frames(selected: Selected) -> Loaded:
-    """Return the coordinate sets of the atoms' models; a model of one is there in every frame.
+    """Return the coordinate sets of the atoms' models as frames; a model with only one is in every frame.
 
     Raises
     ------
     InputError
-        When two models have several coordinate sets each, and not as many.
+        When two models have several coordinate sets, and different numbers of them.
     """
     counts = {model: model.num_coordsets for model in selected.models}
     several = {count for count in counts.values() if count > 1} or {1}
@@ -168,7 +169,7 @@ def read_frames(selected: Selected) -> Loaded:
 
 
 def _charges(atoms: Any) -> Any:
-    """Return (N,) the attribute charge, NaN where an atom has none."""
+    """Return the attribute charge (N,) of atoms, NaN for those without it."""
     # only atoms with an object in Python can have the attribute
     objects = atoms.instances(instantiate=False)
     charges = [None if atom is None else getattr(atom, "charge", None) for atom in objects]
@@ -185,7 +186,7 @@ def _cell(models: Sequence[Any]) -> Cell | None:
 
 
 def _cell_parameters(model: Any) -> tuple[list[float], str] | None:
-    """Return lengths (A) and angles (degrees) of a model's cell, and its space group, from what its file said."""
+    """Return lengths (A) and angles (degrees) of a model's cell, and its space group, from its file's metadata."""
     record = next(iter(model.metadata.get("CRYST1", [])), "")
     if record:
         words = [record[start:end] for start, end in ((6, 15), (15, 24), (24, 33), (33, 40), (40, 47), (47, 54))]
@@ -214,7 +215,7 @@ def read_volume(volume: Any) -> Grid:
     Raises
     ------
     InputError
-        When its axes are not at right angles, or turned.
+        When its axes are not at right angles, or rotated.
     """
     data = volume.data
     skewed = any(abs(angle - 90) > 1e-3 for angle in data.cell_angles)
@@ -226,7 +227,7 @@ def read_volume(volume: Any) -> Grid:
 
 
 def _header(volume: Any) -> Mapping[str, str]:
-    """Return the unit of a map and how it was made, which ChimeraX does not keep: as made here, else of its file."""
+    """Return the header of a map made here, or else of its file: unit and provenance, which ChimeraX does not keep."""
     if hasattr(volume, "vmdpotential_header"):
         header: Mapping[str, str] = volume.vmdpotential_header
         return header
@@ -240,12 +241,12 @@ def _header(volume: Any) -> Mapping[str, str]:
 
 
 def common_place(volumes: Sequence[Any]) -> Any:
-    """Return the coordinate system of maps; they must share it.
+    """Return the common coordinate system of maps.
 
     Raises
     ------
     UsageError
-        When one has been moved against another.
+        When one has been moved relative to another.
     """
     first, *others = volumes
     for other in others:

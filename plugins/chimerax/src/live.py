@@ -1,4 +1,4 @@
-"""A map that follows what is shown: coordinate sets that are played, atoms that are moved, atoms that are specified."""
+"""A map that is kept up to date while coordinate sets are played, atoms are moved, or the specified atoms change."""
 
 from __future__ import annotations
 
@@ -16,24 +16,27 @@ from vmdpotential.parameters import Command, Report
 from .convert import Selected, positions_now
 from .show import put_values
 
-#: ChimeraX's trigger before it draws.
+#: ChimeraX's trigger before each drawing.
 TRIGGER = "new frame"
 
 
 class Live(Following):
-    """A map model that is redrawn when the atoms that it was made of have moved.
+    """A map model that is redrawn when its atoms have moved.
 
     Parameters
     ----------
     session : ChimeraX's session
     command : Command
     convert : function
-        Returns the command's values and atoms as they are now.
+        Function that returns the present values and atoms of the command.
     spell : function
-        Spells parameters in errors.
+        Function that spells parameters in errors.
     volume : ChimeraX's map model
+        The map to redraw.
     selected : Selected
+        The atoms of the map.
     live_map : LiveMap
+        The result of the command ``live``.
     """
 
     failures = (*Following.failures, UserError)
@@ -76,7 +79,7 @@ class Live(Following):
             self.latest.ask(None, positions)
 
     def _compute(self, *request: Any) -> Grid:
-        """In the thread: make the map of other positions, or of other atoms."""
+        """Return the map of new positions, or of other atoms; called in the thread."""
         values, positions = request
         if values is None:
             return self.live_map.update(positions)

@@ -1,4 +1,4 @@
-"""The error for a missing or unsuitable package vmdpotential, or one that it needs, in ChimeraX's Python."""
+"""Errors for a missing or incompatible package vmdpotential, or one that it needs, in ChimeraX's Python."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def describe(error: ImportError) -> str:
         return f"ChimeraX's Python has no package '{package}', which vmdpotential needs; type: pip install {package}"
     if isinstance(error, ModuleNotFoundError) and error.name == "vmdpotential":
         return "ChimeraX's Python has no package 'vmdpotential'; type: pip install vmdpotential, and restart ChimeraX"
-    return (f"the package 'vmdpotential' does not fit this bundle ({error}); type: "
+    return (f"the package 'vmdpotential' is incompatible with this bundle ({error}); type: "
             "pip install vmdpotential upgrade true, and restart ChimeraX")
 
 
 def register(name: str, synopsis: str, error: ImportError, logger: Any) -> None:
-    """Add a command that takes anything and raises a UserError."""
+    """Add a command that accepts any arguments and raises a UserError with the message for an error."""
     message = describe(error)
 
     def refuse(session: Any, arguments: str = "") -> None:

@@ -6,22 +6,21 @@ import time
 from types import TracebackType
 from typing import Any
 
-#: Seconds between two looks at the keyboard and two messages.
+#: Seconds between two messages, and between two checks for the Escape key.
 INTERVAL = 0.2
 
 
 class StatusLine:
     """A listener of :mod:`vmdpotential.progress` that writes to the status line.
 
-    As a context manager it lets the Escape key stop the work in ChimeraX's window; other keys, clicks
-    and drags are dropped meanwhile, so that no model can be closed under it. Without a window Ctrl-C
-    stops the work as it does everywhere.
+    In ChimeraX's window, the Escape key stops the work; other keys, clicks and drags are dropped meanwhile, so that no
+    model can be closed during the work. Without a window, Ctrl-C stops it.
 
     Parameters
     ----------
     session : ChimeraX's session
     name : str
-        What is being done, written in front.
+        Name of the command, which begins each message.
     """
 
     def __init__(self, session: Any, name: str) -> None:
@@ -41,7 +40,7 @@ class StatusLine:
             self.session.logger.status("")
 
     def __call__(self, label: str, fraction: float) -> None:
-        """Show how much of `label` is done; raise KeyboardInterrupt when Escape was pressed."""
+        """Show the finished fraction of the work `label`; raise KeyboardInterrupt if Escape was pressed."""
         now = time.monotonic()
         if label != self._label:
             self._label, self._start = label, now
@@ -60,10 +59,10 @@ class StatusLine:
 
 
 class _EscapeKey:
-    """Looks into the window's events for the Escape key."""
+    """Search of the window's events for the Escape key."""
 
     def pressed(self) -> bool:
-        """Handle the events that wait, without those of the user, and return whether Escape was among them."""
+        """Handle pending events, except those of the user, and return whether Escape was among them."""
         from Qt.QtCore import QEvent, QObject, Qt
         from Qt.QtWidgets import QApplication
 

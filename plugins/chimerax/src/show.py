@@ -27,36 +27,36 @@ if TYPE_CHECKING:
 #: Opacity of the surfaces of a map.
 OPACITY = 0.5
 
-#: Name of the label that says what the colours of the key mean.
+#: Name of the label that describes the colours of the key.
 KEY_LABEL = "potential"
 
-#: Letters of that label that fit into a small window; longer ones are written smaller.
+#: Number of letters of that label that fit into a small window; longer labels are written smaller.
 LETTERS = 55
 
 
 def show(session: Any, report: Report, name: str, selected: Selected | None, surface: bool = False,
          span: Range | None = None, hide_water: bool = False) -> tuple[list[Any], list[str]]:
-    """Make a model of everything in the report that ChimeraX can show.
+    """Make a model of every result in the report that ChimeraX can show.
 
     Parameters
     ----------
     session : ChimeraX's session
     report : Report
     name : str
-        Of the models.
+        Name of the models.
     selected : Selected or None
-        The atoms that the command was given.
+        The atoms of the command.
     surface : bool
         Whether a map is shown on the surface of the atoms.
     span : Range or None
-        Of the colours; see :mod:`vmdpotential.figures.colours` unless given.
+        Range of the colours; by default that of :mod:`vmdpotential.figures.colours`.
     hide_water : bool
-        Whether the first surface of a model hides its water.
+        Whether water is hidden when the first surface of a model is drawn.
 
     Returns
     -------
     models : list
-        New models, without the surfaces of maps; none of the user's is changed.
+        New models, without the surfaces of maps.
     lines : list of str
         Lines for the user.
     """
@@ -67,7 +67,7 @@ def show(session: Any, report: Report, name: str, selected: Selected | None, sur
         if kind == "map":
             model, line = _show_map(session, value, name, selected)
             if surface and selected is not None:
-                model.display = False  # its isosurfaces would hide the other
+                model.display = False  # its isosurfaces would hide the coloured surface
                 lines.append(f"{line}; the map is hidden (show #{model.id_string})")
                 line = _show_surface(session, value, name, selected, span)
                 if hide_water:
@@ -99,7 +99,7 @@ def _show_map(session: Any, grid: Grid, name: str, selected: Selected | None) ->
     level = colours.isovalue(grid)
     shades = [(*_rgba(colours.sign_colour(sign))[:3], OPACITY) for sign in (-1, 1)]
     if min(lattice.shape) > 1:
-        # caps would close the negative surface around all that is above its level: the whole box
+        # caps would close the negative isosurface around all values above its level, which is the whole box
         volume.set_parameters(surface_levels=[-level, level], surface_colors=shades, cap_faces=False)
     session.models.add([volume])
     number, unit = volume.id_string, grid.unit or "no known unit"
@@ -113,7 +113,7 @@ def _show_map(session: Any, grid: Grid, name: str, selected: Selected | None) ->
 
 
 def _show_nuclei(session: Any, structure: Structure, name: str) -> Any:
-    """Make a model of the nuclei of a wave function, with bonds."""
+    """Make a model with the nuclei of a wave function and their bonds."""
     model = _new_model(session, structure, name)
     model.atoms.draw_modes = model.atoms[0].STICK_STYLE
     session.models.add([model])
@@ -121,7 +121,7 @@ def _show_nuclei(session: Any, structure: Structure, name: str) -> Any:
 
 
 def show_copies(session: Any, structure: Structure, name: str, selected: Selected) -> Any:
-    """Make a model of the copies in an assembly or a cell; the original models are hidden."""
+    """Make a model with the copies in an assembly or a cell, and hide the original models."""
     model = _new_model(session, structure, name)
     model.position = selected.place
     if structure.cell is not None:
@@ -154,7 +154,7 @@ def _new_model(session: Any, structure: Structure, name: str) -> Any:
 
 
 def _show_surface(session: Any, grid: Grid, name: str, selected: Selected, span: Range | None) -> str:
-    """Make a molecular surface of the atoms without solvent, coloured by a map, and a key of its colours."""
+    """Make the molecular surface of the atoms without solvent, coloured by a map, and a key of its colours."""
     from chimerax.core.models import Surface
     from chimerax.surface import ses_surface_geometry
 
@@ -178,7 +178,7 @@ def _show_surface(session: Any, grid: Grid, name: str, selected: Selected, span:
 
 
 def _show_key(session: Any, span: Range, words: str) -> None:
-    """Show ChimeraX's key with the colours, and what they mean in a line next to it."""
+    """Show ChimeraX's key with the colours, and a label that describes them."""
     from chimerax.color_key.model import get_model
     from chimerax.label.label2d import label_change, label_create, session_labels
 
@@ -203,7 +203,7 @@ def _rgba(colour: str) -> tuple[float, ...]:
 
 
 def _hide_water(selected: Selected) -> list[str]:
-    """Hide the water of models with their first surface; shown again by the user, it stays shown."""
+    """Hide the water of models when their first surface is drawn; later, the user's choice is kept."""
     lines = []
     water = selected.atoms.filter(is_water(selected.structure))
     for model in selected.models:
@@ -216,7 +216,7 @@ def _hide_water(selected: Selected) -> list[str]:
 
 
 def put_values(volume: Any, grid: Grid) -> None:
-    """Put a grid into a map model that was made here; levels stay as the user has set them."""
+    """Put a grid into a map model that was made here; its levels are kept."""
     from chimerax.map_data import ArrayGridData
 
     data, lattice = volume.data, grid.lattice
@@ -232,17 +232,17 @@ def put_values(volume: Any, grid: Grid) -> None:
 
 
 def _show_ions(session: Any, placement: Placement, name: str, selected: Selected) -> tuple[Any, str]:
-    """Make a copy of the model, without the other atoms and the replaced waters, and with the ions."""
+    """Make a copy of the model with the ions, and without the replaced waters and atoms that were not selected."""
     source = _one_model(selected)
     structure = placement.structure
     kept = placement.kept_atoms
     new = source.copy(name)
-    new.position = source.scene_position  # it may be a part of a moved model
+    new.position = source.scene_position  # the source may be a submodel of a moved model
     keep = np.zeros(source.num_atoms, bool)
     rows = source.atoms.indices(selected.atoms)[kept]
     keep[rows] = True
-    atoms = new.atoms  # in the order of the source's
-    if selected.structure.charges is not None:  # else templates give them again
+    atoms = new.atoms  # in the same order as the source's
+    if selected.structure.charges is not None:  # charges of templates are assigned again when they are needed
         _set_charges(session, [atoms[row] for row in rows.tolist()], structure.known_charges[: len(kept)])
     _add_ions(session, new, structure, len(kept), selected)
     atoms.filter(~keep).delete()
@@ -250,20 +250,20 @@ def _show_ions(session: Any, placement: Placement, name: str, selected: Selected
     ions = len(placement.ions)
     line = (f"model #{new.id_string} {name}: {len(kept)} atoms kept, {ions} ions as spheres, positive blue, negative "
             "red; ")
-    if len(selected.atoms) == source.num_atoms:  # all of them are in the new model
+    if len(selected.atoms) == source.num_atoms:  # the new model replaces it
         source.display = False
         return new, f"{line}#{source.id_string} is hidden (show #{source.id_string} models)"
     return new, f"{line}#{source.id_string} is unchanged"
 
 
 def _show_values(session: Any, structure: Structure, name: str, selected: Selected) -> tuple[Any, str]:
-    """Make a copy of the model, coloured by what takes the place of B factors."""
+    """Make a copy of the model, coloured by values, which replace its B factors."""
     source = _one_model(selected)
     new = source.copy(name)
     new.position = source.scene_position
     values = np.zeros(source.num_atoms, np.float32)
     values[source.atoms.indices(selected.atoms)] = structure.b_factors
-    new.atoms.bfactors = values  # in the order of the source's
+    new.atoms.bfactors = values  # the copy has the same order of atoms
     session.models.add([new])
     limit = float(np.abs(values).max()) or 1.0
     part = np.clip(values / limit, -1, 1)
@@ -279,7 +279,7 @@ def _show_values(session: Any, structure: Structure, name: str, selected: Select
 
 
 def _one_model(selected: Selected) -> Any:
-    """Return the model that all atoms are of."""
+    """Return the model of the atoms, which must be only one."""
     if len(selected.models) > 1:
         numbers = ",".join(f"#{model.id_string}" for model in selected.models)
         raise UsageError("structure", "the atoms are of several models", f"join them first with: combine {numbers}")
@@ -287,10 +287,10 @@ def _one_model(selected: Selected) -> Any:
 
 
 def _add_ions(session: Any, model: Any, structure: Any, first: int, selected: Selected) -> None:
-    """Add the atoms of a structure from `first` on, ions, to a model."""
+    """Add the ions, the atoms of a structure from `first` on, to a model."""
     from chimerax.atomic import Element
 
-    # the model's own coordinates are those of the structure, since there is one model
+    # the structure has the model's own coordinates, as there is only one model
     added = []
     index = structure.residue_index
     for row in range(first, len(structure)):
@@ -309,7 +309,7 @@ def _add_ions(session: Any, model: Any, structure: Any, first: int, selected: Se
 
 
 def _set_charges(session: Any, atoms: list[Any], charges: Any) -> None:
-    """Set the attribute that addcharge sets, so that later commands find the charges."""
+    """Set the same attribute as the command addcharge, so that later commands find the charges."""
     from chimerax.atomic import Atom
 
     Atom.register_attr(session, "charge", "vmdpotential", attr_type=float)

@@ -1,4 +1,4 @@
-"""One run of a command in ChimeraX: what it takes is read, the command runs, the results are shown."""
+"""One run of a command in ChimeraX: reading its inputs from the session, running it, and showing its results."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ from .convert import Selected, common_place, read_atoms, read_frames, read_volum
 from .live import Live
 from .show import show, show_copies
 
-#: Put before the name of each command.
+#: Prefix of the commands' names.
 PREFIX = "potential "
 
 
 class Task(dialog.Task):
-    """A command with values for its arguments, read from ChimeraX at once.
+    """A command with the values of its parameters, which the constructor reads from ChimeraX.
 
-    ChimeraX is touched when the task is made and in :meth:`show` only, so that :meth:`compute` can run in a thread
-    next to the window.
+    Only the constructor and :meth:`show` call ChimeraX, so that :meth:`compute` can run in a thread while the window is
+    used.
 
     Parameters
     ----------
     session : ChimeraX's session
     command : Command
     inputs : mapping
-        Values by name, as annotations or a dialog made them; those left out have their defaults.
+        Values by name, from annotations or a dialog; missing ones have their defaults.
     warn : function
-        Takes warnings, one line each, also in the thread of :meth:`compute`.
+        Function that is called with each warning, a line, also from the thread of :meth:`compute`.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Task(dialog.Task):
             self.values, self.selected = _convert(command, inputs, session)
 
     def _in_medium(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the values with those that the medium implies, where the user has not set them."""
+        """Return the values, with those implied by the medium unless the user has set them."""
         if "medium" not in self.options:
             return inputs
         own = {p.name for p in adapters.offered(self.command)}
@@ -79,7 +79,7 @@ class Task(dialog.Task):
         return {**inputs, **media.in_medium(self.command, self.options["medium"], by_user, bool(only_water))}
 
     def show(self, report: Report) -> list[str]:
-        """Make models of what came out, all or none, and log it; return the lines for the user.
+        """Show the results as models, all or none, and log the report; return the lines for the user.
 
         Raises
         ------
@@ -96,7 +96,7 @@ class Task(dialog.Task):
                 self.session, report, self.inputs.get("name") or default_name(command), self.selected,
                 self.options.get("surface", False), self.options.get("range"),
                 self.options.get("hide_water", False))
-            undo.pop_all()  # all is made
+            undo.pop_all()  # all models have been made
         if live_map is not None and self.selected is not None:
             self.session.vmdpotential_live = Live(
                 self.session, command, partial(_convert_again, command, self.inputs), self.spell, self.models[0],
@@ -111,7 +111,7 @@ class Task(dialog.Task):
 
     @contextlib.contextmanager
     def one_line(self) -> Iterator[None]:
-        """Turn errors that the user can fix into ChimeraX's own error, in one line."""
+        """Convert errors that the user can fix to ChimeraX's own error, with a message of one line."""
         try:
             with messages.warnings(lambda text: self.warn(f"{self.name}: {text}"), self.spell):
                 yield
@@ -122,20 +122,20 @@ class Task(dialog.Task):
 
 
 def end_live(session: Any) -> str:
-    """End the live map and return the line for the user, nothing where there is none."""
+    """End the live map and return the line for the user, which is empty if there is no live map."""
     live, session.vmdpotential_live = getattr(session, "vmdpotential_live", None), None
     return "" if live is None else str(live.stop())
 
 
 def _convert_again(command: Command, inputs: Mapping[str, Any], session: Any) -> tuple[dict[str, Any], Selected | None]:
-    """Return the values of a command with the atoms that its specification means now."""
+    """Return the values of a command with the atoms that its specification selects at present."""
     spec = getattr(inputs["structure"], "spec", None)
     return _convert(command, inputs if spec is None else {**inputs, "structure": AtomsArg.parse(spec, session)[0]},
                     session)
 
 
 def spelling(command: Command) -> Spelling:
-    """Return how ChimeraX writes parameters of a command: as keywords; others, such as an interaction's, stay bare."""
+    """Return the function that spells a command's parameters as keywords of ChimeraX, and others by their names."""
     types = {parameter.name: parameter.type for parameter in (*command.parameters, *surface_options(command))}
 
     def spell(name: str, value: str = "") -> str:
@@ -151,7 +151,10 @@ def spelling(command: Command) -> Spelling:
 
 def _copied(session: Any, command: Command, inputs: Mapping[str, Any],
             selected: Selected) -> tuple[Selected, tuple[Change, ...]]:
-    """Return the atoms of a new model with the assembly or the cell, if one is requested, and how frames are copied."""
+    """Return the atoms of a new model with the requested assembly or cell, and the change that copies frames, too.
+
+    Without a request, they are the selected atoms, and there is no change.
+    """
     requested = {name: inputs[name] for name in ("assembly", "expand") if inputs.get(name)}
     files = [Path(model.filename) for model in selected.models if getattr(model, "filename", None)]
     file = files[0] if len(selected.models) == len(files) == 1 else None
@@ -164,10 +167,10 @@ def _copied(session: Any, command: Command, inputs: Mapping[str, Any],
 
 
 def _convert(command: Command, inputs: Mapping[str, Any], session: Any) -> tuple[dict[str, Any], Selected | None]:
-    """Return the values that the command takes, and the atoms among them."""
+    """Return the values with which the command is called, and the atoms among them."""
     values: dict[str, Any] = {}
     selected = place = None
-    # maps first: the atoms drawn on a slice are wanted in the coordinates of its map
+    # maps first: the atoms drawn on a slice are read in the coordinates of its map
     for parameter in sorted(adapters.offered(command), key=lambda p: role(p) != "map"):
         value = inputs.get(parameter.name)
         if value is None or adapters.is_topology(command, parameter):
@@ -188,7 +191,7 @@ def _convert(command: Command, inputs: Mapping[str, Any], session: Any) -> tuple
             values[parameter.name] = selected.structure
         elif declared(parameter) == "wavefunction":
             values[parameter.name] = adapters.wavefunction(Path(value).expanduser())
-        elif parameter.name not in ("assembly", "expand"):  # which were read with the atoms
+        elif parameter.name not in ("assembly", "expand"):  # these are read with the atoms
             values[parameter.name] = value
     if selected is not None:
         atoms = selected

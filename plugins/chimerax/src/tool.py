@@ -1,4 +1,4 @@
-"""The dialog: what every viewer's holds, in a window of ChimeraX's."""
+"""The dialog of all viewers with Qt, in a window of ChimeraX."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chimerax.core.errors import UserError
 from chimerax.core.tools import ToolInstance
 from chimerax.map import MapArg, MapsArg, Volume
 from chimerax.ui import MainToolWindow
-from Qt import QtCore, QtWidgets  # noqa: F401 - parts of Qt, which the panel asks for
+from Qt import QtCore, QtWidgets  # noqa: F401 - modules of Qt, which the panel uses
 
 from vmdpotential.frontend import adapters
 from vmdpotential.frontend.adapters import role
@@ -25,7 +25,7 @@ from .task import Task, end_live
 
 
 class ChimeraX:
-    """What a panel asks of a ChimeraX.
+    """A ChimeraX session as the dialog's panel uses it.
 
     Parameters
     ----------
@@ -39,12 +39,12 @@ class ChimeraX:
 
     @property
     def live(self) -> bool:
-        """Whether a map follows what is shown."""
+        """Whether there is a live map."""
         live = getattr(self.session, "vmdpotential_live", None)
         return live is not None and live.latest.running
 
     def task(self, command: Command, inputs: Mapping[str, str], warn: Callable[[str], None]) -> Task:
-        """Return a run of a command with what its form says."""
+        """Return a run of a command with the values of its form."""
         parameters = {p.name: p for p in (*adapters.offered(command), *surface_options(command))}
         values: dict[str, Any] = {"name": inputs.get("name", "")}
         for name, text in inputs.items():
@@ -64,7 +64,7 @@ class ChimeraX:
         parser = AtomsArg if kind == "structure" else MapsArg if parameter.several else MapArg
         try:
             value, _, rest = parser.parse(text, self.session)
-        except Exception as error:  # ChimeraX's AnnotationError, in its own words
+        except Exception as error:  # ChimeraX's AnnotationError, whose message is shown
             raise UserError(f"{parameter.name} {text}: {error}") from None
         if rest.strip():
             raise UserError(f"{parameter.name} {text}: '{rest.strip()}' is not understood")
@@ -75,18 +75,18 @@ class ChimeraX:
         return end_live(self.session) or "there is no live map"
 
     def tell(self, line: str) -> None:
-        """Write a warning to the log; results are there already."""
+        """Write a warning to the log; results have already been written."""
         if line.startswith("warning: "):
             self.session.logger.warning(line)
 
     def choices(self, kind: str) -> list[str]:
-        """Return the models or maps that the session has now."""
+        """Return the session's models or maps."""
         models = self.session.models.list(type=Volume if kind == "map" else AtomicStructure)
         return [*(["all", "sel"] if kind == "structure" else []), *(f"#{model.id_string}" for model in models)]
 
 
 def entries(command: Command) -> list[Entry]:
-    """Return the fields of a command: inputs and display first, then the other important ones, then the rest."""
+    """Return the fields of a command's form: inputs and display, then other important ones, then the rest."""
     offered, shown = adapters.offered(command), surface_options(command)
     fields = [Entry(p.name, p, _default(p), adapters.describe(p), in_front(command, p)) for p in offered if p.required]
     fields += [Entry(p.name, p, _default(p), adapters.describe(p), p.option.front) for p in shown]
@@ -126,7 +126,7 @@ class Potential(ToolInstance):  # type: ignore[misc]
                           for name in ("add models", "remove models")]
 
     def delete(self) -> None:
-        """Stop what runs; ChimeraX calls this when the window is closed."""
+        """Stop a running command; ChimeraX calls this when the window is closed."""
         self.panel.stop()
         self.panel.timer.stop()
         for handler in self._handlers:

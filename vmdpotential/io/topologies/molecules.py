@@ -14,7 +14,7 @@ import numpy as np
 from vmdpotential.errors import InputError
 from vmdpotential.io.files.numbers import real
 from vmdpotential.molecule.gasteiger import AROMATIC_DOUBLE, DOUBLE, SINGLE, TRIPLE, gasteiger
-from vmdpotential.molecule.given import Molecule
+from vmdpotential.molecule.user_charges import Molecule
 
 #: Names and charges (e) of a molecule's atoms.
 Charged = list[tuple[str, float]]

@@ -11,8 +11,8 @@ from vmdpotential.io.files.numbers import real
 from vmdpotential.io.files.text import held, read_text, reading, suffix
 from vmdpotential.io.topologies.gromacs_folder import read_lines
 from vmdpotential.io.topologies.molecules import of_bonds, order_of, read_sdf, valence_charges
-from vmdpotential.molecule.given import Molecule, ResidueCharges
 from vmdpotential.molecule.structure import LARGEST_CHARGE
+from vmdpotential.molecule.user_charges import Molecule, ResidueCharges
 
 #: A residue's key in its file (such as its number), its name, an atom's name and charge, and the location for messages.
 _Row = tuple[object, str, str, float, str]

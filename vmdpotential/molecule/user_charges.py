@@ -1,4 +1,4 @@
-"""Charges that a user gives for residues that no template knows: matched by the names of residues and atoms."""
+"""Charges from a user's files for residues without templates, matched by the names of residues and atoms."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from vmdpotential.molecule.templates import Match, Miss
 
 @dataclass(frozen=True)
 class Molecule:
-    """Atoms and bonds of a file (SDF, MOL2).
+    """Atoms and bonds of a molecule in a file (SDF, MOL2).
 
     Parameters
     ----------
     names, elements : tuple of str
+        Names and elements of the atoms.
     formal : tuple of int
         Formal charges, e.
     bonds : tuple of (int, int, int)
@@ -31,20 +32,20 @@ class Molecule:
 
 @dataclass(frozen=True)
 class ResidueCharges:
-    """Charges of the atoms of a residue, as a file states them.
+    """Charges of the atoms of a residue, as read from a file.
 
     Parameters
     ----------
     residue : str
-        Its name.
+        Name of the residue.
     charges : dict
-        By the names of atoms, e.
+        Charges, e, by atom name.
     source : str
-        The file, for reports.
+        Name of the file, for reports.
     short : str
-        Its name without its number, where the file may have joined them (``LIG1``).
+        Name of the residue without a number at its end, if the file may have appended one (``LIG1``).
     molecule : Molecule, optional
-        Its atoms and bonds, where the file states them.
+        Atoms and bonds, if the file has bonds.
     """
 
     residue: str
@@ -55,18 +56,20 @@ class ResidueCharges:
 
 
 @dataclass
-class Given:
-    """All residues that files give charges for.
+class UserCharges:
+    """Charges of all residues in a user's files, and the number of residues to which each was assigned.
 
     Parameters
     ----------
     residues : sequence of ResidueCharges
-        Several of one name are its forms, of different atoms.
+        Charges of residues; those with the same name are different forms, with different atoms.
+    used : Counter
+        Number of residues that got the charges of each item of `residues`, by its index.
 
     Raises
     ------
     ChargeError
-        When two of a name have the same atoms and different charges.
+        When two residues have the same name and atoms but different charges.
     """
 
     residues: Sequence[ResidueCharges] = ()
@@ -89,10 +92,7 @@ class Given:
         return bool(self.residues)
 
     def match(self, residue_name: str, atom_names: Sequence[str], count: int) -> Match | Miss | None:
-        """Return the charges of a residue, what its atoms and those given differ in, or None where none are given.
-
-        `count` residues have these atoms.
-        """
+        """Return the charges of `count` equal residues, or how their atoms differ; None for an unknown residue."""
         forms = self._forms.get(residue_name.upper())
         if forms is None:
             return None
@@ -104,21 +104,21 @@ class Given:
             residue = self.residues[forms[nearest]]
             lacking = tuple(name for name in residue.charges if name.upper() not in names)
             extra = tuple(name for name in atom_names if name.upper() not in nearest or name.upper() in twice)
-            return Miss(extra, lacking, given=residue.source)
+            return Miss(extra, lacking, file=residue.source)
         self.used[result] += count
         charges = {name.upper(): charge for name, charge in self.residues[result].charges.items()}
-        return Match(residue_name, tuple(charges[name] for name in names), given=self.residues[result].source)
+        return Match(residue_name, tuple(charges[name] for name in names), file=self.residues[result].source)
 
     def described(self) -> list[str]:
-        """Return of each residue that was found where its charges are from, how many there are, and the net charge."""
+        """Return a line for each form that was used: its file, number of residues and net charge."""
         return [f"{residue.residue} from {residue.source} ({_times(self.used[n])}, "
                 f"net charge {net_text(residue.charges.values())})"
                 for n, residue in enumerate(self.residues) if self.used[n]]
 
     def unused(self) -> list[str]:
-        """Return the names of residues that the structure does not have."""
-        result = {self.residues[n].residue for n in self.used}
-        return [name for name in dict.fromkeys(item.residue for item in self.residues) if name not in result]
+        """Return the names of residues whose charges were not used, as the structure does not have them."""
+        used = {self.residues[n].residue for n in self.used}
+        return [name for name in dict.fromkeys(item.residue for item in self.residues) if name not in used]
 
 
 def _times(count: int) -> str:
@@ -126,6 +126,6 @@ def _times(count: int) -> str:
 
 
 def net_text(charges: Iterable[float]) -> str:
-    """Return the sum of charges, ``+1 e`` or ``-0.998 e``."""
+    """Return the sum of charges as text, such as ``+1 e`` or ``-0.998 e``."""
     net = round(sum(charges), 4) + 0.0
     return f"{net:+g} e" if net else "0 e"
