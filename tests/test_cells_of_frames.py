@@ -66,7 +66,7 @@ def test_rdf_without_a_cell_says_what_it_takes():
 
 def test_errors_name_the_map_and_the_parameter():
     grid = Grid(Lattice(np.zeros(3), np.ones(3), (4, 4, 4)), np.zeros((4, 4, 4), np.float32), unit="V")
-    with pytest.raises(InputError, match=r"^mean\.dx: states no periodic cell"):
+    with pytest.raises(InputError, match=r"^mean\.dx: the map has no periodic cell"):
         profile_of_map(grid, name="mean.dx")
     with pytest.raises(UsageError) as caught:
         Alignment.of(STRUCTURE, np.ones(12, bool), boundary="periodic", rotate=True)

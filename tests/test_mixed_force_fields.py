@@ -38,7 +38,7 @@ def test_what_is_known_and_differs_is_told(charges, parameters, differ, caplog):
     assert len(caplog.records) == differ
     if differ:
         assert f"({charges}) and Lennard-Jones of" in caplog.text
-        assert f"({parameters}), which do not go together" in caplog.text
+        assert f"({parameters}), which are not compatible" in caplog.text
 
 
 def test_waters_and_ions_have_the_same_charges_in_both(caplog):
