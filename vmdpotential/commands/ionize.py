@@ -118,8 +118,8 @@ def ionize(
     check_templates(templates, names[0], system)
     placements = place_replicas(system, replicas, replace(options, templates=templates))
     if system.cell is None:
-        log.warning(Words("%s: has no periodic cell, so periodic images are ignored and ions may come close to each "
-                          "other's images; {cell} gives it one"), system.where)
+        log.warning(Words("%s: has no periodic cell, so periodic images are ignored and ions may come too close to "
+                          "them; {cell} gives it one"), system.where)
     written: list[Path] = []
     for placement, group, suffixes in zip(placements, groups, names, strict=True):
         if not dry_run and group.all:

@@ -47,8 +47,8 @@ Index = Annotated[Path | None, Option(
     "index file of GROMACS; its groups are selections: group NAME, or group \"A NAME\"", viewer=False,
     metavar="FILE.ndx")]
 Prepare = Annotated[str, Option(
-    "auto adds missing hydrogens and heavy atoms, and assigns protonation states and charges; never gives an error for "
-    "a structure that lacks atoms", choices=("auto", "never"))]
+    "auto adds missing hydrogens and heavy atoms, and assigns protonation states and charges; with never, missing "
+    "atoms are an error", choices=("auto", "never"))]
 Ph = Annotated[float, Option("pH that determines the protonation states of added hydrogens", low=-2, high=16)]
 Pka = Annotated[str, Option(
     "source of the pKa values of added hydrogens: model compounds, or PROPKA, which computes them for this structure",

@@ -101,7 +101,7 @@ def charged(structure: Structure, force_field: str, water: str, charges: Sequenc
     system = next((path for path in charges if openmm_system.is_system(path)), None)
     if system is not None:
         if len(charges) > 1:
-            raise UsageError("charges", "a file with the charges of all atoms cannot be combined with others",
+            raise UsageError("charges", "a file with the charges of all atoms cannot be combined with other files",
                              "give this one alone", value=str(system))
         structure, charges = openmm_system.with_charges(structure, system), ()
     given = residue_charges(charges)
