@@ -106,7 +106,7 @@ TABLE = [
     Case(2, "ionize in/box.pdb -o i.pdb --table in/precious.dx", "in/precious.dx: exists", "use --force"),
     Case(2, "ionize in/box.pdb -o i.pdb -o ./i.pdb", "i.pdb: the same output file", "a name of its own"),
     Case(2, "ionize in/box.pdb -o i.pdb --table i.pdb", "i.pdb: the same output file", "a name of its own"),
-    Case(2, "map in/ion.pqr -o a.dx -o b.dx", "-o: takes one file", "see 'vmdpotential map --help'"),
+    Case(2, "map in/ion.pqr -o a.dx -o b.dx", "-o: one file is expected", "see 'vmdpotential map --help'"),
     Case(3, "map in/ion.pqr -o in/folder.dx", "in/folder.dx: is a folder", "name a file"),
     Case(3, "map in/ion.pqr -o in/folder.dx --force", "in/folder.dx: is a folder", "name a file"),
     Case(3, "map in/ion.pqr -o nowhere/m.dx", "nowhere/m.dx: the folder nowhere", "create it first"),

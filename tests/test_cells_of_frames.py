@@ -59,14 +59,14 @@ def test_a_cell_that_the_atoms_of_a_frame_do_not_fit_into_is_refused(boundary):
 
 
 def test_rdf_without_a_cell_says_what_it_takes():
-    for wrong, message in ((None, "gives the density; give cell"), (replace(CUBE, space_group="P 21 21 21"), "expand")):
+    for wrong, message in ((None, "density of pairs; give cell"), (replace(CUBE, space_group="P 21 21 21"), "expand")):
         with pytest.raises(InputError, match=message):  # and not a boundary, which it has not
             rdf(structure=replace(STRUCTURE, cell=wrong), between=("all", "all"))
 
 
 def test_errors_name_the_map_and_the_parameter():
     grid = Grid(Lattice(np.zeros(3), np.ones(3), (4, 4, 4)), np.zeros((4, 4, 4), np.float32), unit="V")
-    with pytest.raises(InputError, match=r"^mean\.dx: states no periodic cell"):
+    with pytest.raises(InputError, match=r"^mean\.dx: the map has no periodic cell"):
         profile_of_map(grid, name="mean.dx")
     with pytest.raises(UsageError) as caught:
         Alignment.of(STRUCTURE, np.ones(12, bool), boundary="periodic", rotate=True)

@@ -54,7 +54,7 @@ def test_negative_numbers_are_values(ion, tmp_path, capsys):
     (["ionise"], "(did you mean 'ionize'?)"),
     (["map", "x.pdb", "--spcing", "1"], "unrecognized arguments: --spcing 1 (did you mean '--spacing'?)"),
     (["map", "x.pdb", "--method", "pm", "-o", "m.dx"], "(did you mean 'pme'?)"),
-    (["map", "https://x.org/a.pdb", "-o", "m.dx"], "https://x.org/a.pdb: is an address"),
+    (["map", "https://x.org/a.pdb", "-o", "m.dx"], "https://x.org/a.pdb: an address is not supported"),
     (["map", "x.pdb", "--no-such"], "unrecognized arguments: --no-such"),
     (["benchmark", "--repeats", "1.5"], "--repeats 1.5: a whole number is needed"),
     (["map", "", "-o", "m.dx"], "structure: is empty; give a value, or leave it out"),

@@ -99,7 +99,7 @@ def test_counts_are_those_of_the_cpu(gpu, spreading, periodic):
                      1.1 if spreading == "gaussian" else 0.0)
     results = []
     for engine in (get_engine("cpu"), CudaEngine()):
-        work._spare[:] = [engine.counter(work.counting)]
+        work._idle_counters[:] = [engine.counter(work.counting)]
         for _ in range(2):  # it begins again
             arrays = work.block(range(2))
             values = np.zeros((2, lattice.size))

@@ -97,15 +97,15 @@ def test_a_trajectory(peptide, capsys, tmp_path):
     (("energy", *PEPTIDE, "--between", "protein"), "--between: two selections are needed"),
     (("energy", *PEPTIDE), "--between: the command energy needs a value"),
     (("energy", *PEPTIDE, "--between", "protein", "(XYZ)"), "--between '(XYZ)': selects no atoms"),
-    (("energy", *PEPTIDE, "--between", "protein", "water", "--frames", "2:"), "--frames: need a trajectory"),
+    (("energy", *PEPTIDE, "--between", "protein", "water", "--frames", "2:"), "--frames: a trajectory is needed"),
     (("energy", *PEPTIDE, "--between", "protein", "water", "--frames", "a:b"), "--frames a:b: frames are written as"),
     (("energy", *PEPTIDE, "--between", "protein", "water", "--figure", "x.png"),
-     "--figure: is only drawn for residues"),
+     "--figure: a figure is only drawn for residues"),
     (("energy", PEPTIDE[0], MDA / "adk_dims.dcd", *PEPTIDE[1:], "--between", "protein", "water"),
      "has 3341 atoms and the structure 2269"),
     (("energy", MDA / "adk_oplsaa.gro", "--between", "protein", "water"), "Lennard-Jones parameters"),
     (("forces", *PEPTIDE, "--between", "protein", "water", "-o", "forces.txt"), "name it .csv or .npz"),
-    (("forces", *PEPTIDE, "--between", "protein", "water", "protein", "solute"), "takes two selections here"),
+    (("forces", *PEPTIDE, "--between", "protein", "water", "protein", "solute"), "exactly two selections are needed"),
 ])
 def test_what_is_wrong_is_said_in_one_line(capsys, words, message):
     code, out, err = shell(capsys, *words)

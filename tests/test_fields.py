@@ -182,7 +182,7 @@ def test_what_a_place_does_not_feel():
     near = definition(structure.positions[2:3], structure.positions[[0, 1, 3]], structure.charges[[0, 1, 3]])[1][0]
     np.testing.assert_allclose(actual.field[0, 0, 0], C * (inside + image - near), atol=5e-4)
     np.testing.assert_allclose(actual.field[0, 1, 0], C * (image - near), atol=5e-4)
-    with pytest.raises(UsageError, match="needs bonds"):
+    with pytest.raises(UsageError, match="bonds are needed"):
         field_at(replace(structure, topology=None), atoms(2), exclude="molecule")
 
 
@@ -206,7 +206,7 @@ def test_along_bonds():
     np.testing.assert_allclose(item, other, atol=1e-9)
     with pytest.raises(UsageError, match="no atom of the first"):
         bonds_between(structure, structure.atom_names == "CA", oxygens)
-    with pytest.raises(UsageError, match="as many atoms in each residue"):
+    with pytest.raises(UsageError, match="same number of atoms in each residue"):
         bonds_between(replace(structure, topology=None), carbons, structure.atom_names == "NA")
 
 
@@ -297,7 +297,7 @@ def test_the_command_in_one_frame(capsys, tmp_path, monkeypatch):
     assert command(structure=structure, points="p.csv", fit="protein").data["places"] == ["1"]
     for words, message in ((("--at", "protein", "--points", "p.csv"), "--at:"), ((), "--at:"),
                            (("--at", "protein", "--fit", "protein"), "--fit: only applies to points"),
-                           (("--bonds", "protein"), "takes two selections"),
+                           (("--bonds", "protein"), "two selections are needed"),
                            (("--at", "protein", "-o", "a.txt"), "name it .csv or .npz")):
         code, _, err = shell(capsys, "field", ADK[0], *words)
         assert code == 2

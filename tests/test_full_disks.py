@@ -86,7 +86,7 @@ def test_a_disk_that_cannot_be_written(mounting, inputs):
 def test_standard_output_on_a_full_disk(here):
     with open("/dev/full", "w") as full:
         done = subprocess.run([*PROGRAM, "plugins"], stdout=full, stderr=subprocess.PIPE, text=True)
-    check(Case(3, "", "standard output", "send it elsewhere"), done.returncode, "", done.stderr)
+    check(Case(3, "", "standard output", "redirect it elsewhere"), done.returncode, "", done.stderr)
 
 
 @pytest.mark.slow

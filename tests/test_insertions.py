@@ -131,8 +131,8 @@ def test_sums_are_kept_where_the_cell_stays():
     singly = [free_energy(structure, [(positions, cell), frame], O2, terms, cutoff=7.0, parts=1, boundary="periodic")[0]
               .work.block(range(1, 2))["mean"] for positions, frame in zip([frames[0][0]] * 4, frames, strict=True)]
     assert np.array_equal(work.block(range(4))["mean"], sum(singly) / 4)
-    assert len(work._kept) == len(work.orientations)
-    assert not pickle.loads(pickle.dumps(work))._kept
+    assert len(work._prepared_sums) == len(work.orientations)
+    assert not pickle.loads(pickle.dumps(work))._prepared_sums
     cost = work._cost()
     assert min(cost.seconds, cost.reading) > 0
     assert cost.size == work.block(range(1))["mean"].nbytes

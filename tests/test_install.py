@@ -155,7 +155,7 @@ def test_a_startup_file_that_is_a_folder(home):
 
 
 def test_folder_with_a_line_end(home):
-    with pytest.raises(UsageError, match="line break in its name"):
+    with pytest.raises(UsageError, match="its name contains a line break"):
         command(viewer="vmd", folder="a\nputs b", yes=True)
 
 

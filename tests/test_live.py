@@ -67,7 +67,7 @@ def test_frames_with_cells():
 def test_frames_that_cannot_be():
     structure = chain()
     made = command(structure=structure).objects["live"]
-    with pytest.raises(InputError, match="39 atoms for a map of 40"):
+    with pytest.raises(InputError, match="39 atoms, and the live map 40"):
         made.update(structure.positions[:39])
     with pytest.raises(InputError, match="not a number"):
         made.update(structure.positions * np.nan)
@@ -177,8 +177,8 @@ def test_the_served_program(tmp_path, monkeypatch, capsys):
     for grid, positions in zip(seen, [structure.positions, *frames], strict=True):
         assert deviation(grid, replace(structure, positions=positions)) < 2e-3
     code, report = run(sent + b"frame 2\n\0\0")
-    assert (code, report.err) == (2, "vmdpotential: standard input: ends in frame 2, after 2 of 480 bytes\n")
+    assert (code, report.err) == (2, "vmdpotential: standard input: it ends within frame 2, after 2 of 480 bytes\n")
     code, report = run(b"frame 1 10 10 10 90 90\n")
     assert code == 2
-    assert "is not a line that begins a frame" in report.err
+    assert "is not a valid frame header" in report.err
     assert "file is needed" in (main(["live", str(path)]), capsys.readouterr())[1].err

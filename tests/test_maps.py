@@ -42,9 +42,9 @@ def test_units_temperature_and_dielectric_scale_the_values():
 
 @pytest.mark.parametrize(("options", "error"), [
     ({"precision": "half"}, "precision=half: choose one of single"),
-    ({"dielectric": 1e-320}, "makes no potential"),
-    ({"temperature": 1e-320}, "makes no potential"),
-    ({"dielectric": np.inf}, "makes no potential"),
+    ({"dielectric": 1e-320}, "is 0 or not a finite"),
+    ({"temperature": 1e-320}, "is 0 or not a finite"),
+    ({"dielectric": np.inf}, "is 0 or not a finite"),
     ({"dielectric": 1e-38}, "too large for a map"),
     ({"method": "cutoff", "interaction": "coulomb", "cutoff": np.inf}, "cannot be truncated"),
 ])

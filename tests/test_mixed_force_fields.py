@@ -37,8 +37,8 @@ def test_what_is_known_and_differs_is_told(charges, parameters, differ, caplog):
     warn_of_mixture(golden.structure(), report, replace(PLAIN, source=parameters))
     assert len(caplog.records) == differ
     if differ:
-        assert f"({charges}) and Lennard-Jones of" in caplog.text
-        assert f"({parameters}), which do not go together" in caplog.text
+        assert f"({charges}) and Lennard-Jones parameters from" in caplog.text
+        assert f"({parameters}), which are not compatible" in caplog.text
 
 
 def test_waters_and_ions_have_the_same_charges_in_both(caplog):
@@ -55,6 +55,6 @@ def test_the_warning_is_one_line_of_the_shell(command, monkeypatch, capsys):
     code = main([command, str(alanine), "--topology", str(alanine.with_suffix(".prmtop")), "--between", "all", "all"])
     err = capsys.readouterr().err
     assert code == 0, err
-    (line,) = [line for line in err.splitlines() if "go together" in line]
-    assert "charges are of Amber (prmtop topology) and Lennard-Jones of CHARMM (CHARMM a.prm)" in line
+    (line,) = [line for line in err.splitlines() if "not compatible" in line]
+    assert "charges are from Amber (prmtop topology) and Lennard-Jones parameters from CHARMM (CHARMM a.prm)" in line
     assert line.endswith("choose by --force-field or --parameters")

@@ -276,16 +276,16 @@ def test_errors_of_the_mean_are_those_of_independent_frames(tmp_path):
 
 def test_what_cannot_be_done():
     slanted = Cell(np.array([[20.0, 20, 0], [20, 0, 20], [0, 20, 20]]))
-    with pytest.raises(UsageError, match="turn the structure"):
+    with pytest.raises(UsageError, match="rotate the structure"):
         profile(charges_at(np.zeros((1, 3)), [1.0], slanted), axis=0)
     with pytest.raises(UsageError, match="axis=z"):
         profile(charges_at(np.zeros((1, 3)), [1.0], SLANTED), axis=0)
-    with pytest.raises(InputError, match="no periodic cell"):
+    with pytest.raises(InputError, match="needs a periodic cell"):
         profile(charges_at(np.zeros((1, 3)), [1.0]))
     with pytest.raises(UsageError, match="four nodes"):
         profile(charges_at(np.zeros((1, 3)), [1.0], SLANTED), spacing=20.0)
     grid = Grid(Lattice((0, 0, 0), 1.0, (4, 4, 4)), np.zeros((4, 4, 4)))
-    with pytest.raises(InputError, match="states no periodic cell"):
+    with pytest.raises(InputError, match="the map has no periodic cell"):
         profile_of_map(grid)
 
 
@@ -307,8 +307,8 @@ def test_the_command(capsys, tmp_path, monkeypatch):
     code, out, err = shell(capsys, "profile", "map.npz", "--json")
     assert code == 0, err
     assert len(json.loads(out)["z"]) == grid.lattice.shape[2]
-    for words, message in ((("map.npz", "--center", "lipid"), "--center: is for a structure"),
-                           ((POPC, "--frames", "1:"), "--frames: need a trajectory"),
+    for words, message in ((("map.npz", "--center", "lipid"), "--center: this option is for a structure"),
+                           ((POPC, "--frames", "1:"), "--frames: a trajectory is needed"),
                            ((POPC, "--from", "(XYZ)"), "--from '(XYZ)': selects no atoms")):
         code, _, err = shell(capsys, "profile", *words)
         assert code == 2

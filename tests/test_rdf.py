@@ -134,7 +134,7 @@ def test_the_command_over_frames(capsys):
     (("--between", "water"), "--between: two selections"),
     (("--between", "water", "water", "--bins", "0"), "--bins 0: must be at least 1"),
     (("--between", "water", "water", "--range", "-3"), "--range -3: must be above 0"),
-    (("--between", "water", "water", "--exclude", "bonded"), "--exclude bonded: needs bonds"),
+    (("--between", "water", "water", "--exclude", "bonded"), "--exclude bonded: bonds are needed"),
     (("--between", "water", "water", "--figure", "x.txt"), "figure format"),
 ])
 def test_what_is_wrong_is_said_in_one_line(capsys, words, message):

@@ -116,7 +116,7 @@ _PUBLIC = {
     "BackendError": "errors",
 }
 
-__all__ = sorted(_PUBLIC)  # a test imports each
+__all__ = sorted(_PUBLIC)
 
 
 def __getattr__(name: str) -> Any:

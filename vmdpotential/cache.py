@@ -1,6 +1,6 @@
-"""Compiled kernels that are kept between runs: read whole or not at all, written whole, made by one process at a time.
+"""Disk cache of compiled kernels: entries are read and written whole, and compiled by one process at a time.
 
-What is kept is code that is run, so a folder counts only when no user but this one, or root, can write to it.
+Entries are code that will be executed, so a folder is used only if nobody but this user, or root, can write to it.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from typing import IO
 
 from vmdpotential import progress
 
-#: Bytes that the compiled kernels of a few runs take.
+#: Free disk space that the cache needs, bytes; the kernels of a few runs take less.
 ROOM = 4_000_000
 
-#: Seconds to wait for another process that makes the same; after that each makes its own.
+#: Time to wait for another process that compiles the same entry, s; after that it is compiled by this process, too.
 PATIENCE = 600.0
 
-#: Seconds after which a file that was being written counts as abandoned.
+#: Age after which a temporary file is taken to be left by a killed process, s.
 ABANDONED = 3600.0
 
-#: Seconds after which an entry that no run used is one of an older version; and how often its use is noted.
+#: Time after which an unused entry is removed, as one of an older version, and interval of noting its use, s.
 UNUSED, DAY = 60 * 86400.0, 86400.0
 
-#: Bytes of entries that are kept at most; those that were not used for longest go first.
+#: Largest size of all entries, bytes; the least recently used ones are removed first.
 MOST = 500_000_000
 
-#: Bytes of the checksum that an entry begins with.
+#: Size of the checksum at the beginning of an entry, bytes.
 CHECKSUM = 32
 
 _one_thread = threading.Lock()
@@ -58,7 +58,7 @@ def _base() -> Path:
 
 
 def _flaw(place: Path, shared: bool = False) -> str:
-    """Return why code in a folder must not be trusted, empty where it may; `shared` folders may be sticky as /tmp."""
+    """Return why code in a folder must not be trusted, or an empty string; `shared` folders may be sticky like /tmp."""
     if not hasattr(os, "geteuid"):
         return ""  # Windows keeps users' folders apart
     status = place.stat()
@@ -71,7 +71,7 @@ def _flaw(place: Path, shared: bool = False) -> str:
 
 @cache
 def _kept(name: str) -> Path | None:
-    """Return the user's folder of kernels, made where it was not, None where there can be none."""
+    """Return the user's folder of kernels, which is created if needed, or None if that is not possible."""
     try:
         place = base = _base()
         base.parent.mkdir(parents=True, exist_ok=True)
@@ -98,13 +98,13 @@ def _temporary(name: str) -> Path:
 def folder(name: str = "") -> Path:
     """Return the folder that new kernels are written to: under VMDPOTENTIAL_CACHE, else in the user's cache folder.
 
-    Where that cannot be written, or must not be trusted, it is a temporary one, and kernels are compiled again in
-    every run.
+    If that cannot be written, or must not be trusted, it is a temporary folder, and kernels are compiled again in every
+    run.
 
     Parameters
     ----------
     name : str
-        A folder inside it, for kernels of one kind.
+        Name of a folder inside it, for kernels of one kind.
     """
     kept = _kept(name)
     if kept is None:
@@ -120,13 +120,13 @@ def folder(name: str = "") -> Path:
 
 
 def forget() -> None:
-    """Look for the folders again, for tests that move them."""
+    """Forget the folders that were found, for tests that change their location."""
     for function in (_kept, _temporary, folder):
         function.cache_clear()
 
 
 def kept() -> tuple[Path | None, int]:
-    """Return the user's folder of compiled kernels, None where there is none, and the bytes that its files take."""
+    """Return the user's folder of compiled kernels, or None if there is none, and the size of its files in bytes."""
     place = _kept("")
     if place is None:
         return None, 0
@@ -134,7 +134,7 @@ def kept() -> tuple[Path | None, int]:
 
 
 def clear() -> int:
-    """Remove the compiled kernels that are kept for later runs; return how many bytes they took."""
+    """Remove all compiled kernels from the cache; return their size in bytes."""
     place, size = kept()
     if place is not None:
         shutil.rmtree(place, ignore_errors=True)
@@ -143,9 +143,9 @@ def clear() -> int:
 
 
 def read(entry: str, name: str = "") -> bytes | None:
-    """Return what is kept as `entry` in the folder `name`, None where there is nothing or a damaged file.
+    """Return the content of `entry` in the folder `name`, or None if there is no entry or a damaged one.
 
-    A damaged file (a power cut, a full disk) is removed. A folder that can only be read serves too.
+    A damaged entry (after a power cut, or on a full disk) is removed. A read-only folder can be read, too.
     """
     for place in dict.fromkeys((_kept(name) or folder(name), folder(name))):
         path = place / entry
@@ -157,7 +157,7 @@ def read(entry: str, name: str = "") -> bytes | None:
         if content and hashlib.sha256(content).digest() == data[:CHECKSUM]:
             with contextlib.suppress(OSError):
                 if time.time() - path.stat().st_mtime > DAY:
-                    os.utime(path)  # it is in use
+                    os.utime(path)  # the time of modification is that of the last use
             return content
         with contextlib.suppress(OSError):
             path.unlink()
@@ -165,9 +165,10 @@ def read(entry: str, name: str = "") -> bytes | None:
 
 
 def write(entry: str, content: bytes, name: str = "") -> None:
-    """Keep `content` as `entry` in the folder `name`; where there is no room for it, nothing is kept.
+    """Write `content` as `entry` in the folder `name`; if that fails, there is no entry and no error.
 
-    It is on the disk before it has its name, so that no other process and no power cut leaves half of it there.
+    The file is synced before it gets its name, so that another process, or a run after a power cut, never finds a part
+    of it.
     """
     place = folder(name)
     with contextlib.suppress(OSError):
@@ -188,10 +189,10 @@ def write(entry: str, content: bytes, name: str = "") -> None:
 
 
 def _clean(place: Path) -> None:
-    """Remove what a process that was killed left, and entries that older versions made."""
+    """Remove temporary files of killed processes, unused entries, and the oldest ones if all are too large."""
     results = []
     for path in place.iterdir():
-        with contextlib.suppress(FileNotFoundError):  # another process cleans too
+        with contextlib.suppress(FileNotFoundError):  # another process may clean at the same time
             status = path.stat()
             if path.suffix == ".tmp":
                 if time.time() - status.st_mtime > ABANDONED:
@@ -207,25 +208,25 @@ def _clean(place: Path) -> None:
 
 @contextlib.contextmanager
 def alone(entry: str, name: str = "") -> Iterator[None]:
-    """Make other processes, and other threads, wait that want to make the same entry.
+    """Lock an entry, so that other processes and threads that would compile it wait.
 
-    A process that ends, however it does, lets the next one go on. Where files cannot be locked none waits.
+    The lock ends with the process, even if that is killed. On file systems without locks, nobody waits.
     """
     with _one_thread, contextlib.ExitStack() as stack:
         try:
             file = stack.enter_context(open(folder(name) / "lock", "ab"))  # closing it unlocks
         except OSError:
             file = None
-        place = int.from_bytes(hashlib.sha256(entry.encode()).digest()[:3], "big")  # a byte of the file for each entry
+        place = int.from_bytes(hashlib.sha256(entry.encode()).digest()[:3], "big")  # each entry locks one byte
         end = time.monotonic() + PATIENCE
         while file is not None and not _locked(file, place) and time.monotonic() < end:
-            progress.report(progress.COMPILING, 0.0)  # by the other; a listener may stop the waiting
+            progress.report(progress.COMPILING, 0.0)  # the listener may raise KeyboardInterrupt to end the waiting
             time.sleep(0.05)
         yield
 
 
 def _locked(file: IO[bytes], place: int) -> bool:
-    """Lock one byte of a file, wherever it ends; return False while another process has it locked."""
+    """Lock one byte of a file, even beyond its end; return False if another process has locked it."""
     try:
         if sys.platform == "win32":
             import msvcrt

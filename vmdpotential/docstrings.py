@@ -1,4 +1,4 @@
-"""Docstrings in the sections of numpydoc, made of the declarations of parameters."""
+"""Docstrings with the sections of numpydoc, generated from the declarations of parameters."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _NAMES = {"Path": "str or Path", "Structure": "Structure or an object that becom
 
 
 def name_of(parameter: Parameter) -> str:
-    """Return the name of a parameter as Python has it: ``from_`` for ``from``."""
+    """Return the name of a parameter in Python, e.g. ``from_`` for ``from``."""
     return f"{parameter.name}_" if iskeyword(parameter.name) else parameter.name
 
 
 def entries(parameters: Iterable[Parameter], choices: bool = True) -> str:
-    """Return the section ``Parameters``, without its title: types, units, defaults and meaning.
+    """Return the section ``Parameters``, without its title: types, units, defaults and descriptions.
 
-    Without `choices`, values that may be chosen are not listed, for which all plugins must be loaded.
+    Without `choices`, allowed values that depend on the loaded plugins are not listed.
     """
     return "\n".join(f"{name_of(p)} : {_type(p, choices)}\n{_described(p)}" for p in parameters)
 
@@ -47,12 +47,12 @@ def _described(parameter: Parameter) -> str:
     end = "" if text.endswith("...") and not parameter.option.aliases else "."
     if parameter.option.aliases:
         text += f"; also as {' or '.join(parameter.option.aliases)}"
-    first = text[0] if text[1:2].isupper() else text[0].upper()  # pH is no PH
+    first = text[0] if text[1:2].isupper() else text[0].upper()  # not for "pH"
     return textwrap.fill(f"{first}{text[1:]}{end}", 110, initial_indent="    ", subsequent_indent="    ")
 
 
 def with_entries(docstring: str, parameters: Iterable[Parameter]) -> str:
-    """Return a docstring whose entry ``**keywords`` is replaced by those of parameters that it does not describe."""
+    """Return a docstring with its entry ``**keywords`` replaced by entries of the parameters it does not describe."""
     lines = docstring.splitlines()
     places = [n for n, line in enumerate(lines) if line.strip() == "**keywords"]
     if not places:
@@ -63,5 +63,5 @@ def with_entries(docstring: str, parameters: Iterable[Parameter]) -> str:
     end = place + 1
     while end < len(lines) and lines[end].strip() and lines[end].startswith(f"{indent} "):
         end += 1
-    made = textwrap.indent(entries((p for p in parameters if name_of(p) not in known), choices=False), indent)
-    return "\n".join([*lines[:place], *([made] if made else []), *lines[end:]])
+    section = textwrap.indent(entries((p for p in parameters if name_of(p) not in known), choices=False), indent)
+    return "\n".join([*lines[:place], *([section] if section else []), *lines[end:]])

@@ -7,16 +7,17 @@
     ├── InputError (ValueError)       2   a file cannot be read, or does not fit
     │   └── ChargeError               2   atoms without a charge
     │       └── IncompleteError       2   atoms are missing, or have no template
-    ├── TaskError (RuntimeError)      3   the input is good, the task cannot be done
-    │   ├── NoRoomError               3   no water left where an ion may go
-    │   ├── MemoryPlanError           3   more memory than there is, refused before it is taken
-    │   ├── CheckError                3   something is not right here; a report says what
-    │   │   └── StoppedError        130   interrupted; a report says what was done
+    ├── TaskError (RuntimeError)      3   the input is valid, but the task cannot be done
+    │   ├── NoRoomError               3   no allowed site is left for an ion
+    │   ├── MemoryPlanError           3   not enough memory, detected before any is allocated
+    │   ├── CheckError                3   a check failed; has a report
+    │   │   └── StoppedError        130   interrupted; has a report of the finished part
     │   └── OutputError               3   a result cannot be written
-    └── BackendError (RuntimeError)   4   an engine or package asked for by name is missing
+    └── BackendError (RuntimeError)   4   a requested engine or package is missing
 
-A message is one line: what is wrong (with the file, the atom or the parameter) and the cure. Parameters are in
-it as :class:`VmdpotentialError` says, so that a shell can write ``--spacing``, PyMOL ``spacing=`` and Tcl ``-spacing``.
+A message is one line: what is wrong (with the file, the atom or the parameter) and a hint how to fix it. Parameters are
+placeholders in it (see :class:`VmdpotentialError`), so that a shell can write ``--spacing``, PyMOL ``spacing=`` and Tcl
+``-spacing``.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-#: Writes a parameter, with a value where one is given (else empty), the way an interface has it.
+#: Function of a parameter's name and value (empty for none) that returns them in the syntax of an interface.
 Spelling = Callable[[str, str], str]
 
-#: A word that is cut, such as a value of thousands of letters or digits, and the longest text that is not.
+#: Words that are shortened in messages (values of thousands of characters), and longest text that is not shortened.
 _LONG_WORD = re.compile(r"\S{500,}")
 _MOST = 3000
 
@@ -36,25 +37,26 @@ _PARAMETER = re.compile(r"\{([a-z_]+)(?: ([^{}]*))?\}")
 
 
 def plain(name: str, value: str = "") -> str:
-    """Return a parameter as Python has it: its bare name, or ``name=value``."""
+    """Return a parameter in Python's syntax: its bare name, or ``name=value``."""
     return f"{name}={value}" if value else name
 
 
 def in_words(name: str, value: str = "") -> str:
-    """Return a parameter as reports have it, which every interface shows as they are: ``the engine cpu``."""
+    """Return a parameter in plain words, e.g. ``the engine cpu``, for reports, which are the same in every interface.
+    """
     return f"the {name} {value}" if value else name
 
 
 def spelled(words: str, spell: Spelling = plain) -> str:
-    """Return words in which ``{spacing}`` and ``{boundary open}`` stand for parameters, spelled out.
+    """Return a text with its placeholders ``{spacing}`` and ``{boundary open}`` replaced by parameters.
 
-    Nothing that a user brought (names of files, values) belongs into such words.
+    The text must not contain names of files or values from the user, in which braces would be replaced, too.
     """
     return _PARAMETER.sub(lambda match: spell(match[1], match[2] or ""), words)
 
 
 class Words:
-    """A message to log with parameters in it, ``{cutoff}``: bare ones, unless an interface spells :attr:`template`."""
+    """Log message with placeholders for parameters, ``{cutoff}``; interfaces replace them in :attr:`template`."""
 
     def __init__(self, template: str) -> None:
         self.template = template
@@ -64,26 +66,26 @@ class Words:
 
 
 def one_line(text: str) -> str:
-    """Return text on one line, with what cannot be printed made visible: line ends, control characters, odd bytes."""
+    """Return text on one line, with escapes for line ends, control characters and bytes that are not UTF-8."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else _visible(letter) for letter in text)
 
 
 def _shortened(text: str) -> str:
-    """Return text whose words, and itself, can be read: the middle of longer ones is left out."""
+    """Return text in which the middle of very long words, and of a very long text, is left out."""
     text = _LONG_WORD.sub(lambda match: f"{match[0][:120]}...{match[0][-80:]}", text)
     return text if len(text) <= _MOST else f"{text[: _MOST - 200]}...{text[-100:]}"
 
 
 def _visible(letter: str) -> str:
-    if 0xDC80 <= ord(letter) <= 0xDCFF:  # a byte of a file's name that is no UTF-8
+    if 0xDC80 <= ord(letter) <= 0xDCFF:  # a surrogate for a byte in a file name that is not UTF-8
         return f"\\x{ord(letter) - 0xDC00:02x}"
     return letter.encode("unicode_escape", "surrogatepass").decode()
 
 
 def listed(words: Iterable[str], most: int) -> str:
-    """Return words with commas between, at most `most` characters of them; how many more there are is said."""
+    """Return words separated by commas, in at most `most` characters, and the number of further ones."""
     taken: list[str] = []
     left = [one_line(word) for word in words]
     while left and sum(map(len, taken)) + 2 * len(taken) + len(left[0]) <= most:
@@ -94,7 +96,7 @@ def listed(words: Iterable[str], most: int) -> str:
 
 
 def similar(word: str, known: Iterable[str]) -> str:
-    """Return `` (did you mean 'map'?)`` where a word resembles a known one, else an empty string."""
+    """Return `` (did you mean 'map'?)`` if a word resembles a known one, else an empty string."""
     import difflib
 
     close = difflib.get_close_matches(word, list(known), 1, 0.65)
@@ -107,13 +109,13 @@ class VmdpotentialError(Exception):
     Parameters
     ----------
     text : str
-        What is wrong; may hold anything.
+        What is wrong; may contain any text.
     cure : str
-        What to do, in words of our own in which parameters are as ``{spacing}`` or ``{boundary open}``.
+        How to fix it; parameters are written as ``{spacing}`` or ``{boundary open}``.
     parameter : str
-        The name of the parameter that is wrong, where it is one.
+        Name of the invalid parameter, if the error is about one.
     value : str
-        What it was given, where that is worth repeating.
+        Value of the parameter, if it should be repeated.
 
     Examples
     --------
@@ -144,7 +146,7 @@ class VmdpotentialError(Exception):
 
 
 def _again(kind: type[VmdpotentialError], state: dict[str, object]) -> VmdpotentialError:
-    """Return an error as it was in another process."""
+    """Return an unpickled error; its class may have another signature than its base."""
     error = kind.__new__(kind)
     error.__dict__.update(state)
     return error
@@ -156,13 +158,13 @@ class UsageError(VmdpotentialError, ValueError):
     Parameters
     ----------
     parameter : str
-        The name of the parameter.
+        Name of the parameter.
     text : str
         What is wrong.
     cure : str
         How to fix it.
     value : str
-        The value of the parameter, where it is worth repeating.
+        Value of the parameter, if it should be repeated.
 
     Examples
     --------
@@ -183,21 +185,21 @@ class ChargeError(InputError):
 
 
 class IncompleteError(ChargeError):
-    """Atoms are missing, or have no template, which completing the structure may cure."""
+    """Atoms are missing, or have no template; completing the structure may help."""
 
 
 class TaskError(VmdpotentialError, RuntimeError):
-    """The input is good but the task cannot be done."""
+    """The input is valid but the task cannot be done."""
 
     exit_code = 3
 
 
 class NoRoomError(TaskError):
-    """No site is left that keeps the distances asked for."""
+    """No site is left that keeps the required distances."""
 
 
 class MemoryPlanError(TaskError):
-    """The task needs more memory than there is; raised before any is taken."""
+    """The task needs more memory than is available; raised before any is allocated."""
 
 
 class CheckError(TaskError):
@@ -208,7 +210,7 @@ class CheckError(TaskError):
     text : str
         What failed.
     report : vmdpotential.parameters.Report
-        What was checked; the shell prints it before the error.
+        Report of the checks; the shell prints it before the error.
 
     Examples
     --------
@@ -222,7 +224,7 @@ class CheckError(TaskError):
 
 
 class StoppedError(CheckError):
-    """The task was stopped, and what is done was kept."""
+    """The task was interrupted; the finished part is in its report."""
 
     exit_code = 130
 
@@ -232,6 +234,6 @@ class OutputError(TaskError):
 
 
 class BackendError(VmdpotentialError, RuntimeError):
-    """An engine or an optional package that was asked for by name is missing."""
+    """A requested engine or an optional package is missing."""
 
     exit_code = 4

@@ -1,4 +1,4 @@
-"""Packages that only some tasks need, loaded when one of them is asked for."""
+"""Optional packages, which are imported when a task needs them."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from vmdpotential.errors import BackendError
 
 
 def load(module: str, what: str, extra: str, instead: str = "") -> Any:
-    """Return a module of a package that need not be there.
+    """Return a module of an optional package.
 
     Parameters
     ----------
     module : str
     what : str
-        What is done with it, in the plural.
+        Subject of the error message, in the plural, e.g. "H5MD files".
     extra : str
-        Of this package, which installs it.
+        Extra of this package that installs the optional package.
     instead : str, optional
-        What else can be done.
+        Alternative to the installation, for the error's hint.
 
     Raises
     ------
     BackendError
-        When it cannot be loaded.
+        When the module cannot be imported.
     """
     try:
         return import_module(module)

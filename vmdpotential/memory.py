@@ -1,4 +1,4 @@
-"""Memory planned before it is taken."""
+"""Available memory, and checks that a task fits into it before it allocates any."""
 
 from __future__ import annotations
 
@@ -16,31 +16,32 @@ from vmdpotential.errors import MemoryPlanError, UsageError
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
-#: A limit of so many bytes is none: version 1 has no other word for it.
+#: Limits of at least this many bytes mean no limit: control groups of version 1 write it as a huge number.
 _NONE = 2**60
 
-#: Where the system tells about itself.
+#: Folder that contains ``proc`` and ``sys``.
 ROOT = Path("/")
 
-#: Bytes that libraries take which are loaded, and kernels that are compiled, after a plan was made.
+#: Memory, bytes, for libraries that are loaded and kernels that are compiled after a plan is made.
 RESERVE = 150_000_000
 
-#: Bytes of address space that libraries take when they are loaded, most of which is never used.
+#: Address space, bytes, that libraries reserve when they are loaded, most of which is never used.
 ADDRESSES = 450_000_000
 
 
 def limit(root: Path = ROOT, reserve: int = RESERVE) -> int:
-    """Return the bytes that may be used: VMDPOTENTIAL_MEMORY (such as 8G), else what is free now for this process.
+    """Return the available memory in bytes: VMDPOTENTIAL_MEMORY (such as 8G), else what is free for this process now.
 
-    That is the least of what the machine has, what the control groups of the process leave (a container's, a batch
-    system's, each group above), and what ``ulimit -v`` and ``ulimit -d`` leave, less `reserve`.
+    That is the least of the free memory of the machine, of the process's control groups (those of a container or batch
+    system, and all groups above), and of the limits ``ulimit -v`` and ``ulimit -d``, minus `reserve`.
 
     Parameters
     ----------
     root : Path
-        Where ``proc`` and ``sys`` are, for tests.
+        Folder that contains ``proc`` and ``sys``, for tests.
     reserve : int, bytes
-        What is kept for others; nothing for who loads and compiles nothing more, such as a reader of files.
+        Memory kept free for libraries and kernels; 0 for tasks that load and compile nothing more, such as reading
+        files.
 
     Raises
     ------
@@ -50,8 +51,8 @@ def limit(root: Path = ROOT, reserve: int = RESERVE) -> int:
     requested = from_environment("VMDPOTENTIAL_MEMORY")
     if requested is not None:
         return requested
-    # a map asks several times, and on a GPU it takes milliseconds: what was found is good for a tenth of a second,
-    # and as long as the process has the limits that it had
+    # a map needs this several times and takes only milliseconds on a GPU, so the result is cached for a tenth of a
+    # second, as long as the limits of the process do not change
     known = (int(10 * time.monotonic()), *_limits_of_process())
     free = _free(root, known) if root == ROOT else _free.__wrapped__(root, known)
     return max(free - reserve, 0)
@@ -60,11 +61,11 @@ def limit(root: Path = ROOT, reserve: int = RESERVE) -> int:
 @functools.lru_cache(maxsize=1)
 def _free(root: Path, _: tuple[float, ...]) -> int:
     results = [*_of_machine(root), *_of_groups(root), *_of_process(root)]
-    return min(results) if results else 2**62  # nothing is known; the operating system will say
+    return min(results) if results else 2**62  # unknown; the operating system will raise an error if it is too much
 
 
 def _of_machine(root: Path) -> Iterator[int]:
-    """Yield what is free on the machine."""
+    """Yield the free memory of the machine, in bytes."""
     numbers = _numbers(root / "proc/meminfo", "MemAvailable")
     if numbers:
         yield numbers["MemAvailable"]
@@ -74,14 +75,14 @@ def _of_machine(root: Path) -> Iterator[int]:
 
 
 def _of_groups(root: Path) -> Iterator[int]:
-    """Yield what each control group of the process, and each group above it, leaves."""
+    """Yield the free memory, in bytes, of each control group of the process and of each group above it."""
     for folder in _groups(root):
         yield from _of_group(folder)
 
 
 @functools.cache
 def _groups(root: Path) -> list[Path]:
-    """Return the folders of these groups; looked for once, as it takes as long as a small map on a GPU."""
+    """Return the folders of these groups; cached, because finding them takes as long as a small map on a GPU."""
     results = []
     for line in _lines(root / "proc/self/cgroup"):  # 4:memory:/a/b of version 1, 0::/a/b of version 2
         kinds, path = line.split(":", 2)[1:]
@@ -92,7 +93,7 @@ def _groups(root: Path) -> list[Path]:
 
 
 def _mounted(root: Path, kinds: str, path: str) -> Iterator[tuple[Path, Path]]:
-    """Yield where a hierarchy of groups is mounted, and the folder of a group in it; `kinds` are empty in version 2."""
+    """Yield the mount points of a hierarchy of groups, and the folder of a group in each; version 2 has no `kinds`."""
     for line in _lines(root / "proc/self/mountinfo"):
         ours, _, mount = line.partition(" - ")
         source, place = (_unescaped(word) for word in ours.split()[3:5])
@@ -100,7 +101,7 @@ def _mounted(root: Path, kinds: str, path: str) -> Iterator[tuple[Path, Path]]:
         if kind != ("cgroup" if kinds else "cgroup2") or (kinds and "memory" not in options.split(",")):
             continue
         top = root / place.lstrip("/")
-        # a container sees a part of the tree, whose top is what is mounted; "/.." is above what it sees
+        # in a container only a part of the tree is mounted; a path with "/.." is outside of it
         inside = os.path.relpath(path, source) if ".." not in path.split("/") else "."
         yield top, top if inside.startswith("..") else top / inside
 
@@ -110,7 +111,7 @@ def _unescaped(word: str) -> str:
 
 
 def _of_group(folder: Path) -> Iterator[int]:
-    """Yield what a control group leaves: its limits less what is in use and cannot be dropped."""
+    """Yield the free memory of a control group in bytes: its limit minus the memory that cannot be reclaimed."""
     old = _number(folder / "memory.limit_in_bytes")
     names = ("memory.max", "memory.high")
     most = min((n for n in (old, *map(_number, (folder / name for name in names))) if n is not None), default=_NONE)
@@ -118,13 +119,13 @@ def _of_group(folder: Path) -> Iterator[int]:
     if taken is not None:
         idle, used = ("inactive_file", "active_file") if old is None else ("total_inactive_file", "total_active_file")
         stat = _numbers(folder / "memory.stat", idle, used)
-        # copies of files are dropped where memory is wanted: those in use too, but then they have to be read again
+        # the page cache can be reclaimed; of its active part only half, because those files would be read again
         files = stat.get(idle, 0) + stat.get(used, 0) // 2
         yield max(most - max(taken - files, 0), 0)
 
 
 def _limits_of_process() -> tuple[float, ...]:
-    """Return the most bytes of addresses, and of data, that the process may have; inf where there is no limit."""
+    """Return the limits of the process's address space and data segment, in bytes; inf if there is none."""
     try:
         import resource
     except ImportError:  # Windows
@@ -135,9 +136,10 @@ def _limits_of_process() -> tuple[float, ...]:
 
 
 def _of_process(root: Path) -> Iterator[int]:
-    """Yield what the limits of the process leave."""
+    """Yield the memory, in bytes, that the limits of the process leave."""
     numbers = _numbers(root / "proc/self/status", "VmSize", "VmData")
-    if "numba" not in sys.modules:  # the largest of them, and who compiles without room is ended by LLVM
+    # Numba is the largest library that is still to be loaded, and LLVM ends the process if it has no memory to compile
+    if "numba" not in sys.modules:
         numbers["VmSize"] = numbers.get("VmSize", 0) + ADDRESSES
     for most, taken in zip(_limits_of_process(), ("VmSize", "VmData"), strict=True):
         if most != math.inf:
@@ -152,13 +154,13 @@ def _lines(path: Path) -> list[str]:
 
 
 def _number(path: Path) -> int | None:
-    """Return the number in a file; None where there is none, or "max"."""
+    """Return the number in a file; None if there is no file, or no number such as in "max"."""
     lines = _lines(path)
     return int(lines[0]) if lines and lines[0].strip().isdecimal() else None
 
 
 def _numbers(path: Path, *names: str) -> dict[str, int]:
-    """Return some numbers of a file with a name and a number on each line, in bytes."""
+    """Return the numbers after some names in a file that has a name and a number on each line, in bytes."""
     result = {}
     for line in _lines(path):
         words = line.replace(":", " ").split() if line.startswith(names) else ()
@@ -168,7 +170,7 @@ def _numbers(path: Path, *names: str) -> dict[str, int]:
 
 
 def from_environment(name: str) -> int | None:
-    """Return the bytes that an environment variable gives, such as 8G; None where it is not set.
+    """Return the number of bytes in an environment variable, such as 8G; None if it is not set.
 
     Raises
     ------
@@ -189,26 +191,26 @@ def from_environment(name: str) -> int | None:
 
 
 def require(needed: int, what: str, cure: str, reserve: int = RESERVE) -> None:
-    """Refuse a task that needs more memory than there is; parameters are in the cure as :mod:`errors` says.
+    """Raise an error for a task that needs more memory than is available.
 
-    What is kept for others is as in :func:`limit`.
+    Parameters are written in `cure` as in :mod:`vmdpotential.errors`; `reserve` is as in :func:`limit`.
 
     Raises
     ------
     MemoryPlanError
-        Naming the task, the bytes it needs and those there are, and the cure.
+        The message has the task, the memory that it needs, the available memory, and a hint.
     """
     available = limit(reserve=reserve)
     if needed > available:
-        others = min([*_of_machine(ROOT), *_of_groups(ROOT)], default=_NONE) - reserve
-        if from_environment("VMDPOTENTIAL_MEMORY") is None and needed <= others:
+        without_ulimit = min([*_of_machine(ROOT), *_of_groups(ROOT)], default=_NONE) - reserve
+        if from_environment("VMDPOTENTIAL_MEMORY") is None and needed <= without_ulimit:
             cure = f"raise the limit of this process, which is set by ulimit -v or -d, or {cure}"
         raise MemoryPlanError(f"{what} needs {size(needed)} of memory, {size(available)} are free", cure)
 
 
 def size(count: float) -> str:
-    """Return a number of bytes for people, such as 1.5 GB; a damaged file may ask for more than a float holds."""
-    count = min(count, 10**300)
+    """Return a number of bytes as text, such as 1.5 GB."""
+    count = min(count, 10**300)  # an integer from a damaged file may be too large for a float
     for unit in ("bytes", "kB", "MB", "GB", "TB"):
         if count < 1000 or unit == "TB":
             return f"{count:.3g} {unit}"

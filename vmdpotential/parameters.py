@@ -1,4 +1,4 @@
-"""A command's parameters, declared once as annotations and used by every viewer.
+"""Parameters of commands, declared once as annotations and used by every interface.
 
 A command is a function whose parameters are annotated with a type and an :class:`Option`::
 
@@ -16,11 +16,11 @@ Options that several commands share are the fields of a frozen dataclass, annota
 
     def orbital(file: Annotated[Path, ...], grid: GridOptions = GridOptions(spacing=0.2)) -> Report: ...
 
-The command then has the parameters ``spacing`` and ``padding``, with the defaults of the instance that is its default,
-and receives them as one object. Fields without an :class:`Option` are no parameters of the command.
+The command then has the parameters ``spacing`` and ``padding``, with the defaults of the given instance, and receives
+them as one object. Fields without an :class:`Option` are not parameters of the command.
 
-The shell's options, PyMOL's arguments and help, and the other viewers' dialogs are made from
-these declarations; values arrive as strings or as Python objects and are checked here, once.
+The shell's options, PyMOL's arguments and help, and the dialogs of viewers are generated from these declarations;
+values are strings or Python objects, and are checked here, once.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Option:
-    """What a parameter is, apart from its type.
+    """Declaration of a parameter, apart from its type.
 
     Parameters
     ----------
@@ -59,36 +59,36 @@ class Option:
     above, low, high : float or None
         Exclusive lower limit, and inclusive limits.
     choices : sequence of str, or function that returns one
-        Allowed values; a function is asked when needed (registered names).
+        Allowed values; a function, e.g. for registered names, is called when they are needed.
     listed : sequence of str, or function that returns one
-        Those of the choices that help and dialogs show; all unless given.
+        Choices that help and dialogs show; all unless given.
     positional : bool
         Whether the shell takes it without an option name.
     short : str
         One-letter option of the shell.
     metavar : str
-        What the shell's help calls the value.
+        Placeholder of the value in the shell's help.
     parse : function or None
-        Makes the value out of text, raising ValueError with a reason.
+        Converts text to the value, or raises ValueError with a reason.
     viewer : bool
-        Whether viewers offer it; false for what only makes sense in a shell (files, overwriting).
+        Whether viewers offer it; false for parameters that only make sense in a shell (files, overwriting).
     shell : bool
         Whether no viewer offers it, not even one that runs the program instead of importing it, such as VMD.
     written : bool
-        Whether it names files that the command writes; other files are read.
+        Whether its value is a file that the command writes; other files are read.
     selection : bool
-        Whether it selects atoms of the structure, which viewers do in a language of their own.
+        Whether it selects atoms of the structure; viewers accept their own selection language for it.
     words : sequence of str
-        What such a parameter may be instead.
+        Words that are allowed instead of a selection.
     front : bool
-        Whether dialogs show it at once, as what everybody sets; the others are folded under "Advanced".
+        Whether dialogs show it at once, as one that is often set; the others are folded under "Advanced".
     name : str
-        Name of the parameter, where it differs from that of the argument or field.
+        Name of the parameter, if it differs from that of the argument or field.
     aliases : sequence of str
         Further names of the parameter, which every interface accepts (:func:`by_own_names`), and which are listed
         before its own in the help of the shell.
     suffix : str
-        Of the files that the command ``batch`` writes by this parameter unless another is chosen; none where empty.
+        Default suffix of the files that the command ``batch`` writes for this parameter; empty for none.
     """
 
     help: str
@@ -113,20 +113,34 @@ class Option:
     suffix: str = ""
 
     def allowed(self) -> Sequence[str]:
-        """Return the allowed values, empty where anything goes."""
+        """Return the allowed values, empty if any value is allowed."""
         return self.choices() if callable(self.choices) else self.choices
 
     def shown(self) -> Sequence[str]:
-        """Return the allowed values that are shown."""
+        """Return the allowed values that help and dialogs show."""
         return tuple((self.listed() if callable(self.listed) else self.listed) or self.allowed())
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a command: name, type without None, whether several, default and option.
+    """Parameter of a command.
 
-    `objects` are the types that a program may pass instead of text (Structure, Grid); `group` is the argument of the
-    command's function that has the parameter as a field, and `argument` the name of that field or of the argument.
+    Parameters
+    ----------
+    name : str
+    type : type
+        Type of the value, or of each of `several` values, without None.
+    several, optional : bool
+        Whether it takes several values; whether None is allowed.
+    default : object
+        ``inspect.Parameter.empty`` if a value is required.
+    option : Option
+    objects : tuple of types
+        Types that a program may pass instead of text (Structure, Grid).
+    group : str
+        Argument of the command's function of which the parameter is a field; empty for none.
+    argument : str
+        Name of that field, or of the argument itself.
     """
 
     name: str
@@ -163,13 +177,13 @@ class Parameter:
 
     @property
     def flag(self) -> str:
-        """The option's name in a shell, without dashes in front."""
+        """Name of the option in a shell, without the leading dashes."""
         return self.name.replace("_", "-")
 
     def _one(self, value: Any) -> Any:
         option = self.option
         if isinstance(value, str):
-            # not "not given": a variable of a script that is not set must not change what is computed
+            # an empty value is not taken as missing, so that an unset variable of a script does not change the result
             if not value or (value.isspace() and self.type is not Path):
                 raise UsageError(self.name, "is empty", "give a value, or leave it out")
             try:
@@ -179,13 +193,13 @@ class Parameter:
                     value = _boolean(value)
                 elif self.type is Path:
                     if re.match(r"[a-z]+://", value):
-                        raise ValueError("is an address; download the file, and give its name")
+                        raise ValueError("an address is not supported; download the file, and give its name")
                     value = Path(value)
-                elif self.type in (int, float) and "_" in value:  # which Python leaves out
+                elif self.type in (int, float) and "_" in value:  # Python would ignore underscores in numbers
                     raise ValueError
-                elif self.type is not str:  # a text may be more than that, as one with the atoms that it selects
+                elif self.type is not str:  # kept for str, since it may be a subclass that also holds selected atoms
                     value = self.type(value)
-            except UsageError as error:  # of a parser that is a function of the library too
+            except UsageError as error:  # the parser is also a function of the library
                 raise UsageError(self.name, error.text, error.cure, value=value) from None
             except ValueError as error:
                 reason = str(error) if option.parse or self.type in (bool, Path) else (
@@ -202,7 +216,7 @@ class Parameter:
         return value
 
     def _typed(self, value: Any) -> Any:
-        """Return a value that a program passed, as its type; a number may be of any kind (numpy's too)."""
+        """Return a value as the declared type; numbers may be of any numeric type, including numpy's."""
         number = {float: Real, int: Integral, bool: Integral, str: Real}.get(self.type)
         if number is not None and isinstance(value, number):
             return self.type(value)
@@ -225,7 +239,9 @@ class Parameter:
 
 
 def items(text: str, mark: str, form: str) -> dict[str, str]:
-    """Return ``{name: rest}`` of a text such as ``SOD=11,CLA=2``; `mark` is between, `form` says what to write.
+    """Return ``{name: rest}`` of a text such as ``SOD=11,CLA=2``.
+
+    `mark` separates name and rest, and `form` describes the syntax in errors.
 
     Raises
     ------
@@ -249,6 +265,7 @@ def parse_numbers(text: str) -> dict[str, float]:
     Raises
     ------
     ValueError
+        When the text has another form.
     """
     result = {}
     for item in filter(None, text.split(",")):
@@ -269,18 +286,18 @@ def _boolean(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Rows:
-    """Lines of a report for the items of a list, of which a short report has only the first ones.
+    """Lines of a report for the items of a list; a short report has only the most important ones.
 
     Parameters
     ----------
     line : function
         Returns the line of an item by its number.
     order : sequence of int
-        The numbers of the items, the most important ones first; lines are in the order of the numbers.
+        Numbers of the items, the most important ones first; lines are in the order of the numbers.
     shown : int
-        How many of them a short report has.
+        Number of items in a short report.
     rest : str
-        What the others are called there.
+        Words for the omitted items, after their number.
     """
 
     line: Callable[[int], str]
@@ -289,7 +306,7 @@ class Rows:
     rest: str = "more"
 
     def lines(self, full: bool) -> Iterator[str]:
-        """Yield the lines, and in a short report how many more there are."""
+        """Yield the lines, and in a short report the number of omitted ones."""
         chosen = self.order if full else self.order[: self.shown]
         yield from map(self.line, sorted(chosen))
         if len(chosen) < len(self.order):
@@ -297,19 +314,19 @@ class Rows:
 
 
 def written_out(text: Iterable[str | Rows], full: bool = False) -> list[str]:
-    """Return the lines of a report: the short ones, or all."""
+    """Return the lines of a report, in the short or in the full form."""
     return [line for item in text for line in ([item] if isinstance(item, str) else item.lines(full))]
 
 
 class Report:
-    """What a command gives back; see :mod:`vmdpotential.results` for those that compute something.
+    """Report of a command; see :mod:`vmdpotential.results` for commands that compute something.
 
     Parameters
     ----------
     lines : sequence of str or Rows
-        For people, on stdout.
+        Text for stdout.
     data : mapping
-        The same for programs, ready for JSON.
+        The same as plain data for JSON.
     objects : mapping
         Python objects for viewers and notebooks (``grid``, ``structure``, ``placement``, ``figure``).
     """
@@ -320,27 +337,27 @@ class Report:
 
     @cached_property
     def lines(self) -> Sequence[str]:
-        """For people: lists of many items have only the first ones."""
+        """Lines of text; long lists are cut to their first items."""
         return written_out(self._parts[0])
 
     @property
     def full(self) -> Sequence[str]:
-        """For people, with all items of lists."""
+        """Lines of text, with all items of lists."""
         return written_out(self._parts[0], True)
 
     @cached_property
     def data(self) -> Mapping[str, Any]:
-        """For programs."""
+        """Plain data for JSON."""
         return self._parts[1]
 
     @cached_property
     def objects(self) -> Mapping[str, Any]:
-        """For viewers and notebooks."""
+        """Python objects for viewers and notebooks."""
         return self._parts[2]
 
     @property
     def row(self) -> Mapping[str, Any]:
-        """The numbers and words that a table of many runs has of this one."""
+        """Numbers and words of this run for a table of many runs."""
         row = {name: value for name, value in self.data.items() if isinstance(value, (str, int, float, type(None)))}
         if "shape" in self.data:
             row["points"] = " x ".join(map(str, self.data["shape"]))
@@ -352,7 +369,7 @@ class Report:
         return f"{type(self).__name__}({next(iter(self.lines), '')!r}, objects: {', '.join(self.objects) or 'none'})"
 
     def _repr_png_(self) -> bytes | None:
-        """Return the figure, where there is one, that notebooks show."""
+        """Return the figure for notebooks as PNG, or None if there is none."""
         if "figure" not in self.objects:
             return None
         content = BytesIO()
@@ -362,9 +379,17 @@ class Report:
 
 @dataclass(frozen=True)
 class Command:
-    """A function and its declared parameters; `repeatable` is whether ``batch`` can run it for many inputs.
+    """A function and its declared parameters.
 
-    The `examples` are lines of a shell without the program's name.
+    Parameters
+    ----------
+    name : str
+    function : function
+    parameters : tuple of Parameter
+    repeatable : bool
+        Whether the command ``batch`` can run it for many inputs.
+    examples : tuple of str
+        Lines of a shell, without the program's name.
     """
 
     name: str
@@ -376,13 +401,12 @@ class Command:
     @classmethod
     def of(cls, function: Callable[..., Report], name: str = "", repeatable: bool = True,
            examples: Sequence[str] = ()) -> Self:
-        """Return the command a function declares; its name is the function's unless given."""
+        """Return the command that a function declares; its name is the function's unless given."""
         return cls(name or function.__name__.strip("_"), function, tuple(parameters_of(function)), repeatable,
                    tuple(examples))
 
     def for_words(self, words: Sequence[str]) -> Command:
-        """Return the command with the parameters that it has in a call: those of ``batch`` follow from its first word.
-        """
+        """Return the command with its parameters in a call, which for ``batch`` depend on the call's first word."""
         return self
 
     @property
@@ -401,7 +425,7 @@ class Command:
         Raises
         ------
         UsageError
-            For an unknown, missing or wrong value.
+            For an unknown parameter, or a missing or invalid value.
         """
         known = {parameter.name: parameter for parameter in self.parameters}
         values = by_own_names(self.parameters, values)
@@ -433,13 +457,13 @@ class Command:
         return arguments
 
     def writes(self, values: Mapping[str, Any]) -> list[Path]:
-        """Return the files that a run with some values writes, as far as they are named."""
+        """Return the files that a run with some values writes, as far as the values name them."""
         return list(self._files(values, written=True))
 
     def _files(self, values: Mapping[str, Any], written: bool) -> Iterator[Path]:
         for parameter in self.parameters:
             value = values.get(parameter.name)
-            if isinstance(value, Mapping) and not written:  # of names to files
+            if isinstance(value, Mapping) and not written:  # maps names to files
                 yield from (item for item in value.values() if isinstance(item, Path))
             if parameter.type is Path and parameter.option.written == written and value is not None:
                 for item in value if isinstance(value, (list, tuple)) else [value]:
@@ -500,23 +524,24 @@ def returning() -> Iterator[None]:
 
 
 def check_output(output: Path | None, source: object, what: str, example: str) -> None:
-    """Refuse a run whose result would be lost: of a file, in a shell, without an output.
+    """Raise an error for a run in a shell without an output, whose result would be lost.
 
     Raises
     ------
     UsageError
+        When `source` is a file, no output is given, and the caller does not use the result itself.
     """
     if output is None and isinstance(source, Path) and not _returning.get():
         raise UsageError("output", f"a file is needed for the {what}", f"such as {{output {example}}}")
 
 
 def reading() -> tuple[Path, ...]:
-    """Return the files that the command under way reads, which it must not write to."""
+    """Return the files that the current command reads, which it must not write to."""
     return _reading.get()
 
 
 def other_names(parameters: Iterable[Parameter]) -> dict[str, str]:
-    """Return the names of parameters by their aliases and by the names that they have in functions of Python."""
+    """Return a mapping from aliases, and from the names of arguments in Python, to the names of parameters."""
     parameters = list(parameters)
     own = {parameter.name for parameter in parameters}
     return {other: p.name for p in parameters for other in (*p.option.aliases, p.argument, p.option.name)
@@ -524,7 +549,7 @@ def other_names(parameters: Iterable[Parameter]) -> dict[str, str]:
 
 
 def by_own_names(parameters: Iterable[Parameter], values: Mapping[str, Value]) -> dict[str, Value]:
-    """Return values by the names of parameters; aliases (``ionic_strength``) and ``from_`` become these.
+    """Return values with the names of parameters instead of aliases (``ionic_strength``) and Python names (``from_``).
 
     Raises
     ------
@@ -537,7 +562,7 @@ def by_own_names(parameters: Iterable[Parameter], values: Mapping[str, Value]) -
     for name, value in values.items():
         own = name if name in names else others.get(_name(name), _name(name))
         if own in result:
-            raise UsageError(own, f"has two values, as {own} and by its alias", "leave one of them out")
+            raise UsageError(own, f"two values were given, by {own} and by its alias", "leave one of them out")
         result[own] = value
     return result
 
@@ -549,25 +574,25 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def changed(kind: type[Options], options: Options | None, keywords: Mapping[str, Any]) -> Options:
-    """Return options, or the defaults of their dataclass, with the values of keywords: fields, or their aliases.
+    """Return options, by default those of their dataclass, changed by keywords: names of fields, or their aliases.
 
     Raises
     ------
     TypeError
-        For a keyword that is no field.
+        For a keyword that is not a field.
     UsageError
         For a field that has two values, one of them by an alias.
     """
-    made = kind() if options is None else options
+    result = kind() if options is None else options
     if not keywords.keys() <= {item.name for item in fields(kind)}:  # type: ignore[arg-type]
         keywords = by_own_names(fields_of(kind), keywords)
-    return replace(made, **keywords) if keywords else made  # type: ignore[type-var]
+    return replace(result, **keywords) if keywords else result  # type: ignore[type-var]
 
 
 def takes_fields(*kinds: Any) -> Callable[[Function], Function]:
-    """Return a decorator: the signature that help and editors show has the fields of dataclasses as keywords.
+    """Return a decorator that replaces ``**keywords`` in a function's signature by the fields of dataclasses.
 
-    They take the place of the function's own ``**keywords``.
+    Help and editors then show these; the docstring is completed likewise.
     """
     def decorate(function: Function) -> Function:
         signature = inspect.signature(function)
@@ -577,7 +602,7 @@ def takes_fields(*kinds: Any) -> Callable[[Function], Function]:
                 for kind, hints in ((kind, get_type_hints(kind)) for kind in kinds)
                 for item in fields(kind) if item.name not in signature.parameters]
         function.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
-        if function.__doc__:  # none with python -OO
+        if function.__doc__:  # None with python -OO
             declared = (p for kind in kinds for p in fields_of(kind))
             function.__doc__ = with_entries(function.__doc__, declared)
         return function
@@ -585,7 +610,7 @@ def takes_fields(*kinds: Any) -> Callable[[Function], Function]:
 
 
 def takes_aliases(kind: Any) -> Callable[[Function], Function]:
-    """Return a decorator: keywords may have the further names that the fields of a dataclass of options have."""
+    """Return a decorator that lets keywords also be the aliases of the fields of a dataclass of options."""
     def decorate(function: Function) -> Function:
         names = inspect.signature(function).parameters.keys()
 
@@ -618,7 +643,7 @@ def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
     groups = {name: (kind, default) for name, kind, default in groups_of(function)}
     result: list[Parameter] = []
     for name, parameter in inspect.signature(function).parameters.items():
-        if parameter.kind is parameter.VAR_KEYWORD:  # of parameters that are known when it is called
+        if parameter.kind is parameter.VAR_KEYWORD:  # for parameters that are only known in a call
             continue
         if name in groups:
             result += _fields(name, *groups[name])
@@ -636,7 +661,7 @@ def fields_of(kind: Any) -> list[Parameter]:
 
 
 def documented(kind: Kind) -> Kind:
-    """Complete the docstring of a dataclass of options: an entry ``**keywords`` becomes those of its fields."""
+    """Complete the docstring of a dataclass of options: an entry ``**keywords`` is replaced by those of its fields."""
     if kind.__doc__:
         kind.__doc__ = with_entries(kind.__doc__, fields_of(kind))
     return kind
@@ -650,13 +675,13 @@ def _fields(group: str, kind: Any, default: Any) -> list[Parameter]:
         value = item.default if default is None else getattr(default, item.name)
         if value is MISSING:
             value = inspect.Parameter.empty if item.default_factory is MISSING else item.default_factory()
-        if get_origin(hints[item.name]) is Annotated:  # others are set by the command itself
+        if get_origin(hints[item.name]) is Annotated:  # the others are not parameters
             results.append(replace(_parameter(item.name, hints[item.name], value, kind.__name__), group=group))
     return results
 
 
 def _parameter(name: str, hint: Any, default: Any, owner: str) -> Parameter:
-    """Return what an argument or a field declares."""
+    """Return the parameter that an argument or a field declares."""
     if get_origin(hint) is not Annotated:
         raise TypeError(f"{owner}: parameter {name} lacks Annotated[type, Option(...)]")
     kind, option = get_args(hint)[:2]
@@ -666,13 +691,13 @@ def _parameter(name: str, hint: Any, default: Any, owner: str) -> Parameter:
     several = get_origin(members[0]) is tuple
     if several:
         members = _members(get_args(members[0])[0])
-    # of Path | Structure the first is what text becomes; objects pass unchanged
+    # for Path | Structure, text is converted to the first type, and objects of the others are not converted
     objects = tuple(member for member in members[1:] if get_origin(member) is None)
     return Parameter(option.name or _name(name), members[0], several, optional, default, option, objects, argument=name)
 
 
 def _name(name: str) -> str:
-    """Return the name of a parameter, which a function has to end in _ where it is a word of Python: ``from_``."""
+    """Return the name of a parameter for that of an argument, which ends in _ if it is a Python keyword: ``from_``."""
     return name[:-1] if iskeyword(name[:-1]) else name
 
 

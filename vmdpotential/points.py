@@ -46,47 +46,47 @@ def potential_at(structure: StructureLike, points: ArrayLike, options: PointOpti
     structure : Structure
         With charges.
     points : (P, 3) array_like, A
-        Where.
+        Positions at which the potential is computed.
     options : PointOptions, optional
-        All others in one object.
+        All other parameters in one object.
     method : str
-        ``direct`` is exact: the sum over all pairs, in a periodic cell Ewald's sum. ``pme`` is a particle mesh
-        sum, in a time proportional to atoms and points. ``auto`` takes the fastest of all methods that sum at points,
-        those of other packages too. ``pb`` solves the Poisson-Boltzmann equation on a lattice around the molecule, and
-        interpolates what the water and its ions make; what the charges make by themselves inside is exact.
+        ``direct`` is exact: the sum over all pairs, or in a periodic cell the Ewald sum. ``pme`` is a particle mesh
+        sum, whose time is proportional to the numbers of atoms and points. ``auto`` takes the fastest of all methods
+        for points, including those of other packages. ``pb`` solves the Poisson-Boltzmann equation on a lattice around
+        the molecule; the reaction field of water and ions is interpolated, and the Coulomb potential of the charges
+        inside of the molecule is exact.
     boundary : {"auto", "open", "periodic"}
-        ``auto`` is periodic where the atoms fill the structure's cell.
-        Periodic: all images in conducting surroundings, with a
-        background that neutralises the cell, so that the mean of the potential is zero.
+        ``auto`` is periodic if the atoms fill the structure's cell. A periodic boundary includes all images, in
+        conducting surroundings, and a background that neutralises the cell, so that the mean of the potential is zero.
     tolerance : float, optional
-        Root mean square error over that of the potential at the points, 1e-6 to 0.1. Of ``pme`` measured at 200 of the
-        points, and 1e-4 unless given. Where it is given, ``pb`` uses smaller spacings until the error, from two
-        lattices, is within it; it does not hold for points more than 16 A away from the molecule.
+        Largest root mean square error relative to the rms of the potential at the points, 1e-6 to 0.1. For ``pme`` it
+        is measured at 200 of the points, and 1e-4 unless given. If it is given, ``pb`` reduces its spacing until the
+        error, from two lattices, is within it, except at points more than 16 A away from the molecule.
     spacing : float
-        A, of the lattice of ``pb``.
+        Lattice spacing of ``pb``, A.
     parameters, radii : object
-        Of ``pb``, see :func:`vmdpotential.maps.potential_map`; `parameters` also as `interaction_params`.
+        Options of ``pb``, see :func:`vmdpotential.maps.potential_map`; `parameters` also as `interaction_params`.
     atoms : str or array
         The atoms whose charges make the potential, see :func:`vmdpotential.molecule.selection.select`.
     unit, temperature, dielectric, screened, medium : object
-        Of the values, see :func:`vmdpotential.maps.potential_map`. A screened potential has no background. Also as
-        `dielectric_constant` and `ionic_strength`.
+        Unit and medium of the potential, see :func:`vmdpotential.maps.potential_map`. A screened potential has no
+        background. Also as `dielectric_constant` and `ionic_strength`.
     engine : str
-        What sums; the CPU's takes its place for a mesh where it has no transforms.
+        Where an engine has no Fourier transforms, the CPU computes sums on a mesh instead.
 
     Returns
     -------
     (P,) float64, in `unit`
-        An atom nearer than 0.01 A to a point counts at that distance.
+        An atom nearer than 0.01 A to a point contributes as at that distance.
 
     Raises
     ------
     InputError
         When there are no charges, or no cell for a periodic boundary.
     UsageError
-        For names and values that do not fit.
+        For invalid names and values.
     TaskError
-        When the method cannot keep the tolerance.
+        When the method cannot reach the tolerance.
     MemoryPlanError
         When the mesh or lattice does not fit into memory.
 
@@ -102,7 +102,8 @@ def potential_at(structure: StructureLike, points: ArrayLike, options: PointOpti
     chosen = changed(PointOptions, options, keywords)
     medium = medium_of_sum(chosen)
     if chosen.method != "auto" and "points" not in registry.get("method", chosen.method).targets:
-        raise UsageError("method", "only computes maps, no values at points", "use {method auto}", value=chosen.method)
+        raise UsageError("method", "this method only computes maps, not values at points", "use {method auto}",
+                         value=chosen.method)
     tolerance = check_tolerance(TOLERANCE if chosen.tolerance is None else chosen.tolerance)
     places = np.asarray(points, np.float64)
     if places.ndim != 2 or places.shape[1] != 3 or not np.isfinite(places).all():

@@ -1,4 +1,4 @@
-"""Progress of long work: the caller of a command listens, what computes reports."""
+"""Progress of long work: computations report it, and the caller of a command listens."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from typing import TextIO
 #: Receives a label and the fraction done, 0 to 1. It may raise KeyboardInterrupt to stop the work.
 Listener = Callable[[str, float], None]
 
-#: What the compiling of kernels is reported as.
+#: Label of the compilation of kernels.
 COMPILING = "compiling kernels (once)"
 
 _listener: ContextVar[Listener | None] = ContextVar("progress", default=None)
 
 
 def report(label: str, fraction: float) -> None:
-    """Tell the listener, if there is one, how much of `label` is done."""
+    """Report to the listener, if there is one, the fraction of `label` that is done."""
     listener = _listener.get()
     if listener is not None:
         listener(label, fraction)
 
 
 def listener() -> Listener | None:
-    """Return who listens, if there is one."""
+    """Return the current listener, if there is one."""
     return _listener.get()
 
 
@@ -44,12 +44,12 @@ def listening(listener: Listener) -> Iterator[None]:
 
 @contextlib.contextmanager
 def parts(label: str, count: int) -> Iterator[Callable[[], None]]:
-    """Report work of several equal parts as one: what is reported meanwhile counts within the part under way.
+    """Report work of several equal parts as one; reports of a part do not change the label, or the fraction done.
 
     Yields
     ------
     callable
-        To call when a part is done.
+        Function to call when a part is done.
     """
     outer, done = _listener.get(), 0
 
@@ -69,9 +69,9 @@ def parts(label: str, count: int) -> Iterator[Callable[[], None]]:
 
 @dataclass
 class Clock:
-    """What a run spent on work that is done once for all runs."""
+    """Time that a run spent on work that is done once for all runs."""
 
-    #: Seconds in which kernels were compiled, or waited for.
+    #: Time of compiling kernels, or of waiting for another process that does, s.
     compiling: float = 0.0
 
 
@@ -80,7 +80,7 @@ _clock: ContextVar[Clock | None] = ContextVar("clock", default=None)
 
 @contextlib.contextmanager
 def clock() -> Iterator[Clock]:
-    """Note what the work inside the block spends on compiling, so that it need not count as computing."""
+    """Measure the time that the work inside the block spends on compiling, so that it can be subtracted."""
     result = Clock()
     token = _clock.set(result)
     try:
@@ -91,7 +91,7 @@ def clock() -> Iterator[Clock]:
 
 @contextlib.contextmanager
 def compiling() -> Iterator[None]:
-    """Say that kernels are compiled, and note how long it takes."""
+    """Report that kernels are compiled, and measure the time."""
     start = time.perf_counter()
     report(COMPILING, 0.0)
     try:
@@ -104,18 +104,18 @@ def compiling() -> Iterator[None]:
 
 
 class Terminal:
-    """A listener that shows work of more than two seconds as a line on a stream.
+    """A listener that shows the progress of work longer than two seconds as a line on a stream.
 
-    On a terminal the line is redrawn in place; in a log a line is written every ten seconds, whatever is at work.
+    On a terminal the line is redrawn in place; in a log file at most one line is written every ten seconds.
 
     Parameters
     ----------
     stream : text stream
         Standard error unless given.
     delay : float, s
-        That work takes before it is shown.
+        Duration after which work is shown.
     every : float, s
-        Between two lines of a log.
+        Least time between two lines of a log.
     """
 
     def __init__(self, stream: TextIO | None = None, delay: float = 2.0, every: float = 10.0) -> None:
@@ -128,20 +128,20 @@ class Terminal:
         self._written = -math.inf
 
     def close(self) -> None:
-        """End a line that is being redrawn, so that what follows starts on one of its own."""
+        """End a line that is being redrawn, so that further output starts on a new line."""
         if self.live and self._shown is not None and self._label:
             self.stream.write("\n")
             self.stream.flush()
 
     def __call__(self, label: str, fraction: float) -> None:
-        """Show how much of `label` is done."""
+        """Show the fraction of `label` that is done."""
         now = time.monotonic()
         if label != self._label:
             self._label, self._start, self._shown = label, now, None
         elapsed = now - self._start
         finished = fraction >= 1
         if finished:
-            self._label = ""  # the next work of this name is another
+            self._label = ""  # the next report of this label is new work
         interval = 0.2 if self.live else self.every
         if self._shown is None:
             if finished or elapsed < self.delay or (not self.live and now - self._written < interval):

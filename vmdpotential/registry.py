@@ -1,9 +1,9 @@
-"""Who offers what: commands, methods, interactions and engines, ours and other packages'.
+"""Registry of commands, methods, interactions and engines, of this and of other packages.
 
 A name maps to a dotted path ``module:attribute`` that is imported when the name is used, so that
 listing costs nothing. Another package adds its own through the entry-point group
 ``vmdpotential.plugins``: each entry names a function that takes no arguments and calls
-:func:`register`. A plugin that fails is named in :func:`broken` and skipped.
+:func:`register`. A plugin that fails to load is skipped and listed by :func:`broken`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from vmdpotential.parameters import Command
 #: Entry-point group that other packages use.
 GROUP = "vmdpotential.plugins"
 
-#: What can be registered; a ``pair-benchmark`` is called as those of `plugins/historical/timing.py` are.
+#: Kinds of objects that can be registered; `plugins/historical/timing.py` shows the signature of a ``pair-benchmark``.
 KINDS = ("command", "method", "interaction", "pair", "engine", "pair-benchmark")
 
 _OF_FRONTEND = ("plugins", "install", "completion")
@@ -53,15 +53,14 @@ _loaded = False
 def register(kind: str, name: str, target: Any, listed: bool = True) -> None:
     """Add an object, or a dotted path ``module:attribute`` to it, under a name.
 
-    With `listed` false it can be used by its name, but help and dialogs of the commands that most people use leave it
-    out.
+    With `listed` false it can be used by its name, but the help and the dialogs of most commands do not list it.
 
     Parameters
     ----------
     kind : {"command", "method", "interaction", "pair", "engine", "pair-benchmark"}
-        What it is.
+        Kind of the object.
     name : str
-        By which it is used in options.
+        Name by which options refer to it.
     target : object or str
         The object, or its dotted path.
     listed : bool
@@ -98,22 +97,22 @@ def _check(kind: str, name: str, target: Any) -> None:
 
 
 def available(kind: str) -> list[str]:
-    """Return the names of a kind, ours first, in the order they were registered.
+    """Return the names of a kind, those of this package first, in the order in which they were registered.
 
     Parameters
     ----------
     kind : {"command", "method", "interaction", "pair", "engine", "pair-benchmark"}
-        What the names are of.
+        Kind of the objects.
 
     Returns
     -------
     list of str
-        For ``vp.register`` and options.
+        Names, as they are used in options.
 
     Raises
     ------
     KeyError
-        For another kind.
+        For an unknown kind.
 
     Examples
     --------
@@ -125,19 +124,19 @@ def available(kind: str) -> list[str]:
 
 
 def listed(kind: str) -> list[str]:
-    """Return those of the names that are shown to be chosen from."""
+    """Return the names of a kind that help and dialogs list."""
     return [name for name in available(kind) if (kind, name) not in _unlisted]
 
 
 def get(kind: str, name: str) -> Any:
-    """Return the object with a name, importing it when needed.
+    """Return the object with a name, which is imported if needed.
 
     Raises
     ------
     UsageError
-        When there is no such name; the message lists those there are.
+        When there is no such name; the message lists the known ones.
     BackendError
-        When what another package registered cannot be imported; :func:`broken` names it from then on.
+        When an object of another package cannot be imported; :func:`broken` lists it from then on.
     """
     _load_plugins()
     if name not in _entries[kind]:
@@ -160,7 +159,7 @@ def get(kind: str, name: str) -> Any:
 
 
 def broken() -> dict[str, str]:
-    """Return the plugins that could not be loaded, as ``{entry point: what went wrong}``."""
+    """Return the plugins that could not be loaded, as ``{entry point: error}``."""
     _load_plugins()
     return dict(_broken)
 

@@ -1,6 +1,6 @@
-"""What commands return: dataclasses, from which the report, ``--json``, tables and data frames are made.
+"""Results of commands: dataclasses, from which the report, ``--json``, tables and data frames are made.
 
-The fields of a result are the keys of ``--json``, and so are the attributes of other objects that it names::
+The fields of a result are keys of ``--json``; a field can also contribute attributes of its object as keys::
 
     class Distributions(Result):
         r: Floats
@@ -36,26 +36,27 @@ from vmdpotential.parameters import Report, Rows, written_out
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
     from matplotlib.figure import Figure as Figure
-else:  # names for annotations, without the time that matplotlib takes
+else:  # names for annotations, because importing matplotlib takes time
     Axes = Figure = Any
 
 T = TypeVar("T")
 
-#: A table: its columns by name, all of one length.
+#: A table: its columns by name, all of the same length.
 Columns = Mapping[str, Iterable[Any]]
 
 
 def part(*names: str, shown: bool = False, **renamed: str) -> Any:
-    """Return a field whose attributes of these names are keys; without names, what it or its `data` has.
+    """Return a field whose object contributes the attributes of these names as keys.
 
-    A name may be that of a part, ``lattice.shape``, whose key is the last word; ``std="deviation"`` is the key ``std``.
+    A dotted name, ``lattice.shape``, has its last word as key; ``std="deviation"`` has the key ``std``. Without names
+    the object, a mapping or one with an attribute `data`, contributes all its items.
     """
     keys = {name.rpartition(".")[2]: name for name in names} | renamed
     return dataclasses.field(metadata={"keys": keys, "shown": shown, "data": not keys and not shown})
 
 
 def shown(**default: Any) -> Any:
-    """Return a field with an object that viewers and notebooks get."""
+    """Return a field with an object that is passed to viewers and notebooks and is no key."""
     return dataclasses.field(metadata={"keys": {}, "shown": True}, **default)
 
 
@@ -65,11 +66,11 @@ def hidden(**default: Any) -> Any:
 
 
 class key(cached_property[T]):  # noqa: N801 (a decorator)
-    """A property that is a key."""
+    """Decorator of a property that is a key of ``--json``."""
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON has it: arrays as lists, files as text, and what is no finite number as null."""
+    """Return a value for JSON: arrays as lists, paths as text, and None for numbers that are not finite."""
     if isinstance(value, (np.ndarray, np.generic)):
         return plain(value.tolist())
     if isinstance(value, float):
@@ -88,7 +89,7 @@ class _Declared(Report, ABC):
 
 
 class Tabular(ABC):
-    """What has a table."""
+    """Base class of objects that have a table."""
 
     @abstractmethod
     def table(self) -> Columns:
@@ -110,14 +111,14 @@ class Tabular(ABC):
 
 
 class Result(_Declared, Tabular):
-    """What a command computed.
+    """Base class of the results of commands.
 
     Parameters
     ----------
     files : sequence of Path
         The files written.
     draws : bool
-        Whether the figure is among the objects, as no file shows the result.
+        Whether the figure is among the objects, e.g. because it is not written to a file.
     """
 
     files: Sequence[Path] = ()
@@ -125,10 +126,10 @@ class Result(_Declared, Tabular):
 
     @abstractmethod
     def text(self) -> Iterator[str | Rows]:
-        """Yield the lines of the report, and its lists, without the files."""
+        """Yield the lines of the report, and its lists, without the lines on files."""
 
     def table(self) -> Columns:
-        """Return the columns of the table: one row of figures unless a result has more."""
+        """Return the columns of the table: a single row unless overridden."""
         return {name: [value] for name, value in self.row.items()}
 
     def plot(self, ax: Axes) -> Axes:
@@ -137,27 +138,27 @@ class Result(_Declared, Tabular):
         Raises
         ------
         UsageError
-            Where there is no figure of such a result.
+            When there is no figure of this kind of result.
         """
         raise UsageError("", f"there is no figure of {type(self).__name__}", "use its table")
 
     def draw(self) -> Figure | None:
-        """Return the figure for files and viewers, where there is one."""
+        """Return the figure for files and viewers, or None if there is none."""
         return None
 
     @cached_property
     def lines(self) -> Sequence[str]:
-        """The report; lists of many items have only the first ones."""
+        """Lines of the report; long lists are cut to their first items."""
         return [*written_out(self.text()), *(f"wrote {path}" for path in self.files)]
 
     @property
     def full(self) -> Sequence[str]:
-        """The report, with all items of lists."""
+        """Lines of the report, with all items of lists."""
         return [*written_out(self.text(), True), *(f"wrote {path}" for path in self.files)]
 
     @cached_property
     def data(self) -> Mapping[str, Any]:
-        """What ``--json`` prints."""
+        """Data of ``--json``."""
         result: dict[str, Any] = {}
         for item in dataclasses.fields(self):  # type: ignore[arg-type]
             value, keys = getattr(self, item.name), item.metadata.get("keys")
@@ -173,7 +174,7 @@ class Result(_Declared, Tabular):
 
     @cached_property
     def objects(self) -> Mapping[str, Any]:
-        """What viewers and notebooks show."""
+        """Objects for viewers and notebooks, by name."""
         result = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)  # type: ignore[arg-type]
                  if item.metadata.get("shown")}
         result["figure"] = self.draw() if self.draws else None
@@ -184,12 +185,12 @@ R = TypeVar("R", bound=Result)
 
 
 def complete(result: R, done: int, total: int) -> R:
-    """Return the result of all frames.
+    """Return the result if all frames are done.
 
     Raises
     ------
     StoppedError
-        With the result of the first frames, where the run was stopped.
+        When the run was interrupted; it has the result of the first frames.
     """
     if done < total:
         raise StoppedError(f"interrupted after {done} of {total} frames", result)
@@ -197,7 +198,7 @@ def complete(result: R, done: int, total: int) -> R:
 
 
 def put_table(columns: Columns, path: Path) -> None:
-    """Write a table as CSV, numbers with eight digits; cells are empty where there is no number."""
+    """Write a table as CSV, numbers with eight digits, None and NaN as empty cells."""
     with path.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(columns)

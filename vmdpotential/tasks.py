@@ -1,15 +1,15 @@
-"""The commands as functions of Python: ``vp.rdf(structure, trajectory, between=("protein", "water"))``.
+"""The commands as Python functions: ``vp.rdf(structure, trajectory, between=("protein", "water"))``.
 
 A function has the parameters of its command, with the same checks, and returns its result, a dataclass with
-``.to_dataframe()`` and, where there is a figure, ``.plot(ax)``. Files are written only where ``output`` or another
-parameter names them. In addition to what a shell can give,
+``.to_dataframe()`` and, if there is a figure, ``.plot(ax)``. Files are written only if ``output`` or another parameter
+names them. In addition to values that a shell accepts,
 
 - a structure may be an object: a Structure, or one of MDAnalysis, biotite, ParmEd, OpenMM or gemmi;
-- frames may be those of an MDAnalysis Universe, or of its trajectory;
+- a trajectory may be an MDAnalysis Universe, its trajectory, or a part of that;
 - selections may be indices, masks or AtomGroups;
 - ``charges`` may be an array of the charges of all atoms.
 
-Signatures and docstrings follow from the declarations of the commands.
+Signatures and docstrings are generated from the declarations of the commands.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from vmdpotential.docstrings import entries, name_of
 from vmdpotential.errors import InputError, UsageError, spelled
 from vmdpotential.parameters import Command, Parameter, by_own_names, returning
 
-if TYPE_CHECKING:  # they are made when first used; see __getattr__
+if TYPE_CHECKING:  # the functions are created when first used, see __getattr__
     from vmdpotential.io.trajectories.frames import Frames
     from vmdpotential.molecule.structure import Structure
     from vmdpotential.results import Result
@@ -52,7 +52,7 @@ _UNIVERSE = f"""\
 {_AMBER}
 >>> universe = MDAnalysis.Universe(PRM_NCBOX, TRJ_NCBOX)"""
 
-#: The functions, which have the names of their commands, and the examples in their documentation.
+#: Names of the functions, which are those of the commands, and the examples in their docstrings.
 _EXAMPLES = {
     "average": f"""\
 >>> import MDAnalysis
@@ -159,7 +159,7 @@ def _function(command: Command, examples: str) -> Callable[..., Result]:
 
 
 def _ordered(command: Command) -> list[Parameter]:
-    """Return the parameters, those that may be given without their names first, and of the others required ones."""
+    """Return the parameters in the order of the signature: positional ones, then required and optional keywords."""
     return sorted(command.parameters, key=lambda p: (not p.option.positional, not p.required))
 
 
@@ -171,7 +171,7 @@ def _signature(command: Command) -> inspect.Signature:
 
 
 def _objects(command: Command, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values with objects of other packages, arrays and frames as the command takes them."""
+    """Return the values with objects of other packages, arrays and frames converted for the command."""
     import numpy as np
 
     from vmdpotential.io import read_topology
@@ -179,37 +179,37 @@ def _objects(command: Command, values: Mapping[str, Any]) -> dict[str, Any]:
     from vmdpotential.molecule.conversions import as_structure
     from vmdpotential.molecule.structure import Structure
 
-    known, made = {p.name: p for p in command.parameters}, dict(values)
+    known, converted = {p.name: p for p in command.parameters}, dict(values)
     if "frames" in known and values.get("frames") is not None:
-        made["frames"] = _slice(values["frames"])
+        converted["frames"] = _slice(values["frames"])
     atoms = values.get("structure")
     for name, value in values.items():
         if name in known and Structure in known[name].objects and not isinstance(value, (str, Path, type(None))):
-            made[name] = as_structure(value)
-    if "cell" in known and _is_numbers(made.get("cell")):  # lengths, or lengths and angles, as MDAnalysis has them
-        made["cell"] = known["cell"].convert(" ".join(map(str, made["cell"])))
+            converted[name] = as_structure(value)
+    if "cell" in known and _is_numbers(converted.get("cell")):  # lengths, or lengths and angles as in MDAnalysis
+        converted["cell"] = known["cell"].convert(" ".join(map(str, converted["cell"])))
     for name, value in values.items():
         if name in known and np.ndarray in known[name].objects and isinstance(value, (list, tuple)):
-            made[name] = np.array(value, float)
-    if isinstance(made.get("structure"), Structure) and made.get("topology") is not None:
-        made["structure"] = merge(made["structure"], read_topology(made.pop("topology")))
-    frames = made.get("trajectory")
-    if "trajectory" in known and (hasattr(frames, "trajectory") or hasattr(frames, "n_frames")):  # of MDAnalysis
-        made["structure"] = _read(made)
-        made["trajectory"] = _frames(frames, atoms, made["structure"], made.pop("frames", None))
-    arrays = {name: value for name, value in made.items() if name in known and known[name].option.selection
+            converted[name] = np.array(value, float)
+    if isinstance(converted.get("structure"), Structure) and converted.get("topology") is not None:
+        converted["structure"] = merge(converted["structure"], read_topology(converted.pop("topology")))
+    frames = converted.get("trajectory")
+    if "trajectory" in known and (hasattr(frames, "trajectory") or hasattr(frames, "n_frames")):  # from MDAnalysis
+        converted["structure"] = _read(converted)
+        converted["trajectory"] = _frames(frames, atoms, converted["structure"], converted.pop("frames", None))
+    arrays = {name: value for name, value in converted.items() if name in known and known[name].option.selection
               and _has_arrays(value)}
-    if _is_numbers(made.get("charges")) or arrays:
-        made["structure"] = _read(made)
-    if _is_numbers(made.get("charges")):
-        made["structure"] = made["structure"].with_charges(made.pop("charges"))
+    if _is_numbers(converted.get("charges")) or arrays:
+        converted["structure"] = _read(converted)
+    if _is_numbers(converted.get("charges")):
+        converted["structure"] = converted["structure"].with_charges(converted.pop("charges"))
     for name, value in arrays.items():
-        made["structure"], made[name] = _as_groups(made["structure"], name, value, atoms)
-    return made
+        converted["structure"], converted[name] = _as_groups(converted["structure"], name, value, atoms)
+    return converted
 
 
 def _read(values: dict[str, Any]) -> Structure:
-    """Return the structure of the values, read where it is a file; its topology is taken out of them."""
+    """Return the structure among the values, read if it is a file; its topology is removed from the values."""
     from vmdpotential.io import read_first_frame, read_structure
     from vmdpotential.molecule.structure import Structure
 
@@ -223,7 +223,7 @@ def _read(values: dict[str, Any]) -> Structure:
 
 
 def _is_numbers(value: Any) -> bool:
-    """Whether a value is an array or a list of numbers."""
+    """Return whether a value is an array or a list of numbers."""
     if isinstance(value, (list, tuple)):
         return bool(value) and isinstance(value[0], Number)
     return hasattr(value, "dtype")
@@ -236,9 +236,9 @@ def _has_arrays(value: Any) -> bool:
 
 
 def _as_groups(structure: Structure, name: str, value: Any, atoms: Any) -> tuple[Structure, Any]:
-    """Return the structure with groups for the arrays of a selection, and the selection with their names.
+    """Return the structure with groups for the arrays in a selection, and the selection with the groups' names.
 
-    Where the structure was made of an AtomGroup, `atoms`, other AtomGroups select of its atoms.
+    If the structure was converted from an AtomGroup, `atoms`, the atoms of other AtomGroups are found in it.
     """
     import numpy as np
 
@@ -255,7 +255,7 @@ def _as_groups(structure: Structure, name: str, value: Any, atoms: Any) -> tuple
     if hasattr(value, "ix") and hasattr(atoms, "atoms"):
         chosen, known = value.atoms.ix, atoms.atoms.ix
         if value.universe is not atoms.universe or not np.isin(chosen, known).all():
-            raise UsageError(name, "is an AtomGroup with atoms that the structure does not have",
+            raise UsageError(name, "the AtomGroup has atoms that the structure does not have",
                              "select atoms of {structure}")
         value = np.isin(known, chosen)
     rows = np.flatnonzero(select(structure, value, name))
@@ -263,7 +263,7 @@ def _as_groups(structure: Structure, name: str, value: Any, atoms: Any) -> tuple
 
 
 class _Reader(Sequence[Any]):
-    """The frames of a trajectory of MDAnalysis, read one at a time."""
+    """Frames of an MDAnalysis trajectory, read one at a time."""
 
     def __init__(self, frames: Any, rows: Any) -> None:
         self.frames, self.rows, self.lock = frames, rows, threading.Lock()
@@ -280,7 +280,7 @@ class _Reader(Sequence[Any]):
 
 
 def _slice(frames: Any) -> slice:
-    """Return frames that a slice, a range, a number or text means."""
+    """Return the slice of frames for a slice, a range, a number or text."""
     from vmdpotential.io.trajectories.frames import parse_frames
 
     if isinstance(frames, Integral):
@@ -299,9 +299,9 @@ def _slice(frames: Any) -> slice:
 
 
 def _frames(item: Any, atoms: Any, structure: Structure, frames: slice | None) -> Frames:
-    """Return frames of a Universe, or of a part of its trajectory; of an AtomGroup's structure those of its atoms.
+    """Return the frames of a Universe, or of a part of its trajectory; for an AtomGroup with only its atoms.
 
-    They are read by a reader of their own, so that the Universe stays at its frame.
+    A copy of the reader is used, so that the Universe stays at its current frame.
     """
     from vmdpotential.io import mdanalysis
     from vmdpotential.io.trajectories.frames import Loaded
@@ -310,7 +310,7 @@ def _frames(item: Any, atoms: Any, structure: Structure, frames: slice | None) -
     numbers: slice | list[int] = slice(None)
     if hasattr(item, "step"):  # a slice of a trajectory
         numbers = slice(item.start, None if item.stop < 0 else item.stop, item.step)
-    elif hasattr(item, "frames"):  # chosen frames of one
+    elif hasattr(item, "frames"):  # a list of frames of a trajectory
         numbers = list(item.frames)
     rows: Any = atoms.ix if hasattr(atoms, "ix") else slice(None)  # of an AtomGroup
     count = len(range(reader.n_atoms)[rows]) if isinstance(rows, slice) else len(rows)
@@ -318,14 +318,14 @@ def _frames(item: Any, atoms: Any, structure: Structure, frames: slice | None) -
         raise InputError(f"the trajectory has {count} atoms, and the structure {len(structure)}",
                          "give {structure} as the Universe or AtomGroup of {trajectory}")
     with mdanalysis.quiet():
-        own = reader.copy()
-    if frames is None and isinstance(numbers, slice):  # with the numbers that they have in the whole trajectory
-        return Loaded("the trajectory", _Reader(own, rows), numbers)
-    return Loaded("the trajectory", _Reader(own[numbers], rows), frames or slice(None))
+        copied = reader.copy()
+    if frames is None and isinstance(numbers, slice):  # frames keep their numbers in the whole trajectory
+        return Loaded("the trajectory", _Reader(copied, rows), numbers)
+    return Loaded("the trajectory", _Reader(copied[numbers], rows), frames or slice(None))
 
 
 def _docstring(command: Command, examples: str) -> str:
-    """Return the documentation of a function, in the sections of numpydoc."""
+    """Return the docstring of a function, with the sections of numpydoc."""
     text = inspect.getdoc(command.function) or ""
     about, _, raised = text.partition("\n\nRaises\n------\n")
     about = about.partition("\n\nReturns\n")[0]

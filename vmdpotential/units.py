@@ -1,7 +1,7 @@
 """Units and the Coulomb constant.
 
-The constants are the SI's, exact since 2019 but for the electric constant, which is CODATA's of 2022; they are here
-because reading all of CODATA takes ``scipy.constants`` as long as a small map.
+The constants are those of the SI, exact since 2019, except for the electric constant, which is from CODATA 2022. They
+are defined here because importing ``scipy.constants`` takes as long as a small map.
 
 Lengths are in angstrom (A) and charges in elementary charges (e) everywhere; a potential is ``C q / r`` with ``C`` from
 :func:`coulomb_constant`.
@@ -13,7 +13,7 @@ import math
 
 from vmdpotential.errors import UsageError
 
-#: Units in which a potential can be asked for.
+#: Units of the potential.
 POTENTIAL_UNITS = ("kT/e", "V", "kcal/mol/e")
 
 #: Default temperature in K, the one VMD's tools use.
@@ -30,21 +30,24 @@ BOHR = 0.529177210544
 
 
 def debye_length(salt: float, temperature: float, dielectric: float) -> float:
-    """Return the distance (A) over which a salt screens potentials by 1/e, sqrt(eps kT / (2 N_A e^2 I)).
+    """Return the Debye length, sqrt(eps kT / (2 N_A e^2 I)), in A.
+
+    Over this distance a salt screens potentials by a factor of 1/e (P. Debye, E. Hueckel, Phys. Z. 24 (1923) 185). It
+    is 7.85 A for 0.15 M at 298.15 K with a dielectric constant of 78.5, and infinite without salt.
 
     Parameters
     ----------
     salt : float
-        M, of a 1:1 salt, or ionic strength; infinitely far without any.
+        Concentration of a 1:1 salt, or ionic strength, M.
     temperature : float, K
     dielectric : float
-        7.85 A for 0.15 M at 298.15 K and 78.5 (P. Debye, E. Hueckel, Phys. Z. 24 (1923) 185).
+        Relative permittivity of the solvent.
     """
     return math.sqrt(_debye(temperature, dielectric) / salt) if salt > 0 else math.inf
 
 
 def ionic_strength(length: float, temperature: float, dielectric: float) -> float:
-    """Return the ionic strength, M, of which a distance (A) is the Debye length."""
+    """Return the ionic strength, M, for a Debye length, A."""
     return _debye(temperature, dielectric) / length**2
 
 
@@ -57,7 +60,7 @@ def _debye(temperature: float, dielectric: float) -> float:
 def coulomb_constant(
     unit: str = "kT/e", temperature: float = DEFAULT_TEMPERATURE, dielectric: float = 1.0
 ) -> float:
-    """Return C of ``phi = C q / r`` for q in e and r in A.
+    """Return the Coulomb constant C in ``phi = C q / r``, for q in e and r in A.
 
     Parameters
     ----------
@@ -71,12 +74,12 @@ def coulomb_constant(
     Returns
     -------
     float
-        560.46 for kT/e at 298.15 K, 14.3996 for V, 332.06 for kcal/mol/e, over `dielectric`.
+        560.46 for kT/e at 298.15 K, 14.3996 for V, 332.06 for kcal/mol/e, divided by `dielectric`.
 
     Raises
     ------
     UsageError
-        When the unit is unknown, or temperature or dielectric is not positive (or hardly so).
+        When the unit is unknown, temperature or dielectric is not positive, or the result is 0 or infinite.
     """
     if not temperature > 0:
         raise UsageError("temperature", "must be above 0 K", value=str(temperature))
@@ -94,5 +97,6 @@ def coulomb_constant(
     result = float(factor / dielectric)
     if not 0 < result < float("inf"):
         raise UsageError(
-            "dielectric", f"makes no potential at {temperature:g} K", "correct one of them", value=f"{dielectric:g}")
+            "dielectric", f"the potential at {temperature:g} K is 0 or not a finite number", "correct one of them",
+            value=f"{dielectric:g}")
     return result

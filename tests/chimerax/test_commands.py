@@ -155,7 +155,7 @@ def test_slice(ions, do, log, tmp_path):
     assert state(ions) == before
     do("potential slice #2 profile z")
     assert "profile: mean over planes along z" in log.text
-    assert "kept in no file" in log.text
+    assert "not written to a file" in log.text
 
 
 def test_slice_of_a_map_that_chimerax_opened(session, ions, do, log, tmp_path):

@@ -111,7 +111,7 @@ def test_several_models_in_the_axes_of_the_first(model, opened, convert, tmp_pat
     (tmp_path / "other.pdb").write_text(pdb())
     other = opened(tmp_path / "other.pdb")
     both = concatenate([other.atoms, model.atoms])
-    with pytest.raises(InputError, match="#1 and #2 have atoms at the same place"):
+    with pytest.raises(InputError, match="#1 and #2 have atoms at the same position"):
         convert.read_atoms(both)
     other.position = translation((0, 50, 0))
     model.position = translation((0, 0, 7))

@@ -43,6 +43,6 @@ def test_how_a_selection_is_told_apart(salt, do, log, monkeypatch):
 def test_what_is_none_is_one_line(salt, do):
     from chimerax.core.errors import UserError
 
-    for text, said in (("nonsense", "is no selection in the viewer's language"), ("/Z", "selects no atoms")):
+    for text, said in (("nonsense", "neither a selection in the viewer's language"), ("/Z", "selects no atoms")):
         with pytest.raises(UserError, match=said):
             do(f"potential map #1 atoms {text}")

@@ -41,7 +41,7 @@ def test_the_exit_code_is_kept_without_a_stderr(redirected, here):
         assert done.returncode == code
     # warnings go nowhere either, and work goes on
     code = ("import logging, sys; from vmdpotential.frontend import messages, cli\n"
-            "with cli._streams(), messages.warnings(cli._tell, str):\n"
+            "with cli._streams(), messages.warnings(cli._to_stderr, str):\n"
             "    logging.getLogger('vmdpotential.x').warning('word')\nsys.exit(5)")
     assert subprocess.run(f'{sys.executable} -c "{code}" {redirected}', shell=True).returncode == 5
 
@@ -111,6 +111,6 @@ def test_packages_that_do_not_load_are_one_line(monkeypatch, capsys):
     monkeypatch.setattr(cli, "run", broken)
     assert cli.main(["slice", "map.npz", "--json"]) == 4
     out, err = capsys.readouterr()
-    assert err == "vmdpotential: a package does not load (libz.so: failed to map segment); " \
+    assert err == "vmdpotential: a package cannot be loaded (libz.so: failed to map segment); " \
                   "install it again, or see 'ulimit -v'\n"
     assert "failed to map" in json.loads(out)["error"]["text"]

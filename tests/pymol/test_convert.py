@@ -87,7 +87,7 @@ def test_object_merged_from_others_keeps_its_residues_whole(loaded):
 
 def test_an_object_and_its_copy_are_refused(loaded):
     loaded.create("twin", "mol")
-    with pytest.raises(InputError, match="object mol and object twin have atoms at the same place"):
+    with pytest.raises(InputError, match="object mol and object twin have atoms at the same position"):
         read_selection(loaded, "all")
     assert len(read_selection(loaded, "twin").structure) == len(ATOMS)
 

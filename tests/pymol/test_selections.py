@@ -74,7 +74,7 @@ def _arguments(line):
 
 def test_what_is_none_is_one_line(peptide, do):
     for line, said in (
-        ("potential_map pep, atoms=nonsense and name", "atoms=nonsense and name: is no selection in the viewer's"),
+        ("potential_map pep, atoms=nonsense and name", "atoms=nonsense and name: this is neither a selection in the"),
         ("potential_map pep, atoms=resn XYZ", "atoms=resn XYZ: selects no atoms of the system"),
     ):
         assert said in do(line)

@@ -1,1 +1,1 @@
-"""Commands: one file each, with typed parameters, what to run, and the result."""
+"""Commands, each in a module with its typed parameters, the function that runs it, and its result."""

@@ -31,7 +31,7 @@ from vmdpotential.results import complete, key, part, shown
 
 
 def statistic_files(output: Path | None, text: str) -> tuple[tuple[str, ...], list[Path]]:
-    """Return which statistics are to be written, the mean first, and their files, where there is one for the mean."""
+    """Return the statistics to write, the mean first, and their files, if there is a file for the mean."""
     from vmdpotential.io.maps import map_name
 
     names = [word.strip() for word in text.split(",")]
@@ -50,7 +50,7 @@ def statistic_files(output: Path | None, text: str) -> tuple[tuple[str, ...], li
 
 @dataclass(frozen=True, kw_only=True)
 class MeanOutput(MapOutput):
-    """The files of maps over frames: the mean, and what else is asked for."""
+    """Files of maps over frames: the mean and other requested statistics."""
 
     output: Annotated[Path | None, Option(
         "map to write: .dx, .dx.gz, .mrc, .map, .ccp4, .cube, .npz, .zarr or .cmap; if it needs more memory than there "
@@ -60,7 +60,7 @@ class MeanOutput(MapOutput):
 
 @dataclass(frozen=True, kw_only=True)
 class FitOptions:
-    """How frames are moved onto the structure."""
+    """How frames are fitted onto the structure."""
 
     fit: Fit = "auto"
     motion: Annotated[str, Option(
@@ -73,14 +73,14 @@ class FitOptions:
         Raises
         ------
         UsageError
-            For a rotation of nothing.
+            For a rotation without atoms to fit.
         """
-        group, called = reference_group(structure, self.fit)
+        group, name = reference_group(structure, self.fit)
         if self.motion == "rotation" and group is None:
             raise UsageError("motion", "rotation needs atoms to fit", "give {fit}", value=self.motion)
         if group is None:
             warn_unused(("motion",), "there are no atoms to fit; {fit} selects some")
-        return {"group": group, "name": called, "rotate": None if self.motion == "auto" else self.motion == "rotation"}
+        return {"group": group, "name": name, "rotate": None if self.motion == "auto" else self.motion == "rotation"}
 
 
 def average(
@@ -113,9 +113,9 @@ def average(
     MemoryPlanError
         When the sums do not fit into memory.
     TaskError
-        When the tolerance cannot be kept.
+        When the tolerance cannot be reached.
     StoppedError
-        When the run was stopped, and `partial` asks for what is done.
+        When the run was interrupted and `partial` is set; the result of the finished frames is written.
     """
     from vmdpotential.io.maps import MapWriters, check_map_format, is_map, open_map, put_map
     from vmdpotential.io.maps.mapformat import check_finite
@@ -139,8 +139,9 @@ def average(
                                 in_slabs=bool(paths) and MapWriters.can_take(names))
         if planning.planes:
             if execution.partial:
-                raise UsageError("partial", "has no mean of some frames where the map is made in slabs, each of all "
-                                 "frames", "use {resume}, or a larger {spacing}")
+                raise UsageError("partial", "a map that does not fit into memory is computed in slabs, each over all "
+                                 "frames, so that there is no mean over some frames",
+                                 "use {resume}, or a larger {spacing}")
             outputs = dict(zip(chosen, zip(paths, names, strict=True), strict=True))
             averaged, runs = _in_slabs(planning, execution, outputs, force)
         else:
@@ -173,7 +174,7 @@ def average(
 
 def _in_slabs(planning: Planning, execution: PartialExecution, files_of: Mapping[str, tuple[Path, Path]],
               force: bool) -> tuple[Average, list[Run]]:
-    """Return an average that goes to its files slab by slab, and the runs that made it."""
+    """Compute an average that is written slab by slab, and return it with the runs of its slabs."""
     from vmdpotential.frames.slabs import average_in_slabs
     from vmdpotential.io.maps import MapWriters
 
@@ -193,7 +194,7 @@ def _in_slabs(planning: Planning, execution: PartialExecution, files_of: Mapping
 
 
 class Mean(GridResult):
-    """A mean map over frames."""
+    """Mean map over frames."""
 
     charges: ChargeReport = part()
     grid: Grid = part(*LATTICE, *SUM, "temperature", shown=True)
@@ -221,21 +222,22 @@ class Mean(GridResult):
 
 
 def _lines(planning: Planning, average: Average, result: Mean) -> list[str]:
-    """Return what was done, for people."""
+    """Return the lines of the report."""
     grid, plan, count, seconds = result.grid, planning.map, average.frames, result.seconds
-    made, unit = grid.provenance, grid.unit
+    provenance, unit = grid.provenance, grid.unit
     lines = []
-    if made.atoms != "all":
-        lines.append(f"potential of {made.atoms}: {len(plan.charges)} atoms, net charge {planning.charge:.3f} e")
+    if provenance.atoms != "all":
+        lines.append(f"potential of {provenance.atoms}: {len(plan.charges)} atoms, net charge {planning.charge:.3f} e")
     lines += [
         str(planning.work.alignment),
-        f"method {made.method}, {boundary_text(result.cell)}, {made.interaction}, {made.precision} precision",
+        f"method {provenance.method}, {boundary_text(result.cell)}, {provenance.interaction}, "
+        f"{provenance.precision} precision",
     ]
     lines += cell_lines(average.cell_deviation)
     lines.append(result.points)
     lines += stated_error(grid, " of the first frame")
     lines.append(f"mean at all grid points, also inside atoms: {result.minimum:.4g} to {result.maximum:.4g} "
-                 f"{unit} at {grid.temperature:g} K, {made.medium}; zero: {average.zero}")
+                 f"{unit} at {grid.temperature:g} K, {provenance.medium}; zero: {average.zero}")
     if plan.request.neutralised and abs(planning.charge) > 5e-4:
         lines.append(f"a uniform background of {-planning.charge:.3f} e neutralises the cell")
     blocks = f"{len(average.blocks)} blocks of {average.blocks[0]} frames"
@@ -250,8 +252,9 @@ def _lines(planning: Planning, average: Average, result: Mean) -> list[str]:
         time_ps = "" if average.step is None else f" ({average.correlation_time * average.step:.3g} ps)"
         lines.append(f"statistical inefficiency {average.inefficiency:.1f}, correlation time "
                      f"{average.correlation_time:.1f} frames{time_ps}, at {len(planning.work.sample)} random points")
-    lines.append(f"{made.frames.partition(':')[0]} frames ({made.frames.partition(': ')[2]}) in {seconds:.2f} s, "
-                 f"{count / seconds:.3g} a second, on the {made.engine} engine")
+    number, _, range_text = provenance.frames.partition(": ")
+    lines.append(f"{number} frames ({range_text}) in {seconds:.2f} s, {count / seconds:.3g} a second, on the "
+                 f"{provenance.engine} engine")
     return lines
 
 

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """The sample that is timed, and the accuracy."""
+    """Size of the timed system, and accuracy of its map."""
 
     box: Annotated[float, Option("edge of the cube of water", unit="A", low=10, high=500)] = 100.0
     spacing: Annotated[float, Option("distance between lattice points", unit="A", low=0.1, high=10)] = 0.5
@@ -102,7 +102,7 @@ def benchmark(
     reach = request.interaction.cutoff
     terms = lattice.size * len(positions) * (1.0 if reach is None else 4 / 3 * np.pi * reach**3 / box**3)
     planned = [_timed(plan_and_run)[0] for _ in range(repeats)]
-    run()  # what a plan needs is made in its first run
+    run()  # not timed: the first run of a plan prepares it
     runs = [_timed(run) for _ in range(repeats)]
     return MapTimes(
         engine=backend.name, hardware=backend.describe(), method=name, variant=variant, boundary=sample.boundary,
@@ -119,7 +119,7 @@ def _timed(work: Callable[[], T]) -> tuple[float, T]:
 
 
 class MapTimes(Result):
-    """Times of a map, s: of the first run, of runs that plan it again, and of those by a plan."""
+    """Times of computing a map, s: of the first run, of runs with planning, and of runs that reuse a plan."""
 
     engine: str
     hardware: str
@@ -141,28 +141,28 @@ class MapTimes(Result):
 
     @key
     def median(self) -> float:
-        """Of the runs by a plan."""
+        """Median time of the runs that reuse a plan, s."""
         return statistics.median(self.seconds)
 
     @key
     def planned_median(self) -> float:
-        """Of the runs that plan it again."""
+        """Median time of the runs with planning, s."""
         return statistics.median(self.planned)
 
     @key
     def device_median(self) -> float | None:
-        """Of the kernels of a GPU."""
+        """Median time of the kernels on a GPU, s."""
         return statistics.median(self.on_device) if self.on_device else None
 
     @key
     def ratio_to_limit(self) -> float | None:
-        """Pairs a second on a GPU, over what its special function units could do."""
+        """Pairs per second on a GPU as a fraction of the peak rate of its special function units."""
         if self.pairs is None or self.device_median is None or self.special_limit is None:
             return None
         return self.pairs / self.device_median / self.special_limit
 
     def text(self) -> Iterator[str]:
-        """Yield what was summed, and the times."""
+        """Yield a description of the sum, and the times."""
         yield (f"{self.method} sum, {self.boundary} boundary, {self.precision} precision, {self.engine} engine "
                f"({self.hardware})")
         pairs = "" if self.pairs is None else f", {self.pairs:.3g} pairs"

@@ -1,4 +1,4 @@
-"""What the commands on pairs of selections share: their options, selections, and frames."""
+"""Common parts of the commands on pairs of selections: options, selections and results."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ log = logging.getLogger(__name__)
 
 
 BetweenOption = Annotated[tuple[str, ...], Option(
-    "two selections, evaluated once, on the structure; further pairs may follow", metavar="SEL",
+    "two selections, evaluated once for the structure; further pairs may follow", metavar="SEL",
     selection=True)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ParameterOptions:
-    """Where Lennard-Jones parameters come from."""
+    """Sources of Lennard-Jones parameters."""
 
     parameters: Annotated[tuple[Path, ...], Option(
         "Lennard-Jones parameters that no topology gives: CHARMM's .prm, .str, OpenMM's .xml (force fields, or a "
         "whole System)", metavar="FILE")] = ()
     allow_scripts: Annotated[bool, Option(
-        "run the Python code in OpenMM force fields given as parameters (<Script>); it runs with your rights, so use "
-        "only files that you trust")] = False
+        "run the Python code in OpenMM force fields given as parameters (<Script>); it runs with your permissions, so "
+        "use only files that you trust")] = False
 
     def terms(self, structure: Structure) -> Nonbonded:
         """Return the Lennard-Jones parameters of a structure's atoms."""
@@ -62,7 +62,7 @@ class PairOptions(EnergyOptions, ParameterOptions):
 
 
 def selections(structure: Structure, between: Sequence[str]) -> list[tuple[str, str, Mask, Mask]]:
-    """Return the pairs of selections: both names, and which atoms they mean.
+    """Return the pairs of selections: both texts, and both masks of atoms.
 
     Raises
     ------
@@ -77,10 +77,10 @@ def selections(structure: Structure, between: Sequence[str]) -> list[tuple[str, 
 
 
 def warn_of_mixture(structure: Structure, charges: ChargeReport, terms: Nonbonded) -> None:
-    """Warn when charges and Lennard-Jones are of two force fields that were not made for each other.
+    """Warn if charges and Lennard-Jones parameters are from two incompatible force fields, CHARMM and Amber.
 
-    Where they are known: templates and parameter files say it, and a prmtop is Amber's unless CHARMM's is in it; a PSF,
-    a TPR or a System may be of any. Waters and ions alone have the same charges in both.
+    The force field is known from templates and parameter files, and from a prmtop, which is Amber's unless it is a
+    CHAMBER file; a PSF, a TPR or a System may be of any. Water and ions alone have the same charges in both.
     """
     if charges.templates and all(name in charges.waters or name in IONS for name in charges.templates):
         return
@@ -90,12 +90,13 @@ def warn_of_mixture(structure: Structure, charges: ChargeReport, terms: Nonbonde
                      for source in (charges.source, terms.source))
     if len(first) == len(second) == 1 and first != second:
         where = structure.sources[0] if structure.sources else "structure"
-        log.warning(Words("%s: charges are of %s (%s) and Lennard-Jones of %s (%s), which do not go together; choose "
-                          "by {force_field} or {parameters}"), where, first[0], charges.source, second[0], terms.source)
+        log.warning(Words("%s: charges are from %s (%s) and Lennard-Jones parameters from %s (%s), which are not "
+                          "compatible; choose by {force_field} or {parameters}"),
+                    where, first[0], charges.source, second[0], terms.source)
 
 
 class PairResult(Result):
-    """What energies and forces between selections have in common."""
+    """Base class of the results of energies and forces between selections."""
 
     charges: ChargeReport = part()
     unit: str
@@ -116,21 +117,21 @@ class PairResult(Result):
         return "open" if self.cell is None else "periodic"
 
     def text(self) -> Iterator[str | Rows]:
-        """Yield where charges and parameters come from, and how pairs are summed."""
+        """Yield the sources of charges and parameters, and how pairs are summed."""
         yield str(self.charges)
         yield (f"{self.parameters} parameters, {self.options.electrostatics}, {boundary_text(self.cell)}, cutoff "
                f"{self.options.cutoff:g} A, dielectric {self.options.dielectric:g}")
 
 
 def error_line(pair: Between, error: float | None, what: str) -> str:
-    """Return what a report states of an error."""
+    """Return the line of a report about an error."""
     if error is None:
         return f"{what}: no error of the summation beyond rounding"
     return f"relative rms error of the {what}: {error:.1e}, measured in the first frame (tolerance {pair.tolerance:g})"
 
 
 def label(structure: Structure, atom: int, whole_residue: bool) -> str:
-    """Return what a residue or an atom is called in tables: ``A/LEU10``, ``A/LEU10/CA``."""
+    """Return the name of a residue or an atom in tables, e.g. ``A/LEU10`` or ``A/LEU10/CA``."""
     where = str(structure.chain_ids[atom] or structure.segment_ids[atom])
     residue = f"{structure.residue_names[atom]}{structure.residue_ids[atom]}{structure.insertion_codes[atom]}"
     return "/".join(filter(None, (where, residue, "" if whole_residue else str(structure.atom_names[atom]))))

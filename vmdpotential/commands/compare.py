@@ -45,8 +45,8 @@ def compare(
 ) -> Comparison:
     """Compare two maps: difference, correlation and Hodgkin index.
 
-    The second map is converted to the first's unit. With a structure, points may be left out that are near its atoms,
-    where potentials of any kind are alike, or far from them.
+    The second map is converted to the unit of the first. With a structure, points can be left out that are near its
+    atoms, where all potentials are similar, or far from them.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def compare(
     if figure is not None:
         check_figure_format(figure)
     if structure is None and (away > 0 or within is not None):
-        raise UsageError("away" if away > 0 else "within", "is a distance from atoms, which need a structure",
+        raise UsageError("away" if away > 0 else "within", "a distance from atoms needs a structure",
                          "give {structure} too")
     paths = [path for path in (output, figure) if path is not None]
     files.check(paths, force)
@@ -78,7 +78,7 @@ def compare(
         distance = near.reshape(a.lattice.shape)
         comparison = without(comparison, (distance < away) | (distance > (np.inf if within is None else within)))
         if not np.isfinite(comparison.values).any():
-            raise UsageError("within" if within is not None else "away", "leaves no point of the maps to compare")
+            raise UsageError("within" if within is not None else "away", "no points of the maps are left to compare")
     whole = difference(a, b) if structure is not None else comparison
     other = replace(a.with_values(a.values - whole.values), provenance=b.provenance)
     result = Comparison(
@@ -96,7 +96,7 @@ def compare(
 
 
 class Comparison(Result):
-    """How alike two maps are."""
+    """Similarity of two maps, and their difference."""
 
     like: Similarity = part("points", "correlation", "hodgkin", "slope", "rms", "mean", "largest", "rms_first",
                           "rms_second")

@@ -1,4 +1,4 @@
-"""What commands report of a molecule in a continuum."""
+"""Report lines and data of commands on solvation and binding energies in a continuum."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from vmdpotential.molecule.structure import Structure
 if TYPE_CHECKING:
     from vmdpotential.maps.binding import Binding
 
-#: Residues that the report of a solvation energy names.
+#: Number of residues that the report of a solvation energy lists.
 RESIDUES = 5
 
 
 def solvation_lines(solvation: Solvation, structure: Structure) -> list[str]:
-    """Return the energy of solvation in words: in total, and of the residues with the largest ones."""
+    """Return the report of a solvation energy: the total, and the residues that contribute most."""
     by_residue, starts = solvation.by_residue(structure), structure.residue_starts
     largest = [n for n in np.argsort(-abs(by_residue))[:RESIDUES] if by_residue[n]]
-    named = ", ".join(f"{label(structure, int(starts[n]), True)} {by_residue[n]:.1f}" for n in largest)
+    names = ", ".join(f"{label(structure, int(starts[n]), True)} {by_residue[n]:.1f}" for n in largest)
     return [f"electrostatic solvation energy {solvation.total:.2f} kcal/mol (error {solvation.error:.2g})",
-            *([f"residues that contribute most, kcal/mol: {named}"] if structure.residue_count > 1 else [])]
+            *([f"residues that contribute most, kcal/mol: {names}"] if structure.residue_count > 1 else [])]
 
 
 def solvation_data(solvation: Solvation, structure: Structure) -> dict[str, Any]:
-    """Return the energy of solvation as plain data, kcal/mol: in total, by residue and by atom."""
+    """Return the solvation energy as plain data, kcal/mol: in total, by residue and by atom."""
     starts = structure.residue_starts[:-1]
     return {"total": solvation.total, "error": solvation.error, "unit": "kcal/mol",
             "residues": [{"name": label(structure, int(n), True), "energy": energy}
@@ -36,7 +36,7 @@ def solvation_data(solvation: Solvation, structure: Structure) -> dict[str, Any]
 
 
 def binding_line(a: str, b: str, binding: Binding) -> str:
-    """Return the electrostatic energy between two selections in water, in words."""
+    """Return the report line of the electrostatic energy between two selections in water."""
     first, second = binding.desolvation
     return (f"{a} with {b} in water (Poisson-Boltzmann): {binding.total:.2f} kcal/mol (error {binding.error:.2g}): "
             f"Coulomb in the molecules {binding.coulomb:.2f}, screening {binding.screening:.2f}, "
@@ -44,6 +44,6 @@ def binding_line(a: str, b: str, binding: Binding) -> str:
 
 
 def binding_data(a: str, b: str, binding: Binding) -> dict[str, Any]:
-    """Return the same as plain data, kcal/mol."""
+    """Return the electrostatic energy between two selections in water as plain data, kcal/mol."""
     return {"a": a, "b": b, "total": binding.total, "error": binding.error, "coulomb": binding.coulomb,
             "screening": binding.screening, "desolvation": list(binding.desolvation)}

@@ -40,7 +40,7 @@ from vmdpotential.results import Columns, complete, hidden, key, part, put_table
 
 @dataclass(frozen=True, kw_only=True)
 class DensityFit(FitOptions):
-    """How frames are moved onto the structure."""
+    """How frames are fitted onto the structure."""
 
     motion: Annotated[str, Option(
         "how frames are fitted: auto and translation only move them; rotation also rotates them, each molecule at its "
@@ -49,13 +49,13 @@ class DensityFit(FitOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class SiteOptions:
-    """The table of the maxima of a density."""
+    """Options of the table of the maxima of a density."""
 
     sites: Annotated[Path | None, Option(
         "CSV table of the maxima of the density, with the number of atoms around each (hydration sites)", viewer=False,
         written=True, metavar="FILE.csv")] = None
     site_radius: Annotated[float, Option(
-        "radius within which atoms belong to a site; no two sites are nearer to each other", unit="A", above=0,
+        "radius within which atoms belong to a site, and least distance between two sites", unit="A", above=0,
         high=20)] = 1.4
     site_density: Annotated[float | None, Option(
         "least density of a site, in the unit of the map; twice the mean of the map unless given", low=0)] = None
@@ -63,7 +63,7 @@ class SiteOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class DensityOutput:
-    """The files of maps over frames."""
+    """Files of maps over frames."""
 
     stat: Annotated[str, Option(
         "statistics to write: mean, std (standard deviation over the frames) and sem (standard error of the mean); the "
@@ -88,20 +88,20 @@ def density(
 ) -> DensityMap:
     """Compute the density of atoms over the frames of a trajectory.
 
-    Every atom counts at the grid point nearest to it, or is spread as a Gaussian. In a periodic cell, of any shape and
-    size in each frame, atoms keep their fractions of the cell, and the map is drawn in the mean cell. The standard
-    error comes from blocks of frames.
+    Every atom counts at its nearest grid point, or is spread as a Gaussian. In a periodic cell, whose shape and size
+    may differ between frames, atoms keep their fractional coordinates, and the map is written in the mean cell. The
+    standard error comes from blocks of frames.
 
     Raises
     ------
     UsageError
         For options that do not fit together.
     InputError
-        For a trajectory of other atoms, or atoms without what is counted.
+        For a trajectory of other atoms, or atoms without a value of the counted quantity.
     MemoryPlanError
         When the map does not fit into memory.
     StoppedError
-        When the run was stopped, and `partial` asks for what is done.
+        When the run was interrupted and `partial` is set; the result of the finished frames is written.
     """
     from vmdpotential.io.maps import check_map_format, is_map, put_map
     from vmdpotential.io.maps.mapformat import check_finite
@@ -167,7 +167,7 @@ def density(
 
 
 class DensityMap(GridResult):
-    """A mean density over frames."""
+    """Mean density over frames."""
 
     grid: Grid = part(*LATTICE, "provenance.boundary", shown=True)
     std: Grid | None = shown()
@@ -190,7 +190,7 @@ class DensityMap(GridResult):
     sites = key(lambda self: None if self.maxima is None else [_row(site) for site in self.maxima])
 
     def text(self) -> Iterator[str | Rows]:
-        """Yield what was counted, its errors and the sites."""
+        """Yield the counted quantity, the errors and the sites."""
         yield from self.head
         yield from _lines(self.planning, self.density, self)
         if self.maxima is not None:
@@ -201,7 +201,7 @@ def _sites(planning: Planning, density: Density, radius: float, least: float | N
     grid, work = density.grids["mean"], planning.work
     values = grid.values.astype(np.float64)
     sem = density.grids.get("sem")
-    # by what a sum of values is a number of atoms; of occupancies, of places that are occupied
+    # factor from a sum of values to a number of atoms, or for occupancies to a number of occupied grid points
     volume = density.total / values.sum(dtype=np.float64) if values.any() else 0.0
     cell = None if density.cell is None else Cell(density.cell)
     return find_sites(values, None if sem is None else sem.values.astype(np.float64), grid.lattice, volume=volume,
@@ -232,13 +232,14 @@ def _site_lines(table: Sequence[Site], radius: float) -> Iterator[str | Rows]:
 
 
 def _lines(planning: Planning, density: Density, result: DensityMap) -> list[str]:
-    """Return what was done, for people."""
+    """Return the lines of the report."""
     grid, work, seconds = result.grid, planning.work, result.seconds
-    counted, made = work.counted, grid.provenance
+    counted, provenance = work.counted, grid.provenance
     lines = [
-        ", ".join(filter(None, (f"{made.quantity} of {planning.name}: {len(counted.rows)} atoms", counted.source))),
+        ", ".join(filter(None, (
+            f"{provenance.quantity} of {planning.name}: {len(counted.rows)} atoms", counted.source))),
         "frames are not moved" if work.alignment is None else str(work.alignment),
-        f"{made.method}, {boundary_text(result.cell)}",
+        f"{provenance.method}, {boundary_text(result.cell)}",
         result.points,
         f"mean density {result.minimum:.4g} to {result.maximum:.4g} {grid.unit}" + (
             "" if counted.unit != "relative" else f" ({density.bulk:.4g} {UNITS[counted.quantity][0]} is 1)"),
@@ -251,7 +252,8 @@ def _lines(planning: Planning, density: Density, result: DensityMap) -> list[str
     lines.append(TOO_SHORT if density.error is None else
                  f"standard error of the mean {density.error:.3g} {grid.unit} rms, by {len(density.blocks)} blocks of "
                  f"{density.blocks[0]} frames")
-    lines.append(f"{made.frames.partition(':')[0]} frames ({made.frames.partition(': ')[2]}) in {seconds:.2f} s, "
+    number, _, range_text = provenance.frames.partition(": ")
+    lines.append(f"{number} frames ({range_text}) in {seconds:.2f} s, "
                  f"{1000 * seconds / density.frames:.3g} ms a frame, on the {work.engine} engine")
     return lines
 

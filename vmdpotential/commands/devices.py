@@ -12,7 +12,7 @@ from vmdpotential.results import Result, hidden
 
 
 def devices(
-    clear_cache: Annotated[bool, Option("remove the compiled kernels that are kept for later runs")] = False,
+    clear_cache: Annotated[bool, Option("delete the cache of compiled kernels")] = False,
 ) -> Devices:
     """List the engines and the hardware of this machine, or why an engine does not work.
 
@@ -39,7 +39,7 @@ def _hardware(engine: str) -> dict[str, Any]:
 
 
 class Devices(Result):
-    """What can compute here, and the compiled kernels that are kept."""
+    """Engines and hardware of this machine, and the cache of compiled kernels."""
 
     engines: Mapping[str, Mapping[str, Any]]
     auto: str
@@ -48,7 +48,7 @@ class Devices(Result):
     cleared: bool = hidden()
 
     def text(self) -> Iterator[str]:
-        """Yield a line for each engine, the one that is used, and where kernels are."""
+        """Yield a line for each engine, the default engine, and the folder of the cache."""
         for name, about in self.engines.items():
             yield f"{name}: {about['hardware'] if about['works'] else 'does not work: ' + about['reason']}"
         yield f"auto: {self.auto}" + (f", because {self.reason}" if self.reason else "")

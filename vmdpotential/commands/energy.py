@@ -48,7 +48,7 @@ _COLUMNS = ("coulomb", "lennard_jones", "total")
 
 
 class _Rows:
-    """The rows of one pair of selections: their names, and sums over frames."""
+    """Rows of the table for one pair of selections: their names, and sums over frames."""
 
     def __init__(self, structure: Structure, a: str, b: str, by: str, atoms: NDArray[np.int64]) -> None:
         self.structure, self.a, self.b, self.by = structure, a, b, by
@@ -57,8 +57,8 @@ class _Rows:
             [label(structure, int(structure.residue_starts[n]), True)
              for n in by_residue(structure, atoms, np.zeros(len(atoms)))[0]])
         self.sums = FrameMean((len(self.names), 3))
-        self.all = FrameMean((3,))  # of all rows
-        self.frames: list[tuple[int, Floats]] = []  # the totals of each
+        self.all = FrameMean((3,))  # total over all rows
+        self.frames: list[tuple[int, Floats]] = []  # number and total of each frame
 
     def add(self, numbers: Sequence[int], totals: Floats, rows: Floats | None) -> None:
         """Add frames: their numbers (F,), totals (F, 3), and (F, rows, 3) unless the total is the only row."""
@@ -73,11 +73,11 @@ class _Rows:
         return self.sums.moments.mean
 
     def data(self) -> list[dict[str, Any]]:
-        """Return the rows for programs."""
-        known, spread = self.sums.uncertainty(), self.sums.deviation()
-        values_by = {"std": spread, "error": None if known is None else known.error,
-                  "interval": None if known is None else known.interval}
-        columns = {key: None if values is None else without_nan(values) for key, values in values_by.items()}
+        """Return the rows as plain data for ``--json``."""
+        uncertainty, deviation = self.sums.uncertainty(), self.sums.deviation()
+        statistics = {"std": deviation, "error": None if uncertainty is None else uncertainty.error,
+                      "interval": None if uncertainty is None else uncertainty.interval}
+        columns = {key: None if values is None else without_nan(values) for key, values in statistics.items()}
         return [
             {"a": name, "b": self.b, **dict(zip(_COLUMNS, self.mean[n].tolist(), strict=True)),
              **{f"{column}_{key}": None if values is None else values[n][k] for key, values in columns.items()
@@ -87,7 +87,7 @@ class _Rows:
 
 @dataclass(frozen=True, kw_only=True)
 class SolventOptions:
-    """The continuum in which energies are computed too."""
+    """Options of the continuum in which electrostatic energies are also computed."""
 
     solvent: Annotated[str, Option(
         "also compute the electrostatic energy in a continuum of water and 0.15 M salt (pb, the Poisson-Boltzmann "
@@ -100,13 +100,15 @@ class SolventOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class EnergyOutput(TableOutput):
-    """The table of energies, and a figure of residues."""
+    """Files of the table of energies, and of a figure of residues."""
 
     output: Annotated[Path | None, Option(
-        "CSV file of the rows; by total with a trajectory, of every frame; - is standard output", short="o",
+        "CSV file of the rows; with a trajectory and by total, it has a row for every frame; - is standard output",
+        short="o",
         viewer=False, written=True)] = None
     figure: Annotated[Path | None, Option(
-        "figure of the residues that matter most: .png, .pdf or .svg; by residue", viewer=False, written=True)] = None
+        "figure of the residues with the largest energies: .png, .pdf or .svg; needs rows by residue", viewer=False,
+        written=True)] = None
 
 
 def energy(
@@ -123,10 +125,10 @@ def energy(
 ) -> Energies:
     """Compute Coulomb and Lennard-Jones energies between selections, in kcal/mol.
 
-    Each pair of atoms counts once, also where selections overlap. Pairs that the force field excludes are left out, and
-    1-4 pairs have their own parameters. Rows of residues and atoms are those of the first selection; they add up to the
-    total. For a trajectory, means over its frames have standard errors and 95 % confidence intervals; tables and JSON
-    have standard deviations, too.
+    Each pair of atoms counts once, also if the selections overlap. Pairs that the force field excludes are left out,
+    and 1-4 pairs have their own parameters. Rows of residues and atoms are those of the first selection; they add up to
+    the total. For a trajectory, means over its frames have standard errors and 95 % confidence intervals; tables and
+    JSON also have standard deviations.
 
     Raises
     ------
@@ -135,15 +137,16 @@ def energy(
     InputError
         For atoms without charges or Lennard-Jones parameters, or a trajectory of other atoms.
     StoppedError
-        When the run was stopped, and `partial` asks for what is done.
+        When the run was interrupted and `partial` is set; the result of the finished frames is written.
     """
     from vmdpotential.maps.binding import binding_energy
 
     output.check()
     if output.figure is not None and by != "residue":
-        raise UsageError("figure", "is only drawn for residues", "use {by residue}")
+        raise UsageError("figure", "a figure is only drawn for residues", "use {by residue}")
     if solvent.solvent != "none" and trajectory.trajectory is not None:
-        raise UsageError("solvent", "is only computed for one structure", "leave out {trajectory}",
+        raise UsageError("solvent", "the energy in a continuum is only computed for one structure, not over frames",
+                         "leave out {trajectory}",
                          value=solvent.solvent)
     if solvent.solvent == "none":
         warn_unused(("radii", "spacing"), "only a continuum uses it; add {solvent pb}")
@@ -197,7 +200,7 @@ class Energies(PairResult):
 
     @property
     def row(self) -> Mapping[str, Any]:
-        """The figures, with the energies of every pair of selections."""
+        """Numbers for the table of a batch, with the energies of every pair of selections."""
         energies = {f"{name}{f'_{n}' if n else ''}": value for n, row in enumerate(self.rows)
                     for name, value in zip(_COLUMNS, row.mean.sum(0).tolist(), strict=True)}
         bound = {f"solvent{f'_{n}' if n else ''}": binding.total for n, binding in enumerate(self.binding)}
@@ -216,7 +219,7 @@ class Energies(PairResult):
         yield (f"{self.frames} frame{'s' * (self.frames != 1)} in {self.seconds:.2f} s on the {self.engine} engine")
 
     def table(self) -> Columns:
-        """Return the rows; by total with a trajectory, those of every frame."""
+        """Return the rows; with a trajectory and by total, a row for every frame."""
         rows = self.pairs
         if self.series and self.by == "total":
             rows = [{"frame": number, "a": row.a, "b": row.b, **dict(zip(_COLUMNS, values.tolist(), strict=True))}
@@ -225,11 +228,11 @@ class Energies(PairResult):
         return {name: column for name, column in columns.items() if any(value is not None for value in column)}
 
     def plot(self, ax: Axes) -> Axes:
-        """Draw the rows of the first pair of selections whose energies are largest."""
+        """Draw the rows with the largest energies, of the first pair of selections."""
         row = self.rows[0]
-        known = row.sums.uncertainty()
-        return figures.draw_residues(ax, row.names, row.mean[:, 0], row.mean[:, 1],
-                                     None if known is None else known.interval[:, 2], f"{row.a} with {row.b}")
+        uncertainty = row.sums.uncertainty()
+        interval = None if uncertainty is None else uncertainty.interval[:, 2]
+        return figures.draw_residues(ax, row.names, row.mean[:, 0], row.mean[:, 1], interval, f"{row.a} with {row.b}")
 
     def draw(self) -> Figure | None:
         """Return the figure of residues."""
@@ -237,33 +240,34 @@ class Energies(PairResult):
 
     @cached_property
     def objects(self) -> Mapping[str, Any]:
-        """The structure, by residue or atom also with energies in the place of B factors, and the figure."""
+        """The structure and the figure; by residue or atom also the structure with energies as B factors."""
         if self.by == "total":
             return super().objects
         return {**super().objects, "values": _coloured(self.structure, self.rows[0], self.sums[0].atoms)}
 
 
 def _lines(row: _Rows) -> Iterator[str | Rows]:
-    """Yield the rows for people, the largest ones first."""
-    known, of_all = row.sums.uncertainty(), row.all.uncertainty()
+    """Yield the rows as lines of the report, the largest energies first."""
+    uncertainty, total_uncertainty = row.sums.uncertainty(), row.all.uncertainty()
     if row.by != "total":
         coulomb, lennard_jones, total = row.mean.sum(0)
-        yield (f"{row.a} with {row.b}: {total:.4f}{error_text(None if of_all is None else of_all.part(2))} kcal/mol "
-               f"(Coulomb {coulomb:.4f}, Lennard-Jones {lennard_jones:.4f})")
+        error = error_text(None if total_uncertainty is None else total_uncertainty.part(2))
+        yield (f"{row.a} with {row.b}: {total:.4f}{error} kcal/mol (Coulomb {coulomb:.4f}, "
+               f"Lennard-Jones {lennard_jones:.4f})")
 
     def line(n: int) -> str:
         coulomb, lennard_jones, total = row.mean[n]
-        error = None if known is None else Uncertainty(known.error[n, 2], known.interval[n, 2])
+        error = None if uncertainty is None else Uncertainty(uncertainty.error[n, 2], uncertainty.interval[n, 2])
         return (f"{'' if row.by == 'total' else '  '}{row.names[n]} with {row.b}: {total:.4f}{error_text(error)} "
                 f"kcal/mol (Coulomb {coulomb:.4f}, Lennard-Jones {lennard_jones:.4f})")
 
     yield Rows(line, np.argsort(-np.abs(row.mean[:, 2]), kind="stable").tolist(), rest="that are smaller")
     if len(row.frames) > 1:
-        yield (TOO_SHORT if of_all is None or np.isnan(of_all.error[2]) else PLUS_MINUS)
+        yield (TOO_SHORT if total_uncertainty is None or np.isnan(total_uncertainty.error[2]) else PLUS_MINUS)
 
 
 def _coloured(structure: Structure, row: _Rows, atoms: NDArray[np.int64]) -> Structure:
-    """Return the structure with energies in the place of B factors: an atom has its residue's."""
+    """Return the structure with energies as B factors: those of its atoms, or of their residues."""
     values = np.zeros(len(structure))
     if row.by == "atom":
         values[atoms] = row.mean[:, 2]

@@ -31,22 +31,22 @@ from vmdpotential.results import Axes, Columns, Figure, Result, hidden, part, sh
 
 Floats = NDArray[np.float64]
 
-#: Units of the field, in V/A.
+#: Units of the field and their values in V/A.
 FIELD_UNITS = {"V/A": 1.0, "V/nm": 0.1, "MV/cm": 0.01}
 
 
 @dataclass(frozen=True, kw_only=True)
 class SiteOptions:
-    """Where the field is computed: at atoms, bonds or points."""
+    """Sites at which the field is computed: atoms, bonds or points."""
 
     at: Annotated[str | None, Option("selection of atoms at which the field is computed", metavar="SEL", front=True,
                                      selection=True)] = None
     bonds: Annotated[tuple[str, ...], Option(
-        "two selections: the field is computed at the middles of the bonds between them, with its component along each"
-        " bond, from the first to the second",
+        "two selections: the field is computed at the midpoints of the bonds between them, with its component along"
+        " each bond, from the first to the second",
         metavar="SEL", front=True, selection=True)] = ()
     points: Annotated[Path | np.ndarray | None, Option(  # type: ignore[type-arg]
-        "file of points, a line x,y,z (A) for each and a name where they have one", metavar="FILE")] = None
+        "file of points, a line x,y,z (A) for each, optionally followed by a name", metavar="FILE")] = None
     fit: Annotated[str | None, Option(
         "let the points follow this selection, by translation and rotation, from the structure to each frame; fixed in "
         "space unless given", metavar="SEL", selection=True)] = None
@@ -54,17 +54,17 @@ class SiteOptions:
     def check(self) -> None:
         """Refuse options that do not fit together."""
         if (self.at is not None) + bool(self.bonds) + (self.points is not None) != 1:
-            raise UsageError("at", "the places of the field must be given exactly once",
+            raise UsageError("at", "the sites of the field must be given exactly once",
                              "give one of {at}, {bonds} and {points}")
         if self.bonds and len(self.bonds) != 2:
-            raise UsageError("bonds", f"takes two selections, and there are {len(self.bonds)}",
+            raise UsageError("bonds", f"two selections are needed, and there are {len(self.bonds)}",
                              "such as {bonds [C]} [O]")
         if self.fit is not None and self.points is None:
-            raise UsageError("fit", "only applies to points, as atoms move with the trajectory",
+            raise UsageError("fit", "the fit only applies to points, as atoms move with the trajectory",
                              "give {points}, or leave it out")
 
     def places(self, atoms: Structure) -> Places:
-        """Return the places in a structure."""
+        """Return the sites in a structure."""
         if self.at is not None:
             rows = np.flatnonzero(select(atoms, self.at, "at"))
             return Places.atoms(rows, [label(atoms, int(n), False) for n in rows])
@@ -78,19 +78,19 @@ class SiteOptions:
         return Places.at(*points, atoms, None if self.fit is None else select(atoms, self.fit, "fit"))
 
     def words(self, kind: str) -> str:
-        """Return the places in words."""
+        """Return a description of the sites."""
         return {"atoms": f"atoms of {self.at}", "bonds": f"bonds from {' to '.join(self.bonds)}",
                 "points": f"points, which move with {self.fit}" if self.fit else
-                "points, in the frame of the trajectory"}[kind]
+                "points, in the coordinates of the trajectory"}[kind]
 
 
 @dataclass(frozen=True, kw_only=True)
 class FieldOutput(TableOutput):
-    """The values in every frame, and their figure over time."""
+    """Files of the values in every frame, and of their figure over time."""
 
     output: Annotated[Path | None, Option(
-        "file of every frame: .csv, a row for each place and contribution, or .npz, arrays", short="o", viewer=False,
-        written=True, suffix=".csv")] = None
+        "file of the values in every frame: .csv, a row for each site and contribution, or .npz, arrays", short="o",
+        viewer=False, written=True, suffix=".csv")] = None
     figure: Annotated[Path | None, Option("figure over time: .png, .pdf or .svg", viewer=False, written=True)] = None
 
 
@@ -108,9 +108,9 @@ def field(
 ) -> Field:
     """Compute electric field and potential at atoms, at bonds, or at points, in every frame of a trajectory.
 
-    All atoms count, and all images in a periodic cell; an atom's own charge is left out. With the method pb it is the
-    field of the solute in a continuum of water and ions, which respond to all charges. Contributions of selections, and
-    of the rest of the atoms, add up to the total unless selections overlap.
+    All atoms contribute, with all images in a periodic cell; an atom's own charge is left out. With the method pb it is
+    the field of the solute in a continuum of water and ions, including their response to the solute's charges.
+    Contributions of selections, and of the rest of the atoms, add up to the total unless selections overlap.
 
     Raises
     ------
@@ -156,7 +156,7 @@ def field(
 
 
 class Field(Result):
-    """Electric field and potential at places in every frame."""
+    """Electric field and potential at sites in every frame."""
 
     charges: ChargeReport = part()
     fields: FieldSeries = part("names", "unit", "medium", "engine", "places.kind", places="places.names")
@@ -178,21 +178,22 @@ class Field(Result):
     def text(self) -> Iterator[str | Rows]:
         """Yield the error, and the largest means."""
         result, places, unit, frames = self.fields, self.fields.places, self.field_unit, "s" * (self.frames != 1)
-        asked = "from two grids" if self.options.tolerance is None else f"asked {self.options.tolerance:g}"
-        own = "nothing is left out" if places.kind == "points" else f"a place does not feel its own {self.exclude}"
+        origin = "from two grids" if self.options.tolerance is None else f"tolerance {self.options.tolerance:g}"
+        excluded = ("no charges are left out" if places.kind == "points" else
+                    f"the charges of its own {self.exclude} are left out at each site")
         yield str(self.charges)
         yield f"{boundary_text(result.cell)}; {result.medium}; " + (
             f"rms error of the field {self.error:.1e} {unit}, relative errors {self.error_field:.1e} of the field and "
-            f"{self.error_potential:.1e} of the potential ({asked})" if result.error else
-            "all pairs, exactly") + f"; {own}"
+            f"{self.error_potential:.1e} of the potential ({origin})" if result.error else
+            "all pairs, exactly") + f"; {excluded}"
         yield f"{len(places)} {self.words}, {self.frames} frame{frames}, " + (
-            "field along the bond" if result.along is not None else "size of the field"
+            "field along the bond" if result.along is not None else "magnitude of the field"
             ) + f" ({unit}) and potential ({result.unit}):"
         yield from _lines(result, self.summary, self.series)
         yield f"{self.frames} frame{frames} in {self.seconds:.2f} s on the {result.engine} engine"
 
     def table(self) -> Columns:
-        """Return a row for each frame, place and contribution."""
+        """Return a row for each frame, site and contribution."""
         result, scale, unit = self.fields, 1 / FIELD_UNITS[self.field_unit], self.field_unit
         potential, field = result.potential.swapaxes(1, 2), scale * result.field.swapaxes(1, 2)
         frames, places, names = potential.shape
@@ -205,25 +206,26 @@ class Field(Result):
             f"E ({unit})": np.linalg.norm(field, axis=3).ravel(), **along}
 
     def plot(self, ax: Axes) -> Axes:
-        """Draw the field over frames, or of one frame over places."""
+        """Draw the field over frames, or if there is one frame, over sites."""
         return figures.draw_series(0, ax, *_curves(self.fields, self.field_unit))
 
     def draw(self) -> Figure:
-        """Return field and potential over frames, or of one frame over places."""
+        """Return field and potential over frames, or if there is one frame, over sites."""
         return figures.series(*_curves(self.fields, self.field_unit))
 
 
 def _summary(fields: FieldSeries, scale: float) -> tuple[dict[str, Any], Floats]:
-    """Return means over frames for programs, and the number in the report, (F, names, M)."""
-    # no copy of the field of all frames is made
+    """Return means over frames as plain data, and (F, names, M) the field along bonds or its magnitude."""
+    # einsum, because squaring would copy the field of all frames
     sizes = np.sqrt(np.einsum("fnmd,fnmd->fnm", fields.field, fields.field)) if fields.along is None else fields.along
     series = scale * sizes
 
     def moments(name: str, values: Floats, scale: float = 1.0) -> dict[str, Any]:
-        spread = scale * values.std(0, ddof=1) if len(values) > 1 else None
-        known = each_uncertainty(values)
-        return {name: (scale * values.mean(0)).tolist(), f"{name}_std": None if spread is None else spread.tolist(),
-                **{f"{name}_{key}": None if known is None else without_nan(scale * getattr(known, key))
+        deviation = scale * values.std(0, ddof=1) if len(values) > 1 else None
+        errors = each_uncertainty(values)
+        return {name: (scale * values.mean(0)).tolist(),
+                f"{name}_std": None if deviation is None else deviation.tolist(),
+                **{f"{name}_{key}": None if errors is None else without_nan(scale * getattr(errors, key))
                    for key in ("error", "interval")}}
 
     result = {**moments("potential", fields.potential), **moments("field", fields.field, scale)}
@@ -233,16 +235,17 @@ def _summary(fields: FieldSeries, scale: float) -> tuple[dict[str, Any], Floats]
 
 
 def _lines(fields: FieldSeries, summary: Mapping[str, Any], series: Floats) -> Iterator[str | Rows]:
-    """Yield the mean over all places, and the rows for people, the largest ones first."""
+    """Yield the mean over all sites, and the rows of the report, the largest values first."""
     mean = series.mean(0)
-    places = each_uncertainty(series[:, 0])
+    site_errors = each_uncertainty(series[:, 0])
     for n, name in enumerate(fields.names):
-        yield (f"  mean over places, {name}: {mean[n].mean():.4f}{error_text(uncertainty(series[:, n].mean(1)))}, "
+        yield (f"  mean over sites, {name}: {mean[n].mean():.4f}{error_text(uncertainty(series[:, n].mean(1)))}, "
                f"{np.mean(summary['potential'][n]):.4f}")
     if mean.shape[1] > 1:
         def line(row: int) -> str:
             return (f"  {fields.places.names[row]}: {mean[0, row]:.4f}"
-                    f"{error_text(None if places is None else places.part(row))}, {summary['potential'][0][row]:.4f}")
+                    f"{error_text(None if site_errors is None else site_errors.part(row))}, "
+                    f"{summary['potential'][0][row]:.4f}")
 
         yield Rows(line, np.argsort(-np.abs(mean[0]), kind="stable").tolist(), rest="that are smaller")
     if len(series) > 1:
@@ -261,11 +264,11 @@ def _write_arrays(fields: FieldSeries, scale: float, unit: str, path: Path) -> N
 
 
 def _curves(fields: FieldSeries, unit: str) -> tuple[Any, ...]:
-    """Return what is drawn: means over the places and their spread over frames, or of one frame over the places."""
+    """Return the curves to draw: mean and deviation over sites for each frame, or the values at sites in one frame."""
     scale = 1 / FIELD_UNITS[unit]
     if fields.along is not None:
         field, text = scale * fields.along, "Field along bonds"
-    else:  # of contributions the part along the total, so that they add up to it
+    else:  # the components along the total field, so that contributions add up
         total = fields.field[:, :1]
         size = np.linalg.norm(total, axis=3, keepdims=True)
         field = scale * np.einsum("fnmd,fmd->fnm", fields.field, (total / np.where(size > 0, size, 1))[:, 0])

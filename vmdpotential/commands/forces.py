@@ -1,4 +1,4 @@
-"""The command ``forces``: the forces on the atoms of one selection by another."""
+"""The command ``forces``: forces that one selection exerts on the atoms of another."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def forces(
     InputError
         For atoms without charges or Lennard-Jones parameters, or a trajectory of other atoms.
     StoppedError
-        When the run was stopped, and `partial` asks for what is done.
+        When the run was interrupted and `partial` is set; the result of the finished frames is written.
     """
     if output is not None and output.suffix.lower() not in (".csv", ".npz") and not files.is_standard(output):
         raise UsageError("output", f"{output}: forces cannot be written in this format", "name it .csv or .npz")
     if output is not None:
         files.check([output], force)
     if len(between) != 2:
-        raise UsageError("between", f"takes two selections here, and there are {len(between)}",
+        raise UsageError("between", f"exactly two selections are needed, and there are {len(between)}",
                          "such as {between protein} water")
     structure, report, frames = source.over(trajectory, between, "between")
     (a, b, first, second), = selections(structure, between)

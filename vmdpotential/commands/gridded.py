@@ -1,4 +1,4 @@
-"""The results of commands that make maps."""
+"""Results of commands that compute maps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import warn_unused
 from vmdpotential.results import Axes, Result, hidden, key, part, shown
 
-#: Keys that every map has, and those of a sum over charges.
+#: Keys of ``--json`` for every map, and further ones for sums over charges.
 LATTICE = ("unit", "lattice.shape", "lattice.origin", "lattice.spacing")
 SUM = ("dielectric", *(f"provenance.{name}" for name in (
     "medium", "method", "boundary", "interaction", "cutoff", "precision", "tolerance", "error", "error_away",
@@ -25,7 +25,7 @@ SUM = ("dielectric", *(f"provenance.{name}" for name in (
 
 
 def lattice_like(like: Path | Grid | None) -> Lattice | None:
-    """Return the lattice of a map or of its file, None for none."""
+    """Return the lattice of a map, or of a map file; None for None."""
     from vmdpotential.io.maps import read_map
 
     if like is None:
@@ -42,33 +42,34 @@ def wraps(lattice: Lattice, cell: Cell | None) -> bool:
 
 
 def cell_lines(deviation: NDArray[np.float64] | None) -> list[str]:
-    """Return the line on the deviations (3, 3), A, of the frames' cells from the mean one, if there are any."""
+    """Return a line on the standard deviation (3, 3), A, of the cell over frames, or no line if the cell is constant.
+    """
     sizes = np.zeros(3) if deviation is None else np.linalg.norm(deviation, axis=1)
     return [] if sizes.max() <= 1e-3 else ["the cell is the mean of the frames', which deviate by "
                                            f"{', '.join(f'{x:.3g}' for x in sizes)} A along a, b and c"]
 
 
-#: Errors of a continuum from which a report asks for a finer grid.
+#: Error of a continuum above which a report recommends a finer grid.
 _COARSE = 0.2
 
 
 def stated_error(grid: Grid, where: str = "") -> Iterator[str]:
-    """Yield the error of a map in words, if it states one, and that of a method that makes no sum even if not."""
+    """Yield a line on the error of a map: if it is known, and always for methods that are not sums over charges."""
     from vmdpotential.methods.accuracy import POINTS, Errors
 
-    made = grid.provenance
-    if not registry.get("method", made.method).superposes:
-        yield "error: not estimated by this method" if made.error is None else (
-            f"error, from two grids{where}: {made.error:.1e} of the potential outside the molecule, "
-            f"{made.error_away:.1e} at its surface" + ("; a finer grid is needed" if max(
-                made.error, made.error_away or 0.0) > _COARSE else ""))
-    elif made.error is not None and made.error_away is not None:
-        errors = Errors(made.error, made.error_away, made.error_field, made.error_field_away)
-        yield f"relative rms error {errors}, at {POINTS} points{where} (tolerance {made.tolerance:g})"
+    source = grid.provenance
+    if not registry.get("method", source.method).superposes:
+        yield "error: not estimated by this method" if source.error is None else (
+            f"error, from two grids{where}: {source.error:.1e} of the potential outside the molecule, "
+            f"{source.error_away:.1e} at its surface" + ("; a finer grid is needed" if max(
+                source.error, source.error_away or 0.0) > _COARSE else ""))
+    elif source.error is not None and source.error_away is not None:
+        errors = Errors(source.error, source.error_away, source.error_field, source.error_field_away)
+        yield f"relative rms error {errors}, at {POINTS} points{where} (tolerance {source.tolerance:g})"
 
 
 class GridResult(Result):
-    """A map and the structure it is of."""
+    """A map and its structure."""
 
     grid: Grid = part(*LATTICE, shown=True)
     structure: Structure = shown()
@@ -81,7 +82,7 @@ class GridResult(Result):
 
     @cached_property
     def extremes(self) -> tuple[float, float]:
-        """Least and largest value of the map, which may be larger than memory."""
+        """Least and largest value of the map, found slab by slab because the map may be larger than memory."""
         if self.limits is not None:
             return self.limits
         results = [(float(values.min()), float(values.max())) for _, values in self.grid.slabs()]
@@ -89,13 +90,13 @@ class GridResult(Result):
 
     @property
     def points(self) -> str:
-        """The points in words."""
+        """Description of the number of points and their spacing."""
         lattice = self.grid.lattice
         return (f"{' x '.join(map(str, lattice.shape))} points, "
                 f"{' x '.join(f'{h:.4g}' for h in dict.fromkeys(lattice.spacing.round(9)))} A apart")
 
     def plot(self, ax: Axes) -> Axes:
-        """Draw the slice through the middle, across z."""
+        """Draw the plane across z through the middle of the map."""
         from vmdpotential.figures.slices import draw_slice
 
         draw_slice(ax, self.grid, middle(self.grid.lattice))

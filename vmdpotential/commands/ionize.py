@@ -33,7 +33,7 @@ def parse_templates(text: str) -> dict[str, Path]:
     Raises
     ------
     ValueError
-        With what is wrong.
+        When the text has another form; the message says what is wrong.
     """
     given = items(text, "=", "NAME=FILE, several with commas, such as NH4=ammonium.mol2")
     return {name: Path(file) for name, file in given.items()}
@@ -48,10 +48,10 @@ class SolvatedSource(ChargedSource):
 
 @dataclass(frozen=True, kw_only=True)
 class IonOutput:
-    """The files of a structure with ions, and their table."""
+    """Files of a structure with ions, and of a table of the ions."""
 
     output: Annotated[tuple[Path, ...], Option(
-        "structure to write, several for several formats; the suffix chooses; - is standard output", short="o",
+        "structure files to write, in the formats of their suffixes; - is standard output", short="o",
         viewer=False, written=True, suffix=".pdb")] = ()
     table: Annotated[Path | None, Option(
         "CSV file with every ion's site, distances and energy", viewer=False, written=True)] = None
@@ -81,17 +81,17 @@ def ionize(
     One after the other, each ion replaces the water where its energy in the potential of the solute and of the ions
     placed before it is lowest, with all periodic images (Ewald sum). Then ions move to better waters until no move of a
     single ion lowers the energy. With the sites monte-carlo, ions are sampled from the Boltzmann distribution instead,
-    by Metropolis moves and exchanges in a dielectric like water. Least distances to solute atoms, ions and images
-    always hold. All files of a replica are written together, or none.
+    by Metropolis moves and exchanges in a medium with water's dielectric constant. Least distances to solute atoms,
+    ions and images are always kept. All files of a replica are written together, or none.
 
     Raises
     ------
     UsageError
-        For options that do not fit together or do not hold.
+        For invalid options, or options that do not fit together.
     InputError
         For a structure without charges or waters.
     NoRoomError
-        When the sites run out.
+        When there are not enough sites for the ions.
     """
     from vmdpotential.io import can_be_written, check_formats, read_structure
     from vmdpotential.io.topologies.ion_parameters import attached
@@ -126,8 +126,8 @@ def ionize(
     check_templates(templates, names[0], system)
     placements = place_replicas(system, replicas, replace(options, templates=templates))
     if system.cell is None:
-        log.warning(Words("%s: has no periodic cell, so periodic images are ignored and ions may "
-                          "come close to some; {cell} gives it one"), system.where)
+        log.warning(Words("%s: has no periodic cell, so periodic images are ignored and ions may come too close to "
+                          "them; {cell} gives it one"), system.where)
     written: list[Path] = []
     for placement, group, suffixes in zip(placements, groups, names, strict=True):
         if not dry_run and group.all:
@@ -155,7 +155,7 @@ class Ionized(Result):
 
     @cached_property
     def data(self) -> Mapping[str, Any]:
-        """What ``--json`` prints."""
+        """Data of ``--json``."""
         result, own = {**super().data, **self.placement.data}, ("seed", "waters_removed", "sampling", "ions")
         if self.placements is None:
             return result
@@ -191,23 +191,24 @@ def _numbered(path: Path, number: int) -> Path:
     Raises
     ------
     UsageError
-        For what is no file.
+        For a stream, such as standard output.
     """
     if files.is_stream(path):
-        raise UsageError("replicas", "need output files, whose names get numbers", "name files", value=str(path))
+        raise UsageError("replicas", "replicas are written to numbered files, not to a stream", "name files",
+                         value=str(path))
     suffix = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
     return path.with_name(f"{path.name.removesuffix(suffix)}_{number}{suffix}")
 
 
 def check_templates(templates: Mapping[str, Structure], outputs: Sequence[Path], system: Structure) -> None:
-    """Refuse topologies that would lack terms of ions of several atoms."""
+    """Raise UsageError for topologies that would lack terms of polyatomic ions."""
     from vmdpotential.io.topologies import gromacs_top, prmtop_ions
 
     suffixes = {suffix.lower() for path in outputs for suffix in path.suffixes[-2:]}
     for name, ion in templates.items():
         unbound = len(ion) > 1 and (ion.topology is None or not len(ion.topology.bonds))
         if unbound and ".psf" in suffixes:
-            raise UsageError("ion_template", "a PSF needs bonds, and the file of the ion states none",
+            raise UsageError("ion_template", "a PSF needs bonds, and the file of the ion has none",
                              "give a MOL2 that has them, or write .pdb", value=name)
         if suffixes.intersection(PRMTOP):
             prmtop_ions.check_ion(system, name, ion)
@@ -216,7 +217,7 @@ def check_templates(templates: Mapping[str, Structure], outputs: Sequence[Path],
 
 
 def _write(placement: Placement, outputs: _Outputs, force: bool, names: Sequence[Path]) -> None:
-    """Write structures and table, all or none."""
+    """Write structures and table: all files or none."""
     from vmdpotential.io import write_structures
 
     tables = {table: lambda path: _write_table(placement, path) for table in outputs.tables}

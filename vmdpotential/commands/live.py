@@ -1,4 +1,4 @@
-"""The command ``live``: the map of what a viewer shows, again and again."""
+"""The command ``live``: a map that is updated whenever a viewer shows another frame."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from vmdpotential.results import Result, hidden, key, part
 
 def live(
     source: CompleteSource,
-    options: MapOptions = MapOptions(spacing=1.0, tolerance=1e-3),  # fast enough to follow, and good enough to look at
+    options: MapOptions = MapOptions(spacing=1.0, tolerance=1e-3),  # fast enough for animation, accurate enough to see
     output: Annotated[Path | None, Option(
-        "map that a viewer reads, written again for every frame: .mrc, .dx ...", short="o", viewer=False, shell=True,
+        "map file that a viewer reads, rewritten for every frame: .mrc, .dx ...", short="o", viewer=False, shell=True,
         written=True)] = None,
 ) -> Followed:
     """Keep a map up to date in a viewer while frames are played, atoms are moved and selections changed.
@@ -45,8 +45,8 @@ def live(
     it fast. Inside a viewer a map is computed for the newest frame, and frames that arrive meanwhile are dropped.
 
     In a shell it serves a viewer: for each line "frame NUMBER [A B C ALPHA BETA GAMMA]" on standard input, followed by
-    x, y and z of all atoms in their order (float32 of the machine, A), it writes the map to the output and answers "map
-    NUMBER LEVEL LIMIT": a level for isosurfaces, and the limit of the colours. The first answer is for the
+    x, y and z of all atoms in their order (float32 in the machine's byte order, A), it writes the map to the output and
+    answers "map NUMBER LEVEL LIMIT": a level for isosurfaces, and the limit of the colours. The first answer is for the
     structure's own positions. Every frame is answered, so a viewer should send the next one after the answer. At the
     end of its input the program removes the output.
 
@@ -70,9 +70,8 @@ def live(
     if charge_report.prepared:
         changes = (*changes, Follower(copies, structure))
     start = time.perf_counter()
-    made = LiveMap(structure, options, fixed_cell=source.cell is not None, changes=changes,
-                   atoms=len(shown))
-    result = Followed(charges=charge_report, first=made.first, live=made, structure=structure,
+    live_map = LiveMap(structure, options, fixed_cell=source.cell is not None, changes=changes, atoms=len(shown))
+    result = Followed(charges=charge_report, first=live_map.first, live=live_map, structure=structure,
                       seconds=time.perf_counter() - start)
     if output is None:
         return result
@@ -86,9 +85,9 @@ def live(
 
     count = 0
     try:
-        answer("first", made.first)
-        for number, positions, frame_cell in _frames(sys.stdin.buffer, made.atoms):
-            answer(number, made.update(positions, frame_cell))
+        answer("first", live_map.first)
+        for number, positions, frame_cell in _frames(sys.stdin.buffer, live_map.atoms):
+            answer(number, live_map.update(positions, frame_cell))
             count += 1
     finally:
         output.unlink(missing_ok=True)
@@ -96,7 +95,7 @@ def live(
 
 
 class Followed(Result):
-    """A map that follows frames, and how many of them a program was sent."""
+    """A live map, and in a shell the number of frames that were answered."""
 
     charges: ChargeReport = part()
     first: Grid = part("unit", "dielectric", "provenance.medium")
@@ -107,29 +106,29 @@ class Followed(Result):
 
     @key
     def frames(self) -> int:
-        """How many frames have a map; the first one in a viewer."""
+        """Number of frames that have a map; 1 in a viewer."""
         return 1 if self.answered is None else self.answered
 
     @cached_property
     def objects(self) -> Mapping[str, Any]:
-        """The map and its structure, inside a viewer."""
+        """The map and its structure inside a viewer; nothing in a shell."""
         return {} if self.answered is not None else {
             "grid": self.first, "structure": self.structure, "live": self.live}
 
     def text(self) -> Iterator[str]:
-        """Yield what is summed, and how long planning took."""
-        about = self.first.provenance
+        """Yield the method, the boundary, the points and the time of planning."""
+        provenance = self.first.provenance
         yield str(self.charges)
-        cell = self.structure.cell if about.boundary == "periodic" else None
+        cell = self.structure.cell if provenance.boundary == "periodic" else None
         points = " x ".join(map(str, self.first.lattice.shape))
-        yield f"method {about.method}, {boundary_text(cell)}, {points} points, {about.medium}"
-        yield f"planned in {self.seconds:.2f} s on the {about.engine} engine"
+        yield f"method {provenance.method}, {boundary_text(cell)}, {points} points, {provenance.medium}"
+        yield f"planned in {self.seconds:.2f} s on the {provenance.engine} engine"
         if self.answered is not None:
             yield f"{self.answered} frames"
 
 
 def _frames(stream: IO[bytes], atoms: int) -> Iterator[tuple[str, NDArray[np.float64], Cell | None]]:
-    """Yield what a viewer sends: the number of each frame, its positions, and its cell where it has one."""
+    """Yield the frames that a viewer sends: number, positions, and the cell, if it sends one."""
     while line := stream.readline(1000):
         words = line.decode("latin-1").split()
         try:
@@ -137,13 +136,13 @@ def _frames(stream: IO[bytes], atoms: int) -> Iterator[tuple[str, NDArray[np.flo
             if words[:1] != ["frame"] or len(words) not in (2, 8) or not np.isfinite(cell).all():
                 raise ValueError
         except ValueError:
-            raise InputError(f"standard input: {line[:60].decode('latin-1').strip()!r} is not a line that begins a "
-                             "frame",
+            raise InputError(f"standard input: {line[:60].decode('latin-1').strip()!r} is not a valid frame header",
                              "send 'frame NUMBER' or 'frame NUMBER A B C ALPHA BETA GAMMA'") from None
         data = stream.read(12 * atoms)
         if len(data) < 12 * atoms:
-            raise InputError(f"standard input: ends in frame {words[1]}, after {len(data)} of {12 * atoms} bytes")
-        # three lengths above 0 are a cell; viewers without one say 0 or 1
+            raise InputError(f"standard input: it ends within frame {words[1]}, after {len(data)} of {12 * atoms} "
+                             "bytes")
+        # without a cell, viewers send lengths of 0 or 1, which cell_of takes for none
         yield (words[1], np.frombuffer(data, np.float32).reshape(-1, 3).astype(np.float64),
                cell_of(cell, f"frame {words[1]}", "") if cell else None)
 

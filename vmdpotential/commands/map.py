@@ -41,28 +41,27 @@ class FrameSource(CompleteSource):
         viewer=False)] = None
 
     def read(self) -> Structure:
-        """Return the structure at its frame, or its assembly or cell."""
+        """Return the structure at its frame; if requested, expanded to its assembly or crystal cell."""
         structure = read(self.structure, self.topology, self.cell, self.index, self.trajectory, self.frame)
         structure = at_frame(structure, self.structure, self.trajectory, self.frame, self.cell)
         return self.copied(structure)[0]
 
     def with_charges(self, structure: Structure, atoms: Sequence[Selection] = (), parameter: str = "atoms",
                      whole: bool = True) -> tuple[Structure, ChargeReport]:
-        """Return a structure that was read with charges, completed where it is not of a trajectory."""
-        own = self.trajectory is None or are_models(self.trajectory)
-        return super().with_charges(structure, atoms, parameter, whole and own)
+        """Return a structure with charges; missing atoms may be added unless it is a frame of a simulation."""
+        may_complete = self.trajectory is None or are_models(self.trajectory)
+        return super().with_charges(structure, atoms, parameter, whole and may_complete)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MapOutput:
-    """The files of a map and its field."""
+    """Files of a map and its field."""
 
     output: Annotated[Path | None, Option(
-        "map to write: .dx, .dx.gz, .mrc, .map, .ccp4, .cube, .npz, .zarr or .cmap; .mrc and .map are for programs of "
-        "electron microscopy and viewers, .ccp4 for those of crystallography and gemmi, which ignore the origin of the "
-        "others; a map larger than memory goes to "
-        ".zarr, .cmap, .mrc, .map or .ccp4 in slabs; - is standard output", short="o", viewer=False,
-        written=True, suffix=".npz")] = None
+        "map to write: .dx, .dx.gz, .mrc, .map, .ccp4, .cube, .npz, .zarr or .cmap; .mrc and .map are for viewers and "
+        "electron microscopy programs, .ccp4 for gemmi and crystallography programs, which ignore the origin in the "
+        "other two; a map larger than memory is written in slabs to .zarr, .cmap, .mrc, .map or .ccp4; - is standard "
+        "output", short="o", viewer=False, written=True, suffix=".npz")] = None
     field: Annotated[Path | None, Option(
         "electric field to write, V/A: one .npz, or three files in another map format, their names ending in _x, _y "
         "and _z", viewer=False, written=True)] = None
@@ -78,8 +77,8 @@ def map_(
 ) -> Map:
     """Compute the electrostatic potential on a grid.
 
-    With periodic boundaries the map covers the cell, and all images count. Otherwise it covers the selected atoms and
-    the padding. All charges contribute to each grid point, except with the method cutoff.
+    With periodic boundaries the map covers the cell, and all images contribute. Otherwise it covers the selected atoms
+    and the padding. All charges contribute to each grid point, except with the method cutoff.
 
     Raises
     ------
@@ -90,7 +89,7 @@ def map_(
     MemoryPlanError
         When the map does not fit into memory.
     TaskError
-        When the tolerance cannot be kept.
+        When the tolerance cannot be reached.
     """
     from vmdpotential.io.maps import MapWriters, check_map_format, is_map, open_map, put_map
     from vmdpotential.io.maps.field import field_paths, put_field
@@ -144,7 +143,7 @@ def map_(
 
 
 class Map(GridResult):
-    """A potential map."""
+    """Potential map."""
 
     charges: ChargeReport = part()
     grid: Grid = part(*LATTICE, *SUM, "provenance.error_field", "provenance.error_field_away", shown=True)
@@ -165,17 +164,18 @@ class Map(GridResult):
         from vmdpotential.engines import get_engine, reason
         from vmdpotential.interactions.gaussian import ewald_factor
 
-        made, lattice, options = self.grid.provenance, self.grid.lattice, self.options
+        provenance, lattice, options = self.grid.provenance, self.grid.lattice, self.options
         yield str(self.charges)
         if str(options.atoms) != "all":
             without = f", without {self.left_out}, which the solution replaces" if self.left_out else ""
             yield (f"potential of {options.atoms}{without}: {self.count} atoms, net charge "
                    f"{round(self.net_charge, 3) + 0.0:g} e")
-        on_mesh = " on a mesh" if made.interaction.startswith("shifted") and made.tolerance is not None else ""
-        yield (f"method {made.method}{on_mesh}, {boundary_text(self.cell)}, {made.interaction}, {made.precision} "
-               "precision")
-        full = self.cell is not None and made.interaction.startswith(("coulomb", "gaussian"))
-        if full and abs(self.net_charge) > 1e-3:
+        on_mesh = (" on a mesh" if provenance.interaction.startswith("shifted") and provenance.tolerance is not None
+                   else "")
+        yield (f"method {provenance.method}{on_mesh}, {boundary_text(self.cell)}, {provenance.interaction}, "
+               f"{provenance.precision} precision")
+        has_background = self.cell is not None and provenance.interaction.startswith(("coulomb", "gaussian"))
+        if has_background and abs(self.net_charge) > 1e-3:
             yield f"net charge {self.net_charge:.4g} e: a uniform neutralising background is included"
         if options.smear:
             yield (f"charges are Gaussians of {options.smear:.4g} A, an Ewald factor of "
@@ -187,9 +187,10 @@ class Map(GridResult):
             yield from solvation_lines(self.grid.solvation, self.structure)
         low, high = self.extremes
         yield (f"at all grid points, also inside atoms: {low:.4g} to {high:.4g} {self.grid.unit} at "
-               f"{options.temperature:g} K, {made.medium}")
-        yield f"{self.seconds:.2f} s on the {made.engine} engine ({get_engine(options.engine).describe()})"
-        if options.engine == "auto" and reason() and find_spec("pycuda"):  # who never installed PyCUDA asks `devices`
+               f"{options.temperature:g} K, {provenance.medium}")
+        yield f"{self.seconds:.2f} s on the {provenance.engine} engine ({get_engine(options.engine).describe()})"
+        # without PyCUDA, no GPU is expected, and the command `devices` gives the reason
+        if options.engine == "auto" and reason() and find_spec("pycuda"):
             yield reason()
 
 

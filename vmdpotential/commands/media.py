@@ -1,4 +1,4 @@
-"""What surrounds the charges of a picture: words that set several parameters, and which one is the default."""
+"""Media of a viewer's picture: words that each set several parameters of a map, and the default one."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ MEDIA: dict[str, dict[str, Any]] = {
     "explicit": {"atoms": "all"},
 }
 
-#: The medium of the first picture, in every viewer.
+#: Medium of the first picture, in every viewer.
 DEFAULT = "water"
 
 HELP = ("medium around the charges: water (Poisson-Boltzmann, 0.15 M of salt), screened (Debye-Hueckel, 0.15 M), "
         "vacuum, or explicit (all atoms, with their water)")
 
-#: Options, or values of these, that mean another medium, in this order: whose, which one, and by which options.
+#: Rules that replace a medium if the user sets certain options, in this order: (medium, its replacement, options).
 _RULES = (
     ("water", "vacuum", ("interaction", "smear")),
     ("water", "screened", ("method", "cutoff", "algorithm", "boundary=periodic")),
     ("screened", "vacuum", ("interaction", "set", "smear")),
 )
 
-#: What atoms are when water is among them.
+#: Values of the option atoms that select water.
 _WITH_WATER = ("all", "water")
 
 
 def has_medium(command: Command) -> bool:
-    """Return whether viewers offer a medium for a command: one that makes a map of chosen atoms."""
+    """Return whether viewers offer a medium for a command: whether it computes a map of selected atoms."""
     names = {parameter.name for parameter in command.parameters}
     return {"atoms", "screened", "spacing"} <= names
 
 
 def in_medium(command: Command, medium: str, given: Mapping[str, Any], only_water: bool = False) -> dict[str, Any]:
-    """Return values of a command's parameters with those that a medium implies.
+    """Return the values of a command's parameters, with those that a medium implies.
 
     Parameters
     ----------
@@ -56,28 +56,28 @@ def in_medium(command: Command, medium: str, given: Mapping[str, Any], only_wate
     medium : str
         One of :data:`MEDIA`.
     given : mapping
-        What the user has set, by the names of parameters.
+        Values that the user has set, by the names of parameters.
     only_water : bool
-        Whether water is all that the user has selected, which has no solute.
+        Whether all selected atoms are water, so that there is no solute.
     """
     if not has_medium(command):
         return dict(given)
     continuum = given.get("method") in _continua()
-    for word, other, options in _RULES:
+    for word, replacement, options in _RULES:
         if medium == word and any(map(partial(_is_given, given), options)) and not continuum:
-            medium = other
+            medium = replacement
     if only_water or str(given.get("atoms", "")).lower() in _WITH_WATER:
         medium = "explicit"
     return {**MEDIA[medium], **given}
 
 
 def picture(structure: Structure, medium: str, **values: Any) -> Grid:
-    """Return the map of a structure in a medium, with the defaults of the command ``map`` and other values.
+    """Return the map of a structure in a medium, with the defaults of the command ``map`` and the given values.
 
     Raises
     ------
     VmdpotentialError
-        Those of the command.
+        The errors of the command.
     """
     map_: Command = registry.get("command", "map")
     chosen = in_medium(map_, medium, {}, bool(is_water(structure).all()))
@@ -94,16 +94,16 @@ def declaration() -> dict[str, Any]:
 
 
 def _is_given(given: Mapping[str, Any], text: str) -> bool:
-    """Return whether an option is among those that were given, with a value where the text has one."""
+    """Return whether an option is given, or for a text ``name=value``, whether it is given with this value."""
     name, _, value = text.partition("=")
     return name in given and value in ("", str(given[name]))
 
 
 def _continua() -> list[str]:
-    """Return the methods that solve for the solution around the charges."""
+    """Return the methods that compute a continuum around the charges."""
     results = []
     for name in registry.available("method"):
-        with contextlib.suppress(VmdpotentialError):  # of another package, and broken
+        with contextlib.suppress(VmdpotentialError):  # a plugin's method that cannot be loaded
             if registry.get("method", name).quantities:
                 results.append(name)
     return results

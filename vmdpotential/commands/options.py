@@ -1,4 +1,4 @@
-"""Options that several commands have, one declaration for all, and the structure that they mean."""
+"""Declarations of options that several commands share, and the structures that result from them."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from vmdpotential.units import BOHR, DEFAULT_TEMPERATURE, POTENTIAL_UNITS, coulo
 log = logging.getLogger(__name__)
 
 ForceField = Annotated[str, Option(
-    "force field whose residue templates give charges where no topology does; auto decides by the atom names of the "
+    "force field whose residue templates give charges if no topology does; auto decides by the atom names of the "
     "whole structure",
     choices=("auto", *FORCE_FIELDS))]
 Water = Annotated[str, Option(
     "water model that gives charges to waters without any; auto decides by their name and sites", choices=CHOICES)]
 CellOption = Annotated[Cell | None, Option(
-    "periodic cell instead of the file's: lengths, or these and angles, or an XSC file", unit="A, degrees",
+    "periodic cell that replaces the file's: lengths, lengths and angles, or an XSC file", unit="A, degrees",
     metavar="A,B,C[,AL,BE,GA]|XSC", parse=parse_cell)]
 Charges = Annotated[tuple[Path, ...], Option(
     "charges of residues without a template (ligands), matched by the names of residue and atom: .itp, a force field "
@@ -47,8 +47,8 @@ Index = Annotated[Path | None, Option(
     "index file of GROMACS; its groups are selections: group NAME, or group \"A NAME\"", viewer=False,
     metavar="FILE.ndx")]
 Prepare = Annotated[str, Option(
-    "auto adds missing hydrogens and heavy atoms, and assigns protonation states and charges; never refuses a "
-    "structure that lacks some", choices=("auto", "never"))]
+    "auto adds missing hydrogens and heavy atoms, and assigns protonation states and charges; with never, missing "
+    "atoms are an error", choices=("auto", "never"))]
 Ph = Annotated[float, Option("pH that determines the protonation states of added hydrogens", low=-2, high=16)]
 Pka = Annotated[str, Option(
     "source of the pKa values of added hydrogens: model compounds, or PROPKA, which computes them for this structure",
@@ -81,20 +81,21 @@ Force = Annotated[bool, Option("replace files that exist", viewer=False)]
 
 @dataclass(frozen=True, kw_only=True)
 class CopyOptions:
-    """Whether copies of a structure make a biological assembly, or the whole cell of its crystal."""
+    """Options that expand a structure to a biological assembly or to the whole cell of its crystal."""
 
     assembly: Assembly = ""
     expand: Expand = "no"
 
     def copies(self, structure: Structure, source: Path | Structure) -> Copies | None:
-        """Return what makes the copies of a structure that was read from a source, or None where none are asked for.
+        """Return the copies of a structure that was read from a source, or None if none are requested.
 
         Raises
         ------
         UsageError
-            For both, or an assembly of a viewer's structure without its file, or one that the file does not have.
+            For an assembly together with a crystal cell, an assembly of a viewer's structure without its file, or one
+            that the file does not list.
         InputError
-            For a structure without a cell.
+            For the expansion of a structure without a cell.
         """
         if not self.assembly and self.expand == "no":
             return None
@@ -104,17 +105,17 @@ class CopyOptions:
             return symmetry.crystal(structure)
         file, _, name = self.assembly.rpartition(":")
         if not file and isinstance(source, Structure):
-            raise UsageError("assembly", "needs the file that lists its operators",
+            raise UsageError("assembly", "the file that lists its operators is needed",
                              "put it before the name: {assembly entry.cif:1}", value=self.assembly)
         return symmetry.assembly(structure, Path(file) if isinstance(source, Structure) or file else source, name)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Files:
-    """What a structure is read from; the first of its parameters."""
+    """Files that a structure is read from; a base class, so that these parameters come first."""
 
     structure: Annotated[Path | Structure, Option(
-        "structure file, or a topology where a trajectory has the coordinates", positional=True)]
+        "structure file, or a topology if a trajectory has the coordinates", positional=True)]
     topology: Annotated[Path | None, Option(
         "file with bonds, charges and names of the structure's atoms (PSF, prmtop, TPR ...)", viewer=False)] = None
     cell: CellOption = None
@@ -126,25 +127,28 @@ class Source(CopyOptions, _Files):
     """A structure: its file or a viewer's atoms, with the cell and groups that a user gives."""
 
     def read(self) -> Structure:
-        """Return the structure, its assembly or cell, with its cell and groups; see :meth:`with_frames`."""
+        """Return the structure, expanded to its assembly or crystal cell, with the user's cell and groups."""
         return self.copied(read(self.structure, self.topology, self.cell, self.index))[0]
 
     def copied(self, structure: Structure) -> tuple[Structure, tuple[Change, ...]]:
-        """Return the copies of a structure that was read, and what makes frames of them; itself where none are."""
-        made = self.copies(structure, self.structure)
-        return (structure, ()) if made is None else (made.of_structure(structure), (made,))
+        """Return a structure expanded to its assembly or crystal cell, and the functions that expand frames alike.
+
+        If no copies are requested, these are the structure itself and no functions.
+        """
+        copies = self.copies(structure, self.structure)
+        return (structure, ()) if copies is None else (copies.of_structure(structure), (copies,))
 
     def with_frames(self, trajectory: TrajectoryOptions, single: bool = False) -> tuple[Structure, Frames | None]:
-        """Return the structure, its assembly or cell, and the frames of its atoms, if there are any.
+        """Return the structure, expanded to its assembly or crystal cell, and the frames of its atoms, if any.
 
-        Of a topology without coordinates, the positions are those of the first frame.
+        A topology without coordinates gets the positions of the first frame.
 
         Raises
         ------
         UsageError
             For a topology in addition to a viewer's structure, or frames without a trajectory.
         InputError
-            When a file cannot be read, or the trajectory is of other atoms.
+            When a file cannot be read, or the trajectory has other atoms.
         """
         trajectory.check()
         shown = read(self.structure, self.topology, self.cell, self.index, trajectory.trajectory)
@@ -157,7 +161,7 @@ class Source(CopyOptions, _Files):
 
 @dataclass(frozen=True, kw_only=True)
 class TemplateOptions:
-    """Where charges come from that no topology gives."""
+    """Sources of charges that no topology gives."""
 
     force_field: ForceField = "auto"
     water: Water = "auto"
@@ -166,22 +170,25 @@ class TemplateOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ChargedSource(TemplateOptions, Source):
-    """A structure with charges, and where they come from."""
+    """A structure with charges, and the sources of these."""
 
     def charged(self, atoms: Sequence[Selection] = (), parameter: str = "atoms") -> tuple[Structure, ChargeReport]:
-        """Return the structure with charges, and where they come from; see :func:`charged`."""
+        """Return the structure with charges, and a report of their sources; see :func:`charged`."""
         return self.with_charges(self.read(), atoms, parameter)
 
     def with_charges(self, structure: Structure, atoms: Sequence[Selection] = (), parameter: str = "atoms",
                      whole: bool = True) -> tuple[Structure, ChargeReport]:
-        """Return a structure that was read with charges; missing atoms may be added where it is the `whole` input."""
+        """Return a structure with charges, and a report of their sources.
+
+        Subclasses may add missing atoms if the structure is the `whole` input and not a frame of a simulation.
+        """
         return charged(structure, self.force_field, self.water, self.charges, atoms, parameter)
 
     def over(self, trajectory: TrajectoryOptions, atoms: Sequence[Selection] = (), parameter: str = "atoms",
              single: bool = False) -> tuple[Structure, ChargeReport, Frames | None]:
-        """Return the structure with charges, where they come from, and the frames of its atoms, if there are any.
+        """Return the structure with charges, a report of their sources, and the frames of its atoms, if any.
 
-        Of a structure that was completed, added atoms of a frame are where they are next to those they belong to.
+        If atoms were added to the structure, they are placed in every frame relative to the atoms next to them.
         """
         shown, frames = self.with_frames(trajectory, single)
         structure, report = self.with_charges(
@@ -195,7 +202,7 @@ class ChargedSource(TemplateOptions, Source):
 
 @dataclass(frozen=True, kw_only=True)
 class CompleteSource(ChargedSource):
-    """A structure with charges that is completed where atoms are missing."""
+    """A structure with charges, to which missing atoms are added."""
 
     prepare: Prepare = "auto"
     ph: Ph = 7.0
@@ -203,12 +210,12 @@ class CompleteSource(ChargedSource):
 
     def with_charges(self, structure: Structure, atoms: Sequence[Selection] = (), parameter: str = "atoms",
                      whole: bool = True) -> tuple[Structure, ChargeReport]:
-        """Return a structure that was read with charges, completed where it is the `whole` input.
+        """Return a structure with charges, and a report of their sources; missing atoms are added to the `whole` input.
 
         Raises
         ------
         IncompleteError
-            When atoms are missing and none may be added: to those of a simulation, whose frames have no others.
+            When atoms are missing and may not be added, as to frames of a simulation, which had its own.
         """
         try:
             made, report = charged(structure, self.force_field, self.water, self.charges, atoms, parameter,
@@ -222,21 +229,20 @@ class CompleteSource(ChargedSource):
             warn_unused(("ph", "pka"), "no atoms had to be added")
         return made, report
 
-
     def hydrogenated(self) -> tuple[Structure, str]:
-        """Return the structure with the atoms that it lacks, and what was added, for what needs no charges (surfaces).
+        """Return the structure with missing atoms added, and a text that lists these, for uses that need no charges.
 
-        Where they cannot be added, a warning says so.
+        If they cannot be added, the structure is returned as it is, with a warning.
         """
         structure = self.read()
         if self.prepare == "never" or structure.charges is not None or structure.topology is not None:
             return structure, ""
         try:
-            made, report = self.with_charges(structure)
+            completed, report = self.with_charges(structure)
         except VmdpotentialError as error:
-            log.warning("%s: is used without the atoms that it lacks (%s)", structure.where, error.text[:200])
+            log.warning("%s: is used without its missing atoms (%s)", structure.where, error.text[:200])
             return structure, ""
-        return made, report.prepared
+        return completed, report.prepared
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,27 +255,27 @@ class TrajectoryOptions:
     frames: FramesOption = None
 
     def opened(self, structure: Structure, single: bool = False) -> Frames | None:
-        """Return the frames, or None where there is no trajectory.
+        """Return the frames, or None if there is no trajectory.
 
         Raises
         ------
         UsageError
             For frames without a trajectory.
         InputError
-            When the trajectory cannot be read or is of other atoms.
+            When the trajectory cannot be read or has other atoms.
         """
         self.check()
         return opened(self.trajectory, len(structure), self.frames, single)
 
     def check(self) -> None:
-        """Refuse frames without a trajectory."""
+        """Raise UsageError for frames without a trajectory."""
         if self.trajectory is None and self.frames is not None:
-            raise UsageError("frames", "need a trajectory", "give its file after the structure's")
+            raise UsageError("frames", "a trajectory is needed", "give its file after the structure's")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableOutput:
-    """A table and a figure of it."""
+    """Files of a table, and of a figure of it."""
 
     output: Annotated[Path | None, Option(
         "CSV file of the curves; - is standard output", short="o", viewer=False, written=True, suffix=".csv")] = None
@@ -279,16 +285,16 @@ class TableOutput:
 
     @property
     def paths(self) -> list[Path]:
-        """The files to write."""
+        """Files to write."""
         return [path for path in (self.output, self.figure) if path is not None]
 
     @property
     def draws(self) -> bool:
-        """Whether a figure is needed: for its file, or to be shown where there are no files."""
+        """Whether a figure is needed: for its file, or to be shown if no file is written."""
         return self.figure is not None or self.output is None
 
     def check(self) -> None:
-        """Refuse a figure of an unknown format, and files that exist or cannot be written."""
+        """Raise an error for a figure of an unknown format, and for files that exist or cannot be written."""
         from vmdpotential.figures.page import check_figure_format
 
         if self.figure is not None:
@@ -296,7 +302,7 @@ class TableOutput:
         files.check(self.paths, self.force)
 
     def write(self, result: Result, title: str, table: Callable[[Path], None] | None = None) -> None:
-        """Write the table of a result, or another by a function that takes its path, and the figure; both or none."""
+        """Write the table of a result (by the function `table`, if given) and the figure: both or none."""
         from vmdpotential.figures.page import render
 
         with files.writing(self.paths, self.force) as places:
@@ -307,7 +313,7 @@ class TableOutput:
 
 
 def with_unit(grid: Grid, unit: str | None) -> Grid:
-    """Return a map in a unit of potentials, where its file states none: one in hartree/e becomes one in V."""
+    """Return a map with this unit if its file gives none; values in hartree/e are converted to V."""
     if unit is None or grid.unit:
         return grid
     if unit == "hartree/e":
@@ -317,5 +323,5 @@ def with_unit(grid: Grid, unit: str | None) -> Grid:
 
 
 def _in_cell(cell: Cell, positions: Any, _: Cell | None) -> tuple[Any, Cell | None]:
-    """Return the positions of a frame in the cell that a user gave."""
+    """Return the positions of a frame, with the user's cell instead of the frame's."""
     return positions, cell

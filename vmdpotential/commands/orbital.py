@@ -30,7 +30,7 @@ from vmdpotential.units import BOHR, DEFAULT_TEMPERATURE, POTENTIAL_UNITS
 
 @dataclass(frozen=True, kw_only=True)
 class OrbitalOutput:
-    """The files of a map and of its nuclei."""
+    """Files of a map and of its nuclei."""
 
     output: Annotated[Path | None, Option(
         "map file to write: .cube, .dx, .mrc, .npz ...", short="o", viewer=False, written=True, suffix=".cube")] = None
@@ -42,7 +42,7 @@ class OrbitalOutput:
 
 @dataclass(frozen=True, kw_only=True)
 class OrbitalPotential:
-    """The electrostatic potential of a molecule by its wave function."""
+    """Options of the electrostatic potential of a molecule from its wave function."""
 
     potential: Annotated[bool, Option(
         "compute the electrostatic potential of the nuclei and electrons", front=True)] = False
@@ -52,7 +52,7 @@ class OrbitalPotential:
 
 @dataclass(frozen=True, kw_only=True)
 class OrbitalValues:
-    """What computes, and the unit of orbitals and densities."""
+    """Engine, and unit of orbitals and densities."""
 
     engine: Engine = "auto"
     unit: Annotated[str, Option(
@@ -67,7 +67,7 @@ def orbital_(
         "orbital to compute: homo, lumo, homo-1, lumo+2 ..., or its number from 1", metavar="homo|lumo|N",
         front=True)] = "",
     channel: Annotated[str, Option(
-        "electron spin of the orbital, where alpha and beta electrons have orbitals of their own",
+        "electron spin of the orbital, if alpha and beta electrons have orbitals of their own",
         choices=("alpha", "beta"))] = "alpha",
     density: Annotated[bool, Option("compute the electron density instead of an orbital", front=True)] = False,
     spin: Annotated[bool, Option("compute the density of alpha electrons minus that of beta electrons")] = False,
@@ -139,7 +139,7 @@ def orbital_(
 
 
 class OrbitalMap(GridResult):
-    """A map of an orbital, a density or a potential from quantum chemistry."""
+    """Map of an orbital, an electron density or a potential from quantum chemistry."""
 
     grid: Grid = part(*LATTICE, "provenance.quantity", "provenance.engine", shown=True)
     orbital: int | None
@@ -155,20 +155,20 @@ class OrbitalMap(GridResult):
     display_limit = key(lambda self: isovalue(self.grid))
 
     def text(self) -> Iterator[str]:
-        """Yield what the file has, and the map's range and integral."""
-        whole = self.wavefunction
-        yield _contents(whole)
+        """Yield the contents of the file, and the map's range and integral."""
+        wavefunction = self.wavefunction
+        yield _contents(wavefunction)
         if self.orbital:
             yield self.words
         yield self.points
         yield f"{self.minimum:.4g} to {self.maximum:.4g} {self.grid.unit}"
         if self.integral is None:
-            yield f"{whole.nuclear_charges.sum() - whole.electrons:.4g} e in all"
+            yield f"net charge {wavefunction.nuclear_charges.sum() - wavefunction.electrons:.4g} e"
         elif self.orbital:
             yield f"integral over the grid: {self.integral:.4f} of the squared orbital, which is 1 in all space"
         else:
             yield (f"integral over the grid: {self.integral:.4f} electrons"
-                   + ("" if self.spin else f" of {whole.electrons:g}"))
+                   + ("" if self.spin else f" of {wavefunction.electrons:g}"))
         yield f"{self.seconds:.2f} s on the {self.grid.provenance.engine} engine"
 
 

@@ -14,9 +14,8 @@ from vmdpotential.maps.options import Engine
 from vmdpotential.parameters import Command, check_output, warn_unused
 from vmdpotential.results import Result
 
-#: A, of the grid: of a molecule over frames, and of probe atoms, as AutoGrid's.
+#: Default grid spacings, A, for a molecule over frames and for probe atoms; the latter is AutoGrid's.
 _LIGAND_SPACING, _PROBE_SPACING = 1.0, 0.375
-
 
 
 def probe_(
@@ -32,9 +31,10 @@ def probe_(
 ) -> Result:
     """Compute the energy of probe atoms, or the free energy of a small molecule, at every grid point.
 
-    Probes see one structure: AutoDock's types make the maps of AutoGrid, and others the Lennard-Jones energy of the
-    structure's own force field. The free energy of a molecule against vacuum is that of inserting it into the frames of
-    a trajectory without it (implicit ligand sampling), by Lennard-Jones alone.
+    Probe atoms are mapped around one structure: AutoDock's types give the maps of AutoGrid, and others the
+    Lennard-Jones energy of the structure's own force field. The free energy of a molecule relative to vacuum is that of
+    inserting it into the frames of a trajectory without it (implicit ligand sampling), with Lennard-Jones energies
+    only.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def probe_(
                          "neither probe atoms nor a molecule were given", "give {probe C HD}, or {ligand O2}")
     check_output(output, source.structure, "map", "o2.dx")
     if probe and (trajectory.trajectory is not None or trajectory.frames is not None or outputs.paths is not None):
-        raise UsageError("trajectory", "is not used for probe atoms, which are mapped around one structure",
+        raise UsageError("trajectory", "frames are not used for probe atoms, which are mapped around one structure",
                          "give {ligand}, or leave out trajectory, frames and paths")
     if probe:
         warn_unused(("fit", "boundary", "orientations", "places", "temperature", "stat"), "only a {ligand} uses it")

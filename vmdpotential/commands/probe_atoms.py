@@ -1,9 +1,10 @@
-"""Maps of the energy of probe atoms with one structure, for the command ``probe``."""
+"""Maps of the energy of probe atoms around one structure, for the command ``probe``."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from vmdpotential.results import hidden, key
 
 
 def map_atoms(run: Run, source: CompleteSource, force_field: ParameterOptions) -> ProbeMaps:
-    """Compute maps of probe atoms with one structure."""
+    """Compute maps of probe atoms around one structure."""
     from vmdpotential.io.maps import check_map_format, put_map
     from vmdpotential.io.maps.autodock import check_lattice, write_autodock
 
@@ -50,19 +51,19 @@ def map_atoms(run: Run, source: CompleteSource, force_field: ParameterOptions) -
     lattice = run.lattice or _odd(Lattice.around(structure.positions[inside], run.spacing, run.options.padding))
     start = time.perf_counter()
     with progress.clock() as clock:
-        plain = [name for name, spec in by_name.items() if spec is None]
+        autodock_types = [name for name, spec in by_name.items() if spec is None]
         part = structure.part(chosen)
-        grids = autodock_maps(receptor(part), lattice, plain, engine) if plain else {}
-        if len(plain) < len(by_name):
+        grids = autodock_maps(receptor(part), lattice, autodock_types, engine) if autodock_types else {}
+        if len(autodock_types) < len(by_name):
             terms = force_field.terms(structure).take(chosen)
             cutoff = run.options.cutoff
-            made = Provenance(method="probe map", interaction=f"Lennard-Jones to {cutoff:g} A", boundary="open",
-                              cutoff=cutoff, precision="single", engine=engine.name, inputs=structure.sources)
+            provenance = Provenance(method="probe map", interaction=f"Lennard-Jones to {cutoff:g} A", boundary="open",
+                                    cutoff=cutoff, precision="single", engine=engine.name, inputs=structure.sources)
             for name, spec in by_name.items():
                 if spec is not None:
                     values = _sum(terms, spec, cutoff).energies(engine, lattice, part.positions, None)
-                    quantity = Provenance(**{**made.__dict__, "quantity": f"Lennard-Jones energy of {name}"})
-                    grids[name] = Grid(lattice, np.minimum(values, 1e6), "kcal/mol", provenance=quantity)
+                    grids[name] = Grid(lattice, np.minimum(values, 1e6), "kcal/mol", provenance=replace(
+                        provenance, quantity=f"Lennard-Jones energy of {name}"))
             lines.append(f"Lennard-Jones parameters: {terms.source}")
     seconds = time.perf_counter() - start - clock.compiling
     maps = [grids[name] for name in by_name]
@@ -76,8 +77,8 @@ def map_atoms(run: Run, source: CompleteSource, force_field: ParameterOptions) -
                 put_map(grid, place)
     return ProbeMaps(
         head=lines, grid=maps[0], maps=dict(zip(by_name, maps, strict=True)), atoms=int(chosen.sum()), seconds=seconds,
-        cutoff=CUTOFF if len(plain) == len(by_name) else run.options.cutoff, engine=engine.name, structure=structure,
-        files=paths)
+        cutoff=CUTOFF if len(autodock_types) == len(by_name) else run.options.cutoff, engine=engine.name,
+        structure=structure, files=paths)
 
 
 class ProbeMaps(GridResult):
@@ -108,7 +109,7 @@ class ProbeMaps(GridResult):
 
 
 def _probe(text: str) -> tuple[str, str | tuple[float, float] | None]:
-    """Return the name of a probe, and its type or sigma and epsilon; None for AutoDock's."""
+    """Return the name of a probe, and its type in the force field or (sigma, epsilon); None for AutoDock's types."""
     name, equals, rest = text.partition("=")
     if not equals:
         return text, None
@@ -129,7 +130,7 @@ def _sum(terms: Nonbonded, spec: str | tuple[float, float], cutoff: float) -> Pr
 
 
 def _of_probe(path: Path, name: str) -> Path:
-    """Return the file of one probe's map: receptor.map makes receptor.C.map."""
+    """Return the file of one probe's map, e.g. receptor.C.map for receptor.map."""
     from vmdpotential.io.maps import map_name
 
     stem = path.stem if path.suffix == ".map" else map_name(path)

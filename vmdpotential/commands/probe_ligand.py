@@ -1,4 +1,4 @@
-"""The map of the free energy of a small molecule over frames, for the command ``probe``."""
+"""Map of the free energy of a small molecule over frames, for the command ``probe``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,22 @@ from vmdpotential.results import Columns, complete, hidden, key, part, put_table
 
 @dataclass(frozen=True, eq=False)
 class Over:
-    """Frames, and what is computed over them."""
+    """Frames, and options of the free energy over them.
+
+    Parameters
+    ----------
+    frames : Frames or None
+        None if the structure is the only frame.
+    fit : str
+        Atoms that frames are fitted by.
+    stat : str
+        Requested statistics.
+    table : Path or None
+        File of the table of minima.
+    options : mapping
+        See :func:`vmdpotential.frames.ligand.plan_insertions`.
+    execution : PartialExecution
+    """
 
     frames: Frames | None
     fit: str
@@ -58,12 +73,12 @@ def map_ligand(run: Run, over: Over, name: str, terms: Nonbonded) -> FreeEnergyM
     tables = [] if over.table is None else [over.table]
     files.check([*tables, *maps], run.force)
     structure, molecule = run.structure, ligand_of(name)
-    felt, rows = terms, np.flatnonzero(select(structure, run.options.atoms))
+    chosen_terms, rows = terms, np.flatnonzero(select(structure, run.options.atoms))
     if len(rows) < len(structure):
-        felt = terms.take(rows)
-    sums = tuple(_among(probe_sum(felt, sigma, epsilon, run.options.cutoff), rows)
+        chosen_terms = terms.take(rows)
+    sums = tuple(_among(probe_sum(chosen_terms, sigma, epsilon, run.options.cutoff), rows)
                  for sigma, epsilon in zip(molecule.sigma.tolist(), molecule.epsilon.tolist(), strict=True))
-    group, called = reference_group(structure, over.fit)
+    group, group_name = reference_group(structure, over.fit)
     source = over.frames or Loaded(
         structure.where, [(structure.positions, structure.cell)])
     lattice = run.lattice
@@ -72,7 +87,7 @@ def map_ligand(run: Run, over: Over, name: str, terms: Nonbonded) -> FreeEnergyM
         lattice = Lattice.around(structure.positions[near], run.spacing, run.options.padding)
     start = time.perf_counter()
     with progress.clock() as clock:
-        planning = plan_insertions(structure, source, molecule, sums, alignment={"group": group, "name": called},
+        planning = plan_insertions(structure, source, molecule, sums, alignment={"group": group, "name": group_name},
                                    lattice=lattice, spacing=run.spacing, padding=None, options=over.options)
         blocks = run_blocks(planning.work, planning.numbers, size=planning.size,
                             **over.execution.keeping(run.output).blocks)
@@ -82,11 +97,11 @@ def map_ligand(run: Run, over: Over, name: str, terms: Nonbonded) -> FreeEnergyM
         free_energy.grids["mean"], below=HIGHEST / 2, least=0.3,
         wraps=wraps(free_energy.grids["mean"].lattice, free_energy.cell))
     maps = [path for path, word in zip(maps, requested, strict=False) if word in free_energy.grids]
-    made = [free_energy.grids[word] for word in requested if word in free_energy.grids]
+    grids = [free_energy.grids[word] for word in requested if word in free_energy.grids]
     with files.writing([*tables, *maps], run.force) as temporary:
         if minima is not None:
             put_table(_table(minima), temporary[0])
-        for place, grid in zip(temporary[len(tables):], made, strict=False):
+        for place, grid in zip(temporary[len(tables):], grids, strict=False):
             put_map(grid, place)
     if free_energy.frames == len(planning.numbers):
         blocks.clear()
@@ -99,7 +114,7 @@ def map_ligand(run: Run, over: Over, name: str, terms: Nonbonded) -> FreeEnergyM
 
 
 class FreeEnergyMap(GridResult):
-    """The free energy of a small molecule over frames."""
+    """Free energy of a small molecule over frames."""
 
     grid: Grid = part(*LATTICE, "provenance.boundary", shown=True)
     sem: Grid | None = shown()
@@ -137,7 +152,7 @@ class FreeEnergyMap(GridResult):
 
 
 def _among(probe: ProbeSum, rows: Any) -> ProbeSum:
-    """Return a sum over a selection's atoms as one over those of the whole structure."""
+    """Return a sum over a selection's atoms, with its atom indices converted to those in the whole structure."""
     return ProbeSum(probe.rmin, tuple(rows[group] for group in probe.groups), probe.depths, probe.cutoff)
 
 
@@ -153,11 +168,11 @@ def _table(minima: Sequence[Minimum]) -> Columns:
         return {f"{what}{x} (A)": [None if place is None else place[n] for place in places]
                 for n, x in enumerate("xyz")}
 
-    return {"minimum": range(1, len(minima) + 1), **axes("", [entry.position for entry in minima]),
-            "free energy (kcal/mol)": [member.energy for member in minima],
-            "barrier (kcal/mol)": [item.barrier for item in minima],
-            "to minimum": [None if each.lower is None else each.lower + 1 for each in minima],
-            **axes("barrier ", [each.saddle for each in minima])}
+    return {"minimum": range(1, len(minima) + 1), **axes("", [minimum.position for minimum in minima]),
+            "free energy (kcal/mol)": [minimum.energy for minimum in minima],
+            "barrier (kcal/mol)": [minimum.barrier for minimum in minima],
+            "to minimum": [None if minimum.lower is None else minimum.lower + 1 for minimum in minima],
+            **axes("barrier ", [minimum.saddle for minimum in minima])}
 
 
 def _minimum_lines(minima: Sequence[Minimum]) -> Iterator[str | Rows]:

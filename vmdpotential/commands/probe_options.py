@@ -1,4 +1,4 @@
-"""Options of the command ``probe``, and what its two kinds of maps share."""
+"""Options of the command ``probe``, and common parameters of its two kinds of maps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vmdpotential.probes.ligands import LIGANDS
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeOptions:
-    """What is mapped, and where."""
+    """Options of the probe or molecule, and of the grid."""
 
     probe: Annotated[tuple[str, ...], Option(
         "probe atoms: AutoDock's types (C, A, N, NA, OA, SA, HD ...), its maps e and d, NAME=SIGMA,EPSILON (A and "
@@ -25,10 +25,10 @@ class ProbeOptions:
         f"small molecule whose free energy is computed over the frames: {', '.join(LIGANDS)}, or a file of lines "
         "'name x y z sigma epsilon'", metavar="NAME|FILE", front=True)] = ""
     atoms: Annotated[str, Option(
-        "atoms that the probe or the molecule feels", metavar="SEL", selection=True, front=True)] = "all"
+        "atoms that interact with the probe or the molecule", metavar="SEL", selection=True, front=True)] = "all"
     around: Annotated[str, Option(
-        "atoms around which the grid is placed; unless given, all that the probe feels, or for a molecule the whole "
-        "periodic cell", metavar="SEL", selection=True)] = ""
+        "atoms around which the grid is placed; unless given, all that interact with the probe, or for a molecule the "
+        "whole periodic cell", metavar="SEL", selection=True)] = ""
     spacing: Annotated[float | None, Option(
         "distance between grid points; 0.375 A for probes and 1 A for a molecule unless given", unit="A", low=0.05,
         high=100, front=True)] = None
@@ -39,7 +39,7 @@ class ProbeOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class InsertionOptions:
-    """How a molecule is inserted into frames."""
+    """Options of inserting a molecule into frames."""
 
     fit: Fit = "auto"
     boundary: Annotated[str, Option(
@@ -59,7 +59,7 @@ class InsertionOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeOutput:
-    """The files of maps, and the table of minima."""
+    """Files of maps, and of the table of minima."""
 
     paths: Annotated[Path | None, Option(
         "CSV table of the minima of the free energy, and of the barriers between them", viewer=False, written=True,
@@ -73,7 +73,7 @@ class ProbeOutput:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What both kinds of maps share."""
+    """Common parameters of both kinds of maps."""
 
     structure: Structure
     options: ProbeOptions

@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 
 _NAMES = [name.replace(" ", "_") for name in QUANTITIES]
 
-#: Where the potential may be 0 next to a selection's place.
+#: Words for the zero of the potential, which can also be a selection.
 _ZEROS = ("mean", "left")
 
 
@@ -38,7 +38,7 @@ class ProfileSource(CompleteSource):
     """A structure with charges, or a map."""
 
     structure: Annotated[Path | Structure, Option(
-        "structure file (a topology where a trajectory has the coordinates), or a periodic map of the potential",
+        "structure file (a topology if a trajectory has the coordinates), or a periodic map of the potential",
         positional=True)]
 
 
@@ -50,23 +50,24 @@ def profile(
         "selections whose contributions are reported separately, such as lipid, water and ions", metavar="SEL",
         front=True, selection=True)] = (),
     center: Annotated[str | None, Option(
-        "selection whose middle is moved to 0 in every frame, so that its drift does not blur the mean",
+        "selection whose centre is moved to 0 in every frame, so that its drift does not blur the mean",
         metavar="SEL", selection=True)] = None,
     zero: Annotated[str, Option(
         "zero of the potential: the mean over the cell, the left edge, or the mean over a selection such as water, "
         "weighted by its density", metavar="mean|left|SEL", selection=True, words=_ZEROS)] = "mean",
     integral: Annotated[bool, Option(
-        "also show the potential as the double integral of the charge from the left edge, as gmx potential computes "
-        "it")] = False,
+        "also show the potential by double integration of the charge density from the left edge, as computed by gmx "
+        "potential")] = False,
     options: ProfileOptions = ProfileOptions(),
     execution: Execution = Execution(),
     output: TableOutput = TableOutput(),
 ) -> AxisProfile:
     """Compute charge density (e/A^3), electric field (V/A) and potential along an axis of a periodic cell.
 
-    Means over the planes across the axis and over the frames of a trajectory, with standard errors by blocks of
-    frames. Poisson's equation is solved on the periodic cell, in conducting (tinfoil) surroundings, so that nothing
-    depends on where the cell begins; a slab with a dipole then has a field in the vacuum next to it.
+    Values are means over planes across the axis and over the frames of a trajectory, with standard errors from blocks
+    of frames. Poisson's equation is solved in the periodic cell with conducting (tinfoil) surroundings, so that the
+    result does not depend on where the cell begins; a slab with a dipole moment then has a field in the vacuum next to
+    it.
 
     Raises
     ------
@@ -100,6 +101,7 @@ def profile(
                     "smear": options.smear, "center": center}
             head, objects = [str(report)], {"structure": atoms}
     seconds = time.perf_counter() - start - clock.compiling
+
     def per_quantity(values: Floats | None) -> dict[str, Any] | None:
         return None if values is None else {
             name: [None if np.isnan(curve[0]) else curve for curve in values[:, n]] for n, name in enumerate(_NAMES)}
@@ -116,7 +118,7 @@ def profile(
 
 
 class AxisProfile(Result):
-    """Charge density, field and potential along an axis."""
+    """Charge density, electric field and potential along an axis."""
 
     source: Mapping[str, Any] = part()
     profile: Profile = part(
@@ -159,7 +161,7 @@ class AxisProfile(Result):
                 f"{float(profile.intervals[0, 2].max()):.4f} {unit} or better with a confidence of 95 %")
         if self.integral is not None:
             yield (f"the double integral from the left edge ends at {self.integral[-1]:.4f} {unit}, where the "
-                   "periodic potential is what it was at the beginning")
+                   "periodic potential returns to its value at the left edge")
         many = f"{profile.frames} frames in {profile.blocks} blocks" if profile.frames > 1 else "1 frame"
         yield f"{many} in {self.seconds:.2f} s"
 
@@ -199,7 +201,7 @@ def _of_map(path: Path, axis: str, zero: str, unit: str, given: dict[str, Any]) 
 
     for name, value in given.items():
         if value:
-            raise UsageError(name, "is for a structure, not for a map")
+            raise UsageError(name, "this option is for a structure, not for a map")
     if zero not in _ZEROS:
         raise UsageError("zero", "a map has no atoms to select", "use {zero mean}", value=zero)
     result = profile_of_map(read_map(path), "xyz".index(axis), zero=zero, unit=unit, name=str(path))

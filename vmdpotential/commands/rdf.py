@@ -46,8 +46,8 @@ def rdf(
 ) -> Distributions:
     """Compute radial distribution functions g(r) and running coordination numbers.
 
-    Several pairs of selections are counted in one pass over the frames. All periodic images count, and an atom with
-    itself does not.
+    Several pairs of selections are counted in one pass over the frames. All periodic images are included, and pairs of
+    an atom with itself are not.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def rdf(
     InputError
         Without a periodic cell, or for a trajectory of other atoms.
     StoppedError
-        When the run was stopped, and `partial` asks for what is done.
+        When the run was interrupted and `partial` is set; the result of the finished frames is written.
     """
     from vmdpotential.engines import get_engine
 
@@ -65,7 +65,7 @@ def rdf(
     if trajectory.trajectory is None:
         structure.require_whole_cell("use {expand cell}")
         if structure.cell is None:
-            raise InputError(f"{structure.where}: has no periodic cell, which gives the density", "give {cell}")
+            raise InputError(f"{structure.where}: a periodic cell is needed for the density of pairs", "give {cell}")
         check_overlaps(structure)
     chosen = selections(structure, between)
     counts = []
@@ -117,7 +117,7 @@ class Distributions(Result):
 
     @property
     def names(self) -> Sequence[str]:
-        """The pairs of selections."""
+        """Names of the pairs of selections."""
         return [" - ".join(pair) for pair in self.between]
 
     def text(self) -> Iterator[str]:
@@ -146,7 +146,7 @@ def _bonded(structure: Structure) -> np.ndarray[tuple[int, ...], np.dtype[np.int
 
     topology = structure.topology
     if topology is None or not len(topology.bonds):
-        raise UsageError("exclude", "needs bonds", "give a {topology} that has them, or use {exclude residue}",
+        raise UsageError("exclude", "bonds are needed", "give a {topology} that has them, or use {exclude residue}",
                          value="bonded")
     return pairs_by_bonds(topology.bonds, len(structure))[0]
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Vector(NamedTuple):
-    """Three numbers."""
+    """Vector of three numbers."""
 
     x: float
     y: float
@@ -50,7 +50,7 @@ def _numbers(text: str, count: int, reason: str) -> list[float]:
 
 @dataclass(frozen=True, kw_only=True)
 class PlaneOptions:
-    """Which planes are drawn, and the profile."""
+    """Options of the planes to draw, and of the profile."""
 
     plane: Annotated[tuple[str | Plane, ...], Option(
         "planes across x, y or z, such as z=12.5; the middle of the map across z unless given", unit="A",
@@ -66,13 +66,13 @@ class PlaneOptions:
         choices=("x", "y", "z"))] = None
 
     def check(self) -> None:
-        """Refuse a point without a direction."""
+        """Raise UsageError for a point without a normal."""
         if self.point is not None and self.normal is None:
-            raise UsageError("point", "needs the direction of the plane",
+            raise UsageError("point", "the normal of the plane is needed",
                              "give {normal} too, or {plane} for a plane across an axis")
 
     def of(self, lattice: Lattice) -> list[Plane]:
-        """Return the planes through a map; the middle one where neither planes nor a profile are given."""
+        """Return the planes through a map; the one through its middle if neither planes nor a profile are given."""
         from vmdpotential.grid import planes
 
         chosen = [Plane.parse(item) if isinstance(item, str) else item for item in self.plane]
@@ -84,38 +84,39 @@ class PlaneOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class AtomsOptions:
-    """The atoms that are drawn on a plane."""
+    """Options of the atoms that are drawn on a plane."""
 
     structure: Annotated[Path | Structure | None, Option(
         "structure whose atoms near the plane are drawn on top", metavar="FILE", front=True)] = None
     topology: Annotated[Path | None, Option(
-        "topology that names the structure's atoms, where its own file does not", viewer=False, metavar="FILE")] = None
+        "topology with the names of the structure's atoms, if its own file has none", viewer=False,
+        metavar="FILE")] = None
     slab: Annotated[float, Option("thickness of the layer of atoms that is drawn", unit="A", above=0)] = 3.0
     waters: Annotated[bool, Option("draw waters too, without their virtual sites")] = False
 
     def check(self) -> None:
-        """Refuse a topology without a structure's file."""
+        """Raise UsageError for a topology without a structure."""
         if self.topology is not None and self.structure is None:
-            raise UsageError("topology", "has no coordinates", "give {structure} too, which has them")
+            raise UsageError("topology", "a topology has no coordinates", "give {structure} too, which has them")
 
     def read(self) -> Structure | None:
-        """Return the structure, where there is one."""
+        """Return the structure, or None if none is given."""
         if isinstance(self.structure, Path):
             from vmdpotential.io import read_structure
 
             return read_structure(self.structure, self.topology)
         if self.topology is not None:
-            raise UsageError("topology", "is for structures read from a file")
+            raise UsageError("topology", "it is only used for structures read from a file")
         return self.structure
 
 
 @dataclass(frozen=True, kw_only=True)
 class StyleOptions:
-    """The look of the figure."""
+    """Options of the style of the figure."""
 
     range: Annotated[Range | None, Option(
-        "range of the colours in the unit of the map; -5,5 in kT/e for a potential in water and otherwise wide enough "
-        "for 98 % of what is shown, unless given", parse=_range, metavar="LO,HI", front=True,
+        "range of the colours in the unit of the map; unless given, -5,5 in kT/e for a potential in water, and "
+        "otherwise wide enough for 98 % of the values shown", parse=_range, metavar="LO,HI", front=True,
         aliases=("color_range",))] = None
     contours: Annotated[int, Option(
         "approximate number of contour levels, at round values, without small loops around atoms; 0 draws none",
@@ -127,7 +128,7 @@ class StyleOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class FigureOutput:
-    """The file of the figure."""
+    """File of the figure."""
 
     output: Annotated[Path | None, Option(
         "figure to write: .png, .pdf or .svg; - is standard output", short="o", metavar="FILE", written=True,
@@ -189,7 +190,7 @@ def slice_(
 
 
 def _panel(panel: Panel, limits: tuple[float, float]) -> dict[str, Any]:
-    """Return what a panel shows."""
+    """Return the plane, range and unit of a panel as plain data."""
     from vmdpotential.grid.planes import values_on
 
     values, plane = values_on(panel.grid, panel.plane)[0], panel.plane
@@ -218,18 +219,18 @@ class Slices(Result):
     width_mm = key(lambda self: round(float(self.page.figure.get_size_inches()[0]) * 25.4, 1))
     height_mm = key(lambda self: round(float(self.page.figure.get_size_inches()[1]) * 25.4, 1))
     unit = key(lambda self: self.grids[0].unit)
-    # of several, each panel has its own
+    # None if there are several, which are given for each panel
     medium = key(lambda self: self.media[0] if len(self.media) == 1 else None)
     range = key(lambda self: self.ranges[0] if len(self.ranges) == 1 else None)
 
     @property
     def media(self) -> Sequence[str]:
-        """The different media of the maps."""
+        """Distinct media of the maps."""
         return list(dict.fromkeys(grid.provenance.medium for grid in self.grids))
 
     @property
     def ranges(self) -> Sequence[tuple[float, float]]:
-        """The different ranges of the colours."""
+        """Distinct ranges of the colours."""
         return list(dict.fromkeys(self.page.ranges))
 
     def draw(self) -> Figure:
@@ -249,10 +250,10 @@ class Slices(Result):
         return ax
 
     def text(self) -> Iterator[str]:
-        """Yield the size, the range on each plane, and what the colours are."""
+        """Yield the size, the range on each plane, and the range of the colours."""
         unit, media, ranges, axes = self.unit, self.media, self.ranges, self.page.axes
         size = f"{self.width_mm:g} x {self.height_mm:g} mm, {self.dpi} dots per inch"
-        yield f"{self.figure_file}: {size}" if self.figure_file else f"figure: {size}, kept in no file"
+        yield f"{self.figure_file}: {size}" if self.figure_file else f"figure: {size}, not written to a file"
         for n, (panel, result) in enumerate(zip(self.planes, self.panels, strict=True)):
             plane, medium = panel.plane, f"; {result['medium']}" if len(media) > 1 else ""
             where = f"through {' '.join(f'{x:.6g}' for x in plane.point)} A, " if plane.axis is None else ""

@@ -1,4 +1,4 @@
-"""The structure that the options of a command mean: read, copied, with charges, completed, at a frame."""
+"""Structures from the options of a command: reading, charges, missing atoms, and frames."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ log = logging.getLogger(__name__)
 
 def read(structure: Path | Structure, topology: Path | None, cell: Cell | None = None,
          index: Path | None = None, trajectory: Path | Frames | None = None, frame: int | None = None) -> Structure:
-    """Return the structure of a file, or one that a viewer gave, with the cell and the groups that a user gave.
+    """Return the structure of a file or of a viewer, with the cell and the groups that a user gave.
 
-    Of a topology without coordinates, those of the first frame of a trajectory are taken. Where a `frame` is chosen,
-    :func:`at_frame` follows, and no warning says that the first one is used.
+    A topology without coordinates gets those of the first frame of the trajectory. If a `frame` is given, which
+    :func:`at_frame` then applies, there is no warning that the first one of several is used.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def read(structure: Path | Structure, topology: Path | None, cell: Cell | None =
         with contextlib.nullcontext() if frame is None else frame_chosen():
             structure = first or read_structure(structure, topology=topology)
     elif topology is not None:
-        raise UsageError("topology", "is for structures read from a file")
+        raise UsageError("topology", "it is only used for structures read from a file")
     if index is not None:
         from vmdpotential.io.files.ndx import read_groups
 
@@ -57,7 +57,7 @@ def read(structure: Path | Structure, topology: Path | None, cell: Cell | None =
 
 
 def residue_charges(paths: Sequence[Path]) -> list[ResidueCharges]:
-    """Return the charges of residues in files."""
+    """Return the residue charges of some files."""
     from vmdpotential.io.topologies.residue_charges import read_residue_charges
 
     return [residue for path in paths for residue in read_residue_charges(path)]
@@ -66,32 +66,32 @@ def residue_charges(paths: Sequence[Path]) -> list[ResidueCharges]:
 def charged(structure: Structure, force_field: str, water: str, charges: Sequence[Path] = (),
             atoms: Sequence[Selection] = (), parameter: str = "atoms", prepare: str = "never",
             ph: float = 7.0, pka: str = "model") -> tuple[Structure, ChargeReport]:
-    """Return a structure with charges, and where they are from; completed where atoms are missing.
+    """Return a structure with charges and, if requested, missing atoms, and a report of the charges' sources.
 
     Parameters
     ----------
     structure, force_field, water
     charges : sequence of Path
-        Files of charges of some residues, or one with OpenMM's System, for all atoms.
+        Files of residue charges, or one file of an OpenMM System, which has the charges of all atoms.
     atoms : sequence of str
-        Selections of the atoms that count; the others may be without charges. All count unless given.
+        Selections of the atoms that need charges; all unless given.
     parameter : str
-        What these were given as.
+        Name of the parameter with these selections, for errors.
     prepare : str
-        ``auto`` to add missing atoms, ``never`` to refuse such a structure.
+        ``auto`` to add missing atoms, ``never`` to raise an error if atoms are missing.
     ph, pka
-        Of the protonation states, see :func:`~vmdpotential.preparation.prepare.prepare_structure`.
+        Determine protonation states, see :func:`~vmdpotential.preparation.prepare.prepare_structure`.
 
     Raises
     ------
     ChargeError
-        When an atom that counts has no charge.
+        When an atom that needs a charge has none.
     InputError
         When the periodic cell is too small for the atoms.
     TaskError
         When atoms are missing and cannot be added.
     UsageError
-        For a System in addition to other files, or charges of atoms that have some.
+        For a System in addition to other files, or charges of atoms that already have some.
     """
     from vmdpotential.io.topologies import openmm_system
     from vmdpotential.molecule.charges import charges_and_report
@@ -102,8 +102,8 @@ def charged(structure: Structure, force_field: str, water: str, charges: Sequenc
     system = next((path for path in charges if openmm_system.is_system(path)), None)
     if system is not None:
         if len(charges) > 1:
-            raise UsageError("charges", "of all atoms cannot be combined with other files", "give this one alone",
-                             value=str(system))
+            raise UsageError("charges", "a file with the charges of all atoms cannot be combined with other files",
+                             "give this one alone", value=str(system))
         structure, charges = openmm_system.with_charges(structure, system), ()
     if structure.charges is not None:
         warn_unused(("force_field",), "the structure has charges of its own")
@@ -126,9 +126,9 @@ def charged(structure: Structure, force_field: str, water: str, charges: Sequenc
 
 
 def complete(structure: Structure, prepare: str, ph: float) -> tuple[Structure, list[str]]:
-    """Return a structure with the atoms that it lacks, to be shown, and the line that says what was added, if anything.
+    """Return a structure with missing atoms added, for display, and a line on what was added, if anything.
 
-    One that only has no charges is returned as it is, and so is one that cannot be completed, with a warning.
+    A structure that only lacks charges is returned unchanged; so is one that cannot be completed, with a warning.
     """
     from vmdpotential.molecule.charges import charges_and_report
 
@@ -138,35 +138,37 @@ def complete(structure: Structure, prepare: str, ph: float) -> tuple[Structure, 
         charges_and_report(structure, "auto", "auto", [])
     except IncompleteError as error:
         try:
-            made, report = completed(structure, error, force_field="auto", water="auto", charges=[], ph=ph)
+            result, report = completed(structure, error, force_field="auto", water="auto", charges=[], ph=ph)
         except VmdpotentialError as reason:
-            log.warning("%s: is shown without the atoms that it lacks (%s)", structure.where, reason.text[:200])
+            log.warning("%s: is shown without its missing atoms (%s)", structure.where, reason.text[:200])
         else:
-            return made, [report.prepared]
+            return result, [report.prepared]
     except ChargeError:
         pass
     return structure, []
 
 
 def completed(structure: Structure, error: IncompleteError, **options: Any) -> tuple[Structure, ChargeReport]:
-    """Return a structure with the atoms that it lacks, or that part of it which was selected, and its charges.
+    """Return a structure with missing atoms added, and a report of its charges.
+
+    If it is a part of a whole structure, that is completed, and the same part of it returned.
 
     Raises
     ------
     TaskError
-        When that cannot be done.
+        When the atoms cannot be added.
     ChargeError
-        When the packages for it are not installed: the error that there was, which then names them.
+        The original `error`, with the names of packages to install, if they are not installed.
     """
     from vmdpotential.preparation.prepare import prepare_structure
 
     whole = structure.whole or structure
     try:
-        made = prepare_structure(whole, **options)
+        prepared = prepare_structure(whole, **options)
     except BackendError as missing:
         error.cure = f"{missing.cure} to have them added; or {error.cure}"
         raise error from None
-    result, report = made.structure, replace(made.charges, prepared=made.summary())
+    result, report = prepared.structure, replace(prepared.charges, prepared=prepared.summary())
     if structure.whole_rows is not None and result.origins is not None:
         result = result.part(np.isin(result.origins, structure.whole_rows))
         report = replace(report, net_charge=result.net_charge)
@@ -175,21 +177,22 @@ def completed(structure: Structure, error: IncompleteError, **options: Any) -> t
 
 def at_frame(structure: Structure, source: Path | Structure, trajectory: Path | None, frame: int | None,
              cell: Cell | None) -> Structure:
-    """Return a structure at a frame of a trajectory, or of its own file, with the frame's cell unless a user gave one.
+    """Return a structure at a frame of a trajectory or of its own file, with the frame's cell unless a user gave one.
 
     Raises
     ------
     UsageError
         For a frame of a viewer's structure.
     InputError
-        When the frames cannot be read or are of other atoms, or there is none of this number.
+        When the frames cannot be read or have other atoms, or there is no frame of this number.
     """
     if trajectory is None and frame is None:
         return structure
     path = trajectory or source
     if isinstance(path, Structure):
-        raise UsageError("frame", "is the frame of a file", "give {trajectory}")
+        raise UsageError("frame", "a frame is read from a file, and a viewer's structure has none",
+                         "give {trajectory}")
     number = frame or 0
-    match = next(iter(Trajectory(path, len(structure), slice(number, number + 1 or None))))
-    return replace(structure, positions=match.positions, cell=cell or match.cell or structure.cell,
-                   sources=(*structure.sources, f"{path} frame {match.number}"))
+    chosen = next(iter(Trajectory(path, len(structure), slice(number, number + 1 or None))))
+    return replace(structure, positions=chosen.positions, cell=cell or chosen.cell or structure.cell,
+                   sources=(*structure.sources, f"{path} frame {chosen.number}"))

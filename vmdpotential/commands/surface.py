@@ -28,13 +28,13 @@ from vmdpotential.surfaces import KINDS, PROBE, Row, Surface, molecular_surface,
 
 _COLUMNS = ("area", "mean", "minimum", "maximum")
 
-#: Rows of the strongest potentials that are printed.
+#: Number of rows with the lowest and with the highest means in the report.
 _PRINTED = 5
 
 
 @dataclass(frozen=True, kw_only=True)
 class SurfaceShape:
-    """Which surface, and where the map is read."""
+    """Options of the surface, and of the distance from it at which the map is read."""
 
     kind: Annotated[str, Option(
         "kind of surface: molecular (what a probe cannot enter) or accessible (where the probe's centre can be)",
@@ -43,16 +43,17 @@ class SurfaceShape:
     probe: Annotated[float, Option(
         "radius of the probe", unit="A", low=0, high=20, aliases=("probe_radius",))] = PROBE
     outwards: Annotated[float, Option(
-        "distance outside of the surface at which the map is read; 1.4 is where a water's centre would be", unit="A",
+        "distance outside the surface at which the map is read; with 1.4, at the centres of water molecules in contact "
+        "with it", unit="A",
         low=-10,
         high=20, aliases=("offset",))] = 0.0
     spacing: Annotated[float, Option(
-        "spacing of the lattice on which the surface is constructed", unit="A", low=0.05, high=2)] = 0.3
+        "spacing of the grid on which the surface is constructed", unit="A", low=0.05, high=2)] = 0.3
 
 
 @dataclass(frozen=True, kw_only=True)
 class SurfaceOutput:
-    """The files of a surface."""
+    """Files of a surface."""
 
     output: Annotated[tuple[Path, ...], Option(
         "files to write: .csv for the table, .glb or .ply for the coloured mesh", short="o", viewer=False,
@@ -72,8 +73,8 @@ def surface(
     shape: SurfaceShape = SurfaceShape(),
     by: Annotated[str, Option("what each row of the table is for", choices=("residue", "atom", "vertex"))] = "residue",
     range: Annotated[Range | None, Option(
-        "range of the colours in the unit of the map; -5,5 in kT/e for a potential in water and otherwise wide enough "
-        "for 98 % of the surface, unless given",
+        "range of the colours in the unit of the map; unless given, -5,5 in kT/e for a potential in water, and "
+        "otherwise wide enough for 98 % of the surface",
         parse=_range, metavar="LO,HI", front=True, aliases=("color_range",))] = None,
     view: Annotated[tuple[str, ...], Option(
         "direction from which the figure looks: x, -x, y, -y, z or -z; several become panels",
@@ -83,15 +84,15 @@ def surface(
 ) -> OnSurface:
     """Map a potential onto the surface of a molecule.
 
-    The table has the area of each residue, atom or vertex (A^2), and the map on it: its mean weighted by area, minimum
-    and maximum.
+    The table has the area of each residue, atom or vertex (A^2), and the area-weighted mean, minimum and maximum of the
+    map on it.
 
     Raises
     ------
     UsageError
         For files of other formats.
     InputError
-        For structures without elements, or maps that the surface is not in.
+        For structures without elements, or maps that do not contain the surface.
     BackendError
         When scikit-image is not installed.
     """
@@ -120,27 +121,26 @@ def surface(
     grid = map if isinstance(map, Grid) else with_unit(read_map(map), unit_of_file)
     start = time.perf_counter()
     structure = as_mapped(structure, grid)
-    made = molecular_surface(structure, atoms=atoms, kind=shape.kind, probe=shape.probe,
-                             spacing=shape.spacing)
-    values = made.sample(grid, shape.outwards)
+    mesh = molecular_surface(structure, atoms=atoms, kind=shape.kind, probe=shape.probe, spacing=shape.spacing)
+    values = mesh.sample(grid, shape.outwards)
     seconds = time.perf_counter() - start
     inside = np.isfinite(values)
     if not inside.any():
-        raise UsageError("map", "does not cover any point of the surface", "give the map of this structure",
+        raise UsageError("map", "the map does not cover any point of the surface", "give the map of this structure",
                          value=name)
     span = range or colour_range([grid], [values])
-    owners = {"atom": made.atoms, "residue": structure.residue_of[made.atoms]}
-    table = rows(made, values, owners["atom" if by == "atom" else "residue"])
+    owners = {"atom": mesh.atoms, "residue": structure.residue_of[mesh.atoms]}
+    table = rows(mesh, values, owners["atom" if by == "atom" else "residue"])
     names = _distinct([_name(structure, row, by == "atom") for row in table])
-    whole = rows(made, values, np.zeros(len(values), np.int64))[0]
+    whole = rows(mesh, values, np.zeros(len(values), np.int64))[0]
     result = OnSurface(
-        prepared=prepared or None, shape=shape, surface=made, grid=grid, whole=whole, span=span, by=by, names=names,
-        table_rows=table, values=values, structure=structure, inside=float(made.areas[inside].sum()) / made.area,
+        prepared=prepared or None, shape=shape, surface=mesh, grid=grid, whole=whole, span=span, by=by, names=names,
+        table_rows=table, values=values, structure=structure, inside=float(mesh.areas[inside].sum()) / mesh.area,
         view=view, head=f"{shape.kind} surface of {atoms}", of=name, seconds=seconds, files=paths, draws=not paths)
     with files.writing(paths, force) as places:
         for path, place in zip(output.output, places, strict=False):
             if is_mesh(path):
-                put_mesh(made.vertices, made.triangles, made.normals,
+                put_mesh(mesh.vertices, mesh.triangles, mesh.normals,
                          np.round(255 * vertex_colours(values, span)).astype(np.uint8), values, place, path)
             else:
                 put_table(result.table(), place)
@@ -150,7 +150,7 @@ def surface(
 
 
 class OnSurface(Result):
-    """A map on the surface of a molecule."""
+    """Map on the surface of a molecule."""
 
     prepared: str | None
     shape: SurfaceShape = part("kind", "probe", "outwards", "spacing")
@@ -178,7 +178,7 @@ class OnSurface(Result):
 
     @cached_property
     def data(self) -> Mapping[str, Any]:
-        """What ``--json`` prints, by residue or atom."""
+        """Data of ``--json``, by residue or atom."""
         return {**super().data, "by": "residue" if self.by == "vertex" else self.by}
 
     def text(self) -> Iterator[str]:
@@ -211,7 +211,7 @@ class OnSurface(Result):
                 "value": self.values, "atom": [atoms[n] for n in made.atoms.tolist()]}
 
     def plot(self, ax: Axes) -> Axes:
-        """Draw the surface into axes, from the first direction, without a legend of its colours; return the axes."""
+        """Draw the surface from the first direction, without a legend of its colours."""
         from vmdpotential.figures.surfaces import draw_view
 
         return draw_view(ax, self.surface, self.values, self.view[0], Range(*self.span))
@@ -229,7 +229,7 @@ def _name(structure: Structure, row: Row, atom: bool) -> str:
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """Return names with a number in their order where several are equal, as of two chains with one identifier."""
+    """Return names, with a number appended to equal ones, e.g. of two chains with the same identifier."""
     equal, so_far = Counter(names), Counter[str]()
     result = []
     for name in names:

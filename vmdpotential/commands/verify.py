@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from vmdpotential.interactions import Interaction
     from vmdpotential.methods import Method
 
-#: The tolerance that methods which are not exact are asked for, and kept to.
+#: Tolerance that approximate methods are run with and checked against.
 TOLERANCE = 1e-4
 
-#: Edge of the box of water, A, and the cutoff of methods that have one, A.
+#: Edge of the box of water, and cutoff of methods that have one, A.
 EDGE, CUTOFF = 40.0, 10.0
 
 
@@ -69,7 +69,7 @@ def verify(
             except BackendError as error:
                 skipped[label] = str(error)
                 continue
-            except UsageError as error:  # what a method declares not to do
+            except UsageError as error:  # the method declares that it does not support this
                 skipped[label] = error.text
                 continue
             except VmdpotentialError as error:
@@ -118,7 +118,7 @@ def _line(row: Mapping[str, Any]) -> str:
 
 
 def _interactions(backend: Engine) -> Iterator[tuple[str, Any]]:
-    """Yield what to check of every interaction: the values on its page, by numpy and by the engine."""
+    """Yield a check of every interaction: the documented values of its module, by numpy and by the engine."""
     for name in registry.available("interaction"):
         interaction: Interaction = registry.get("interaction", name)
         if interaction.checks:
@@ -141,7 +141,7 @@ def _check_interaction(backend: Engine, interaction: Interaction) -> list[dict[s
 
 
 def _pairs(backend: Engine) -> Iterator[tuple[str, Any]]:
-    """Yield what to check of pairs: the values on pages of energies, and forces within a cutoff."""
+    """Yield checks of pairs: documented values of energies, and forces within a cutoff."""
     for name in registry.available("pair"):
         page: Interaction = registry.get("pair", name)
         if page.checks:
@@ -151,7 +151,7 @@ def _pairs(backend: Engine) -> Iterator[tuple[str, Any]]:
 
 
 def _check_energies(backend: Engine, page: Interaction) -> list[dict[str, Any]]:
-    """Compare the energy of two atoms, in single precision where pairs are listed."""
+    """Compare the energy of two atoms; in single precision for potentials with pair lists, i.e. with a cutoff."""
     import numpy as np
 
     from vmdpotential.engines.pairs import Atoms, PairSum
@@ -173,7 +173,7 @@ def _check_energies(backend: Engine, page: Interaction) -> list[dict[str, Any]]:
 
 
 def _check_forces(backend: Engine, name: str) -> list[dict[str, Any]]:
-    """Compare forces in a box of water with the sum over all pairs and nearest images, written out."""
+    """Compare forces in a box of water with an explicit sum over all pairs in their nearest images."""
     import numpy as np
 
     from vmdpotential.engines.pairs import PairSum
@@ -186,12 +186,12 @@ def _check_forces(backend: Engine, name: str) -> list[dict[str, Any]]:
     d = water.cell.minimum_image((atoms.positions[:, None] - atoms.positions).reshape(-1, 3))
     d = d.reshape(len(atoms), len(atoms), 3)
     r2 = (d * d).sum(2)
-    apart = np.ones(r2.shape, bool)
+    included = np.ones(r2.shape, bool)
     assert atoms.exclusions is not None
-    apart[tuple(atoms.exclusions.T)] = apart[tuple(atoms.exclusions.T[::-1])] = False
+    included[tuple(atoms.exclusions.T)] = included[tuple(atoms.exclusions.T[::-1])] = False
     np.fill_diagonal(r2, np.inf)
     total = np.zeros_like(r2)
-    for excluded, mask in ((False, apart), (True, ~apart)):
+    for excluded, mask in ((False, included), (True, ~included)):
         scaled = potential.scaled(excluded=excluded)
         inputs: dict[str, Any] = {f"{side}.{n}": values[index] for n, values in atoms.parameters.items()
                   for side, index in (("i", (slice(None), None)), ("j", (None, slice(None))))}
@@ -206,7 +206,7 @@ def _check_forces(backend: Engine, name: str) -> list[dict[str, Any]]:
 
 
 def _check_orbitals(backend: Engine) -> list[dict[str, Any]]:
-    """Compare an orbital, a density and the potential of a Gaussian at a proton with their closed forms."""
+    """Compare an orbital, a density and the potential of a Gaussian centred at a proton with their closed forms."""
     import numpy as np
     from scipy.special import erf
 
@@ -236,7 +236,9 @@ def _check_orbitals(backend: Engine) -> list[dict[str, Any]]:
 
 
 def _check_probes(backend: Engine, seed: int) -> list[dict[str, Any]]:
-    """Compare Lennard-Jones of a probe in a periodic box with the sum over pairs, and a bond with its closed form."""
+    """Compare a probe's Lennard-Jones energy in a periodic box with the sum over pairs, and a hydrogen bond's energy
+    with its closed form.
+    """
     import numpy as np
 
     from vmdpotential.grid.lattice import Lattice
@@ -257,7 +259,7 @@ def _check_probes(backend: Engine, seed: int) -> list[dict[str, Any]]:
 
 
 def _error_of_bond(backend: Engine) -> float:
-    """Return the error of the bonds of a hydrogen along its direction, and behind it, relative to the lowest."""
+    """Return the relative error of a hydrogen bond's energy along the donor's direction, on both sides of it."""
     import numpy as np
 
     from vmdpotential.engines.bonds import DONOR, BondSum
@@ -300,7 +302,7 @@ def _check_densities(backend: Engine, seed: int) -> list[dict[str, Any]]:
 
 
 def _methods(backend: Engine, only: str, thorough: bool, points: int, seed: int) -> Iterator[tuple[str, Any]]:
-    """Yield what to check of every method: its map and field, in boundaries and precisions."""
+    """Yield checks of every method: its map and field, in its boundaries and precisions."""
     import numpy as np
 
     from vmdpotential.grid.lattice import Lattice
@@ -352,7 +354,7 @@ def _check_method(backend: Engine, method: Method, lattice: Any, positions: Floa
     measured = None if method.exact else exact
     _, result, _ = accuracy.run_to_tolerance(method, request, positions, charges, measured, backend)
     errors = exact.errors(result)
-    # rounding counts relative to the whole potential, which is what is summed
+    # rounding errors are relative to the whole potential, not to the smaller one away from atoms
     error = errors.everywhere if method.exact else max(errors.everywhere, errors.away)
     rows = [_row(f"{label}, {request.interaction.interaction.name}", error, limit)]
     if field and errors.field is not None and errors.field_away is not None:

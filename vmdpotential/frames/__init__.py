@@ -1,1 +1,1 @@
-"""Tasks over the frames of a trajectory: means with their errors, profiles, fields; in blocks, on several machines."""
+"""Tasks over the frames of a trajectory: means with errors, profiles and fields, computed in blocks of frames."""

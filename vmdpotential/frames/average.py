@@ -1,11 +1,11 @@
 """Mean potential over the frames of a trajectory, with its spread and its standard error.
 
-One plan is made, on the first frame, where its error is measured, and run for all. The potential is linear in the
-charges: where the cell does not change and no deviations are asked for, the charges of a block of frames are spread on
-one mesh and transformed once. Where it does change, nodes stay at the same fractions of each frame's cell, and the map
-is drawn in the mean cell.
+One plan is made for the first frame, where its error is also measured, and is run for all frames. The potential is
+linear in the charges: if the cell does not change and no standard deviation is requested, the charges of a block of
+frames are spread on one mesh, which is transformed once. If the cell changes, nodes stay at the same fractional
+coordinates of each frame's cell, and the map is given in the mean cell.
 
-Frames come in blocks (:mod:`vmdpotential.execution.blocks`), whose means give the standard error
+Frames are computed in blocks (:mod:`vmdpotential.execution.blocks`), whose means give the standard error
 (:mod:`vmdpotential.frames.statistics`).
 """
 
@@ -45,19 +45,20 @@ Integers = NDArray[np.int64]
 
 log = logging.getLogger(__name__)
 
-#: What can be made of the maps of all frames, and what it is called.
+#: The statistics of the maps of all frames, and their names in reports.
 STATISTICS = {"mean": "mean", "std": "standard deviation", "sem": "standard error of the mean"}
 
-#: Lattice points, at random, at which frames are looked at for their correlation.
+#: Number of random lattice points at which the correlation of frames is estimated.
 POINTS = 256
 
-#: How far atoms of an open boundary may leave the box around them, A, and by how much it grows where they do.
+#: In an open boundary: margin, A, within which atoms may leave the box of the first frame, and step by which the box
+#: grows if they go farther.
 MARGIN, GROWTH = 4.0, 8.0
 
 
 @dataclass(frozen=True, eq=False)
 class MeanMap(MergingWork):
-    """What is computed of each block of frames: small, picklable, and the same for all.
+    """The mean map of a block of frames; small, picklable, and the same for all blocks.
 
     Parameters
     ----------
@@ -65,21 +66,21 @@ class MeanMap(MergingWork):
     alignment : Alignment
     method : Method
     request : Request
-        In the first frame's cell, or with the box in which the atoms of an open boundary should stay.
+        For the first frame's cell, or in an open boundary for the box in which the atoms should stay.
     plan : Planned
     engine : str
     rows : (n,) int64 or None
-        Which atoms make the potential; None for all.
+        Indices of the atoms whose charges make the potential; None for all.
     charges : (n,) float64
         In units in which the sum of q V(r) is the potential.
     own_cells : bool
         Whether each frame has its own cell.
     cell : Cell or None
-        Of the first frame, and of the others where these have none.
+        Cell of the first frame, used for frames that have none.
     spread : bool
-        Whether each frame's own map is made: for the deviations, or because cells change.
+        Whether a map of each single frame is computed: for standard deviations, or because cells change.
     sample : (P,) int64
-        Places in the flattened map at which frames are looked at.
+        Indices into the flattened map at which the correlation of frames is estimated.
     """
 
     frames: Frames
@@ -96,14 +97,14 @@ class MeanMap(MergingWork):
     sample: Integers
 
     def block(self, numbers: range) -> Arrays:
-        """Return what the maps of some frames sum up to.
+        """Return the mean map of some frames, with the sums that its errors need.
 
         Returns
         -------
         mapping
-            ``count``; ``mean`` of the maps; ``m2``, the sum of squared deviations from it, where each frame's own map
-            is made; ``first``, the first frame's potential at the sample, where it is not; ``cells`` (6, 3), mean and
-            squared deviations of the cells' vectors.
+            ``count``; ``mean`` of the maps; with `spread` ``m2``, the sum of squared deviations from it, otherwise
+            ``first``, the first frame's potential at the sample; ``cells`` (6, 3), mean and sum of squared deviations
+            of the cell vectors.
         """
         tally = _Tally(self)
         for done, frame in enumerate(ahead(self._aligned(numbers)), 1):
@@ -112,7 +113,7 @@ class MeanMap(MergingWork):
         return tally.arrays()
 
     def merge(self, a: Arrays, b: Arrays) -> Arrays:
-        """Return what the maps of both sum up to, see :meth:`block`."""
+        """Return the sums over the frames of both, as :meth:`block` does."""
         both, cells = (Moments(0, *np.zeros((2, *shape))) for shape in (a["mean"].shape, (3, 3)))
         for part in (a, b):
             count, squares = int(part["count"]), part.get("m2")
@@ -124,14 +125,14 @@ class MeanMap(MergingWork):
         return {**result, "first": a["first"] if "first" in a else b["first"]}
 
     def needs(self) -> Needs:
-        """Return engine and memory: a frame's map, its sums, and a result that waits."""
+        """Return the engine, the memory for a frame's map, its sums and a finished result, and the cost."""
         memory = 0  # one map is computed at a time
         if self.plan.concurrent:
             memory = self.plan.estimate.bytes + self.request.lattice.size * (24 + 48 * self.spread)
         return Needs(self.engine, memory, self._cost if self.frames.portable else None)
 
     def _cost(self) -> Cost:
-        """Return what a frame and a block's result take."""
+        """Return the time for a frame and the size of a block's result."""
         size = 8 * self.request.lattice.size * (1 + self.spread)
         return Cost(self.plan.estimate.seconds, self.frames.seconds(), size)
 
@@ -141,7 +142,7 @@ class MeanMap(MergingWork):
             yield frame._replace(positions=self.alignment.align(frame.positions, cell), cell=cell)
 
     def cell_of(self, frame: Frame) -> Cell | None:
-        """Return the cell in which a frame is."""
+        """Return the cell of a frame."""
         if not self.own_cells:
             return self.cell
         if self.request.cell is None:
@@ -151,13 +152,13 @@ class MeanMap(MergingWork):
         cell = periodic_cell(name, frame, self.cell)
         if stretch(self.request.cell, cell) is None:
             raise InputError(
-                f"{name}: the cell of frame {frame.number} ({cell}) has another shape than that of the first one, not "
-                "other lengths along x, y and z alone: the axes of the map would turn with it",
-                "choose other {frames}; profiles, and fields at atoms or points, are made in cells of any shape")
+                f"{name}: the cell of frame {frame.number} ({cell}) differs from the first frame's in more than its "
+                "lengths along x, y and z, so that the axes of the map would turn with it",
+                "choose other {frames}; profiles, and fields at atoms or points, allow cells of any shape")
         return cell
 
     def plan_for(self, positions: Floats, cell: Cell | None) -> tuple[Planned, int | None]:
-        """Return the plan for a frame, and which one of those that frames share; None where it is this one's own."""
+        """Return the plan for a frame, and the key under which frames share it; None if it is for this frame alone."""
         planned = self.request.cell
         if planned is None:
             box, other = self.request.charges.box, Box.around(positions)
@@ -170,7 +171,7 @@ class MeanMap(MergingWork):
         return self.plan.in_cell(cell), None
 
     def _larger(self, steps: int) -> Planned:
-        """Return the plan for a box that is larger by some steps, as good as the one that was measured."""
+        """Return the plan for a box larger by some steps, with an error no larger than that measured for the first."""
         if not steps:
             return self.plan
         if steps not in self._plans:
@@ -192,12 +193,12 @@ class MeanMap(MergingWork):
 
 
 class _Tally:
-    """The frames of a block so far."""
+    """Running sums over the frames of a block."""
 
     def __init__(self, work: MeanMap) -> None:
         self.work = work
         self.means: dict[int, Any] = {}
-        self.runs: dict[int, Any] = {}  # of this block alone, so that its bits do not depend on others
+        self.runs: dict[int, Any] = {}  # for this block alone, so that its result does not depend on other blocks
         self.sums: Any = None
         self.first: Floats | None = None
         self.cells = Moments.none((3, 3))
@@ -227,55 +228,56 @@ class _Tally:
         self.sums.add(result)
 
     def arrays(self) -> Arrays:
-        """Return the sums."""
-        arrays_: dict[str, Any] = {"cells": np.concatenate([self.cells.mean, self.cells.m2]), "count": np.array(0)}
+        """Return the result of the block, as :meth:`MeanMap.block` does."""
+        result: dict[str, Any] = {"cells": np.concatenate([self.cells.mean, self.cells.m2]), "count": np.array(0)}
         parts = [(mean.count, mean.result().values()) for _, mean in sorted(self.means.items())]
         if self.sums is not None:
             parts.append((self.sums.count, self.sums.mean()))
-        total = arrays_["count"] = np.array(sum(count for count, _ in parts))
-        arrays_["mean"] = parts[0][1] if len(parts) == 1 else sum(
+        total = result["count"] = np.array(sum(count for count, _ in parts))
+        result["mean"] = parts[0][1] if len(parts) == 1 else sum(
             count / total * np.asarray(mean, np.float64) for count, mean in parts)
         if self.means:
-            arrays_["first"] = self.first
+            result["first"] = self.first
         else:
-            arrays_["m2"] = self.sums.variance()
-            arrays_["m2"] *= self.sums.count
-        return arrays_
+            result["m2"] = self.sums.variance()
+            result["m2"] *= self.sums.count
+        return result
 
 
 class Nowhere:
-    """A :class:`vmdpotential.methods.slabs.Sink` of a map that is made for its errors alone."""
+    """A :class:`vmdpotential.methods.slabs.Sink` that discards a map, of which only the errors are needed."""
 
     def begin(self, lattice: Lattice) -> None:
-        """Expect a map."""
+        """Do nothing at the start of a map."""
 
     def put(self, start: int, maps: NDArray[np.float32]) -> None:
-        """Forget a part of it."""
+        """Discard a part of the map."""
 
 
 @dataclass(frozen=True, eq=False)
 class Planning:
-    """An average that is about to be made.
+    """Everything that is needed to compute an average.
 
     Parameters
     ----------
     work : MeanMap
     map : MapPlan
-        Of the first frame.
+        Plan of the map of the first frame.
     numbers : range
-        Of the frames.
+        Frame numbers.
     size : int
-        Frames in a block.
+        Number of frames in a block.
     piece : int
-        Frames that are computed at once.
+        Number of frames that are computed at once.
     step : float or None
-        Time between the frames, ps.
+        Time between frames, ps.
     statistics : tuple of str
-        Of :data:`STATISTICS`.
+        Keys of :data:`STATISTICS`.
     charge : float
-        Of the atoms that make the potential, e.
+        Sum of the charges that make the potential, e.
     planes : int
-        Of the slabs in which the map is made (:mod:`vmdpotential.frames.slabs`); 0 where it is made at once.
+        Thickness of the slabs in which the map is computed (:mod:`vmdpotential.frames.slabs`), in planes; 0 if it is
+        computed at once.
     """
 
     work: MeanMap
@@ -290,11 +292,11 @@ class Planning:
 
     @property
     def lattice(self) -> Lattice:
-        """Of the map, in the first frame's cell."""
+        """Lattice of the map, in the first frame's cell."""
         return self.map.request.lattice
 
     def run(self, execution: Execution) -> Run:
-        """Return the results of the blocks."""
+        """Return the results of the blocks, which are computed as they are consumed."""
         return run_blocks(self.work, self.numbers, size=self.size, piece=self.piece, merge=self.work.merge,
                           **execution.blocks)
 
@@ -302,30 +304,30 @@ class Planning:
 def plan_average(structure: Structure, frames: Frames, options: MapOptions, alignment: Mapping[str, Any], *,
                  statistics: Sequence[str] = ("mean",), fixed_cell: bool = False, lattice: Lattice | None = None,
                  in_slabs: bool = False) -> Planning:
-    """Return what is to be done for the mean over frames.
+    """Return the plan of a mean over frames.
 
     Parameters
     ----------
     structure : Structure
-        With charges; its positions are where the frames are moved to, and what the lattice is laid around.
+        With charges. Frames are fitted onto its positions, which also determine the lattice.
     frames : Frames
     options : MapOptions
-        Of the map of each frame.
+        Options of the map of each frame.
     alignment : mapping
-        Of :meth:`vmdpotential.frames.whole.Alignment.of`: ``group``, ``name`` and others.
+        Arguments of :meth:`vmdpotential.frames.whole.Alignment.of`: ``group``, ``name`` and others.
     statistics : sequence of str
-        Of :data:`STATISTICS`.
+        Keys of :data:`STATISTICS`.
     fixed_cell : bool
-        Whether the structure's cell is that of all frames, instead of theirs.
+        Whether the structure's cell replaces those of the frames.
     lattice : Lattice, optional
-        Instead of one around the atoms or over the cell.
+        Unless given, a lattice over the cell, or in an open boundary around the atoms.
     in_slabs : bool
-        Whether a map whose sums do not fit into memory may be made slab by slab.
+        Whether a map whose sums do not fit into memory may be computed slab by slab.
 
     Raises
     ------
     VmdpotentialError
-        Those of :func:`vmdpotential.maps.potential_map`, and of the frames.
+        The errors of :func:`vmdpotential.maps.potential_map`, and those of reading frames.
     """
     numbers = frames.numbers()
     opening = list(frames.part(numbers[:2]))
@@ -336,23 +338,24 @@ def plan_average(structure: Structure, frames: Frames, options: MapOptions, alig
                        options.boundary)
     boundary = "open" if cell is None else "periodic"
     if cell is None and not (own_cells or fixed_cell):
-        frame_cell = None  # such as a crystal's, whose images frames do not have
+        frame_cell = None  # e.g. the unit cell of a crystal structure, which does not hold for the frames
     medium = medium_of_sum(options)
     if medium.method:
         warn_unused(("tolerance",), "the grid of a mean in a continuum is not made finer; set {spacing}")
     structure, chosen, _ = in_continuum(structure, options.atoms, medium)
     moves = Alignment.of(structure, boundary=boundary, **alignment)
     if lattice is None:
-        places = structure.positions
+        positions = structure.positions
         if cell is None:
-            places = moves.align(places, structure.cell if frame_cell is not None else None)
-        lattice = lay_lattice(structure, places[chosen], cell, options.spacing, options.padding)
-    here = replace(structure, positions=moves.align(first.positions, frame_cell),
-                   cell=None if medium.method else frame_cell)  # of a molecule that may be turned, and is whole
-    plan, _ = plan_map(here, replace(options, boundary=boundary), lattice=lattice, margin=MARGIN, soon=0.0,
+            positions = moves.align(positions, structure.cell if frame_cell is not None else None)
+        lattice = lay_lattice(structure, positions[chosen], cell, options.spacing, options.padding)
+    # in a continuum the molecule is whole and may have been rotated, so that the cell no longer fits it
+    aligned = replace(structure, positions=moves.align(first.positions, frame_cell),
+                      cell=None if medium.method else frame_cell)
+    plan, _ = plan_map(aligned, replace(options, boundary=boundary), lattice=lattice, margin=MARGIN, soon=0.0,
                        sink=Nowhere() if in_slabs else None)
-    other = opening[-1].cell
-    changes = cell is not None and own_cells and other is not None and not same_cell(cell, other, SAME)
+    second_cell = opening[-1].cell
+    changes = cell is not None and own_cells and second_cell is not None and not same_cell(cell, second_cell, SAME)
     spread = "std" in statistics or changes
     size, piece = max(1, len(numbers) // BLOCKS), max(LEAST, piece_size(len(structure)))
     needed = node_bytes(size, piece, spread) * lattice.size + plan.plan.estimate.bytes
@@ -372,36 +375,36 @@ def plan_average(structure: Structure, frames: Frames, options: MapOptions, alig
 
 
 def node_bytes(size: int, piece: int, spread: bool) -> int:
-    """Return what the sums over frames take at each node, with blocks of `size` frames in pieces."""
-    height = (-(-size // piece)).bit_length() if size > piece else 0  # results of pieces that wait to be merged
+    """Return the memory of the sums over frames at each node, in bytes, for blocks of `size` frames in pieces."""
+    height = (-(-size // piece)).bit_length() if size > piece else 0  # results of pieces not yet merged
     return 24 + 16 * spread + 16 * height
 
 
 @dataclass(frozen=True, eq=False)
 class Average:
-    """What came of the frames.
+    """Mean potential over frames, with its errors.
 
     Parameters
     ----------
     grids : mapping
         Maps by their names in :data:`STATISTICS`.
     frames : int
-        How many there were.
+        Number of frames.
     blocks : tuple of int
-        Frames in each block.
+        Number of frames in each block.
     inefficiency : float or None
-        The statistical inefficiency g: of n frames n / g are independent. Of the potential at random lattice points,
-        the median. None where there are too few blocks.
+        The statistical inefficiency g: of n frames n / g are independent. It is the median over random lattice points;
+        None if there are too few blocks.
     step : float or None
-        Time between the frames, ps.
+        Time between frames, ps.
     error, deviation : float or None
-        Root mean squares over the map: of the standard error, and of the standard deviation where it is known.
+        Root mean squares over the map of the standard error and of the standard deviation, where known.
     cell, cell_deviation : (3, 3) float64 or None
-        Mean of the cells' vectors, A, and their standard deviation.
+        Mean of the cell vectors, A, and their standard deviation.
     zero : str
-        Where the potential is zero.
+        Description of where the potential is zero.
     interval : float or None
-        Root mean square of half the width of the 95 % interval.
+        Root mean square over the map of half the width of the 95 % interval.
     """
 
     grids: Mapping[str, Grid]
@@ -418,14 +421,15 @@ class Average:
 
     @property
     def correlation_time(self) -> float | None:
-        """In frames: (g - 1) / 2."""
+        """Correlation time in frames, (g - 1) / 2."""
         return None if self.inefficiency is None else max(0.0, (self.inefficiency - 1) / 2)
 
 
 def merge(planning: Planning, results: Iterable[Arrays], partial: bool = False) -> Average:
-    """Return what the blocks' results amount to, which are computed while they are taken.
+    """Return the average of the blocks' results, which are computed as they are consumed.
 
-    With `partial`, a KeyboardInterrupt after the first block ends the frames there.
+    With `partial`, a KeyboardInterrupt after the first block ends the computation, and the average is over the frames
+    until then.
     """
     blocks, cells, variance = collect(planning.work, results, partial)
     uncertainty = blocks.uncertainty()
@@ -452,7 +456,7 @@ def collect(work: MeanMap, results: Iterable[Arrays],
             partial: bool = False) -> tuple[BlockMean, Moments, Floats | None]:
     """Return the means of maps and cells, and the variance of single frames at the sample, where it is known."""
     blocks = BlockMean(work.request.lattice.shape, work.sample, work.spread)
-    cells, firsts, own = Moments.none((3, 3)), [], True
+    cells, firsts, all_squares = Moments.none((3, 3)), [], True
     m2 = np.zeros(len(work.sample))
     try:
         for result in results:
@@ -461,17 +465,17 @@ def collect(work: MeanMap, results: Iterable[Arrays],
                 m2 += np.asarray(result["m2"]).reshape(-1)[work.sample]
             else:
                 firsts.append(result["first"])
-                own = False
+                all_squares = False
             blocks.add(count, result["mean"], result["m2"] if work.spread else None)
             cells.merge(Moments(count, result["cells"][:3], result["cells"][3:]))
     except KeyboardInterrupt:
         if not (partial and blocks.count):
             raise
-    return blocks, cells, _variance(blocks, m2 if own else None, firsts)
+    return blocks, cells, _variance(blocks, m2 if all_squares else None, firsts)
 
 
 def _variance(blocks: BlockMean, within: Floats | None, firsts: Sequence[Floats]) -> Floats | None:
-    """Return the variance of single frames at the sample; None where it is not known."""
+    """Return the variance of single frames at the sample; None if it is not known."""
     series, counts = blocks.series, np.array(blocks.counts, float)
     if within is not None:
         between = counts @ np.square(series - counts @ series / counts.sum())
@@ -481,17 +485,17 @@ def _variance(blocks: BlockMean, within: Floats | None, firsts: Sequence[Floats]
 
 @dataclass(frozen=True, eq=False)
 class Common:
-    """What all maps of an average, and all parts of these, have in common.
+    """Properties shared by all maps of an average, and by all their slabs.
 
     Parameters
     ----------
     lattice : Lattice
-        In the mean cell.
+        Lattice in the mean cell.
     counts : tuple of int
-        Frames in each block.
+        Number of frames in each block.
     provenance : Provenance
     cell, deviation : (3, 3) float64 or None
-        Mean and standard deviation of the cells' vectors, A.
+        Mean and standard deviation of the cell vectors, A.
     """
 
     lattice: Lattice
@@ -502,13 +506,13 @@ class Common:
 
     @classmethod
     def of(cls, planning: Planning, sampled: BlockMean, cells: Moments, variance: Floats | None) -> Common:
-        """Return it of the means at the sample, the cells, and the variance of single frames at the sample."""
+        """Return the properties from the means at the sample, the cells, and the single frames' variance there."""
         work, plan, inefficiency = planning.work, planning.map, None
         long_run = sampled.long_run()
         if long_run is not None and variance is not None and (variance > 0).any():
-            known = np.flatnonzero(variance > 0)
-            ratio = float(np.median(long_run[known] / variance[known]))
-            # a variance about the frames' own mean is too small by g / n
+            varying = np.flatnonzero(variance > 0)
+            ratio = float(np.median(long_run[varying] / variance[varying]))
+            # the variance about the mean of n correlated frames is too small by the fraction g / n
             inefficiency = max(1.0, ratio / (1 + ratio / sampled.count) if work.spread else ratio)
         lattice, cell, deviation = planning.lattice, None, None
         if plan.request.cell is not None and cells.count:
@@ -521,10 +525,10 @@ class Common:
         return cls(lattice, tuple(sampled.counts), provenance, cell, deviation)
 
     def provenance_of(self, name: str) -> Provenance:
-        """Return how a map of :data:`STATISTICS` was made."""
+        """Return the provenance of a map of :data:`STATISTICS`."""
         of = "of the " if name == "std" else ""
-        made = replace(self.provenance, quantity=f"{STATISTICS[name]} {of}{self.provenance.quantity}")
-        return made if name == "mean" else replace(made, error=None, error_away=None)
+        provenance = replace(self.provenance, quantity=f"{STATISTICS[name]} {of}{self.provenance.quantity}")
+        return provenance if name == "mean" else replace(provenance, error=None, error_away=None)
 
     def grid(self, planning: Planning, name: str, values: NDArray[np.float32]) -> Grid:
         """Return a map of :data:`STATISTICS`."""
@@ -535,9 +539,8 @@ class Common:
     def average(self, planning: Planning, grids: Mapping[str, Grid], error: float | None, deviation: float | None,
                 interval: float | None) -> Average:
         """Return the average with these maps, and root mean squares over the map."""
-        made = self.provenance
-        return Average(grids, sum(self.counts), self.counts, made.inefficiency, planning.step, error, deviation,
-                       self.cell, self.deviation, made.zero, interval)
+        return Average(grids, sum(self.counts), self.counts, self.provenance.inefficiency, planning.step, error,
+                       deviation, self.cell, self.deviation, self.provenance.zero, interval)
 
 
 def _rms(values: Floats | None) -> float | None:
@@ -545,7 +548,7 @@ def _rms(values: Floats | None) -> float | None:
 
 
 def _zero(request: Request) -> str:
-    """Return where the potential is zero."""
+    """Return a description of where the potential is zero."""
     if request.interaction.cutoff is not None:
         return f"farther than {request.interaction.cutoff:g} A from every charge"
     return "mean over the cell" if request.neutralised else "far from all charges"

@@ -1,4 +1,4 @@
-"""Frames with the periodic cells that hold in a boundary, for tasks that take them as they are."""
+"""Frames with the periodic cells that apply in a boundary, for tasks that do not align frames."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ from vmdpotential.molecule.whole import Complex
 
 @dataclass(frozen=True)
 class CellFrames:
-    """Frames with the cells that hold in a boundary: each its own, unless the user gave one.
+    """Frames with the cells that apply in a boundary: each frame's own, unless the user gave one for all.
 
     Parameters
     ----------
     source : Frames
     first : Frame
+        The first frame, with its cell.
     cell : Cell or None
-        Of all frames, where they have none of their own or the user gave one.
+        Cell of all frames, if they have none of their own or the user gave one.
     periodic : bool
+        Whether the boundary is periodic; in an open one frames have no cells.
     together : Complex or None
-        What makes the molecules of frames whole, in an open boundary.
+        Function that makes the molecules of frames whole in an open boundary.
     """
 
     source: Frames
@@ -37,12 +39,12 @@ class CellFrames:
 
     @classmethod
     def with_cells(cls, structure: Structure, source: Frames | None, cell: Cell | None = None) -> CellFrames:
-        """Return the frames of a trajectory, or the structure as one frame, with the cells that there are.
+        """Return the frames of a trajectory, or the structure as one frame, with their cells, if any.
 
         Raises
         ------
         InputError
-            When the trajectory cannot be read or is of other atoms.
+            When the trajectory cannot be read or has other atoms.
         """
         source = source or Loaded(structure.where, [(structure.positions, structure.cell)])
         first = next(iter(source.part(source.numbers()[:1])))
@@ -52,13 +54,13 @@ class CellFrames:
     @classmethod
     def of(cls, structure: Structure, source: Frames | None, boundary: str, cell: Cell | None = None,
            together: Complex | None = None) -> CellFrames:
-        """Return the same frames, without cells where the boundary is open, and there with molecules whole.
+        """Return frames as :meth:`with_cells` does; in an open boundary without cells and with whole molecules.
 
         Raises
         ------
         InputError
-            When the trajectory cannot be read or is of other atoms, or the first frame has no cell for a periodic
-            boundary, or one that the atoms do not fit into.
+            When the trajectory cannot be read or has other atoms, or when a periodic boundary is requested and the
+            first frame has no cell, or one that is too small for its atoms.
         """
         result = cls.with_cells(structure, source, cell)
         if boundary == "periodic" and source is not None:
@@ -70,7 +72,7 @@ class CellFrames:
         return result
 
     def identity(self) -> tuple[object, ...]:
-        """Return what determines the frames."""
+        """Return the values that identify the frames, for fingerprints of inputs."""
         return (self.source, None if self.cell is None else self.cell.vectors, self.periodic,
                 self.together is not None)
 

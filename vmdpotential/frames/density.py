@@ -1,9 +1,9 @@
 """Densities of atoms over the frames of a trajectory: mean, standard deviation and standard error at every node.
 
-Each atom counts at the node nearest to it, or is spread as a Gaussian, and a node's value is divided by the volume that
-belongs to it. In a periodic cell that changes, atoms are placed by their fractions of it, and the map is drawn in the
-mean cell. Blocks of frames (:mod:`vmdpotential.execution.blocks`) return the nodes that atoms touched, which are few of
-all.
+Each atom is counted at its nearest node, or is spread as a Gaussian, and a node's value is divided by the volume of its
+voxel. In a periodic cell that changes, atoms are placed by their fractional coordinates, and the map is given in the
+mean cell. Blocks of frames (:mod:`vmdpotential.execution.blocks`) return only the nodes that atoms contributed to,
+usually a small part of all.
 """
 
 from __future__ import annotations
@@ -38,19 +38,20 @@ Floats = NDArray[np.float64]
 
 log = logging.getLogger(__name__)
 
-#: Standard deviations within which a Gaussian counts; the rest of it, 3e-4 along an axis, is spread over these nodes.
+#: Radius at which a Gaussian is truncated, in standard deviations. It is renormalised over the nodes within, since 5e-4
+#: of it is beyond along each axis.
 REACH = 3.5
 
 
 @dataclass(frozen=True, eq=False)
 class Densities(GridWork):
-    """Densities of atoms.
+    """Sums of the counted quantity over blocks of frames.
 
     Parameters
     ----------
     counted : Counted
     width : float
-        A, standard deviation of the Gaussian that an atom is; 0 counts it at the nearest node.
+        Standard deviation, A, of the Gaussian of each atom; 0 counts it at the nearest node.
     engine : str
     """
 
@@ -69,44 +70,44 @@ class Densities(GridWork):
 
     @property
     def spreading(self) -> str:
-        """How atoms are spread, as the kernel calls it."""
+        """The kernel's name for how atoms are spread."""
         return "occupancy" if self.counted.radii is not None else "gaussian" if self.width else "nearest"
 
     @cached_property
-    def _spare(self) -> list[Counter]:
-        """Counters of blocks that are done, one for each thread at most."""
+    def _idle_counters(self) -> list[Counter]:
+        """Counters of finished blocks, at most one for each thread, for use in later blocks."""
         return []
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_spare"}
+        return {name: value for name, value in self.__dict__.items() if name != "_idle_counters"}
 
     def block(self, numbers: range) -> Arrays:
-        """Return what some frames sum up to.
+        """Return the sums over some frames.
 
         Returns
         -------
         mapping
-            ``count``; ``nodes`` (T,) that atoms touched, increasing; ``sums`` (T,) of their values over the frames and
-            ``squares`` (T,) of their squares; ``sample`` (P,) sums at the sample; ``cells`` (6, 3), mean and squared
-            deviations of the cells' vectors.
+            ``count``; ``nodes`` (T,) with contributions, increasing; ``sums`` (T,) over the frames of the values there and
+            ``squares`` (T,) of their squares; ``sample`` (P,), sums at the sample; ``cells`` (6, 3), mean and sum of
+            squared deviations of the cell vectors.
         """
         try:
-            counter = self._spare.pop()
+            counter = self._idle_counters.pop()
         except IndexError:
             counter = get_engine(self.engine).counter(self.counting)
         cells = Moments.none((3, 3))
         for positions, cell in self.moved(numbers, cells, self.counted.rows):
-            counter.add(positions, self._change(cell))
+            counter.add(positions, self._to_lattice_cell(cell))
         nodes, sums, squares = counter.take()
-        self._spare.append(counter)
-        places = np.searchsorted(nodes, self.sample)
-        reached = np.append(nodes, -1)[places] == self.sample
+        self._idle_counters.append(counter)
+        rows = np.searchsorted(nodes, self.sample)
+        reached = np.append(nodes, -1)[rows] == self.sample
         return {"count": np.array(len(numbers)), "nodes": nodes, "sums": sums, "squares": squares,
-                "sample": np.where(reached, np.append(sums, 0.0)[places], 0.0),
+                "sample": np.where(reached, np.append(sums, 0.0)[rows], 0.0),
                 "cells": np.concatenate([cells.mean, cells.m2])}
 
-    def _change(self, cell: Cell | None) -> Floats:
-        """Return what brings positions in a frame's cell to the same fractions of the lattice's; none for the same."""
+    def _to_lattice_cell(self, cell: Cell | None) -> Floats:
+        """Return the matrix (3, 3) that maps positions to the same fractions of the lattice's cell; (0, 3) if equal."""
         if self.cell is None or cell is None or same_cell(self.cell, cell):
             return np.zeros((0, 3))
         return np.ascontiguousarray(np.linalg.inv(cell.vectors) @ self.cell.vectors)
@@ -116,7 +117,7 @@ class Densities(GridWork):
         """How atoms are counted, the same in all frames."""
         counted, lattice = self.counted, self.lattice
         widths = np.full(len(counted.rows), self.width or 1.0) if counted.radii is None else np.maximum(
-            counted.radii, 1e-3)  # a site without a radius occupies no node but one that it is on
+            counted.radii, 1e-3)  # a site without a radius occupies a node only if it is at the node
         far = 0.0 if self.spreading == "nearest" else REACH * self.width if counted.radii is None else float(
             widths.max(initial=0.0))
         reach = np.ceil(far / lattice.spacing).astype(np.int64)
@@ -131,8 +132,8 @@ class Densities(GridWork):
 
 
 def _images(cell: Floats, shape: NDArray[np.int64], reach: NDArray[np.int64]) -> Floats:
-    """Return the shifts (S, 3), in spacings, of a cell that begins half a spacing before the first node, by which some
-    of it is within `reach` nodes of the lattice.
+    """Return the lattice translations (S, 3), in spacings, whose images of the cell are within `reach` nodes of the
+    lattice; the cell begins half a spacing before the first node.
     """
     corners = np.array([[n >> 2 & 1, n >> 1 & 1, n & 1] for n in range(8)], float)
     low, high = -0.5 - reach, shape - 0.5 + reach
@@ -140,27 +141,28 @@ def _images(cell: Floats, shape: NDArray[np.int64], reach: NDArray[np.int64]) ->
     first, last = np.floor(box.min(0) - 1e-6).astype(int) - 1, np.ceil(box.max(0) + 1e-6).astype(int)
     steps = np.stack(np.meshgrid(*(np.arange(a, b + 1) for a, b in zip(first, last, strict=True)), indexing="ij"), -1)
     shifts = steps.reshape(-1, 3) @ cell
-    parts = corners @ cell - 0.5
-    # a cell that only touches the lattice's outer face has no atom there
-    met = ((shifts + parts.min(0) < high - 1e-6) & (shifts + parts.max(0) > low + 1e-6)).all(1)
-    result: Floats = shifts[met]
+    cell_corners = corners @ cell - 0.5
+    # an image that only touches the outer face of the lattice contributes no atoms
+    overlaps = ((shifts + cell_corners.min(0) < high - 1e-6) & (shifts + cell_corners.max(0) > low + 1e-6)).all(1)
+    result: Floats = shifts[overlaps]
     return result
 
 
 @dataclass(frozen=True, eq=False)
 class Planning:
-    """Densities that are about to be computed.
+    """Everything that is needed to compute densities.
 
     Parameters
     ----------
     work : Densities
     numbers : range
-        Of the frames.
+        Frame numbers.
     size : int
-        Frames in a block.
+        Number of frames in a block.
     name : str
-        Of the atoms.
+        Selection text of the counted atoms.
     inputs : tuple of str
+        Names of the input files.
     """
 
     work: Densities
@@ -170,7 +172,7 @@ class Planning:
     inputs: tuple[str, ...]
 
     def check_bulk(self, bulk: float | None) -> None:
-        """Raise UsageError where nothing says what relative densities are relative to."""
+        """Raise UsageError if relative densities are requested and there is no bulk density to divide by."""
         if self.work.counted.unit == "relative" and bulk is None and self.work.cell is None:
             raise UsageError("bulk", "a bulk density is needed for relative densities without a periodic cell",
                              "give {bulk 0.0334}, that of water molecules in 1/A^3, or choose another {unit}")
@@ -178,11 +180,11 @@ class Planning:
 
 @dataclass(frozen=True, kw_only=True)
 class DensityOptions:
-    """What is counted and where."""
+    """All options of densities over frames: the counted quantity and the grid."""
 
     of: Annotated[str, Option(
         "what is counted: number of atoms, mass, charge, electrons (atomic number less charge), or occupancy (the "
-        "fraction of frames in which a place is within an atom's van der Waals radius)", choices=tuple(UNITS),
+        "fraction of frames in which a grid point is within an atom's van der Waals radius)", choices=tuple(UNITS),
         front=True)] = "number"
     atoms: Annotated[str, Option("atoms that are counted", metavar="SEL", selection=True, front=True)] = "all"
     unit: Annotated[str, Option(
@@ -197,36 +199,38 @@ class DensityOptions:
         unit="A", low=0, high=20)] = 0.0
     spacing: Annotated[float, Option("distance between grid points", unit="A", low=0.05, high=100, front=True)] = 1.0
     padding: Annotated[float | None, Option(
-        "margin of a grid around the fitted atoms, or where there are none, the counted ones; unless given, the whole "
-        "periodic cell, or 5 A in an open boundary", unit="A", low=0, high=1000)] = None
+        "margin of a grid around the fitted atoms, or around the counted atoms if none are fitted; unless given, the "
+        "grid covers the whole periodic cell, or has a margin of 5 A in an open boundary",
+        unit="A", low=0, high=1000)] = None
     boundary: Boundary = "auto"
     engine: Engine = "auto"
 
 
 def plan_density(structure: Structure, frames: Frames, counted: Counted, options: DensityOptions | None = None, *,
                  alignment: Mapping[str, Any], fixed_cell: bool = False, lattice: Lattice | None = None) -> Planning:
-    """Return what is to be done for densities over frames.
+    """Return the plan of densities over frames.
 
     Parameters
     ----------
     structure : Structure
-        Its positions are where the frames are moved to, and what the lattice is laid around.
+        Frames are fitted onto its positions, which also determine the lattice.
     frames : Frames
     counted : Counted
     options : DensityOptions, optional
-        Of the grid: over the periodic cell, or around the group with a padding; of 5 A where the boundary is open.
+        Without a padding the lattice covers the periodic cell; with one, or with 5 A in an open boundary, it is around
+        the group.
     alignment : mapping
-        Of :meth:`vmdpotential.frames.whole.Alignment.of`: ``group``, ``name``, and ``rotate``. Where it is rotated, the
-        boundary is open.
+        Arguments of :meth:`vmdpotential.frames.whole.Alignment.of`: ``group``, ``name``, and ``rotate``. With a
+        rotation the boundary is open.
     fixed_cell : bool
-        Whether the structure's cell is that of all frames, instead of theirs.
+        Whether the structure's cell replaces those of the frames.
     lattice : Lattice, optional
-        The lattice itself.
+        The lattice; it replaces the one that the options describe.
 
     Raises
     ------
     UsageError
-        For a rotation in a periodic boundary, or a lattice that has nothing to be laid around.
+        For a rotation in a periodic boundary, or a lattice around no atoms.
     InputError
         For frames of other atoms, or without a cell.
     MemoryPlanError
@@ -251,35 +255,36 @@ def plan_density(structure: Structure, frames: Frames, counted: Counted, options
 
 
 def _warn_of_corners(lattice: Lattice, cell: Cell) -> None:
-    """Warn of a lattice whose corners molecules, each taken once, cannot fill."""
+    """Warn if corners of the lattice are farther from its centre than molecules, each placed once, can be."""
     half = float(np.linalg.norm(lattice.last - lattice.origin)) / 2
     least = float(np.linalg.norm(cell.reduced, axis=1).min()) / 2
     if half > least:
-        log.warning("the corners of the map are up to %.3g A from its middle, and each molecule is placed once, at its "
+        log.warning("the corners of the map are up to %.3g A from its centre, but each molecule is placed once, at its "
                     "image nearest to the fitted atoms (%.3g A at most): densities beyond are too low", half, least)
 
 
 @dataclass(frozen=True, eq=False)
 class Density:
-    """What came of the frames.
+    """Density over frames, with its errors.
 
     Parameters
     ----------
     grids : mapping
         Maps by their names, ``mean``, ``std`` and ``sem``.
     frames : int
+        Number of frames.
     blocks : tuple of int
-        Frames in each block.
+        Number of frames in each block.
     total : float
-        What is counted on the lattice in a frame, on average: atoms, u, e, electrons, or occupied nodes.
+        Mean over frames of the counted quantity on the whole lattice: atoms, u, e, electrons, or occupied nodes.
     bulk : float or None
-        What relative densities are over, in the unit of the quantity.
+        Density that relative densities are divided by, in the unit of the quantity.
     cell, cell_deviation : (3, 3) float64 or None
-        Mean of the cells' vectors, A, and their standard deviation.
+        Mean of the cell vectors, A, and their standard deviation.
     error : float or None
         Root mean square of the standard error over the map.
     voxel : float
-        A^3, mean volume of a node.
+        Mean volume of a voxel, A^3.
     """
 
     grids: Mapping[str, Grid]
@@ -295,23 +300,25 @@ class Density:
 
 def merge(planning: Planning, results: Iterable[Arrays] | Run, statistics: Sequence[str] = ("mean",),
           bulk: float | None = None, partial: bool = False) -> Density:
-    """Return what the blocks' results amount to.
+    """Return the density of the blocks' results.
 
     Parameters
     ----------
     planning : Planning
     results : iterable
+        Results of the blocks, which are computed as they are consumed.
     statistics : sequence of str
-        Of ``mean``, ``std`` and ``sem``.
+        Any of ``mean``, ``std`` and ``sem``.
     bulk : float, optional
-        What relative densities are over, in the first unit of the quantity; the mean over the cell unless given.
+        Density that relative densities are divided by, in the first unit of the quantity; the mean over the cell
+        unless given.
     partial : bool
-        Whether a KeyboardInterrupt after the first block ends the frames there.
+        Whether a KeyboardInterrupt after the first block ends the computation, with the frames until then as result.
 
     Raises
     ------
     UsageError
-        For relative densities where nothing says what they are relative to.
+        For relative densities without a bulk density or a periodic cell.
     """
     planning.check_bulk(bulk)
     work = planning.work
@@ -335,14 +342,14 @@ def merge(planning: Planning, results: Iterable[Arrays] | Run, statistics: Seque
 
 def _density(planning: Planning, totals: Floats, squares: Floats, blocks: BlockMean, cells: Moments,
              statistics: Sequence[str], bulk: float | None) -> Density:
-    """Return the maps made of the totals of all frames; `blocks` has the blocks' means at a sample of nodes alone."""
+    """Return the maps computed from the totals of all frames; `blocks` has the blocks' means at a sample of nodes."""
     work, counted = planning.work, planning.work.counted
-    lattice, cell, deviation, stretched = work.lattice, None, None, 1.0
+    lattice, cell, deviation, volume_ratio = work.lattice, None, None, 1.0
     if work.cell is not None and cells.count:
         cell, deviation = cells.mean, np.sqrt(cells.variance())
         lattice = lattice_in(lattice, work.cell, Cell(cell))
-        stretched = float(abs(np.linalg.det(np.linalg.inv(work.cell.vectors) @ cell)))
-    voxel = float(np.prod(work.lattice.spacing)) * stretched
+        volume_ratio = float(abs(np.linalg.det(np.linalg.inv(work.cell.vectors) @ cell)))
+    voxel = float(np.prod(work.lattice.spacing)) * volume_ratio
     factor = counted.factor / (1.0 if counted.radii is not None else voxel)
     if counted.unit == "relative":
         if bulk is None:
@@ -354,9 +361,9 @@ def _density(planning: Planning, totals: Floats, squares: Floats, blocks: BlockM
             for name in ("mean", "std", "sem")}
     total, squared_errors = build.load("totals_kernel").statistics(
         totals, squares, blocks.count, factor, 0.0 if factors is None else factors[0], *maps.values())
-    called = {"number": "number density", "mass": "mass density", "charge": "charge density",
+    quantity = {"number": "number density", "mass": "mass density", "charge": "charge density",
               "electrons": "electron density", "occupancy": "occupancy"}[counted.quantity]
-    made = Provenance(
+    provenance = Provenance(
         method=(f"Gaussians of {work.width:g} A" if work.width else
                 "nearest grid point" if counted.radii is None else "radii"),
         boundary="open" if work.cell is None else "periodic", atoms=planning.name, precision="double",
@@ -369,7 +376,7 @@ def _density(planning: Planning, totals: Floats, squares: Floats, blocks: BlockM
             continue
         kind = {"mean": "mean", "std": "standard deviation of the", "sem": "standard error of the mean"}[name]
         grids[name] = Grid(lattice, maps[name].reshape(lattice.shape), counted.unit,
-                           provenance=replace(made, quantity=f"{kind} {called}"))
+                           provenance=replace(provenance, quantity=f"{kind} {quantity}"))
         if not np.isfinite(grids[name].values).all():
             raise InputError("the density is too large for a map (3e38)", "use a larger {spacing}")
     rms = None if factors is None else float(np.sqrt(squared_errors / lattice.size) * abs(factor))

@@ -1,11 +1,11 @@
-"""Electric field and potential at atoms, at the middles of bonds, or at points, in every frame and by contributions.
+"""Electric field and potential at atoms, midpoints of bonds or points, in every frame and by contributions.
 
-Nothing is cut off: in a periodic cell all images count, in conducting surroundings and with a neutralising background;
-in an open boundary all atoms. A short-range part is summed pair by pair, and a smooth part on a mesh, by whose
-derivatives the field is interpolated. A screened potential has no background; at few places all pairs that count are
-summed. An atom makes neither field nor potential at itself. Charges that are left out (:data:`EXCLUDED`) are left out
-in the nearest image only: those in other cells stay, as in a simulation. In a continuum (``pb``) the response of the
-water to all charges counts, and charges are left out of the direct sum only.
+There is no cutoff: a periodic cell includes all images, with conducting surroundings and a neutralising background, and
+an open boundary all atoms. A short-range part is summed pair by pair, and a smooth part on a mesh, whose interpolation
+is differentiated for the field. A screened potential has no background; if there are few sites, all pairs that matter
+are summed directly. An atom contributes neither field nor potential at its own position. Of excluded charges
+(:data:`EXCLUDED`) only the nearest image is left out; images in other cells contribute, as in a simulation. In a
+continuum (``pb``) the reaction field of all charges is included, and charges are excluded from the direct sum only.
 """
 
 from __future__ import annotations
@@ -47,35 +47,37 @@ from vmdpotential.units import coulomb_constant
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: What of its own a place does not feel: the atom (of a bond both), or also the residue or molecule that it is of.
+#: Charges that can be excluded at a site: its atom (both atoms of a bond), or the residue or molecule of that atom.
 EXCLUDED = ("atom", "residue", "molecule")
 
-#: Relative error of the field and of the potential that is allowed unless another is given.
+#: Default tolerance: relative rms error of the field and of the potential.
 TOLERANCE = 1e-5
 
-#: A field less than the potential over this distance, A, vanishes by symmetry: errors are then parts of that.
+#: A field smaller than the potential divided by this distance, A, is taken to vanish by symmetry, and its error is then
+#: relative to that quotient.
 VANISHING = 100.0
 
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Where the field is wanted.
+    """Sites at which field and potential are computed.
 
     Parameters
     ----------
     kind : str
         ``atoms``, ``bonds`` or ``points``.
     first, second : (M,) int64
-        Atoms: the place itself where both are one, else the ends of a bond. Empty for points.
+        Indices of atoms: the two ends of a bond, or twice the same atom. Empty for points.
     points : (M, 3) float64, A
-        Empty for atoms.
+        Empty for atoms and bonds.
     names : sequence of str
     group : (G,) int64
-        Atoms that the points move and turn with; none where they stay in the frame of the trajectory.
+        Atoms that the points move and rotate with, as indices into `molecules.atoms`; empty if the points are fixed in
+        the coordinates of the trajectory.
     reference : (G, 3) float64, A
-        Where these are when the points are where they are given.
+        Positions of these atoms in the structure that the points refer to.
     molecules : Molecules or None
-        Of these atoms.
+        Molecules that contain these atoms.
     """
 
     kind: str
@@ -89,19 +91,19 @@ class Places:
 
     @classmethod
     def atoms(cls, rows: Integers, names: Sequence[str]) -> Places:
-        """Return the places of atoms."""
+        """Return sites at atoms."""
         return cls("atoms", rows, rows, np.zeros((0, 3)), names, np.zeros(0, np.int64), np.zeros((0, 3)))
 
     @classmethod
     def bonds(cls, pairs: Integers, names: Sequence[str]) -> Places:
-        """Return the middles of bonds, (M, 2) atoms, whose direction is from the first to the second."""
+        """Return sites at the midpoints of bonds (M, 2), whose direction is from the first atom to the second."""
         return cls("bonds", pairs[:, 0], pairs[:, 1], np.zeros((0, 3)), names, np.zeros(0, np.int64), np.zeros((0, 3)))
 
     @classmethod
     def at(cls, points: Floats, names: Sequence[str], structure: Structure | None = None,
            fit: Mask | None = None) -> Places:
-        """Return points (M, 3), A: in the frame of the trajectory, or in that of a structure whose atoms `fit` are
-        brought onto each frame's, turned and moved; they are of one molecule or lie near each other.
+        """Return sites at points (M, 3), A, in the coordinates of the trajectory; or with `fit` in those of the
+        structure, whose atoms `fit` (of one molecule, or of molecules near each other) are superposed on each frame.
         """
         none = np.zeros(0, np.int64)
         if structure is None or fit is None:
@@ -118,14 +120,16 @@ class Places:
         return len(self.names)
 
     def subset(self, rows: Integers) -> Places:
-        """Return some of the places."""
+        """Return some of the sites."""
         names = [self.names[n] for n in rows.tolist()]
         if self.kind == "points":
             return replace(self, points=self.points[rows], names=names)
         return replace(self, first=self.first[rows], second=self.second[rows], names=names)
 
     def of(self, positions: Floats, cell: Cell | None) -> tuple[Floats, Floats, Floats]:
-        """Return the places (M, 3) of a frame, A, directions (M, 3) of bonds, and the rotation (3, 3) into it."""
+        """Return the positions (M, 3) of the sites in a frame, A, the directions (M, 3) of bonds, and the rotation
+        (3, 3) of fitted points into the frame.
+        """
         if self.kind == "points":
             if self.molecules is None:
                 return self.points, np.zeros((0, 3)), np.eye(3)
@@ -161,7 +165,7 @@ def _near(molecules: Molecules, members: Integers, whole: Floats, cell: Cell | N
 
 @dataclass(frozen=True, eq=False)
 class Fields(Work):
-    """What is computed of each frame; pickled to where it is computed.
+    """Potential and field at sites in blocks of frames; picklable.
 
     Parameters
     ----------
@@ -172,9 +176,9 @@ class Fields(Work):
     rows : (names, parts) bool
         As in :class:`vmdpotential.frames.profile.Profiles`.
     left_out : (E, 2) int64
-        Places and the atoms that they do not feel.
+        Indices of sites and of the atoms that are excluded at them.
     plan : PointPlan or None
-        None where there are no charges, or no places.
+        None if there are no charges or no sites.
     """
 
     frames: CellFrames
@@ -187,16 +191,16 @@ class Fields(Work):
 
     @property
     def engine(self) -> str:
-        """Its name."""
+        """Name of the engine."""
         return "cpu" if self.plan is None else self.plan.engine
 
     def needs(self) -> Needs:
-        """Return engine and memory: a frame with images of its atoms or places, and its mesh."""
+        """Return the engine, the memory for a frame with images of its atoms or sites and its mesh, and the cost."""
         memory = 1000 * len(self.charges) + (0 if self.plan is None else 2 * self.plan.estimate.bytes)
         return Needs(self.engine, memory, self._cost if self.frames.source.portable else None)
 
     def _cost(self) -> Cost:
-        """Return what a frame, computed once more, and a block's result take."""
+        """Return the time for a frame, measured on the first one, and the size of a block's result."""
         frame, size = self.frames.first, block_size(len(self.frames.numbers()), len(self.charges))
         self.over([frame])
         start = time.perf_counter()
@@ -221,7 +225,7 @@ class Fields(Work):
         return {"values": np.array(values), "along": np.array(along), "frames": np.array(numbers)}
 
     def of(self, positions: Floats, cell: Cell | None) -> tuple[Floats, Floats]:
-        """Return potential and field (names, M, 4) at the places, and directions of bonds (M, 3), of one frame."""
+        """Return potential and field (names, M, 4) at the sites, and directions of bonds (M, 3), of one frame."""
         places, direction, turn = self.places.of(positions, cell)
         parts = np.zeros((len(self.parts), len(places), 4))
         if self.plan is not None:
@@ -243,7 +247,7 @@ class Fields(Work):
 
     def _leave_out(self, parts: Floats, kind: Integers, places: Floats, positions: Floats, cell: Cell | None,
                    plan: PointPlan, total: PreparedPoints) -> None:
-        """Take away what places do not feel: the nearest image of each atom that is left out."""
+        """Subtract the contribution of the nearest image of each excluded atom."""
         bound, factor = plan.interaction, plan.permittivity
         where, atoms = self.left_out.T
         d = places[where] - positions[atoms]
@@ -258,7 +262,7 @@ class Fields(Work):
         np.subtract.at(parts[..., 1:], (kind[atoms], where), slope[:, None] * d)
 
     def subset(self, rows: Integers, plan: PointPlan) -> Fields:
-        """Return what computes some of the places by another plan."""
+        """Return the work for some of the sites by another plan."""
         kept = np.isin(self.left_out[:, 0], rows)
         left_out = self.left_out[kept]
         left_out[:, 0] = np.searchsorted(rows, left_out[:, 0])
@@ -267,13 +271,13 @@ class Fields(Work):
 
 @dataclass(frozen=True, eq=False)
 class FieldSeries:
-    """Potential and field at places in every frame.
+    """Potential and field at sites in every frame.
 
     Parameters
     ----------
     places : Places
     names : sequence of str
-        ``total`` and, where they were asked for, its contributions.
+        ``total`` and the requested contributions, if any.
     frames : (F,) int64
     potential : (F, names, M) float64, in `unit`
     field : (F, names, M, 3) float64, V/A
@@ -281,16 +285,16 @@ class FieldSeries:
         The field along bonds, from their first atoms to their second.
     unit : str
     cell : Cell or None
-        Of the first frame; None is an open boundary.
+        Cell of the first frame; None in an open boundary.
     error : float
-        Root mean square error of the field's components, V/A, in the first frame, measured at 200 places against an
-        exact sum; 0 where the sum is exact.
+        Root mean square error of the field's components, V/A, in the first frame, measured at up to 200 sites against
+        an exact sum; 0 if the sum is exact.
     relative_errors : (float, float)
-        Rms errors of the potential and of the field in the first frame over their rms; 0 where the sum is exact.
+        Rms errors of the potential and of the field in the first frame relative to their rms; 0 if the sum is exact.
     medium : str
-        What is between the charges.
+        Description of the medium between the charges.
     engine : str
-        What computed.
+        Name of the engine.
     """
 
     places: Places
@@ -309,7 +313,7 @@ class FieldSeries:
 
 @dataclass(frozen=True, kw_only=True)
 class FieldOptions(MethodOptions):
-    """All options of field and potential at places, see :func:`field_at`."""
+    """All options of field and potential at sites, see :func:`field_at`."""
 
     exclude: Annotated[str, Option(
         "charges left out at each location: its atom (both atoms of a bond), residue or molecule; auto is the residue "
@@ -326,21 +330,21 @@ class FieldOptions(MethodOptions):
     cell: Cell | None = None
 
     def left_out(self, places: Places) -> str:
-        """Return what of its own a place does not feel."""
+        """Return which of :data:`EXCLUDED` applies."""
         return self.exclude if self.exclude != "auto" else "residue" if places.kind == "bonds" else "atom"
 
 
 @takes_fields(FieldOptions)
 def field_at(structure: Structure, places: Places, trajectory: Frames | None = None,
              options: FieldOptions | None = None, execution: Execution | None = None, **keywords: Any) -> FieldSeries:
-    """Return electric field and potential at places in every frame.
+    """Return electric field and potential at sites in every frame.
 
     Options are keywords, or one object of :class:`FieldOptions`, which keywords then change.
 
     Parameters
     ----------
     structure : Structure
-        With charges; its own positions are the frame where there is no trajectory.
+        With charges; without a trajectory its own positions are the only frame.
     places : Places
     trajectory : Frames, optional
     options : FieldOptions, optional
@@ -349,37 +353,37 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
     sources : mapping of (N,) bool, optional
         Contributions of groups by name; atoms in none of them make one called ``rest``.
     exclude : {"auto", "atom", "residue", "molecule"}
-        What of its own a place does not feel; a molecule is what bonds hold together. ``auto`` is the residue for
-        bonds, else the atom.
+        Charges that are excluded at each site: its atom (both atoms of a bond), its residue, or its molecule, which is
+        a set of bonded atoms. ``auto`` is the residue for bonds and the atom otherwise.
     boundary : {"auto", "open", "periodic"}
     cell : Cell, optional
-        Of all frames, instead of their own.
+        Cell of all frames, which replaces their own.
     unit, temperature
-        Of the potential, see :func:`vmdpotential.units.coulomb_constant`.
+        Unit of the potential and temperature of kT/e, see :func:`vmdpotential.units.coulomb_constant`.
     screened, dielectric, medium
         See :func:`vmdpotential.maps.potential_map`.
     tolerance : float, optional
-        Rms errors of field and potential over their rms; 1e-5 unless given.
+        Largest rms errors of field and potential relative to their rms; 1e-5 unless given.
     method : str
-        ``auto``, or a method that sums at points; ``pb`` is the solute in a continuum, of which `radii` are needed.
+        ``auto``, or a method that sums at points; ``pb`` is the solute in a continuum, and needs `radii`.
     parameters, radii
-        Of ``pb``, see :func:`vmdpotential.maps.potential_map`.
+        Options of ``pb``, see :func:`vmdpotential.maps.potential_map`.
     spacing : float
-        A, of the lattice of ``pb``; smaller where a tolerance is given that needs it.
+        Lattice spacing of ``pb``, A; it is reduced if a given tolerance requires it.
     engine : str
-        The CPU's takes its place for a mesh where it has no transforms.
+        Where an engine has no Fourier transforms, the CPU computes sums on a mesh instead.
 
     Raises
     ------
     InputError
         Without charges, or for a frame without a cell in a periodic boundary.
     UsageError
-        For molecules without bonds.
+        For the exclusion of molecules in a structure without bonds.
     """
     asked = changed(FieldOptions, options, keywords)
     medium, boundary = medium_of_sum(asked), asked.boundary
     if medium.method:
-        choose_cell(structure, asked.summation, boundary)  # which refuses images
+        choose_cell(structure, asked.summation, boundary)  # raises for a periodic boundary
         boundary = "open"
     structure, solute, together = in_continuum(structure, "solute" if medium.method else "all", medium,
                                                trajectory is not None)
@@ -414,7 +418,7 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
         return work, work.over([begin])
 
     def in_solution(spacing: float) -> tuple[tuple[Fields, Mapping[str, Any], Floats], float]:
-        """Return what computes the frames, its result for the first one, and errors, by a spacing."""
+        """Return the work with its result for the first frame and its errors, and the largest relative error."""
         assert request.solution is not None
         plan = plan_points(replace(request, solution=replace(request.solution, spacing=spacing)), backend, method)
         work, result = computes(plan)
@@ -428,7 +432,7 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
         return (work, result, np.array([absolute[1], *errors])), max(errors)
 
     def attempt(error: float) -> Attempt[tuple[Fields, Mapping[str, Any], Floats]]:
-        """Return what computes the frames, its result for the first one, and errors of potential and field."""
+        """Return the work with its result for the first frame, and the errors of field and potential."""
         plan = None if nothing else plan_points(request.with_error(error), backend, method)
         work, result = computes(plan)
         if plan is None or plan.error is None:
@@ -449,7 +453,7 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
             tolerance, asked.spacing, in_solution)
     else:
         work, first, errors = until_within("pme", tolerance, START * tolerance, attempt)
-    # filled block by block, and no second copy of all frames
+    # filled block by block, since concatenating blocks would need a second copy of all frames
     values = np.empty((len(numbers), len(names), len(places), 4))
     along, read, count = [], [], 0
     for block in [first] if trajectory is None else run_blocks(
@@ -470,7 +474,7 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
 
 
 def _solute(structure: Structure, chosen: Mask, radii: str, medium: Medium) -> Solution:
-    """Return the solution around the chosen atoms; others have no radii in it."""
+    """Return the solution around the chosen atoms; the radii of all others are 0."""
     solution = solution_of(structure, chosen, radii, medium, "kT/e")
     assert solution is not None
     values = np.zeros(len(structure))
@@ -479,7 +483,7 @@ def _solute(structure: Structure, chosen: Mask, radii: str, medium: Medium) -> S
 
 
 def _left_out(structure: Structure, places: Places, exclude: str) -> Integers:
-    """Return which places (rows of the result's first column) do not feel which atoms (second column)."""
+    """Return pairs (E, 2) of a site and an atom that is excluded there."""
     if exclude not in EXCLUDED:
         raise UsageError("exclude", f"choose one of {', '.join(EXCLUDED)}", value=exclude)
     if places.kind == "points":
@@ -494,7 +498,7 @@ def _left_out(structure: Structure, places: Places, exclude: str) -> Integers:
     else:
         topology = structure.topology
         if topology is None or not len(topology.bonds):
-            raise UsageError("exclude", "needs bonds", "give a {topology} that has them, or use {exclude residue}",
+            raise UsageError("exclude", "bonds are needed", "give a {topology} that has them, or use {exclude residue}",
                              value="molecule")
         from scipy.sparse import csr_matrix
         from scipy.sparse.csgraph import connected_components
@@ -513,13 +517,13 @@ def _left_out(structure: Structure, places: Places, exclude: str) -> Integers:
 def bonds_between(structure: Structure, first: Mask, second: Mask) -> Integers:
     """Return the bonds (M, 2) from atoms of one selection to atoms of another.
 
-    Those of the topology; without one, the k-th atom of the first with the k-th of the second in every residue. Two
-    selections of one atom each are a pair, bonded or not.
+    These are bonds of the topology; without one, the k-th atom of the first selection is paired with the k-th of the
+    second in every residue. Two selections of one atom each make a pair even without a bond.
 
     Raises
     ------
     UsageError
-        When there are none, or atoms cannot be paired.
+        When there are no bonds, or atoms cannot be paired.
     """
     a, b = np.flatnonzero(first), np.flatnonzero(second)
     if len(a) == len(b) == 1 and a[0] != b[0]:
@@ -534,6 +538,6 @@ def bonds_between(structure: Structure, first: Mask, second: Mask) -> Integers:
         return np.ascontiguousarray(pairs[np.argsort(pairs[:, 0], kind="stable")])
     residues = structure.residue_index
     if not np.array_equal(residues[a], residues[b]) or (a == b).any():
-        raise UsageError("bonds", "the selections do not have as many atoms in each residue, and there are no bonds",
-                         "give a {topology} that has them, or selections that pair")
+        raise UsageError("bonds", "without bonds, both selections need the same number of atoms in each residue",
+                         "give a {topology} that has bonds, or other selections")
     return np.stack([a, b], axis=1)

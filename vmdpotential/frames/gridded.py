@@ -1,7 +1,7 @@
-"""What maps over frames have in common: where frames and nodes are, and how the map is described.
+"""Common parts of maps over frames: aligned frames, lattices in changing cells, and their description.
 
-In a periodic cell that changes, nodes stay at the same fractions of each frame's cell, and the map is drawn in the mean
-cell.
+If a periodic cell changes, nodes stay at the same fractional coordinates of each frame's cell, and the map is given in
+the mean cell.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from vmdpotential.molecule.structure import Structure
 
 Floats = NDArray[np.float64]
 
-#: Nodes, at random, at which blocks are looked at for their correlation.
+#: Number of random nodes at which the correlation of blocks is estimated.
 POINTS = 1024
 
 
 @dataclass(frozen=True, eq=False)
 class GridWork(Work):
-    """A map made of each block of frames: small, picklable, and the same for all.
+    """Base class of maps that are computed from blocks of frames; small, picklable, and the same for all blocks.
 
     Parameters
     ----------
     frames : Frames
     alignment : Alignment or None
-        None moves nothing.
+        None if frames are used as they are.
     lattice : Lattice
     cell : Cell or None
-        The periodic cell of the lattice; None where the boundary is open.
+        The periodic cell of the lattice; None if the boundary is open.
     own_cells : bool
-        Whether each frame has its own cell, else `fixed` is that of all.
+        Whether each frame has its own cell; otherwise all have `fixed`.
     fixed : Cell or None
     """
 
@@ -64,18 +64,18 @@ class GridWork(Work):
         ----------
         structure, frames
         alignment : mapping
-            Of :meth:`vmdpotential.frames.whole.Alignment.of`: ``group``, ``name`` and ``rotate``.
+            Arguments of :meth:`vmdpotential.frames.whole.Alignment.of`: ``group``, ``name`` and ``rotate``.
         lattice : Lattice or None
-            Unless given over the periodic cell, or where there is a padding, or 5 A in an open boundary, around the
-            group.
+            If None, a lattice over the periodic cell; with a padding, or in an open boundary (where 5 A is the
+            default), around the group.
         spacing, padding : float, A
         around : (n, 3) float64, A
-            What the lattice is laid around where there is no group.
+            Positions around which the lattice is placed if there is no group.
         boundary : str
         fixed_cell : bool
-            Whether the structure's cell is that of all frames.
+            Whether the structure's cell replaces those of the frames.
         **own
-            The other fields.
+            The fields of the subclass.
         """
         first = next(iter(frames.part(frames.numbers()[:1])))
         own_cells = not fixed_cell and first.cell is not None
@@ -93,9 +93,10 @@ class GridWork(Work):
 
     def moved(self, numbers: range, cells: Moments, rows: NDArray[np.int64] | None = None) -> Iterator[
             tuple[Floats, Cell | None]]:
-        """Yield the positions of some frames, aligned, and their cells, which are added to `cells`.
+        """Yield the aligned positions of some frames and their cells, which are added to `cells`.
 
-        They are those of the atoms `rows`, or of all; what nothing moves is as the file has it, which may be float32.
+        Positions are those of the atoms `rows`, or of all. Without an alignment they have the precision of the file,
+        which may be float32.
         """
         for done, frame in enumerate(self.frames.part(numbers), 1):
             cell = self._cell_of(frame)
@@ -110,26 +111,27 @@ class GridWork(Work):
             progress.report(LABEL, done / len(numbers))
 
     def _cell_of(self, frame: Frame) -> Cell | None:
-        """Return the cell in which a frame is."""
+        """Return the cell of a frame."""
         if not self.own_cells:
             return self.fixed
         return frame.cell if self.cell is None else periodic_cell(self.frames.name, frame, self.cell)
 
     @property
     def sample(self) -> NDArray[np.int64]:
-        """(P,) places in the flattened map at which blocks are looked at."""
+        """(P,) indices into the flattened map at which the correlation of blocks is estimated."""
         return np.unique(np.random.default_rng(2010).integers(0, self.lattice.size, POINTS))
 
 
 def lattice_in(lattice: Lattice, planned: Cell, mean: Cell) -> Lattice:
-    """Return a lattice with each node at the same fractions of another cell.
+    """Return the lattice with each node at the same fractional coordinates in the mean cell.
 
-    Where the cell shears, axes along x, y and z cannot follow it: the lattice stays.
+    If the mean cell is sheared with respect to the planned one, a lattice along x, y and z cannot follow it and is
+    returned unchanged.
     """
     along = stretch(planned, mean)
     return lattice if along is None or np.abs(along - 1).max() <= SAME else lattice.stretched(along)
 
 
 def frames_text(numbers: range) -> str:
-    """Return the numbers of frames as a map states them."""
+    """Return frame numbers as text for the provenance of a map."""
     return f"{len(numbers)}: {numbers[0]} to {numbers[-1]}" + (f", every {numbers.step}" if numbers.step > 1 else "")

@@ -1,13 +1,13 @@
-"""Implicit ligand sampling: the free energy of a small molecule at every place, from frames without it.
+"""Implicit ligand sampling: the free energy of a small molecule at every grid point, from frames without it.
 
-J. Cohen, A. Arkhipov, R. Braun, K. Schulten, Biophys. J. 91 (2006) 1844: the molecule is so small, and acts so weakly,
-that the frames of a simulation without it are those that it would see. Its free energy in a node's box, against vacuum,
-is that of inserting it there (B. Widom, J. Chem. Phys. 39 (1963) 2808)::
+J. Cohen, A. Arkhipov, R. Braun, K. Schulten, Biophys. J. 91 (2006) 1844: the molecule is so small, and interacts so
+weakly, that a simulation without it samples the same configurations. Its free energy in a node's voxel, relative to
+vacuum, follows from insertions there (B. Widom, J. Chem. Phys. 39 (1963) 2808)::
 
     W(r) = -kT ln < exp(-E / kT) >
 
-with the mean over frames, over places in the box, and over orientations. The mean of the Boltzmann factor is a mean
-over frames as any other, so that its error comes from blocks of them, and that of W is kT times its relative error.
+with the mean over frames, over positions in the voxel, and over orientations. The standard error of the mean Boltzmann
+factor follows from blocks of frames, and the error of W is kT times its relative error.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ Floats = NDArray[np.float64]
 
 log = logging.getLogger(__name__)
 
-#: kcal/mol, the highest free energy that a map states: no insertion of a run finds one that is higher.
+#: Highest free energy in a map, kcal/mol: the insertions of a run cannot sample higher ones.
 HIGHEST = 20.0
 
-#: Sums that are kept from frame to frame, at most.
-_KEPT = 2000
+#: Largest number of prepared sums that are kept from frame to frame.
+_MOST_PREPARED = 2000
 
 
 @dataclass(frozen=True, eq=False)
 class Insertions(GridWork):
-    """Insertions of a ligand.
+    """Mean Boltzmann factors of inserting a ligand, over blocks of frames.
 
     Parameters
     ----------
     sums : tuple of ProbeSum
-        Of each atom of the ligand.
+        One for each atom of the ligand.
     orientations : sequence of (S, 3) float64
-        Places of its atoms, A.
+        Positions of the ligand's atoms in each orientation, A.
     parts : int
-        Places along each edge of a node's box.
+        Number of positions along each edge of a voxel.
     kt : float
-        kcal/mol.
+        Thermal energy, kcal/mol.
     engine : str
     """
 
@@ -71,12 +71,12 @@ class Insertions(GridWork):
     engine: str
 
     def needs(self) -> Needs:
-        """Return engine, memory of a block, and cost."""
+        """Return the engine, the memory of a block, and the cost."""
         return Needs(self.engine, (24 + 12 * self.parts**3) * self.lattice.size,
                      self._cost if self.frames.portable else None)
 
     def _cost(self) -> Cost:
-        """Return what a frame and a block's result take, by one orientation in the first frame, computed once more."""
+        """Return the time for a frame, measured on one orientation in the first, and the size of a block's result."""
         numbers = self.frames.numbers()
         positions, cell = next(self.moved(numbers[:1], Moments.none((3, 3))))
         lattice, turns = self.in_cell(cell), range(1)
@@ -95,13 +95,13 @@ class Insertions(GridWork):
                 "cells": np.concatenate([cells.mean, cells.m2])}
 
     def factors(self, positions: Floats, cell: Cell | None) -> Floats:
-        """Return the mean Boltzmann factor (nx, ny, nz) of one frame over orientations and places in a box."""
+        """Return the mean Boltzmann factor (nx, ny, nz) of one frame over orientations and positions in a voxel."""
         turns = range(len(self.orientations))
         total, _ = self._factors(self.in_cell(cell), positions, cell, turns)
         return total / (self.parts**3 * len(turns))
 
     def _factors(self, lattice: Lattice, positions: Floats, cell: Cell | None, turns: range) -> tuple[Floats, float]:
-        """Return the sum of Boltzmann factors over some orientations and all places, and the seconds of a GPU."""
+        """Return the sum of Boltzmann factors over some orientations and all positions, and the GPU time in seconds."""
         parts, (nx, ny, nz), seconds = self.parts, lattice.shape, 0.0
         total = np.zeros(lattice.shape)
         for turn in turns:
@@ -114,48 +114,62 @@ class Insertions(GridWork):
         return total, seconds
 
     def _prepared(self, lattice: Lattice, cell: Cell | None, turn: int) -> list[list[Prepared]]:
-        """Return the sums of each atom of the molecule in an orientation; where the lattice stays, made once."""
-        stays = lattice is self.lattice and len(self.orientations) * sum(len(item.rmin) for item in self.sums) < _KEPT
-        if stays and turn in self._kept:
-            return self._kept[turn]
-        engine, images = get_engine(self.engine), None if self.cell is None else self.cell if stays else cell
+        """Return the prepared sums of each ligand atom in an orientation, which are reused if the lattice is fixed."""
+        count = len(self.orientations) * sum(len(item.rmin) for item in self.sums)
+        reused = lattice is self.lattice and count < _MOST_PREPARED
+        if reused and turn in self._prepared_sums:
+            return self._prepared_sums[turn]
+        engine, images = get_engine(self.engine), None if self.cell is None else self.cell if reused else cell
         parts = self.parts
-        origin = lattice.origin + lattice.spacing * (0.5 / parts - 0.5)  # places are in the middles of parts of the box
+        origin = lattice.origin + lattice.spacing * (0.5 / parts - 0.5)  # positions are the centres of the subvoxels
         shape = (lattice.shape[0] * parts, lattice.shape[1] * parts, lattice.shape[2] * parts)
-        made = [atom.prepare(engine, Lattice(origin + place, lattice.spacing / parts, shape), images)
-                for place, atom in zip(self.orientations[turn], self.sums, strict=True)]
-        if stays:
-            self._kept[turn] = made
-        return made
+        prepared = [atom.prepare(engine, Lattice(origin + place, lattice.spacing / parts, shape), images)
+                    for place, atom in zip(self.orientations[turn], self.sums, strict=True)]
+        if reused:
+            self._prepared_sums[turn] = prepared
+        return prepared
 
     @cached_property
-    def _kept(self) -> dict[int, list[list[Prepared]]]:
+    def _prepared_sums(self) -> dict[int, list[list[Prepared]]]:
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_kept"}
+        return {name: value for name, value in self.__dict__.items() if name != "_prepared_sums"}
 
     def in_cell(self, cell: Cell | None) -> Lattice:
-        """Return the lattice with its nodes at the same fractions of a frame's cell.
+        """Return the lattice with its nodes at the same fractional coordinates in a frame's cell.
 
         Raises
         ------
         InputError
-            Where the cell shears.
+            When the cell is sheared with respect to that of the lattice.
         """
         if self.cell is None or cell is None or same_cell(self.cell, cell, SAME):
             return self.lattice
         along = stretch(self.cell, cell)
         if along is None:
-            raise InputError(f"the cell of a frame ({cell}) has another shape than that of the first one, not other "
-                             "lengths along x, y and z alone: the axes of the map would turn with it",
+            raise InputError(f"the cell of a frame ({cell}) differs from the first frame's in more than its lengths "
+                             "along x, y and z, so that the axes of the map would turn with it",
                              "choose other {frames}, or use {boundary open}")
         return self.lattice.stretched(along)
 
 
 @dataclass(frozen=True, eq=False)
 class Planning:
-    """Insertions that are about to be computed: the work, the numbers of the frames, frames in a block, and what of."""
+    """Everything that is needed to compute insertions.
+
+    Parameters
+    ----------
+    work : Insertions
+    numbers : range
+        Frame numbers.
+    size : int
+        Number of frames in a block.
+    ligand : Ligand
+    temperature : float, K
+    inputs : tuple of str
+        Names of the input files.
+    """
 
     work: Insertions
     numbers: range
@@ -168,7 +182,7 @@ class Planning:
 def plan_insertions(structure: Structure, frames: Frames, ligand: Ligand, sums: tuple[ProbeSum, ...], *,
                     alignment: Mapping[str, Any], lattice: Lattice | None, spacing: float, padding: float | None,
                     options: Mapping[str, Any]) -> Planning:
-    """Return what is to be done for the free energy of a ligand over frames.
+    """Return the plan of the free energy of a ligand over frames.
 
     Parameters
     ----------
@@ -176,15 +190,15 @@ def plan_insertions(structure: Structure, frames: Frames, ligand: Ligand, sums: 
     frames : Frames
     ligand : Ligand
     sums : tuple of ProbeSum
-        Of each of its atoms.
+        One for each atom of the ligand.
     alignment : mapping
-        Of :meth:`vmdpotential.frames.whole.Alignment.of`: ``group`` and ``name``.
+        Arguments of :meth:`vmdpotential.frames.whole.Alignment.of`: ``group`` and ``name``.
     lattice : Lattice or None
-        Over the periodic cell, or around the group with a `padding`, unless given.
+        If None, a lattice over the periodic cell, or with a `padding` around the group.
     spacing, padding : float, A
     options : mapping
-        ``orientations``, ``parts`` (places along each edge of a node's box), ``temperature``, ``boundary``, ``engine``,
-        ``fixed_cell``.
+        ``orientations``, ``parts`` (number of positions along each edge of a voxel), ``temperature``, ``boundary``,
+        ``engine``, ``fixed_cell``.
 
     Raises
     ------
@@ -207,21 +221,25 @@ def plan_insertions(structure: Structure, frames: Frames, ligand: Ligand, sums: 
 
 @dataclass(frozen=True, eq=False)
 class FreeEnergy:
-    """What came of the frames.
+    """Free energy of a ligand over frames, with its errors.
 
     Parameters
     ----------
     grids : mapping
-        ``mean``, the free energy, and ``sem``, its standard error where it is known; kcal/mol.
+        ``mean``, the free energy, and ``sem``, its standard error if it is known; kcal/mol.
     frames : int
+        Number of frames.
     blocks : tuple of int
+        Number of frames in each block.
     cell : Cell or None
-        The mean one.
+        Mean cell.
     error : float or None
         Median of the standard error over the nodes below :data:`HIGHEST`, kcal/mol.
     solvation : float
-        kcal/mol, of the mean over the map: the excess chemical potential where that is a whole periodic cell.
+        Free energy of the Boltzmann factor's mean over the map, kcal/mol: the excess chemical potential if the map
+        covers a whole periodic cell.
     solvation_error : float or None
+        Its standard error, kcal/mol.
     """
 
     grids: Mapping[str, Grid]
@@ -234,7 +252,11 @@ class FreeEnergy:
 
 
 def merge(planning: Planning, results: Iterable[Arrays] | Run, partial: bool = False) -> FreeEnergy:
-    """Return what the blocks' results amount to; with `partial`, a KeyboardInterrupt ends the frames there."""
+    """Return the free energy of the blocks' results.
+
+    With `partial`, a KeyboardInterrupt after the first block ends the computation, with the frames until then as
+    result.
+    """
     work = planning.work
     blocks, whole = BlockMean(work.lattice.shape, work.sample, spread=False), BlockMean((1,), spread=False)
     cells = Moments.none((3, 3))
@@ -247,29 +269,30 @@ def merge(planning: Planning, results: Iterable[Arrays] | Run, partial: bool = F
     except KeyboardInterrupt:
         if not (partial and blocks.count):
             raise
-    mean, known, of_all = blocks.mean, blocks.uncertainty(), whole.uncertainty()
+    mean, uncertainty, mean_uncertainty = blocks.mean, blocks.uncertainty(), whole.uncertainty()
     least = np.exp(-HIGHEST / work.kt)
     free = np.maximum(-work.kt * np.log(np.maximum(mean, least)), -1e6)
     cell, lattice = None, work.lattice
     if work.cell is not None:
         cell = Cell(cells.mean)
         lattice = work.in_cell(cell)
-    made = Provenance(
+    provenance = Provenance(
         quantity=f"free energy of {planning.ligand.name}", method="implicit ligand sampling",
         interaction=f"Lennard-Jones to {work.sums[0].cutoff:g} A", boundary="open" if cell is None else "periodic",
         cutoff=work.sums[0].cutoff, precision="single", engine=work.engine, inputs=planning.inputs,
         frames=frames_text(planning.numbers[: blocks.count]), zero="the molecule in vacuum",
         cell=None if cell is None else tuple(cell.vectors.reshape(-1).tolist()))
-    grids = {"mean": Grid(lattice, free.astype(np.float32), "kcal/mol", planning.temperature, provenance=made)}
+    grids = {"mean": Grid(lattice, free.astype(np.float32), "kcal/mol", planning.temperature, provenance=provenance)}
     error = None
-    if known is None:
+    if uncertainty is None:
         log.warning("%s", TOO_SHORT)
     else:
-        of_free = np.where(mean > least, work.kt * known.error / np.maximum(mean, least), 0.0)
-        error = float(np.median(of_free[mean > least])) if (mean > least).any() else None
-        grids["sem"] = Grid(lattice, np.minimum(of_free, HIGHEST).astype(np.float32), "kcal/mol", planning.temperature,
-                            provenance=replace(made, quantity=f"standard error of the mean {made.quantity}"))
+        errors = np.where(mean > least, work.kt * uncertainty.error / np.maximum(mean, least), 0.0)
+        error = float(np.median(errors[mean > least])) if (mean > least).any() else None
+        grids["sem"] = Grid(
+            lattice, np.minimum(errors, HIGHEST).astype(np.float32), "kcal/mol", planning.temperature,
+            provenance=replace(provenance, quantity=f"standard error of the mean {provenance.quantity}"))
     average = float(mean.mean())
     return FreeEnergy(
         grids, blocks.count, tuple(blocks.counts), cell, error, float(-work.kt * np.log(max(average, least))),
-        None if of_all is None or average <= 0 else float(work.kt * of_all.error[0] / average))
+        None if mean_uncertainty is None or average <= 0 else float(work.kt * mean_uncertainty.error[0] / average))

@@ -1,4 +1,4 @@
-"""A map that follows what a viewer shows: planned once, computed for the newest frame alone."""
+"""Live maps that follow the frame shown by a viewer: planned once, and computed for the newest frame only."""
 
 from __future__ import annotations
 
@@ -21,20 +21,21 @@ from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import warn_unused
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
-#: How far atoms of an open boundary may move out of their first box, A, before the grid is rebuilt; as a part of
-#: the padding around them, too.
+#: In an open boundary: how far atoms may move out of their first box before the grid is rebuilt, in A and as a fraction
+#: of the padding around them; the smaller applies.
 MARGIN, PART = 5.0, 0.5
 
-#: Results by which the rate is measured.
+#: Number of latest results over which the rate is measured.
 RECENT = 16
 
 
 class LiveMap:
-    """The map of a structure whose atoms move.
+    """Map of a structure whose atoms move.
 
-    The first map is checked against the tolerance; those of other frames are made by its plan, and state no errors.
+    The error of the first map is measured and kept within the tolerance; maps of other frames use the same plan, and
+    their errors are not measured.
 
     Parameters
     ----------
@@ -42,33 +43,34 @@ class LiveMap:
         With charges.
     options : MapOptions
     fixed_cell : bool
-        Whether frames keep the structure's cell, instead of having their own.
+        Whether the structure's cell replaces those of the frames.
     changes : sequence of function
-        What makes positions and cell of the structure from those of the atoms that frames have, one after another.
+        Functions, called one after another, that convert the positions and the cell of a frame to those of the
+        structure.
     atoms : int, optional
-        How many atoms frames have; as the structure unless given.
+        Number of atoms in a frame; that of the structure unless given.
 
     Raises
     ------
     VmdpotentialError
-        Those of :func:`vmdpotential.maps.potential_map`.
+        The errors of :func:`vmdpotential.maps.potential_map`.
     """
 
     def __init__(self, structure: Structure, options: MapOptions, *, fixed_cell: bool = False,
                  changes: Sequence[Change] = (), atoms: int | None = None) -> None:
         self._changes = changes
-        #: How many atoms a frame has.
+        #: Number of atoms in a frame.
         self.atoms = len(structure) if atoms is None else atoms
         if options.own is not None:
             warn_unused(("tolerance",), "the grid of a live map in a continuum is not made finer; set {spacing}")
         plan, result = plan_map(structure, options, margin=min(MARGIN, PART * options.padding), soon=0.0)
-        #: The map of the structure as it was given.
+        #: Map of the structure at its own positions.
         self.first = plan.grid(result)
         self._cell = structure.cell if fixed_cell else None
         self._plan = replace(plan, provenance=replace(
             plan.provenance, error=None, error_away=None, error_field=None, error_field_away=None))
         self._run = self._plan.plan.in_order()
-        #: How often it was planned.
+        #: Number of times that the map was planned.
         self.plans = 1
 
     def update(self, positions: NDArray[np.float64], cell: Cell | None = None) -> Grid:
@@ -77,10 +79,11 @@ class LiveMap:
         Raises
         ------
         InputError
-            For other atoms than the structure's, or a position that is no number.
+            For another number of atoms, or a coordinate that is not finite.
         """
         if np.shape(positions) != (self.atoms, 3):
-            raise InputError(f"a frame of {len(positions)} atoms for a map of {self.atoms}", "start a map of these")
+            raise InputError(f"the frame has {len(positions)} atoms, and the live map {self.atoms}",
+                             "start a new map of these atoms")
         if not np.isfinite(positions).all():
             raise InputError("a coordinate is not a number")
         cell = self._cell or cell or self._plan.structure.cell
@@ -94,80 +97,80 @@ class LiveMap:
         return self._plan.grid(self._plan.run(positions, self._run))
 
 
-class Latest(Generic[Made]):
-    """A thread that does the newest of what it is asked for; whatever is older and has not begun is dropped.
+class Latest(Generic[Result]):
+    """A thread that processes the newest request; older requests that have not started are dropped.
 
     Parameters
     ----------
     work : function
-        Takes what :meth:`ask` was given. Its first error ends the thread.
+        Called with the arguments of :meth:`ask`. Its first error ends the thread.
     """
 
-    def __init__(self, work: Callable[..., Made]) -> None:
+    def __init__(self, work: Callable[..., Result]) -> None:
         self._work = work
         self._changed = threading.Condition()
         self._waiting: tuple[Any, ...] | None = None
-        self._made: list[Made] = []
+        self._results: list[Result] = []  # the newest result that was not taken yet, at most one
         self._error: BaseException | None = None
         self._busy = self._stopping = False
         self._ends: deque[float] = deque(maxlen=RECENT)
-        #: Requests, results, and requests that were dropped for newer ones.
+        #: Numbers of requests, of results, and of requests that were dropped for newer ones.
         self.asked = self.done = self.dropped = 0
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def ask(self, *request: Any) -> None:
-        """Ask for something instead of whatever waits."""
+        """Submit a request, which replaces one that has not started."""
         with self._changed:
             self.asked += 1
             self.dropped += self._waiting is not None
             self._waiting = request
             self._changed.notify_all()
 
-    def take(self) -> Made | None:
-        """Return the newest result, once; None while there is none.
+    def take(self) -> Result | None:
+        """Return the newest result, once; None if there is no new one.
 
         Raises
         ------
         Exception
-            What ended the work, once.
+            The error that ended the thread, once.
         """
         with self._changed:
-            if self._made:
-                return self._made.pop()
+            if self._results:
+                return self._results.pop()
             error, self._error = self._error, None
         if error is not None:
             raise error
         return None
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until all that was asked for is done or dropped; return whether it is."""
+        """Wait until all requests are done or dropped; return False if the timeout expired first."""
         with self._changed:
             return self._changed.wait_for(lambda: not self.busy, timeout)
 
     @property
     def busy(self) -> bool:
-        """Whether something is being done or waits."""
+        """Whether a request is being processed or waits."""
         return self.running and (self._busy or self._waiting is not None)
 
     @property
     def running(self) -> bool:
-        """Whether it takes requests: it was not stopped, and nothing failed."""
+        """Whether the thread accepts requests: it was not stopped, and no request failed."""
         return self._thread.is_alive() and not self._stopping
 
     @property
     def rate(self) -> float:
-        """Results a second, of the last ones; 0 of fewer than two."""
+        """Number of results per second, over the latest ones; 0 if there are fewer than two."""
         with self._changed:
             ends = list(self._ends)
         return (len(ends) - 1) / (ends[-1] - ends[0]) if len(ends) > 1 and ends[-1] > ends[0] else 0.0
 
     def stop(self) -> None:
-        """End the thread, also in the middle of work that reports its progress; results are not to be had after."""
+        """End the thread and discard its results; work that reports its progress is interrupted."""
         with self._changed:
             self._stopping = True
             self._waiting = None
-            self._made.clear()
+            self._results.clear()
             self._changed.notify_all()
         if self._thread is not threading.current_thread():
             self._thread.join()
@@ -176,14 +179,14 @@ class Latest(Generic[Made]):
         try:
             with progress.listening(self.listen):
                 while (request := self._next()) is not None:
-                    made = self._work(*request)
+                    result = self._work(*request)
                     with self._changed:
                         self.done += 1
                         self._ends.append(time.monotonic())
-                        self._made[:] = [] if self._stopping else [made]
+                        self._results[:] = [] if self._stopping else [result]
         except KeyboardInterrupt:
             pass
-        except BaseException as error:  # raised where results are taken
+        except BaseException as error:  # take() raises it
             self._error = error
         finally:
             with self._changed:
@@ -200,6 +203,6 @@ class Latest(Generic[Made]):
             return None if self._stopping else request
 
     def listen(self, label: str, fraction: float) -> None:
-        """Hear of progress in the thread: it ends there when it is to stop."""
+        """Raise KeyboardInterrupt at a progress report if the thread was stopped."""
         if self._stopping:
             raise KeyboardInterrupt

@@ -1,7 +1,7 @@
 """Energies, forces and distances between selections over frames, in blocks.
 
-A block's result has what was found in each of its frames, which are added one after another in the order of the frames:
-means, deviations and errors are the same bit by bit for any number of workers, and after a stop.
+A block's result has the values of each of its frames. They are added one after another in the order of the frames, so
+that means, deviations and errors are identical to the last bit for any number of workers, and after an interruption.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class PairEnergies(Work):
-    """Energies between pairs of selections, or forces, in every frame; the sums are planned in the first one.
+    """Energies between pairs of selections, or forces, in every frame; the sums are planned for the first one.
 
     Parameters
     ----------
@@ -37,7 +37,8 @@ class PairEnergies(Work):
     sums : tuple of Between
     structure : Structure
     by : str
-        ``total``, ``residue`` or ``atom``: what has a row; ``forces`` are those on each atom instead of energies.
+        ``total``, ``residue`` or ``atom`` for energies, in one row or a row for each of these; ``forces`` for the
+        forces on each atom.
     """
 
     frames: CellFrames
@@ -46,7 +47,7 @@ class PairEnergies(Work):
     by: str
 
     def identity(self) -> tuple[object, ...]:
-        """Return what determines the result."""
+        """Return the values that determine the result, for fingerprints of inputs."""
         return ("energies", self.frames, self.sums, self.structure.residue_starts, self.by)
 
     def needs(self) -> Needs:
@@ -54,24 +55,24 @@ class PairEnergies(Work):
         return Needs(self.sums[0].engine.name)
 
     def plan(self) -> None:
-        """Plan the sums, and measure their errors, in the first frame."""
+        """Plan the sums for the first frame, and measure their errors there."""
         for item in self.sums:
             item.run(self.frames.first.positions, self.frames.first.cell)
 
     def block(self, numbers: range) -> Arrays:
-        """Return what :meth:`over` returns for some of the frames."""
-        # copies have the plan, and prepare by themselves: nothing follows from the frames before
+        """Return the result of :meth:`over` for some of the frames."""
+        # copies share the plan but not its prepared state, so that the result does not depend on other blocks
         return replace(self, sums=tuple(map(copy, self.sums))).over(self.frames.part(numbers))
 
     def over(self, frames: Iterable[Frame]) -> Arrays:
-        """Return what was found in frames.
+        """Return the energies or forces in some frames.
 
         Returns
         -------
         mapping
-            ``frames`` (F,) their numbers; ``cell`` (3, 3) of the last one where there is one; and for the n-th pair of
-            selections ``total n`` (F, 3), and ``rows n`` (F, rows, 3) unless the total alone has a row: Coulomb,
-            Lennard-Jones and both. Of forces ``rows n`` (F, atoms, 3) alone.
+            ``frames`` (F,), their numbers; ``cell`` (3, 3) of the last one, if it has one; and for the n-th pair of
+            selections ``total n`` (F, 3), the Coulomb and the Lennard-Jones energy and their sum, and ``rows n``
+            (F, rows, 3) the same for each residue or atom. For forces only ``rows n`` (F, atoms, 3).
         """
         columns: dict[str, list[Any]] = {"frames": []}
         cell = None
@@ -95,12 +96,13 @@ class PairEnergies(Work):
 
 @dataclass(frozen=True, eq=False)
 class PairCounts(Work):
-    """Pairs of selections by their distance in every frame.
+    """Histograms of the distances between pairs of selections, over all frames.
 
     Parameters
     ----------
     frames : CellFrames
     counts : tuple of Counts
+        One for each pair of selections.
     """
 
     frames: CellFrames
@@ -111,17 +113,18 @@ class PairCounts(Work):
         return Needs(self.counts[0].engine.name)
 
     def plan(self) -> None:
-        """Check in the first frame that the pairs can be counted."""
+        """Check for the first frame's cell that the pairs can be counted."""
         for count in self.counts:
             count.check(self.frames.first.cell)
 
     def block(self, numbers: range) -> Arrays:
-        """Return what :meth:`over` returns for some of the frames."""
+        """Return the result of :meth:`over` for some of the frames."""
         return self.over(self.frames.part(numbers))
 
     def over(self, frames: Iterable[Frame]) -> Arrays:
-        """Return ``frames`` (F,), ``volumes`` (F,) of their cells, A^3, and ``counts`` (pairs, bins) of all."""
-        counts = tuple(map(copy, self.counts))  # which begin at none
+        """Return ``frames`` (F,), ``volumes`` (F,) of their cells, A^3, and ``counts`` (pairs, bins) over all frames.
+        """
+        counts = tuple(map(copy, self.counts))  # copies start with empty histograms
         numbers, volumes = [], []
         for frame in frames:
             for item in counts:
@@ -134,29 +137,29 @@ class PairCounts(Work):
 
 
 def over_frames(work: PairEnergies | PairCounts, add: Callable[[Arrays], None], execution: PartialExecution) -> bool:
-    """Compute all frames, and give the results of blocks to `add`, in the order of the frames.
+    """Compute all frames, and pass the results of blocks to `add`, in the order of the frames.
 
     Parameters
     ----------
     work : Work
     add : callable
     execution : PartialExecution
-        With `partial`, a KeyboardInterrupt after the first block ends the frames there.
+        With `partial`, a KeyboardInterrupt after the first block ends the computation without an error.
 
     Returns
     -------
     bool
-        Whether these were all frames.
+        Whether all frames were computed.
 
     Raises
     ------
     UsageError
-        When a structure alone is to be resumed.
+        When a run without a trajectory is to be resumed.
     """
     numbers = work.frames.numbers()
     if execution.resume and not work.frames.source.portable:
-        raise UsageError("resume", "needs a trajectory", "give its file after the structure's")
-    if len(numbers) == 1:  # planned and computed at once
+        raise UsageError("resume", "a trajectory is needed", "give its file after the structure's")
+    if len(numbers) == 1:  # computing the frame plans it, too
         add(work.over(work.frames.part(numbers)))
         return True
     work.plan()
@@ -164,12 +167,12 @@ def over_frames(work: PairEnergies | PairCounts, add: Callable[[Arrays], None], 
     results, first = iter(run_blocks(work, numbers, size=size, **execution.blocks)), True
     while True:
         try:
-            match = next(results, None)
+            result = next(results, None)
         except KeyboardInterrupt:
             if execution.partial and not first:
                 return False
             raise
-        if match is None:
+        if result is None:
             return True
-        add(match)  # an interrupt in here would leave half of a block
+        add(result)  # not in the try: an interrupt in here would leave a block half added
         first = False

@@ -1,22 +1,24 @@
 """Charge density, electric field and potential along an axis of a periodic cell, as means over frames.
 
-Poisson's equation is solved wave by wave along the axis, in each frame's own cell. With the sums over the atoms
-S_n = sum q exp(-i k z), k = 2 pi n / L, the waves of density, field and potential are ::
+Poisson's equation is solved by a Fourier series along the axis, in each frame's own cell. With the sums over the atoms
+S_n = sum q exp(-i k z), k = 2 pi n / L, the Fourier coefficients of density, field and potential are ::
 
     rho_n = S_n / V,    E_n = -4 pi C i rho_n / k,    phi_n = 4 pi C rho_n / k^2,    n != 0
 
 so that the potential is periodic, has the mean 0, and no net slope (conducting surroundings, "tinfoil"); a net charge
-has a neutralising background. Nothing is integrated from an edge, where the density need not vanish and a field may be.
+has a neutralising background. Double integration from an edge of the cell, in contrast, would assume that density and
+field vanish there.
 
-In the vacuum between the images of a slab whose dipole is M this makes a field, 4 pi C M / V, that no slab by itself
-has.
-The slab correction takes it away (I.-C. Yeh, M. L. Berkowitz, J. Chem. Phys. 111 (1999) 3155); the potential then has a
-step in the middle of the vacuum. With places f in periods from there, M - Q L / 2 = L sum q (f - 1/2), exactly.
+In the vacuum between the images of a slab with the dipole moment M, conducting surroundings make a field,
+4 pi C M / V, that an isolated slab does not have. The slab correction removes it (I.-C. Yeh, M. L. Berkowitz, J. Chem.
+Phys. 111 (1999) 3155); the potential then has a step in the middle of the vacuum. With positions f from there, in
+periods, M - Q L / 2 = L sum q (f - 1/2), exactly.
 
-The sums are exact: they come from moments of the atoms in bins finer than the waves (:func:`waves`). As atoms are
-points, a series rings where it ends, far from them too; so they are Gaussian charges, as wide as nodes are apart unless
-asked for otherwise, and waves count until those end (:data:`END`). Points have a series of twice the nodes. Frames of a
-cell that breathes meet at equal fractions of it, and are drawn in the mean cell.
+The sums S_n are exact to 1e-8 of a charge: they are computed from moments of the atoms in bins finer than the
+wavelengths (:func:`waves`). The truncated series of point charges oscillates, also far from the atoms. Atoms are
+therefore Gaussian charges, by default with the distance of nodes as standard deviation, and the series extends until
+their Fourier transform has vanished (:data:`END`). Point charges have a series of twice the nodes. If the cell changes,
+frames are averaged at equal fractional coordinates, and the profile is given in the mean cell.
 """
 
 from __future__ import annotations
@@ -48,23 +50,24 @@ from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-#: What a profile shows.
+#: Quantities of a profile.
 QUANTITIES = ("charge density", "field", "potential")
 
-#: Bins in the shortest wave are twice this; terms of each bin's moments. The error is 1e-8 of a charge.
+#: Half the number of bins per shortest wavelength, and number of terms of the Taylor series in each bin. With these the
+#: error is 1e-8 of a charge.
 FINE, TERMS = 4, 8
 
-#: Waves count up to k s = END, where Gaussians of the standard deviation s are e^-18 of what they were; for very narrow
-#: ones, up to so many times the nodes.
+#: The series ends at k s = END, where the transform of Gaussians of standard deviation s is e^-18; for very narrow ones
+#: at MOST times the nodes.
 END, MOST = 6.0, 32
 
-#: A, of the cell's length without atoms from which on it is a vacuum.
+#: Least length, A, of a part of the cell without atoms that is taken for vacuum.
 VACUUM = 8.0
 
-#: A vector of the cell is in the planes across the axis where it leaves them by less than this part of its length.
+#: A cell vector is perpendicular to the axis if its component along it is less than this fraction of its length.
 _LEVEL = 1e-4
 
-#: A group whose mean position on a circle is nearer to the middle than this part of the radius has no centre.
+#: A group of atoms has no centre along a periodic axis if the mean of their phase factors is smaller than this.
 _SPREAD = 0.02
 
 
@@ -79,32 +82,32 @@ class Profile:
     z : (n,) float64, A
         Nodes over one period, in the mean cell.
     names : sequence of str
-        ``total`` and, where they were asked for, its contributions.
+        ``total`` and the requested contributions, if any.
     values : (names, 3, n) float64
         Charge density, e/A^3, field, V/A, and potential, in `unit`.
     errors : (names, 3, n) float64 or None
-        Their standard errors, not a number for curves that have none, None where all have none.
+        Standard errors of `values`; NaN for curves without one, None if no curve has one.
     integral : (n + 1,) float64, in `unit`
-        The potential as the double integral of the density from the left edge has it, which takes field and
-        potential there for 0; at the nodes and at the right edge.
+        Potential by double integration of the density from the left edge, where field and potential are taken to be 0;
+        at the nodes and at the right edge.
     unit : str
     zero : str
-        Where the potential is 0.
+        Where the potential is 0: ``mean``, ``left`` or ``region``.
     shift : float, in `unit`
-        The potential of that place over the mean of the cell, which was taken away.
+        Potential at this zero relative to the mean over the cell; it was subtracted from `values`.
     frames, blocks : int
     period, deviation : float, A
         Mean length of the cell along the axis, and its standard deviation over frames.
     charge : float, e
-        Of the cell.
+        Net charge of the cell.
     medium : str
-        What is between the charges, empty where it is not known.
+        Description of the medium between the charges, empty if it is not known.
     intervals : (names, 3, n) float64 or None
-        Half the widths of their 95 % intervals.
+        Half the widths of the 95 % intervals of `values`.
     artificial : float, V/A
-        The field that conducting surroundings make in the vacuum next to a slab; 0 where there is no vacuum.
+        Field that conducting surroundings make in the vacuum next to a slab; 0 if there is no vacuum.
     corrected : bool
-        Whether it was taken away.
+        Whether this field was removed.
     """
 
     axis: int
@@ -140,42 +143,42 @@ class Profile:
 def waves(fraction: Floats, charges: Floats, count: int) -> NDArray[np.complex128]:
     """Return the sums over atoms of q exp(-2 pi i n f), n from 0 to `count`.
 
-    Of the atoms in a bin around f_b, exp(-i k (f - f_b)) is its Taylor series, so that a few moments of them serve all
-    waves: each makes one histogram and one transform.
+    For the atoms of a bin around f_b, exp(-2 pi i n (f - f_b)) is expanded in a Taylor series, so that a few moments of
+    each bin are enough for all n: each moment needs one histogram and one Fourier transform.
 
     Parameters
     ----------
     fraction : (N,) float64
-        Places along the axis in periods.
+        Positions along the axis in periods.
     charges : (N,) float64
     count : int
     """
     bins = 2 * FINE * max(1, count)
-    place = fraction - np.floor(fraction)
-    place *= bins
-    index = place.astype(np.int64)
-    place -= index
-    place -= 0.5
-    index[index == bins] = 0  # a fraction just below 0
+    offset = fraction - np.floor(fraction)
+    offset *= bins
+    index = offset.astype(np.int64)
+    offset -= index
+    offset -= 0.5
+    index[index == bins] = 0  # of a negative fraction that is rounded to 1
     k = 2 * np.pi / bins * np.arange(count + 1)
     weights = np.array(charges, np.float64)
     total, factor = np.zeros(count + 1, np.complex128), np.exp(-0.5j * k)
     for term in range(TERMS):
         total += factor * np.fft.rfft(np.bincount(index, weights, bins))[: count + 1]
         factor *= -1j * k / (term + 1)
-        weights *= place
+        weights *= offset
     return total
 
 
 def period_of(cell: Cell, axis: int, where: str = "") -> float:
-    """Return the length, A, after which planes across an axis repeat: two vectors of the cell lie in them.
+    """Return the period, A, of the cell along an axis to which two cell vectors are perpendicular.
 
-    An error begins with `where`.
+    The message of an error begins with `where`.
 
     Raises
     ------
     UsageError
-        When no two do; the cure names the axes for which they do.
+        When no two cell vectors are; its hint names the axes that have a period.
     """
     heights = np.abs(cell.vectors)
     level = heights < _LEVEL * np.linalg.norm(cell.vectors, axis=1)[:, None]
@@ -183,38 +186,38 @@ def period_of(cell: Cell, axis: int, where: str = "") -> float:
         return float(heights[:, axis].max())
     others = [f"{{axis {'xyz'[d]}}}" for d in range(3) if level[:, d].sum() == 2]
     raise UsageError(
-        "axis", f"{where}planes across it have no period in the cell ({cell}), of which no two vectors lie in them",
-        f"use {' or '.join(others)}" if others else "turn the structure so that two vectors of its cell do",
+        "axis", f"{where}the cell ({cell}) has no period along it, because no two of its vectors are perpendicular to "
+        "it", f"use {' or '.join(others)}" if others else "rotate the structure so that two vectors of its cell are",
         value="xyz"[axis])
 
 
 @dataclass(frozen=True, eq=False)
 class Profiles(MergingWork):
-    """What is computed of each frame, and of blocks of frames; small, and pickled to where it is computed.
+    """Sums of profiles over blocks of frames; small and picklable.
 
     Parameters
     ----------
     frames : CellFrames
     charges : (N,) float64, e
     parts : sequence of (A,) int64
-        Atoms, all in one and no more: what rows are made of.
+        Disjoint sets of atoms, which together are all atoms.
     rows : (names, parts) bool
-        Which parts make each row; the first is the total.
+        Which parts are added for each curve; the first curve is the total.
     region : (A,) int64 or None
-        Atoms whose density says where the potential is 0.
+        Atoms over whose density the mean potential is 0.
     centre : (A,) int64 or None
-        Atoms whose middle is the middle of the profile.
+        Atoms whose centre is moved to the middle of the profile.
     axis, nodes : int
     finer : int
-        Nodes of the series between two of those: waves count up to half of all these.
+        Factor by which the Fourier series has more nodes than the profile; it ends at half of their number.
     smear : float, A
         Standard deviation of Gaussian charges, 0 for points.
     start : float
         Fraction of the cell at which the profile begins.
     constant : float
-        Of Coulomb's law, in the unit of the potential.
+        Coulomb constant in the unit of the potential.
     slab : bool
-        Whether the field in the vacuum is taken away.
+        Whether the slab correction is applied.
     """
 
     frames: CellFrames
@@ -232,7 +235,7 @@ class Profiles(MergingWork):
     slab: bool = False
 
     def needs(self) -> Needs:
-        """Return memory: of a frame, and the sums."""
+        """Return the memory for a frame and the sums."""
         return Needs(memory=200 * len(self.charges) + 200 * self.nodes * len(self.rows))
 
     def block(self, numbers: range) -> Mapping[str, NDArray[np.float64]]:
@@ -244,8 +247,8 @@ class Profiles(MergingWork):
         return {name: a[name] + b[name] for name in a}
 
     def over(self, frames: Iterable[Frame]) -> Mapping[str, NDArray[np.float64]]:
-        """Return sums over frames: ``values`` (rows, 3, n), ``region`` (n,), ``integral`` (n + 1,), and ``cells``:
-        period, its square, 1/V, and the total's field in the vacuum, V/A.
+        """Return sums over frames: ``values`` (rows, 3, n), ``region`` (n,), ``integral`` (n + 1,), and ``cells`` (4,):
+        period, its square, 1/V, and the field of all charges in the vacuum, V/A.
         """
         count, values, region = 0, np.zeros((len(self.rows), 3, self.nodes)), np.zeros(self.nodes)
         cells, integral = np.zeros(4), np.zeros(self.nodes + 1)
@@ -261,49 +264,50 @@ class Profiles(MergingWork):
                 "cells": cells}
 
     def of(self, positions: Floats, cell: Cell, where: str = "") -> tuple[Floats, Floats, float, float]:
-        """Return the rows (rows, 3, n) of one frame, the region's density (n,), the period, A, and the total's field
-        in the vacuum, V/A, 0 without one.
+        """Return the curves (rows, 3, n) of one frame, the density (n,) of the region's atoms, the period, A, and the
+        field of all charges in the vacuum, V/A, which is 0 without a vacuum.
         """
         period = period_of(cell, self.axis, where)
         most = (self.finer * self.nodes - 1) // 2
         fraction = self._fractions(positions, period)
-        whole = len(self.parts) == 1
-        sums = np.array([waves(*((fraction, self.charges) if whole else (fraction[part], self.charges[part])), most)
+        no_groups = len(self.parts) == 1
+        sums = np.array([waves(*((fraction, self.charges) if no_groups else (fraction[part], self.charges[part])), most)
                          for part in self.parts])
         k = 2 * np.pi / period * np.arange(most + 1)
-        bell = np.exp(-0.5 * (self.smear * k) ** 2)
+        gaussian = np.exp(-0.5 * (self.smear * k) ** 2)
         spectrum = np.zeros((len(self.rows), 3, most + 1), np.complex128)
-        density = (self.rows @ sums) * (bell / cell.volume)
+        density = (self.rows @ sums) * (gaussian / cell.volume)
         volts = 4 * np.pi * coulomb_constant("V")
         spectrum[:, 0] = density
         spectrum[:, 1, 1:] = -1j * volts * density[:, 1:] / k[1:]
         spectrum[:, 2, 1:] = 4 * np.pi * self.constant * density[:, 1:] / k[1:] ** 2
         values = self._at_nodes(spectrum)
-        gap, middle_of_it = vacuum(fraction, period)
-        inside = self._fields_at(middle_of_it, fraction, period, cell) if gap >= VACUUM else np.zeros(len(self.rows))
+        gap, gap_centre = vacuum(fraction, period)
+        inside = self._fields_at(gap_centre, fraction, period, cell) if gap >= VACUUM else np.zeros(len(self.rows))
         if self.slab:
             if gap < VACUUM:
                 raise UsageError(
                     "slab_correction", f"{where}the cell has no vacuum along the axis: the longest part without atoms "
                     f"is {gap:.3g} A long, and {VACUUM:g} A are needed", "leave it out")
-            line = (np.arange(self.nodes) / self.nodes - middle_of_it) % 1 * period
+            line = (np.arange(self.nodes) / self.nodes - gap_centre) % 1 * period
             values[:, 1] -= inside[:, None]
             values[:, 2] += inside[:, None] * (self.constant / coulomb_constant("V") * (line - line.mean()))
         atoms = np.zeros(self.nodes)
         if self.region is not None:
             place = fraction[self.region]
-            atoms = self._at_nodes(waves(place, np.ones(len(place)), most) * bell) / len(place)
+            atoms = self._at_nodes(waves(place, np.ones(len(place)), most) * gaussian) / len(place)
         return values, atoms, period, float(inside[0])
 
     def _fractions(self, positions: Floats, period: float) -> Floats:
-        """Return places along the axis in periods from the left edge, (N,)."""
+        """Return positions (N,) along the axis from the left edge, in periods."""
         fraction: Floats = positions[:, self.axis] / period
         return fraction - (self.start if self.centre is None else middle(fraction[self.centre]) - 0.5)
 
     def integral(self, positions: Floats, cell: Cell) -> Floats:
-        """Return the potential (n + 1,) as the double integral of the point charges from the left edge has it.
+        """Return the potential (n + 1,) by double integration of the point charges from the left edge.
 
-        Field and potential are 0 there, as ``gmx potential`` takes them, which approaches it with thinner slices.
+        Field and potential are taken to be 0 there, as by ``gmx potential``, whose result approaches this one with
+        thinner slices.
         """
         period = period_of(cell, self.axis)
         place = self._fractions(positions, period) % 1
@@ -315,20 +319,20 @@ class Profiles(MergingWork):
         return result
 
     def _fields_at(self, place: float, fraction: Floats, period: float, cell: Cell) -> Floats:
-        """Return the fields, V/A, of the rows' point charges at a place, in fractions of the period."""
+        """Return the field, V/A, of each curve's point charges at a position, a fraction of the period."""
         apart = self.charges * ((fraction - place) % 1 - 0.5)
         parts = np.array([apart[part].sum() for part in self.parts])
         fields: Floats = 4 * np.pi * coulomb_constant("V") * period / cell.volume * (self.rows @ parts)
         return fields
 
     def _at_nodes(self, spectrum: NDArray[np.complex128]) -> Floats:
-        """Return a series (..., most + 1) at the nodes (..., n)."""
+        """Return the values at the nodes (..., n) of a Fourier series (..., most + 1)."""
         values: Floats = np.fft.irfft(spectrum, self.finer * self.nodes, norm="forward")[..., :: self.finer]
         return values
 
 
 def vacuum(fraction: Floats, period: float) -> tuple[float, float]:
-    """Return the length, A, of the longest part of a period without atoms, and its middle as a fraction."""
+    """Return the length, A, of the longest part of a period without atoms, and its centre as a fraction."""
     bins = max(4, int(period / 0.5))
     taken = np.zeros(bins, bool)
     taken[(fraction % 1 * bins).astype(int) % bins] = True
@@ -340,9 +344,9 @@ def vacuum(fraction: Floats, period: float) -> tuple[float, float]:
 
 
 def middle(fraction: Floats) -> float:
-    """Return the middle of places along a circle, in fractions of it.
+    """Return the centre of positions along a periodic axis, in fractions of the period.
 
-    The mean of the angles as vectors shows where the group is, and with the images next to that the middle is its mean.
+    The mean of the phase factors gives a first centre; then the positions are averaged in their images nearest to it.
 
     Raises
     ------
@@ -351,13 +355,13 @@ def middle(fraction: Floats) -> float:
     """
     mean = np.exp(2j * np.pi * fraction).mean()
     if abs(mean) < _SPREAD:
-        raise UsageError("center", "its atoms are spread evenly along the axis and have no middle",
+        raise UsageError("center", "its atoms are spread evenly along the axis and have no centre",
                          "choose a layer, such as {center lipid}")
-    about = float(np.angle(mean)) / (2 * np.pi)
-    for _ in range(3):  # about the middle itself, which the images depend on
-        apart = fraction - about
-        about += float((apart - np.rint(apart)).mean())
-    return about
+    centre = float(np.angle(mean)) / (2 * np.pi)
+    for _ in range(3):  # the nearest images depend on the centre
+        apart = fraction - centre
+        centre += float((apart - np.rint(apart)).mean())
+    return centre
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -367,8 +371,8 @@ class ProfileOptions:
     spacing: Annotated[float, Option(
         "largest distance between nodes of the profile", unit="A", above=0, high=100)] = 0.5
     smear: Annotated[float | None, Option(
-        "standard deviation of each atom's Gaussian charge; the distance of nodes unless given, 0 for points", unit="A",
-        low=0, high=100)] = None
+        "standard deviation of each atom's Gaussian charge; the distance between nodes unless given, 0 for points",
+        unit="A", low=0, high=100)] = None
     slab_correction: Annotated[bool, Option(
         "remove the field that conducting (tinfoil) surroundings make in the vacuum next to a slab (Yeh and "
         "Berkowitz)")] = False
@@ -391,36 +395,36 @@ def profile(structure: Structure, trajectory: Frames | None = None, options: Pro
     Parameters
     ----------
     structure : Structure
-        With charges; its own positions are the frame where there is no trajectory.
+        With charges; without a trajectory its own positions are the only frame.
     trajectory : Frames, optional
     options : ProfileOptions, optional
     execution : Execution, optional
         Where blocks of frames are computed and kept.
     axis : int
-        0, 1 or 2; two vectors of the cell lie in the planes across it.
+        0, 1 or 2; two vectors of the cell must be perpendicular to this axis.
     spacing : float, A
-        Of the nodes, at most.
+        Largest distance between nodes.
     smear : float, A, optional
-        Standard deviation of Gaussian charges; the spacing unless given, 0 for points.
+        Standard deviation of Gaussian charges; the distance between nodes unless given, 0 for points.
     center : (N,) bool, optional
-        Atoms whose middle is moved to z = 0, in the middle of the profile, in every frame. All atoms count alike.
+        Atoms whose centre (with equal weights) is moved to z = 0, the middle of the profile, in every frame.
     zero : str or (N,) bool
         Where the potential is 0: its ``mean`` over the cell, the ``left`` edge, or its mean over the density of atoms.
     sources : mapping of (N,) bool, optional
         Contributions of groups by name; atoms in none of them make one called ``rest``.
     cell : Cell, optional
-        Of all frames, instead of their own.
+        Cell of all frames, which replaces their own.
     unit, temperature
-        Of the potential, see :func:`vmdpotential.units.coulomb_constant`.
+        Unit of the potential and temperature of kT/e, see :func:`vmdpotential.units.coulomb_constant`.
     slab_correction : bool
-        Whether the field that conducting surroundings make in the vacuum next to a slab is taken away.
+        Whether the field that conducting surroundings make in the vacuum next to a slab is removed.
 
     Raises
     ------
     InputError
         Without charges, or for a frame without a cell.
     UsageError
-        For an axis that has no period, a group without a middle, or a slab without a vacuum or with a net charge.
+        For an axis that has no period, a group without a centre, or a slab without a vacuum or with a net charge.
     """
     structure.require_whole_cell("use {expand cell}")
     asked = changed(ProfileOptions, options, keywords)
@@ -428,19 +432,18 @@ def profile(structure: Structure, trajectory: Frames | None = None, options: Pro
     frames = CellFrames.with_cells(structure, trajectory, asked.cell)
     first = frames.first.cell
     if first is None:
-        raise InputError(f"{structure.where}: has no periodic cell, which a "
-                         "profile needs", "give {cell}")
+        raise InputError(f"{structure.where}: a profile needs a periodic cell", "give {cell}")
     length = period_of(first, axis)
     if not 0 < spacing <= length / 4:
-        raise UsageError("spacing", f"four nodes at least are needed in {length:.4g} A", value=f"{spacing:g}")
+        raise UsageError("spacing", f"at least four nodes are needed in {length:.4g} A", value=f"{spacing:g}")
     if asked.slab_correction and abs(structure.known_charges.sum()) > 1e-3:
-        raise UsageError("slab_correction", "needs a slab without a net charge, and this one has "
+        raise UsageError("slab_correction", "the slab must not have a net charge, and this one has "
                          f"{structure.known_charges.sum():.3g} e", "leave it out, or correct the charges")
-    nodes = int(np.ceil(length / spacing - 1e-4))  # files round cells
+    nodes = int(np.ceil(length / spacing - 1e-4))  # tolerates the rounding of cells in files
     names, parts, rows = parts_of(len(structure), asked.sources)
     region = None if isinstance(zero, str) else np.flatnonzero(zero)
     places = structure.positions[:, axis]
-    # programs let a cell begin at 0 or lay it around 0
+    # depending on the program, a cell begins at 0 or is centred at 0
     start = round(float(places.min() + places.max()) / length) / 2 - 0.5
     smear = length / nodes if asked.smear is None else asked.smear
     finer = 2 if not smear else min(MOST, int(np.ceil(END / np.pi * length / nodes / smear - 1e-6)))
@@ -457,16 +460,16 @@ def profile(structure: Structure, trajectory: Frames | None = None, options: Pro
 
 
 def parts_of(atoms: int, sources: Mapping[str, Mask] | None) -> tuple[list[str], list[NDArray[np.int64]], Mask]:
-    """Return what the sums over groups of atoms are made of, each atom once, however the groups overlap.
+    """Return disjoint sets of atoms from which sums over groups, which may overlap, are combined.
 
     Returns
     -------
     names : list of str
-        ``total``, the groups, and ``rest`` where there are atoms in none of them.
+        ``total``, the groups, and ``rest`` if there are atoms in none of them.
     parts : list of (A,) int64
-        Atoms of the same groups.
+        Sets of atoms that are in the same groups.
     rows : (names, parts) bool
-        Which parts make each.
+        Which parts are added for each name.
     """
     if not sources:
         return ["total"], [np.arange(atoms)], np.ones((1, 1), bool)
@@ -490,7 +493,7 @@ def _result(work: Profiles, blocks: Sequence[Mapping[str, Floats]], names: Seque
     values = np.array([block["values"] / count for block, count in zip(blocks, counts, strict=True)])
     total = counts.sum()
     period, squares, _, inside = np.sum([block["cells"] for block in blocks], axis=0) / total
-    # the potential's zero is one linear function of it, the same for all blocks
+    # the potential at its zero is the same linear function of the potential in all blocks
     weights = np.zeros(work.nodes)
     if zero == "left":
         weights[0] = 1
@@ -501,30 +504,30 @@ def _result(work: Profiles, blocks: Sequence[Mapping[str, Floats]], names: Seque
     values[:, :, 2] -= shifts[..., None]
     means = np.tensordot(counts / total, values, 1)
     deviations, errors, intervals = as_equal(counts, values), np.full_like(means, np.nan), np.full_like(means, np.nan)
-    for name, quantity in np.ndindex(means.shape[:2]):  # each curve by itself, whatever others there are
-        if (found_error := uncertainty(deviations[:, name, quantity])) is not None:
-            errors[name, quantity], intervals[name, quantity] = found_error.error, found_error.interval
-    stated = np.isfinite(errors).any()
+    for name, quantity in np.ndindex(means.shape[:2]):  # one by one, so that a curve's errors do not depend on others
+        if (curve_error := uncertainty(deviations[:, name, quantity])) is not None:
+            errors[name, quantity], intervals[name, quantity] = curve_error.error, curve_error.interval
+    any_error = np.isfinite(errors).any()
     charge = float(work.charges.sum())
     z = period * (np.arange(work.nodes) / work.nodes + (work.start if work.centre is None else -0.5))
     return Profile(
-        work.axis, z, names, means, errors if stated else None,
+        work.axis, z, names, means, errors if any_error else None,
         np.sum([block["integral"] for block in blocks], axis=0) / total, unit, zero,
         float(shifts[:, 0] @ counts / total), int(total), len(blocks), float(period),
         float(np.sqrt(max(0.0, squares - period**2))), charge, coulomb.INTERACTION.bind().medium(1.0, 298.15),
-        intervals if stated else None, float(inside), work.slab)
+        intervals if any_error else None, float(inside), work.slab)
 
 
 def integral(z: Floats, field: Floats, potential: Floats, constant: float) -> Floats:
-    """Return the potential (n + 1,) of a map as the double integral of its density from the left edge has it.
+    """Return the potential (n + 1,) of a map by double integration of its density from the left edge.
 
-    It is the periodic potential less what field and potential are at the edge.
+    It differs from the periodic potential by a linear function, which makes potential and field 0 at the edge.
 
     Parameters
     ----------
     z, field, potential : (n,) float64
     constant : float
-        Of Coulomb's law, in the unit of the potential.
+        Coulomb constant in the unit of the potential.
     """
     along = (z[1] - z[0]) * np.arange(len(z) + 1)
     result: Floats = np.append(potential, potential[0]) - potential[0] + (
@@ -533,30 +536,30 @@ def integral(z: Floats, field: Floats, potential: Floats, constant: float) -> Fl
 
 
 def profile_of_map(grid: Grid, axis: int = 2, *, zero: str = "mean", unit: str = "V", name: str = "the map") -> Profile:
-    """Return the profile of a periodic potential map: its mean over planes, and what follows from that wave by wave.
+    """Return the profile of a periodic potential map: its mean over planes, and field and density derived from it.
 
-    `name` is what errors call the map.
+    Field and density follow from the Fourier series of the mean potential. `name` is the name of the map in errors.
 
     Raises
     ------
     InputError
-        When the map states no unit or no periodic cell, or its nodes do not divide a period of the axis.
+        When the map has no unit or no periodic cell, or its nodes do not span one period of the axis.
     """
     if grid.provenance.cell is None:
-        raise InputError(f"{name}: states no periodic cell", "make the profile of the structure")
+        raise InputError(f"{name}: the map has no periodic cell", "compute the profile from the structure")
     if not grid.unit or "/A" in grid.unit:
-        raise InputError(f"{name}: is no potential with a unit ({grid.unit or 'none stated'})",
-                         "make it by this program")
+        raise InputError(f"{name}: the map is not a potential with a known unit ({grid.unit or 'none given'})",
+                         "compute the map with this program")
     period = period_of(Cell(np.array(grid.provenance.cell)), axis)
     z, mean = mean_over_planes(grid, axis)
     nodes = len(z)
     if abs(nodes * grid.lattice.spacing[axis] - period) > 1e-4 * period:
-        raise InputError(f"{name}: its {nodes} nodes are not those of a period ({period:.6g} A)",
-                         "make the profile of the structure")
-    own = coulomb_constant(grid.unit, grid.temperature or 298.15)
+        raise InputError(f"{name}: its {nodes} nodes do not span exactly one period ({period:.6g} A)",
+                         "compute the profile from the structure")
+    map_constant = coulomb_constant(grid.unit, grid.temperature or 298.15)
     requested, volts = coulomb_constant(unit, grid.temperature or 298.15), coulomb_constant("V")
     k = 2 * np.pi / period * np.arange(nodes // 2 + 1)
-    spectrum = np.fft.rfft(mean) / own
+    spectrum = np.fft.rfft(mean) / map_constant
     spectrum[0] = 0
     if nodes % 2 == 0:
         spectrum[-1] = 0

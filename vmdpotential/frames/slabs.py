@@ -1,9 +1,10 @@
-"""Mean potential over frames of maps whose sums do not fit into memory: all frames for one slab after another.
+"""Mean potential over frames for maps whose sums do not fit into memory: all frames for one slab after another.
 
-The trajectory is read once for each slab, which costs little next to the sums over its charges; a block's result has
-the size of a slab, so that blocks are kept, resumed and computed by other processes as those of smaller maps. Means and
-deviations go to their files at once. Standard errors follow from the correlation of the blocks over the whole map: what
-they are made of waits in a file without a name, which ends with the process.
+The trajectory is read once for each slab, which takes little time compared with the sums over its charges. A block's
+result has the size of a slab, so that blocks are kept, resumed and computed by other processes like those of smaller
+maps. Means and deviations are written as soon as a slab is done. Standard errors need the correlation of blocks over
+the whole map; until then, the deviations of the blocks are in a temporary file without a name, which the system deletes
+when the process ends.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 def parts_of(planning: Planning) -> Iterator[tuple[int, Planning]]:
-    """Yield the first plane and the planning of each slab, with plans as good as that of the whole map.
+    """Yield the first plane and the planning of each slab; plans of slabs are as accurate as that of the whole map.
 
     Raises
     ------
@@ -56,19 +57,19 @@ def parts_of(planning: Planning) -> Iterator[tuple[int, Planning]]:
 
 def average_in_slabs(planning: Planning, compute: Callable[[int, Planning], Iterable[Arrays]],
                      sinks: Mapping[str, Sink], folder: Path) -> Average:
-    """Return what the frames amount to; its maps go to files as they are made, and are here without values.
+    """Return the average over frames; the values of its maps are not kept in memory but passed to `sinks`.
 
     Parameters
     ----------
     planning : Planning
-        With planes.
+        With `planes` > 0.
     compute : callable
-        Returns the results of the blocks of a slab, by its number and its planning.
+        Function of the number of a slab and its planning that returns the results of its blocks.
     sinks : mapping
-        What takes each map of :data:`vmdpotential.frames.average.STATISTICS`; that of an error is not begun where the
-        frames are too few for one.
+        One sink for each map of :data:`vmdpotential.frames.average.STATISTICS`; that of the standard error is not begun
+        if there are too few frames for one.
     folder : Path
-        For the file without a name.
+        Folder of the temporary file.
     """
     result: list[_Slab] = []
     lattice = planning.lattice
@@ -98,7 +99,7 @@ def average_in_slabs(planning: Planning, compute: Callable[[int, Planning], Iter
 
 
 class _Slab(NamedTuple):
-    """What stays of a slab: means at the sample, cells, variance at the sample; sums of squares over its nodes."""
+    """Data kept of a slab: means, cells and variance at the sample, and sums over nodes of squared deviations."""
 
     sampled: BlockMean
     cells: Moments
@@ -109,7 +110,7 @@ class _Slab(NamedTuple):
 
 def _slab(first: Planning | None, start: int, work: MeanMap, results: Iterable[Arrays], sinks: Mapping[str, Sink],
           waiting: IO[bytes]) -> _Slab:
-    """Pass the maps of a slab on, and return what else is needed; nothing of its size stays in memory."""
+    """Pass the maps of a slab to their sinks, and return what is needed later; its maps do not stay in memory."""
     blocks, cells, variance = collect(work, results)
     if first is not None:
         lattice = Common.of(first, blocks, cells, None).lattice  # the mean cell is that of every slab
@@ -128,12 +129,12 @@ def _slab(first: Planning | None, start: int, work: MeanMap, results: Iterable[A
 
 
 def _single(values: NDArray[np.float64]) -> NDArray[np.float32]:
-    with np.errstate(over="ignore"):  # who takes it looks for infinite values
+    with np.errstate(over="ignore"):  # sinks check for infinite values
         return values.astype(np.float32)
 
 
 def _put_errors(waiting: IO[bytes], sink: Sink, lattice: Lattice, planes: int, factor: float) -> None:
-    """Pass standard errors on, of the roots of what varies between blocks."""
+    """Pass standard errors to their sink; the file holds the roots of the sums of squares between blocks."""
     waiting.seek(0)
     sink.begin(lattice)
     nx, ny, nz = lattice.shape

@@ -1,18 +1,18 @@
-"""Means over frames and their errors: of numbers, of profiles, of maps.
+"""Means over frames, and their errors, of numbers, profiles and maps.
 
-Frames follow each other too closely to be independent: of n frames as many count as n / g, the statistical
-inefficiency, ``g = 1 + 2 sum_t (1 - t/n) C(t)`` with the autocorrelation C; the correlation time is (g - 1) / 2. The
-sum ends at a window W of :data:`WINDOW` correlation times (N. Madras, A. D. Sokal, J. Stat. Phys. 50 (1988) 109), and
-the variance of the mean that it gives has about n / (2 W + 1) degrees of freedom, of which half of those above
-:data:`SPENT` are counted (:data:`COUNTED`), because the window follows from the same data. The 95 % interval is
-Student's t for these. Series with fewer than :data:`ENOUGH` have no error: their correlation time, and so the error,
-cannot be known from them. The three numbers were chosen such that of the short series that appear to be less correlated
-than they are, and have an error only for that reason, nine in ten have the true mean within their interval, too
-(scripts/coverage_of_errors.py).
+Successive frames are correlated: n frames are worth n / g independent ones, with the statistical inefficiency
+``g = 1 + 2 sum_t (1 - t/n) C(t)`` and the autocorrelation C; the correlation time is (g - 1) / 2. The sum is truncated
+at a window W of :data:`WINDOW` correlation times (N. Madras, A. D. Sokal, J. Stat. Phys. 50 (1988) 109). The resulting
+variance of the mean has about n / (2 W + 1) degrees of freedom. Because the window follows from the same data, the 95 %
+interval is that of Student's t with fewer: the fraction :data:`COUNTED` of those above :data:`SPENT`. Series with fewer
+than :data:`ENOUGH` degrees of freedom have no error, because they are too short to estimate their correlation time. The
+three numbers were chosen for short series that appear less correlated than they are, and only therefore have an error:
+also of these, nine in ten have the true mean within their interval (scripts/coverage_of_errors.py).
 
-Long series enter as means of blocks of frames (H. Flyvbjerg, H. G. Petersen, J. Chem. Phys. 91 (1989) 461), whose
-correlation is taken into account in the same way. All sums are float64 of differences from the mean (T. F. Chan, G. H.
-Golub, R. J. LeVeque, Am. Stat. 37 (1983) 242): a mean of squares less the square of a mean would lose all digits.
+Long series are reduced to means of blocks of frames (H. Flyvbjerg, H. G. Petersen, J. Chem. Phys. 91 (1989) 461), whose
+correlation is taken into account in the same way. All sums are of differences from the mean, in float64 (T. F. Chan,
+G. H. Golub, R. J. LeVeque, Am. Stat. 37 (1983) 242), because the mean of squares minus the square of the mean would
+lose all significant digits.
 """
 
 from __future__ import annotations
@@ -30,37 +30,37 @@ from vmdpotential.splitting.mesh import fast_length
 
 Floats = NDArray[np.float64]
 
-#: Numbers that are merged at a time: what stays in a cache.
+#: Number of values that are merged at a time, small enough to stay in the CPU cache.
 PART = 1 << 15
 
-#: The sum of autocorrelations ends at this many correlation times.
+#: Window of the sum of autocorrelations, in correlation times.
 WINDOW = 4.0
 
-#: Degrees of freedom that a series needs for an error; and which part of those above a number counts in an interval.
+#: Degrees of freedom that a series needs for an error; an interval uses the fraction COUNTED of those above SPENT.
 ENOUGH, COUNTED, SPENT = 7.0, 0.5, 5.5
 
-#: Of the interval that is stated with a mean.
+#: Confidence level of intervals.
 CONFIDENCE = 0.95
 
-#: Blocks that frames make at least, where there are so many: a correlation time that is longer than a block is known.
+#: Least number of blocks, if there are enough frames: correlation times longer than a block can then be estimated.
 BLOCKS = 48
 
-#: Means of blocks that are kept of numbers of which there is one in every frame.
+#: Largest number of block means that are kept of a series with a value for every frame; even.
 KEPT = 128
 
-#: Series that are looked at at once.
+#: Number of series that are analysed at once.
 TOGETHER = 4096
 
-#: What a report says where there is no error.
+#: Text of reports if there is no error.
 TOO_SHORT = "no standard error: the frames are too few to estimate their correlation time"
 
-#: What it says where there is one.
+#: Text of reports that explains errors.
 PLUS_MINUS = "+- is the standard error of the mean, and the 95 % interval is in brackets"
 
 
 @dataclass(frozen=True, eq=False)
 class Uncertainty:
-    """How well the mean of a series is known.
+    """Uncertainty of the mean of a series.
 
     Parameters
     ----------
@@ -74,13 +74,13 @@ class Uncertainty:
     interval: Floats
 
     def part(self, index: int) -> Uncertainty:
-        """Return that of one of several means."""
+        """Return the uncertainty of one of several means."""
         return Uncertainty(self.error[index], self.interval[index])
 
 
 @dataclass(eq=False)
 class Moments:
-    """Count, mean and sum of squared deviations of values, of one shape.
+    """Count, mean and sum of squared deviations of arrays of one shape.
 
     Parameters
     ----------
@@ -98,12 +98,12 @@ class Moments:
 
     @classmethod
     def none(cls, shape: tuple[int, ...] = ()) -> Moments:
-        """Return those of no values."""
+        """Return the moments of no values."""
         return cls(0, np.zeros(shape), np.zeros(shape))
 
     @classmethod
     def of(cls, series: ArrayLike) -> Moments:
-        """Return those of values (n, ...)."""
+        """Return the moments of values (n, ...)."""
         values = np.asarray(series, np.float64)
         if not len(values):
             return cls.none(values.shape[1:])
@@ -115,59 +115,62 @@ class Moments:
         self.merge(Moments(1, np.asarray(values), np.zeros_like(self.m2)))
 
     def merge(self, other: Moments) -> None:
-        """Add the values of others."""
+        """Add the values of other moments."""
         _merge(self.count, other.count, self.mean, other.mean, self.m2, other.m2)
         self.count += other.count
 
     def variance(self) -> Floats:
-        """Return the mean square deviation from the mean; not a number where there are no values."""
+        """Return the mean square deviation from the mean; NaN if there are no values."""
         return self.m2 / self.count if self.count else np.full_like(self.m2, np.nan)
 
 
 def _merge(count: int, more: int, mean: Floats, other: Floats, m2: Floats, other_m2: Floats | None = None,
            between: Floats | None = None) -> None:
-    """Merge means and squares in place: `between` gets what the means differ, `m2` that and the others' own."""
+    """Merge means and sums of squared deviations in place.
+
+    The contribution of the difference between both means is added to `between` and `m2`, and `other_m2` to `m2`.
+    """
     if not more:
         return
     total = count + more
-    to, of, squares = mean.reshape(-1), other.reshape(-1), m2.reshape(-1)
-    of_squares = None if other_m2 is None else other_m2.reshape(-1)
-    apart = None if between is None else between.reshape(-1)
+    means, other_means, squares = mean.reshape(-1), other.reshape(-1), m2.reshape(-1)
+    other_squares = None if other_m2 is None else other_m2.reshape(-1)
+    between_squares = None if between is None else between.reshape(-1)
 
     def part(first: int, last: int) -> None:
         at = slice(first, last)
-        difference = of[at] - to[at]
-        to[at] += difference * (more / total)
+        difference = other_means[at] - means[at]
+        means[at] += difference * (more / total)
         np.square(difference, out=difference)
         difference *= count * more / total
         squares[at] += difference
-        if of_squares is not None:
-            squares[at] += of_squares[at]
-        if apart is not None:
-            apart[at] += difference
+        if other_squares is not None:
+            squares[at] += other_squares[at]
+        if between_squares is not None:
+            between_squares[at] += difference
 
-    if to.size <= 8 * PART:
-        part(0, to.size)
+    if means.size <= 8 * PART:
+        part(0, means.size)
     else:
-        with progress.listening(lambda *_: None):  # its progress is that of the frames
-            threads.run(part, to.size, "merging", PART)
+        with progress.listening(lambda *_: None):  # not reported, because the frames report the progress
+            threads.run(part, means.size, "merging", PART)
 
 
 class BlockMean:
-    """The mean over frames that come as the means of blocks, one after another, with its spread and its error.
+    """Running mean over frames, from the means of blocks, with its standard deviation and standard error.
 
     Parameters
     ----------
     shape : tuple of int
     sample : (P,) int, optional
-        Places in the flattened values at which the correlation of neighbouring blocks is looked at; all unless given.
+        Indices into the flattened values at which the correlation of blocks is estimated; all unless given.
     spread : bool
-        Whether the frames' deviations are summed, which needs those of each block.
+        Whether deviations of single frames are summed, which needs those within each block.
     """
 
     def __init__(self, shape: tuple[int, ...], sample: NDArray[np.int64] | None = None, spread: bool = True) -> None:
         self.count = 0
-        #: Frames in each block.
+        #: Number of frames in each block.
         self.counts: list[int] = []
         self._mean, self._between = np.zeros(shape), np.zeros(shape)
         self._m2 = np.zeros(shape) if spread else self._between
@@ -176,21 +179,21 @@ class BlockMean:
 
     @classmethod
     def of_series(cls, counts: Sequence[int], series: Sequence[Floats]) -> BlockMean:
-        """Return it of the means of blocks at a sample alone, for :meth:`factors`.
+        """Return the mean of a series of which only the means of blocks at a sample are known, for :meth:`factors`.
 
         Parameters
         ----------
         counts : sequence of int
-            Frames in each block.
+            Number of frames in each block.
         series : sequence of (P,) float64
             Means of the blocks at the sample.
         """
-        made = cls(())
-        made.count, made.counts, made._series = int(sum(counts)), list(counts), list(series)
-        return made
+        result = cls(())
+        result.count, result.counts, result._series = int(sum(counts)), list(counts), list(series)
+        return result
 
     def add(self, count: int, mean: ArrayLike, m2: ArrayLike | None = None) -> None:
-        """Add a block of `count` frames with this mean and sum of squared deviations from it."""
+        """Add a block of `count` frames by their mean and the sum of squared deviations from it."""
         if not count:
             return
         values = np.asarray(mean).reshape(self._mean.shape)
@@ -203,11 +206,11 @@ class BlockMean:
 
     @property
     def mean(self) -> Floats:
-        """The mean over all frames."""
+        """Mean over all frames."""
         return self._mean
 
     def deviation(self) -> Floats:
-        """Return the standard deviation of the frames from the mean: the root of the mean square."""
+        """Return the standard deviation of single frames, as the root mean square deviation from the mean."""
         return np.sqrt(self._m2 / max(1, self.count))
 
     @property
@@ -220,9 +223,9 @@ class BlockMean:
         return as_equal(self.counts, self.series)
 
     def long_run(self) -> Floats | None:
-        """Return the variance that one frame would need to have if frames were independent: g times its own.
+        """Return the long-run variance of a frame: g times its variance, None if there are fewer than two blocks.
 
-        None where there are fewer than two blocks.
+        Divided by the number of frames it is the variance of the mean.
         """
         factor = self._factor()
         return None if factor is None else self._between * factor
@@ -235,19 +238,19 @@ class BlockMean:
         return g / (blocks - g)
 
     def factors(self) -> tuple[float, float] | None:
-        """Return what makes errors, and half the widths of 95 % intervals, of the roots of :attr:`between`.
+        """Return the factors that convert the roots of :attr:`between` to standard errors and to half 95 % intervals.
 
-        None where the frames are too few.
+        None if there are too few frames.
         """
         factor = self._factor()
         if factor is None:
             return None
-        freedom = _together(self._weighted)[1]
+        freedom = _common_correlation(self._weighted)[1]
         error = np.sqrt(factor / self.count)
         return None if freedom < ENOUGH else (float(error), float(_quantiles(freedom)) * float(error))
 
     def uncertainty(self) -> Uncertainty | None:
-        """Return the error of the mean, with one correlation time for all; None where the frames are too few."""
+        """Return the error of the mean, with one correlation time for all values; None if there are too few frames."""
         factors = self.factors()
         if factors is None:
             return None
@@ -256,28 +259,28 @@ class BlockMean:
 
     @property
     def between(self) -> Floats:
-        """The squared deviations of the blocks' means from the mean, times their frames, summed up."""
+        """Sum over blocks of the squared deviation of their mean from the mean, times their number of frames."""
         return self._between
 
     @classmethod
     def of_samples(cls, parts: Sequence[BlockMean]) -> BlockMean:
-        """Return the means at the samples of parts of one map, for what is common to all of it."""
+        """Return the values at the samples of all parts of a map, for estimates that are common to the whole map."""
         def sampled(part: BlockMean, values: Floats) -> Floats:
             return values.reshape(-1) if part._sample is None else values.reshape(-1)[part._sample]
 
-        made = cls(())
-        made.count, made.counts = parts[0].count, parts[0].counts
-        made._series = list(np.concatenate([part.series for part in parts], axis=1))
-        made._mean = np.concatenate([sampled(part, part._mean) for part in parts])
-        made._between = np.concatenate([sampled(part, part._between) for part in parts])
-        made._m2 = np.concatenate([sampled(part, part._m2) for part in parts])
-        return made
+        result = cls(())
+        result.count, result.counts = parts[0].count, parts[0].counts
+        result._series = list(np.concatenate([part.series for part in parts], axis=1))
+        result._mean = np.concatenate([sampled(part, part._mean) for part in parts])
+        result._between = np.concatenate([sampled(part, part._between) for part in parts])
+        result._m2 = np.concatenate([sampled(part, part._m2) for part in parts])
+        return result
 
 
 class FrameMean:
-    """The mean of numbers, of which there is one set in every frame, with their deviation and their error.
+    """Running mean of values that are added frame by frame, with their standard deviation and standard error.
 
-    Of many frames :data:`KEPT` means of blocks are kept at most: when there are so many, neighbours become one.
+    Fewer than :data:`KEPT` block means are kept: whenever that number is reached, neighbouring blocks are merged.
 
     Parameters
     ----------
@@ -303,17 +306,17 @@ class FrameMean:
             self._size *= 2
 
     def deviation(self) -> Floats | None:
-        """Return the standard deviation of the frames, by n - 1; None of one alone."""
+        """Return the sample standard deviation of the frames (n - 1 in the denominator); None for fewer than two."""
         count = self.moments.count
         return None if count < 2 else np.sqrt(self.moments.m2 / (count - 1))
 
     def uncertainty(self) -> Uncertainty | None:
-        """Return the errors of the means, each by itself, see :func:`each_uncertainty`."""
+        """Return the errors of the means, each by its own correlation time, see :func:`each_uncertainty`."""
         return each_uncertainty(np.array(self._blocks)) if self._blocks else None
 
 
 def as_equal(counts: ArrayLike, means: Floats) -> Floats:
-    """Return the deviations of means (n, ...) of blocks of frames, as blocks of equal numbers of frames have them."""
+    """Return the deviations of block means (n, ...) from the mean, scaled to blocks of equal numbers of frames."""
     weights = np.asarray(counts, np.float64)
     deviations = means - np.tensordot(weights / weights.sum(), means, 1)
     result: Floats = deviations * np.sqrt(weights / weights.mean()).reshape(-1, *[1] * (means.ndim - 1))
@@ -321,21 +324,21 @@ def as_equal(counts: ArrayLike, means: Floats) -> Floats:
 
 
 def _covariances(values: Floats) -> Floats:
-    """Return the autocovariances (n, P), of each series (n, P) about its own mean."""
+    """Return the autocovariances (n, P) of series (n, P), each about its own mean."""
     n = len(values)
     deviations = values - values.mean(0)
     padded = fast_length(2 * n)
     spectrum = np.fft.rfft(deviations, padded, axis=0)
     power = np.square(spectrum.real) + np.square(spectrum.imag)
     result: Floats = np.fft.irfft(power, padded, axis=0)[:n] / np.arange(n, 0, -1)[:, None]
-    result[:, (values == values[0]).all(0)] = 0  # and not what rounding leaves
+    result[:, (values == values[0]).all(0)] = 0  # constant series, where rounding errors would remain
     return result
 
 
 def _correlations(covariances: Floats) -> tuple[Floats, Floats]:
-    """Return the statistical inefficiencies (P,) of series by their autocovariances (n, P), and degrees of freedom.
+    """Return statistical inefficiencies (P,) and degrees of freedom (P,) of series from their autocovariances (n, P).
 
-    That deviations are from the series' own mean, which makes all autocorrelations too small by g / n, is corrected.
+    Deviations from a series' own mean make all autocorrelations too small by g / n, which is corrected.
     """
     n, count = covariances.shape
     if n < 3:
@@ -352,52 +355,51 @@ def _correlations(covariances: Floats) -> tuple[Floats, Floats]:
     return inefficiencies, np.where(known, n / (2 * end + 3), 0.0)
 
 
-def _together(values: Floats) -> tuple[float, float]:
-    """Return the statistical inefficiency of series (n, ...) together, and their degrees of freedom."""
+def _common_correlation(values: Floats) -> tuple[float, float]:
+    """Return the common statistical inefficiency of several series (n, ...), and their degrees of freedom."""
     g, freedom = _correlations(_covariances(values.reshape(len(values), -1)).sum(1)[:, None])
     return float(g[0]), float(freedom[0])
 
 
 def _quantiles(freedom: ArrayLike) -> Floats:
-    """Return half the widths of intervals in standard errors."""
+    """Return half the widths of confidence intervals, in standard errors."""
     from scipy.special import stdtrit
 
     return np.asarray(stdtrit(COUNTED * (np.asarray(freedom) - SPENT), (1 + CONFIDENCE) / 2), np.float64)
 
 
 def inefficiency(series: ArrayLike) -> float:
-    """Return the statistical inefficiency g of a series (n,), or of several (n, P) together."""
-    return _together(np.asarray(series, np.float64))[0]
+    """Return the statistical inefficiency g of a series (n,), or the common one of several series (n, P)."""
+    return _common_correlation(np.asarray(series, np.float64))[0]
 
 
 def correlation_time(series: ArrayLike) -> float:
-    """Return the integrated correlation time of a series (n,), or of several (n, P) together, in steps."""
+    """Return the integrated correlation time, in steps, of a series (n,), or the common one of several (n, P)."""
     return max(0.0, (inefficiency(series) - 1) / 2)
 
 
 def uncertainty(series: ArrayLike) -> Uncertainty | None:
-    """Return the error of the mean of a series (n,), or those of several (n, P) that belong together, (P,).
+    """Return the error of the mean of a series (n,), or the errors (P,) of several related series (n, P).
 
-    The correlation time is that of all of them, or their own where it is longer. None where the series are too short.
+    Each series has the common correlation time, or its own if that is longer. None if the series are too short.
     """
     values = np.asarray(series, np.float64)
-    together, freedom = _together(values)
+    together, freedom = _common_correlation(values)
     return None if freedom < ENOUGH else _errors(values, together, freedom)
 
 
 def each_uncertainty(series: ArrayLike) -> Uncertainty | None:
-    """Return the errors of the means of several series (n, P), each by itself; not a number where one is too short.
-
-    None where all are.
+    """Return the errors of the means of unrelated series (n, P); NaN for a series that is too short, None if all are.
     """
     result = _errors(np.asarray(series, np.float64), 1.0, np.inf)
     return None if np.isnan(result.error).all() else result
 
 
 def _errors(values: Floats, together: float, freedom: float) -> Uncertainty:
-    """Return the errors of means of series that have one correlation in common, of these degrees of freedom, at least.
+    """Return the errors of the means of series (n, ...).
 
-    Where there are none in common, they are not a number for a series that has too few by itself.
+    Series have at least the inefficiency `together` and at most `freedom` degrees of freedom. With an infinite
+    `freedom`, which is for unrelated series, the error of a series with too few degrees of freedom is NaN.
     """
     n, columns = len(values), values.reshape(len(values), -1)
     error, interval = np.empty(columns.shape[1]), np.empty(columns.shape[1])
@@ -414,14 +416,14 @@ def _errors(values: Floats, together: float, freedom: float) -> Uncertainty:
 
 
 def error_text(known: Uncertainty | None, digits: int = 4) -> str:
-    """Return what is next to a mean in a report: its error and interval, nothing where they are not known."""
+    """Return the error and the interval of a mean as text for reports, empty if they are not known."""
     if known is None or np.isnan(known.error):
         return ""
     return f" +- {float(known.error):.{digits}f} (+- {float(known.interval):.{digits}f})"
 
 
 def without_nan(values: Floats) -> Any:
-    """Return nested lists, with None in the place of what is not a number."""
+    """Return nested lists with None in place of NaN."""
     result = values.astype(object)
     result[np.isnan(values)] = None
     return result.tolist()

@@ -1,13 +1,13 @@
-"""Frames made comparable: molecules whole again, a group of atoms back on its place, the rest around it.
+"""Alignment of frames: making molecules whole, fitting a group of atoms, and wrapping molecules around it.
 
-A trajectory wraps atoms into its cell and lets molecules drift and turn. The repairs have one order, since each needs
-the one before it: molecules are made whole, a reference group is moved onto its place in a reference structure, and
-molecules are wrapped around it.
+Simulation programs wrap atoms into the cell, and molecules drift and rotate. Frames are corrected in a fixed order,
+since each step needs the one before it: molecules are made whole, a reference group is superposed on its position in a
+reference structure, and molecules are wrapped around it.
 
-A periodic cell is never rotated: its images would stay where they are while the atoms turn. In a periodic boundary the
-group is translated, and nothing else has to be repaired, because a periodic potential does not know which image of an
-atom it sees. In an open boundary, which sees each atom once and where it is, all molecules are made whole, brought next
-to the group, and turned with it (W. Kabsch, Acta Cryst. A 32 (1976) 922).
+A periodic cell is never rotated, because its images would stay where they are while its atoms turn. In a periodic
+boundary the group is only translated, and nothing else is needed, because a periodic potential does not depend on which
+image of an atom is given. In an open boundary, where each atom counts once at its position, all molecules are made
+whole, moved next to the group, and rotated with it (W. Kabsch, Acta Cryst. A 32 (1976) 922).
 """
 
 from __future__ import annotations
@@ -30,36 +30,36 @@ from vmdpotential.molecule.whole import Molecules
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: Atoms in a row of numbers: numpy is fast along rows of many numbers, not of three.
+#: Number of atoms whose coordinates are treated as one row, because numpy is slow for rows of only three numbers.
 ROW = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """How every frame of a trajectory is moved; made by :meth:`of`, small, and the same for all frames.
+    """Alignment of the frames of a trajectory; created by :meth:`of`, small, and the same for all frames.
 
     Parameters
     ----------
     boundary : str
         ``open`` or ``periodic``.
     molecules : Molecules
-        Those that are made whole: of the group in a periodic boundary, all in an open one.
+        Molecules that are made whole: those of the group in a periodic boundary, all in an open one.
     members : (G,) int64
-        Places of the group's atoms in `molecules.atoms`, increasing; none where nothing is to be moved.
+        Indices of the group's atoms in `molecules.atoms`, increasing; empty if frames are not moved.
     weights : (G,) float64
-        Of the group's atoms; their sum is 1.
+        Weights of the group's atoms; their sum is 1.
     reference : (G, 3) float64, A
-        Where they belong, in molecules that are whole.
+        Positions onto which the group is fitted, in whole molecules.
     cell : Cell or None
-        Of the reference: in frames of other cells the group's place is the same fraction of theirs.
+        Cell of the reference: in a frame with another cell, the group is moved to the same fractional coordinates.
     rotate : bool
-        Whether the group is turned onto its place, with all atoms.
+        Whether frames are also rotated to fit the group.
     wrap : bool
         Whether molecules are moved to their image nearest to the group.
     middle : (3,) float64, A
-        Of the reference: where molecules are wrapped around when there is no group.
+        Centre of the reference's bounding box, around which molecules are wrapped if there is no group.
     text : str
-        What is done, for reports.
+        Description of the alignment, for reports.
     """
 
     boundary: str
@@ -76,30 +76,30 @@ class Alignment:
     @classmethod
     def of(cls, structure: Structure, group: ArrayLike | None, boundary: str, *, name: str = "", weights: str = "mass",
            rotate: bool | None = None, wrap: bool | None = None, reference: ArrayLike | None = None) -> Alignment:
-        """Return what moves frames of a structure's atoms.
+        """Return the alignment of frames of a structure's atoms.
 
         Parameters
         ----------
         structure : Structure
         group : (N,) bool or None
-            The reference group; None moves nothing.
+            The reference group; None if frames are not to be fitted.
         boundary : {"open", "periodic"}
         name : str
-            Of the group, for reports.
+            Name of the group, for reports.
         weights : {"mass", "equal"}
-            What the group's atoms count for; equal where no masses are known.
+            Weights of the group's atoms; equal if no masses are known.
         rotate : bool, optional
-            Whether the group is turned onto its place; where the boundary is open, unless given.
+            Whether frames are rotated to fit the group; by default only in an open boundary.
         wrap : bool, optional
-            Whether molecules are moved to their image nearest to the group; where the boundary is open, unless given.
+            Whether molecules are moved to their image nearest to the group; by default only in an open boundary.
         reference : (N, 3), A, optional
-            Where the group belongs, such as the first frame; the structure's own positions unless given. Molecules
-            of a group lie next to each other as they do here.
+            Positions onto which the group is fitted, e.g. those of the first frame; the structure's own unless given.
+            They also determine how the molecules of a group are arranged around each other.
 
         Raises
         ------
         UsageError
-            For a periodic cell that shall be rotated.
+            For a rotation in a periodic boundary.
         """
         open_ = boundary == "open"
         if rotate and not open_:
@@ -134,16 +134,16 @@ class Alignment:
         return self.text
 
     def align(self, positions: NDArray[np.floating[Any]], cell: Cell | None, rows: Integers | None = None) -> Floats:
-        """Return the positions of a frame as they are to be used, (N, 3) or (n, 3) float64, A.
+        """Return the aligned positions of a frame, (N, 3) or (n, 3) float64, A.
 
         Parameters
         ----------
         positions : (N, 3), A
             Not changed.
         cell : Cell or None
-            The frame's.
+            Cell of the frame.
         rows : (n,) int, optional
-            Of the atoms whose positions are needed; all unless given.
+            Indices of the atoms whose positions are needed; all unless given.
 
         Raises
         ------
@@ -184,13 +184,13 @@ class Alignment:
 
     @cached_property
     def _owners(self) -> tuple[Integers, Integers, Floats]:
-        """Return the molecules that hold the group, where each one's members begin, and the weights of each."""
+        """Molecules that contain atoms of the group, first member in each, and sum of its members' weights."""
         molecule = np.searchsorted(self.molecules.starts, self.members, side="right") - 1
         owners, first = np.unique(molecule, return_index=True)
         return owners, first, np.add.reduceat(self.weights, first)
 
     @cached_property
-    def _places(self) -> Floats:
+    def _reference_centres(self) -> Floats:
         """(M, 3) centres of the group's parts in the reference, A."""
         return self._centres(self.reference)
 
@@ -201,34 +201,35 @@ class Alignment:
         return total / np.where(weights > 0, weights, 1)[:, None]
 
     def _translation(self, group: Floats, cell: Cell) -> Floats:
-        """Return how far the group is from its place in a periodic cell, (3,) A.
+        """Return the displacement of the group from the reference in a periodic cell, (3,) A.
 
-        This is the mean of what its molecules are from theirs, by the images nearest to the rest.
+        This is the weighted mean of the displacements of its molecules, each by its image nearest to the others.
         """
         weights = self._owners[2]
-        steps = cell.fractional(self._centres(group)) - (self.cell or cell).fractional(self._places)
-        # about where most are, as the mean of an angle
+        steps = cell.fractional(self._centres(group)) - (self.cell or cell).fractional(self._reference_centres)
+        # a first estimate of the mean displacement, from the mean phase factor
         about = np.angle(weights @ np.exp(2j * np.pi * steps)) / (2 * np.pi)
         steps -= about
         mean: Floats = (about + weights @ (steps - np.rint(steps))) @ cell.vectors
         return mean
 
     def _together(self, whole: Floats, cell: Cell) -> Floats:
-        """Return positions with the group's molecules next to each other as in the reference, however it is turned.
+        """Return positions with the group's molecules next to each other as in the reference, in any orientation.
 
-        Every one goes to the image that is as far from the heaviest one as it is there.
+        Each molecule is moved to the image whose distance from the heaviest molecule is closest to that in the
+        reference.
         """
         owners, _, weights = self._owners
         if len(owners) < 2:
             return whole
-        centres, places = self._centres(whole[self.members]), self._places
+        centres, reference = self._centres(whole[self.members]), self._reference_centres
         heaviest = int(np.argmax(weights))
-        far = np.linalg.norm(places - places[heaviest], axis=1)
+        distances = np.linalg.norm(reference - reference[heaviest], axis=1)
         apart = centres - centres[heaviest]
         near = cell.minimum_image(apart)
         steps = np.indices((3, 3, 3)).reshape(3, -1).T - 1.0
         images = near[:, None] + steps @ (cell.vectors if cell.orthogonal else cell.reduced)
-        miss = np.abs(np.linalg.norm(images, axis=2) - far[:, None])
+        miss = np.abs(np.linalg.norm(images, axis=2) - distances[:, None])
         best = images[np.arange(len(images)), np.argmin(miss, axis=1)]
         best[heaviest] = 0
         sizes = self.molecules.sizes
@@ -237,7 +238,10 @@ class Alignment:
         return whole + np.repeat(moves, sizes, axis=0)
 
     def _wrapped(self, whole: Floats, cell: Cell, around: Floats) -> Floats:
-        """Return positions with every molecule at the image nearest to a point, but the group's in an open boundary."""
+        """Return positions with each molecule at its image nearest to a point.
+
+        In an open boundary the molecules of the group are not moved.
+        """
         sizes = self.molecules.sizes
         centres = np.add.reduceat(whole, self.molecules.starts) / sizes[:, None]
         apart = centres - around
@@ -248,18 +252,18 @@ class Alignment:
 
 
 def reference_group(structure: Structure, text: str) -> tuple[NDArray[np.bool_] | None, str]:
-    """Return the atoms (N,) bool that frames are fitted to, None for none, and their name.
+    """Return the atoms (N,) bool by which frames are fitted, or None, and their name.
 
     Parameters
     ----------
     structure : Structure
     text : str
-        ``none``, a selection, or ``auto``: protein and nucleic acids, where there are none lipids, else none.
+        ``none``, a selection, or ``auto``: protein and nucleic acids; if there are none, lipids; otherwise none.
 
     Raises
     ------
     UsageError
-        When the selection is none, or selects no atom.
+        When the selection is invalid or selects no atom.
     """
     if text == "none":
         return None, ""
@@ -273,7 +277,7 @@ def reference_group(structure: Structure, text: str) -> tuple[NDArray[np.bool_] 
 
 
 def shifted(positions: NDArray[np.floating[Any]], shift: Floats) -> Floats:
-    """Return positions (N, 3) + shift (3,) in float64; in rows of many numbers, which is several times as fast."""
+    """Return positions (N, 3) + shift (3,) in float64, in long rows, which is several times as fast."""
     out = np.empty(positions.shape)
     rows = len(positions) // ROW * ROW
     positions = np.ascontiguousarray(positions)
@@ -283,9 +287,10 @@ def shifted(positions: NDArray[np.floating[Any]], shift: Floats) -> Floats:
 
 
 def rotation(positions: Floats, places: Floats, weights: Floats) -> Floats:
-    """Return the rotation R (3, 3) that brings centred positions (G, 3) nearest to places: positions @ R.T.
+    """Return the rotation R (3, 3) that superposes centred positions (G, 3) on places, as positions @ R.T.
 
-    Never a reflection. Where several rotations are as good, as for atoms in a row, one of them.
+    R minimises the weighted mean square distance and is never a reflection. If several rotations are equally good, as
+    for collinear atoms, one of them is returned.
     """
     u, _, v = np.linalg.svd((weights[:, None] * positions).T @ places)
     turn: Floats = (v.T * [1, 1, np.sign(np.linalg.det(u @ v))]) @ u.T

@@ -1,1 +1,1 @@
-"""All that knows what an option looks like: the shell program, declarations for viewers, installing plugins."""
+"""Interfaces to commands: the shell program, declarations and dialogs for viewers, and installing their plugins."""

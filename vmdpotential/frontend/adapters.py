@@ -1,4 +1,4 @@
-"""What the adapters share of viewers in whose Python this package runs; they themselves only convert."""
+"""Common code of the adapters for viewers whose Python runs this package; adapters only convert the viewer's data."""
 
 from __future__ import annotations
 
@@ -34,31 +34,32 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: Distance, A, within which no two atoms of different molecules can be: of poses, or of models of an ensemble.
+#: Distance, A, that atoms of different molecules cannot have; nearer ones are e.g. of several poses or models.
 OVERLAP = 0.5
 
 
-#: Distances, A, from the nearest atom, of lattice points that stand for a molecule's surface, and how many suffice.
+#: Range of distances from the nearest atom, A, in which lattice points are taken for points of a molecule's surface,
+#: and about how many points of the lattice are examined.
 NEXT_TO, LOOKED = (1.8, 3.5), 50_000
 
-#: Help of `frames` in a viewer, by whether a command needs some.
-_FRAMES = ("which of the loaded frames, counted from 0: begin:end:step (end left out), or : for all; the one shown "
-           "unless given",
-           "which of the loaded frames, counted from 0: begin:end:step (end left out); all unless given")
+#: Help of `frames` in a viewer for commands with an optional and with a required trajectory.
+_FRAMES = ("loaded frames to use, counted from 0: begin:end:step (end left out), or : for all; the one shown unless "
+           "given",
+           "loaded frames to use, counted from 0: begin:end:step (end left out); all unless given")
 
 
 def role(parameter: Parameter | None) -> str:
-    """Return ``structure`` or ``map`` for what a viewer holds, else an empty string."""
+    """Return ``structure`` or ``map`` for a parameter that a viewer has objects for, else an empty string."""
     result = "" if parameter is None else kind(parameter)
     return result if result in ("structure", "map") else ""
 
 
 def viewer_commands(warn: Callable[[str], None]) -> Iterator[Command]:
-    """Yield every registered command that takes atoms or maps; warn of one that cannot be loaded, and leave it out."""
+    """Yield every registered command that takes atoms or maps; commands that cannot be loaded give a warning."""
     for name in registry.available("command"):
         try:
             command: Command = registry.get("command", name)
-        except Exception as error:  # whatever a foreign module raises on import
+        except Exception as error:  # modules of other packages may raise anything on import
             warn(f"vmdpotential: the command '{name}' is left out: {error}")
             continue
         if takes_data(command):
@@ -66,7 +67,7 @@ def viewer_commands(warn: Callable[[str], None]) -> Iterator[Command]:
 
 
 def offered(command: Command) -> list[Parameter]:
-    """Return the parameters that a viewer offers, with the atoms or maps that are needed first."""
+    """Return the parameters that a viewer offers; required structures and maps come first."""
     chosen = [
         p for p in command.parameters
         if p.option.viewer or p.required or is_topology(command, p) or (p.name == "force" and to_file(command))
@@ -75,29 +76,29 @@ def offered(command: Command) -> list[Parameter]:
         chosen = [p for p in chosen if p.name not in ("frames", trajectory.name)]
         chosen += [replace(p, option=replace(p.option, help=_FRAMES[trajectory.required]))
                    for p in command.parameters if p.name == "frames"]
-    if has_medium(command):  # which says what atoms are unless they are named
+    if has_medium(command):  # the medium determines the default of atoms
         chosen = [replace(p, default=None, optional=True) if p.name == "atoms" else p for p in chosen]
     return sorted(chosen, key=lambda p: not (role(p) and p.required))
 
 
 def trajectory_of(command: Command) -> Parameter | None:
-    """Return the parameter of a command that takes frames."""
+    """Return the parameter of a command that takes frames, or None."""
     return next((p for p in command.parameters if kind(p) == "trajectory"), None)
 
 
 def with_frames(command: Command, values: dict[str, Any], read: Callable[[], Loaded],
                 changes: Sequence[Change] = ()) -> None:
-    """Put the frames that a viewer holds into a command's values, where some were asked for or are needed.
+    """Add the frames that a viewer has loaded to a command's values, if they are requested or required.
 
     Parameters
     ----------
     command : Command
     values : dict
-        By the names of parameters; `frames` among them, as it was typed, says which.
+        Values by the names of parameters; `frames`, as it was typed, selects frames.
     read : function
         Reads all frames.
     changes : sequence of function
-        What makes frames of the structure from these, where it is of copies.
+        Functions that expand frames if the structure consists of copies.
     """
     trajectory = trajectory_of(command)
     if trajectory is None or not (trajectory.required or "frames" in values):
@@ -115,7 +116,7 @@ def _read_wavefunction(path: Path, changed: int) -> Wavefunction:
 
 
 def wavefunction(path: Path) -> Wavefunction:
-    """Return the wave function of a file, which is kept, so that its next orbital is drawn at once.
+    """Return the wave function of a file; the last one is cached, so that further orbitals are drawn quickly.
 
     Raises
     ------
@@ -130,40 +131,43 @@ def wavefunction(path: Path) -> Wavefunction:
 
 
 def is_topology(command: Command, parameter: Parameter) -> bool:
-    """Tell the file that goes with the atoms: an adapter reads it, because commands take it with files only."""
+    """Return whether a parameter is the topology of the viewer's atoms.
+
+    The adapter reads that file, because commands accept a topology only with a structure file.
+    """
     return parameter.name == "topology" and any(role(other) == "structure" for other in command.parameters)
 
 
 def to_file(command: Command) -> bool:
-    """Return whether the result is a file that the user names (a figure), not objects of the viewer."""
+    """Return whether a command's result in a viewer is a file that the user names (a figure), not objects."""
     return any(parameter.name == "output" and parameter.option.viewer for parameter in command.parameters)
 
 
 def default_name(command: Command) -> str:
-    """Return what the objects that a command makes are called unless the user says so."""
+    """Return the default name of the objects that a command makes."""
     return {"map": "potential", "ionize": "ionized"}.get(command.name, command.name)
 
 
 def describe(parameter: Parameter) -> str:
-    """Return the help of a parameter with its unit; where it speaks of files, of what a viewer has instead."""
+    """Return the help of a parameter with its unit, adapted to viewers, which have objects instead of files."""
     if parameter.required and role(parameter) and "file" in parameter.option.help:
-        return "atoms of the system" if role(parameter) == "structure" else "map that was made here or loaded"
+        return "atoms of the system" if role(parameter) == "structure" else "map that was computed or loaded"
     return parameter.option.help + (f", {parameter.option.unit}" if parameter.option.unit else "")
 
 
 def copies(values: dict[str, Any], structure: Structure, file: Path | None = None) -> Copies | None:
-    """Return what makes the assembly or the cell that is asked for in values, which are then without it.
+    """Return the copies for the assembly or crystal cell that `values` request, and remove these values.
 
-    A viewer makes an object of the copies and runs the command on that, so that what is computed is shown. None where
-    neither is asked for.
+    None if neither is requested. A viewer creates an object of the copies and runs the command on it, so that it shows
+    the structure that is computed.
 
     Parameters
     ----------
     values : dict
-        By the names of parameters.
+        Values by the names of parameters.
     structure : Structure
     file : Path or None
-        From which it was read, if that is known.
+        File from which the structure was read, if known.
 
     Raises
     ------
@@ -177,9 +181,9 @@ def copies(values: dict[str, Any], structure: Structure, file: Path | None = Non
 
 
 def results(report: Report) -> list[tuple[str, Any]]:
-    """Return what a viewer can show of a report, as ``map``, ``ions``, ``values`` or ``figure`` and the object.
+    """Return the objects of a report that a viewer can show, each with ``map``, ``ions``, ``values`` or ``figure``.
 
-    Values are those of atoms, in the place of a structure's B factors.
+    For ``values``, the object is a structure with values of atoms as B factors.
     """
     from vmdpotential.ions import Placement
 
@@ -191,17 +195,18 @@ def results(report: Report) -> list[tuple[str, Any]]:
             result.append(("ions", value))
         elif name == "values":
             result.append(("values", value))
-        elif hasattr(value, "savefig"):  # matplotlib's Figure; importing it only to ask would be slow
+        elif hasattr(value, "savefig"):  # matplotlib's Figure; importing matplotlib for isinstance would be slow
             result.append(("figure", value))
     return result
 
 
 def colour_range(text: str) -> Range:
-    """Return the range of colours that a user says: two limits, or one for both signs.
+    """Return the range of colours for a text with two limits, or with one for both signs.
 
     Raises
     ------
     ValueError
+        When the text has another form.
     """
     try:
         numbers = [float(word) for word in text.replace(",", " ").split()]
@@ -215,7 +220,7 @@ def colour_range(text: str) -> Range:
 
 
 def with_surface(structure: Structure) -> NDArray[np.bool_]:
-    """Return the atoms, (N,) bool, around which a surface is: all but water and ions, or all where there is no more."""
+    """Return the atoms (N,) bool that have a surface: all but water and ions, or all if there are no others."""
     try:
         solute = select(structure, "solute")
     except UsageError:
@@ -225,9 +230,9 @@ def with_surface(structure: Structure) -> NDArray[np.bool_]:
 
 
 def same_molecules(a: Structure, b: Structure) -> bool:
-    """Return whether two structures have atoms of the same names and charges, wherever these are.
+    """Return whether two structures have atoms of the same names and charges, at any positions.
 
-    A mutation or another state of protonation may keep the number of atoms that a viewer shows.
+    The number of atoms alone does not tell, since it may stay the same in a mutation.
     """
     if len(a) != len(b) or (a.charges is None) != (b.charges is None):
         return False
@@ -237,9 +242,10 @@ def same_molecules(a: Structure, b: Structure) -> bool:
 
 
 def surface_range(grid: Grid, structure: Structure | None) -> Range:
-    """Return the range of colours on a molecule's surface, by the one rule of :mod:`vmdpotential.figures.colours`.
+    """Return the range of colours on a molecule's surface, by the rule of :mod:`vmdpotential.figures.colours`.
 
-    What is shown is the map next to the solute, or to all atoms where there is none; all of it without a structure.
+    It is for the values of the map next to the solute, or to all atoms if there is no solute; without a structure, for
+    all values.
     """
     if (limit := colours.standard_limit(grid)) is not None:
         return Range(-limit, limit)
@@ -255,11 +261,11 @@ def surface_range(grid: Grid, structure: Structure | None) -> Range:
         if len(near):
             shown = grid.values[tuple(near.T)]
     limit = max(map(abs, colours.colour_range([grid], [shown])))
-    return Range(-limit, limit)  # viewers show both signs: not every one has a scale with 0 at its end
+    return Range(-limit, limit)  # for both signs, because not every viewer has a colour scale that begins at 0
 
 
 def meaning(grid: Grid) -> str:
-    """Return what the values of a map mean: ``kT/e at 298.15 K, vacuum, no screening``."""
+    """Return unit and medium of a map's values, e.g. ``kT/e at 298.15 K, vacuum, no screening``."""
     unit = grid.unit or "(no known unit)"
     if grid.temperature is not None and unit.startswith("kT"):
         unit += f" at {grid.temperature:g} K"
@@ -267,12 +273,12 @@ def meaning(grid: Grid) -> str:
 
 
 def legend(grid: Grid, span: Range) -> str:
-    """Return what the colours of a map mean: ``-50 to 50 kT/e at 298.15 K, vacuum, no screening``."""
+    """Return the legend of a map's colours, e.g. ``-50 to 50 kT/e at 298.15 K, vacuum, no screening``."""
     return f"{span.low:g} to {span.high:g} {meaning(grid)}"
 
 
 def drawn(report: Report) -> dict[str, Any]:
-    """Return what a viewer that runs the program needs to draw a report's map, nothing for one in a file alone."""
+    """Return range and meaning of a map's colours for viewers that run the program; empty for a map only in a file."""
     grid = report.objects["grid"]
     if not isinstance(grid, Grid):
         return {}
@@ -281,30 +287,31 @@ def drawn(report: Report) -> dict[str, Any]:
 
 
 def with_topology(whole: Structure, topology: Path, chosen: NDArray[np.bool_]) -> Structure:
-    """Return the chosen atoms of whole objects with the charges and bonds of a topology of these objects.
+    """Return the chosen atoms, with charges and bonds from a topology of the whole objects.
 
     Raises
     ------
     InputError
-        When the topology cannot be read, or lists other atoms.
+        When the topology cannot be read, or has other atoms.
     """
     return io.merge(whole, io.read_topology(topology)).take(chosen)
 
 
 def check_places(names: Sequence[str], number: NDArray[Any], positions: NDArray[np.float64]) -> None:
-    """Refuse atoms of an object and its copy, in which every charge would count twice; warn of objects that overlap.
+    """Raise an error for an object and its copy, whose charges would count twice; warn of objects that overlap.
 
     Parameters
     ----------
     names : sequence of str
-        Of the objects.
+        Names of the objects.
     number : (N,) int
-        Which object each atom is of.
+        Index of each atom's object.
     positions : (N, 3) float64, A
 
     Raises
     ------
     InputError
+        When atoms of two objects have the same position.
     """
     if len(names) == 1:
         return
@@ -314,7 +321,7 @@ def check_places(names: Sequence[str], number: NDArray[Any], positions: NDArray[
     if same.any():
         at = int(np.flatnonzero(same)[0])
         first, second = sorted(number[order[at : at + 2]])
-        raise InputError(f"{names[first]} and {names[second]} have atoms at the same place",
+        raise InputError(f"{names[first]} and {names[second]} have atoms at the same position",
                          "select atoms of one of them")
     from scipy.spatial import cKDTree
 
@@ -328,23 +335,23 @@ def check_places(names: Sequence[str], number: NDArray[Any], positions: NDArray[
 
 def selection(parameter: Parameter, text: str, structure: Structure,
               find: Callable[[str], Sequence[int] | NDArray[Any] | None]) -> str:
-    """Return a selection within the structure: of the viewer's language; what is none there, of this program's.
+    """Return a selection within the structure, in the viewer's language or else in this program's.
 
-    Of its own this program takes words (``solute``) and CIDs with a slash in front.
+    This program accepts its words (``solute``) and CIDs that begin with a slash.
 
     Parameters
     ----------
     parameter : Parameter
-        Whose it is, one whose option says that it selects atoms.
+        Parameter that selects atoms.
     text : str
     structure : Structure
     find : function
-        Returns the rows of the structure that a text of the viewer's language means, None for what is not of it.
+        Returns the rows of the structure for a text in the viewer's language, None if it is not valid there.
 
     Raises
     ------
     UsageError
-        When the text is neither, or selects no atoms of the structure.
+        When the text is valid in neither language, or selects no atoms of the structure.
     """
     if text in parameter.option.words:
         return text
@@ -352,34 +359,35 @@ def selection(parameter: Parameter, text: str, structure: Structure,
     if rows is None:
         if word or text.startswith("/"):  # a CID
             return text
-        raise UsageError(parameter.name, "is no selection in the viewer's language, no word of this program "
-                         f"({', '.join(WORDS)}) and no CID", value=text)
+        raise UsageError(parameter.name, "this is neither a selection in the viewer's language, nor a word of this "
+                         f"program ({', '.join(WORDS)}), nor a CID", value=text)
     picked = Picked(text, rows)
     if not len(picked.rows):
         raise UsageError(parameter.name, f"selects no atoms of the system; {present(structure)}", value=text)
     if word and not np.array_equal(np.flatnonzero(WORDS[text.strip().lower()](structure)), picked.rows):
-        log.warning("'%s' means %d atoms, as the viewer has it; this program's own word has others", text,
+        log.warning("'%s' selects %d atoms by the viewer's definition; this program's differs", text,
                     len(picked.rows))
     return picked
 
 
 def with_charges(whole: Structure, chosen: NDArray[np.bool_], charges: NDArray[np.float64], viewer: str,
                  name: Callable[[int], str], cure: str) -> Structure:
-    """Return the chosen atoms of whole objects with the charges that the viewer has, without where it has none.
+    """Return the chosen atoms with the viewer's charges, or without charges if it has none.
 
     Parameters
     ----------
     whole : Structure
-        Without charges; it goes with the chosen atoms where templates give these, as it determines the force field.
+        All atoms, without charges. If templates will give charges, the result refers to it, because the force field is
+        determined from all atoms.
     chosen : (N,) bool
     charges : (N,) float64, e
-        NaN where the viewer has none.
+        NaN for atoms without a charge in the viewer.
     viewer : str
-        Whose charges they are, for reports: ``PyMOL object dhfr``.
+        Source of the charges for reports, e.g. ``PyMOL object dhfr``.
     name : function
-        Names the atom of a row.
+        Returns the name of the atom in a row.
     cure : str
-        What to do where only some have charges.
+        Hint for the error if only some atoms have charges.
 
     Raises
     ------
@@ -397,17 +405,17 @@ def with_charges(whole: Structure, chosen: NDArray[np.bool_], charges: NDArray[n
 
 
 def cell_of(values: Mapping[str, tuple[Sequence[float], str]]) -> Cell | None:
-    """Return the periodic cell of objects, None where none has one (or 1 1 1, as files say it).
+    """Return the common periodic cell of objects, or None if none has one; lengths of 1 1 1 mean no cell in files.
 
     Parameters
     ----------
     values : mapping
-        By the object's name, for those that have a cell, lengths (A) and angles (degrees), and the space group.
+        For each object that has a cell, by name: lengths (A) and angles (degrees), and the space group.
 
     Raises
     ------
     InputError
-        When they differ, or one is none.
+        When cells differ, or one is invalid.
     """
     group = next((group for _, group in values.values() if group), "")
     cells = {name: cell for name, (parameters, _) in values.items()

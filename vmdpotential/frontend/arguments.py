@@ -1,4 +1,4 @@
-"""The shell's parser of arguments, built from the command registry, and its help: options under headings, examples."""
+"""Parser of the shell's arguments, built from the command registry, and its help with headings and examples."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from vmdpotential.frontend.declarations import as_text, takes_data
 from vmdpotential.parameters import Command, Parameter
 
 EXIT_CODES = """exit codes: 0 done; 2 invalid option or input; 3 valid request that cannot be done or failed;
-4 an engine or package asked for by name is missing; 130 interrupted; 141 output pipe closed"""
+4 a requested engine or package is missing; 130 interrupted; 141 output pipe closed"""
 
-#: Errors and warnings name parameters as VMD's plugin has them.
+#: Hidden option of VMD's plugin: errors and warnings write parameters in its Tcl syntax.
 TCL = "--tcl"
 
-#: Heading of the options that are required or often set, which are listed first, and of those without another.
+#: Heading of required and often used options, which come first, and of options without another heading.
 MAIN, OTHER = "main options", "other options"
 
-#: Often set, in addition to those that dialogs show at once and to outputs.
+#: Parameters under the main heading, in addition to outputs and those that dialogs show at once.
 OFTEN = ("trajectory", "screened", "figure")
 
-#: The headings of the help of commands with many options, in their order, and the parameters under each.
+#: Headings in the help of commands with many options, in their order, and the parameters under each.
 HEADINGS = {
     "structure and charges":
         "topology cell index assembly expand force_field water charges prepare ph pka parameters allow_scripts "
@@ -50,12 +50,12 @@ HEADINGS = {
     "execution": "engine workers scheduler resume partial",
 }
 
-#: A command with fewer options has them all under one heading.
+#: Commands with at most this many options list them under one heading.
 FEW = 10
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse, but an error is one line, as everywhere in this program."""
+    """Argument parser whose errors are UsageErrors, and so one line like all errors of this program."""
 
     def error(self, message: str) -> NoReturn:
         if message.endswith("expected one argument"):
@@ -64,24 +64,24 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Once(argparse.Action):
-    """A file that is named once: of two outputs the first must not get lost."""
+    """Action for a file that may be given only once, because argparse would silently ignore the first of two."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any,
                  option_string: str | None = None) -> None:
-        """Keep the value, or refuse a second one."""
+        """Store the value; raise an error for a second one."""
         if hasattr(namespace, self.dest):
-            parser.error(f"argument {option_string}: takes one file and is given twice")
+            parser.error(f"argument {option_string}: one file is expected, and two were given")
         setattr(namespace, self.dest, values)
 
 
 def called(arguments: Sequence[str]) -> Command:
-    """Return the command that arguments begin with, with the parameters that it has in this call."""
+    """Return the command that is the first of the arguments, with its parameters in this call."""
     command: Command = registry.get("command", arguments[0])
     return command.for_words(arguments[1:])
 
 
 def build_parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
-    """Return the parser of all registered commands, or of the one called, which is faster: others are not imported."""
+    """Return the parser of the called command, or if there is none, of all commands, which have to be imported."""
     parser = _Parser(
         prog="vmdpotential", epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Electrostatic potential maps, ion placement and slice images of molecular structures.",
@@ -91,7 +91,7 @@ def build_parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     results: list[tuple[str, Command]] = []
     only = [name for name in arguments[:1] if name in registry.available("command")]
     for name in only or registry.available("command"):
-        with contextlib.suppress(BackendError):  # of another package; `vmdpotential plugins` says why
+        with contextlib.suppress(BackendError):  # a broken plugin; `vmdpotential plugins` gives the reason
             results.append((name, called([name, *arguments[1:]])))
     # commands for structures and maps are listed together, whichever package registered them
     for name, command in sorted(results, key=lambda item: not takes_data(item[1])):
@@ -109,7 +109,6 @@ def build_parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
         group.add_argument("--json", action="store_true", help="print one JSON object instead of text")
         group.add_argument("--verbose", action="store_true",
                            help="print the whole report; the chosen method, its cost and measured errors go to stderr")
-        # for VMD's plugin, whose users read what the program says
         group.add_argument(TCL, action="store_true", help=argparse.SUPPRESS)
     return parser
 
@@ -131,7 +130,7 @@ def headings(command: Command) -> dict[str, list[Parameter]]:
 
 
 def _usage(command: Command) -> str:
-    """Return the first line of the help: what must be given."""
+    """Return the first line of the help, with positional and required arguments."""
     words = ["vmdpotential", command.name]
     for parameter in command.parameters:
         if parameter.option.positional or parameter.required:
@@ -151,7 +150,7 @@ def _metavar(parameter: Parameter) -> str:
 
 
 def _help(parameter: Parameter) -> str:
-    """Return what an option is, with its unit and default."""
+    """Return the help of an option, with its unit and default."""
     details = [parameter.option.unit, "required" if parameter.required and not parameter.option.positional else ""]
     default = as_text(() if parameter.required or parameter.default is False else parameter.default)
     details.append(f"default {default}" if default else "")

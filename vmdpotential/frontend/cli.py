@@ -42,14 +42,14 @@ def run(arguments: Sequence[str]) -> None:
     """
     first = next(iter(arguments), "")
     if first and not first.startswith("-"):
-        registry.get("command", first)  # which says what is similar, where nothing has this name
+        registry.get("command", first)  # for an unknown name, its error suggests a similar one
     if first == "map" and "--batch" in arguments:
         arguments = ["batch", "map", *(word for word in arguments[1:] if word != "--batch")]
-        _tell("'map --batch' is now the command 'batch map', and will go in a later version")
+        _to_stderr("'map --batch' is now the command 'batch map', and will be removed in a later version")
     try:
         parser = build_parser(arguments)
         known, unknown = parser.parse_known_args(join_negative_values(arguments))
-    except SystemExit:  # after --help: a reader that has gone is noticed here, not while Python ends
+    except SystemExit:  # after --help; a closed pipe has to be noticed here, not at the end of Python
         sys.stdout.flush()
         raise
     values = vars(known)
@@ -67,12 +67,14 @@ def run(arguments: Sequence[str]) -> None:
     verbose = values.pop("verbose")
     data_on_stdout = False
     if written := command.writes(values):
-        from vmdpotential.io.files.output import is_standard  # which not every command needs
+        from vmdpotential.io.files.output import is_standard  # imported here because not every command needs it
 
         data_on_stdout = any(map(is_standard, written))
     if as_json and data_on_stdout:
-        raise UsageError("", "--json prints on standard output, and so does the data", "write the data to a file")
-    terminal = progress.Terminal(delay=1.0, every=1.0) if for_vmd else progress.Terminal()  # VMD draws a bar
+        raise UsageError("", "--json and the data cannot both be written to standard output",
+                         "write the data to a file")
+    # VMD's plugin draws a progress bar from these lines
+    terminal = progress.Terminal(delay=1.0, every=1.0) if for_vmd else progress.Terminal()
     failure: CheckError | None = None
     try:
         with progress.listening(terminal):
@@ -81,17 +83,17 @@ def run(arguments: Sequence[str]) -> None:
         report, failure = error.report, error
     finally:
         terminal.close()
-    if as_json:  # with the lines for people, which viewers that run the program show
+    if as_json:  # the report's lines are included for viewers that run the program
         data = {**report.data, "report": list(report.lines), **({} if failure is None else _fields(failure))}
-        if for_vmd and "values" in report.objects:  # of atoms, which it colours
+        if for_vmd and "values" in report.objects:  # values of atoms, by which VMD colours them
             data["values"] = [round(value, 6) for value in report.objects["values"].b_factors.tolist()]
-        if for_vmd and "grid" in report.objects:  # which it draws
+        if for_vmd and "grid" in report.objects:  # VMD draws the map
             from vmdpotential.frontend.adapters import drawn
 
             data |= drawn(report)
         _print(json.dumps(data, allow_nan=False))
     else:
-        (_tell if data_on_stdout else _print)("\n".join(report.full if verbose else report.lines))
+        (_to_stderr if data_on_stdout else _print)("\n".join(report.full if verbose else report.lines))
     if failure is not None:
         raise failure
 
@@ -103,11 +105,11 @@ def _print(text: str) -> None:
         raise
     except OSError as error:
         _drop("stdout")
-        raise OutputError(f"standard output: cannot be written ({error.strerror})", "send it elsewhere") from None
+        raise OutputError(f"standard output: cannot be written ({error.strerror})", "redirect it elsewhere") from None
 
 
-def _tell(text: str) -> None:
-    """Print on stderr; where that is full or closed only the exit code can report it."""
+def _to_stderr(text: str) -> None:
+    """Print on stderr; if that is full or closed, only the exit code reports the error."""
     try:
         print(text, file=sys.stderr, flush=True)
     except (OSError, ValueError):
@@ -115,23 +117,23 @@ def _tell(text: str) -> None:
 
 
 def _drop(name: str) -> None:
-    """Let a stream swallow what it gets, and what it holds, which Python would try to write once more."""
+    """Redirect a stream to nowhere, with its buffered output, which Python would try to write again at its end."""
     with contextlib.suppress(OSError, ValueError), open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), getattr(sys, name).fileno())
     setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the program and return its exit code; streams and signals are afterwards as they were.
+    """Run the program and return its exit code; streams and signal handlers are restored.
 
-    Without arguments it is the process itself, with those of the shell, that ends.
+    Without arguments, those of the process are used, which is then expected to end.
     """
     if arguments is None:
-        gc.set_threshold(50_000)  # modules alone make Python seek for garbage a hundred times
+        gc.set_threshold(50_000)  # importing modules alone would trigger a hundred garbage collections
         try:
             return main(sys.argv[1:])
         finally:
-            gc.freeze()  # it would go through all objects once more at the end, for a tenth of a second
+            gc.freeze()  # avoids a last garbage collection of a tenth of a second
     words = arguments
     with _signals(), _streams():
         try:
@@ -141,42 +143,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _fail(messages.ours(error), words)
         except KeyboardInterrupt:
             return _fail(VmdpotentialError("interrupted"), words, 130)
-        except BrokenPipeError:  # the reader of our output, such as head, has gone
+        except BrokenPipeError:  # the reader of the output, such as head, has ended
             _drop("stdout")
             return 141
-        except ImportError as error:  # an installation that is broken, or too little memory for a library
+        except ImportError as error:  # a broken installation, or not enough memory to load a library
             cure = "install it again, or see 'ulimit -v'"
-            return _fail(BackendError(f"a package does not load ({error})", cure), words)
-        except OSError as error:  # of files other than inputs and outputs: compiled kernels, fonts
+            return _fail(BackendError(f"a package cannot be loaded ({error})", cure), words)
+        except OSError as error:  # from files other than inputs and outputs, such as compiled kernels and fonts
             where = error.filename or "a temporary file"
-            cure = "make room on the disk, or open it to you"
+            cure = "free disk space, or correct the permissions"
             return _fail(OutputError(f"{where}: {error.strerror or error}", cure), words)
     return 0
 
 
 def _warn(arguments: Sequence[str], line: str) -> None:
-    _tell(f"{'warning: ' if TCL in arguments else ''}{line}")
+    _to_stderr(f"{'warning: ' if TCL in arguments else ''}{line}")
 
 
 def _fail(error: VmdpotentialError, arguments: Sequence[str], code: int = 0) -> int:
-    """Print one line without control characters, which a binary file may have brought, and return the exit code."""
-    if "--json" in arguments and not isinstance(error, CheckError):  # whose report has it
+    """Print an error as one line without control characters, which may come from a file; return the exit code."""
+    if "--json" in arguments and not isinstance(error, CheckError):  # run() has printed that with its report
         with contextlib.suppress(OSError, OutputError):
             _print(json.dumps(_fields(error)))
     message = messages.one_line(error, _spelling(arguments))
-    _tell("vmdpotential: " + "".join(letter if letter.isprintable() else "?" for letter in message))
+    _to_stderr("vmdpotential: " + "".join(letter if letter.isprintable() else "?" for letter in message))
     return code or error.exit_code
 
 
 def _fields(error: VmdpotentialError) -> dict[str, dict[str, str]]:
-    """Return an error for programs, which spell its parameters in their own way."""
+    """Return an error as plain data, with parameters not yet in the syntax of an interface."""
     return {"error": {name: getattr(error, name) for name in ("parameter", "value", "text", "cure")}}
 
 
 def _spelling(arguments: Sequence[str]) -> Spelling:
-    """Return how a shell writes parameters of the command: ``--spacing -1``, ``--no-neutralize``, or how VMD's does.
+    """Return the function that writes parameters in the shell's syntax, ``--spacing -1``, or in that of VMD's plugin.
 
-    What is no option of the command stays bare: files without a name, parameters of an interaction, environment
+    Names that are not options of the command stay bare: positional files, parameters of an interaction, environment
     variables.
     """
     words = list(itertools.dropwhile(lambda word: word.startswith("-"), arguments))
@@ -204,12 +206,12 @@ def _spelling(arguments: Sequence[str]) -> Spelling:
 
 @contextlib.contextmanager
 def _signals() -> Iterator[None]:
-    """Let SIGTERM, and SIGHUP of a closed terminal, end the work as Ctrl-C does."""
+    """Make SIGTERM, and SIGHUP from a closed terminal, interrupt the work like Ctrl-C."""
     before = {}
     try:
         for name in ("SIGTERM", "SIGHUP"):
             number = getattr(signal, name, None)  # Windows has no SIGHUP
-            # nohup ignores it, and so do we then; None is a handler that Python did not set
+            # keep a signal that nohup ignores, and a handler that Python did not set (None)
             if number is not None and signal.getsignal(number) not in (signal.SIG_IGN, None):
                 with contextlib.suppress(ValueError):  # only the main thread handles signals
                     before[number] = signal.signal(number, signal.default_int_handler)
@@ -220,7 +222,7 @@ def _signals() -> Iterator[None]:
 
 
 def _escape(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Return the byte of a file's name as it is, and an escape for what the encoding lacks."""
+    """Return the original byte for a surrogate from a file name, or an escape for another unencodable character."""
     assert isinstance(error, UnicodeEncodeError)
     error.end = error.start + 1
     try:
@@ -231,7 +233,7 @@ def _escape(error: UnicodeError) -> tuple[str | bytes, int]:
 
 @contextlib.contextmanager
 def _streams() -> Iterator[None]:
-    """Let names that the terminal's encoding lacks pass as escapes, and closed streams swallow what they get."""
+    """Write characters that the terminal's encoding lacks as escapes, and redirect closed streams to nowhere."""
     names = ("stdout", "stderr")
     before = [(stream, getattr(stream, "errors", None)) for stream in (sys.stdout, sys.stderr)]
     for name in names:
@@ -249,5 +251,5 @@ def _streams() -> Iterator[None]:
         for name, (stream, errors) in zip(names, before, strict=True):
             setattr(sys, name, stream)
             if hasattr(stream, "reconfigure") and stream.errors != errors:
-                with contextlib.suppress(OSError):  # the reader has gone
+                with contextlib.suppress(OSError):  # the reader of the pipe has ended
                     stream.reconfigure(errors=errors)

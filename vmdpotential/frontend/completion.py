@@ -17,7 +17,7 @@ def completion(
 ) -> Report:
     """Print a script by which a shell completes commands, options, their values and files.
 
-    Commands of other packages are among them; print it again when one is installed.
+    It includes commands of other packages; print it again after installing one.
 
     Raises
     ------
@@ -40,7 +40,7 @@ def completion(
 
 
 def _with_values(parser: argparse.ArgumentParser, command: Command, files: Any) -> None:
-    """Let the options of a command declare what their values are."""
+    """Add the allowed values of a command's options, or that they are files, for completion."""
     known = {parameter.name: parameter for parameter in command.parameters}
     for action in parser._actions:
         parameter = known.get(action.dest)

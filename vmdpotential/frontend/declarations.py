@@ -1,4 +1,4 @@
-"""The registry's commands as plain data, for viewers that talk to the program instead of importing it."""
+"""The registry's commands as plain data, for viewers that run the program instead of importing it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def declarations() -> dict[str, Any]:
         reason}, "media": ...}``; an option has ``name``, ``kind`` (``structure``, ``map``,
         ``trajectory``, ``wavefunction`` (a file of one), ``selection``, ``file``,
         ``boolean``, ``integer``, ``number`` or ``text``), ``several``, ``required``, ``positional``, ``viewer``,
-        ``shell``, ``front`` (what a dialog shows at once), ``aliases``, ``default`` (as text, empty for none),
-        ``help``, ``unit``, ``choices``, and ``words``, which a selection may be instead.
+        ``shell``, ``front`` (whether a dialog shows it at once), ``aliases``, ``default`` (as text, empty for none),
+        ``help``, ``unit``, ``choices``, and ``words``, which are allowed instead of a selection.
     """
     from vmdpotential import __version__
 
@@ -33,7 +33,7 @@ def declarations() -> dict[str, Any]:
         try:
             command: Command = registry.get("command", name)
             result = declare(command)
-        except Exception as error:  # a foreign command may raise anything on import, and must not stop the rest
+        except Exception as error:  # a plugin's command may raise anything on import, and must not affect the others
             broken[name] = f"{type(error).__name__}: {error}"
             continue
         if takes_data(command):
@@ -42,7 +42,7 @@ def declarations() -> dict[str, Any]:
 
 
 def takes_data(command: Command) -> bool:
-    """Return whether a command takes a structure or a map, which viewers hold, or a wave function, which they draw."""
+    """Return whether a command takes a structure, a map or a wave function in a viewer."""
     return any(kind(parameter) in ("structure", "map", "wavefunction") and parameter.option.viewer
                for parameter in command.parameters)
 
@@ -59,15 +59,15 @@ def declare(command: Command) -> dict[str, Any]:
 
 
 def in_front(command: Command, parameter: Parameter) -> bool:
-    """Return whether a dialog shows a parameter at once: what is needed, or ranked so; all where none is ranked.
+    """Return whether a dialog shows a parameter at once: if it is required or declared so, or if none is declared so.
 
-    The grid spacing is folded, and where there is a medium to choose, its parameters too.
+    The grid spacing is folded, and if the medium can be chosen, so are the parameters that it sets.
     """
-    stands_for = {name for values in media.MEDIA.values() for name in values}
-    if parameter.name == "spacing" or (media.has_medium(command) and parameter.name in stands_for):
+    set_by_medium = {name for values in media.MEDIA.values() for name in values}
+    if parameter.name == "spacing" or (media.has_medium(command) and parameter.name in set_by_medium):
         return False
-    ranked = any(other.option.front for other in command.parameters)
-    return parameter.required or parameter.option.front or not ranked
+    any_in_front = any(other.option.front for other in command.parameters)
+    return parameter.required or parameter.option.front or not any_in_front
 
 
 def _declare_option(parameter: Parameter) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def _declare_option(parameter: Parameter) -> dict[str, Any]:
 
 
 def kind(parameter: Parameter) -> str:
-    """Return what a parameter is to a viewer: a structure, a map or frames that it holds, or a value."""
+    """Return the kind of a parameter for viewers, one of those listed in :func:`declarations`."""
     from vmdpotential.grid.lattice import Grid
     from vmdpotential.io.trajectories.frames import Frames
     from vmdpotential.molecule.structure import Structure
@@ -102,7 +102,7 @@ def kind(parameter: Parameter) -> str:
 
 
 def as_text(value: Any) -> str:
-    """Return a default as it would be typed."""
+    """Return a default value as text, in the form in which a user would type it."""
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -1,7 +1,7 @@
-"""What a dialog holds, in any Qt: a page for each command, Run, Stop, progress, and what came out in one line.
+"""Contents of a dialog, in any Qt: a page for each command, buttons, progress, and a line with the result.
 
-A viewer puts the panel's widget into a window of its own. Commands compute in a thread next to the window, and the
-viewer is touched in its own thread alone: when a task is made, and when its results are shown.
+A viewer puts the panel's widget into a window of its own. Commands compute in another thread, and the viewer is only
+used in its own thread: when a task is created, and when its results are shown.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from vmdpotential.frontend.form import Form
 from vmdpotential.parameters import Command, Report
 from vmdpotential.progress import Listener, listening
 
-#: Lines of the status, whatever it says.
+#: Height of the status, in lines.
 STATUS_LINES = 3
 
 
 class Task(ABC):
-    """A run of a command, with what it takes of the viewer already read.
+    """A run of a command, for which the viewer's data have already been read.
 
     Attributes
     ----------
     command : Command
     values : dict
-        Its arguments.
+        Values of its parameters.
     """
 
     command: Command
@@ -36,15 +36,15 @@ class Task(ABC):
 
     @abstractmethod
     def one_line(self) -> AbstractContextManager[None]:
-        """Turn what the user can cure into the viewer's own error, in one line."""
+        """Return a context that converts errors of the package to the viewer's own error, in one line."""
 
     def compute(self, listener: Listener) -> Report:
-        """Run the command, without touching the viewer.
+        """Run the command, without using the viewer.
 
         Raises
         ------
         Exception
-            The viewer's own.
+            The viewer's own error.
         KeyboardInterrupt
             When the listener raises it to stop the work.
         """
@@ -53,11 +53,11 @@ class Task(ABC):
 
     @abstractmethod
     def show(self, report: Report) -> list[str]:
-        """Show what came out, and return the lines for the user."""
+        """Show the result, and return the lines for the user."""
 
 
 class Viewer(Protocol):
-    """What a panel asks of the viewer."""
+    """Interface of a viewer that a panel needs."""
 
     @property
     def failure(self) -> type[Exception]:
@@ -65,22 +65,22 @@ class Viewer(Protocol):
 
     @property
     def live(self) -> bool:
-        """Whether a map follows what is shown."""
+        """Whether a live map is running."""
 
     def task(self, command: Command, given: Mapping[str, str], warn: Callable[[str], None]) -> Task:
-        """Return a run of a command with what its form says."""
+        """Return a run of a command with the values of its form."""
 
     def end_live(self) -> str:
         """End the live map and return the line for the user."""
 
     def tell(self, line: str) -> None:
-        """Write a line where the viewer keeps what commands say."""
+        """Write a line to the viewer's log or console."""
 
 
 class Work:
-    """A task that computes in a thread; the panel looks at it from time to time.
+    """A task that computes in a thread; the panel checks it from time to time.
 
-    `label` and `fraction` say how far it is; `report`, or `error` (one line), is there at the end.
+    `label` and `fraction` are its progress; at the end, `report` or `error` (one line) is set.
     """
 
     def __init__(self, task: Task, failure: type[Exception]) -> None:
@@ -108,17 +108,17 @@ class Work:
             raise KeyboardInterrupt
 
     def stop(self) -> None:
-        """Ask it to stop at its next report of progress, and its result, if it has one by then, not to be used."""
+        """Request the task to stop at its next report of progress; a result is then not used."""
         self._stop.set()
 
     @property
     def stopped(self) -> bool:
-        """Whether it was asked to stop."""
+        """Whether a stop was requested."""
         return self._stop.is_set()
 
     @property
     def running(self) -> bool:
-        """Whether it computes still."""
+        """Whether the thread is still running."""
         return self._thread.is_alive()
 
 
@@ -131,14 +131,14 @@ class Panel:
     viewer : Viewer
     forms : sequence of Form
     actions : mapping
-        More buttons by their text: the command on whose page each is shown, and a function that returns what to
-        report to the user or raises the viewer's error.
+        Further buttons by their text: the command on whose page each is shown, and a function that returns a line for
+        the user or raises the viewer's error.
 
     Attributes
     ----------
     widget : QWidget
     work : Work or None
-        What runs.
+        The running task, if there is one.
     """
 
     def __init__(self, qt: Any, viewer: Viewer, forms: Sequence[Form],
@@ -149,7 +149,7 @@ class Panel:
         widgets = qt.QtWidgets
         self.widget = widgets.QWidget()
         self.tabs = widgets.QTabWidget()
-        # all pages are in one list, because more than a dozen tabs do not fit next to each other
+        # pages are chosen from a list, because more than a dozen tabs do not fit next to each other
         self.tabs.tabBar().hide()
         self.pages = widgets.QComboBox()
         self.pages.setAccessibleName("command")
@@ -171,17 +171,17 @@ class Panel:
             button.setProperty("command", command)
         self.tabs.currentChanged.connect(self._offer_actions)
         self.live_box = widgets.QCheckBox("Live map")
-        self.live_box.setToolTip("Keep a map of what is shown, as the page Live says")
+        self.live_box.setToolTip("Keep a map up to date with the options of the page Live")
         self.live_box.clicked.connect(self._switch_live)
         self.live_box.setVisible(any(form.command.name == "live" for form in forms))
         self.progress = widgets.QProgressBar()
         self.progress.setRange(0, 1000)
         self.status = widgets.QLabel("Press Run to start. Help is next to every field.")
-        self.status.setTextFormat(qt.QtCore.Qt.TextFormat.PlainText)  # names of files are no HTML
+        self.status.setTextFormat(qt.QtCore.Qt.TextFormat.PlainText)  # names of files must not be taken for HTML
         self.status.setWordWrap(True)
         self.status.setAlignment(qt.QtCore.Qt.AlignmentFlag.AlignTop)
         self.status.setTextInteractionFlags(qt.QtCore.Qt.TextInteractionFlag.TextSelectableByMouse)
-        # whatever it says moves nothing
+        # a fixed height, so that its text does not move the widgets above
         self.status.setFixedHeight(STATUS_LINES * self.status.fontMetrics().lineSpacing() + 4)
         buttons = widgets.QHBoxLayout()
         for widget in (self.run_button, self.stop_button, *self.actions.values()):
@@ -210,13 +210,13 @@ class Panel:
             button.setVisible(bool(self.forms) and button.property("command") == self.forms[page].command.name)
 
     def show_command(self, name: str) -> None:
-        """Bring the page of a command to the front."""
+        """Show the page of a command."""
         for position, form in enumerate(self.forms):
             if form.command.name == name:
                 self.tabs.setCurrentIndex(position)
 
     def run(self) -> None:
-        """Run the command of the page in front."""
+        """Run the command of the current page."""
         if self.work is not None:
             return
         form = self.forms[self.tabs.currentIndex()]
@@ -229,20 +229,20 @@ class Panel:
         self._enable()
 
     def stop(self) -> None:
-        """Stop what runs; nothing of it is left."""
+        """Stop the running task without a result."""
         if self.work is not None:
             self.work.stop()
             self.say("stopping ...")
 
     def say(self, text: str, error: bool = False) -> None:
-        """Show one line in the status."""
+        """Show a line in the status."""
         text = " ".join(text.split())
         self.status.setText(text)
-        self.status.setToolTip(f"<p>{escape(text)}</p>")  # a paragraph, as plain text is one long line
+        self.status.setToolTip(f"<p>{escape(text)}</p>")  # Qt wraps a paragraph, but not plain text
         self.status.setStyleSheet("color: #b00020" if error else "")
 
     def refresh(self) -> None:
-        """Offer what the viewer has now."""
+        """Offer the viewer's current objects in all forms."""
         for form in self.forms:
             form.refresh()
 
@@ -261,8 +261,8 @@ class Panel:
             self.run()
 
     def _look(self) -> None:
-        """Show how far the work is, and its results when it is done."""
-        while self._warnings:  # of the thread, which does not touch the viewer
+        """Show the progress of the task, and its results when it is done."""
+        while self._warnings:  # from the thread, which must not use the viewer
             self.viewer.tell(f"warning: {self._warnings.pop(0)}")
         work = self.work
         if work is None:
@@ -283,7 +283,7 @@ class Panel:
                 self.say(work.error, error=True)
         except self.viewer.failure as error:
             self.say(str(error), error=True)
-        except Exception as error:  # the viewer shows where it comes from
+        except Exception as error:  # raised again, so that the viewer shows the traceback
             self.say(f"Error: {type(error).__name__}: {error}", error=True)
             raise
         finally:
@@ -293,7 +293,7 @@ class Panel:
 
     def _finish(self, name: str, lines: Sequence[str]) -> None:
         for line in lines:
-            self.viewer.tell(f"{name}: {line}")  # there all of it is kept
+            self.viewer.tell(f"{name}: {line}")  # the log keeps all lines, the status shows only the last
         self.say(f"{name}: {lines[-1] if lines else 'done'}")
 
     def _enable(self) -> None:

@@ -1,4 +1,4 @@
-"""How viewers show maps: what can be chosen, declared as the commands declare their parameters."""
+"""Options of how viewers show maps, declared like the parameters of commands."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from vmdpotential.figures.colours import Range
 from vmdpotential.frontend.adapters import colour_range
 from vmdpotential.parameters import Command, Option, Parameter, Report
 
-#: Options of the surface of a map.
+#: Options of the molecular surface that is coloured by a map.
 _SURFACE = ("surface", "hide_water")
 
-#: Commands that make no map.
+#: Commands without these options, because they make no potential map.
 _WITHOUT = ("orbital", "ionize", "slice", "view", "profile", "field", "energy", "forces", "rdf", "surface")
 
 
@@ -31,7 +31,7 @@ def _maps(
 
 
 def surface_options(command: Command) -> tuple[Parameter, ...]:
-    """Return the parameters that say how a command's map is shown; of a live map no surface, which would not follow."""
+    """Return the parameters of how a command's map is shown; a live map has no surface, which would not be updated."""
     if command.name in _WITHOUT:
         return ()
     left_out = {"live": _SURFACE}.get(command.name, ())
@@ -39,6 +39,6 @@ def surface_options(command: Command) -> tuple[Parameter, ...]:
              if p.name not in left_out and (p.name != "medium" or media.has_medium(command))]
     if command.name == "map":
         return tuple(shown)
-    # the others have more of their own that everybody sets
+    # the other commands have more important options of their own
     folded = _SURFACE if media.has_medium(command) or command.name == "compare" else (*_SURFACE, "range")
     return tuple(replace(p, option=replace(p.option, front=False)) if p.name in folded else p for p in shown)

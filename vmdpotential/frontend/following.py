@@ -1,4 +1,4 @@
-"""What the live maps of viewers share: looking at what is shown, drawing what is ready, and ending."""
+"""Common part of the viewers' live maps: requesting maps of the frame that is shown, drawing them, and ending."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from vmdpotential.frames.live import Latest
 from vmdpotential.frontend import messages
 from vmdpotential.grid.lattice import Grid
 
-#: Seconds between two looks at which atoms a selection means.
+#: Time between two evaluations of a selection, s.
 MEMBERS = 0.5
 
 
 class Following(abc.ABC):
-    """A map that is redrawn when what it was made of has moved.
+    """A map that is redrawn when its atoms have moved.
 
-    Viewers call :meth:`look` from time to time; maps are computed in a thread, for the newest frame alone.
+    Viewers call :meth:`look` from time to time; maps are computed in a thread, only for the newest frame.
 
     Parameters
     ----------
     spell : function
-        Spells parameters in errors.
+        Writes parameters in errors in the viewer's syntax.
     """
 
-    #: What is reported to the user; a viewer adds its own errors, whose text is one line.
+    #: Errors that are reported to the user; a viewer adds its own errors, whose text is one line.
     failures: ClassVar[tuple[type[Exception], ...]] = (VmdpotentialError, MemoryError)
 
     def __init__(self, spell: Spelling) -> None:
@@ -38,11 +38,11 @@ class Following(abc.ABC):
 
     @property
     def running(self) -> bool:
-        """Whether it follows still."""
+        """Whether the map is still updated."""
         return self.latest.running
 
     def look(self) -> None:
-        """Draw the map that is ready, and ask for another when something has moved."""
+        """Draw the map if one is ready, and request another if atoms have moved."""
         try:
             grid = self.latest.take()
             self._check()
@@ -60,14 +60,14 @@ class Following(abc.ABC):
             raise
 
     def wait(self) -> None:
-        """Draw the map of what is shown now."""
+        """Compute and draw the map of the frame that is shown now."""
         self._checked = -np.inf
         self.look()
         self.latest.wait()
         self.look()
 
     def stop(self) -> str:
-        """End it; return the line for the user."""
+        """End the updates; return a line for the user."""
         self._release()
         rate = self.latest.rate
         self.latest.stop()
@@ -76,7 +76,7 @@ class Following(abc.ABC):
                 + f"; {done.dropped} frames were dropped for newer ones")
 
     def _due(self) -> bool:
-        """Return whether it is time to look at which atoms are meant."""
+        """Return whether it is time to evaluate the selection again."""
         now = time.monotonic()
         if now - self._checked <= MEMBERS:
             return False
@@ -84,24 +84,24 @@ class Following(abc.ABC):
         return True
 
     def _check(self) -> None:  # noqa: B027 - not every viewer has something to check
-        """Raise an error where the map cannot be drawn any more."""
+        """Raise an error if the map cannot be drawn any more."""
 
     @abc.abstractmethod
     def _ask(self) -> None:
-        """Ask `latest` for a map when something has moved."""
+        """Request a map from `latest` if atoms have moved."""
 
     @abc.abstractmethod
     def _compute(self, *request: Any) -> Grid:
-        """In the thread: make the map that was asked for."""
+        """Return the requested map; called in the thread."""
 
     @abc.abstractmethod
     def _draw(self, grid: Grid) -> None:
-        """Show a map in place of the one before."""
+        """Show a map instead of the previous one."""
 
     @abc.abstractmethod
     def _release(self) -> None:
-        """Let go of timers and handlers; it may be called again."""
+        """Remove timers and handlers; may be called more than once."""
 
     @abc.abstractmethod
     def _tell(self, text: str) -> None:
-        """Tell the user why it has ended."""
+        """Report to the user why the updates have ended."""

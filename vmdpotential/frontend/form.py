@@ -1,6 +1,6 @@
-"""The page of one command in a dialog: a field for each argument, made from its declaration, in any Qt.
+"""The page of one command in a dialog: a field for each parameter, made from its declaration, in any Qt.
 
-What everybody sets is in front; the rest is folded under "Advanced".
+Often used parameters are shown at once; the others are folded under "Advanced".
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from typing import Any
 from vmdpotential.frontend.adapters import default_name, role
 from vmdpotential.parameters import Command, Parameter
 
-#: Pixels, of a field.
+#: Largest width of a field, pixels.
 FIELD = 180
 
-#: The same in a narrow window, such as one next to the molecules.
+#: Least width of a field, in a narrow window such as a panel next to the molecules, pixels.
 NARROW = 110
 
 
 @dataclass(frozen=True)
 class Entry:
-    """An argument of a command as a viewer offers it.
+    """A parameter of a command as a viewer offers it.
 
     Parameters
     ----------
     name : str
-        What the viewer calls it.
+        Name in the viewer.
     parameter : Parameter or None
-        None for the name of the objects that are made.
+        None for the name of the objects that the command makes.
     default : str
-        As it would be typed, empty for none.
+        Default as text, empty for none.
     help : str
         One line.
     front : bool
@@ -46,24 +46,24 @@ class Entry:
 
 
 class Form:
-    """Fields for the arguments of a command.
+    """Fields for the parameters of a command.
 
     Parameters
     ----------
     qt : module with QtCore and QtWidgets
     command : Command
     entries : sequence of Entry
-        In their order.
+        Parameters in the order of their fields.
     choices : function
-        Returns what the viewer has now of a role, ``structure`` or ``map``.
+        Returns the names of the viewer's current objects for a role, ``structure`` or ``map``.
 
     Attributes
     ----------
     widget : QWidget
     fields : dict
-        The widgets by the arguments' names.
+        Widgets by the names of the entries.
     fold : QToolButton
-        Unfolds what is advanced.
+        Button that unfolds the advanced parameters.
     """
 
     def __init__(self, qt: Any, command: Command, entries: Sequence[Entry],
@@ -125,13 +125,13 @@ class Form:
             else:
                 grid.addWidget(field, row, 1)
             grid.addWidget(help_, row, 2)
-        # in a narrow window fields give way to their help, which would take many lines
+        # in a narrow window fields become narrower, because their help would otherwise take many lines
         grid.setColumnStretch(1, 2)
         grid.setColumnStretch(2, 3)
         return grid
 
     def _make(self, entry: Entry) -> Any:
-        """Return the widget for an argument, with its default in it."""
+        """Return the widget for a parameter, set to its default."""
         widgets, parameter = self.qt.QtWidgets, entry.parameter
         if parameter is None:
             field = widgets.QLineEdit()
@@ -155,12 +155,12 @@ class Form:
         return field
 
     def _with_button(self, field: Any, entry: Entry) -> Any:
-        """Return a layout of a file's field and a button that chooses the file."""
+        """Return a layout of a file's field and a button that opens a file dialog."""
         button = self.qt.QtWidgets.QToolButton()
         button.setText("...")
-        taken = button.sizeHint().width() + 6
-        field.setMinimumWidth(NARROW - taken)
-        field.setMaximumWidth(FIELD - taken)
+        button_width = button.sizeHint().width() + 6
+        field.setMinimumWidth(NARROW - button_width)
+        field.setMaximumWidth(FIELD - button_width)
         button.setToolTip("Choose a file")
         button.clicked.connect(lambda: self._choose_file(field, entry))
         row = self.qt.QtWidgets.QHBoxLayout()
@@ -178,7 +178,7 @@ class Form:
             field.setText(path)
 
     def refresh(self) -> None:
-        """Offer the selections and maps that the viewer has now; what was entered stays."""
+        """Offer the viewer's current selections and maps; entered text is kept."""
         for entry in self.entries:
             if not (kind := role(entry.parameter)):
                 continue
@@ -188,19 +188,19 @@ class Form:
             text = field.currentText()
             field.clear()
             field.addItems(offered)
-            needed = entry.parameter is not None and entry.parameter.required and kind == "map" and offered
-            field.setEditText(text or (offered[-1] if needed else ""))
+            needs_map = entry.parameter is not None and entry.parameter.required and kind == "map" and offered
+            field.setEditText(text or (offered[-1] if needs_map else ""))
 
     def given(self) -> dict[str, str]:
-        """Return what the fields say, as text by the arguments' names, in the arguments' order."""
+        """Return the text of the fields by the names of the entries, in their order."""
         result = {}
         for entry in self.entries:
             field = self.fields[entry.name]
             if isinstance(field, self.qt.QtWidgets.QCheckBox):
                 result[entry.name] = "yes" if field.isChecked() else "no"
             else:
-                combined = isinstance(field, self.qt.QtWidgets.QComboBox)
-                result[entry.name] = field.currentText() if combined else field.text()
+                is_combo_box = isinstance(field, self.qt.QtWidgets.QComboBox)
+                result[entry.name] = field.currentText() if is_combo_box else field.text()
         return result
 
     def scrolled(self) -> Any:

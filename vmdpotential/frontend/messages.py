@@ -1,4 +1,4 @@
-"""Errors and warnings as an interface tells them, with parameters as it spells them."""
+"""Errors and warnings as lines for the user, with parameters in the syntax of an interface."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vmdpotential.errors import MemoryPlanError, Spelling, VmdpotentialError, Wo
 
 
 def ours(error: VmdpotentialError | MemoryError) -> VmdpotentialError:
-    """Return an error as one of ours, which memory that ends is not."""
+    """Return an error as one of this package, to which MemoryError is converted."""
     if isinstance(error, MemoryError):
         return MemoryPlanError("out of memory", "use a larger {spacing}, fewer {atoms} or a lower {dpi}")
     return error
@@ -23,10 +23,10 @@ def one_line(error: VmdpotentialError | MemoryError, spell: Spelling) -> str:
 
 @contextlib.contextmanager
 def warnings(tell: Callable[[str], None], spell: Spelling, verbose: bool = False) -> Iterator[None]:
-    """Pass what the package logs meanwhile, one line each, to `tell`: its warnings, or with `verbose` all."""
+    """Pass the package's log messages to `tell`, as one line each: warnings, or with `verbose` all messages."""
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            # before names and numbers are put in, which are data
+            # placeholders are replaced before the arguments are inserted, which may contain braces
             text = spelled(record.msg.template if isinstance(record.msg, Words) else str(record.msg), spell)
             tell(" ".join((text % record.args if record.args else text).split()))
 

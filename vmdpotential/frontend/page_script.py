@@ -1,4 +1,4 @@
-"""3Dmol.js for web pages, as ``install page`` gets it: from npm's registry, without npm, and by its checksum."""
+"""Download of 3Dmol.js for web pages by ``install page``: from npm's registry without npm, checked by its checksum."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 from vmdpotential.errors import BackendError
 from vmdpotential.frontend.startup import put_folder
 
-#: The archive of the version that the tests use, at npm's registry, and its SHA-512.
+#: Archive of the tested version in npm's registry, and its SHA-512.
 ARCHIVE = "https://registry.npmjs.org/3dmol/-/3dmol-2.5.5.tgz"
 SHA512 = ("92a347a2e1aaab761f5b9f35ef8b5d111be6d1761398fd2d6af40a3aa230d68b"
           "9cd8e27b7a9917105aed1245575747250594f665edb11d10bfab15f4bb4a8277")
 
-#: What of it is kept.
+#: Files of the archive that are installed.
 _KEPT = ("build/3Dmol-min.js", "LICENSE", "package.json")
 
 
@@ -24,12 +24,12 @@ def user_folder() -> Path:
 
 
 def download(target: Path) -> None:
-    """Put 3Dmol.js of :data:`ARCHIVE` with its licence into a folder.
+    """Download :data:`ARCHIVE` and put 3Dmol.js with its licence into a folder.
 
     Raises
     ------
     BackendError
-        When it cannot be downloaded, or is not what was tested.
+        When it cannot be downloaded, or differs from the tested version.
     OutputError
         When the folder cannot be written.
     """
@@ -47,7 +47,7 @@ def download(target: Path) -> None:
                            "connect to the network, or copy the npm package 3dmol and name it with {viewer_script}"
                            ) from None
     if hashlib.sha512(data).hexdigest() != SHA512:
-        raise BackendError(f"{ARCHIVE}: is not the file that was tested (SHA-512 {SHA512[:16]}...)",
+        raise BackendError(f"{ARCHIVE}: the file differs from the tested one (SHA-512 {SHA512[:16]}...)",
                            "use npm install 3dmol")
     with tarfile.open(fileobj=io.BytesIO(data)) as archive, tempfile.TemporaryDirectory() as folder:
         for name in _KEPT:

@@ -1,4 +1,4 @@
-"""Blocks in start-up files of other programs: added once between marker comments, and taken out to the byte."""
+"""Blocks in start-up files of other programs: added once between marker comments, and removed without other changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from vmdpotential.errors import InputError
 from vmdpotential.io.files.output import describe, writing
 
-# the number is that of line ends that had to be added in front; both formats (Tcl, Python) have # comments
+# the number counts the line ends that were added before the block; both languages (Tcl, Python) have # comments
 _BEGIN = "# >>> vmdpotential, after {} added line ends >>>"
 _END = "# <<< vmdpotential <<<"
 _NEW_FILE = "# this file is new: it is removed when nothing but this block is in it"
@@ -21,7 +21,7 @@ _BLOCK = re.compile(
 
 
 def read(path: Path) -> bytes | None:
-    """Return what a file holds, None when there is none.
+    """Return the content of a file, or None if there is no file.
 
     Raises
     ------
@@ -37,28 +37,29 @@ def read(path: Path) -> bytes | None:
 
 
 def with_block(old: bytes | None, lines: list[str], path: Path, folder: Path) -> bytes:
-    """Return a file's bytes with a block at the end, in place of one that was there.
+    """Return a file's bytes with a block at the end, which replaces an earlier block.
 
     Parameters
     ----------
     old : bytes or None
-        None for a file that is not there.
+        None if there is no file.
     lines : list of str
+        Lines of the block.
     path : Path
-        For messages.
+        Path of the file, for messages.
     folder : Path
-        Of the plugin; :func:`folder_of` finds it again.
+        Folder of the plugin, which is noted in the block for :func:`folder_of`.
     """
-    made = old is None or made_here(old)
+    is_new_file = old is None or made_here(old)
     base = without_block(old or b"", path)
     end = b"\r\n" if b"\r\n" in base else b"\n"
     added = 0
     if base and not base.endswith(b"\n"):
         added = 1
     if base.rstrip(b"\r\n").endswith(b"\\"):
-        added += 1  # else the last line would continue into the block
+        added += 1  # otherwise the last line would continue into the block
     body = [
-        _BEGIN.format(added), *([_NEW_FILE] if made else []), f"# plugin folder: {folder}", *lines,
+        _BEGIN.format(added), *([_NEW_FILE] if is_new_file else []), f"# plugin folder: {folder}", *lines,
         _END, "",
     ]
     return base + end * added + end.join(os.fsencode(line) for line in body)
@@ -70,7 +71,7 @@ def without_block(old: bytes, path: Path) -> bytes:
     Raises
     ------
     InputError
-        When the block has lost its end.
+        When the block has no end marker.
     """
     match = _BLOCK.search(old)
     if match is None:
@@ -85,31 +86,31 @@ def without_block(old: bytes, path: Path) -> bytes:
 
 
 def has_block(old: bytes | None) -> bool:
-    """Return whether there is a block."""
+    """Return whether a file's bytes contain a block."""
     return old is not None and _BLOCK.search(old) is not None
 
 
 def made_here(old: bytes) -> bool:
-    """Return whether a file was made for its block."""
+    """Return whether a file was created for its block."""
     match = _BLOCK.search(old)
     return match is not None and _NEW_FILE.encode() in match["body"]
 
 
 def folder_of(old: bytes | None) -> Path | None:
-    """Return the folder that the block states, None when there is no block."""
+    """Return the plugin's folder noted in the block, or None if there is no block."""
     match = None if old is None else _BLOCK.search(old)
     result = None if match is None else re.search(rb"^# plugin folder: (.*?)\r?$", match["body"], re.MULTILINE)
     return None if result is None else Path(os.fsdecode(result[1]))
 
 
 def removed(old: bytes, path: Path) -> bytes | None:
-    """Return a file's bytes without the block; None when the file was made for it and holds nothing else."""
+    """Return a file's bytes without the block, or None if the file was created for it and has no other content."""
     left = without_block(old, path)
     return None if not left and made_here(old) else left
 
 
 def replace(path: Path, data: bytes | None) -> None:
-    """Write a file whole or not at all; None removes it. A link stays a link, and permissions stay as they are.
+    """Write a file atomically, or remove it for None; links and permissions are kept.
 
     Raises
     ------
@@ -127,7 +128,7 @@ def replace(path: Path, data: bytes | None) -> None:
 
 
 def put_folder(source: Path, target: Path, names: list[str], more: dict[str, str]) -> None:
-    """Copy files, and write further ones, into a folder of their own: all, or nothing is changed.
+    """Replace a folder by one with copies of some files and further new files; on an error nothing is changed.
 
     Raises
     ------
@@ -157,7 +158,7 @@ def put_folder(source: Path, target: Path, names: list[str], more: dict[str, str
 
 
 def remove_folder(target: Path) -> None:
-    """Remove a folder, and the one it is in when that is empty then.
+    """Remove a folder, and its parent folder if that is empty then.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Where viewers find plugins, and what makes them load ours."""
+"""Locations of the viewers' plugins, and the start-up lines that load the plugins of this package."""
 
 from __future__ import annotations
 
@@ -16,32 +16,33 @@ from pathlib import Path
 from vmdpotential.errors import UsageError
 from vmdpotential.frontend import startup
 
-#: The viewers there are plugins for.
+#: Viewers with a plugin.
 VIEWERS = ("vmd", "pymol", "chimerax")
 
 
 @dataclass(frozen=True)
 class Viewer:
-    """How a viewer gets its plugin.
+    """Plan of the installation of a viewer's plugin.
 
     Parameters
     ----------
     title : str
+        Name of the viewer.
     source : Path
         Folder of the plugin's files.
     names : list of str
-        The files that are copied.
+        Files that are copied.
     folder : Path
-        Where to; the folder holds nothing else.
+        Folder to which they are copied; it has no other files.
     more : dict
         Further files of that folder, ``{name: text}``.
     startup : Path or None
-        File that the viewer runs when it starts, in which `lines` are.
+        File that the viewer runs when it starts, to which `lines` are added.
     lines : list of str
     after : list of str
-        The line for the user when it is done.
+        Lines for the user after the installation.
     undone : list of str
-        The line for the user when it is removed.
+        Lines for the user after the removal.
     """
 
     title: str
@@ -55,7 +56,7 @@ class Viewer:
     undone: list[str] = field(default_factory=list)
 
     def owns(self, folder: Path) -> bool:
-        """Return whether a folder holds this plugin: by the file that every version of it has."""
+        """Return whether a folder contains this plugin, by a file that all versions have."""
         mark = {"VMD": "vmdpotential.tcl", "PyMOL": "__init__.py", "ChimeraX": "pyproject.toml"}[self.title]
         try:
             return b"vmdpotential" in (folder / mark).read_bytes()
@@ -64,29 +65,29 @@ class Viewer:
 
 
 def plan(viewer: str, folder: Path | None = None) -> Viewer:
-    """Return how one of :data:`VIEWERS` gets its plugin.
+    """Return the plan of installing the plugin of one of :data:`VIEWERS`.
 
     Parameters
     ----------
     viewer : str
     folder : Path, optional
-        In which the plugin gets a folder of its own, instead of the viewer's usual place.
+        Folder in which the plugin gets a folder of its own, instead of the viewer's usual location.
 
     Raises
     ------
     UsageError
-        When the folder's name cannot be in a start-up file.
+        When the folder's name cannot be written to a start-up file.
     InputError
         When the start-up file cannot be read.
     """
     if folder is not None and len(str(folder).splitlines()) > 1:
-        raise UsageError("folder", "has a line break in its name", "choose another folder")
+        raise UsageError("folder", "its name contains a line break", "choose another folder")
     where = None if folder is None else Path(os.path.abspath(folder.expanduser()))
     return {"vmd": _vmd, "pymol": _pymol, "chimerax": _chimerax}[viewer](where)
 
 
 def program() -> list[str]:
-    """Return the words that start this program from anywhere."""
+    """Return the words of a command line that starts this program from any folder."""
     script = Path(sys.executable).with_name("vmdpotential.exe" if os.name == "nt" else "vmdpotential")
     if os.access(script, os.X_OK):
         return [str(script)]
@@ -94,7 +95,7 @@ def program() -> list[str]:
 
 
 def tcl_word(text: str) -> str:
-    """Return a text as one word of Tcl in which nothing is substituted."""
+    """Return a text quoted as one word of Tcl, without substitutions."""
     return re.sub(r"""[\s{}\[\]"$;#\\]""", lambda match: "\\n" if match[0] == "\n" else "\\" + match[0], text) or "{}"
 
 
@@ -110,7 +111,7 @@ def _vmd(where: Path | None) -> Viewer:
     ]
     old = startup.read(rc)
     if old is None or startup.made_here(old):
-        # a file of the user's own replaces the one that comes with VMD, which opens the main menu
+        # VMD runs the user's file instead of its own, which opens the main menu and therefore has to be run as well
         lines = ["if {[info exists env(VMDDIR)] && [file exists [file join $env(VMDDIR) .vmdrc]]} {",
                  "    source [file join $env(VMDDIR) .vmdrc]", "}", *lines]
     source = _source("vmd")
@@ -155,7 +156,7 @@ def _chimerax(where: Path | None) -> Viewer:
 
 
 def _source(name: str) -> Path:
-    """Return the folder of a plugin's files: in the installed package, else in the checkout."""
+    """Return the folder of a plugin's files, in the installed package or in the source tree."""
     spec = find_spec("vmdpotential.plugins")
     if spec is not None and spec.submodule_search_locations:
         return Path(next(iter(spec.submodule_search_locations))) / name
@@ -168,7 +169,7 @@ def _names(source: Path, *patterns: str) -> list[str]:
 
 
 def requirement() -> str:
-    """Return what pip gets to install this package: where it was installed from, when that is known."""
+    """Return pip's requirement for this package, with the address it was installed from, if known."""
     try:
         origin = distribution("vmdpotential").read_text("direct_url.json")
     except PackageNotFoundError:
