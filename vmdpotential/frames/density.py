@@ -87,7 +87,7 @@ class Densities(GridWork):
         Returns
         -------
         mapping
-            ``count``; ``nodes`` (T,) with contributions, increasing; ``sums`` (T,) over the frames of the values there and
+            ``count``; ``nodes`` (T,) with contributions, increasing; ``sums`` (T,) over frames of the values there and
             ``squares`` (T,) of their squares; ``sample`` (P,), sums at the sample; ``cells`` (6, 3), mean and sum of
             squared deviations of the cell vectors.
         """
