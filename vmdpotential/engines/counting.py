@@ -49,15 +49,16 @@ class Counting:
 class Counter(Protocol):
     """Sums over frames of the atoms' contributions to each node; for one thread at a time."""
 
-    def add(self, positions: NDArray[np.floating], change: Floats) -> None:
+    def add(self, positions: NDArray[np.floating], change: Floats, rows: Integers) -> None:
         """Add a frame.
 
         Parameters
         ----------
-        positions : (n, 3), A
-            Positions of the counted atoms.
+        positions : (N, 3), A
         change : (3, 3) or (0, 3) float64
             Matrix that maps positions in the frame's cell to the lattice's cell; size 0 if nothing changes.
+        rows : (n,) int64
+            Rows of the counted atoms in `positions`.
         """
 
     def take(self) -> tuple[Integers, Floats, Floats]:

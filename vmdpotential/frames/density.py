@@ -96,14 +96,14 @@ class Densities(GridWork):
         except IndexError:
             counter = get_engine(self.engine).counter(self.counting)
         cells = Moments.none((3, 3))
+        rows = self.counted.rows if self.alignment is None else np.arange(len(self.counted.rows))
         for positions, cell in self.moved(numbers, cells, self.counted.rows):
-            counter.add(positions, self._to_lattice_cell(cell))
+            counter.add(positions, self._to_lattice_cell(cell), rows)
         nodes, sums, squares = counter.take()
         self._idle_counters.append(counter)
-        rows = np.searchsorted(nodes, self.sample)
-        reached = np.append(nodes, -1)[rows] == self.sample
-        return {"count": np.array(len(numbers)), "nodes": nodes, "sums": sums, "squares": squares,
-                "sample": np.where(reached, np.append(sums, 0.0)[rows], 0.0),
+        places = np.searchsorted(nodes, self.sample) % max(1, len(nodes))  # a node beyond the last is none of them
+        sample = np.where(nodes[places] == self.sample, sums[places], 0.0) if len(nodes) else np.zeros(len(self.sample))
+        return {"count": np.array(len(numbers)), "nodes": nodes, "sums": sums, "squares": squares, "sample": sample,
                 "cells": np.concatenate([cells.mean, cells.m2])}
 
     def _to_lattice_cell(self, cell: Cell | None) -> Floats:

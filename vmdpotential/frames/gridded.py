@@ -95,8 +95,8 @@ class GridWork(Work):
             tuple[Floats, Cell | None]]:
         """Yield the aligned positions of some frames and their cells, which are added to `cells`.
 
-        Positions are those of the atoms `rows`, or of all. Without an alignment they have the precision of the file,
-        which may be float32.
+        Aligned positions are those of the atoms `rows`, or of all. Without an alignment they are those of all atoms, in
+        the precision of the file, which may be float32.
         """
         for done, frame in enumerate(self.frames.part(numbers), 1):
             cell = self._cell_of(frame)
@@ -105,8 +105,6 @@ class GridWork(Work):
             positions = frame.positions
             if self.alignment is not None:
                 positions = self.alignment.align(positions, cell, rows)
-            elif rows is not None:
-                positions = np.take(positions, rows, 0)
             yield positions, cell
             progress.report(LABEL, done / len(numbers))
 

@@ -58,9 +58,9 @@ class _CpuCounter:
         self._fixed = [np.array(array, order="C") for array in arrays]  # Numba compiles again for read-only arrays
         self._work, self._reached = np.zeros((0, 4)), np.zeros(0, np.uint64)
 
-    def _add(self, positions: NDArray[np.floating], change: Floats, keys: Integers, of: Floats) -> int:
+    def _add(self, positions: NDArray[np.floating], change: Floats, rows: Integers, keys: Integers, of: Floats) -> int:
         self._frame += 1
-        listed: int = self._kernel.add_frame(np.ascontiguousarray(positions), *self._fixed[:2], change,
+        listed: int = self._kernel.add_frame(np.ascontiguousarray(positions), rows, *self._fixed[:2], change,
                                              *self._fixed[2:], keys, of, self._work, self._reached, self._frame)
         return listed
 
@@ -77,37 +77,38 @@ class ListedCounter(_CpuCounter):
         own = 0 if (weights == self._weight).all() else size
         self._keys, self._of = np.empty((2, size), np.int64), np.empty((2, own))
         self._count = 0
-        self._done = self._nothing()
+        self._done = _arrays(0)
 
-    @staticmethod
-    def _nothing() -> tuple[Integers, Floats, Floats]:
-        return np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
-
-    def add(self, positions: NDArray[np.floating], change: Floats) -> None:
+    def add(self, positions: NDArray[np.floating], change: Floats, rows: Integers) -> None:
         """Add a frame."""
         if self._count + self._most >= self._keys.shape[1]:
             self._sum()
-        self._count += self._add(positions, change, self._keys[0, self._count :], self._of[0, self._count :])
+        self._count += self._add(positions, change, rows, self._keys[0, self._count :], self._of[0, self._count :])
 
     def take(self) -> tuple[Integers, Floats, Floats]:
         """Return nodes, sums and sums of squares, and reset them."""
         self._sum()
-        done, self._done, self._frame = self._done, self._nothing(), 0
+        done, self._done, self._frame = self._done, _arrays(0), 0
         return done
 
     def _sum(self) -> None:
         """Add the listed atoms to the sums, and clear the list."""
         keys, of = self._keys[:, : self._count], self._of[:, : self._count]
-        there = int(self._kernel.sort(keys[0], of[0], keys[1], of[1], self._bits))
-        arrays = np.empty(self._count, np.int64), np.empty(self._count), np.empty(self._count)
-        count = self._kernel.sum_sorted(keys[there], of[there], self._weight, *arrays)
-        result = arrays[0][:count], arrays[1][:count], arrays[2][:count]
+        place = int(self._kernel.sort(keys[0], of[0], keys[1], of[1], self._bits))
+        arrays = _arrays(self._count)
+        count = self._kernel.sum_sorted(keys[place], of[place], self._weight, *arrays)
         if len(self._done[0]):
-            size = len(self._done[0]) + count
-            arrays = np.empty(size, np.int64), np.empty(size), np.empty(size)
-            count = self._kernel.unite(*self._done, *result, *arrays)
-            result = arrays[0][:count], arrays[1][:count], arrays[2][:count]
-        self._done, self._count = result, 0
+            parts = [array[:count] for array in arrays]
+            arrays = _arrays(len(self._done[0]) + count)
+            count = self._kernel.unite(*self._done, *parts, *arrays)
+        nodes, sums, squares = arrays
+        self._done, self._count = (nodes[:count], sums[:count], squares[:count]), 0
+
+
+def _arrays(count: int) -> tuple[Integers, Floats, Floats]:
+    """Return arrays for nodes, sums and sums of squares; one allocation, as the system's memory pages take time."""
+    nodes, sums, squares = np.empty((3, count))
+    return nodes.view(np.int64), sums, squares
 
 
 class SpreadCounter(_CpuCounter):
@@ -122,13 +123,13 @@ class SpreadCounter(_CpuCounter):
         self._work = memory[first : first + 4 * size].reshape(size, 4)
         self._reached, self._nodes = np.zeros(-(-size // 64), np.uint64), np.empty(size, np.int64)
 
-    def add(self, positions: NDArray[np.floating], change: Floats) -> None:
+    def add(self, positions: NDArray[np.floating], change: Floats, rows: Integers) -> None:
         """Add a frame."""
-        self._add(positions, change, np.zeros(0, np.int64), np.zeros(0))
+        self._add(positions, change, rows, np.zeros(0, np.int64), np.zeros(0))
 
     def take(self) -> tuple[Integers, Floats, Floats]:
         """Return nodes, sums and sums of squares, and reset them."""
-        nodes = self._nodes[: self._kernel.listed(self._reached, self._nodes)].copy()
+        nodes = self._nodes[: self._kernel.list_reached(self._reached, self._nodes)].copy()
         sums, squares = np.empty((2, len(nodes)))
         self._kernel.take(self._work, self._reached, nodes, sums, squares)
         self._frame = 0

@@ -29,7 +29,7 @@ VALUE, SUM, SQUARES, FRAME = range(4)
 #: Number of low bits of a key that contain the frame; the other bits contain the node.
 FRAME_BITS = 20
 #: Greatest number of bits of a digit, by which one pass of the sort distributes keys.
-DIGIT = 12
+DIGIT = 11
 
 #: Distance, in spacings, by which rounding may place an atom outside of the cell into which it was wrapped.
 ROUNDING = 1e-9
@@ -54,22 +54,27 @@ def put(work, reached, node, weight, frame):
 
 
 @njit(nogil=True, error_model="numpy")
-def nearest(u, columns, chosen, shape, slack, places):
-    """Fill places with the nodes nearest to the chosen images of u (3,), in spacings; -1 for images off the lattice.
+def nearest(u, columns, near, first, last, shape, slack, keys, listed, frame):
+    """List the keys of the nodes nearest to an atom at u (3,), in spacings, from number `listed` on.
 
-    There are no branches, because processors mispredict about half of them here. `columns` (3, S) are the shifts of the
-    images plus half a spacing; images up to `slack` outside of the lattice count.
+    The images of the atom are near[first] to near[last - 1]. `columns` (3, S) are the shifts of the images plus half a
+    spacing; images up to `slack` outside of the lattice count. There are no branches, because processors mispredict
+    about half of them here: a key outside of the lattice is written, too, and overwritten by the next one. Returns the
+    number of keys listed.
     """
     x, y, z = u[0], u[1], u[2]
     nx, ny, nz = float(shape[0]), float(shape[1]), float(shape[2])
-    for n in range(len(chosen)):
-        a, b, c = x + columns[0, chosen[n]], y + columns[1, chosen[n]], z + columns[2, chosen[n]]
+    for n in range(first, last):
+        image = near[n]
+        a, b, c = x + columns[0, image], y + columns[1, image], z + columns[2, image]
         inside = ((a >= -slack) & (b >= -slack) & (c >= -slack)
                   & (a <= nx + slack) & (b <= ny + slack) & (c <= nz + slack))
         i = min(max(np.floor(a), 0.0), nx - 1)
         j = min(max(np.floor(b), 0.0), ny - 1)
         k = min(max(np.floor(c), 0.0), nz - 1)
-        places[n] = (i * ny + j) * nz + k if inside else -1.0
+        keys[listed] = np.int64((i * ny + j) * nz + k) << FRAME_BITS | frame
+        listed += inside
+    return listed
 
 
 @njit(nogil=True, error_model="numpy")
@@ -102,30 +107,31 @@ def add_one(v, weight, width, reach, first, shape, along, work, reached, frame):
 
 
 @njit(nogil=True, error_model="numpy")
-def add_frame(positions, weights, widths, change, origin, spacing, cell, inverse, images, starts, near, bins,
+def add_frame(positions, rows, weights, widths, change, origin, spacing, cell, inverse, images, starts, near, bins,
               reach, shape, keys, of, work, reached, frame):
     """Add the atoms of a frame to the sums over frames, or list them, and return the number of keys listed.
 
-    Parameters: `change` (3, 3) maps positions to the cell of the lattice; of size 0 it leaves them. `cell` and
-    `inverse` (3, 3) and `images` (S, 3) are that cell, its inverse and its images that may reach the lattice, in
-    spacings; of size 0 in an open boundary. `near` lists the images that may reach the lattice from each of `bins` (3,)
-    parts of the cell, those of part n from starts[n] to starts[n + 1]. `widths` are the widths of the atoms, A. `keys`
-    and `of` are work arrays for the keys of all contributions and their weights, with one more element that is written
-    but not used; `of` is of size 0 if all weights are equal. `frame` is the frame's number in the block, from 1.
+    Parameters: `rows` (n,) are the counted atoms, in `positions`. `change` (3, 3) maps positions to the cell of the
+    lattice; of size 0 it leaves them. `cell` and `inverse` (3, 3) and `images` (S, 3) are that cell, its inverse and
+    its images that may reach the lattice, in spacings; of size 0 in an open boundary. `near` lists the images that may
+    reach the lattice from each of `bins` (3,) parts of the cell, those of part n from starts[n] to starts[n + 1].
+    `widths` are the widths of the atoms, A. `keys` and `of` are work arrays for the keys of all contributions and their
+    weights, with one more element that is written but not used; `of` is of size 0 if all weights are equal. `frame` is
+    the frame's number in the block, from 1.
     """
     x, u, v, width = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
     first = np.empty(3, np.int64)
     along = np.empty((3, 2 * max(reach[0], reach[1], reach[2]) + 1))
     periodic = len(images) > 0
-    result = 0
-    columns, places = np.full((3, max(1, len(images))), 0.5), np.empty(max(1, len(images)))
+    listed = 0
+    columns = np.full((3, max(1, len(images))), 0.5)
     for n in range(len(images)):
         for d in range(3):
             columns[d, n] += images[n, d]
     slack = ROUNDING if periodic else 0.0
-    for n in range(len(positions)):
+    for n in range(len(rows)):
         for d in range(3):
-            x[d] = positions[n, d]
+            x[d] = positions[rows[n], d]
         for d in range(3):
             y = x[d]
             if len(change) > 0:
@@ -141,20 +147,17 @@ def add_frame(positions, weights, widths, change, origin, spacing, cell, inverse
                 part = part * bins[d] + min(np.int64((y - x[d]) * bins[d]), bins[d] - 1)
             for d in range(3):
                 u[d] -= x[0] * cell[0, d] + x[1] * cell[1, d] + x[2] * cell[2, d]
-        chosen = near[starts[part] : starts[part + 1]]
         if SPREADING == "nearest":
-            nearest(u, columns, chosen, shape, slack, places)
-            for image in range(len(chosen)):
-                keys[result] = np.int64(places[image]) << FRAME_BITS | frame
-                if len(of) > 0:
-                    of[result] = weights[n]
-                result += places[image] >= 0.0
+            before = listed
+            listed = nearest(u, columns, near, starts[part], starts[part + 1], shape, slack, keys, listed, frame)
+            if len(of) > 0:
+                of[before:listed] = weights[n]
         else:
-            for image in chosen:
+            for m in range(starts[part], starts[part + 1]):
                 for d in range(3):
-                    v[d] = u[d] + images[image, d] if periodic else u[d]
+                    v[d] = u[d] + images[near[m], d] if periodic else u[d]
                 add_one(v, weights[n], width, reach, first, shape, along, work, reached, frame)
-    return result
+    return listed
 
 
 @njit(nogil=True, error_model="numpy")
@@ -232,7 +235,7 @@ def unite(nodes, sums, squares, more_nodes, more_sums, more_squares, all_nodes, 
 
 
 @njit(nogil=True, error_model="numpy")
-def listed(reached, nodes):
+def list_reached(reached, nodes):
     """Fill nodes with those that have contributions in the block, in ascending order; return their number."""
     count = 0
     for word in range(len(reached)):

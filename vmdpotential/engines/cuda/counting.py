@@ -66,9 +66,9 @@ class CudaCounter:
         for name, block in self._kept.items():
             self.task[name] = block.address
 
-    def add(self, positions: NDArray[np.floating], change: Floats) -> None:
+    def add(self, positions: NDArray[np.floating], change: Floats, rows: Integers) -> None:
         """Add a frame."""
-        task, coordinates = self.task, np.asarray(positions)
+        task, coordinates = self.task, np.take(positions, rows, 0)
         real = "float" if coordinates.dtype == np.float32 else "double"
         task["changes"] = int(len(change) > 0)
         if len(change):
