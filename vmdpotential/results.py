@@ -46,12 +46,12 @@ Columns = Mapping[str, Iterable[Any]]
 
 
 def part(*names: str, shown: bool = False, **renamed: str) -> Any:
-    """Return a field whose attributes of these names are keys; without names, what it or its `data` has.
+    """Return a field whose attributes of these names are keys; without names, what it or its `data` has, if it is set.
 
     A name may be that of a part, ``lattice.shape``, whose key is the last word; ``std="deviation"`` is the key ``std``.
     """
     keys = {name.rpartition(".")[2]: name for name in names} | renamed
-    return dataclasses.field(metadata={"keys": keys, "shown": shown, "data": not keys and not shown})
+    return dataclasses.field(metadata={"keys": keys, "shown": shown, "data": not keys})
 
 
 def shown(**default: Any) -> Any:
@@ -164,7 +164,7 @@ class Result(_Declared, Tabular):
             if keys is None:
                 result[item.name] = value
             elif item.metadata.get("data"):
-                result |= value if isinstance(value, Mapping) else value.data
+                result |= value if isinstance(value, Mapping) else {} if value is None else value.data
             else:
                 result |= {name: None if value is None else attrgetter(where)(value) for name, where in keys.items()}
         for kind in reversed(type(self).__mro__):
