@@ -23,7 +23,8 @@ from vmdpotential.frames.field import Places, field_at
 from vmdpotential.methods.points import request_at, sum_at
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.nonbonded import Nonbonded
-from vmdpotential.pairs.energy import Between, EnergyOptions
+from vmdpotential.pairs.energy import Between
+from vmdpotential.pairs.options import EnergyOptions
 from vmdpotential.units import coulomb_constant
 
 #: How much more than the stated error the actual one may be.

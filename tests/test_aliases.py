@@ -18,7 +18,7 @@ import vmdpotential as vp
 from vmdpotential import registry
 from vmdpotential.frontend.declarations import declarations
 from vmdpotential.ions.options import IonOptions
-from vmdpotential.pairs.energy import EnergyOptions
+from vmdpotential.pairs.options import EnergyOptions
 from vmdpotential.parameters import by_own_names, fields_of, other_names
 from vmdpotential.points import PointOptions
 

@@ -13,7 +13,8 @@ from vmdpotential.methods.reference import full_potential
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.pairs.energy import Between, EnergyOptions, by_residue, interaction_energy
+from vmdpotential.pairs.energy import Between, by_residue, interaction_energy
+from vmdpotential.pairs.options import EnergyOptions
 from vmdpotential.pairs.potentials import ELECTROSTATICS
 from vmdpotential.units import coulomb_constant
 

@@ -10,7 +10,8 @@ from vmdpotential.frames.field import Places, field_at
 from vmdpotential.methods.points import request_at, sum_at
 from vmdpotential.molecule.cell import Cell, same_cell
 from vmdpotential.molecule.nonbonded import Nonbonded
-from vmdpotential.pairs.energy import Between, EnergyOptions
+from vmdpotential.pairs.energy import Between
+from vmdpotential.pairs.options import EnergyOptions
 from vmdpotential.units import coulomb_constant
 
 CELLS = [Cell.from_parameters(24, 31, 37), Cell.from_parameters(28, 33, 30, 70, 100, 115)]

@@ -34,7 +34,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
-from functools import cached_property, wraps
+from functools import cache, cached_property, wraps
 from io import BytesIO
 from keyword import iskeyword
 from numbers import Integral, Real
@@ -669,7 +669,7 @@ def documented(kind: Kind) -> Kind:
 
 def _fields(group: str, kind: Any, default: Any) -> list[Parameter]:
     """Return the parameters that the fields of a dataclass of options declare, in the order of the fields."""
-    hints = get_type_hints(kind, include_extras=True)
+    hints = _hints(kind)
     results = []
     for item in fields(kind):
         value = item.default if default is None else getattr(default, item.name)
@@ -678,6 +678,12 @@ def _fields(group: str, kind: Any, default: Any) -> list[Parameter]:
         if get_origin(hints[item.name]) is Annotated:  # the others are not parameters
             results.append(replace(_parameter(item.name, hints[item.name], value, kind.__name__), group=group))
     return results
+
+
+@cache  # a dataclass belongs to many commands, and evaluating its annotations takes long
+def _hints(kind: Any) -> dict[str, Any]:
+    """Return the annotations of the fields of a dataclass, evaluated."""
+    return get_type_hints(kind, include_extras=True)
 
 
 def _parameter(name: str, hint: Any, default: Any, owner: str) -> Parameter:

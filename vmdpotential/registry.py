@@ -8,6 +8,7 @@ listing costs nothing. Another package adds its own through the entry-point grou
 
 from __future__ import annotations
 
+import contextlib
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
@@ -158,9 +159,17 @@ def get(kind: str, name: str) -> Any:
     return target
 
 
-def broken() -> dict[str, str]:
-    """Return the plugins that could not be loaded, as ``{entry point: error}``."""
+def broken(commands: bool = False) -> dict[str, str]:
+    """Return the plugins that could not be loaded, as ``{entry point: error}``.
+
+    With `commands`, those of other packages are imported first, so that broken ones are among them.
+    """
     _load_plugins()
+    if commands:
+        for name, target in list(_entries["command"].items()):
+            if isinstance(target, str) and not target.startswith("vmdpotential."):
+                with contextlib.suppress(BackendError):
+                    get("command", name)
     return dict(_broken)
 
 

@@ -52,7 +52,7 @@ def part(*names: str, shown: bool = False, **renamed: str) -> Any:
     the object, a mapping or one with an attribute `data`, contributes all its items.
     """
     keys = {name.rpartition(".")[2]: name for name in names} | renamed
-    return dataclasses.field(metadata={"keys": keys, "shown": shown, "data": not keys and not shown})
+    return dataclasses.field(metadata={"keys": keys, "shown": shown, "data": not keys})
 
 
 def shown(**default: Any) -> Any:
@@ -165,7 +165,7 @@ class Result(_Declared, Tabular):
             if keys is None:
                 result[item.name] = value
             elif item.metadata.get("data"):
-                result |= value if isinstance(value, Mapping) else value.data
+                result |= value if isinstance(value, Mapping) else {} if value is None else value.data
             else:
                 result |= {name: None if value is None else attrgetter(where)(value) for name, where in keys.items()}
         for kind in reversed(type(self).__mro__):

@@ -8,7 +8,8 @@ from helpers import charges_at, relative_rms
 from vmdpotential.frames.field import Places, field_at
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.samples import water_box
-from vmdpotential.pairs.energy import Between, EnergyOptions
+from vmdpotential.pairs.energy import Between
+from vmdpotential.pairs.options import EnergyOptions
 
 pytestmark = pytest.mark.gpu
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,13 +14,25 @@ from typing import Annotated, Any
 from vmdpotential import registry
 from vmdpotential.commands.options import Force
 from vmdpotential.errors import CheckError, InputError, UsageError, similar
-from vmdpotential.execution.batch import BETWEEN, FIRST, LAST, REPORT, Item, inputs_of, names, paths_in, run_batch
+from vmdpotential.execution.batch import (
+    BETWEEN,
+    FIRST,
+    LAST,
+    REPORT,
+    Item,
+    Outcome,
+    inputs_of,
+    names,
+    paths_in,
+    run_batch,
+)
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files import recognise
 from vmdpotential.io.files import text as text_files
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Parameter, Report, Rows, other_names, parameters_of
+from vmdpotential.results import Columns, Result, key, part
 
 #: Parameters of commands that mean nothing in a batch, whose inputs are computed whole.
 _LEFT_OUT = ("partial",)
@@ -52,7 +64,7 @@ class BatchOptions:
     force: Force = False
 
 
-def batch(settings: BatchOptions, **options: Any) -> Report:
+def batch(settings: BatchOptions, **options: Any) -> Batch:
     """Run a command for each file of a folder or a list, or for each row of a table.
 
     All options of the command can be given, and hold for every input: "batch energy poses -o energies --between
@@ -99,22 +111,48 @@ def batch(settings: BatchOptions, **options: Any) -> Report:
         workers = threads.count() if settings.scheduler else sharers(engine, threads.count())
     outcome = run_batch(partial(_one, command.name, source.name, given), items, folder, given, workers=workers,
                         scheduler=settings.scheduler, engine=engine, resume=settings.resume, force=settings.force)
-    count, failed = len(outcome.rows), outcome.failed
-    made = count - outcome.before
-    lines: list[str | Rows] = [
-        f"{count} inputs: {count - len(failed)} done"
-        + (f" ({outcome.before} of them before)" if outcome.before else "") + f", {len(failed)} failed",
-        Rows(lambda n: f"{failed[n]['structure']}: {failed[n]['message']}", range(len(failed)), 20),
-        f"{outcome.seconds:.2f} s, {made / max(outcome.seconds, 1e-9):.1f} inputs a second",
-        f"wrote {folder / REPORT}",
-    ]
-    data = {"command": command.name, "structures": count, "done": count - len(failed), "done_before": outcome.before,
-            "failed": [{"structure": row["structure"], "message": row["message"]} for row in failed],
-            "seconds": outcome.seconds, "folder": str(folder), "report_file": str(folder / REPORT)}
-    report = Report(lines, data)
-    if failed:
-        raise CheckError(f"{len(failed)} of {count} inputs failed", report)
-    return report
+    result = Batch(command=command.name, outcome=outcome, folder=folder, report_file=folder / REPORT,
+                   files=[folder / REPORT])
+    if outcome.failed:
+        raise CheckError(f"{len(outcome.failed)} of {len(outcome.rows)} inputs failed", result)
+    return result
+
+
+class Batch(Result):
+    """The inputs that were computed, and those that failed."""
+
+    command: str
+    outcome: Outcome = part(done_before="before", seconds="seconds")
+    folder: Path
+    report_file: Path
+
+    @key
+    def structures(self) -> int:
+        """The number of inputs."""
+        return len(self.outcome.rows)
+
+    @key
+    def done(self) -> int:
+        """The number of inputs that have results."""
+        return self.structures - len(self.failed)
+
+    @key
+    def failed(self) -> Sequence[Mapping[str, Any]]:
+        """The names of inputs that failed, and their errors."""
+        return [{name: row[name] for name in ("structure", "message")} for row in self.outcome.failed]
+
+    def text(self) -> Iterator[str | Rows]:
+        """Yield the numbers of inputs, the errors and the speed."""
+        before, seconds, failed = self.outcome.before, self.outcome.seconds, self.failed
+        earlier = f" ({before} of them before)" if before else ""
+        yield f"{self.structures} inputs: {self.done} done{earlier}, {len(failed)} failed"
+        yield Rows(lambda n: f"{failed[n]['structure']}: {failed[n]['message']}", range(len(failed)), 20)
+        yield f"{seconds:.2f} s, {(self.structures - before) / max(seconds, 1e-9):.1f} inputs a second"
+
+    def table(self) -> Columns:
+        """Return the columns of report.csv."""
+        return {name: [row.get(name) for row in self.outcome.rows]
+                for name in dict.fromkeys(name for row in self.outcome.rows for name in row)}
 
 
 def _command(name: str) -> Command:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from vmdpotential.errors import UsageError, Words
 from vmdpotential.io.files.cellfile import boundary_text
@@ -18,9 +18,12 @@ from vmdpotential.molecule.names import IONS
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.selection import Mask, select
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.pairs.energy import Between, EnergyOptions
+from vmdpotential.pairs.options import EnergyOptions
 from vmdpotential.parameters import Option, Rows, warn_unused
 from vmdpotential.results import Result, hidden, key, part, shown
+
+if TYPE_CHECKING:
+    from vmdpotential.pairs.energy import Between
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +59,8 @@ class PairOptions(EnergyOptions, ParameterOptions):
 
     def between(self, structure: Structure, terms: Nonbonded, a: Mask, b: Mask, forces: bool = False) -> Between:
         """Return the sum over the pairs of two selections."""
+        from vmdpotential.pairs.energy import Between
+
         if self.electrostatics != "pme":
             warn_unused(("tolerance",), "only {electrostatics pme} has an error to limit")
         return Between(structure, terms, a, b, self, forces=forces)

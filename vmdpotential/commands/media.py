@@ -5,20 +5,19 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vmdpotential import registry
 from vmdpotential.errors import VmdpotentialError
-from vmdpotential.figures.colours import STOPS
-from vmdpotential.grid.lattice import Grid
-from vmdpotential.molecule.radii import OWN_OR_MBONDI2
-from vmdpotential.molecule.selection import is_water
-from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command
+
+if TYPE_CHECKING:  # the shell's help needs neither numpy nor structures
+    from vmdpotential.grid.lattice import Grid
+    from vmdpotential.molecule.structure import Structure
 
 #: Values of parameters for each medium; those that a user sets take precedence.
 MEDIA: dict[str, dict[str, Any]] = {
-    "water": {"atoms": "solute", "method": "pb", "radii": OWN_OR_MBONDI2},
+    "water": {"atoms": "solute", "method": "pb", "radii": "auto+mbondi2"},
     "screened": {"atoms": "solute", "screened": 0.15},
     "vacuum": {"atoms": "solute"},
     "explicit": {"atoms": "all"},
@@ -79,6 +78,8 @@ def picture(structure: Structure, medium: str, **values: Any) -> Grid:
     VmdpotentialError
         The errors of the command.
     """
+    from vmdpotential.molecule.selection import is_water
+
     map_: Command = registry.get("command", "map")
     chosen = in_medium(map_, medium, {}, bool(is_water(structure).all()))
     grid: Grid = map_(structure=structure, **chosen, **values).objects["grid"]
@@ -87,6 +88,8 @@ def picture(structure: Structure, medium: str, **values: Any) -> Grid:
 
 def declaration() -> dict[str, Any]:
     """Return the media, and the lowest, middle and highest colour, as plain data for viewers that run the program."""
+    from vmdpotential.figures.colours import STOPS
+
     rules = [{"medium": word, "instead": other, "options": list(options)} for word, other, options in _RULES]
     return {"default": DEFAULT, "help": HELP, "rules": rules, "continua": _continua(), "with_water": list(_WITH_WATER),
             "colours": [[channel / 255 for channel in bytes.fromhex(STOPS[n][1:])] for n in (0, 3, 6)],

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from vmdpotential.molecule.radii import SETS
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option
 from vmdpotential.preparation.report import Prepared
-from vmdpotential.results import Columns, Result, part, put_table, shown
+from vmdpotential.results import Columns, Result, key, part, put_table, shown
 
 
 def prepare(
@@ -76,32 +75,38 @@ def prepare(
         write_structures(whole, structures, force)
         return Completed(structure=whole, charges=None, prepared=None, seconds=time.perf_counter() - start,
                          files=output)
-    made = prepare_structure(
+    completed = prepare_structure(
         whole, ph=ph, pka=pka, force_field=templates.force_field,
         water=templates.water, charges=residue_charges(templates.charges), leave_out=leave_out, radii=radii)
-    seconds = time.perf_counter() - start
-    result = Completed(structure=made.structure, charges=made.charges, prepared=made, seconds=seconds, files=output)
-    write_structures(made.structure, structures, force,
+    result = Completed(structure=completed.structure, charges=completed.charges, prepared=completed,
+                       seconds=time.perf_counter() - start, files=output)
+    write_structures(result.structure, structures, force,
                      {path: lambda place: put_table(result.table(), place) for path in tables}, structures)
     return result
 
 
 class Completed(Result):
-    """A completed structure, and what was done to each residue."""
+    """A completed structure, and what was done to each residue; no charges where nothing was to be done."""
 
     structure: Structure = shown()
-    charges: ChargeReport | None = part(net_charge="net_charge", shown=False)
-    prepared: Prepared | None = shown()
+    charges: ChargeReport | None = part()
+    prepared: Prepared | None = part(shown=True)
     seconds: float
 
-    @cached_property
-    def data(self) -> Mapping[str, Any]:
-        """What ``--json`` prints."""
-        cell = self.structure.cell
-        if self.charges is None or self.prepared is None:
-            return {**super().data, "cell": None if cell is None else list(cell.parameters),
-                    "atoms": len(self.structure)}
-        return {**self.charges.data, **self.prepared.data, **super().data, "atoms": len(self.structure)}
+    @key
+    def net_charge(self) -> float | None:
+        """The net charge, e."""
+        return None if self.charges is None else self.charges.net_charge
+
+    @key
+    def cell(self) -> Sequence[float] | None:
+        """Lengths, A, and angles, degrees."""
+        return None if self.structure.cell is None else self.structure.cell.parameters
+
+    @key
+    def atoms(self) -> int:
+        """The number of atoms."""
+        return len(self.structure)
 
     def text(self) -> Iterator[str]:
         """Yield what was done."""

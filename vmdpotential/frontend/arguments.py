@@ -80,8 +80,12 @@ def called(arguments: Sequence[str]) -> Command:
     return command.for_words(arguments[1:])
 
 
-def build_parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
-    """Return the parser of the called command, or if there is none, of all commands, which have to be imported."""
+def build_parser(arguments: Sequence[str] | None = None) -> argparse.ArgumentParser:
+    """Return the parser of all registered commands, or for some arguments.
+
+    For arguments it is faster, with only what these need: the command that they call, without the declarations of
+    others, or all commands without options if they call none.
+    """
     parser = _Parser(
         prog="vmdpotential", epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Electrostatic potential maps, ion placement and slice images of molecular structures.",
@@ -89,17 +93,21 @@ def build_parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"vmdpotential {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
     results: list[tuple[str, Command]] = []
-    only = [name for name in arguments[:1] if name in registry.available("command")]
+    words = list(arguments or ())
+    only = [name for name in words[:1] if name in registry.available("command")]
     for name in only or registry.available("command"):
         with contextlib.suppress(BackendError):  # a broken plugin; `vmdpotential plugins` gives the reason
-            results.append((name, called([name, *arguments[1:]])))
-    # commands for structures and maps are listed together, whichever package registered them
-    for name, command in sorted(results, key=lambda item: not takes_data(item[1])):
+            results.append((name, called([name, *words[1:]])))
+    if not only:  # commands for structures and maps are listed together, whichever package registered them
+        results.sort(key=lambda item: not takes_data(item[1]))
+    for name, command in results:
         sub = commands.add_parser(
             name, help=command.summary, description=command.description, usage=_usage(command), add_help=False,
             epilog="\n".join([*_examples(command), EXIT_CODES]), allow_abbrev=False,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
+        if words and not only:
+            continue
         for title, parameters in headings(command).items():
             group = sub.add_argument_group(title)
             for parameter in parameters:

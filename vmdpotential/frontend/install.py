@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
 from vmdpotential.errors import InputError, OutputError, UsageError
 from vmdpotential.frontend import page_script, startup
 from vmdpotential.frontend.viewers import VIEWERS, Viewer, plan
-from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.parameters import Command, Option
+from vmdpotential.results import Result, hidden
 
 
 def install(
@@ -22,12 +24,11 @@ def install(
     folder: Annotated[Path | None, Option(
         "folder in which the plugin gets a folder of its own, instead of the viewer's usual place",
         viewer=False)] = None,
-) -> Report:
+) -> Installed:
     """Put the plugin where a viewer finds it, and say how to load it.
 
-    The plugin's files are copied. What the viewer needs to load them is added once to its start-up file,
-    between two marker comments; everything else in that file stays, to the byte. Nothing is done
-    without --yes.
+    The plugin's files are copied. The lines that load them are added once to the viewer's start-up file, between two
+    marker comments; the rest of that file stays as it is, byte for byte. Nothing is done without --yes.
 
     Raises
     ------
@@ -56,16 +57,30 @@ def install(
             lines.append(f"nothing has been done; to do it: {again}{' --uninstall' if uninstall else ''} --yes")
     elif not uninstall:
         lines.append(f"to undo this: {again} --uninstall --yes")
-    data = {"viewer": viewer, "folder": str(target), "done": yes, "uninstalled": yes and uninstall,
-            "startup": None if plugin.startup is None else str(plugin.startup)}
-    return Report(lines, data)
+    return Installed(viewer=viewer, folder=target, done=yes, uninstalled=yes and uninstall, startup=plugin.startup,
+                     steps=lines)
 
 
-def _page(folder: Path | None, yes: bool, uninstall: bool) -> Report:
-    """Return what was done to have 3Dmol.js where the page looks for it."""
+class Installed(Result):
+    """An installed or removed plugin, or what would be done."""
+
+    viewer: str
+    folder: Path
+    done: bool
+    uninstalled: bool
+    startup: Path | None
+    steps: Sequence[str] = hidden()
+
+    def text(self) -> Iterator[str]:
+        """Yield what was done, or would be."""
+        yield from self.steps
+
+
+def _page(folder: Path | None, yes: bool, uninstall: bool) -> Installed:
+    """Download 3Dmol.js to where the page looks for it, or remove it."""
     target = (folder or page_script.user_folder()) / "node_modules" / "3dmol"
     would, did = ("would remove", "removed") if uninstall else (
-        f"{word} {page_script.ARCHIVE} to" for word in ("would download", "downloaded"))
+        f"{verb} {page_script.ARCHIVE} to" for verb in ("would download", "downloaded"))
     lines = [f"{did if yes else would} {target}"]
     if uninstall and not target.exists():
         lines = ["3Dmol.js is not installed"]
@@ -75,11 +90,11 @@ def _page(folder: Path | None, yes: bool, uninstall: bool) -> Report:
         page_script.download(target)
     else:
         lines.append(f"nothing has been done; add {'--uninstall ' if uninstall else ''}--yes")
-    return Report(lines, {"viewer": "page", "folder": str(target), "done": yes, "uninstalled": yes and uninstall,
-                          "startup": None})
+    return Installed(viewer="page", folder=target, done=yes, uninstalled=yes and uninstall, startup=None, steps=lines)
 
 
 def _install(plugin: Viewer, old: bytes | None, yes: bool) -> list[str]:
+    """Copy the plugin and add its lines to the start-up file, if `yes`; return lines that report it."""
     if not plugin.names:
         raise InputError(f"{plugin.source}: the plugin's files are missing", "install the package again")
     lines = [f"{'wrote' if yes else 'would write'} {plugin.folder}: {', '.join([*plugin.names, *plugin.more])}"]
@@ -91,19 +106,20 @@ def _install(plugin: Viewer, old: bytes | None, yes: bool) -> list[str]:
         else:
             lines += [f"{'added' if yes else 'would add'} to {plugin.startup}:", *(f"    {x}" for x in plugin.lines)]
     if yes:
-        there = plugin.folder.exists()
+        existed = plugin.folder.exists()
         startup.put_folder(plugin.source, plugin.folder, plugin.names, plugin.more)
         if plugin.startup is not None and new != old:
             try:
                 startup.replace(plugin.startup, new)
             except OutputError:
-                if not there:
+                if not existed:
                     startup.remove_folder(plugin.folder)
                 raise
     return [*lines, *plugin.after]
 
 
 def _uninstall(plugin: Viewer, target: Path, old: bytes | None, yes: bool) -> list[str]:
+    """Remove the plugin and its lines in the start-up file, if `yes`; return lines that report it."""
     lines = []
     if plugin.startup is not None and old is not None and startup.has_block(old):
         new = startup.removed(old, plugin.startup)

@@ -2,34 +2,49 @@
 
 from __future__ import annotations
 
-import contextlib
-from typing import Annotated
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any
 
 from vmdpotential import registry
-from vmdpotential.errors import BackendError
-from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.parameters import Command, Option
+from vmdpotential.results import Result, part
 
 
 def plugins(
     declarations: Annotated[bool, Option(
         "print the options of all commands for structures and maps instead, for viewers (with --json)",
         viewer=False)] = False,
-) -> Report:
+) -> Registered | Declarations:
     """List commands, methods, interactions and engines, and plugins that failed to load."""
     if declarations:
         from vmdpotential.frontend.declarations import declarations as declare
 
-        declared = declare()
-        return Report([f"{name}: {result['summary']}; options: {', '.join(o['name'] for o in result['options'])}"
-                       for name, result in declared["commands"].items()], declared)
-    names = {kind: registry.available(kind) for kind in registry.KINDS}
-    for name in names["command"]:
-        with contextlib.suppress(BackendError):  # which `broken` then names
-            registry.get("command", name)
-    broken = registry.broken()
-    lines = [f"{kind}s: {', '.join(registered)}" for kind, registered in names.items()]
-    lines += [f"broken plugin {name}: {reason}" for name, reason in broken.items()]
-    return Report(lines, {**{f"{kind}s": registered for kind, registered in names.items()}, "broken": broken})
+        return Declarations(declared=declare())
+    names = {f"{kind}s": registry.available(kind) for kind in registry.KINDS}
+    return Registered(names=names, broken=registry.broken(commands=True))
+
+
+class Registered(Result):
+    """The registered names of every kind, and plugins that failed to load."""
+
+    names: Mapping[str, Sequence[str]] = part()
+    broken: Mapping[str, str]
+
+    def text(self) -> Iterator[str]:
+        """Yield a line for each kind and each broken plugin."""
+        yield from (f"{kind}: {', '.join(registered)}" for kind, registered in self.names.items())
+        yield from (f"broken plugin {name}: {reason}" for name, reason in self.broken.items())
+
+
+class Declarations(Result):
+    """The options of all commands for structures and maps."""
+
+    declared: Mapping[str, Any] = part()
+
+    def text(self) -> Iterator[str]:
+        """Yield a line for each command."""
+        for name, command in self.declared["commands"].items():
+            yield f"{name}: {command['summary']}; options: {', '.join(o['name'] for o in command['options'])}"
 
 
 command = Command.of(plugins, examples=(

@@ -7,26 +7,41 @@ summation method (choice), and planned maps (plan); energies of solvation and bi
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Grid, Lattice
-from vmdpotential.maps.choice import choose_method
-from vmdpotential.maps.interaction import bind, check_tolerance, medium_of
 from vmdpotential.maps.medium import Medium, stated_medium
 from vmdpotential.maps.options import CUTOFF, LEAST_TOLERANCE, GridOptions, MapOptions, MediumOptions, SumOptions
-from vmdpotential.maps.places import choose_cell, lay_lattice
-from vmdpotential.maps.plan import MapPlan, plan_map
-from vmdpotential.maps.refine import refined
-from vmdpotential.methods.slabs import Sink
 from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.parameters import changed, setting, takes_fields, warn_unused
+
+if TYPE_CHECKING:
+    from vmdpotential.maps.choice import choose_method
+    from vmdpotential.maps.interaction import bind, check_tolerance, medium_of
+    from vmdpotential.maps.places import choose_cell, lay_lattice
+    from vmdpotential.maps.plan import MapPlan, plan_map
+    from vmdpotential.methods.slabs import Sink
 
 __all__ = [
     "CUTOFF", "LEAST_TOLERANCE", "GridOptions", "MapOptions", "MapPlan", "Medium", "MediumOptions", "SumOptions",
     "bind", "check_tolerance", "choose_cell", "choose_method", "lay_lattice", "medium_of", "plan_map", "potential_map",
     "stated_medium",
 ]
+
+#: Modules that are imported when first used, as options are declared without them.
+_LATER = {
+    "choice": ("choose_method",), "interaction": ("bind", "check_tolerance", "medium_of"),
+    "places": ("choose_cell", "lay_lattice"), "plan": ("MapPlan", "plan_map"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _LATER.items():
+        if name in names:
+            return getattr(import_module(f"vmdpotential.maps.{module}"), name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 @takes_fields(MapOptions)
@@ -129,6 +144,10 @@ def potential_map(structure: StructureLike, options: MapOptions | None = None, *
     >>> grid.unit, grid.provenance.method
     ('kT/e', 'pme')
     """
+    from vmdpotential.maps.interaction import check_tolerance
+    from vmdpotential.maps.plan import plan_map
+    from vmdpotential.maps.refine import refined
+
     structure = as_structure(structure)
     chosen = changed(MapOptions, options, keywords)
     tolerance, own = chosen.tolerance, chosen.own

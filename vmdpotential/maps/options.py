@@ -6,18 +6,20 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from vmdpotential import registry
 from vmdpotential.engines import PRECISIONS
 from vmdpotential.interactions.gaussian import ewald_factor
 from vmdpotential.interactions.screened_coulomb import WATER
 from vmdpotential.maps.medium import Medium
-from vmdpotential.methods import Method
 from vmdpotential.molecule.radii import CHOICES
 from vmdpotential.molecule.selection import Selection
 from vmdpotential.parameters import Option, documented, parse_numbers
 from vmdpotential.units import DEFAULT_TEMPERATURE, POTENTIAL_UNITS
+
+if TYPE_CHECKING:
+    from vmdpotential.methods import Method
 
 #: Default cutoff distance, A, of interactions that have one.
 CUTOFF = 12.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,17 +74,40 @@ def _warn_of_duplicates(structure: Structure, atoms: Integers) -> None:
 
 def _close_to_images(positions: Floats, sample: Integers, vectors: Floats) -> NDArray[np.bool_]:
     """Return a mask (M,) of the sampled atoms that are close to an image of an atom, other than the one in the file."""
-    from scipy.spatial import cKDTree
-
-    moves = np.floor(positions @ np.linalg.inv(vectors)).astype(np.int64)
+    inverse = np.linalg.inv(vectors)
+    moves = np.floor(positions @ inverse).astype(np.int64)
     wrapped = positions - moves @ vectors
-    tree = cKDTree(wrapped)
+    steps = np.indices((3, 3, 3)).reshape(3, -1).T - 1
+    images = wrapped[sample][:, None] + steps @ vectors
+    # all atoms are in the cell, so that only images in it and next to its faces can be close to one
+    outside = np.abs(images @ inverse - 0.5) - 0.5
+    rows, step = np.nonzero((outside <= CLOSE * np.linalg.norm(inverse, axis=0) + 1e-6).all(2))
     result = np.zeros(len(sample), bool)
-    for shift in np.ndindex(3, 3, 3):
-        step = np.array(shift) - 1
-        neighbours = tree.query_ball_point(wrapped[sample] + step @ vectors, CLOSE)
-        for row, close in enumerate(neighbours):
-            # it is the image in the file if the shifts of both atoms and the step add up to zero
-            if any((moves[atom] - moves[sample[row]] + step).any() for atom in close):
-                result[row] = True
+    for image, atom in _close_pairs(images[rows, step], wrapped):
+        row = rows[image]
+        # it is the image in the file if the shifts of both atoms and the step add up to zero
+        result[row[(moves[atom] - moves[sample[row]] + steps[step[image]]).any(1)]] = True
     return result
+
+
+def _close_pairs(points: Floats, positions: Floats) -> Iterator[tuple[Integers, Integers]]:
+    """Yield indices of points and of positions that are close to each other, as many arrays.
+
+    Positions are sorted into cubes with an edge of :data:`CLOSE`. A cube's number increases by one along z, so that
+    three cubes in a row are one range of the sorted numbers.
+    """
+    low = positions.min(0) - 2 * CLOSE
+    shape = np.floor((positions.max(0) - low) / CLOSE).astype(np.int64) + 3
+    stride = np.array([shape[1] * shape[2], shape[2], 1])
+    numbers = np.floor((positions - low) / CLOSE).astype(np.int64) @ stride
+    order = np.argsort(numbers)
+    numbers = numbers[order]
+    centre = np.floor((points - low) / CLOSE).astype(np.int64) @ stride
+    for x, y in np.ndindex(3, 3):
+        middle = centre + (x - 1) * stride[0] + (y - 1) * stride[1]
+        begin, end = np.searchsorted(numbers, middle - 1), np.searchsorted(numbers, middle + 1, "right")
+        counts = end - begin
+        point = np.repeat(np.arange(len(points)), counts)
+        position = order[np.arange(len(point)) + np.repeat(begin - np.cumsum(counts) + counts, counts)]
+        close = np.square(points[point] - positions[position]).sum(1) <= CLOSE**2
+        yield point[close], position[close]

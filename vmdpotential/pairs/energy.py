@@ -13,7 +13,7 @@ between them, so that the energies of atoms sum to the total.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,8 +23,7 @@ from vmdpotential.engines import PreparedPoints, get_engine
 from vmdpotential.engines.pairs import Atoms, PairSum, PreparedPairs
 from vmdpotential.errors import InputError, TaskError, UsageError
 from vmdpotential.interactions.pairs import PairPotential
-from vmdpotential.maps import LEAST_TOLERANCE, check_tolerance
-from vmdpotential.maps.options import Engine
+from vmdpotential.maps import check_tolerance
 from vmdpotential.methods import Method, PointPlan, Request
 from vmdpotential.methods.accuracy import Attempt, until_within
 from vmdpotential.methods.points import START, exact_values, plan_points, relative, request_at, sample
@@ -33,8 +32,9 @@ from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.pairs.options import EnergyOptions
 from vmdpotential.pairs.potentials import ELECTROSTATICS, lennard_jones_energy, lennard_jones_rule, sums
-from vmdpotential.parameters import Option, changed, takes_fields
+from vmdpotential.parameters import changed, takes_fields
 from vmdpotential.results import Columns, Tabular
 from vmdpotential.units import coulomb_constant
 
@@ -44,9 +44,6 @@ Integers = NDArray[np.int64]
 #: Precision of the sums: energies of opposite sign nearly cancel, and those of excluded pairs, up to 1e6 kcal/mol, are
 #: added and subtracted again.
 PRECISION = "double"
-
-#: Relative rms error of the atoms' Coulomb energies and forces; small, because opposite signs nearly cancel.
-TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,25 +77,6 @@ class Energies(Tabular):
     def total(self) -> Floats:
         """(n,) sum of the Coulomb and Lennard-Jones energies, kcal/mol."""
         return self.coulomb + self.lennard_jones
-
-
-@dataclass(frozen=True, kw_only=True)
-class EnergyOptions:
-    """Options of the summation over pairs."""
-
-    electrostatics: Annotated[str, Option(
-        "Coulomb energies: particle mesh Ewald (pme), Ewald's sum (ewald: to 1e-9, slow), a reaction field (rf), "
-        "shifted to zero at the cutoff (cutoff), or a distance-dependent permittivity of 4 r, r in A (ddd)",
-        choices=ELECTROSTATICS)] = "pme"
-    cutoff: Annotated[float, Option(
-        "cutoff of Lennard-Jones, and of electrostatics other than pme and ewald", unit="A", low=1, high=1000)] = 12.0
-    dielectric: Annotated[float, Option(
-        "relative permittivity that divides Coulomb energies", above=0, high=1e6,
-        aliases=("dielectric_constant",))] = 1.0
-    tolerance: Annotated[float, Option(
-        "largest relative rms error of the Coulomb energies of atoms, and of forces on them, by pme; measured in the "
-        "first frame", low=LEAST_TOLERANCE, high=0.1)] = TOLERANCE
-    engine: Engine = "auto"
 
 
 @takes_fields(EnergyOptions)
