@@ -160,7 +160,7 @@ class Problem:
             self.edges = region.conductances(distances, c.inside, outside, lattice)
             self._layer()
             self.nodes, self.sources = sources_of_jump(c, lattice, distances, self.edges, phi)
-        self._along = None if c.gaussian else Tangential(c, lattice, distances, self.edges)
+        self._along = None if c.gaussian else Tangential(c, lattice, distances, self.within, self.edges)
         del distances
         self.k2 = np.zeros(lattice.shape, np.float32) if shares is None else shares
         if c.kappa > 0:
@@ -203,7 +203,7 @@ class Problem:
         if self._along is not None:
             nodes, flows = self._along.sources(self.unknown)
             self.nodes, self.sources = summed(np.concatenate([self.nodes, nodes]), np.concatenate(
-                [self.sources, flows]), self.lattice.size)
+                [self.sources, flows]))
 
     def solve(self, boundary: Sequence[Floats], tolerance: float = TOLERANCE) -> int:
         """Solve for a potential, kT/e, on each of :data:`FACES`; return how many iterations that took.
