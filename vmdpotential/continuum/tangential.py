@@ -1,12 +1,12 @@
-"""What flows along the surface of the molecule next to the edges of the lattice.
+"""Correction for the flow along the surface of the molecule.
 
-The cells of the nodes outside form stairs along the surface: cells have parts that are inside, and parts of the outside
-belong to cells of inner nodes. What flows across the surface is the same in both; what flows along it has the
-permittivity of the side that it is on. An edge between two outer nodes therefore has the flow of the whole column of
-outside from the surface to the middle of the next cells, with the part of the gradient that is along the surface: the
-edge lacks (outside - inside) times that gradient times the column's height less one cell's. This is a source, which
-follows from a first solution, as the correction is of the first order in the spacing (deferred correction: V. Pereyra,
-Numer. Math. 10 (1967) 316).
+The cells of the outer nodes approximate the surface by stairs: parts of these cells are inside of the molecule, and
+parts of the solvent belong to cells of inner nodes. The flow across the surface is the same on both sides; the flow
+along it is proportional to the permittivity of its side. An edge between two outer nodes therefore has to carry the
+tangential flow of the whole column of solvent from the surface to the middle of the next cells. Without a correction it
+lacks (outside - inside) times the tangential gradient times the column's height less one cell's. The missing flow is
+added as a source that is computed from a first solution, since it is of the first order in the spacing (deferred
+correction: V. Pereyra, Numer. Math. 10 (1967) 316).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from vmdpotential.grid.lattice import Lattice
 Values = NDArray[np.float32]
 Integers = NDArray[np.int64]
 
-#: Nodes at the faces of the lattice whose edges are left as they are.
+#: Layers of nodes at the faces of the lattice whose edges are not corrected.
 MARGIN = 3
 
-#: Cells that a column has at most.
+#: Largest height of a column, cells.
 HIGHEST = 2.5
 
 #: Nodes or edges that a thread takes at a time.
@@ -35,7 +35,7 @@ TOGETHER = 5000
 
 
 class Tangential:
-    """The edges next to a surface that are one side's, and what flows next to them.
+    """The edges between outer nodes next to a surface, and their missing flow along it.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Tangential:
         self._edges = [np.concatenate(each) for each in zip(*(parts[first] for first in sorted(parts)), strict=True)]
 
     def sources(self, unknown: Values) -> tuple[Integers, Floats]:
-        """Return nodes, as places in a flat array, and what flows into them by a solution, kT/e."""
+        """Return nodes, as indices of a flat array, and the flow into each of them for a solution, kT/e."""
         if not self._edges:
             return np.zeros(0, np.int64), np.zeros(0)
         ends = self._edges[0]
