@@ -1,9 +1,9 @@
 """The Poisson-Boltzmann equation of a molecule, solved on a lattice.
 
-The unknown is the potential where the solvent is, and inside of the molecule what the charges there do not make by
-themselves in a medium of the molecule's permittivity (the reaction potential). What they make, phi_c, is an exact sum,
-so that no charge is spread on a lattice; it enters at the edges that the surface cuts
-(:mod:`vmdpotential.continuum.jump`). So outside nothing large is subtracted from anything large.
+The unknown is the potential in the solvent, and the reaction potential inside of the molecule: the potential without
+phi_c, that of the charges in a uniform medium of the molecule's permittivity. phi_c is an exact sum, so that no charge
+is spread on a lattice; it enters at the edges that the surface cuts (:mod:`vmdpotential.continuum.jump`). As the
+unknown outside is the potential itself, no small difference of two large numbers is needed there.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from vmdpotential.grid.lattice import Lattice
 
 Values = NDArray[np.float32]
 
-#: Norm of the residual over that of the first one.
+#: Norm of the residual at convergence, relative to that of the first one.
 TOLERANCE = 1e-5
 
-#: Nodes of a coarse lattice next to the faces of a finer one that keep their own equation.
+#: Layers of coarse nodes along the faces of a finer lattice, inside of it, that keep the coarse lattice's equation.
 MARGIN = 2
 
-#: Spacings around the molecule within which its charges' own potential is needed, at cut edges and between lattices.
+#: Spacings around the molecule within which phi_c is needed: at cut edges and for interpolation between lattices.
 NEXT = 4
 
 
 def levels(shape: tuple[int, int, int]) -> int:
-    """Return the levels of multigrid for nodes of which there are at least as many along each axis."""
+    """Return the number of multigrid levels for a lattice of a shape."""
     return max(1, int(np.log2(max(2, (min(shape) - 1) / 8))) + 1)
 
 
 def enclosing(lattice: Lattice) -> tuple[Lattice, tuple[int, int, int], int]:
-    """Return a lattice for multigrid with the nodes of another inside, the first of these, and how many levels."""
+    """Return a lattice for multigrid that holds the nodes of another, the first of these, and the number of levels."""
     shape = np.maximum(np.array(lattice.shape) + 2, 17)
     depth = levels((int(shape[0]), int(shape[1]), int(shape[2])))
     step = 2 ** (depth - 1)
@@ -51,12 +51,12 @@ def enclosing(lattice: Lattice) -> tuple[Lattice, tuple[int, int, int], int]:
     return Lattice(lattice.origin - lattice.spacing * (a, b, c), lattice.spacing, (nx, ny, nz)), (a, b, c), depth
 
 
-#: The two faces across each axis, as places in an array.
+#: The two faces across each axis: the axis, and the index along it.
 FACES: tuple[tuple[int, int], ...] = tuple((axis, end) for axis in range(3) for end in (0, -1))
 
 
 def on_face(axis: int, end: int) -> tuple[slice | int, ...]:
-    """Return where a face is in an array (nx, ny, nz)."""
+    """Return the index of a face in an array (nx, ny, nz)."""
     return tuple(end if d == axis else slice(None) for d in range(3))
 
 
@@ -103,9 +103,9 @@ class Known:
 
 
 def around(c: Continuum, lattice: Lattice) -> tuple[slice, slice, slice]:
-    """Return the part of a lattice where the charges' own potential is needed: the molecule, and nodes next to it.
+    """Return the part of a lattice where phi_c is needed: the molecule, and the nodes next to it.
 
-    All of it for a smooth surface, whose molecule has no end.
+    The whole lattice for a smooth permittivity, for which the molecule has no boundary.
     """
     if c.gaussian:
         return slice(0, lattice.shape[0]), slice(0, lattice.shape[1]), slice(0, lattice.shape[2])
@@ -160,7 +160,7 @@ class Problem:
             self.edges = region.conductances(distances, c.inside, outside, lattice)
             self._layer()
             self.nodes, self.sources = sources_of_jump(c, lattice, distances, self.edges, phi)
-        self._along = None if c.gaussian else Tangential(c, lattice, distances, self.edges)
+        self._along = None if c.gaussian else Tangential(c, lattice, distances, self.within, self.edges)
         del distances
         self.k2 = np.zeros(lattice.shape, np.float32) if shares is None else shares
         if c.kappa > 0:
@@ -180,13 +180,13 @@ class Problem:
         return self.continuum.surface.distances(self.lattice)
 
     def _water(self) -> Floats:
-        """Return which part of the cells of nodes (nz,) at each height is outside of the membrane."""
+        """Return the fraction (nz,) of the cells of nodes at each height that is outside of the membrane."""
         membrane, count, h = self.continuum.membrane, self.lattice.shape[2], float(self.lattice.spacing[2])
         z = self.lattice.origin[2] + h * np.arange(count)
         return np.ones(count) if membrane is None else 1 - membrane.share(z - h / 2, z + h / 2)
 
     def _layer(self) -> None:
-        """Correct the edges across the faces of the membrane, whose parts are in series."""
+        """Set the conductances of edges across the faces of the membrane to those of their two parts in series."""
         c, h = self.continuum, float(self.lattice.spacing[2])
         if c.membrane is None:
             return
@@ -199,14 +199,15 @@ class Problem:
             self.edges[2][:, :, k][free] = weight / (share[k] / c.membrane.permittivity + (1 - share[k]) / c.outside)
 
     def correct(self) -> None:
-        """Change the equation by what flows along the surface next to its edges, as the solution has it."""
+        """Add the flow along the surface, computed from the present solution, to the sources; only once."""
         if self._along is not None:
             nodes, flows = self._along.sources(self.unknown)
             self.nodes, self.sources = summed(np.concatenate([self.nodes, nodes]), np.concatenate(
-                [self.sources, flows]), self.lattice.size)
+                [self.sources, flows]))
+            self._along = None
 
     def solve(self, boundary: Sequence[Floats], tolerance: float = TOLERANCE) -> int:
-        """Solve for a potential, kT/e, on each of :data:`FACES`; return how many iterations that took.
+        """Solve for given potentials, kT/e, on each of :data:`FACES`; return the number of iterations.
 
         Raises
         ------
@@ -219,35 +220,35 @@ class Problem:
         return self._solver.solve(self.unknown, self.nodes, self.sources, tolerance)
 
     def finish(self) -> None:
-        """Free what only solutions need."""
+        """Free the memory that only solving needs."""
         del self._solver, self.edges, self.k2
 
     @property
     def known(self) -> Known:
-        """The solution, without what belongs to the equation."""
+        """The solution, without the arrays of the equation."""
         return Known(self.lattice, self.unknown, self.within)
 
     def start(self, known: Known) -> None:
-        """Start from a solution for a molecule that is almost the same, where that has the same lattice."""
+        """Start from the solution for a similar molecule, if its lattice is the same."""
         fine, coarse = self.lattice, known.lattice
         if fine.shape != coarse.shape or not (np.array_equal(fine.origin, coarse.origin)
                                             and np.array_equal(fine.spacing, coarse.spacing)):
             return
         self.unknown[:] = known.unknown
-        at = np.nonzero(self.within != known.within)  # on the other side of the surface now
+        at = np.nonzero(self.within != known.within)  # nodes that are on the other side of the surface now
         self.unknown[at] += np.where(self.within[at], -self._of_charges[at], self._of_charges[at])
 
     def begin(self, coarser: Problem, ratio: int) -> None:
-        """Start from the solution on a coarser lattice, which has every `ratio`-th node of this one and more."""
+        """Start from the solution on a coarser lattice that contains this one and has every `ratio`-th of its nodes."""
         first = np.rint((self.lattice.origin - coarser.lattice.origin) / coarser.lattice.spacing).astype(np.int64)
         region.by_planes(partial(build.load("region_kernel").refine, coarser.unknown, coarser._of_charges,
                                  coarser.within, first, ratio, self.within, self.unknown), self.lattice)
 
     def agree(self, finer: Problem, ratio: int) -> None:
-        """Change the equation where a finer lattice is, so that the solution there solves it.
+        """Change the equation inside a finer lattice so that the solution of that lattice fulfils it.
 
-        So that the coarse solution around it is as good (local defect correction: W. Hackbusch, in: Defect Correction
-        Methods, Computing Suppl. 5 (1984) 89).
+        This improves the coarse solution around the finer lattice, too (local defect correction: W. Hackbusch, in:
+        Defect Correction Methods, Computing Suppl. 5 (1984) 89).
         """
         shared, values = self.shared(finer, ratio)
         part = tuple(slice(s.start + MARGIN, s.stop - MARGIN) for s in shared)
@@ -266,18 +267,18 @@ class Problem:
         self.sources = np.concatenate([self.sources[kept], -flows.ravel()])
 
     def shared(self, finer: Problem, ratio: int) -> tuple[tuple[slice, slice, slice], Floats]:
-        """Return the part of the lattice whose nodes a finer one has too, and that one's solution there."""
+        """Return the part of the lattice that it shares with a finer one, and the finer solution at its nodes."""
         first = np.rint((finer.lattice.origin - self.lattice.origin) / self.lattice.spacing).astype(int)
         own = (slice(None, None, ratio),) * 3
         values, inside = finer.unknown[own].astype(np.float64), finer.within[own]
         x, y, z = (slice(a, a + n) for a, n in zip(first.tolist(), values.shape, strict=True))
-        at = np.nonzero(inside != self.within[x, y, z])  # by rounding
+        at = np.nonzero(inside != self.within[x, y, z])  # on different sides by rounding
         phi = self._of_charges[x, y, z][at]
         values[at] += np.where(inside[at], phi, -phi)
         return (x, y, z), values
 
     def potential(self, part: tuple[slice, slice, slice]) -> Values:
-        """Return the whole potential on a part of the lattice, kT/e."""
+        """Return the total potential on a part of the lattice, kT/e."""
         values = self.unknown[part].copy()
         np.add(values, self._of_charges[part], out=values, where=self.within[part])
         return values
@@ -299,7 +300,7 @@ class Problem:
     def reaction(self, unknown: Values | None = None) -> Floats:
         """Return the reaction potential (N,) at the charges, kT/e, interpolated trilinearly.
 
-        0 where the lattice does not hold all of them; `unknown` is another solution.
+        All are 0 if some charges are outside of the lattice; `unknown` replaces the present solution.
         """
         positions, unknown = self.continuum.positions, self.unknown if unknown is None else unknown
         if not ((positions >= self.lattice.origin) & (positions <= self.lattice.last)).all():
@@ -312,7 +313,7 @@ class Problem:
         weights = np.where(corners, t, 1 - t).prod(-1)
         at = tuple(np.moveaxis(nodes, -1, 0))
         values = unknown[at].astype(np.float64)
-        out = ~self.within[at]  # of a charge near the surface
+        out = ~self.within[at]  # corners outside, around charges near the surface
         values[out] -= self._of_charges[at][out]
         if self.continuum.gaussian:
             r = np.sqrt((((corners - t) * self.lattice.spacing) ** 2).sum(-1))
@@ -322,7 +323,7 @@ class Problem:
 
 
 def ion_charge(w: Floats, ions: Floats) -> Floats:
-    """Return what ions add to the equation, over what they add to the linear one's diagonal."""
+    """Return the ions' term of the equation, divided by its coefficient in the linear equation."""
     if not len(ions):
         return w
     result: Floats = -sum(share / z * np.exp(np.minimum(50.0, -z * w)) for z, share in ions)
@@ -331,7 +332,7 @@ def ion_charge(w: Floats, ions: Floats) -> Floats:
 
 def _moved(part: tuple[slice, ...], axis: int, step: int,
            shape: tuple[int, ...] | None = None) -> tuple[slice, ...]:
-    """Return a part of an array moved along an axis; ends are counted from the front for a `shape`."""
+    """Return slices moved along an axis; with a `shape`, negative ends are converted to positive ones."""
     ends = [(s.start, s.stop if shape is None or s.stop >= 0 else n + s.stop)
             for s, n in zip(part, shape or (0, 0, 0), strict=True)]
     return tuple(slice(a + step * (d == axis), b + step * (d == axis)) for d, (a, b) in enumerate(ends))

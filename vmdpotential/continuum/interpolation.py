@@ -19,13 +19,13 @@ Floats = NDArray[np.float64]
 Values = NDArray[np.float32]
 Sides = NDArray[np.int8]
 
-#: Points that are fitted together.
+#: Points for which polynomials are fitted together.
 TOGETHER = 2000
 
-#: What keeps coefficients of each degree small where there are few nodes, over the weight of a node one spacing away.
+#: Regularisation of the coefficients of each degree, for few nodes, relative to the weight of a node one spacing away.
 STIFFNESS = np.repeat([1e-9, 1e-6, 1e-5, 1e-4], [1, 3, 6, 7])
 
-#: Layers of nodes along each axis that a polynomial is fitted to, at least.
+#: Smallest number of layers of nodes along each axis to which a polynomial is fitted.
 LAYERS = 3
 
 #: Distance from a node, in spacings, within which the polynomial has that node's value.
@@ -51,14 +51,14 @@ class Smooth:
             self._sides[:, :, levels] = np.where(problem.within[:, :, levels], 1, 2)
 
     def holds(self, points: Floats) -> NDArray[np.bool_]:
-        """Return which points (P, 3), A, the lattice has around them."""
+        """Return which points (P, 3), A, are within the lattice."""
         lattice = self._problem.lattice
         return np.asarray(((points >= lattice.origin) & (points <= lattice.last)).all(1), np.bool_)
 
     def inside(self, points: Floats) -> NDArray[np.bool_]:
         """Return which points (P, 3) on the lattice are inside of the molecule.
 
-        By distances between nodes, which are straight lines, and exactly inside of atoms.
+        From distances to the surface, interpolated trilinearly between nodes; exact inside of atoms.
         """
         from scipy.spatial import cKDTree
 
@@ -84,7 +84,7 @@ class Smooth:
         inside : (P,) bool
             Which are inside of the molecule.
         unknown : (nx, ny, nz) float32, kT/e, optional
-            The problem's own unless given.
+            Another solution than the problem's.
         """
         unknown = self._problem.unknown if unknown is None else unknown
         sides = inside.astype(np.int8)
@@ -100,7 +100,7 @@ class Smooth:
     def gradients(self, part: tuple[slice, slice, slice]) -> NDArray[np.float32]:
         """Return the gradient (3, nx, ny, nz) at a part of the nodes, kT/e/A.
 
-        Differences of the fourth order where all nodes that these take are on one side.
+        By differences of the fourth order where all their nodes are on one side, elsewhere by fitted polynomials.
         """
         lattice, sides, unknown = self._problem.lattice, self._sides, self._problem.unknown
         first = [s.start or 0 for s in part]
@@ -131,17 +131,17 @@ class Smooth:
         return result
 
     def _cells(self, points: Floats) -> tuple[NDArray[np.int64], Floats]:
-        """Return the first node of each point's cell, and where it is in the cell."""
+        """Return the first node of each point's cell, and the point's fractional coordinates in the cell."""
         lattice = self._problem.lattice
         place = (points - lattice.origin) / lattice.spacing
         cell = np.clip(np.floor(place).astype(np.int64), 0, np.array(lattice.shape) - 2)
         return cell, place - cell
 
     def _fit(self, points: Floats, sides: Sides, unknown: Values, reach: int = 1) -> tuple[Floats, Floats]:
-        """Return value (P,) and gradient (P, 3) of the polynomials of points, by the 64 nodes around each.
+        """Return value (P,) and gradient (P, 3) of polynomials fitted to the 64 nodes around each point.
 
-        Where these have fewer than three layers along an axis on the point's side, in which a derivative is no other
-        than a curvature, by 216.
+        216 nodes are used where fewer than three layers along an axis are on the point's side, since two layers cannot
+        distinguish a derivative from a curvature.
         """
         lattice, width = self._problem.lattice, 2 * reach + 2
         cell, t = self._cells(points)
@@ -153,7 +153,7 @@ class Smooth:
         away = (nodes - (cell + t)[:, None]) * (lattice.spacing / unit)
         squares = (away**2).sum(2)
         own = self._sides[at] == sides[:, None]
-        lone = ~own.any(1)  # a point at an atom with no node inside
+        lone = ~own.any(1)  # a point inside of an atom that has no node inside
         own[lone] = True
         weights = np.where(own, 1 / (squares + NEAR_NODE**2) ** 2, 0.0)
         data = unknown[at].astype(np.float64)
@@ -173,7 +173,7 @@ class Smooth:
         return values, gradients
 
     def _kinked(self, points: Floats, nodes: Floats, sides: Sides, data: Floats) -> tuple[Floats, Floats]:
-        """Take the kinks of near charges from data (P, 64) at nodes; return them (P,), and their gradients (P, 3)."""
+        """Subtract the kinks of near charges from data (P, 64) at nodes; return them and their gradients at points."""
         value, slope = np.zeros(len(points)), np.zeros((len(points), 3))
         rows = np.flatnonzero(sides == 1)
         if self._kinks is None or not len(rows):
@@ -189,7 +189,7 @@ class Smooth:
 
 
 def harmonics(away: Floats, squares: Floats) -> Floats:
-    """Return the polynomials (..., 17) at vectors (..., 3) with squares (...): 1, x, y, z, harmonic ones, and r^2."""
+    """Return the basis polynomials (..., 17) at vectors (..., 3) with squares (...): harmonic ones, and r^2."""
     x, y, z = np.moveaxis(away, -1, 0)
     xx, yy, zz = x * x, y * y, z * z
     return np.stack([
@@ -199,5 +199,5 @@ def harmonics(away: Floats, squares: Floats) -> Floats:
 
 
 def _across(part: tuple[slice, ...], axis: int) -> tuple[slice, ...]:
-    """Return a part of an array that has been cut along an axis already."""
+    """Return slices for an array that has been sliced along an axis already."""
     return tuple(slice(None) if d == axis else s for d, s in enumerate(part))

@@ -1,4 +1,4 @@
-"""The ions of a solution: their valences from their names, and what the equation needs of them."""
+"""The ions of a solution: valences from their names, concentrations and ionic strength."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from collections.abc import Mapping
 _NAMES = [re.compile(form, re.ASCII) for form in (
     r"(?:[A-Z][a-z]?|[A-Za-z]\w*\d)(?P<size>\d)(?P<sign>[+-])", r"[A-Za-z]\w*(?P<sign>[+-])(?P<size>\d?)")]
 
-#: Concentrations that may be without charge together, over the sum of all of them.
+#: Largest net charge of a solution that counts as neutral, relative to the sum of the concentrations.
 _NEUTRAL = 1e-4
 
 
 def valence(name: str) -> int | None:
-    """Return the charge of an ion, e, by its name, None where it is not that of an ion."""
+    """Return the charge of an ion, e, from its name; None if it is not the name of an ion."""
     match = next(filter(None, (form.fullmatch(name) for form in _NAMES)), None)
     if match is None:
         return None
@@ -23,12 +23,12 @@ def valence(name: str) -> int | None:
 
 
 def named(values: Mapping[str, float]) -> dict[str, float]:
-    """Return the concentrations (M) of ions among values of parameters, by their names."""
+    """Return the parameters that are named as ions, with their concentrations (M)."""
     return {name: value for name, value in values.items() if valence(name) is not None}
 
 
 def ions_of(values: Mapping[str, float]) -> list[tuple[int, float]]:
-    """Return valence and concentration (M) of each kind of ions, by parameters: names, ``salt`` and ``divalent``."""
+    """Return valence and concentration (M) of each kind of ions, from ions' names, ``salt`` and ``divalent``."""
     kinds = [(valence(name) or 0, value) for name, value in named(values).items()]
     salt, divalent = values.get("salt", 0.0), values.get("divalent", 0.0)
     kinds += [(1, salt), (2, divalent), (-1, salt + 2 * divalent)]
@@ -42,5 +42,5 @@ def strength(ions: list[tuple[int, float]]) -> float:
 
 
 def neutral(ions: list[tuple[int, float]]) -> bool:
-    """Whether a solution of ions has no charge."""
+    """Return whether the charges of the ions of a solution add up to 0."""
     return abs(sum(z * c for z, c in ions)) <= _NEUTRAL * sum(c for _, c in ions)

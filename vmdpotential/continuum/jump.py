@@ -11,14 +11,14 @@ changes between the surface and the face of the cell, and the sum of all these i
 from __future__ import annotations
 
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.compiling import build, threads
 from vmdpotential.continuum.molecule import Continuum, Floats
-from vmdpotential.continuum.region import Cubes
+from vmdpotential.continuum.region import Cubes, by_planes
 from vmdpotential.grid.lattice import Lattice
 
 Values = NDArray[np.float32]
@@ -31,6 +31,18 @@ NEAR = 3.0
 TOGETHER = 5000
 
 
+class CutEdges(NamedTuple):
+    """The edges (E,) that the surface cuts."""
+
+    #: (E,) int64: the nodes inside and outside, as places in a lattice that has one more node on each side.
+    inner: NDArray[np.int64]
+    outer: NDArray[np.int64]
+    #: (E,) float64: the part of each edge that is inside, its conductance, and the conductance of an edge inside.
+    share: Floats
+    conductance: Floats
+    inside: Floats
+
+
 def sources_of_jump(c: Continuum, lattice: Lattice, distances: Values, edges: tuple[Values, Values, Values],
                     phi: Values) -> tuple[NDArray[np.int64], Floats]:
     """Return the nodes that cut edges end at, as places in a flat array, and what flows into them by the jump.
@@ -40,30 +52,29 @@ def sources_of_jump(c: Continuum, lattice: Lattice, distances: Values, edges: tu
     Where the surface cuts an edge, the flow of the reaction potential is continuous on the inner node's side; what the
     charges add to it through the face between both nodes is their own flow, so that none of it is lost.
     """
-    line, t, e, eps = _cut_edges(c, lattice, distances, edges)
-    value, slope, bend, through = _known(c, lattice, line, t, phi)
+    inner, outer, t, e, eps = cut = _cut_edges(c, lattice, distances, edges)
+    value, slope, bend, through = _known(c, lattice, cut, phi)
     # e times this is what flows less where the potential is a straight line on both sides of the surface, but for the
     # charges' own; outside that bends by the ratio of the permittivities
     jump = e * (value - t * slope + 0.5 * (eps / e - t) * (1 - t) * bend) + eps * slope
     astray, flows = sources_of_outer_charges(c, lattice, distances)
-    return at_free_nodes(lattice, *summed(np.concatenate([line[:, 1], line[:, 2], astray]), np.concatenate(
-        [-jump, jump - eps * through, flows]), phi.size))
+    return at_free_nodes(lattice, *summed(np.concatenate([inner, outer, astray]), np.concatenate(
+        [-jump, jump - eps * through, flows])))
 
 
 def flow_through_cuts(c: Continuum, lattice: Lattice, distances: Values, edges: tuple[Values, Values, Values],
                       phi: Values) -> tuple[NDArray[np.int64], Floats]:
     """Return the outer nodes (E,) of cut edges, as places in a larger lattice, and phi_c's flow from them (E,)."""
-    line, t, _, eps = _cut_edges(c, lattice, distances, edges)
-    return line[:, 2], eps * _known(c, lattice, line, t, phi)[3]
+    cut = _cut_edges(c, lattice, distances, edges)
+    return cut.outer, cut.inside * _known(c, lattice, cut, phi)[3]
 
 
-def summed(nodes: NDArray[np.int64], flows: Floats, size: int) -> tuple[NDArray[np.int64], Floats]:
-    """Return the nodes among places in a flat array of a size, increasing, and the sum of what flows into each."""
-    present = np.zeros(size, np.bool_)
-    present[nodes] = True
-    number = np.cumsum(present, dtype=np.int32)
-    ends = np.flatnonzero(present)
-    return ends, np.asarray(np.bincount(number[nodes] - 1, flows, len(ends)), np.float64)
+def summed(nodes: NDArray[np.int64], flows: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """Return the different ones of some nodes, increasing, and the sum of the flows into each."""
+    order = np.argsort(nodes, kind="stable")  # merges runs, and does not depend on the processor
+    nodes = nodes[order]
+    first = np.flatnonzero(np.diff(nodes, prepend=-1))
+    return nodes[first], np.add.reduceat(flows[order], first) if len(first) else flows
 
 
 def at_free_nodes(lattice: Lattice, ends: NDArray[np.int64], sums: Floats) -> tuple[NDArray[np.int64], Floats]:
@@ -73,16 +84,17 @@ def at_free_nodes(lattice: Lattice, ends: NDArray[np.int64], sums: Floats) -> tu
     return np.ravel_multi_index(tuple(nodes[free].T), lattice.shape), sums[free]
 
 
-def _known(c: Continuum, lattice: Lattice, line: NDArray[np.int64], t: Floats, phi: Values) -> Floats:
+def _known(c: Continuum, lattice: Lattice, cut: CutEdges, phi: Values) -> Floats:
     """Return what :func:`along` has of phi_c, (4, E), also next to charges."""
-    result, near = np.empty((4, len(t))), NEAR * float(lattice.spacing.max())
+    result, near = np.empty((4, len(cut.share))), NEAR * float(lattice.spacing.max())
     charged = np.flatnonzero(c.charges)
     cubes = Cubes(c.positions[charged], near)
     charged = charged[cubes.order]
     threads.run(partial(
-        build.load("jump_kernel").known, line, t, phi.ravel(), np.array(phi.shape), lattice.origin - lattice.spacing,
-        lattice.spacing, np.ascontiguousarray(c.positions[charged]), c.constant / c.inside * c.charges[charged],
-        cubes.starts, cubes.low, cubes.side, cubes.counts, near, result), len(t), "surface", TOGETHER)
+        build.load("jump_kernel").known, cut.inner, cut.outer, cut.share, phi.ravel(), np.array(phi.shape),
+        lattice.origin - lattice.spacing, lattice.spacing, np.ascontiguousarray(c.positions[charged]),
+        c.constant / c.inside * c.charges[charged], cubes.starts, cubes.low, cubes.side, cubes.counts, near, result),
+        len(cut.share), "surface", TOGETHER)
     return result
 
 
@@ -96,36 +108,15 @@ def sources_of_outer_charges(c: Continuum, lattice: Lattice,
     return places, 4 * np.pi * c.constant / float(lattice.spacing.mean()) * c.charges[chosen]
 
 
-def _cut_edges(c: Continuum, lattice: Lattice, distances: Values,
-               edges: tuple[Values, Values, Values]) -> tuple[NDArray[np.int64], Floats, Floats, Floats]:
-    """Return the edges that the surface cuts.
-
-    Returns
-    -------
-    line : (E, 4) int64
-        Four nodes in line, the edge's inner and outer one between two more, as places in a lattice that has one more
-        node on each side.
-    t : (E,) float64
-        Part of the edge that is inside.
-    e, eps : (E,) float64
-        Its conductance, and what it would be inside.
-    """
-    within, around = distances < 0, np.array(lattice.shape) + 2
-    strides = (around[1] * around[2], around[2], 1)
-    weights = np.prod(lattice.spacing) / lattice.spacing**2 / lattice.spacing.mean()
-    lines, shares, conductances, own = [], [], [], []
-    for axis, values in enumerate(edges):
-        low, high = (tuple(part if d == axis else slice(None) for d in range(3))
-                     for part in (slice(None, -1), slice(1, None)))
-        cut = within[low] != within[high]
-        low_in, a, b = within[low][cut], abs(distances[low][cut]), abs(distances[high][cut])
-        shares.append(np.where(low_in, a, b) / (a + b).astype(np.float64))
-        step = np.where(low_in, strides[axis], -strides[axis])
-        inner = (np.argwhere(cut) + 1) @ np.array(strides) + np.where(low_in, 0, strides[axis])
-        lines.append(inner[:, None] + np.arange(-1, 3) * step[:, None])
-        conductances.append(values[low][cut].astype(np.float64))
-        own.append(np.full(len(inner), weights[axis] * c.inside))
-    return np.concatenate(lines), np.concatenate(shares), np.concatenate(conductances), np.concatenate(own)
+def _cut_edges(c: Continuum, lattice: Lattice, distances: Values, edges: tuple[Values, Values, Values]) -> CutEdges:
+    """Return the edges that the surface cuts."""
+    kernel, weights = build.load("jump_kernel"), np.prod(lattice.spacing) / lattice.spacing**2 / lattice.spacing.mean()
+    numbers = np.zeros(lattice.shape[0] + 1, np.int64)
+    by_planes(partial(kernel.count_cut, distances, numbers[1:]), lattice)
+    ends = np.cumsum(numbers)
+    nodes, numbers_of_edges = np.empty((2, ends[-1]), np.int64), np.empty((3, ends[-1]))
+    by_planes(partial(kernel.cut, distances, *edges, c.inside * weights, ends, *nodes, *numbers_of_edges), lattice)
+    return CutEdges(*nodes, *numbers_of_edges)
 
 
 def along(a: Scalar, b: Scalar, c: Scalar, d: Scalar, t: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:

@@ -1,4 +1,4 @@
-"""The kernel of the jump at a molecule's surface: what is known of the charges' own potential on cut edges.
+"""The kernel of the jump at a molecule's surface: cut edges, and the charges' own potential on them.
 
 This file is run once, see :mod:`vmdpotential.compiling.build`.
 """
@@ -45,13 +45,71 @@ def solid_angle(height, y, z, half_y, half_z):
 
 
 @njit(**PLAIN_CODE)
-def known(line, t, phi, shape, origin, spacing, centres, charges, starts, low, side, counts, near, out, first, last):
+def count_cut(distances, numbers, first_plane, last_plane):
+    """Write how many edges from the nodes of some planes the surface cuts to `numbers` (nx,)."""
+    nx, ny, nz = distances.shape
+    for i in range(first_plane, last_plane):
+        count = 0
+        for j in range(ny):
+            here = distances[i, j]
+            across, beside = distances[min(i + 1, nx - 1), j], distances[i, min(j + 1, ny - 1)]
+            for k in range(nz):
+                inside = here[k] < 0
+                count += (inside != (across[k] < 0)) + (inside != (beside[k] < 0))
+            for k in range(nz - 1):
+                count += (here[k] < 0) != (here[k + 1] < 0)
+        numbers[i] = count
+
+
+@njit(**PLAIN_CODE)
+def cut(distances, x, y, z, own, begins, inner, outer, shares, conductances, inside, first_plane, last_plane):
+    """Write the edges from the nodes of some planes that the surface cuts, those of plane i from begins[i] on.
+
+    Parameters
+    ----------
+    distances : (nx, ny, nz)
+        To the surface, negative inside.
+    x, y, z : (nx, ny, nz)
+        Conductances.
+    own : (3,)
+        Conductances along the axes inside.
+    begins, inner, outer, shares, conductances, inside, first_plane, last_plane
+        The result, as :class:`~vmdpotential.continuum.jump.CutEdges` has it, and the range of planes.
+    """
+    nx, ny, nz = distances.shape
+    strides = ((ny + 2) * (nz + 2), nz + 2, 1)
+    for i in range(first_plane, last_plane):
+        n = begins[i]
+        for j in range(ny):
+            place = ((i + 1) * (ny + 2) + j + 1) * (nz + 2) + 1
+            for k in range(nz):
+                a = distances[i, j, k]
+                for axis in range(3):
+                    if axis == 0:
+                        b = distances[min(i + 1, nx - 1), j, k]
+                    elif axis == 1:
+                        b = distances[i, min(j + 1, ny - 1), k]
+                    else:
+                        b = distances[i, j, min(k + 1, nz - 1)]
+                    if (a < 0) == (b < 0):
+                        continue
+                    low, high = place + k, place + k + strides[axis]
+                    inner[n], outer[n] = (low, high) if a < 0 else (high, low)
+                    shares[n] = np.float64(abs(a if a < 0 else b)) / np.float64(abs(a) + abs(b))
+                    conductances[n] = x[i, j, k] if axis == 0 else (y[i, j, k] if axis == 1 else z[i, j, k])
+                    inside[n] = own[axis]
+                    n += 1
+
+
+@njit(**PLAIN_CODE)
+def known(inner_nodes, outer_nodes, t, phi, shape, origin, spacing, centres, charges, starts, low, side, counts, near,
+          out, first, last):
     """Write what :func:`along` has of the charges' potential to out (4, E), also next to charges, for some edges.
 
     Parameters
     ----------
-    line : (E, 4)
-        Four nodes in line, the edge's inner and outer one between two more, as places in `phi`.
+    inner_nodes, outer_nodes : (E,)
+        Ends of the edges, as places in `phi`.
     t : (E,)
         Part of the edge that is inside.
     phi : flat
@@ -67,13 +125,13 @@ def known(line, t, phi, shape, origin, spacing, centres, charges, starts, low, s
     cube, node = np.empty(3, np.int64), np.empty(3, np.int64)
     strides = (shape[1] * shape[2], shape[2], 1)
     for e in range(first, last):
-        inner, step = line[e, 1], line[e, 2] - line[e, 1]
+        inner, step = inner_nodes[e], outer_nodes[e] - inner_nodes[e]
         axis = 0 if abs(step) == strides[0] else (1 if abs(step) == strides[1] else 2)
         second, third = (axis + 1) % 3, (axis + 2) % 3
         sign = 1.0 if step > 0 else -1.0
         h, sides = spacing[axis], (spacing[second], spacing[third])
-        value, slope, bend, through = along(np.float64(phi[line[e, 0]]), np.float64(phi[line[e, 1]]),
-                                            np.float64(phi[line[e, 2]]), np.float64(phi[line[e, 3]]), t[e])
+        value, slope, bend, through = along(np.float64(phi[inner - step]), np.float64(phi[inner]),
+                                            np.float64(phi[inner + step]), np.float64(phi[inner + 2 * step]), t[e])
         node[0], node[1], node[2] = inner // strides[0], inner // shape[2] % shape[1], inner % shape[2]
         for d in range(3):
             cube[d] = math.floor((origin[d] + spacing[d] * node[d] - low[d]) / side)

@@ -1,4 +1,4 @@
-"""A molecule in a solution of ions, as the Poisson-Boltzmann equation has it."""
+"""A molecule in a solution of ions: the parameters of the Poisson-Boltzmann equation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from vmdpotential.grid.lattice import Lattice
 Floats = NDArray[np.float64]
 Scalars = TypeVar("Scalars", NDArray[np.float32], NDArray[np.float64])
 
-#: Gives the sum of q / r (nx, ny, nz), e/A, at the nodes of a lattice, of charges (N,) at positions (N, 3).
+#: A function that returns the sum of q / r (nx, ny, nz), e/A, at the nodes of a lattice, for positions (N, 3) and
+#: charges (N,).
 Sum = Callable[[Lattice, Floats, Floats], NDArray[np.float32]]
 
 
@@ -29,7 +30,7 @@ class Membrane:
     permittivity: float
 
     def share(self, low: Floats, high: Floats) -> Floats:
-        """Return which part of ranges of z the slab has."""
+        """Return the fraction of each range of z that is in the slab."""
         result: Floats = np.clip(np.minimum(high, self.high) - np.maximum(low, self.low), 0, None) / (high - low)
         return result
 
@@ -48,9 +49,9 @@ class Continuum:
     inside, outside : float
         Permittivities.
     probe : float, A
-        Of the molecular surface; 0 for van der Waals'.
+        Radius of the probe of the molecular surface; 0 for the van der Waals surface.
     ion_radius : float, A
-        How near the centre of an ion comes to an atom's surface.
+        Closest distance of an ion's centre to an atom's surface.
     kappa : float, 1/A
         Inverse Debye length of the solution.
     ions : (I, 2) float64
@@ -77,9 +78,9 @@ class Continuum:
 
     @cached_property
     def surface(self) -> Surface:
-        """The surface of the molecule; van der Waals' for a permittivity without one."""
+        """The surface of the molecule; the van der Waals surface for a smooth permittivity."""
         return Surface(self.positions, self.radii, 0.0 if self.gaussian else self.probe)
 
     def mixed(self, free: Scalars) -> Scalars:
-        """Return the permittivity where the molecule leaves a part of the space to the solvent."""
+        """Return the permittivity where the solvent has a fraction `free` of the space."""
         return self.inside + (self.outside - self.inside) * free

@@ -1,4 +1,4 @@
-"""The region of a molecule on a lattice: signed distances of nodes to its surface, and where ions can be.
+"""The region of a molecule on a lattice: signed distances of nodes to its surface, and the region of the ions.
 
 The molecular surface (F. M. Richards, Annu. Rev. Biophys. Bioeng. 6 (1977) 151) is a probe's radius inside of where
 the probe's centre can be: outside of spheres of the radii r + p. A node's distance to that is the way out of the sphere
@@ -20,13 +20,13 @@ from vmdpotential.grid.lattice import Lattice, bounds
 Floats = NDArray[np.float64]
 Values = NDArray[np.float32]
 
-#: Cubes along an axis, at most.
+#: Largest number of cubes along an axis.
 MOST = 200
 
-#: Numbers of an arc.
+#: Numbers that describe an arc.
 ARC = 16
 
-#: Atoms whose neighbours or arcs a thread computes at a time.
+#: Atoms for which a thread computes neighbours or arcs at a time.
 SOME_ATOMS = 500
 
 
@@ -37,7 +37,7 @@ class Cubes:
     ----------
     points : (N, 3) float64, A
     side : float, A
-        The least one; longer where cubes would be too many.
+        Smallest side; longer where there would be too many cubes.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Cubes:
     of : (N, 3) int64
         The cubes of the points in this order.
     starts : (C + 1,) int64
-        Where the points of each cube begin, the cubes along z one after the other.
+        Index of the first point of each cube; z changes fastest.
     low : (3,) float64, A
         The first cube's corner.
     side : float, A
@@ -67,7 +67,7 @@ class Cubes:
 
 
 class Surface:
-    """The molecular surface of atoms; with a probe of 0 van der Waals'.
+    """The molecular surface of atoms; the van der Waals surface with a probe of 0.
 
     Parameters
     ----------
@@ -94,15 +94,15 @@ class Surface:
     def distances(self, lattice: Lattice, layers: int = 1) -> Values:
         """Return the distances (nx, ny, nz), A, of nodes to the surface, negative inside.
 
-        Exact within so many spacings of the surface, farther away only a bound.
+        Exact within `layers` spacings of the surface, a bound farther away.
         """
         return self.with_ions(lattice, None, layers)[0]
 
     def with_ions(self, lattice: Lattice, ion: float | None, layers: int = 1) -> tuple[Values, Values | None]:
-        """Return :meth:`distances` and which part of each node's surroundings the centres of ions can be in.
+        """Return :meth:`distances` and the fraction of each node's cell that is accessible to the centres of ions.
 
-        Those are outside of spheres of the atoms' radii and `ion`, A, of which the deepest at a node is the one that is
-        the deepest with the probe's radius, too.
+        The centres are outside of spheres with the atoms' radii plus `ion`, A. The sphere in which a node is the
+        deepest is the same for the ions as for the probe.
         """
         if lattice.shape[2] < self._kernel.LANES:
             longer = Lattice(lattice.origin, lattice.spacing, (*lattice.shape[:2], self._kernel.LANES))
@@ -125,7 +125,7 @@ class Surface:
         return depth, shares
 
     def _depths(self, lattice: Lattice, reach: float) -> tuple[Values, NDArray[np.int32]]:
-        """Return how deep nodes are in the sphere that is the deepest, -`reach` at least, A, and which that is."""
+        """Return the depth, at least -`reach`, A, of nodes in the sphere that they are deepest in, and its index."""
         depth = np.full(lattice.shape, -reach, np.float32)
         deepest = np.zeros(lattice.shape, np.int32)
         by_planes(partial(self._kernel.stamp, self.centres, self.radii, reach, lattice.origin, lattice.spacing,
@@ -142,14 +142,15 @@ class Surface:
 
     @cached_property
     def arcs(self) -> Floats:
-        """(A, ARC) where the centres of probes are that touch two atoms, see the kernel."""
+        """(A, ARC) arcs of the centres of probes that touch two atoms, see the kernel."""
         return self._of_atoms(partial(self._kernel.arcs, self.centres, self.radii, *self.neighbours),
                               np.empty((4, ARC)))
 
     def _of_atoms(self, kernel: Any, rows: NDArray[Any]) -> NDArray[Any]:
-        """Return the rows, like `rows`, that a kernel writes for all atoms, on all threads.
+        """Return the rows that a kernel writes for all atoms, on all threads.
 
-        It returns how many those of some atoms are, of which there may be more than the first guess.
+        `rows` has the type and the expected number of rows per atom; the kernel returns the actual number for a range
+        of atoms, and is called again where that is larger.
         """
         parts = {}
 
@@ -175,7 +176,7 @@ def conductances(distances: Values, inside: float, outside: Floats, lattice: Lat
     inside : float
         Permittivity of the molecule.
     outside : (nz,) float64
-        Of what is around it, at each height.
+        Permittivity around the molecule, at each height.
     lattice : Lattice
     """
     weights = np.prod(lattice.spacing) / lattice.spacing**2 / lattice.spacing.mean()

@@ -102,7 +102,7 @@ def discretised(c: Continuum, lattice: Lattice, distances: Values,
     outer, through = flow_through_cuts(c, lattice, distances, (x, y, z), potential)
     astray, flows = sources_of_outer_charges(c, lattice, distances)
     ends, sums = summed(np.concatenate([line[:, 1], line[:, 2], outer, astray]), np.concatenate(
-        [flow, -flow, -through, flows]), potential.size)
+        [flow, -flow, -through, flows]))
     return (x, y, z), *at_free_nodes(lattice, ends, sums)
 
 

@@ -1,34 +1,41 @@
-"""What flows along the surface of the molecule next to the edges of the lattice.
+"""Correction for the flow along the surface of the molecule.
 
-The cells of the nodes outside form stairs along the surface: cells have parts that are inside, and parts of the outside
-belong to cells of inner nodes. What flows across the surface is the same in both; what flows along it has the
-permittivity of the side that it is on. An edge between two outer nodes therefore has the flow of the whole column of
-outside from the surface to the middle of the next cells, with the part of the gradient that is along the surface: the
-edge lacks (outside - inside) times that gradient times the column's height less one cell's. This is a source, which
-follows from a first solution, as the correction is of the first order in the spacing (deferred correction: V. Pereyra,
-Numer. Math. 10 (1967) 316).
+The cells of the outer nodes approximate the surface by stairs: parts of these cells are inside of the molecule, and
+parts of the solvent belong to cells of inner nodes. The flow across the surface is the same on both sides; the flow
+along it is proportional to the permittivity of its side. An edge between two outer nodes therefore has to carry the
+tangential flow of the whole column of solvent from the surface to the middle of the next cells. Without a correction it
+lacks (outside - inside) times the tangential gradient times the column's height less one cell's. The missing flow is
+added as a source that is computed from a first solution, since it is of the first order in the spacing (deferred
+correction: V. Pereyra, Numer. Math. 10 (1967) 316).
 """
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.compiling import build, threads
 from vmdpotential.continuum.molecule import Continuum, Floats
+from vmdpotential.continuum.region import by_planes
 from vmdpotential.grid.lattice import Lattice
 
 Values = NDArray[np.float32]
 Integers = NDArray[np.int64]
 
-#: Nodes at the faces of the lattice whose edges are left as they are.
+#: Layers of nodes at the faces of the lattice whose edges are not corrected.
 MARGIN = 3
 
-#: Cells that a column has at most.
+#: Largest height of a column, cells.
 HIGHEST = 2.5
+
+#: Nodes or edges that a thread takes at a time.
+TOGETHER = 5000
 
 
 class Tangential:
-    """The edges next to a surface that are one side's, and what flows next to them.
+    """The edges between outer nodes next to a surface, and their missing flow along it.
 
     Parameters
     ----------
@@ -36,86 +43,40 @@ class Tangential:
     lattice : Lattice
     distances : (nx, ny, nz) float32
         Of nodes to the surface, negative inside.
+    within : (nx, ny, nz) bool
+        Which nodes are inside.
     edges : three (nx, ny, nz) float32
         Conductances.
     """
 
-    def __init__(self, c: Continuum, lattice: Lattice, distances: Values, edges: tuple[Values, Values, Values]) -> None:
+    def __init__(self, c: Continuum, lattice: Lattice, distances: Values, within: NDArray[np.bool_],
+                 edges: tuple[Values, Values, Values]) -> None:
         _, ny, nz = lattice.shape
-        self._strides, self._h = (ny * nz, nz, 1), lattice.spacing
-        self._outside = (distances >= 0).ravel()
-        d = distances.ravel()
-        weights = np.prod(self._h) / self._h**2 / self._h.mean()
-        near = _next_to(distances < 0).ravel()
-        first: list[Integers] = []
-        last: list[Integers] = []
-        axes: list[Integers] = []
-        normals: list[Floats] = []
-        factors: list[Floats] = []
-        for axis, stride in enumerate(self._strides):
-            either = near.copy()
-            either[:-stride] |= near[stride:]
-            p = np.flatnonzero(either)
-            p = p[self._outside[p] & self._outside[p + stride]]
-            n = self._slope(d, p) + self._slope(d, p + stride)
-            n /= np.maximum(np.linalg.norm(n, axis=1, keepdims=True), 1e-9)
-            column = np.argmax(abs(n), 1)
-            step = -np.sign(n[np.arange(len(p)), column]).astype(np.int64) * np.array(self._strides)[column]
-            ends = np.stack([p, p + stride], 1)
-            below, deeper = d[ends + step[:, None]], d[ends + 2 * step[:, None]]
-            here = d[ends]
-            depth = np.where(below < 0, here / np.maximum(here - below, 1e-9), np.where(
-                deeper < 0, 1 + below / np.maximum(below - deeper, 1e-9), 2.0))
-            height = np.minimum(0.5 + depth.mean(1), HIGHEST)
-            kept = (column != axis) & (below < 0).any(1)
-            lacking = (edges[axis].ravel()[p].astype(np.float64) - weights[axis] * c.inside) * (height - 1)
-            first.append(p[kept])
-            last.append(p[kept] + stride)
-            normals.append(n[kept])
-            factors.append(lacking[kept])
-            axes.append(np.full(int(kept.sum()), axis))
-        self._first, self._last, self._axis = np.concatenate(first), np.concatenate(last), np.concatenate(axes)
-        self._normals, self._factors = np.concatenate(normals), np.concatenate(factors)
+        self._kernel = build.load("tangential_kernel")
+        self._strides, self._spacing = np.array([ny * nz, nz, 1]), lattice.spacing
+        self._within = within.ravel()
+        weights = np.prod(lattice.spacing) / lattice.spacing**2 / lattice.spacing.mean()
+        near = np.zeros(lattice.shape, np.bool_)
+        by_planes(partial(self._kernel.next_to, within, MARGIN, near), lattice)
+        nodes = np.flatnonzero(near)
+        parts = {}
+
+        def add(first: int, last: int) -> None:
+            size = 6 * (last - first)
+            part = np.empty((size, 2), np.int64), np.empty(size, np.int8), np.empty((size, 3)), np.empty(size)
+            count = self._kernel.edges(nodes, near.ravel(), distances.ravel(), self._strides, lattice.spacing, *(
+                each.ravel() for each in edges), c.inside * weights, HIGHEST, first, last, *part)
+            parts[first] = [each[:count].copy() for each in part]
+
+        threads.run(add, len(nodes), "surface", TOGETHER)
+        self._edges = [np.concatenate(each) for each in zip(*(parts[first] for first in sorted(parts)), strict=True)]
 
     def sources(self, unknown: Values) -> tuple[Integers, Floats]:
-        """Return nodes, as places in a flat array, and what flows into them by a solution, kT/e."""
-        u, rows = unknown.ravel(), np.arange(len(self._first))
-        gradient = 0.5 * (self._outer_slope(u, self._first) + self._outer_slope(u, self._last))
-        h = self._h[self._axis]
-        gradient[rows, self._axis] = (u[self._last].astype(np.float64) - u[self._first]) / h
-        across = (self._normals * gradient).sum(1) * self._normals[rows, self._axis]
-        flow = self._factors * h * (gradient[rows, self._axis] - across)
-        return np.concatenate([self._first, self._last]), np.concatenate([flow, -flow])
-
-    def _slope(self, values: Values, nodes: Integers) -> Floats:
-        """Return central differences (N, 3) at nodes."""
-        return np.stack([(values[nodes + s].astype(np.float64) - values[nodes - s]) / (2 * h)
-                         for s, h in zip(self._strides, self._h, strict=True)], 1)
-
-    def _outer_slope(self, values: Values, nodes: Integers) -> Floats:
-        """Return differences (N, 3) at outer nodes, of those outside alone; 0 where there is none."""
-        result = np.zeros((len(nodes), 3))
-        for axis, (s, h) in enumerate(zip(self._strides, self._h, strict=True)):
-            slope = np.zeros(len(nodes))
-            for step in (s, -s):
-                there = self._outside[nodes + step]
-                result[:, axis] += np.where(there, (values[nodes + step].astype(np.float64) - values[nodes])
-                                            / (h if step > 0 else -h), 0)
-                slope += there
-            result[:, axis] /= np.maximum(slope, 1)
-        return result
-
-
-def _next_to(within: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which outer nodes are next to inner ones (nx, ny, nz), without those at the faces of the lattice."""
-    near = np.zeros_like(within)
-    for axis in range(3):
-        low, high = (tuple(part if d == axis else slice(None) for d in range(3))
-                     for part in (slice(None, -1), slice(1, None)))
-        near[low] |= within[high]
-        near[high] |= within[low]
-    near &= ~within
-    inner = np.zeros_like(within)
-    inner[(slice(MARGIN, -MARGIN),) * 3] = True
-    near &= inner
-    return near
+        """Return nodes, as indices of a flat array, and the flow into each of them for a solution, kT/e."""
+        if not self._edges:
+            return np.zeros(0, np.int64), np.zeros(0)
+        ends = self._edges[0]
+        flows = np.empty(len(ends))
+        threads.run(partial(self._kernel.flows, unknown.ravel(), self._within, self._strides, self._spacing,
+                            *self._edges, flows), len(flows), "surface", TOGETHER)
+        return ends.T.ravel(), np.concatenate([flows, -flows])

@@ -1,7 +1,8 @@
 """Poisson-Boltzmann: a molecule of low permittivity in a solution of ions, on the lattice of the map.
 
-On two lattices (:mod:`vmdpotential.methods.pb_solution`), which give an error. Values at points are interpolated from
-those on lattices around the molecule, without what its charges make by themselves inside of it, which is an exact sum.
+The equation is solved on two lattices (:mod:`vmdpotential.methods.pb_solution`), whose difference gives an error.
+Values at points are interpolated between nodes; inside of the molecule the charges' own potential is added as an exact
+sum.
 """
 
 from __future__ import annotations
@@ -33,28 +34,29 @@ from vmdpotential.units import coulomb_constant
 
 Floats = NDArray[np.float64]
 
-#: Seconds that a node and an atom take (measured), and bytes of an atom: its neighbours and the arcs of its surface.
+#: Measured seconds per node and per atom, and bytes per atom: its neighbours and the arcs of its surface.
 SECONDS, ATOM, ATOM_BYTES = 6e-7, 5e-5, 2000
 
 #: Parameters of a membrane.
 SLAB = ("membrane", "membrane_centre", "membrane_inside")
 
-#: Around the molecule where values at points are needed, A: farther points have those of a coarser lattice.
+#: Padding of the fine lattice for values at points, A; points outside of it use the coarse lattice.
 PADDING = 6.0
 
 
 class Continued(HostResult):
-    """The potential in a continuum, with what else the solution gives.
+    """The potential in a continuum, with its errors, reaction potentials and energies.
 
     Parameters
     ----------
     maps : (1 or 4, nx, ny, nz) float32
-        With the field where it was requested.
+        The potential, and the field if it was requested.
     errors : Errors
         From two lattices: outside of the molecule, and at its surface.
     charges : (N,) float64, e
     reaction : (N,) float64, kT/e
-        The reaction potential at each atom: what the charges do not make in a medium of the molecule's permittivity.
+        The reaction potential at each atom: the potential without that of the charges in a uniform medium of the
+        molecule's permittivity.
     energy_error : float, kT
         Of the sum of the energies, from two lattices.
     """
@@ -77,7 +79,7 @@ class Continued(HostResult):
 
     @property
     def solvated(self) -> Solvated:
-        """What the solution around the charges adds to their energy."""
+        """The reaction potentials and the energies of solvation."""
         return Solvated(self.reaction, self.energies, self.energy_error)
 
 
@@ -104,7 +106,7 @@ class PbPlan(Planned):
 
     def follow(self, positions: ArrayLike, charges: ArrayLike,
                before: tuple[Known, Known] | None) -> tuple[Continued, tuple[Known, Known]]:
-        """Return the potential of a frame, from the solutions of another where there is one, and its solutions."""
+        """Return the potential of a frame and its solutions; starts from the solutions of another frame, if any."""
         places, sources = charges_and_positions(positions, charges)
         solvent = self.solution
         continuum = described(solvent, places, sources / solvent.charge)
@@ -118,7 +120,7 @@ class PbPlan(Planned):
                          solved.energy_error()), solved.known
 
     def in_order(self) -> Frames:
-        """Return what runs the plan for frames in their order, each from the solution of the last."""
+        """Return a callable for consecutive frames, which starts each from the solution of the last."""
         return Frames(self)
 
     def __str__(self) -> str:
@@ -127,7 +129,7 @@ class PbPlan(Planned):
 
 
 class Frames:
-    """Runs a plan for one frame after another, each from the solution of the last.
+    """A plan for consecutive frames, each of which starts from the solution of the last.
 
     Parameters
     ----------
@@ -159,7 +161,7 @@ class PbPointPlan(PointPlan):
 
     @property
     def permittivity(self) -> float:
-        """That of the solvent over that of the molecule."""
+        """The permittivity of the solvent over that of the molecule."""
         assert self.solution is not None
         return self.solution.dielectric / self.solution.values["inside"]
 
@@ -189,7 +191,7 @@ class ContinuumPoints:
 
     @property
     def own(self) -> float:
-        """Potential that a unit charge makes at its own place without the response of the water, 1/A."""
+        """Potential of a unit charge at its own position without the response of the water, 1/A."""
         return self._solution.dielectric / self._solution.values["inside"] / SOFT_CORE
 
     def at(self, points: Floats, positions: Floats, charges: Floats, field: bool = False,
@@ -214,7 +216,7 @@ class ContinuumPoints:
 
 
 class ContinuumMethod(Method):
-    """What methods that solve the Poisson-Boltzmann equation share: its parameters, and how they are reported."""
+    """Base of methods that solve the Poisson-Boltzmann equation: its parameters, and their report."""
 
     boundaries = ("open",)
     boundary_reason = ": the equation is solved for one molecule in an endless solution"
@@ -231,7 +233,7 @@ class ContinuumMethod(Method):
     )
 
     def parameters(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Return the values of all parameters; ions that are named replace the default salt."""
+        """Return the values of all parameters; named ions replace the default salt."""
         ions = named(values)
         for name, molar in ions.items():
             if not 0 <= molar <= 10:
@@ -244,7 +246,7 @@ class ContinuumMethod(Method):
         return result
 
     def unsuitable(self, request: Request) -> Refusal | None:
-        """Return why no method of this kind can serve a request, None where one can."""
+        """Return why no method of this kind can serve a request, or None."""
         if request.solution is None:
             return Refusal("needs radii of atoms, which this command does not give", "make a map")
         if request.solution.values["nonlinear"] not in (0, 1):
@@ -255,7 +257,7 @@ class ContinuumMethod(Method):
         return None
 
     def medium(self, request: Request, dielectric: float, temperature: float) -> str:
-        """Return what is between the charges."""
+        """Return the description of the medium around the charges."""
         values = {} if request.solution is None else request.solution.values
         salts = [f"{values.get(name, 0.0):.3g} M{kind}" for name, kind in (("salt", ""), ("divalent", " of a 2:1 salt"))
                  if values.get(name, 0.0) > 0]
@@ -295,7 +297,7 @@ class PoissonBoltzmann(ContinuumMethod):
     )
 
     def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
-        """Return what a solution should take."""
+        """Return the expected time and memory of a solution, or a refusal."""
         if (refusal := self.unsuitable(request)) is not None:
             return refusal
         assert request.solution is not None

@@ -1,8 +1,9 @@
-"""The Poisson-Boltzmann equation solved on two lattices, and what follows from both.
+"""The Poisson-Boltzmann equation solved on two lattices: potential, field, reaction potentials and their errors.
 
-It is solved at the spacing that is requested, and at twice that or more on a lattice that reaches far beyond the
-molecule, whose faces have the sum of the charges' screened potentials. The second gives the first its boundary, is
-corrected by it where both are, and solved again for a better one. Both together give an error.
+The fine lattice has the requested spacing. The coarse one has at least twice that spacing and reaches far beyond the
+molecule; at its faces the potential is the sum of the charges' screened potentials. The coarse solution gives the fine
+one its boundary values, is then corrected by the fine solution where they overlap, and is solved again for better
+boundary values. The difference of both solutions gives an error.
 """
 
 from __future__ import annotations
@@ -33,21 +34,20 @@ from vmdpotential.units import coulomb_constant, debye_length
 #: The coarse lattice reaches this far beyond the molecule, A.
 BEYOND = 16.0
 
-#: Nodes that it may have in any case.
+#: Number of nodes that the coarse lattice may always have.
 FREE = 800_000
 
-#: Tolerance of first solutions, from which follows what flows along the surface, and of those by which the coarse
-#: lattice is corrected.
+#: Tolerance of first solutions, which give the flow along the surface, and of those that correct the coarse lattice.
 ROUGH, START = 1e-3, 3e-5
 
-#: What extrapolated errors of potentials and energies are multiplied by: so that at most one in twenty of 50 structures
-#: has a larger error (scripts/pb_errors.py).
+#: Factors on the extrapolated errors of potentials and of energies, chosen so that at most 5 % of 50 structures have a
+#: larger error (scripts/pb_errors.py).
 SAFETY, ENERGY_SAFETY = 0.8, 1.5
 
-#: Times larger is the error of the energy of a smooth permittivity, whose rise next to charges coarse lattices miss.
+#: Factor on the energy's error for a smooth permittivity, whose rise next to charges coarse lattices do not resolve.
 SMOOTH = 2.0
 
-#: Of the sum of charges at nodes; far from the molecule their potential is summed from nodes of this spacing, A.
+#: Tolerance of the charges' potential at nodes; spacing, A, of the clusters that replace charges in the far field.
 TOLERANCE, CLUSTERS = 1e-5, 5.0
 
 #: Debye lengths over which the potential of a charge decays to less than that tolerance, 8e-7, in a sum of many pairs.
@@ -56,10 +56,10 @@ DECAYED = 14.0
 #: Pairs of points and charges below which the charges' own potential is summed exactly.
 PAIRS = 1_000_000_000
 
-#: Nodes on the faces of the coarse lattice at which the far field is summed are about so far apart, A.
+#: Distance, A, between the nodes on the faces of the coarse lattice at which the far field is summed.
 SMOOTH_OVER = 2.0
 
-#: Nodes at which the fields of both lattices are compared, and A, between points whose potentials make a far field.
+#: Number of nodes at which the fields of both lattices are compared; step of differences for a far field, A.
 COMPARED, STEP = 2000, 0.01
 
 
@@ -78,7 +78,8 @@ class TwoLattices:
     Attributes
     ----------
     reaction : (N,) float64, kT/e
-        The reaction potential at each atom: what the charges do not make in a medium of the molecule's permittivity.
+        The reaction potential at each atom: the potential without that of the charges in a uniform medium of the
+        molecule's permittivity.
 
     Raises
     ------
@@ -111,9 +112,9 @@ class TwoLattices:
         self._coarse = self.far.unknown.copy()
         self.far.agree(self.fine, self.ratio)
         self.far.solve(edge)
+        self.far.finish()  # the last solution on the fine lattice needs the most memory
         self.fine.solve(self.far.on_faces(fine))
-        for problem in (self.fine, self.far):
-            problem.finish()
+        self.fine.finish()
         self.reaction = self.fine.reaction()
 
     @property
@@ -137,8 +138,9 @@ class TwoLattices:
     def at(self, points: Floats) -> tuple[Floats, Floats, float, float]:
         """Return potential (P,), kT/e, and field (P, 3), kT/e/A, at points, and their rms errors.
 
-        On the coarse lattice where the fine one does not reach; beyond both the charges' screened potentials, whose
-        error is not known. An atom at a point makes the potential at the soft core's distance, and no field.
+        Points outside of the fine lattice use the coarse one, points beyond both the charges' screened potentials,
+        whose error is not known. An atom at a point contributes the potential at the soft core's distance, and no
+        field.
         """
         values, field = np.zeros(len(points)), np.zeros((len(points), 3))
         differences, slopes = np.zeros(0), np.zeros((0, 3))
@@ -166,11 +168,11 @@ class TwoLattices:
         return values, field, potential_error, field_error
 
     def errors(self) -> Errors:
-        """Return the errors of the potential outside of the molecule, and next to its surface."""
+        """Return the relative errors of the potential outside of the molecule, and next to its surface."""
         return _errors(self.fine, self.far, self._coarse, self.ratio)
 
     def with_field(self, errors: Errors) -> Errors:
-        """Return errors with those of the field, at some of the nodes that both lattices have."""
+        """Return errors with those of the field added, from some of the nodes that both lattices share."""
         part, _ = self.far.shared(self.fine, self.ratio)
         near, outside = _places(self.far.within[part])
         rng = np.random.default_rng(2009)
@@ -199,7 +201,7 @@ class TwoLattices:
         return x, y, z
 
     def _of_charges(self, points: Floats) -> tuple[Floats, Floats]:
-        """Return potential, kT/e, and field, kT/e/A, of the charges by themselves inside; exact at few points."""
+        """Return potential, kT/e, and field, kT/e/A, of the charges in the molecule's medium; exact at few points."""
         c = self.continuum
         factor, charged = c.constant / c.inside, c.charges != 0
         if len(points) * int(charged.sum()) < PAIRS:
@@ -242,9 +244,9 @@ def described(solution: Solution, positions: Floats, charges: Floats) -> Continu
 
 
 def around(fine: Lattice, continuum: Continuum) -> tuple[Lattice, int, int]:
-    """Return a coarser lattice around molecule and map, with every second node of another or fewer.
+    """Return a lattice around molecule and map at a multiple of the fine spacing.
 
-    With it come the levels of multigrid, and the ratio of the spacings.
+    Also returned are its number of multigrid levels, and the ratio of the spacings.
     """
     low, high = bounds(continuum.positions)
     membrane = continuum.membrane
@@ -263,10 +265,10 @@ def around(fine: Lattice, continuum: Continuum) -> tuple[Lattice, int, int]:
 
 
 def far_field(continuum: Continuum, engine: Engine, points: Floats) -> Floats:
-    """Return the potential (P,), kT/e, far from the molecule: of charges that the ions around each screen.
+    """Return the potential (P,), kT/e, far from the molecule, as the sum of the charges' screened potentials.
 
-    P. Debye, E. Hueckel, Phys. Z. 24 (1923) 185; exact for one ion. In a membrane it goes in a straight line from one
-    side's to the other's.
+    P. Debye, E. Hueckel, Phys. Z. 24 (1923) 185; exact for one ion. In a membrane the potential is interpolated
+    linearly between both of its faces.
     """
     membrane = continuum.membrane
     if membrane is not None:
@@ -299,7 +301,7 @@ def far_field(continuum: Continuum, engine: Engine, points: Floats) -> Floats:
 def far_field_on_faces(continuum: Continuum, engine: Engine, lattice: Lattice) -> list[Floats]:
     """Return :func:`far_field` on each of the faces of a lattice.
 
-    Where no membrane makes kinks, summed at nodes about :data:`SMOOTH_OVER` apart, and interpolated.
+    Without a membrane, which causes kinks, summed at nodes about :data:`SMOOTH_OVER` apart, and interpolated.
     """
     steps = np.maximum(1, SMOOTH_OVER / lattice.spacing).astype(int) if continuum.membrane is None else np.ones(3, int)
     places = [np.arange(float(n)) for n in lattice.shape]
@@ -315,7 +317,7 @@ def far_field_on_faces(continuum: Continuum, engine: Engine, lattice: Lattice) -
 
 
 def _gathered(positions: Floats, charges: Floats) -> tuple[Floats, Floats]:
-    """Return charges shared by the nodes around them, which keeps their sum and their dipole."""
+    """Return the charges distributed trilinearly to nodes, which preserves their sum and their dipole moment."""
     low = positions.min(0)
     place = (positions - low) / CLUSTERS
     cell = place.astype(np.int64)
@@ -345,7 +347,7 @@ def _potential(engine: Engine, lattice: Lattice, positions: Floats, charges: Flo
 
 
 def _places(inside: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which nodes are next to the surface, outside of the molecule; and which are outside."""
+    """Return the outer nodes next to the surface, and all outer nodes."""
     near = np.zeros_like(inside)
     for axis in range(3):
         for step in (-1, 1):
@@ -354,10 +356,10 @@ def _places(inside: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.bo
 
 
 def _errors(fine: Problem, far: Problem, coarse: NDArray[np.float32], ratio: int) -> Errors:
-    """Return the errors outside of the molecule, and next to its surface, by the nodes that both lattices have.
+    """Return the errors outside of the molecule, and next to its surface, from the nodes that both lattices share.
 
-    Extrapolated as those of a scheme of the first order (L. F. Richardson, Phil. Trans. R. Soc. A 226 (1927) 299): the
-    flow through faces that the surface cuts is no better where the field is along it.
+    Extrapolated for a scheme of the first order (L. F. Richardson, Phil. Trans. R. Soc. A 226 (1927) 299): the flow
+    through faces that the surface cuts is no more accurate than that where the field is along the surface.
     """
     part, a = far.shared(fine, ratio)
     near, free = _places(far.within[part])
@@ -374,8 +376,8 @@ def _errors(fine: Problem, far: Problem, coarse: NDArray[np.float32], ratio: int
 def _energy_error(differences: Floats, ratio: int) -> float:
     """Return the error of the sum of energies (N,), from their differences between two lattices.
 
-    The sum's own difference may be small by chance, and is then no measure of it: nor are independent errors, where a
-    tenth of them has the same sign.
+    The difference of the sums may be small by chance, so the result is at least the norm of the differences
+    (independent errors) and a tenth of the sum of their sizes (errors that partly have the same sign).
     """
     size = max(abs(differences.sum()), np.linalg.norm(differences), 0.1 * abs(differences).sum())
     return ENERGY_SAFETY / (ratio**2 - 1) * float(size)

@@ -1,4 +1,4 @@
-"""Multigrid on a GPU, around multigrid.cu."""
+"""Multigrid on a GPU; the kernels are in multigrid.cu."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vmdpotential.errors import MemoryPlanError
 Floats = NDArray[np.float64]
 Values = NDArray[np.float32]
 
-#: Levels at most; threads of a block, and parts of a sum, as in multigrid.cu.
+#: Most levels, threads of a block, and parts of a sum, as in multigrid.cu.
 LEVELS, THREADS, PARTS = 12, 256, 1024
 
 #: Sweeps on each level before and after the one below, as in multigrid.cu.
@@ -82,6 +82,11 @@ class CudaMultigrid(multigrid.Multigrid):
             if not len(self.ions):
                 self._steps.diagonals()
 
+    @contextmanager
+    def _scratch(self) -> Iterator[None]:
+        """Allocate nothing: all arrays stay on the GPU."""
+        yield
+
     @property
     def edges(self) -> tuple[Values, Values, Values]:
         """The conductances of the finest level."""
@@ -140,7 +145,7 @@ class Steps:
         self.small = next((n for n, size in enumerate(sizes) if size <= SMALL), len(sizes) - 1)
 
     def run(self, limit: float, most: int) -> int:
-        """Go on until the sum of the residual's squares is at most `limit`; return how many iterations that took."""
+        """Iterate until the sum of the residual's squares is at most `limit`; return the number of iterations."""
         totals = np.empty(4)
         for count in range(1, most + 1):
             self.cycle()
@@ -149,17 +154,17 @@ class Steps:
             self.add_up("apply", 1)
             self.add_up("advance", 2)
             device.driver().memcpy_dtoh(totals, int(self.task["totals"]))
-            if not totals[2] > limit:  # nor is it a number where charges are too large
+            if not totals[2] > limit:  # also ends where it is not a number, for charges that are too large
                 return count
         return most
 
     def diagonals(self) -> None:
-        """Make the diagonals of all levels but the finest."""
+        """Compute the diagonals of all levels except the finest."""
         for level in range(1, len(self.sizes)):
             self.start("diagonals", level)
 
     def cycle(self) -> None:
-        """Make of the residual what one cycle does."""
+        """Apply one multigrid cycle to the residual."""
         for level in range(self.small):
             self.start("start", level)
             self.smooth(level, 2 * SMOOTHINGS - 1)
@@ -176,7 +181,7 @@ class Steps:
             self.start("smooth", level, step % 2, self.sizes[level] // 2 + 1)
 
     def add_up(self, name: str, place: int) -> None:
-        """Start a kernel that sums over the finest nodes, and add its parts up to a total."""
+        """Start a kernel that sums over the nodes of the finest level, and add up its partial sums."""
         self.start(name, 0, size=PARTS * THREADS)
         self.start("total", place, size=1)
 

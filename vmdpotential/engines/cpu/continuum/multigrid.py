@@ -1,7 +1,9 @@
-"""Multigrid for one lattice on the CPU, around the kernels."""
+"""Multigrid for one lattice on the CPU; the numerical work is in its kernels."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -14,11 +16,13 @@ from vmdpotential.progress import report
 
 Floats = NDArray[np.float64]
 Values = NDArray[np.float32]
+#: Values of the finest level's nodes, and of all others' one after the other.
+Levels = tuple[Values, Values]
 
-#: Of the residual, for each round of conjugate gradients; rounds, and iterations of each at most.
+#: Reduction of the residual by each round of conjugate gradients; most rounds, and most iterations of each.
 GOAL, ROUNDS, MOST = 1e-4, 4, 60
 
-#: Newton's steps at most, and the largest step of a potential where ions are, kT/e.
+#: Most steps of Newton's method, and the largest change of a potential in one where ions are, kT/e.
 STEPS, LARGEST = 30, 3.0
 
 
@@ -31,9 +35,9 @@ class Multigrid:
         Conductances of the edges from each node along an axis; nodes minus one are multiples of 2 to the power of
         `levels` minus one.
     k2 : (nx, ny, nz) float32
-        What ions add to the diagonal.
+        Contribution of the ions to the diagonal.
     ions : (I, 2) float64
-        Valence, and share of the ionic strength, of each kind of ions for the full equation; none for the linear one.
+        Valence and share of the ionic strength of each kind of ions, for the full equation; none for the linear one.
     levels : int
     """
 
@@ -44,51 +48,66 @@ class Multigrid:
         self._make(x, y, z)
 
     def _make(self, x: Values, y: Values, z: Values) -> None:
-        """Make all levels."""
+        """Make the conductances of all levels."""
         self.kernel = build.load("multigrid_kernel")
-        self.x, self.y, self.z = (self._flat(a) for a in (x, y, z))
+        self.x, self.y, self.z = (self._levels(np.ascontiguousarray(a)) for a in (x, y, z))
         for level in range(1, len(self.shapes)):
-            fine, coarse = ([self._level(a, n) for a in (self.x, self.y, self.z)] for n in (level - 1, level))
-            for axis in range(3):
-                self.kernel.coarsen(fine[axis], axis, coarse[axis])
-        self.d, self.u, self.f = (np.zeros(self.offsets[-1], np.float32) for _ in range(3))
-        self.direction = np.zeros(x.shape, np.float32)
-        self._invert(self.k2)
+            for axis, a in enumerate((self.x, self.y, self.z)):
+                self._by_planes(self.kernel.coarsen, level, self._level(a, level - 1), axis, self._level(a, level))
 
-    def _flat(self, finest: Values) -> Values:
-        flat = np.zeros(self.offsets[-1], np.float32)
-        flat[: finest.size] = finest.ravel()
-        return flat
+    def _levels(self, finest: Values | None = None) -> Levels:
+        """Return the finest level, zeros where there is none, and zeros for all others one after the other."""
+        if finest is None:
+            finest = np.zeros(self.offsets[1], np.float32)
+        return finest.reshape(-1), np.zeros(self.offsets[-1] - self.offsets[1], np.float32)
 
-    def _level(self, flat: Values, level: int) -> Values:
-        part: Values = flat[self.offsets[level] : self.offsets[level + 1]].reshape(self.shapes[level])
-        return part
+    def _level(self, levels: Levels, n: int) -> Values:
+        part = levels[0] if n == 0 else levels[1][self.offsets[n] - self.offsets[1] : self.offsets[n + 1] -
+                                                  self.offsets[1]]
+        return part.reshape(self.shapes[n])
+
+    @contextmanager
+    def _scratch(self) -> Iterator[None]:
+        """Allocate the arrays that only :meth:`solve` needs, so that two lattices do not keep them at once."""
+        self.d, self.u, self.f = (self._levels() for _ in range(3))
+        self.direction = np.zeros(self.shape, np.float32)
+        try:
+            if not len(self.ions):
+                self._invert(self.k2)
+            yield
+        finally:
+            del self.d, self.u, self.f, self.direction
 
     def _invert(self, k2: Values) -> None:
-        """Make the diagonals of all levels, with what ions add."""
+        """Compute the inverse diagonals of all levels, including the contribution of the ions."""
         self.added = k2
         for level in range(len(self.shapes)):
-            d = self._level(self.d, level)
-            self.kernel.invert(1, len(d) - 1, *(self._level(a, level) for a in (self.x, self.y, self.z)), k2, d)
+            self._by_planes(self.kernel.invert, level, *(self._level(a, level) for a in (self.x, self.y, self.z)), k2,
+                            self._level(self.d, level))
             k2 = np.ascontiguousarray(4 * k2[::2, ::2, ::2])
 
     def solve(self, w: Values, nodes: NDArray[np.int64], sources: Floats, tolerance: float) -> int:
-        """Replace w, whose faces are the boundary, by the solution; return how many iterations that took.
+        """Replace w, whose faces are the boundary, by the solution; return the number of iterations.
 
         Parameters
         ----------
         w : (nx, ny, nz) float32
         nodes : (S,) int64
-            Places in w.ravel() that have sources.
+            Indices of w.ravel() that have sources.
         sources : (S,) float64
         tolerance : float
-            Norm of the residual over that of the first one, or of the sources where that is larger.
+            Norm of the residual relative to that of the first residual or of the sources, whichever is larger.
 
         Raises
         ------
         TaskError
             When it does not converge.
         """
+        with self._scratch():
+            return self._iterate(w, nodes, sources, tolerance)
+
+    def _iterate(self, w: Values, nodes: NDArray[np.int64], sources: Floats, tolerance: float) -> int:
+        """Do the work of :meth:`solve` with its arrays allocated."""
         first, count = 0.0, 0
         for step in range(STEPS if len(self.ions) else ROUNDS):
             norm = self._residual(w, nodes, sources)
@@ -112,22 +131,25 @@ class Multigrid:
         """The conductances of the finest level."""
         return self._level(self.x, 0), self._level(self.y, 0), self._level(self.z, 0)
 
-    def _rows(self, kernel: Any, *arguments: Any) -> None:
-        """Run a kernel of planes on all threads."""
-        threads.run(partial(kernel, *arguments), self.shape[0], "Poisson-Boltzmann",
-                    max(4, -(-self.shape[0] // threads.count())))
+    def _by_planes(self, kernel: Any, level: int, *arguments: Any) -> None:
+        """Run a kernel of the planes of a level on all threads, or on one where it is small."""
+        planes = int(self.shapes[level, 0])
+        if level and self.shapes[level].prod() < self.kernel.SMALL:
+            kernel(*arguments, 0, planes)
+            return
+        threads.run(partial(kernel, *arguments), planes, "Poisson-Boltzmann", max(4, -(-planes // threads.count())))
 
     def _residual(self, w: Values, nodes: NDArray[np.int64], sources: Floats) -> float:
-        """Make the residual; return its norm."""
+        """Compute the residual; return its norm."""
         residual = self._level(self.f, 0)
-        self._rows(self.kernel.residual, w, *self.edges, self.k2, self.ions, residual)
+        self._by_planes(self.kernel.residual, 0, w, *self.edges, self.k2, self.ions, residual)
         np.add.at(residual.reshape(-1), nodes, sources.astype(np.float32))
         sums = np.zeros(self.shape[0])
         self.kernel.products(1, self.shape[0] - 1, residual, residual, sums)
         return float(np.sqrt(sums.sum()))
 
     def _newton(self, w: Values, goal: float) -> int:
-        """Make a step by Newton's method from the residual; return how many iterations that took."""
+        """Make a step of Newton's method from the residual; return the number of iterations."""
         change = np.zeros_like(w)
         self._linearise(w)
         count = self._gradients(change, goal)
@@ -136,13 +158,13 @@ class Multigrid:
         return count
 
     def _linearise(self, w: Values) -> None:
-        """Take the derivative at w of what ions add."""
+        """Compute the diagonals with the derivative of the ions' term at w."""
         slope = np.empty_like(self.k2)
-        self._rows(self.kernel.slope, w, self.k2, self.ions, slope)
+        self._by_planes(self.kernel.slope, 0, w, self.k2, self.ions, slope)
         self._invert(slope)
 
     def _gradients(self, w: Values, goal: float) -> int:
-        """Add to w what takes the residual away, to a part of it; return how many iterations that took."""
+        """Add to w the correction that reduces the residual to `goal` of it; return the number of iterations."""
         workers = 1 if w.size < 10 * self.kernel.SMALL else max(1, min(threads.count(), self.shape[0] // 8))
         sums, count = np.zeros((3, self.shape[0])), np.zeros(1, np.int64)
 

@@ -1,6 +1,7 @@
 """Conjugate gradients preconditioned by one multigrid cycle: all of it in compiled code, on threads that keep step.
 
-Levels are laid one after the other into flat arrays, the finest first. Nodes on the faces of a level keep their values.
+The finest level is a flat array, and all others are one after the other in a second one. Nodes on the faces of a level
+keep their values.
 Sums over nodes are added up plane by plane, so that results do not depend on the number of threads.
 
 This file is run once, see :mod:`vmdpotential.compiling.build`.
@@ -145,9 +146,12 @@ def up(first, last, coarse, u, f, ex, ey, ez, d, worker, workers, board, meeting
 
 
 @njit(**FAST)
-def level(array, offsets, shapes, n):
-    """Return a level of a flat array."""
-    return array[offsets[n] : offsets[n + 1]].reshape((shapes[n, 0], shapes[n, 1], shapes[n, 2]))
+def level(arrays, offsets, shapes, n):
+    """Return a level of a flat array of the finest one and another one of all others."""
+    shape = (shapes[n, 0], shapes[n, 1], shapes[n, 2])
+    if n == 0:
+        return arrays[0].reshape(shape)
+    return arrays[1][offsets[n] - offsets[1] : offsets[n + 1] - offsets[1]].reshape(shape)
 
 
 @njit(**FAST)
@@ -313,11 +317,12 @@ def solve(shapes, offsets, ex, ey, ez, d, k2, u, f, p, w, sums, tolerance, most,
 
 
 @njit(**FAST)
-def coarsen(fine, axis, coarse):
-    """Write the conductances of a coarse level: in series along an edge, the weighted mean of those next to it."""
+def coarsen(fine, axis, coarse, first_plane, last_plane):
+    """Write the conductances of planes of a coarse level: in series along an edge, weighted means of those next to it.
+    """
     nx, ny, nz = fine.shape
     ax, ay, az = 1 * (axis == 0), 1 * (axis == 1), 1 * (axis == 2)
-    for i in range(coarse.shape[0] - ax):
+    for i in range(first_plane, min(last_plane, coarse.shape[0] - ax)):
         for j in range(coarse.shape[1] - ay):
             for k in range(coarse.shape[2] - az):
                 total = F(0)
@@ -333,10 +338,10 @@ def coarsen(fine, axis, coarse):
 
 
 @njit(**FAST)
-def invert(first, last, ex, ey, ez, k2, d):
+def invert(ex, ey, ez, k2, d, first_plane, last_plane):
     """Write one over the diagonal to planes of d."""
-    _, ny, nz = d.shape
-    for i in range(first, last):
+    nx, ny, nz = d.shape
+    for i in range(max(1, first_plane), min(nx - 1, last_plane)):
         for j in range(1, ny - 1):
             for k in range(1, nz - 1):
                 d[i, j, k] = F(1) / (ex[i, j, k] + ex[i - 1, j, k] + ey[i, j, k] + ey[i, j - 1, k] + ez[i, j, k]
