@@ -237,7 +237,7 @@ class TestToTolerance:
 
     def test_the_same_plan_is_not_tried_again(self):
         errors = [3e-3, 2e-3, 1e-5]
-        with pytest.raises(TaskError, match=r"reached 2\.0e-03"):
+        with pytest.raises(TaskError, match=r"reached an error of 2\.0e-03"):
             self.run(errors, same=True)
         assert errors == [1e-5]
         self.run([9.5e-4, 9.5e-4, 0.0], same=True)  # and is taken where it is good enough

@@ -117,7 +117,7 @@ TABLE = [
     # memory
     Case(3, "map in/ion.pqr -o m.dx --spacing 0.01 --padding 1000", "200001 x 200001 x 200001", "larger --spacing"),
     Case(3, "map in/box.pdb -o m.dx --method cutoff --cutoff 1000", "periodic images", "shorter --cutoff than 1000 A"),
-    Case(2, "map in/far.pqr -o m.dx", "a lattice of 2e+300", "correct atoms"),
+    Case(2, "map in/far.pqr -o m.dx", "a lattice of 2e+300", "correct coordinates"),
     Case(3, "benchmark --box 500 --spacing 0.1", "a map of 125000000000 points needs", "use a smaller --box"),
     # ions
     Case(2, "ionize in/box.pdb -o i.pdb --cation XX", "--cation XX: ", "choose one of Li, Na, K"),
@@ -127,7 +127,7 @@ TABLE = [
     Case(2, "ionize in/box.pdb -o i.pdb --concentration salty", "--concentration salty: ", "a number is needed"),
     Case(2, "ionize in/box.pdb -o i.pdb --ions SOD", "--ions SOD: ", "write NAME=NUMBER"),
     Case(2, "ionize in/box.pdb -o i.pdb --ions SOD=-1", "--ions SOD=-1: ", "write NAME=NUMBER"),
-    Case(2, "ionize in/box.pdb -o i.pdb --ions SOD=1,Na+=2", "--ions SOD,Na+", "name it once"),
+    Case(2, "ionize in/box.pdb -o i.pdb --ions SOD=1,Na+=2", "--ions SOD,Na+", "list it once"),
     Case(2, "ionize in/box.pdb -o i.pdb --ions SOD=2 --concentration 1", "--ions", "leave out --concentration"),
     Case(2, "ionize in/box.pdb -o i.pdb --count sltcap --no-neutralize --concentration 1", "sltcap", "use --count add"),
     Case(2, "ionize in/box.pdb -o i.pdb --count split --concentration 1 --cation MG", "split", "use --count add"),

@@ -290,7 +290,7 @@ class TestMethod:
         assert sample is None
         truncated = replace(request, interaction=registry.get("interaction", "coulomb").bind().truncated(9.0))
         for algorithm, wrong, parameter, text in (("fast", request, "algorithm", "choose one of pair, mesh, auto"),
-                                                  ("mesh", truncated, "method", "sums shifted_coulomb alone")):
+                                                  ("mesh", truncated, "method", "only sums shifted_coulomb")):
             with pytest.raises(UsageError, match=text) as error:
                 choose_method(SumOptions(method="cutoff", algorithm=algorithm), wrong, positions, charges, ENGINE)
             assert error.value.parameter == parameter
@@ -335,7 +335,7 @@ class TestOption:
         ({"method": "direct", "algorithm": "auto"}, "algorithm", "only applies to the method cutoff"),
         ({"method": "cutoff", "algorithm": "fast"}, "algorithm", "choose one of pair, mesh, auto"),
         ({"method": "cutoff", "algorithm": "mesh", "interaction": "screened_coulomb"}, "method",
-         "sums shifted_coulomb alone"),
+         "only sums shifted_coulomb"),
     ])
     def test_what_does_not_fit_is_refused(self, options, parameter, text):
         with pytest.raises(UsageError, match=text) as error:

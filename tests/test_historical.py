@@ -32,7 +32,7 @@ def test_what_does_not_fit_together_is_refused(monkeypatch):
         overlap.plan(request(overlap, coulomb), cuda)
     with pytest.raises(UsageError, match="cannot compute a boundary that is periodic"):
         simple.plan(request(simple, coulomb, cell=Cell.from_parameters(7, 8, 9)), cuda)
-    with pytest.raises(UsageError, match="sums coulomb alone"):
+    with pytest.raises(UsageError, match="only sums coulomb"):
         simple.plan(request(simple, shifted(5.0)), cuda)
     assert not run("overlap", LATTICE, np.zeros((0, 3)), np.zeros(0), shifted(5.0)).any()
     plan = overlap.plan(request(overlap, shifted(5.0)), cuda)

@@ -182,7 +182,7 @@ def test_replicas_are_the_placements_of_their_seeds_in_numbered_files(tmp_path, 
 def test_replicas_that_would_be_the_same_or_have_no_names_are_refused(tmp_path):
     with pytest.raises(UsageError, match="not random"):
         command(structure=golden.structure(), replicas=2, output=[tmp_path / "a.pdb"])
-    with pytest.raises(UsageError, match="numbers"):
+    with pytest.raises(UsageError, match="numbered files"):
         command(structure=golden.structure(), replicas=2, output=["-"], format="pdb", site="random")
     with pytest.raises(UsageError, match="at least 1"):
         command(structure=golden.structure(), replicas=0)

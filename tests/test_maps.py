@@ -241,7 +241,7 @@ class TestLattice:
     def test_impossible_lattices_are_refused(self):
         for origin, spacing, shape in (([0, 0, 0], 0.5, (1, 0, 1)), ([0, 0, 0], 0, (1, 1, 1)),
                                        ([np.nan, 0, 0], 1, (1, 1, 1))):
-            with pytest.raises(UsageError, match=r"lattice|distances"):
+            with pytest.raises(UsageError, match=r"lattice|distance|coordinates"):
                 Lattice(np.array(origin), np.full(3, spacing), shape)
         with pytest.raises(InputError, match="no atoms"):
             Lattice.around(np.zeros((0, 3)), 1.0)

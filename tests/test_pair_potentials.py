@@ -170,9 +170,9 @@ def test_ewalds_polynomials_and_tables_keep_the_forces(beta_cutoff, made):
 
 
 def test_terms_that_do_not_fit_are_refused():
-    with pytest.raises(UsageError, match="needs a6, a12 of a pair, and the rule charges makes none"):
+    with pytest.raises(UsageError, match="needs a6, a12 of a pair, and the rule charges returns none"):
         Term("lj", lennard_jones.INTERACTION.bind(), CHARGES)
-    with pytest.raises(UsageError, match="one cutoff for all"):
+    with pytest.raises(UsageError, match="need the same cutoff"):
         PairPotential((Term("a", coulomb.INTERACTION.bind(), CHARGES),
                        Term("b", lennard_jones.SHIFTED.bind(cutoff=9.0), GEOMETRIC)))
 

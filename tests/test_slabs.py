@@ -126,7 +126,7 @@ def test_a_plan_of_another_package_is_one_for_each_slab(monkeypatch):
 
     shapes, structure = [], water(10)
     whole = potential_map(structure, method="direct", spacing=0.4, padding=3, engine="cpu")
-    monkeypatch.setattr(maps.choice, "_ways", lambda asked, bound: [Other()])
+    monkeypatch.setattr(maps.choice, "_eligible_methods", lambda asked, bound: [Other()])
     in_slabs(monkeypatch)
     sink = Kept()
     potential_map(structure, method="direct", spacing=0.4, padding=3, engine="cpu", sink=sink)
