@@ -1,18 +1,17 @@
 """Particle mesh sum: the full potential in a time proportional to the number of points.
 
-1/r is split into a part that ends at a radius, summed pair by pair, and a smooth one, whose charges
-are spread to a mesh by B-splines, transformed by Fourier, multiplied and interpolated back (T. Darden,
-D. York, L. Pedersen, J. Chem. Phys. 98 (1993) 10089; U. Essmann et al., J. Chem. Phys. 103 (1995)
-8577; with the influence function of R. W. Hockney, J. W. Eastwood, Computer Simulation Using
-Particles, 1988). A periodic cell has conducting surroundings and a background that neutralises it,
-so that the mean of the potential is zero; it may have any shape. An open boundary is a convolution
-with the mesh padded by zeros (Hockney, Eastwood, ch. 6).
+1/r is split into a part that ends at a radius and is summed pair by pair, and a smooth part: charges are
+spread to a mesh by B-splines, Fourier transformed, multiplied by the influence function of R. W. Hockney,
+J. W. Eastwood (Computer Simulation Using Particles, 1988), transformed back and interpolated (T. Darden,
+D. York, L. Pedersen, J. Chem. Phys. 98 (1993) 10089; U. Essmann et al., J. Chem. Phys. 103 (1995) 8577).
+A periodic cell of any shape has conducting surroundings and a neutralising background, so that the mean
+of the potential is zero. In an open boundary, the mesh is padded with zeros (Hockney, Eastwood, ch. 6).
 
-Gaussian charges (:mod:`vmdpotential.interactions.gaussian`) have the smooth part alone, and no pairs. A screened
-potential (:mod:`vmdpotential.splitting.screened`) takes the same mesh, without a background.
+Gaussian charges (:mod:`vmdpotential.interactions.gaussian`) have a smooth part only, and no pairs. A screened
+potential (:mod:`vmdpotential.splitting.screened`) uses the same mesh, without a background.
 
-Radius, mesh and order are the cheapest that keep the error: the error is known beforehand
-(:func:`vmdpotential.splitting.coulomb.optimal`), the cost is a model (:mod:`vmdpotential.methods.costs`).
+Radius, mesh and order are the cheapest that keep the error, which is predicted by
+:func:`vmdpotential.splitting.coulomb.optimal`; the cost is a model (:mod:`vmdpotential.methods.costs`).
 """
 
 from __future__ import annotations
@@ -40,16 +39,16 @@ from vmdpotential.splitting.mesh import Mesh, Smooth, Split, around, over_cell
 
 Floats = NDArray[np.float64]
 
-#: How many times smaller than asked the predicted error is: it is that of charges without correlation, and those
-#: of molecules have one.
+#: Factor by which the predicted error is smaller than requested: predictions are for uncorrelated charges, and those
+#: of molecules are correlated.
 MARGIN = 1.5
 
-#: A mesh: its spacing, the ratio of the split radius to it, the order, and the seconds that a sum should take.
+#: A mesh: its spacing, A, the ratio of split radius and spacing, the order of splines, and the estimated seconds.
 Choice = tuple[float, float, int, float]
 
 
 class Pme(Method):
-    """The full potential by a mesh; see :class:`vmdpotential.methods.Method`."""
+    """The full potential on a mesh; see :class:`vmdpotential.methods.Method`."""
 
     name = "pme"
     summary = "all atoms and images by a mesh, to the tolerance"
@@ -114,7 +113,7 @@ def _split(request: Request) -> LongRange:
 
 
 def _choose(request: Request, engine: Engine) -> Choice | None:
-    """Return mesh spacing, ratio of the split radius to it, order and seconds of the cheapest mesh."""
+    """Return mesh spacing, ratio of split radius and spacing, order and seconds of the cheapest mesh."""
     error, split = request.relative_error / MARGIN, _split(request)
     if request.at_points:
         return cheapest_at_points(request, engine.point_costs, error, split.mesh)
@@ -126,17 +125,17 @@ def _choose(request: Request, engine: Engine) -> Choice | None:
 
 @dataclass(frozen=True, eq=False)
 class MeshPlan(PointPlan):
-    """A mesh sum at points: the splitting is the same for all frames, whose meshes are as fine or a little finer.
+    """A mesh sum at points, with the same splitting for all frames.
 
     Parameters
     ----------
     spacing : float, A
-        Of the mesh, at most.
+        Greatest spacing of the mesh, which depends on the cell of each frame.
     order : int
-        Of its B-splines.
+        Order of its B-splines.
     splitting : Smooth
     pairs : bool
-        Whether pairs are summed, which otherwise is left to others.
+        Whether pairs are summed; if not, they must be summed elsewhere.
     """
 
     spacing: float = 0.0
@@ -146,16 +145,16 @@ class MeshPlan(PointPlan):
 
     @property
     def short(self) -> Bound | None:
-        """What is left to be summed elsewhere."""
+        """The short-range part, if it must be summed elsewhere."""
         return None if self.pairs or self.splitting is None else self.splitting.short()
 
     @cached_property
     def _last(self) -> list[tuple[Cell, PreparedPoints]]:
-        """The last periodic cell and its sum, where there was one."""
+        """The last periodic cell and its sum, if there was one."""
         return []
 
     def prepare(self, points: Floats, positions: Floats, cell: Cell | None) -> PreparedPoints:
-        """Return the sum for a frame; that of the last one where its cell is the same.
+        """Return the sum for a frame; the last one is used again if the cell is the same.
 
         Raises
         ------
@@ -192,7 +191,7 @@ class MeshPlan(PointPlan):
 
 
 def _extents(points: Floats, positions: Floats, cell: Cell | None) -> list[float]:
-    """Return the lengths (3,) of what a mesh covers, A."""
+    """Return the lengths (3,) of a mesh, A."""
     if cell is not None:
         return [float(length) for length in np.linalg.norm(cell.vectors, axis=1)]
     low, high = np.minimum(points.min(0), positions.min(0)), np.maximum(points.max(0), positions.max(0))
@@ -200,14 +199,14 @@ def _extents(points: Floats, positions: Floats, cell: Cell | None) -> list[float
 
 
 def mesh_bytes(request: Request, size: Size, spacing: float, radius: float, order: int) -> int:
-    """Return about how many bytes a mesh sum takes on the host."""
+    """Return the approximate memory of a mesh sum on the host, bytes."""
     return _bytes(request, float(np.prod(_transform(size.extents, spacing, order, size.periodic))), radius)
 
 
 def _bytes(request: Request, nodes: float, radius: float) -> int:
-    """Return the bytes of a sum with so many points of the transform, and images within the split radius."""
-    # 3.5 numbers at most for each point of the transform, the influence among them; the maps; atoms with the images
-    # that pairs are summed of
+    """Return the bytes of a sum with `nodes` points of the transform and images within the split radius."""
+    # at most 3.5 numbers for each point of the transform, including the influence function; the maps; and atoms with
+    # their images within the split radius
     images = request.images(radius) if request.cell is not None else 0.0
     real = 4 if request.precision == "single" else 8
     return int(3.5 * real * nodes + interpolated_bytes(request) + (100 + 200 * images) * request.charges.count)
@@ -220,20 +219,20 @@ def make_mesh(request: Request, spacing: float, ratio: float, order: int, cure: 
     ----------
     request : Request
     spacing : float, A
-        Of the mesh, at most.
+        Greatest spacing of the mesh.
     ratio : float
-        Split radius over the spacing.
+        Split radius divided by the spacing.
     order : int
-        Of the B-splines.
+        Order of the B-splines.
     cure : str
-        What has to be larger when it does not fit.
+        Options that must be larger if the mesh does not fit.
     split : callable
-        Makes the splitting for a radius, a mesh spacing and an order.
+        Returns the splitting for a radius, a mesh spacing and an order.
 
     Raises
     ------
     MemoryPlanError
-        When it does not fit into memory with the map.
+        When mesh and map do not fit into memory.
     """
     if request.cell is not None:
         mesh = over_cell(request.cell, spacing, order, ratio, split)
@@ -256,7 +255,7 @@ def plan_on_mesh(method: str, request: Request, engine: Engine, estimate: Estima
 
 
 def _choices_of(mesh: Mesh) -> str:
-    """Return what a mesh is, for people."""
+    """Return a description of a mesh, for reports."""
     step = np.linalg.norm(mesh.steps, axis=1).max()
     pairs = "no pairs" if mesh.short is None else f"pairs within {mesh.splitting.radius:.3g} A"
     return (f"mesh of {' x '.join(map(str, mesh.transform_shape))}, {step:.3g} A apart, B-splines of order "

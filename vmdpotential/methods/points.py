@@ -1,8 +1,8 @@
-"""Sums at points anywhere: the fastest method, the tolerance, and the error, for every task that needs them.
+"""Sums at arbitrary points, by the fastest method that keeps the tolerance, with measured errors.
 
-The potential at points, fields, energies, forces and ions are the same sums. A request whose target is
-:class:`~vmdpotential.methods.Points` is planned by the fastest of the registered methods that can do it, another
-package's too, and the error is measured at some of the points against an exact sum: over all pairs, or Ewald's.
+They give the potential at points, fields, energies, forces, and the energies of ions. A request whose target is
+:class:`~vmdpotential.methods.Points` is planned by the fastest of all registered methods, those of other packages
+included. The error is measured at some of the points against an exact sum: over all pairs, or Ewald's.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from vmdpotential.splitting.long_range import long_range
 
 Floats = NDArray[np.float64]
 
-#: Points at which the error is measured.
+#: Number of points at which the error is measured.
 MEASURED = 200
 
-#: Error of the potential, e/A, that a plan begins with where no rms of the potential is known, over the tolerance.
+#: Error of the potential for the first plan, e/A, divided by the tolerance, if the rms of the potential is unknown.
 START = 0.1
 
-#: What the sum over waves leaves out that errors are measured against, over the tolerance.
+#: Neglected part of the sum over waves against which errors are measured, divided by the tolerance.
 MEASURING = 1e-2
 
-#: An exact sum of pairs that decay is this much finer than the tolerance.
+#: Tolerance of an exact sum over pairs of a decaying interaction, divided by that of the request.
 FINER_BY = 1e-3
 
 
@@ -47,7 +47,7 @@ class Values:
     potential : (P,) float64, e/A
     field : (P, 3) float64 or None, e/A^2
     error : float or None
-        Measured rms error over the rms, the larger one of both; None where the sum is exact.
+        Measured rms error relative to the rms, of potential or field, whichever is larger; None if the sum is exact.
     method : str
     """
 
@@ -59,18 +59,18 @@ class Values:
 
 def request_at(points: Floats, positions: Floats, charges: Floats, cell: Cell | None, bound: Bound | None = None, *,
                tolerance: float, field: bool = False, radius: float | None = None) -> Request:
-    """Return a request for the potential at points (P, 3), A, and with `field` the field, of Coulomb unless given."""
+    """Return a request for the potential at points (P, 3), A, with `field` also the field; by default of Coulomb."""
     return Request(Points(len(points), Box.around(points), radius), cell, bound or COULOMB.bind(),
                    Charges.of(positions, charges, cell), "double", tolerance, field)
 
 
 def plan_points(request: Request, engine: Engine, method: str = "auto") -> PointPlan:
-    """Return the plan of the fastest method, or of one by its name.
+    """Return the plan of the fastest method, or of a method by its name.
 
     Raises
     ------
     VmdpotentialError
-        When the method, or none, can do what is requested.
+        When the method, or every method, cannot compute the request.
     """
     engine = with_transforms(engine)
     names = registry.available("method") if method == "auto" else [method]
@@ -86,14 +86,14 @@ def plan_points(request: Request, engine: Engine, method: str = "auto") -> Point
         elif best is None or estimate.seconds < best[0]:
             best = estimate.seconds, each
     if best is None:
-        # one that could do it with a larger tolerance is worth more words than one that never could
+        # report a method that could compute it with a larger tolerance, rather than one that cannot at all
         name, why = next(((name, why) for name, why in refused if why.error is TaskError), refused[0])
         raise why.as_error(name)
     return best[1].plan_points(request, engine)
 
 
 def exact_plan(request: Request, engine: Engine, accuracy: float = ewald.ACCURACY) -> PointPlan:
-    """Return the plan of the exact sum: over all pairs in an open boundary, in a periodic one Ewald's."""
+    """Return the plan of the exact sum: over all pairs in an open boundary, Ewald's in a periodic one."""
     request = replace(request, target=replace(request.points, radius=None))
     if request.cell is not None and long_range(request.interaction) is not None:
         return replace(ewald.METHOD.plan_points(request, engine), accuracy=accuracy)
@@ -101,7 +101,7 @@ def exact_plan(request: Request, engine: Engine, accuracy: float = ewald.ACCURAC
 
 
 def sample(count: int) -> NDArray[np.int64]:
-    """Return which of so many points the error is measured at, all or :data:`MEASURED`, increasing."""
+    """Return the indices of the points at which the error is measured, :data:`MEASURED` or all, increasing."""
     if count <= MEASURED:
         return np.arange(count)
     return np.sort(np.random.default_rng(2009).choice(count, MEASURED, replace=False))
@@ -109,18 +109,18 @@ def sample(count: int) -> NDArray[np.int64]:
 
 def exact_values(plan: PointPlan, request: Request, points: Floats, positions: Floats, charges: Floats,
                  cell: Cell | None, engine: Engine) -> tuple[Floats, Floats | None, float]:
-    """Return potential and field that a plan should give at points, and what a unit charge has at its own place, 1/A.
+    """Return the exact potential and field for a plan at points, and the potential of a unit charge at itself, 1/A.
 
-    Without what the plan leaves to be summed elsewhere. Own potentials differ between sums, by what the soft core makes
-    of them: they are compared without.
+    The short-range part is subtracted if the plan leaves it to be summed elsewhere. The potential of a charge at itself
+    depends on the soft core and differs between sums, which must be compared without it.
 
     Parameters
     ----------
     plan : PointPlan
     request : Request
-        Of the plan.
+        The request of the plan.
     points, positions, charges, cell
-        Of a frame.
+        Points and charges of a frame.
     engine : Engine
     """
     target = replace(request.points, count=len(points))
@@ -137,10 +137,10 @@ def exact_values(plan: PointPlan, request: Request, points: Floats, positions: F
 
 
 def relative(difference: Floats, values: Floats, least: float = 0.0) -> float:
-    """Return the rms of a difference over that of values, or over `least` where that is more; 0 where there is none.
+    """Return the rms of a difference divided by that of values, or by `least` if that is larger; 0 without difference.
 
-    A few points near atoms make most of a mean square: the values are those of all points, whose mean square is known
-    better than that of the sample at which differences are.
+    A few points near atoms contribute most of a mean square. Values should therefore be those of all points, even if
+    differences are known at a sample only.
     """
     error, rms = float(np.sqrt(np.mean(np.square(difference)))), float(np.sqrt(np.mean(np.square(values))))
     rms = max(rms, least)
@@ -149,7 +149,7 @@ def relative(difference: Floats, values: Floats, least: float = 0.0) -> float:
 
 def _in_solution(request: Request, points: Floats, positions: Floats, charges: Floats, engine: Engine,
                  method: str) -> Values:
-    """Return what a method gives that solves for the solution around the charges, and the error that it states."""
+    """Return the values of a method that includes the solution around the charges, and the error that it states."""
     plan = plan_points(request, engine, method)
     prepared = plan.prepare(points, positions, request.cell)
     potential, field = prepared.at(points, positions, charges, request.field)
@@ -168,14 +168,14 @@ def sum_at(request: Request, points: Floats, positions: Floats, charges: Floats,
     Parameters
     ----------
     request : Request
-        Whose target is these points.
+        The request, whose target is these points.
     points : (P, 3) float64, A
     positions : (N, 3) float64, A
     charges : (N,) float64, e
     engine : Engine
-        The CPU's takes its place for a mesh where it has no transforms.
+        If it has no Fourier transforms, the CPU engine is used for meshes.
     method : str
-        ``auto``, or a method by its name.
+        ``auto``, or the name of a method.
 
     Raises
     ------
@@ -212,7 +212,7 @@ def sum_at(request: Request, points: Floats, positions: Floats, charges: Floats,
 
     try:
         return until_within(plan.method, request.tolerance, request.tolerance * rms, attempt)
-    except TaskError:  # no mesh is so good
+    except TaskError:  # no mesh keeps the tolerance
         if method != "auto":
             raise
     plan = exact_plan(request, engine)

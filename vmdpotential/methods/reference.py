@@ -1,4 +1,4 @@
-"""What sums are measured against: the full potential at points in float64, and the definition written out."""
+"""References for sums: the full potential at points in float64, and the definition as a plain sum."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ def full_potential(points: Floats, positions: Floats, charges: Floats, cell: Cel
     positions : (N, 3) float64, A
     charges : (N,) float64, e
     cell : Cell or None
-        Periodic boundary where given, open otherwise.
+        The cell of a periodic boundary; None for an open one.
     engine : Engine
     nearest : (P,) float64, optional
         Filled with the distances to the nearest atom, A.
     interaction : Bound, optional
-        One that declares a splitting; coulomb unless given.
+        An interaction that declares a splitting; coulomb unless given.
     accuracy : float
-        Of the sum over waves in a periodic cell, over the rms potential of points; 1e-9 at best.
+        Accuracy of the sum over waves in a periodic cell, relative to the rms potential of the points; 1e-9 at best.
 
     Returns
     -------
     (P,) float64, e/A
-        An atom nearer than 0.01 A counts at that distance.
+        Atoms nearer than 0.01 A contribute as at that distance.
 
     Raises
     ------
     MemoryPlanError
-        When the waves of a cell with next to no width do not fit.
+        When the waves of a very thin cell do not fit into memory.
     """
     bound = interaction or coulomb.INTERACTION.bind()
     if cell is None:
@@ -52,8 +52,7 @@ def full_potential(points: Floats, positions: Floats, charges: Floats, cell: Cel
 
 def definition(points: Floats, positions: Floats, charges: Floats,
                bound: Bound, cell: Cell | None) -> Floats:
-    """Return the sum at points (P, 3) written out in float64, (P,) in e/A; with a cell, every image within the cutoff.
-    """
+    """Return the plain sum at points (P, 3) in float64, (P,) e/A; with a cell, over all images within the cutoff."""
     if cell is not None:
         reach = bound.cutoff or 0.0
         positions, index = cell.images_in_box(positions, points.min(0) - reach, points.max(0) + reach)

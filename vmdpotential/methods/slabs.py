@@ -1,7 +1,7 @@
-"""Maps that do not fit into memory: computed slab by slab along z, the slowest axis of the files that hold them.
+"""Maps that do not fit into memory, computed in slabs along z, the slowest axis of their files.
 
-A plan is made for the whole lattice, so that what depends on all charges (the mesh of a smooth part) is solved once
-and every slab only takes its part of it. Values equal those of the map made at once to rounding.
+The plan is made for the whole lattice, so that the mesh of a smooth part, which depends on all charges, is solved once
+for all slabs. Values equal those of a map that is computed at once, except for rounding.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.methods import Planned, Request, interpolated_bytes
 
-#: Planes of a slab are a multiple of this: of a tile of every engine, and a file's blocks.
+#: The number of planes in a slab is a multiple of this, as are the tiles of every engine and the blocks of files.
 LAYER = 16
 
-#: Points of a slab at most: larger ones are not faster.
+#: Greatest number of points in a slab; larger ones are not faster.
 MOST = 2**25
 
 
 class Sink(Protocol):
-    """What takes a map slab by slab."""
+    """A receiver of a map in slabs."""
 
     def begin(self, lattice: Lattice) -> None:
-        """Learn of the map to come; again where one that was not good enough is followed by a better one."""
+        """Prepare for a map; called again if that map is not accurate enough, and a better one follows."""
 
     def put(self, start: int, maps: Maps) -> None:
-        """Take the potential, or with it the field, (1 or 4, nx, ny, n), of the planes from `start` on along z."""
+        """Receive the potential, or potential and field, (1 or 4, nx, ny, n), of the planes from `start` on along z."""
 
 
 def by_slabs(request: Request) -> Request:
-    """Return a request for slabs, where the whole does not fit into memory; else itself.
+    """Return a request for slabs if the whole map does not fit into memory, else the same request.
 
-    Half of the memory is for slabs, the rest for what a plan needs next to them, such as a mesh.
+    Half of the memory is for slabs, and the rest for other arrays, such as a mesh.
     """
-    # to be interpolated, and to be brought into a file's order and its blocks
+    # for interpolation, and for copies in the order of the file and in its blocks
     needed = interpolated_bytes(request) + 16 * request.points_held * (4 if request.field else 1)
     planes = planes_at_once(request, needed)
     return replace(request, planes=planes) if planes else request
 
 
 def planes_at_once(request: Request, needed: int) -> int:
-    """Return how many planes a slab has of a map that takes `needed` bytes; 0 where it is made at once."""
+    """Return the number of planes in a slab of a map that needs `needed` bytes; 0 if it is computed at once."""
     room, (nx, ny, nz) = memory.limit() // 2, request.lattice.shape
     if not request.planes and (needed <= room or nz <= LAYER):
         return 0
@@ -57,15 +57,15 @@ def planes_at_once(request: Request, needed: int) -> int:
 
 
 class SlabResult(StatedNothing):
-    """What is known of a map that went to a sink: its values at some points, mean squares and extremes.
+    """The part of a map that is kept when it went to a sink: values at some points, mean squares and extremes.
 
     Parameters
     ----------
     lattice : Lattice
     indices : (M, 3) int64
-        Of the points.
+        Indices of the points.
     maps : int
-        One, or four with the field.
+        1, or 4 with the field.
     """
 
     device_seconds: float | None = None
@@ -77,7 +77,7 @@ class SlabResult(StatedNothing):
         self._low, self._high = np.inf, -np.inf
 
     def add(self, start: int, slab: Maps, result: Result) -> None:
-        """Note what is needed of a slab."""
+        """Keep the values of a slab at the points, its mean squares and its extremes."""
         stop = start + slab.shape[3]
         here = (self.indices[:, 2] >= start) & (self.indices[:, 2] < stop)
         self._values[:, here] = slab[(slice(None), *(self.indices[here] - [0, 0, start]).T)]
@@ -90,12 +90,12 @@ class SlabResult(StatedNothing):
         return self._low, self._high
 
     def at(self, indices: NDArray[np.int64]) -> Floats:
-        """Return the values at points, of those that were noted."""
+        """Return the values at some of the points."""
         rows = [np.flatnonzero((self.indices == place).all(1))[0] for place in indices]
         return self._values[:, rows]
 
     def values(self) -> Maps:
-        """Return the map, which went to the sink.
+        """Raise an error, as the map went to the sink.
 
         Raises
         ------
@@ -104,7 +104,7 @@ class SlabResult(StatedNothing):
         raise InputError("the map is in the file that its slabs were written to")
 
     def field(self) -> Maps | None:
-        """Return the field, which went to the sink too.
+        """Raise an error, as the field went to the sink.
 
         Raises
         ------
@@ -113,7 +113,7 @@ class SlabResult(StatedNothing):
         return self.values()
 
     def new_sums(self) -> HostSums:
-        """Return sums of no results yet."""
+        """Return empty sums of results."""
         return HostSums()
 
     def mean_squares(self) -> Floats:
@@ -123,7 +123,7 @@ class SlabResult(StatedNothing):
 
 def run(plan: Planned, request: Request, positions: Floats, charges: Floats, indices: NDArray[np.int64],
         sink: Sink) -> SlabResult:
-    """Compute a map slab by slab.
+    """Compute a map in slabs.
 
     Parameters
     ----------
@@ -132,9 +132,9 @@ def run(plan: Planned, request: Request, positions: Floats, charges: Floats, ind
     positions : (N, 3) float64, A
     charges : (N,) float64, e
     indices : (M, 3) int64
-        Points of the lattice whose values are noted.
+        Points of the lattice whose values are kept.
     sink : Sink
-        What the slabs go to.
+        Receives the slabs.
     """
     lattice, planes = request.lattice, request.planes or request.lattice.shape[2]
     starts = range(0, lattice.shape[2], planes)
@@ -150,5 +150,5 @@ def run(plan: Planned, request: Request, positions: Floats, charges: Floats, ind
             noted.add(start, slab, result)
             sink.put(start, slab)
             part_done()
-            del result, field, slab  # while the next one is made
+            del result, field, slab  # before the next slab is computed
     return noted
