@@ -56,7 +56,7 @@ def water_of(residue: str, names: str, massless: float | None = None) -> Structu
 
 
 THREE, FOUR = "OW HW1 HW2", "O H1 H2 EPW"
-TOLD = ("by its name", "by the place of its massless site", "by default")
+EVIDENCE = ("by its name", "by the place of its massless site", "by default")
 
 
 @pytest.mark.parametrize(
@@ -82,10 +82,10 @@ TOLD = ("by its name", "by the place of its massless site", "by default")
 def test_water_models(residue, names, massless, model, charges, stated) -> None:
     result, report = charges_and_report(water_of(residue, names, massless))
     assert result.known_charges.tolist() == pytest.approx(charges)
-    assert report.waters == {model: TOLD[stated]}
+    assert report.waters == {model: EVIDENCE[stated]}
     assert report.templates == {model: 1}
-    assert f"water {model} ({TOLD[stated]})" in str(report)
-    assert report.data["water_models"] == {model: TOLD[stated]}
+    assert f"water {model} ({EVIDENCE[stated]})" in str(report)
+    assert report.data["water_models"] == {model: EVIDENCE[stated]}
 
 
 @pytest.mark.parametrize(

@@ -52,10 +52,10 @@ def count_cut(distances, numbers, first_plane, last_plane):
         count = 0
         for j in range(ny):
             here = distances[i, j]
-            across, beside = distances[min(i + 1, nx - 1), j], distances[i, min(j + 1, ny - 1)]
+            next_plane, next_row = distances[min(i + 1, nx - 1), j], distances[i, min(j + 1, ny - 1)]
             for k in range(nz):
                 inside = here[k] < 0
-                count += (inside != (across[k] < 0)) + (inside != (beside[k] < 0))
+                count += (inside != (next_plane[k] < 0)) + (inside != (next_row[k] < 0))
             for k in range(nz - 1):
                 count += (here[k] < 0) != (here[k + 1] < 0)
         numbers[i] = count

@@ -62,9 +62,9 @@ SHEAR = 1e-4
 SOFT_CORE = 0.01
 
 
-#: Bytes of a node of the finer lattice, as measured at 15 million nodes: in :class:`Multigrid` 31 for conductances,
-#: diagonal, residual, direction and cycle with coarse levels; what ions add, solution, potential of the charges, 13;
-#: the coarse lattice, and what is changed by its solution.
+#: Bytes per node of the finer lattice, rounded up from the measured 63: conductances, inverse diagonal, residual,
+#: direction and cycle of :class:`Multigrid` with its coarse levels; the ions' term, the solution and the potential of
+#: the charges; and the coarse lattice.
 MULTIGRID_BYTES = 66
 
 

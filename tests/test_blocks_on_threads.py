@@ -20,7 +20,7 @@ from vmdpotential.io.trajectories import frames
 
 
 @dataclass(frozen=True)
-class Beside(Draws):
+class OnThreads(Draws):
     """Frames that say what memory a block takes; the second block waits for another one."""
 
     memory: int = 100
@@ -45,12 +45,12 @@ def five(monkeypatch):
 
 @pytest.mark.usefixtures("five")
 def test_as_many_as_fit_into_memory_share_the_threads():
-    assert len(pools.shares(Beside(7), 8)) == 2
-    assert len(pools.shares(Beside(7, memory=10), 8)) == 5
-    assert pools.shares(Beside(7), 1) == pools.shares(Beside(7, memory=200), 8) == pools.shares(Draws(7), 8)
+    assert len(pools.shares(OnThreads(7), 8)) == 2
+    assert len(pools.shares(OnThreads(7, memory=10), 8)) == 5
+    assert pools.shares(OnThreads(7), 1) == pools.shares(OnThreads(7, memory=200), 8) == pools.shares(Draws(7), 8)
     heard = []
     with progress.listening(lambda label, fraction: heard.append(fraction)):
-        results = list(run_blocks(Beside(7), range(40), size=4))
+        results = list(run_blocks(OnThreads(7), range(40), size=4))
     assert {int(result["threads"]) for result in results} == {2}
     assert threads.count() == 5
     assert heard[-1] == 1.0
@@ -61,7 +61,7 @@ def test_as_many_as_fit_into_memory_share_the_threads():
 def test_an_error_of_one_ends_all():
     before = threading.active_count()
     with pytest.raises(InputError, match="damaged"):
-        list(run_blocks(Beside(7, stop="12"), range(40), size=4))
+        list(run_blocks(OnThreads(7, stop="12"), range(40), size=4))
     assert threading.active_count() == before
 
 
