@@ -296,7 +296,7 @@ def test_the_command_in_one_frame(capsys, tmp_path, monkeypatch):
         np.testing.assert_allclose(saved["field"][0], report.data["field"])
     assert command(structure=structure, points="p.csv", fit="protein").data["places"] == ["1"]
     for words, message in ((("--at", "protein", "--points", "p.csv"), "--at:"), ((), "--at:"),
-                           (("--at", "protein", "--fit", "protein"), "--fit: only applies to points"),
+                           (("--at", "protein", "--fit", "protein"), "--fit: the fit only applies to points"),
                            (("--bonds", "protein"), "two selections are needed"),
                            (("--at", "protein", "-o", "a.txt"), "name it .csv or .npz")):
         code, _, err = shell(capsys, "field", ADK[0], *words)

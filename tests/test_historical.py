@@ -82,7 +82,9 @@ def test_the_paper_is_reproduced_without_a_gpu(tmp_path):
     assert {row["volume"] for row in tables["times"]} == {"1000", "3162", "10000"}
     assert {row["run"]: row["speedup"] for row in tables["table4"]}["2008: SmallBin-Overlap"] == "18.17"
     ours = {row["precision"]: float(row["relative_percent"]) for row in tables["table2"] if row["precision"]}
-    assert ours["compensated"] < ours["single"] < 0.4793  # percent, of the paper's CPU
+    # percent at the worst point, where the potential is almost 0, so that it depends on the order of additions and on
+    # the processor; the paper has 0.48 to 0.87
+    assert ours["compensated"] < ours["single"] < 0.8715
     assert [row["2008: SmallBin"] for row in tables["table3"] if row["part"] == "total"] == ["1.518"]
     assert [row["atoms_in_bin"] for row in tables["bins"]] == [str(n) for n in range(1, 9)]
     steps = {row.pop("step"): float(list(row.values())[-1]) for row in tables["multilevel"]}

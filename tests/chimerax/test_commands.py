@@ -186,7 +186,7 @@ def test_slice_of_a_map_that_chimerax_opened(session, ions, do, log, tmp_path):
     ("map #1 method large", 'Invalid "method" argument: Should be one of'),
     ("map #1 cell 30,30", "potential map: cell 30,30: three lengths in A are needed"),
     ("map #1 set spam", "potential map: set spam: give NAME=NUMBER"),
-    ("map #1 atoms nothing!", "potential map: atoms nothing!: is not a valid selection"),
+    ("map #1 atoms nothing!", "potential map: atoms nothing!: this is neither a selection in the viewer"),
     ("map #1:77", "potential map: no atoms are specified; open a structure, or specify others"),
     ("map #1 method direct boundary periodic", "potential map: boundary periodic"),
     ("map #1 spacing 0.01 boundary open", "potential map: a map of"),
