@@ -1,6 +1,6 @@
 """Disk cache of compiled kernels: entries are read and written whole, and compiled by one process at a time.
 
-Entries are code that will be executed, so a folder is used only if nobody but this user, or root, can write to it.
+Entries are code that will be executed, so a folder is used only if no user except this one and root can write to it.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ def _clean(place: Path) -> None:
 def alone(entry: str, name: str = "") -> Iterator[None]:
     """Lock an entry, so that other processes and threads that would compile it wait.
 
-    The lock ends with the process, even if that is killed. On file systems without locks, nobody waits.
+    The lock ends with the process, even if that is killed. On file systems without locks, processes do not wait.
     """
     with _one_thread, contextlib.ExitStack() as stack:
         try:

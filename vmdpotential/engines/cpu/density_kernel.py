@@ -207,10 +207,10 @@ def sum_sorted(keys, of, weight, nodes, sums, squares):
         if keys[n] != last:
             value = 0.0
         last = keys[n]
-        one = of[n] if len(of) > 0 else weight
-        sums[count] += one
-        squares[count] += one * (2.0 * value + one)
-        value += one
+        added = of[n] if len(of) > 0 else weight
+        sums[count] += added
+        squares[count] += added * (2.0 * value + added)
+        value += added
     return count + 1
 
 

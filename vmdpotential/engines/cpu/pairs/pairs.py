@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 #: The programs' unit of length, A: 1/r in this unit is 2/r in 1/A, which the kernels' inverse square roots yield.
 LENGTH = 2.0
 
-#: Number of atoms of a cluster i and of a chunk j, by layout; 0 stands for the number of lanes of a vector.
+#: Number of atoms of a cluster i and of a chunk j, by layout; 0 means the number of lanes of a vector.
 LAYOUTS = {"2x2": (2, 2), "4x4": (4, 4), "4x8": (4, 8), "8x8": (8, 8), "4x16": (4, 16), "compressed": (4, 0)}
 
 #: Fraction of atoms that have to lack a term, so that it is left out for clusters of which half of the atoms lack it.
