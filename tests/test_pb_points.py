@@ -170,7 +170,7 @@ def test_frames_start_from_the_last_solution(monkeypatch):
     counts.clear()
     for frame, exact in zip(frames, alone, strict=True):
         actual = planned.run(frame, run).values()
-        assert rms(actual - exact) < 1e-5 * rms(exact)
+        assert rms(actual - exact) < 3e-5 * rms(exact)
     assert sum(counts) < before
     means = []
     for _ in range(2):

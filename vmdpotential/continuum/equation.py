@@ -19,7 +19,7 @@ from vmdpotential.compiling import build
 from vmdpotential.continuum import region, smooth
 from vmdpotential.continuum.jump import sources_of_jump, summed
 from vmdpotential.continuum.molecule import Continuum, Floats, Sum
-from vmdpotential.continuum.tangential import Tangential
+from vmdpotential.continuum.tangential import sources_along
 from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice
 
@@ -156,11 +156,11 @@ class Problem:
         if c.gaussian:
             self.edges, self.nodes, self.sources = smooth.discretised(c, lattice, distances, phi)
         else:
-            outside = c.outside * water + (0 if c.membrane is None else c.membrane.permittivity * (1 - water))
-            self.edges = region.conductances(distances, c.inside, outside, lattice)
+            self._outside = c.outside * water + (0 if c.membrane is None else c.membrane.permittivity * (1 - water))
+            self.edges = region.conductances(distances, c.inside, self._outside, lattice)
             self._layer()
             self.nodes, self.sources = sources_of_jump(c, lattice, distances, self.edges, phi)
-        self._along = None if c.gaussian else Tangential(c, lattice, distances, self.within, self.edges)
+        self._distances = None if c.gaussian else distances  # until the flow along the surface is corrected
         del distances
         self.k2 = np.zeros(lattice.shape, np.float32) if shares is None else shares
         if c.kappa > 0:
@@ -200,11 +200,12 @@ class Problem:
 
     def correct(self) -> None:
         """Add the flow along the surface, computed from the present solution, to the sources; only once."""
-        if self._along is not None:
-            nodes, flows = self._along.sources(self.unknown)
+        if self._distances is not None:
+            nodes, flows = sources_along(self.continuum, self.lattice, self._distances, self.within, self._outside,
+                                         self.edges, self.unknown)
             self.nodes, self.sources = summed(np.concatenate([self.nodes, nodes]), np.concatenate(
                 [self.sources, flows]))
-            self._along = None
+            self._distances = None
 
     def solve(self, boundary: Sequence[Floats], tolerance: float = TOLERANCE) -> int:
         """Solve for given potentials, kT/e, on each of :data:`FACES`; return the number of iterations.

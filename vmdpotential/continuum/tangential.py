@@ -1,12 +1,20 @@
 """Correction for the flow along the surface of the molecule.
 
-The cells of the outer nodes approximate the surface by stairs: parts of these cells are inside of the molecule, and
-parts of the solvent belong to cells of inner nodes. The flow across the surface is the same on both sides; the flow
-along it is proportional to the permittivity of its side. An edge between two outer nodes therefore has to carry the
-tangential flow of the whole column of solvent from the surface to the middle of the next cells. Without a correction it
-lacks (outside - inside) times the tangential gradient times the column's height less one cell's. The missing flow is
-added as a source that is computed from a first solution, since it is of the first order in the spacing (deferred
-correction: V. Pereyra, Numer. Math. 10 (1967) 316).
+A lattice approximates the surface by the faces between the cells of inner and outer nodes. The flow across the surface
+is the same on both sides of it; the flow along it is proportional to the permittivity of its side. The equation without
+this correction treats each face as if it were inside or outside as a whole, and takes the potential along an edge that
+the surface cuts as if it only changed across the surface. Two terms of the first order in the spacing are missing:
+
+- Through a face of which the fraction f is in the solvent goes the additional flow f (outside - inside) E, with E the
+  component of the potential's gradient along the surface in the direction of the face's normal; the equation has all
+  of it between two outer nodes and none otherwise. What enters the solvent's part of an inner node's cell belongs to
+  the outer node next to it.
+- Between the surface and the outer node of a cut edge, (1 - t) h away, the potential also changes by (1 - t) h (1 -
+  inside / outside) E.
+
+Both are added as sources that are computed from a first solution (deferred correction: V. Pereyra, Numer. Math. 10
+(1967) 316). The gradient at the surface is that of polynomials of the second degree that solve Laplace's equation,
+fitted to the solution at the outer nodes around each outer node.
 """
 
 from __future__ import annotations
@@ -27,56 +35,64 @@ Integers = NDArray[np.int64]
 #: Layers of nodes at the faces of the lattice whose edges are not corrected.
 MARGIN = 3
 
-#: Largest height of a column, cells.
-HIGHEST = 2.5
+#: Largest distance, in spacings, of an outer node whose cell the surface meets.
+REACH = 1.25
 
-#: Nodes or edges that a thread takes at a time.
+#: Nodes that a thread takes at a time.
 TOGETHER = 5000
 
+#: Regularisation of coefficients where few nodes are outside: of the constant, the gradient, and the second degree.
+STIFFNESS = np.repeat([1e-6, 0.1, 3.0], [1, 3, 5])
 
-class Tangential:
-    """The edges between outer nodes next to a surface, and their missing flow along it.
+
+def sources_along(c: Continuum, lattice: Lattice, distances: Values, within: NDArray[np.bool_], outside: Floats,
+                  edges: tuple[Values, Values, Values], unknown: Values) -> tuple[Integers, Floats]:
+    """Return nodes, as indices of a flat array, and the missing flow into each of them for a solution, kT/e.
 
     Parameters
     ----------
     c : Continuum
     lattice : Lattice
-    distances : (nx, ny, nz) float32
+    distances : (nx, ny, nz) float32, A
         Of nodes to the surface, negative inside.
     within : (nx, ny, nz) bool
         Which nodes are inside.
+    outside : (nz,) float64
+        Permittivity around the molecule, at each height.
     edges : three (nx, ny, nz) float32
         Conductances.
+    unknown : (nx, ny, nz) float32, kT/e
+        The potential outside.
     """
+    kernel, (_, ny, nz) = build.load("tangential_kernel"), lattice.shape
+    strides, unit = np.array([ny * nz, nz, 1]), float(lattice.spacing.mean())
+    weights = np.prod(lattice.spacing) / lattice.spacing**2 / unit
+    near = np.zeros(lattice.shape, np.bool_)
+    by_planes(partial(kernel.near_surface, within, MARGIN, near), lattice)
+    nodes = np.flatnonzero(near)
+    del near
+    inner = within.ravel()
+    outer = nodes[(distances.ravel()[nodes] < REACH * lattice.spacing.max()) & ~inner[nodes]]
+    around = np.stack(np.meshgrid(*[np.arange(-1, 2)] * 3, indexing="ij"), -1).reshape(-1, 3)
+    x, y, z = (around * (lattice.spacing / unit)).T
+    basis = np.stack([np.ones(len(x)), x, y, z, x * y, y * z, z * x, x * x - y * y, 2 * z * z - x * x - y * y], 1)
+    products = (basis[:, :, None] * basis[:, None]).reshape(len(x), -1)
+    coefficients = np.empty((len(outer), kernel.TERMS))
+    threads.run(partial(kernel.fit, outer, inner, unknown.ravel(), around @ strides, basis, products, STIFFNESS,
+                        coefficients), len(outer), "surface", TOGETHER)
+    rows = np.full(lattice.size, -1, np.int32)
+    rows[outer] = np.arange(len(outer))
+    parts = {}
 
-    def __init__(self, c: Continuum, lattice: Lattice, distances: Values, within: NDArray[np.bool_],
-                 edges: tuple[Values, Values, Values]) -> None:
-        _, ny, nz = lattice.shape
-        self._kernel = build.load("tangential_kernel")
-        self._strides, self._spacing = np.array([ny * nz, nz, 1]), lattice.spacing
-        self._within = within.ravel()
-        weights = np.prod(lattice.spacing) / lattice.spacing**2 / lattice.spacing.mean()
-        near = np.zeros(lattice.shape, np.bool_)
-        by_planes(partial(self._kernel.next_to, within, MARGIN, near), lattice)
-        nodes = np.flatnonzero(near)
-        parts = {}
+    def add(first: int, last: int) -> None:
+        size = 6 * (last - first)
+        ends, flows = np.empty((size, 2), np.int64), np.empty(size)
+        count = kernel.flows(nodes, rows, coefficients, inner, distances.ravel(), strides, lattice.spacing, unit,
+                             weights, c.inside, outside, *(each.ravel() for each in edges), ends, flows, first, last)
+        parts[first] = ends[:count], flows[:count]
 
-        def add(first: int, last: int) -> None:
-            size = 6 * (last - first)
-            part = np.empty((size, 2), np.int64), np.empty(size, np.int8), np.empty((size, 3)), np.empty(size)
-            count = self._kernel.edges(nodes, near.ravel(), distances.ravel(), self._strides, lattice.spacing, *(
-                each.ravel() for each in edges), c.inside * weights, HIGHEST, first, last, *part)
-            parts[first] = [each[:count].copy() for each in part]
-
-        threads.run(add, len(nodes), "surface", TOGETHER)
-        self._edges = [np.concatenate(each) for each in zip(*(parts[first] for first in sorted(parts)), strict=True)]
-
-    def sources(self, unknown: Values) -> tuple[Integers, Floats]:
-        """Return nodes, as indices of a flat array, and the flow into each of them for a solution, kT/e."""
-        if not self._edges:
-            return np.zeros(0, np.int64), np.zeros(0)
-        ends = self._edges[0]
-        flows = np.empty(len(ends))
-        threads.run(partial(self._kernel.flows, unknown.ravel(), self._within, self._strides, self._spacing,
-                            *self._edges, flows), len(flows), "surface", TOGETHER)
-        return ends.T.ravel(), np.concatenate([flows, -flows])
+    threads.run(add, len(nodes), "surface", TOGETHER)
+    if not parts:
+        return np.zeros(0, np.int64), np.zeros(0)
+    ends, flows = (np.concatenate(each) for each in zip(*(parts[first] for first in sorted(parts)), strict=True))
+    return ends.T.ravel(), np.concatenate([flows, -flows])

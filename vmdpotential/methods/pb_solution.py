@@ -8,6 +8,7 @@ boundary values. The difference of both solutions gives an error.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -47,8 +48,17 @@ SAFETY, ENERGY_SAFETY = 0.8, 1.5
 #: Factor on the energy's error for a smooth permittivity, whose rise next to charges coarse lattices do not resolve.
 SMOOTH = 2.0
 
-#: Tolerance of the charges' potential at nodes; spacing, A, of the clusters that replace charges in the far field.
-TOLERANCE, CLUSTERS = 1e-5, 5.0
+#: Tolerance of the charges' potential at nodes.
+TOLERANCE = 1e-5
+
+#: Spacing, A, of the clusters that replace charges in the far field.
+CLUSTERS = 5.0
+
+#: Spacing of the clusters that replace the layer around the molecule, in spacings of the lattice, but at most CLUSTERS.
+LAYER = 4.0
+
+#: Width, in those of the atoms' densities, beyond which a smooth permittivity is that of the solution.
+DENSITY = 2.0
 
 #: Debye lengths over which the potential of a charge decays to less than that tolerance, 8e-7, in a sum of many pairs.
 DECAYED = 14.0
@@ -57,7 +67,7 @@ DECAYED = 14.0
 PAIRS = 1_000_000_000
 
 #: Distance, A, between the nodes on the faces of the coarse lattice at which the far field is summed.
-SMOOTH_OVER = 2.0
+SMOOTH_OVER = 4.0
 
 #: Number of nodes at which the fields of both lattices are compared; step of differences for a far field, A.
 COMPARED, STEP = 2000, 0.01
@@ -97,9 +107,13 @@ class TwoLattices:
         self.far = Problem(continuum, wide, levels, total, engine)
         if before is not None:
             self.far.start(before[1])
-        edge = far_field_on_faces(continuum, engine, wide)
+        apart = SMOOTH_OVER if continuum.membrane is None else 0.0  # a membrane causes kinks
+        edge = on_faces(wide, partial(far_field, continuum, engine), apart)
         self.far.solve(edge, ROUGH)
         self.far.correct()
+        self._equivalent = equivalent_charges(self.far)
+        if self._equivalent is not None:
+            edge = on_faces(wide, self._far_field, apart)
         self.far.solve(edge, START)
         self.fine = Problem(continuum, fine, depth, total, engine)
         self.fine.begin(self.far, self.ratio)
@@ -213,10 +227,16 @@ class TwoLattices:
         assert field is not None
         return factor * potential, factor * field
 
+    def _far_field(self, points: Floats) -> Floats:
+        """Return the potential (P,), kT/e, at points far from the molecule."""
+        if self._equivalent is None:
+            return far_field(self.continuum, self.engine, points)
+        return _screened(self.continuum, self.engine, points, *self._equivalent)
+
     def _beyond(self, points: Floats) -> tuple[Floats, Floats]:
         """Return potential and field at points beyond the lattices."""
         steps = np.concatenate([np.zeros((1, 3)), np.eye(3), -np.eye(3)]) * STEP
-        values = far_field(self.continuum, self.engine, (points + steps[:, None]).reshape(-1, 3)).reshape(7, -1)
+        values = self._far_field((points + steps[:, None]).reshape(-1, 3)).reshape(7, -1)
         return values[0], ((values[4:] - values[1:4]) / (2 * STEP)).T
 
 
@@ -286,7 +306,12 @@ def far_field(continuum: Continuum, engine: Engine, points: Floats) -> Floats:
     charges = continuum.charges * np.exp(continuum.kappa * start) / (1 + continuum.kappa * start)
     positions = continuum.positions
     if len(charges) > 200:
-        positions, charges = _gathered(positions, charges)
+        positions, charges = _gathered(positions, charges, CLUSTERS)
+    return _screened(continuum, engine, points, positions, charges)
+
+
+def _screened(continuum: Continuum, engine: Engine, points: Floats, positions: Floats, charges: Floats) -> Floats:
+    """Return the potential (P,), kT/e, of charges (N,), e, in the solution without a molecule."""
     bound = SCREENED.bind(debye_length=1 / continuum.kappa) if continuum.kappa > 0 else COULOMB.bind()
     if len(points) * len(charges) < PAIRS:
         values = engine.prepare_points(PointSum(bound)).at(points, positions, charges)[0]
@@ -298,17 +323,47 @@ def far_field(continuum: Continuum, engine: Engine, points: Floats) -> Floats:
     return continuum.constant / continuum.outside * values
 
 
-def far_field_on_faces(continuum: Continuum, engine: Engine, lattice: Lattice) -> list[Floats]:
-    """Return :func:`far_field` on each of the faces of a lattice.
+def equivalent_charges(problem: Problem) -> tuple[Floats, Floats] | None:
+    """Return positions (N, 3), A, and charges (N,), e, in the solution that have the potential of the whole molecule.
 
-    Without a membrane, which causes kinks, summed at nodes about :data:`SMOOTH_OVER` apart, and interpolated.
+    Outside of a box around the molecule a solution is the potential of a layer of charges and dipoles on the box
+    (Green's identity); the part of it that enters from outside, by wrong values at the faces of the lattice, has none.
+    None with a membrane, and where the lattice has no room for the box.
     """
-    steps = np.maximum(1, SMOOTH_OVER / lattice.spacing).astype(int) if continuum.membrane is None else np.ones(3, int)
+    c, lattice = problem.continuum, problem.lattice
+    if c.membrane is not None:
+        return None
+    margin = float(c.radii.max(initial=0.0)) * max(1.0, DENSITY * c.gaussian) + c.ion_radius
+    low, high = bounds(c.positions)
+    first = np.floor((low - margin - lattice.origin) / lattice.spacing).astype(int) - 1
+    last = np.ceil((high + margin - lattice.origin) / lattice.spacing).astype(int) + 1
+    if (first < 2).any() or (last > np.array(lattice.shape) - 3).any():
+        return None
+    h = lattice.spacing
+    places, sources = [], []
+    for axis, end in FACES:
+        outer = [slice(a + 1, b) for a, b in zip(first, last, strict=True)]
+        inner = list(outer)
+        outer[axis] = slice(last[axis], last[axis] + 1) if end else slice(first[axis], first[axis] + 1)
+        inner[axis] = slice(last[axis] - 1, last[axis]) if end else slice(first[axis] + 1, first[axis] + 2)
+        # the discrete equation of the solution outside of the box, and of 0 inside
+        factor = float(np.prod(h) / h[axis] ** 2) * c.outside / (4 * np.pi * c.constant)
+        for at, other, sign in ((outer, inner, factor), (inner, outer, -factor)):
+            sources.append(sign * problem.unknown[tuple(other)].ravel().astype(np.float64))
+            places.append(lattice.points(np.stack(np.meshgrid(*(np.arange(s.start, s.stop) for s in at),
+                                                              indexing="ij"), -1).reshape(-1, 3)))
+    return _gathered(np.concatenate(places), np.concatenate(sources),
+                     min(CLUSTERS, LAYER * float(h.mean())))
+
+
+def on_faces(lattice: Lattice, field: Callable[[Floats], Floats], apart: float) -> list[Floats]:
+    """Return a potential on each of the faces of a lattice, computed at nodes about `apart` A apart, interpolated."""
+    steps = np.maximum(1, apart / lattice.spacing).astype(int)
     places = [np.arange(float(n)) for n in lattice.shape]
     chosen = [np.unique(np.append(each[::step], each[-1])) for each, step in zip(places, steps, strict=True)]
     grids = [np.stack(np.meshgrid(*(places[d][[end]] if d == axis else chosen[d] for d in range(3)), indexing="ij"),
                       -1).reshape(-1, 3) for axis, end in FACES]
-    sums = far_field(continuum, engine, lattice.points(np.concatenate(grids)))
+    sums = field(lattice.points(np.concatenate(grids)))
     results, axes = [], [Cubic(a, b) for a, b in zip(chosen, places, strict=True)]
     for (axis, _), values in zip(FACES, np.split(sums, np.cumsum([len(each) for each in grids])[:-1]), strict=True):
         (y, first), (z, second) = ((axes[d], len(chosen[d])) for d in range(3) if d != axis)
@@ -316,10 +371,13 @@ def far_field_on_faces(continuum: Continuum, engine: Engine, lattice: Lattice) -
     return results
 
 
-def _gathered(positions: Floats, charges: Floats) -> tuple[Floats, Floats]:
-    """Return the charges distributed trilinearly to nodes, which preserves their sum and their dipole moment."""
+def _gathered(positions: Floats, charges: Floats, apart: float) -> tuple[Floats, Floats]:
+    """Return the charges distributed trilinearly to nodes `apart` A apart.
+
+    This preserves their sum and their dipole moment.
+    """
     low = positions.min(0)
-    place = (positions - low) / CLUSTERS
+    place = (positions - low) / apart
     cell = place.astype(np.int64)
     shape = cell.max(0) + 2
     sums = np.zeros(int(shape.prod()))
@@ -327,7 +385,7 @@ def _gathered(positions: Floats, charges: Floats) -> tuple[Floats, Floats]:
         weights = np.where(corner, place - cell, 1 - place + cell).prod(1)
         sums += np.bincount(np.ravel_multi_index(tuple((cell + corner).T), tuple(shape)), weights * charges, len(sums))
     nodes = np.flatnonzero(sums)
-    return low + CLUSTERS * np.stack(np.unravel_index(nodes, tuple(shape)), 1), sums[nodes]
+    return low + apart * np.stack(np.unravel_index(nodes, tuple(shape)), 1), sums[nodes]
 
 
 def _sum(engine: Engine, points: Floats, positions: Floats, charges: Floats, field: bool = False) -> Sums:
