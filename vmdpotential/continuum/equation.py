@@ -308,18 +308,16 @@ class Problem:
             return np.zeros(len(positions))
         place = (positions - self.lattice.origin) / self.lattice.spacing
         cell = np.clip(np.floor(place).astype(np.int64), 0, np.array(self.lattice.shape) - 2)
-        corners = np.stack(np.meshgrid(*[[0, 1]] * 3, indexing="ij"), -1).reshape(-1, 3)
-        nodes = cell[:, None] + corners
-        t = (place - cell)[:, None]
-        weights = np.where(corners, t, 1 - t).prod(-1)
-        at = tuple(np.moveaxis(nodes, -1, 0))
-        values = unknown[at].astype(np.float64)
-        out = ~self.within[at]  # corners outside, around charges near the surface
-        values[out] -= self._of_charges[at][out]
-        if self.continuum.gaussian:
-            r = np.sqrt((((corners - t) * self.lattice.spacing) ** 2).sum(-1))
-            values -= smooth.Kinks(self.continuum).at(np.arange(len(r)), r)
-        result: Floats = (weights * values).sum(1)
+        t, result = place - cell, np.zeros(len(positions))
+        kinks = smooth.Kinks(self.continuum) if self.continuum.gaussian else None
+        for corner in np.ndindex(2, 2, 2):
+            at = tuple((cell + corner).T)
+            values = unknown[at].astype(np.float64)
+            values -= np.where(self.within[at], 0, self._of_charges[at])  # outside, around charges near the surface
+            if kinks is not None:
+                r = np.linalg.norm((corner - t) * self.lattice.spacing, axis=1)
+                values -= kinks.at(np.arange(len(r)), r)
+            result += np.where(corner, t, 1 - t).prod(1) * values
         return result
 
 

@@ -43,7 +43,7 @@ ROUGH, START = 1e-3, 3e-5
 
 #: Factors on the extrapolated errors of potentials and of energies, chosen so that at most 5 % of 50 structures have a
 #: larger error (scripts/pb_errors.py).
-SAFETY, ENERGY_SAFETY = 0.8, 1.5
+SAFETY, LARGEST_FACTOR, ENERGY_SAFETY = 0.8, 0.6, 1.5
 
 #: Factor on the energy's error for a smooth permittivity, whose rise next to charges coarse lattices do not resolve.
 SMOOTH = 2.0
@@ -176,9 +176,9 @@ class TwoLattices:
             potential, slope = self._of_charges(points[inside])
             values[inside] += potential
             field[inside] += slope
-        factor = SAFETY / (self.ratio - 1)
         potential_error, field_error = (factor * float(np.sqrt(np.mean(each**2))) if len(each) else 0.0
-                                        for each in (differences, slopes))
+                                        for each, factor in ((differences, _factor(self.ratio)),
+                                                             (slopes, SAFETY / (self.ratio - 1))))
         return values, field, potential_error, field_error
 
     def errors(self) -> Errors:
@@ -428,7 +428,15 @@ def _errors(fine: Problem, far: Problem, coarse: NDArray[np.float32], ratio: int
         return float(np.sqrt(np.mean(difference[chosen] ** 2) / size)) if size > 0 else 0.0
 
     outside, surface = relative(free), relative(near if near.any() else free)
-    return Errors(SAFETY * outside / (ratio - 1), SAFETY * surface / (ratio - 1))
+    return Errors(_factor(ratio) * outside, _factor(ratio) * surface)
+
+
+def _factor(ratio: int) -> float:
+    """Return the error of potentials relative to the difference of lattices whose spacings have a ratio.
+
+    By the second order, a lattice of twice the spacing has four times the error, but those of coarse ones grow less.
+    """
+    return min(LARGEST_FACTOR, SAFETY / (ratio - 1))
 
 
 def _energy_error(differences: Floats, ratio: int) -> float:
