@@ -105,9 +105,9 @@ proc ::vmdpotential::live::check {} {
     }
     set time [clock milliseconds]
     if {$time >= [dict get $now compare]} {
-        set identity [identity]
+        set changed [expr {[identity] ne [dict get $now identity]}]
         dict set now compare [expr {$time + $pause * ([clock milliseconds] - $time)}]
-        if {$identity ne [dict get $now identity]} {
+        if {$changed} {
             set molecule [dict get $now molecule]
             restart [dict get $now job given] "the atoms of molecule $molecule have changed; the map follows them"
             return
