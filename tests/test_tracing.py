@@ -61,6 +61,15 @@ def test_program_evaluated_with_numpy_equals_the_function(interaction):
                                    atol=1e-15)
 
 
+def test_the_exponential_of_points_is_exact_in_its_domain():
+    from vmdpotential.engines.cpu.scalar import exponential
+
+    low, high = tracing.EXP_DOMAIN
+    x = np.append(np.random.default_rng(1).uniform(low, high, 1000), [low, high, 0.0, -1e-300])
+    values = np.array([exponential()(each) for each in x])
+    assert np.allclose(values, np.exp(x), 5e-15, 0)
+
+
 def test_degree_tells_how_the_result_scales_with_rinv():
     def degree(function):
         return tracing.trace(function, ["a"])[0].degree()

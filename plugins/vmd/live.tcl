@@ -1,24 +1,42 @@
 # The live map: a child process that keeps running, receives the coordinates whenever they have changed, and answers with
-# a map. The next coordinates are sent when the map has arrived: frames that pass meanwhile are skipped. VMD cannot remove
-# a volume from a molecule, so each map is a separate molecule, which replaces the last one.
+# a map. The next coordinates are sent when the map has arrived: frames that pass meanwhile are skipped. When other atoms
+# are selected or their properties have changed, a new child receives them as files. VMD cannot remove a volume from a
+# molecule, so each map is a separate molecule, which replaces the last one.
 
 namespace eval ::vmdpotential::live {
     # the running live map, a dictionary; empty for none
     variable now {}
     # changed whenever a map has been shown or the live map has ended, for 'wait'
     variable changed 0
-    # milliseconds between two checks for moved atoms and a changed selection
+    # milliseconds between two checks for changes
     variable look 200
+    # smallest ratio of the time between two comparisons of the atoms' properties to the time that one takes
+    variable pause 20
     variable timer {}
+    # the properties on which the atoms of a map, their charges and their radii depend
+    variable properties {name resname resid insertion chain segname element charge mass type}
+    # VMD's variables that change with a molecule, and the commands called then
+    variable traces {
+        vmd_frame ::vmdpotential::live::moved
+        vmd_initialize_structure ::vmdpotential::live::edited
+        vmd_molecule ::vmdpotential::live::edited
+    }
 }
 
-# Start the live map, which replaces the molecule `map` if it is given; a running one is stopped.
-proc ::vmdpotential::live::start {job {map -1}} {
+# Start the live map, which replaces the molecule `map` if it is given; a running one is stopped. The user is informed
+# by the line `why`.
+proc ::vmdpotential::live::start {job {map -1} {why {}}} {
     variable now
     variable timer
     variable look
+    variable traces
     variable ::vmdpotential::job::environment
-    stop
+    if {$why eq ""} {
+        stop
+        set why "the map follows molecule [dict get $job molecule]; 'potential live off' ends it"
+    } else {
+        release
+    }
     set words [concat $environment [list sh -c {exec "$@" 2>&1} sh] [::vmdpotential::find_program {}] \
         [dict get $job words]]
     if {[catch {open |$words r+} channel]} {
@@ -27,19 +45,27 @@ proc ::vmdpotential::live::start {job {map -1}} {
     }
     fconfigure $channel -blocking 0 -buffering full -translation binary
     set molecule [dict get $job molecule]
-    set now [dict create job $job channel $channel pids [pid $channel] molecule $molecule map $map busy 1 due 0 sent {} \
-        count 0 start {} errors {} members [dict get $job atoms] bytes [bytes_of [dict get $job atoms]]]
+    set text all
+    if {[dict exists $job given sel]} {
+        set text [dict get $job given sel]
+        if {[::vmdpotential::is_selection $text]} {
+            set text [$text text]
+        }
+    }
+    set now [dict create job $job channel $channel pids [pid $channel] molecule $molecule map $map busy 1 due 0 \
+        sent {} count 0 start {} errors {} bytes [bytes_of [dict get $job atoms]] text $text identity {} compare 0 missing 0]
+    dict set now identity [identity]
     fileevent $channel readable ::vmdpotential::live::readable
-    foreach variable {vmd_frame vmd_initialize_structure} {
-        trace add variable ::${variable}($molecule) write ::vmdpotential::live::moved
+    foreach {variable command} $traces {
+        trace add variable ::${variable}($molecule) write $command
     }
     set timer [after $look ::vmdpotential::live::poll]
     ::vmdpotential::gui::update_live
-    ::vmdpotential::say "the map follows molecule $molecule; 'potential live off' ends it"
+    ::vmdpotential::say $why
     return $molecule
 }
 
-# Request a map after VMD has changed the frame or the structure.
+# Request a map after VMD has changed the frame.
 proc ::vmdpotential::live::moved {args} {
     variable now
     if {$now ne ""} {
@@ -48,56 +74,119 @@ proc ::vmdpotential::live::moved {args} {
     }
 }
 
-# Check for moved atoms and a changed selection, which VMD does not report.
+# Compare the atoms at the next check, after VMD has changed or deleted the molecule.
+proc ::vmdpotential::live::edited {args} {
+    variable now
+    if {$now ne ""} {
+        dict set now compare 0
+    }
+}
+
 proc ::vmdpotential::live::poll {} {
     variable now
     variable timer
     variable look
-    if {$now eq ""} {
+    if {$now ne ""} {
+        set timer [after $look ::vmdpotential::live::poll]
+        check
+    }
+}
+
+# Check for a deleted molecule, and for what VMD does not report: other atoms or properties of atoms, and moved atoms.
+proc ::vmdpotential::live::check {} {
+    variable now
+    variable pause
+    if {![exists]} {
+        continue_with_another
         return
     }
-    set timer [after $look ::vmdpotential::live::poll]
     if {[dict get $now busy]} {
         return
     }
-    if {[dict get $now molecule] ni [molinfo list]} {
-        end "molecule [dict get $now molecule] was deleted"
-    } elseif {[reselected]} {
-        again
-    } elseif {![same [coordinates] [dict get $now sent]]} {
-        moved
+    set time [clock milliseconds]
+    if {$time >= [dict get $now compare]} {
+        set changed [expr {[identity] ne [dict get $now identity]}]
+        dict set now compare [expr {$time + $pause * ([clock milliseconds] - $time)}]
+        if {$changed} {
+            set molecule [dict get $now molecule]
+            restart [dict get $now job given] "the atoms of molecule $molecule have changed; the map follows them"
+            return
+        }
     }
+    moved
 }
 
-# Return whether the text of the selection now selects other atoms.
-proc ::vmdpotential::live::reselected {} {
+# Return whether the molecule exists.
+proc ::vmdpotential::live::exists {} {
     variable now
-    set given [dict get $now job given]
-    if {![dict exists $given sel]} {
-        return 0
+    return [expr {[dict get $now molecule] in [molinfo list]}]
+}
+
+# Return the numbers and the properties of the atoms that are selected now. A text that selects no atoms or is no longer
+# valid changes nothing, nor does a selection that was deleted.
+proc ::vmdpotential::live::identity {} {
+    variable now
+    variable properties
+    set text [expr {[dict exists $now job given sel] ? [dict get $now job given sel] : "all"}]
+    set given [::vmdpotential::is_selection $text]
+    if {$given} {
+        set selection $text
+    } else {
+        if {[regexp {^atomselect\d+$} $text]} {
+            set text "index [dict get $now job atoms]"
+        }
+        if {[catch {atomselect [dict get $now molecule] $text} selection]} {
+            return [dict get $now identity]
+        }
     }
-    set text [dict get $given sel]
-    if {[::vmdpotential::is_selection $text]} {
-        return [expr {[$text list] ne [dict get $now members]}]
+    set result [list [$selection list]]
+    foreach property $properties {
+        set values [$selection get $property]
+        # as bytes, because comparing numbers as text is slow
+        lappend result [expr {$property in {charge mass} ? [binary format f* $values] : $values}]
     }
-    # a deleted selection, or a text that is no longer valid, is ignored
-    if {[catch {atomselect [dict get $now molecule] $text} selection]} {
-        return 0
+    if {![$selection num]} {
+        set result [dict get $now identity]
     }
-    set members [$selection list]
-    $selection delete
-    return [expr {[llength $members] && $members ne [dict get $now members]}]
+    if {!$given} {
+        $selection delete
+    }
+    return $result
 }
 
 # Restart with the atoms that are now selected; the next map replaces the last one.
-proc ::vmdpotential::live::again {} {
+proc ::vmdpotential::live::restart {given why} {
     variable now
-    set job [dict get $now job]
-    set map [dict get $now map]
     if {[catch {
-        ::vmdpotential::prepare live [::vmdpotential::options live] [dict get $job given]
-    } message] || [catch {start $message $map} message]} {
+        ::vmdpotential::prepare live [::vmdpotential::options live] $given
+    } message] || [catch {start $message [dict get $now map] $why} message]} {
         end $message
+    }
+}
+
+# Continue with the top molecule, or else the newest one, after the followed one was deleted, as where a mutant replaces
+# it; if there is none, wait for one.
+proc ::vmdpotential::live::continue_with_another {} {
+    variable now
+    variable changed
+    set before [dict get $now molecule]
+    foreach molecule [concat [molinfo top] [lsort -integer -decreasing [molinfo list]]] {
+        if {$molecule >= 0 && [molinfo $molecule get numatoms] && [molinfo $molecule get numframes]} {
+            set given [dict get $now job given]
+            dict set given mol $molecule
+            dict unset given frame
+            if {[dict exists $given sel]} {
+                dict set given sel [dict get $now text]
+            }
+            restart $given "molecule $before was deleted; the map follows molecule $molecule"
+            return
+        }
+    }
+    if {![dict get $now missing]} {
+        dict set now missing 1
+        incr changed
+        ::vmdpotential::say "molecule $before was deleted; the map will follow the next one;\
+            'potential live off' ends it"
     }
 }
 
@@ -138,7 +227,7 @@ proc ::vmdpotential::live::same {one other} {
 # Send the shown coordinates, if they have changed and the last map has arrived.
 proc ::vmdpotential::live::send {} {
     variable now
-    if {[dict get $now busy] || ![dict get $now due]} {
+    if {[dict get $now busy] || ![dict get $now due] || ![exists]} {
         return
     }
     dict set now due 0
@@ -188,6 +277,9 @@ proc ::vmdpotential::live::readable {} {
 proc ::vmdpotential::live::show {limit colours} {
     variable now
     variable changed
+    if {![exists]} {
+        return  ;# the next check continues with another molecule
+    }
     set molecule [dict get $now molecule]
     set before [dict get $now map]
     if {$before >= 0 && $before ni [molinfo list]} {
@@ -238,20 +330,26 @@ proc ::vmdpotential::live::send_if {} {
     }
 }
 
-# Return when the map is up to date; raise an error if there is no live map.
+# Return when the map is up to date; raise an error if there is no live map, or no molecule.
 proc ::vmdpotential::live::wait {} {
     variable now
     if {$now eq ""} {
         error "there is no live map"
     }
-    moved
-    while {$now ne "" && ([dict get $now busy] || [dict get $now due])} {
+    edited
+    check
+    while {$now ne "" && ![dict get $now missing] && ([dict get $now busy] || [dict get $now due])} {
         vwait ::vmdpotential::live::changed
-        moved
+        if {$now ne ""} {
+            check
+        }
     }
     if {$now eq ""} {
         variable reason
         error $reason
+    }
+    if {[dict get $now missing]} {
+        error "there is no molecule; load one first"
     }
     return [dict get $now map]
 }
@@ -267,17 +365,31 @@ proc ::vmdpotential::live::end {why} {
 # Stop the live map, keeping the last map, and return the number of maps.
 proc ::vmdpotential::live::stop {} {
     variable now
-    variable timer
-    variable changed
     if {$now eq ""} {
         return 0
     }
     set last $now
+    release
+    set count [dict get $last count]
+    if {$count > 1} {
+        set seconds [expr {([clock milliseconds] - [dict get $last start]) / 1000.0}]
+        ::vmdpotential::say [format "the live map has ended after %d maps in %.1f s" $count $seconds]
+    }
+    return $count
+}
+
+# End the child and the traces.
+proc ::vmdpotential::live::release {} {
+    variable now
+    variable timer
+    variable changed
+    variable traces
+    set last $now
     set now {}
     ::vmdpotential::gui::update_live
     after cancel $timer
-    foreach variable {vmd_frame vmd_initialize_structure} {
-        trace remove variable ::${variable}([dict get $last molecule]) write ::vmdpotential::live::moved
+    foreach {variable command} $traces {
+        trace remove variable ::${variable}([dict get $last molecule]) write $command
     }
     set channel [dict get $last channel]
     catch {fileevent $channel readable {}}
@@ -285,10 +397,4 @@ proc ::vmdpotential::live::stop {} {
     catch {close $channel}
     ::vmdpotential::discard [dict get $last job]
     incr changed
-    set count [dict get $last count]
-    if {$count > 1} {
-        set seconds [expr {([clock milliseconds] - [dict get $last start]) / 1000.0}]
-        ::vmdpotential::say [format "the live map has ended after %d maps in %.1f s" $count $seconds]
-    }
-    return $count
 }

@@ -77,7 +77,9 @@ proc mol {command args} {
             set molecules($id) [dict create name [file tail [lindex $args 0]] atoms {} bonds {} angles {} \
                 files {} types {} reps {} volumes {} frames {} frame 0 drawn 1]
             set top $id
+            set ::vmd_molecule($id) 1
             ::recorder::load $id {*}$args
+            set ::vmd_initialize_structure($id) 1
             return $id
         }
         addfile {
@@ -91,13 +93,20 @@ proc mol {command args} {
             return $id
         }
         delete {
-            if {[lindex $args 0] eq "all"} {
-                array unset molecules
-            } else {
-                unset molecules([::recorder::molecule [lindex $args 0]])
+            set deleted [lindex $args 0]
+            if {$deleted eq "all"} {
+                set deleted [array names molecules]
+            }
+            foreach word $deleted {
+                unset molecules([::recorder::molecule $word])
             }
             if {![info exists molecules($top)]} {
                 set top [lindex [concat -1 [lsort -integer [array names molecules]]] end]
+            }
+            # what scripts trace, once the molecules are gone
+            foreach id $deleted {
+                set ::vmd_initialize_structure($id) 0
+                set ::vmd_molecule($id) 0
             }
         }
         on - off {

