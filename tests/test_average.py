@@ -321,7 +321,7 @@ def test_progress_tells_frames_a_second(monkeypatch):
     for second in (0, 10, 20):
         now[0] = second
         terminal("1000 frames", second / 50)
-    assert "1000 frames:  40 %, 30 s left, 20 a second" in stream.getvalue()
+    assert "1000 frames:  40 %, 30 s left, 20 per second" in stream.getvalue()
 
 
 class Quiet(Stop):
@@ -336,7 +336,7 @@ class Quiet(Stop):
     (["--motion", "rotation"], "--motion rotation: rotation needs atoms to fit"),
     (["--motion", "rotation", "--fit", "water"], "a periodic cell is not rotated"),
     (["--smear", "-1"], "--smear -1: "),
-    (["--smear", "1", "--interaction", "coulomb"], "--smear 1: makes the interaction gaussian"),
+    (["--smear", "1", "--interaction", "coulomb"], "--smear 1: Gaussian charges have the interaction gaussian"),
     (["--like", "nothing.dx"], "nothing.dx"),
     (["--stat", "std", "-o", "-"], "--stat std: only the mean can be written to a stream"),
 ])

@@ -115,7 +115,7 @@ def test_damaged_binary_files(tmp_path, suffix, change, message):
     ("entries", "message"),
     [
         ({"origin": np.zeros(3), "spacing": np.ones(3)}, "no numeric entry 'values'"),
-        (dict.fromkeys("xyz", np.zeros((2, 2, 2))), "holds a field, which is three maps"),
+        (dict.fromkeys("xyz", np.zeros((2, 2, 2))), "contains a field, which is three maps"),
         ({"values": np.zeros((2, 2)), "origin": np.zeros(3), "spacing": np.ones(3)}, "three axes"),
         ({"values": np.zeros((2, 2, 2)), "origin": np.zeros(3), "spacing": np.zeros(3)}, "spacing="),
         ({"values": np.zeros((2, 2, 2)), "origin": np.zeros(2), "spacing": np.ones(3)}, "map.npz: "),

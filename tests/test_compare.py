@@ -53,6 +53,16 @@ def test_maps_of_other_points_are_interpolated_and_what_lies_beyond_is_left_out(
         difference(ramp(LATTICE), ramp(Lattice(np.full(3, 90.0), np.ones(3), (4, 4, 4))))
 
 
+def test_the_unit_of_a_file_must_not_contradict_the_unit_that_it_states(tmp_path, capsys):
+    stated, silent = tmp_path / "stated.npz", tmp_path / "silent.npz"
+    write_map(some_map(1), stated)
+    write_map(replace(some_map(2), unit="", temperature=None), silent)
+    for maps, unit, code in (((stated, stated), "kT/e", 0), ((stated, stated), "V", 2), ((silent, stated), "V", 0),
+                             ((silent, stated), "kT/e", 0)):
+        assert cli.main(["compare", *map(str, maps), "--unit-of-file", unit]) == code
+        assert (f"--unit-of-file V: {stated} states its own unit, kT/e" in capsys.readouterr().err) == (code == 2)
+
+
 def test_units_are_converted_or_refused():
     a = some_map()
     volts = replace(a, values=a.values * coulomb_constant("V") / coulomb_constant("kT/e", 300.0), unit="V",

@@ -68,7 +68,7 @@ def test_prmtop_names_residues_as_the_pdb_did() -> None:
         ("ace_mbondi3.error1.parm7", "has no section POINTERS"),
         ("ace_mbondi3.error3.parm7", "has no section CHARGE"),
         ("ace_mbondi3.error4.parm7", "line 14: section CHARGE has no %FORMAT line"),
-        ("ache_chainid.error5.prmtop.bz2", "section RESIDUE_CHAINID .* holds 37 values instead of 38"),
+        ("ache_chainid.error5.prmtop.bz2", "section RESIDUE_CHAINID .* contains 37 values instead of 38"),
         ("parmed_ala2_solv.rst7", "is not a prmtop with %FLAG sections"),
     ],
 )
@@ -81,9 +81,9 @@ def test_prmtop_broken_files(name: str, message: str) -> None:
     ("old", "new", "message"),
     [
         ("%FLAG MASS", "%FLAG MESS", "has no section MASS"),
-        ("  2.04636429E+00 -6.67300626E+00", "  2.04636429E+00", "CHARGE .line 14. holds 5 values instead of 6"),
-        ("  2.04636429E+00", "  2.0463642xE+00", "section CHARGE .* holds text that is not a number"),
-        ("HH31CH3 HH32HH33C   O   ", "HH31CH3 HH32HH33", "section ATOM_NAME .* holds 4 values instead of 6"),
+        ("  2.04636429E+00 -6.67300626E+00", "  2.04636429E+00", "CHARGE .line 14. contains 5 values instead of 6"),
+        ("  2.04636429E+00", "  2.0463642xE+00", "section CHARGE .* contains text that is not a number"),
+        ("HH31CH3 HH32HH33C   O   ", "HH31CH3 HH32HH33", "section ATOM_NAME .* contains 4 values instead of 6"),
         ("       6       4       3", "       7       4       3", "section ATOM_NAME"),
         ("       6       4       3", "      -6       4       3", "POINTERS is incomplete or negative"),
         ("%FLAG MASS", "%FLAG AMOEBA_FORCEFIELD\n%FORMAT(i5)\n1\n%FLAG MASS", "AMOEBA"),

@@ -112,10 +112,10 @@ def broken_psf(change: tuple[str, str]) -> str:
         (("  -0.300000  ", "  -0.3x0000  "), "line 8: charge '-0.3x0000' is not a number"),
         (("  -0.300000       14.0070", "  -0.300000  14.0 14.0070"), "line 8: the columns of this atom"),
         (("  -0.300000  ", "        NaN  "), r"atom 1 \(ALA1:N\) has a charge that is not a number"),
-        (("32 !NBOND", "33 !NBOND"), "!NBOND .line 42. holds 64 numbers instead of 66"),
-        (("32 !NBOND", "31 !NBOND"), "!NBOND .line 42. holds 64 numbers instead of 62"),
+        (("32 !NBOND", "33 !NBOND"), "!NBOND .line 42. contains 64 numbers instead of 66"),
+        (("32 !NBOND", "31 !NBOND"), "!NBOND .line 42. contains 64 numbers instead of 62"),
         (("!NTHETA", "!NBOND"), "section !NBOND occurs twice"),
-        (("       1 !NCRTERM", "       2 !NCRTERM"), "!NCRTERM .* holds 8 numbers instead of 16"),
+        (("       1 !NCRTERM", "       2 !NCRTERM"), "!NCRTERM .* contains 8 numbers instead of 16"),
         (("!NPHI: dihedrals", "!NWHAT"), ""),
     ],
 )

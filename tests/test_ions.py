@@ -255,7 +255,7 @@ def test_waters_may_be_kept(jac):
     second = place_ions(jac, keep=f"//*/{number}")
     assert first.ions[0].position not in positions(second)
     assert len(second.ions) == 11
-    with pytest.raises(UsageError, match="selects no water"):
+    with pytest.raises(UsageError, match="the selection contains no water"):
         place_ions(jac, keep="//*/1-5")
 
 

@@ -46,6 +46,7 @@ CASES = {
     "surface": ["surface", FILES[0], "map.npz", "--topology", FILES[1], "--atoms", "protein", "--spacing", "0.8",
                 "-o", "surface.csv"],
     "slice": ["slice", "map.npz", "-o", "slice.png", "--dpi", "50"],
+    "completion": ["completion", "bash"],
     "devices": ["devices"],
     "verify": ["verify", "--engine", "cpu", "--method", "direct"],
     "benchmark": ["benchmark", "--engine", "cpu", "--method", "pme", "--box", "20", "--repeats", "1"],

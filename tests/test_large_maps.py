@@ -153,7 +153,8 @@ def test_what_is_no_large_map(tmp_path):
     (tmp_path / "text.cmap").write_text("x" * 3000)
     h5py.File(tmp_path / "none.cmap", "w").close()
     for name, message in (("empty.zarr", "no Zarr metadata"), ("text.zarr", "is a file"), ("none.zarr", "no such"),
-                          ("text.cmap", "is not an HDF5 file"), ("none.cmap", "holds 0 maps"), ("x.cmap", "no such")):
+                          ("text.cmap", "is not an HDF5 file"), ("none.cmap", "contains 0 maps"),
+                          ("x.cmap", "no such")):
         with pytest.raises(InputError, match=message):
             read_map(tmp_path / name)
     write_map(make(), tmp_path / "m.cmap")

@@ -9,7 +9,7 @@ from damaged import GRO, MRC, PDB
 from helpers import shell
 
 from vmdpotential import memory, read_map, read_structure
-from vmdpotential.errors import InputError, MemoryPlanError, UsageError
+from vmdpotential.errors import InputError, MemoryPlanError, UsageError, shortened
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.files.cellfile import parse_cell, read_cell
 from vmdpotential.io.topologies import charmm, gromacs_folder, ion_parameters
@@ -128,6 +128,25 @@ def test_long_values_are_cut_in_messages(capsys, tmp_path, words):
     code, _, error = shell(capsys, *(path if word is PDB else word for word in words))
     assert code == 2
     assert len(error) < 1000
+
+
+def test_a_long_path_and_a_long_reason_are_shortened_in_the_middle(tmp_path, capsys):
+    folder = tmp_path / "a-folder-with-a-long-name" / ("b" * 120) / ("c" * 120)
+    folder.mkdir(parents=True)
+    missing, broken = folder / "missing.pdb", folder / "broken.xsc"
+    broken.write_text(f"# NAMD\n0 {'9' * 4000}x 0 0 0 0 0 0 0 0 0 0 0\n")
+    for words in (("map", missing), ("map", tmp_path / "a.pdb", "--cell", broken)):
+        (tmp_path / "a.pdb").write_text(PDB)
+        code, _, error = shell(capsys, *words, "-o", tmp_path / "a.dx")
+        assert code == 2
+        assert "..." in error
+        assert f"/{words[-1].name}: " in error
+        assert ("; give three lengths instead, such as --cell 60,60,80" if "--cell" in words else "; check its name"
+                ) in error
+        assert len(error) < 300
+    assert shortened("0123456789", 9) == "012...789"
+    assert shortened("0123456789", 9, 5) == "0...56789"
+    assert shortened("0123456789", 10) == "0123456789"
 
 
 def test_a_limit_of_the_process_is_named(monkeypatch):

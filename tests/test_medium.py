@@ -133,7 +133,7 @@ def test_the_tail_counts_in_the_error_of_a_periodic_map():
 
 def test_screened_is_an_interaction_by_itself(ions):
     for options in ({"smear": 1.0}, {"interaction": "distance_dependent"}, {"parameters": {"debye_length": 8.0}}):
-        with pytest.raises(UsageError, match="already determines the interaction"):
+        with pytest.raises(UsageError, match="the salt already determines the interaction"):
             potential_map(ions, screened=0.15, **options)
     for command in (map_, average, live):
         assert {"screened", "radii"} <= {parameter.name for parameter in command.parameters}

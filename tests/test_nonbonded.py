@@ -88,7 +88,7 @@ C4 = "%FLAG LENNARD_JONES_CCOEF\n%FORMAT(5E16.8)\n" + "".join(
 
 @pytest.mark.parametrize(("section", "change", "added", "message"), [
     ("", None, C4, "has 12-6-4 terms (LENNARD_JONES_CCOEF)"),
-    ("ATOM_TYPE_INDEX", first("9"), "", "ATOM_TYPE_INDEX (line 25) holds numbers other than 1 to 4"),
+    ("ATOM_TYPE_INDEX", first("9"), "", "ATOM_TYPE_INDEX (line 25) contains numbers other than 1 to 4"),
     ("NONBONDED_PARM_INDEX", first("11"), "", "NONBONDED_PARM_INDEX (line"),
     ("NONBONDED_PARM_INDEX", first("-2"), "", "NONBONDED_PARM_INDEX (line"),
     ("NUMBER_EXCLUDED_ATOMS", first("3"), "", "disagrees with the list of"),
@@ -227,5 +227,5 @@ def test_a_prmtop_is_read_for_it_only_when_it_is_asked_for(monkeypatch):
 def test_long_lists_are_cut():
     assert listed(["a", "b\n"], 20) == "a, b\\n"
     assert listed(map(str, range(100)), 12) == "0, 1, 2, 3 and 96 more"
-    assert listed(["x" * 50], 10) == "xxxxxxx..."
+    assert listed(["x" * 50], 10) == "xxxx...xxx"
     assert listed([], 10) == ""

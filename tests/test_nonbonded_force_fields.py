@@ -230,11 +230,11 @@ SCALED = "".join(f'<Atom type="{name}" charge="1" radius="1" scale="1"/>' for na
 
 
 @pytest.mark.parametrize(("change", "message"), [
-    (added(f"<GBSAOBCForce>{SCALED}</GBSAOBCForce>"), "makes a GBSAOBCForce"),
+    (added(f"<GBSAOBCForce>{SCALED}</GBSAOBCForce>"), "defines a GBSAOBCForce"),
     (added(f'<CustomNonbondedForce energy="1/r" bondCutoff="3">{SCALED}</CustomNonbondedForce>'),
-     "makes a CustomNonbondedForce"),
+     "defines a CustomNonbondedForce"),
     (added('<CustomBondForce energy="k*r"><PerBondParameter name="k"/><Bond class1="C" class2="C" k="1"/>'
-           "</CustomBondForce>"), "makes a CustomBondForce"),
+           "</CustomBondForce>"), "defines a CustomBondForce"),
     (lambda root: root.remove(root.find("NonbondedForce")), "has no charges and Lennard-Jones"),
     (lambda root: root.find("Residues").remove(root.find("Residues")[2]), "no template matches the residues BUT (1)"),
     (lambda root: root.find("LennardJonesForce").remove(root.find("LennardJonesForce")[0]), "for the type o"),
@@ -311,13 +311,13 @@ def test_errors_are_one_line(system_of_charmm, tmp_path):
         (psf, [], "namd_cgenff.psf: a PSF has no Lennard-Jones parameters; give CHARMM's files"),
         (grown, [], "small.psf: has parameters for 3 atoms, but there are 18"),
         (bare, ["one.prm"], "small.psf: has no atom types"),
-        (drude, ["one.prm"], "is of a Drude model"),
+        (drude, ["one.prm"], "uses a Drude model"),
         (psf, ["some.prm"], f"some.prm: no Lennard-Jones for the types {', '.join(names[8:])}; give"),
         (psf, ["none.prm"], f"none.prm: no Lennard-Jones for the types {names[0]}, "),
         (psf, ["one.prm", "less.prm"], "scale charges of 1-4 pairs differently (e14fac 1, 0.4)"),
         (psf, ["zero.prm"], "zero.prm: cannot be read (ZeroDivisionError"), (psf, ["bad.prm"], "bad.prm"),
         (psf, ["huge.prm"], "huge.prm: contains Lennard-Jones parameters that are not numbers"),
-        (psf, ["empty.prm"], "empty.prm: is empty"), (psf, ["nul.str"], "nul.str: line 1: holds a NUL byte"),
+        (psf, ["empty.prm"], "empty.prm: is empty"), (psf, ["nul.str"], "nul.str: line 1: contains a NUL byte"),
         (psf, ["no.prm"], "no.prm: there is no such file"), (psf, ["no.xml"], "none of that name comes with OpenMM"),
         (bare, ["bad.xml"], "bad.xml: is not a force field of OpenMM (no element found"),
         (bare, ["text.xml"], "text.xml: is not a force field of OpenMM"),

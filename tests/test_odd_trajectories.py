@@ -61,7 +61,7 @@ def test_models_of_an_mmcif_file_are_frames(tmp_path, caplog):
         list(Trajectory(path, 3))
     assert not caplog.records  # that the first one is used
     assert len(read_structure(path)) == 2
-    assert "holds several models; the first one (2 atoms) is used" in caplog.text
+    assert "contains several models; the first one (2 atoms) is used" in caplog.text
 
 
 def test_a_chosen_model_is_used_without_a_word_on_the_first(tmp_path, caplog):

@@ -103,7 +103,7 @@ def test_systems_that_do_not_fit_are_refused_in_a_line(made, tmp_path):
     refused(structure, text[:-20], "is not XML")
     refused(structure, text.replace(' mass="', ' m="', 1), r"line \d+: a particle without its mass")
     refused(structure, text, "cannot be combined with other files", UsageError, [folder / "other.csv"])
-    refused(structure.with_charges(np.zeros(len(structure))), text, "without charges", UsageError)
+    refused(structure.with_charges(np.zeros(len(structure))), text, "already have charges", UsageError)
     refused(structure, "<ForceField/>", "has no charges")
     (tmp_path / "other.xml").write_text("<Other/>")
     with pytest.raises(InputError, match="begins with <Other>"):

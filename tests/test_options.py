@@ -153,7 +153,8 @@ def test_help_has_headings_and_examples(name, capsys):
 
 
 def test_headings_name_parameters_that_exist():
-    names = {parameter.name for name in COMMANDS for parameter in registry.get("command", name).parameters}
+    names = {word for name in COMMANDS for parameter in registry.get("command", name).parameters
+             for word in (parameter.name, *parameter.option.aliases)}
     under = [name for text in HEADINGS.values() for name in text.split()]
     assert len(set(under)) == len(under)
     assert set(under) <= names

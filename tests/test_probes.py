@@ -11,6 +11,7 @@ import sums
 from helpers import shell
 from probe_systems import PEPTIDE, peptide_and_terms
 
+import vmdpotential as vp
 from vmdpotential import io
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
@@ -100,6 +101,19 @@ def test_the_command_with_a_molecule(tmp_path, capsys):
         rows = list(csv.DictReader(stream))
     assert len(rows) == len(data["minima"]) > 1
     assert float(rows[0]["free energy (kcal/mol)"]) == pytest.approx(data["minimum"], abs=1e-3)
+
+
+@pytest.mark.slow
+def test_the_grid_of_a_molecule_has_a_padding_around_the_fitted_atoms():
+    options = {"structure": PEPTIDE / "alanine-dipeptide.crd", "topology": PEPTIDE / "alanine-dipeptide.prmtop",
+               "ligand": "Xe", "spacing": 2.0, "places": 1, "cutoff": 8.0}
+    margins = {"padding": 3.0}, {"padding": 3.0, "fit": "none"}, {}
+    fitted, everything, cell = (vp.probe(**options, **margin).grid.lattice for margin in margins)
+    structure = io.read_structure(options["structure"], topology=options["topology"])
+    protein = structure.positions[vp.select(structure, "protein")]
+    assert fitted.origin == pytest.approx(protein.min(0) - 3, abs=2)
+    assert fitted.last == pytest.approx(protein.max(0) + 3, abs=2)
+    assert fitted.size < cell.size < everything.size
 
 
 def test_the_command_with_probes(tmp_path, capsys):

@@ -87,11 +87,13 @@ def test_mixtures_know_the_methods_and_ions_by_any_name():
 
 
 @pytest.mark.parametrize(("words", "said"), [
-    ("field in.pqr --at all --resume", "--resume: needs an output file.*; name a file as --output"),
-    ("profile in.pqr --resume -o -", "--resume: needs an output file"),
-    ("ionize in.pqr --parameters frcmod -o out.pdb", "--parameters.*: are only used when a prmtop is written"),
+    ("field in.pqr --at all --resume", "--resume: finished blocks are kept .*; name a file as --output"),
+    ("profile in.pqr --resume -o -", "--resume: finished blocks are kept next to an output file"),
+    ("ionize in.pqr --parameters frcmod -o out.pdb", "--parameters.*: these files are only used when"),
+    ("map in.pqr --assembly 1 --expand cell -o out.dx", "--assembly 1: .* cannot both be built; leave out --expand"),
+    ("map in.pqr --method pb --atoms solute --sources water -o out.dx", "--sources water: .*; select some of --atoms"),
 ])
-def test_options_that_would_do_nothing(words, said, tmp_path, monkeypatch, capsys):
+def test_options_that_do_not_fit_together(words, said, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     io.write_structure(golden.structure(), tmp_path / "in.pqr")
     assert cli.main(words.split()) == 2

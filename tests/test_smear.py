@@ -218,7 +218,7 @@ def test_gaussians_too_narrow_for_a_mesh_are_refused_with_the_cure(monkeypatch):
 
 def test_smear_is_of_one_interaction():
     structure = charges_at(POSITIONS, CHARGES, CELLS["triclinic"])
-    with pytest.raises(UsageError, match="makes the interaction gaussian, not screened_coulomb"):
+    with pytest.raises(UsageError, match="Gaussian charges have the interaction gaussian, not screened_coulomb"):
         maps.potential_map(structure, smear=1.0, interaction="screened_coulomb")
     with pytest.raises(UsageError, match="the method msm sums point charges only; use method=auto"):
         maps.potential_map(structure, smear=1.0, method="msm")

@@ -53,10 +53,10 @@ def test_standard_input_that_has_nothing(stdin, monkeypatch):
     with pytest.raises(InputError, match=r"^standard input: is empty; send a file to it, and name it once"):
         read_structure("-")
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(), isatty=lambda: True))
-    with pytest.raises(InputError, match=r"^standard input: nothing is sent to it; send a file"):
+    with pytest.raises(InputError, match=r"^standard input: no data arrive from a file or pipe; send a file"):
         read_map("-")
     monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(InputError, match=r"^standard input: nothing is sent to it"):
+    with pytest.raises(InputError, match=r"^standard input: no data arrive from a file or pipe"):
         read_map("-")
     stdin(b"no format\n" * 9)
     with pytest.raises(InputError, match=r"^standard input: its format is not recognised"):

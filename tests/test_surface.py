@@ -116,6 +116,13 @@ def test_maps_on_a_surface_equal_an_independent_interpolation(kind):
         np.testing.assert_allclose(actual[inside], expected[inside], atol=1e-6)
 
 
+def test_the_unit_of_a_file_must_not_contradict_the_unit_that_it_states(files, capsys):
+    words = ["surface", str(files / "three.pdb"), str(files / "map.dx"), "--spacing", "0.6", "--unit-of-file"]
+    assert cli.main([*words, "kT/e"]) == 0
+    assert cli.main([*words, "hartree/e"]) == 2
+    assert "--unit-of-file hartree/e: " in capsys.readouterr().err
+
+
 def test_rows_add_up_and_leave_out_what_is_not_in_the_map():
     surface = around([[0, 0, 0], [2.5, 0, 0], [9.0, 0, 0]])
     values = surface.vertices[:, 0].copy()

@@ -71,7 +71,7 @@ def test_other_commands(salt, like, caplog, tmp_path):
     (text,) = notices(caplog, "field", structure=salt, at="all", spacing=0.3)
     assert text == "spacing has no effect: only a continuum has a grid; add method=pb"
     (text,) = notices(caplog, "probe", structure=salt, probe=["C"], spacing=2.0, orientations=3, stat="mean,sem")
-    assert text == "orientations and stat have no effect: only a ligand uses it"
+    assert text == "orientations and stat have no effect: no ligand is given"
 
 
 def test_shell_spells_the_options(salt, like, capsys, tmp_path):

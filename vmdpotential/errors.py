@@ -72,10 +72,24 @@ def one_line(text: str) -> str:
     return "".join(letter if letter.isprintable() else _visible(letter) for letter in text)
 
 
-def _shortened(text: str) -> str:
-    """Return text in which the middle of very long words, and of a very long text, is left out."""
-    text = _LONG_WORD.sub(lambda match: f"{match[0][:120]}...{match[0][-80:]}", text)
-    return text if len(text) <= _MOST else f"{text[: _MOST - 200]}...{text[-100:]}"
+def shortened(text: str, most: int, end: int = 0) -> str:
+    """Return text of at most `most` characters, without its middle if it is longer.
+
+    Parameters
+    ----------
+    text : str
+    most : int
+        Largest number of characters, at least 5.
+    end : int
+        Number of characters that are kept at the end; half of them if 0.
+    """
+    end = end or (most - 3) // 2
+    return text if len(text) <= most else f"{text[: most - 3 - end]}...{text[-end:]}"
+
+
+def _limited(text: str) -> str:
+    """Return text in which very long words, and a very long text, are shortened."""
+    return shortened(_LONG_WORD.sub(lambda match: shortened(match[0], 203, 80), text), _MOST)
 
 
 def _visible(letter: str) -> str:
@@ -91,7 +105,7 @@ def listed(words: Iterable[str], most: int) -> str:
     while left and sum(map(len, taken)) + 2 * len(taken) + len(left[0]) <= most:
         taken.append(left.pop(0))
     if left and not taken:
-        taken.append(f"{left.pop(0)[: most - 3]}...")
+        taken.append(shortened(left.pop(0), most))
     return ", ".join(taken) + (f" and {len(left)} more" if left else "")
 
 
@@ -134,9 +148,8 @@ class VmdpotentialError(Exception):
 
     def message(self, spell: Spelling = plain) -> str:
         """Return the line, with parameters as an interface spells them."""
-        value = self.value if len(self.value) <= 80 else f"{self.value[:77]}..."
-        head = f"{spell(self.parameter, value)}: " if self.parameter else ""
-        return one_line(head + _shortened(self.text) + (f"; {spelled(self.cure, spell)}" if self.cure else ""))
+        head = f"{spell(self.parameter, shortened(self.value, 80))}: " if self.parameter else ""
+        return one_line(head + _limited(self.text) + (f"; {spelled(self.cure, spell)}" if self.cure else ""))
 
     def __str__(self) -> str:
         return self.message()

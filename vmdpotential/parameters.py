@@ -42,7 +42,7 @@ from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from vmdpotential.docstrings import with_entries
-from vmdpotential.errors import UsageError, Words, similar
+from vmdpotential.errors import InputError, UsageError, Words, similar
 
 log = logging.getLogger(__name__)
 
@@ -199,8 +199,9 @@ class Parameter:
                     raise ValueError
                 elif self.type is not str:  # kept for str, since it may be a subclass that also holds selected atoms
                     value = self.type(value)
-            except UsageError as error:  # the parser is also a function of the library
-                raise UsageError(self.name, error.text, error.cure, value=value) from None
+            except (InputError, UsageError) as error:  # the parser is also a function of the library
+                raise UsageError(self.name, error.text, error.cure,
+                                 value="" if Path(value).name in error.text else value) from None
             except ValueError as error:
                 reason = str(error) if option.parse or self.type in (bool, Path) else (
                     "a whole number is needed" if self.type is int else

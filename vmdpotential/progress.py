@@ -155,7 +155,7 @@ class Terminal:
             text = f"{label}: {100 * fraction:3.0f} %, {elapsed * (1 - fraction) / fraction:.0f} s left"
             count = label.partition(" ")[0]
             if count.isdecimal() and elapsed > 0:  # such as "1000 frames"
-                text += f", {fraction * int(count) / elapsed:.3g} a second"
+                text += f", {fraction * int(count) / elapsed:.3g} per second"
         else:
             text = f"{label} ..."
         if self.live:

@@ -68,7 +68,7 @@ class Live(Following):
 
     def status(self) -> str:
         """Return a line with the rate of maps."""
-        return f"{self.latest.rate:.1f} maps a second" if self.latest.rate else "follows what is shown"
+        return f"{self.latest.rate:.1f} maps per second" if self.latest.rate else "follows what is shown"
 
     def _indices(self) -> Any:
         """Return the properties that identify the atoms; a changed protonation state, for example, changes names."""

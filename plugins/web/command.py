@@ -31,7 +31,7 @@ class _Files:
 
     structure: Annotated[Path | Structure, Option("structure file", positional=True)]
     maps: Annotated[tuple[Path | Grid, ...], Option(
-        "map files, or maps", positional=True, metavar="MAP", front=True)] = ()
+        "map files", positional=True, metavar="MAP", front=True)] = ()
     topology: Annotated[Path | None, Option(
         "topology with the names of the structure's atoms, if its own file has none", viewer=False,
         metavar="FILE")] = None
@@ -63,13 +63,14 @@ class ShownOptions:
         "atoms to show: solute (everything but water), all, protein ..., or a selection", metavar="SEL",
         selection=True)] = "solute"
     level: Annotated[float | None, Option(
-        "initial level of both isosurfaces, in the map's unit; unless given, they enclose a tenth of the map",
+        "initial level of both isosurfaces (positive and negative), in the map's unit; unless given, they enclose a "
+        "tenth of the map",
         above=0, front=True, aliases=("isovalue",))] = None
     title: Annotated[str | None, Option("title of the page; unless given, that of the structure")] = None
     margin: Annotated[float, Option(
         "margin around the shown atoms, within which a map is kept", unit="A", low=0, high=1e4)] = 10.0
     points: Annotated[int, Option(
-        "largest number of grid points of a map; larger maps are thinned", low=1000, high=100_000_000,
+        "largest number of grid points of a map; larger maps are thinned by interpolation", low=1000, high=100_000_000,
         aliases=("max_points",),
     )] = 2_000_000
 
@@ -160,7 +161,8 @@ def view(
     page: Document
     if written.scene:
         if ions is not None:
-            raise UsageError("ions", "is not shown in a scene", "leave it out; ions of the structure are shown")
+            raise UsageError("ions", "a scene does not show a table of ions",
+                             "leave it out; the ions of the structure are shown")
         page = view_scene(structure, grids, **options)
     else:
         page = view_page(structure, grids, ions, viewer_script=written.viewer_script, **options)

@@ -109,7 +109,7 @@ def view_page(
     """
     grids = [grids] if isinstance(grids, Grid) else list(grids)
     if level is not None and not 0 < abs(level) < np.inf:
-        raise UsageError("level", "must be a number other than 0", value=f"{level:g}")
+        raise UsageError("level", "the level must be a number other than 0", value=f"{level:g}")
     names = [*names, *(f"map {n}" for n in range(len(names) + 1, len(grids) + 1))]
     viewer = find_viewer_script(viewer_script)
     chosen = select(structure, atoms)

@@ -331,7 +331,7 @@ def test_maps_on_standard_output(ion, tmp_path, capfdbinary):
     ("-o -", "-: has no suffix that states the format; give --format"),
     ("-o /dev/null", "/dev/null: has no suffix that states the format; give --format"),
     ("-o - --format pdb", "-.pdb: the suffix is not that of a map format; choose one of"),
-    ("-o m.dx --format mrc", "--format mrc: is only for an output whose name has no suffix; leave it out"),
+    ("-o m.dx --format mrc", "--format mrc: a format is only needed for an output"),
     ("-o - --format dx --json",
      "--json and the data cannot both be written to standard output; write the data to a file"),
     ("-o /dev/stdout --format dx --json", "--json and the data cannot both"),

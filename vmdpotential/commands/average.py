@@ -53,8 +53,8 @@ class MeanOutput(MapOutput):
     """Files of maps over frames: the mean and other requested statistics."""
 
     output: Annotated[Path | None, Option(
-        "map to write: .dx, .dx.gz, .mrc, .map, .ccp4, .cube, .npz, .zarr or .cmap; if it needs more memory than there "
-        "is, .zarr, .cmap, .mrc, .map and .ccp4 are written slab by slab; - is standard output", short="o",
+        "map to write: .dx, .dx.gz, .mrc, .map, .ccp4, .cube, .npz, .zarr or .cmap; - is standard output. A map larger "
+        "than memory is written in slabs (.zarr, .cmap, .mrc, .map or .ccp4)", short="o",
         viewer=False, written=True, suffix=".npz")] = None
 
 
@@ -88,8 +88,8 @@ def average(
     trajectory: FramesFile,
     frames: FramesOption = None,
     stat: Annotated[str, Option(
-        "statistics to write: mean, std (standard deviation over the n frames, divisor n) and sem (standard error of "
-        "the mean, by blocks); the mean is always written, std and sem to OUTPUT_std and OUTPUT_sem",
+        "statistics to write: mean, std (standard deviation over the n frames, with divisor n) and sem (standard error "
+        "of the mean, from blocks); the mean is always written, std and sem to files named OUTPUT_std and OUTPUT_sem",
         metavar="mean,std,sem", front=True)] = "mean",
     fit: FitOptions = FitOptions(),
     options: MapOptions = MapOptions(),
@@ -102,7 +102,8 @@ def average(
     Molecules are made whole, and each frame is fitted onto the structure: by translation in a periodic cell, and with
     rotation in an open boundary. Grid and accuracy are determined in the first frame, where the stated error is
     measured. If the lengths of the cell change, grid points keep their fractional coordinates, and the map is written
-    in the mean cell; a change of its angles is refused. The standard error comes from blocks of frames.
+    in the mean cell; frames whose cell angles differ are refused. The standard error is estimated from blocks of
+    frames.
 
     Raises
     ------
@@ -253,7 +254,7 @@ def _lines(planning: Planning, average: Average, result: Mean) -> list[str]:
         lines.append(f"statistical inefficiency {average.inefficiency:.1f}, correlation time "
                      f"{average.correlation_time:.1f} frames{time_ps}, at {len(planning.work.sample)} random points")
     number, _, range_text = provenance.frames.partition(": ")
-    lines.append(f"{number} frames ({range_text}) in {seconds:.2f} s, {count / seconds:.3g} a second, on the "
+    lines.append(f"{number} frames ({range_text}) in {seconds:.2f} s, {count / seconds:.3g} per second, on the "
                  f"{provenance.engine} engine")
     return lines
 

@@ -50,28 +50,28 @@ class BatchOptions:
         "folder of input files; text file with a path on each line; or .csv table with a row for each input, whose "
         "columns are parameters of the command", positional=True, metavar="INPUTS")]
     output: Annotated[Path, Option(
-        "folder of the results, which are named after the inputs, and of report.csv", short="o", metavar="FOLDER",
+        "folder for the results, which are named after the inputs, and for report.csv", short="o", metavar="FOLDER",
         written=True)]
     format: Annotated[Suffixes, Option(
-        "suffix of the files that the command would write with its own output, such as npz; several where it writes "
-        "several", metavar="SUFFIX")] = ()
+        "format of the results, as the suffix of the command's output, such as npz; several for commands that write "
+        "several files", metavar="SUFFIX")] = ()
     workers: Annotated[int | None, Option(
         "number of processes on this machine; one for each processor unless given", low=1, high=4096)] = None
     scheduler: Annotated[str, Option(
-        "address of a Dask scheduler whose workers compute the inputs; without TLS, everybody who can connect to a "
-        "Dask cluster can run code on it as you", metavar="ADDRESS")] = ""
-    resume: Annotated[bool, Option("keep what an earlier run in the same folder has done")] = True
+        "address of a Dask scheduler whose workers compute the inputs; without TLS, anyone who can connect to a Dask "
+        "cluster can run code on it with your account", metavar="ADDRESS")] = ""
+    resume: Annotated[bool, Option("keep the results of an earlier run in the same folder")] = True
     force: Force = False
 
 
 def batch(settings: BatchOptions, **options: Any) -> Batch:
     """Run a command for each file of a folder or a list, or for each row of a table.
 
-    All options of the command can be given, and hold for every input: "batch energy poses -o energies --between
-    protein ligand". For options that write files give only the ending: "--figure .png". The table report.csv in the
-    output folder has a row for each input: results, files, warnings, error. An input that fails, or crashes its worker,
-    does not stop the others; the exit code is then 3. Run again, the command computes what is missing, has failed, or
-    whose files have changed.
+    All options of the command can be given, and apply to every input: "batch energy poses -o energies --between protein
+    ligand". For options that name output files, give only the end of the name: "--figure .png". The table report.csv in
+    the output folder has a row for each input: results, files, warnings, error. An input that fails, or crashes its
+    worker, does not stop the others; the exit code is then 3. If the same batch is run again, it computes only inputs
+    that are missing or have failed, or whose files have changed.
 
     Raises
     ------
@@ -147,7 +147,7 @@ class Batch(Result):
         earlier = f" ({before} of them before)" if before else ""
         yield f"{self.structures} inputs: {self.done} done{earlier}, {len(failed)} failed"
         yield Rows(lambda n: f"{failed[n]['structure']}: {failed[n]['message']}", range(len(failed)), 20)
-        yield f"{seconds:.2f} s, {(self.structures - before) / max(seconds, 1e-9):.1f} inputs a second"
+        yield f"{seconds:.2f} s, {(self.structures - before) / max(seconds, 1e-9):.1f} inputs per second"
 
     def table(self) -> Columns:
         """Return the columns of report.csv."""
@@ -165,7 +165,8 @@ def _command(name: str) -> Command:
     """
     command: Command = registry.get("command", name)
     if not command.repeatable or not any(p.option.positional and p.type is Path for p in command.parameters):
-        raise UsageError("task", "has no input file, and cannot be run for many", "choose a command such as map",
+        raise UsageError("task", "the command has no input file, so that it cannot be run for many inputs",
+                         "choose a command such as map",
                          value=name)
     return command
 
@@ -207,8 +208,8 @@ def _endings(command: Command, formats: Suffixes, options: Mapping[str, Any]) ->
             endings[parameter.name] = [str(path) for path in paths_in(options[parameter.name])]
             for ending in endings[parameter.name]:
                 if ending[0] not in "._-" or os.path.basename(ending) != ending:
-                    raise UsageError(parameter.name, "must be the end of a file name in a batch", "such as _x.csv "
-                                     "or .png", value=ending)
+                    raise UsageError(parameter.name, "in a batch, the end of a file name is needed",
+                                     "give one such as _x.csv or .png", value=ending)
     if formats and "output" not in endings:
         raise UsageError("format", f"{command.name} has no output", value=" ".join(formats))
     return endings
@@ -230,11 +231,13 @@ def _of_table(path: Path, command: Command) -> list[tuple[str, dict[str, Any]]]:
     others = other_names(known.values())
     names_of_columns = {column: column.strip().replace("-", "_") for column in reader.fieldnames or ()}
     columns = {column: others.get(name, name) for column, name in names_of_columns.items()}
-    if twice := [column for column, name in columns.items() if [*columns.values()].count(name) > 1]:
-        raise InputError(f"{path}: the columns {' and '.join(twice)} are one parameter", "leave one of them out")
+    if twice := [column for column,
+    name in columns.items() if [*columns.values()].count(name) > 1]:
+        raise InputError(f"{path}: the columns {' and '.join(twice)} are for the same parameter",
+                         "leave one of them out")
     for column in columns.values():
         if column != "name" and (column not in known or known[column].option.written):
-            raise InputError(f"{path}: the column '{column}' is no parameter of {command.name} in a table"
+            raise InputError(f"{path}: the column '{column}' is not a parameter of {command.name} that a table can set"
                              f"{similar(column, known)}", f"name columns after parameters, such as {source.name}")
     results = []
     for row in reader:
@@ -242,12 +245,12 @@ def _of_table(path: Path, command: Command) -> list[tuple[str, dict[str, Any]]]:
         try:
             for column, cell in row.items():
                 if column is None or cell is None:
-                    raise InputError("has more or fewer cells than the first line")
+                    raise InputError("the row has more or fewer cells than the first line")
                 if cell.strip() and columns[column] != "name":
                     parameter = known[columns[column]]
                     values[parameter.name] = parameter.convert(shlex.split(cell) if parameter.several else cell.strip())
             if source.name not in values:
-                raise InputError(f"has no {source.name}")
+                raise InputError(f"the row has no value for {source.name}")
         except (InputError, UsageError, ValueError) as error:
             raise InputError(f"{path}: line {reader.line_num}: {error}") from None
         results.append((next((cell.strip() for column, cell in row.items() if columns[column] == "name"), ""), values))

@@ -24,8 +24,8 @@ T = TypeVar("T")
 class Sample:
     """Size of the timed system, and accuracy of its map."""
 
-    box: Annotated[float, Option("edge of the cube of water", unit="A", low=10, high=500)] = 100.0
-    spacing: Annotated[float, Option("distance between lattice points", unit="A", low=0.1, high=10)] = 0.5
+    box: Annotated[float, Option("edge length of the cubic box of water", unit="A", low=10, high=500)] = 100.0
+    spacing: Annotated[float, Option("distance between grid points", unit="A", low=0.1, high=10)] = 0.5
     cutoff: Annotated[float, Option("cutoff of the method cutoff", unit="A", low=1, high=100)] = 12.0
     tolerance: Annotated[float, Option(
         "tolerance of the methods pme and msm, as in the command map", low=1e-6, high=0.1)] = 1e-4
@@ -35,7 +35,7 @@ class Sample:
 
 def benchmark(
     engine: Annotated[str, Option(
-        "engine that computes: cpu, cuda, or auto for a GPU where there is one", choices=lambda: ("auto",
+        "compute engine: cpu, cuda, or auto for a GPU if there is one", choices=lambda: ("auto",
         *registry.available("engine")))] = "auto",
     method: Annotated[str, Option(
         "summation method to time",
@@ -43,7 +43,7 @@ def benchmark(
     precision: Annotated[str, Option("floating-point precision of the sums", choices=PRECISIONS)] = "single",
     sample: Sample = Sample(),
     variant: Annotated[str, Option(
-        "deprecated, use the option method", choices=lambda: ("auto", *registry.available("method")),
+        "deprecated name of the option method", choices=lambda: ("auto", *registry.available("method")),
     )] = "auto",
     repeats: Annotated[int, Option("number of timed runs, of which the median counts", low=1, high=1000)] = 5,
     pairs: Annotated[str, Option(
@@ -57,9 +57,10 @@ def benchmark(
 ) -> Result:
     """Time a map of a box of random water molecules on this machine, or the forces of its pairs.
 
-    Times run from the input arrays to the output array: with planning and the measurement of the error, and with a plan
-    that is reused. The first run, which compiles or loads kernels, is reported separately. For a GPU the time of the
-    kernels is given too, and the fraction of the peak rate of its special function units (one inverse root for a pair).
+    Two times are measured, from the input arrays to the output array: with planning and the measurement of the error,
+    and with a plan that is reused. The first run, which compiles or loads kernels, is reported separately. For a GPU,
+    the time of the kernels is reported as well, and the fraction of the peak rate of its special function units
+    (counting one inverse square root for each pair).
     """
     import numpy as np
 

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 BetweenOption = Annotated[tuple[str, ...], Option(
-    "two selections, evaluated once for the structure; further pairs may follow", metavar="SEL",
+    "one or more pairs of selections, which are evaluated once, on the structure", metavar="SEL",
     selection=True)]
 
 
@@ -38,8 +38,8 @@ class ParameterOptions:
     """Sources of Lennard-Jones parameters."""
 
     parameters: Annotated[tuple[Path, ...], Option(
-        "Lennard-Jones parameters that no topology gives: CHARMM's .prm, .str, OpenMM's .xml (force fields, or a "
-        "whole System)", metavar="FILE")] = ()
+        "files of Lennard-Jones parameters, if no topology has them: CHARMM's .prm and .str, or OpenMM's .xml (force "
+        "fields, or a whole System)", metavar="FILE")] = ()
     allow_scripts: Annotated[bool, Option(
         "run the Python code in OpenMM force fields given as parameters (<Script>); it runs with your permissions, so "
         "use only files that you trust")] = False

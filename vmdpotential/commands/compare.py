@@ -9,7 +9,7 @@ from typing import Annotated
 
 import numpy as np
 
-from vmdpotential.commands.options import UnitOfFile, with_unit
+from vmdpotential.commands.options import UnitOfFile, read_maps
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.compare import Similarity, difference, same_lattice, similarity, without
 from vmdpotential.grid.lattice import Grid
@@ -26,7 +26,7 @@ def compare(
     second: Annotated[Path | Grid, Option(
         "map to compare with and to subtract; interpolated where its grid differs", positional=True, metavar="MAP")],
     structure: Annotated[Path | Structure | None, Option(
-        "structure for the options that select points by their distance to its atoms", metavar="FILE",
+        "structure by whose atoms the points to compare are selected (options away and within)", metavar="FILE",
         front=True)] = None,
     away: Annotated[float, Option(
         "least distance of the compared points to every atom of the structure", unit="A", low=0, high=1000)] = 0.0,
@@ -34,7 +34,8 @@ def compare(
         "largest distance of the compared points to the nearest atom of the structure; no limit unless given",
         unit="A", above=0, high=1000)] = None,
     plane: Annotated[tuple[str | Plane, ...], Option(
-        "planes of the figure; the middle across z unless given", unit="A", metavar="z=0", front=True)] = (),
+        "planes of the figure, such as z=12.5; unless given, the plane in the middle perpendicular to z",
+        unit="A", metavar="z=0", front=True)] = (),
     output: Annotated[Path | None, Option(
         "map of the difference to write, first minus second: .dx, .mrc, .npz ...", short="o", viewer=False,
         written=True)] = None,
@@ -45,7 +46,7 @@ def compare(
 ) -> Comparison:
     """Compare two maps: difference, correlation and Hodgkin index.
 
-    The second map is converted to the unit of the first. With a structure, points can be left out that are near its
+    The second map is converted to the unit of the first. With a structure, the comparison can leave out points near its
     atoms, where all potentials are similar, or far from them.
 
     Raises
@@ -55,7 +56,7 @@ def compare(
     """
     from vmdpotential.figures.page import check_figure_format, render
     from vmdpotential.io import read_structure
-    from vmdpotential.io.maps import check_map_format, map_name, put_map, read_map
+    from vmdpotential.io.maps import check_map_format, map_name, put_map
 
     if output is not None:
         check_map_format(output)
@@ -67,7 +68,7 @@ def compare(
     paths = [path for path in (output, figure) if path is not None]
     files.check(paths, force)
     names = [map_name(item) if isinstance(item, Path) else f"map {n}" for n, item in enumerate((first, second), 1)]
-    a, b = (with_unit(read_map(item), unit_of_file) if isinstance(item, Path) else item for item in (first, second))
+    a, b = read_maps((first, second), unit_of_file)
     comparison = difference(a, b)
     if structure is not None:
         from scipy.spatial import cKDTree

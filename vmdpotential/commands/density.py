@@ -43,8 +43,8 @@ class DensityFit(FitOptions):
     """How frames are fitted onto the structure."""
 
     motion: Annotated[str, Option(
-        "how frames are fitted: auto and translation only move them; rotation also rotates them, each molecule at its "
-        "image nearest to the fitted atoms", choices=("auto", "translation", "rotation"))] = "auto"
+        "motion that fits the frames: translation (the same as auto), or rotation, which also rotates the frames, with "
+        "each molecule at its image nearest to the fitted atoms", choices=("auto", "translation", "rotation"))] = "auto"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,8 @@ class SiteOptions:
     """Options of the table of the maxima of a density."""
 
     sites: Annotated[Path | None, Option(
-        "CSV table of the maxima of the density, with the number of atoms around each (hydration sites)", viewer=False,
+        "CSV table of the maxima of the density (hydration sites, for water), with the number of atoms around each",
+        viewer=False,
         written=True, metavar="FILE.csv")] = None
     site_radius: Annotated[float, Option(
         "radius within which atoms belong to a site, and least distance between two sites", unit="A", above=0,
@@ -67,7 +68,8 @@ class DensityOutput:
 
     stat: Annotated[str, Option(
         "statistics to write: mean, std (standard deviation over the frames) and sem (standard error of the mean); the "
-        "mean is always written, std and sem to OUTPUT_std and OUTPUT_sem", metavar="mean,std,sem")] = "mean"
+        "mean is always written, std and sem to files named OUTPUT_std and OUTPUT_sem",
+        metavar="mean,std,sem")] = "mean"
     output: Annotated[Path | None, Option(
         "map file of the mean: .dx, .mrc, .cube, .npz ...", short="o", viewer=False, written=True,
         suffix=".npz")] = None
@@ -90,7 +92,7 @@ def density(
 
     Every atom counts at its nearest grid point, or is spread as a Gaussian. In a periodic cell, whose shape and size
     may differ between frames, atoms keep their fractional coordinates, and the map is written in the mean cell. The
-    standard error comes from blocks of frames.
+    standard error is estimated from blocks of frames.
 
     Raises
     ------
@@ -109,10 +111,11 @@ def density(
     of, smear, sites, force = options.of, options.smear, table.sites, output.force
     check_output(output.output, source.structure, "mean", "density.dx")
     if smear and of == "occupancy":
-        raise UsageError("smear", "does not apply to an occupancy, which uses the atoms' radii", "leave it out",
-                         value=f"{smear:g}")
+        raise UsageError("smear", "an occupancy is computed from the atoms' radii, without Gaussians",
+                         "leave it out", value=f"{smear:g}")
     if sites is not None and of not in ("number", "occupancy"):
-        raise UsageError("sites", "can only be found in a density of numbers", "use {of number}", value=str(sites))
+        raise UsageError("sites", "sites are only determined from numbers of atoms or an occupancy", "use {of number}",
+                         value=str(sites))
     if sites is None:
         warn_unused(("site_radius", "site_density"), "no {sites} are written")
     if options.unit != "relative":

@@ -16,8 +16,9 @@ def devices(
 ) -> Devices:
     """List the engines and the hardware of this machine, or why an engine does not work.
 
-    The last lines name the default engine, and the folder and size of the cache of compiled kernels, which is safe to
-    delete. VMDPOTENTIAL_THREADS limits the threads, VMDPOTENTIAL_GPUS chooses GPUs.
+    The last lines name the default engine, and the folder and size of the cache of compiled kernels, which can be
+    deleted safely. The environment variable VMDPOTENTIAL_THREADS limits the number of threads, and VMDPOTENTIAL_GPUS
+    chooses GPUs.
     """
     from vmdpotential.engines import automatic, reason
 

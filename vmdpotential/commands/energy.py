@@ -93,7 +93,7 @@ class SolventOptions:
         "also compute the electrostatic energy in a continuum of water and 0.15 M salt (pb, the Poisson-Boltzmann "
         "equation), with the desolvation of both selections", choices=("none", "pb"))] = "none"
     radii: Annotated[str, Option(
-        "radii of the atoms in the continuum: auto for the file's own, or a named set",
+        "atomic radii in the continuum: auto for those of the file, or a named set",
         choices=("auto", *SETS))] = "auto"
     spacing: Annotated[float, Option("grid spacing of the continuum", unit="A", low=0.05, high=2.0)] = 0.5
 
@@ -103,11 +103,12 @@ class EnergyOutput(TableOutput):
     """Files of the table of energies, and of a figure of residues."""
 
     output: Annotated[Path | None, Option(
-        "CSV file of the rows; with a trajectory and by total, it has a row for every frame; - is standard output",
+        "CSV file of the table; with a trajectory and the rows total, it has a row for every frame; - is standard "
+        "output",
         short="o",
         viewer=False, written=True)] = None
     figure: Annotated[Path | None, Option(
-        "figure of the residues with the largest energies: .png, .pdf or .svg; needs rows by residue", viewer=False,
+        "figure of the residues with the largest energies: .png, .pdf or .svg; only for the rows residue", viewer=False,
         written=True)] = None
 
 
@@ -115,7 +116,8 @@ def energy(
     source: CompleteSource,
     between: BetweenOption,
     by: Annotated[str, Option(
-        "what each row is for: the pair of selections, or each residue or atom of the first with all of the second",
+        "rows of the table: one for each pair of selections (total), or one for each residue or atom of the first "
+        "selection, with its energy with all of the second",
         choices=("total", "residue", "atom"), front=True)] = "total",
     trajectory: TrajectoryOptions = TrajectoryOptions(),
     options: PairOptions = PairOptions(),
@@ -125,10 +127,10 @@ def energy(
 ) -> Energies:
     """Compute Coulomb and Lennard-Jones energies between selections, in kcal/mol.
 
-    Each pair of atoms counts once, also if the selections overlap. Pairs that the force field excludes are left out,
-    and 1-4 pairs have their own parameters. Rows of residues and atoms are those of the first selection; they add up to
-    the total. For a trajectory, means over its frames have standard errors and 95 % confidence intervals; tables and
-    JSON also have standard deviations.
+    Each pair of atoms counts once, even if the selections overlap. Pairs that the force field excludes are left out,
+    and 1-4 pairs have their own parameters. Rows by residue or atom are for those of the first selection, and add up to
+    the total. For a trajectory, means over its frames are reported with standard errors and 95 % confidence intervals;
+    tables and JSON also contain standard deviations.
 
     Raises
     ------
@@ -149,7 +151,7 @@ def energy(
                          "leave out {trajectory}",
                          value=solvent.solvent)
     if solvent.solvent == "none":
-        warn_unused(("radii", "spacing"), "only a continuum uses it; add {solvent pb}")
+        warn_unused(("radii", "spacing"), "there is no continuum; add {solvent pb}")
     structure, report, frames = source.over(trajectory, between, "between")
     chosen = selections(structure, between)
     terms = options.terms(structure)

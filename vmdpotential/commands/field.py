@@ -46,10 +46,10 @@ class SiteOptions:
         " each bond, from the first to the second",
         metavar="SEL", front=True, selection=True)] = ()
     points: Annotated[Path | np.ndarray | None, Option(  # type: ignore[type-arg]
-        "file of points, a line x,y,z (A) for each, optionally followed by a name", metavar="FILE")] = None
+        "file of points, with a line x,y,z (A) for each point, optionally followed by a name", metavar="FILE")] = None
     fit: Annotated[str | None, Option(
-        "let the points follow this selection, by translation and rotation, from the structure to each frame; fixed in "
-        "space unless given", metavar="SEL", selection=True)] = None
+        "selection that the points follow by translation and rotation, from the structure to each frame; unless given, "
+        "the points are fixed in space", metavar="SEL", selection=True)] = None
 
     def check(self) -> None:
         """Refuse options that do not fit together."""
@@ -89,9 +89,11 @@ class FieldOutput(TableOutput):
     """Files of the values in every frame, and of their figure over time."""
 
     output: Annotated[Path | None, Option(
-        "file of the values in every frame: .csv, a row for each site and contribution, or .npz, arrays", short="o",
+        "file of the values in every frame: .csv with a row for each site and contribution, or .npz with arrays",
+        short="o",
         viewer=False, written=True, suffix=".csv")] = None
-    figure: Annotated[Path | None, Option("figure over time: .png, .pdf or .svg", viewer=False, written=True)] = None
+    figure: Annotated[Path | None, Option(
+        "figure of the values over the frames: .png, .pdf or .svg", viewer=False, written=True)] = None
 
 
 def field(
@@ -108,9 +110,9 @@ def field(
 ) -> Field:
     """Compute electric field and potential at atoms, at bonds, or at points, in every frame of a trajectory.
 
-    All atoms contribute, with all images in a periodic cell; an atom's own charge is left out. With the method pb it is
-    the field of the solute in a continuum of water and ions, including their response to the solute's charges.
-    Contributions of selections, and of the rest of the atoms, add up to the total unless selections overlap.
+    All atoms contribute, with all images in a periodic cell, except for the atom itself. The method pb computes the
+    field of the solute in a continuum of water and ions, which includes their response to the solute's charges. The
+    contributions of selections, and of all other atoms, add up to the total unless selections overlap.
 
     Raises
     ------

@@ -41,7 +41,8 @@ def forces(
     options: PairOptions = PairOptions(),
     execution: PartialExecution = PartialExecution(),
     output: Annotated[Path | None, Option(
-        "file of the forces: .csv, a row for each atom and frame, or .npz, arrays (frames, atoms, 3)", short="o",
+        "file of the forces: .csv with a row for each atom and frame, or .npz with an array (frames, atoms, 3)",
+        short="o",
         viewer=False, written=True, suffix=".csv")] = None,
     force: Force = False,
 ) -> Forces:

@@ -43,7 +43,7 @@ def parse_templates(text: str) -> dict[str, Path]:
 class SolvatedSource(ChargedSource):
     """A structure with charges and waters."""
 
-    structure: Annotated[Path | Structure, Option("solvated structure", positional=True)]
+    structure: Annotated[Path | Structure, Option("structure file of a solvated system", positional=True)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class IonOutput:
     """Files of a structure with ions, and of a table of the ions."""
 
     output: Annotated[tuple[Path, ...], Option(
-        "structure files to write, in the formats of their suffixes; - is standard output", short="o",
+        "structure and topology files to write, in the formats of their suffixes; - is standard output", short="o",
         viewer=False, written=True, suffix=".pdb")] = ()
     table: Annotated[Path | None, Option(
         "CSV file with every ion's site, distances and energy", viewer=False, written=True)] = None
@@ -63,8 +63,8 @@ def ionize(
     source: SolvatedSource,
     options: IonOptions = IonOptions(),
     ion_template: Annotated[Mapping[str, Path] | None, Option(
-        "files with the charges of ions of several atoms (MOL2, PQR), such as NH4=ammonium.mol2; the other options and"
-        " formulas use that name", metavar="NAME=FILE,...", parse=parse_templates)] = None,
+        "files (MOL2, PQR) with the atoms and charges of ions of several atoms, such as NH4=ammonium.mol2; the name "
+        "can then be used in formulas and other options", metavar="NAME=FILE,...", parse=parse_templates)] = None,
     replicas: Annotated[int, Option(
         "number of independent placements at random or monte-carlo sites, with the seeds S, S+1 ...; written to "
         "out_1.pdb, out_2.pdb ...",
@@ -73,16 +73,17 @@ def ionize(
         "files with Lennard-Jones parameters of ions that the input prmtop lacks, needed to write a prmtop: Amber's "
         "frcmod, OpenMM's .xml, CHARMM's .prm, or a prmtop; for ions of several atoms a prmtop with all their terms",
         metavar="FILE", viewer=False)] = (),
-    dry_run: Annotated[bool, Option("report ions and sites, write nothing", viewer=False)] = False,
+    dry_run: Annotated[bool, Option("only report the ions and their sites, and write no file", viewer=False)] = False,
     outputs: IonOutput = IonOutput(),
 ) -> Ionized:
     """Replace waters of a solvated structure by neutralising ions and salt.
 
-    One after the other, each ion replaces the water where its energy in the potential of the solute and of the ions
-    placed before it is lowest, with all periodic images (Ewald sum). Then ions move to better waters until no move of a
-    single ion lowers the energy. With the sites monte-carlo, ions are sampled from the Boltzmann distribution instead,
-    by Metropolis moves and exchanges in a medium with water's dielectric constant. Least distances to solute atoms,
-    ions and images are always kept. All files of a replica are written together, or none.
+    Ions are placed one after another. Each replaces the water at which its energy is lowest, in the potential of the
+    solute and of the ions placed before, with all periodic images (Ewald sum). Then single ions are moved to other
+    waters until no such move lowers the energy. With the sites monte-carlo, ions are sampled from the Boltzmann
+    distribution instead, by Metropolis moves and exchanges in a medium with water's dielectric constant. Minimum
+    distances to solute atoms, other ions and images are always kept. All files of a replica are written together, or
+    none.
 
     Raises
     ------
@@ -109,7 +110,7 @@ def ionize(
     names = [files.named(group.structures, format, can_be_written) for group in groups]
     files.check([path for group in groups for path in group.all], force or dry_run)
     if parameters and not any(suffix(path) in PRMTOP for group in names for path in group):
-        raise UsageError("parameters", "are only used when a prmtop is written",
+        raise UsageError("parameters", "these files are only used when a prmtop is written",
                          "name one as {output}, or leave them out")
     if options.site == "potential":
         warn_unused(("seed", "sweeps"), "sites of the most favourable potential are not random; choose another {site}")

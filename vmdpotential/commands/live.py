@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Annotated, Any
@@ -23,7 +23,7 @@ from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.io.structures.pdb import cell_of
-from vmdpotential.maps import MapOptions
+from vmdpotential.maps import LEAST_TOLERANCE, MapOptions
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.structure import Structure
@@ -32,9 +32,21 @@ from vmdpotential.preparation.follow import Follower
 from vmdpotential.results import Result, hidden, key, part
 
 
+@dataclass(frozen=True, kw_only=True)
+class LiveOptions(MapOptions):
+    """Options of a live map, which is fast enough for animation, and accurate enough to see."""
+
+    spacing: Annotated[float, Option(
+        "largest distance between grid points; in a periodic cell it is reduced until it divides the cell's lengths",
+        unit="A", low=0.01, high=100, front=True)] = 1.0
+    tolerance: Annotated[float | None, Option(
+        "largest rms error of the first map relative to the rms potential, at all test points and at those far from "
+        "charges; exact methods and the method pb ignore it", low=LEAST_TOLERANCE, high=0.1)] = 1e-3
+
+
 def live(
     source: CompleteSource,
-    options: MapOptions = MapOptions(spacing=1.0, tolerance=1e-3),  # fast enough for animation, accurate enough to see
+    options: LiveOptions = LiveOptions(),
     output: Annotated[Path | None, Option(
         "map file that a viewer reads, rewritten for every frame: .mrc, .dx ...", short="o", viewer=False, shell=True,
         written=True)] = None,
@@ -44,11 +56,11 @@ def live(
     The first map is checked against the tolerance, and the others are computed in the same way. A coarse spacing makes
     it fast. Inside a viewer a map is computed for the newest frame, and frames that arrive meanwhile are dropped.
 
-    In a shell it serves a viewer: for each line "frame NUMBER [A B C ALPHA BETA GAMMA]" on standard input, followed by
-    x, y and z of all atoms in their order (float32 in the machine's byte order, A), it writes the map to the output and
-    answers "map NUMBER LEVEL LIMIT": a level for isosurfaces, and the limit of the colours. The first answer is for the
-    structure's own positions. Every frame is answered, so a viewer should send the next one after the answer. At the
-    end of its input the program removes the output.
+    In a shell, the command serves a viewer. It reads frames from standard input: a line "frame NUMBER [A B C ALPHA BETA
+    GAMMA]", followed by x, y and z of all atoms in their order (float32 in the machine's byte order, A). For each frame
+    it writes the map to the output and prints "map NUMBER LEVEL LIMIT": a level for isosurfaces, and the limit of the
+    colours. It prints such a line first for the structure's own positions. No frame is dropped, so a viewer should wait
+    for this line before it sends the next frame. At the end of its input the program removes the output.
 
     Raises
     ------

@@ -34,10 +34,10 @@ class FrameSource(CompleteSource):
     """A structure with charges, at a frame of a trajectory or of its own file."""
 
     trajectory: Annotated[Path | None, Option(
-        "trajectory with the coordinates of these atoms", viewer=False, shell=True)] = None
+        "trajectory that provides the coordinates of the structure's atoms", viewer=False, shell=True)] = None
     frame: Annotated[int | None, Option(
-        "frame to use of the trajectory, or of a structure file with several models, counted from 0; the first unless "
-        "given",
+        "number of the frame of the trajectory, or of the model of the structure file, counted from 0, or from the end "
+        "as -1, -2 ...; the first unless given",
         viewer=False)] = None
 
     def read(self) -> Structure:
@@ -58,13 +58,13 @@ class MapOutput:
     """Files of a map and its field."""
 
     output: Annotated[Path | None, Option(
-        "map to write: .dx, .dx.gz, .mrc, .map, .ccp4, .cube, .npz, .zarr or .cmap; .mrc and .map are for viewers and "
-        "electron microscopy programs, .ccp4 for gemmi and crystallography programs, which ignore the origin in the "
-        "other two; a map larger than memory is written in slabs to .zarr, .cmap, .mrc, .map or .ccp4; - is standard "
-        "output", short="o", viewer=False, written=True, suffix=".npz")] = None
+        "map to write: .dx, .dx.gz, .mrc, .map, .ccp4, .cube, .npz, .zarr or .cmap; - is standard output. Use .ccp4 "
+        "for crystallography programs and gemmi, which ignore the origin of .mrc and .map files. A map larger than "
+        "memory is written in slabs (.zarr, .cmap, .mrc, .map or .ccp4)",
+        short="o", viewer=False, written=True, suffix=".npz")] = None
     field: Annotated[Path | None, Option(
-        "electric field to write, V/A: one .npz, or three files in another map format, their names ending in _x, _y "
-        "and _z", viewer=False, written=True)] = None
+        "file of the electric field to write (V/A): one .npz, or in another map format three files, whose names end in "
+        "_x, _y and _z", viewer=False, written=True)] = None
     format: Format = ""
     force: Force = False
 
@@ -77,8 +77,9 @@ def map_(
 ) -> Map:
     """Compute the electrostatic potential on a grid.
 
-    With periodic boundaries the map covers the cell, and all images contribute. Otherwise it covers the selected atoms
-    and the padding. All charges contribute to each grid point, except with the method cutoff.
+    In a periodic boundary the map covers the cell, and all images contribute. In an open boundary it covers the
+    selected atoms and a margin. There is no cutoff: all charges contribute at each grid point, except with the method
+    cutoff.
 
     Raises
     ------

@@ -34,33 +34,38 @@ ForceField = Annotated[str, Option(
     "whole structure",
     choices=("auto", *FORCE_FIELDS))]
 Water = Annotated[str, Option(
-    "water model that gives charges to waters without any; auto decides by their name and sites", choices=CHOICES)]
+    "water model whose charges are given to waters that have none; auto decides by residue name and number of sites",
+    choices=CHOICES)]
 CellOption = Annotated[Cell | None, Option(
-    "periodic cell that replaces the file's: lengths, lengths and angles, or an XSC file", unit="A, degrees",
+    "periodic cell that replaces that of the file: three lengths, or these and three angles, or an XSC file",
+    unit="A, degrees",
     metavar="A,B,C[,AL,BE,GA]|XSC", parse=parse_cell)]
 Charges = Annotated[tuple[Path, ...], Option(
-    "charges of residues without a template (ligands), matched by the names of residue and atom: .itp, a force field "
-    "of OpenMM (.xml), a table residue,atom,charge (.csv), or .mol2 and .sdf, which also define missing hydrogens; or "
-    "charges of all atoms in their order: a System of OpenMM (.xml)",
+    "files with charges of residues without a template (ligands), matched by residue and atom names: .itp, an OpenMM "
+    "force field (.xml), a table residue,atom,charge (.csv), or .mol2 and .sdf, which also define missing hydrogens; "
+    "or an OpenMM System (.xml) with the charges of all atoms, in their order",
     metavar="FILE")]
 Index = Annotated[Path | None, Option(
-    "index file of GROMACS; its groups are selections: group NAME, or group \"A NAME\"", viewer=False,
+    "GROMACS index file, whose groups can be selected: group NAME, or group \"A NAME\" if the name contains spaces",
+    viewer=False,
     metavar="FILE.ndx")]
 Prepare = Annotated[str, Option(
     "auto adds missing hydrogens and heavy atoms, and assigns protonation states and charges; with never, missing "
     "atoms are an error", choices=("auto", "never"))]
 Ph = Annotated[float, Option("pH that determines the protonation states of added hydrogens", low=-2, high=16)]
 Pka = Annotated[str, Option(
-    "source of the pKa values of added hydrogens: model compounds, or PROPKA, which computes them for this structure",
+    "source of the pKa values that determine protonation: model compounds (model), or a calculation for this structure "
+    "by PROPKA (propka)",
     choices=("model", "propka"))]
 Assembly = Annotated[str, Option(
-    "biological assembly to build, such as 1, from the operators in the structure file, or in another file: "
-    "entry.cif:1", metavar="[FILE:]NAME")]
+    "biological assembly to build, such as 1, by the operators in the structure file; entry.cif:1 uses those in "
+    "another file", metavar="[FILE:]NAME")]
 Expand = Annotated[str, Option(
-    "whether the asymmetric unit of a crystal is expanded to its whole cell by the space group's operators",
+    "cell expands the asymmetric unit of a crystal to its whole cell, by the operators of the space group",
     choices=("no", "cell"))]
 UnitOfFile = Annotated[str | None, Option(
-    "unit of maps whose files state none, such as cubes of other programs", choices=(*POTENTIAL_UNITS, "hartree/e"),
+    "unit of a map whose file states none, such as a cube file of another program",
+    choices=(*POTENTIAL_UNITS, "hartree/e"),
     viewer=False)]
 Like = Annotated[Path | None, Option(
     "map whose grid is used instead of spacing and padding", viewer=False, metavar="MAP")]
@@ -69,11 +74,12 @@ Fit = Annotated[str, Option(
     "atoms to fit onto their positions in the structure: auto (protein and nucleic acids, else lipids), none, or a "
     "selection", metavar="auto|none|SEL", selection=True, words=("auto", "none"))]
 FramesFile = Annotated[Path | Frames, Option(
-    "frames of these atoms: XTC, TRR, DCD, NetCDF, H5MD, PDB of several models ...", positional=True, viewer=False)]
+    "trajectory of the structure's atoms: XTC, TRR, DCD, NetCDF, H5MD, PDB with several models ...",
+    positional=True, viewer=False)]
 Format = Annotated[str, Option(
     "format of an output whose name has no suffix (-, a pipe): dx, npz, pdb ...", viewer=False, metavar="SUFFIX")]
 FramesOption = Annotated[slice | None, Option(
-    "frames to use, counted from 0, as begin:end:step; the end itself is left out; all unless given",
+    "frames to use, counted from 0, as begin:end:step without the frame end itself; all unless given",
     parse=parse_frames,
     metavar="B:E:S", viewer=False, front=True)]
 Force = Annotated[bool, Option("replace files that exist", viewer=False)]
@@ -100,7 +106,8 @@ class CopyOptions:
         if not self.assembly and self.expand == "no":
             return None
         if self.assembly and self.expand != "no":
-            raise UsageError("assembly", "cannot be combined with {expand}", value=self.assembly)
+            raise UsageError("assembly", "a biological assembly and the cell of a crystal cannot both be built",
+                             "leave out {expand}", value=self.assembly)
         if not self.assembly:
             return symmetry.crystal(structure)
         file, _, name = self.assembly.rpartition(":")
@@ -115,7 +122,7 @@ class _Files:
     """Files that a structure is read from; a base class, so that these parameters come first."""
 
     structure: Annotated[Path | Structure, Option(
-        "structure file, or a topology if a trajectory has the coordinates", positional=True)]
+        "structure file, or a topology if a trajectory provides the coordinates", positional=True)]
     topology: Annotated[Path | None, Option(
         "file with bonds, charges and names of the structure's atoms (PSF, prmtop, TPR ...)", viewer=False)] = None
     cell: CellOption = None
@@ -312,8 +319,27 @@ class TableOutput:
                 places[-1].write_bytes(render(drawn, self.figure, title=title))
 
 
-def with_unit(grid: Grid, unit: str | None) -> Grid:
-    """Return a map with this unit if its file gives none; values in hartree/e are converted to V."""
+def read_maps(maps: Sequence[Path | Grid], unit: str | None) -> list[Grid]:
+    """Return maps, with this unit where they state none; values in hartree/e are converted to V.
+
+    Raises
+    ------
+    UsageError
+        When all maps state their unit, and that of one differs.
+    """
+    from vmdpotential.io.maps import read_map
+
+    grids = [read_map(item) if isinstance(item, Path) else item for item in maps]
+    others = [(item, grid.unit) for item, grid in zip(maps, grids, strict=True) if grid.unit != unit]
+    if unit is not None and others and all(grid.unit for grid in grids):
+        item, other = others[0]
+        name = item if isinstance(item, Path) else "the map"
+        raise UsageError("unit_of_file", f"{name} states its own unit, {other}",
+                         "leave out {unit_of_file}, which is for maps that state none", value=unit)
+    return [_with_unit(grid, unit) for grid in grids]
+
+
+def _with_unit(grid: Grid, unit: str | None) -> Grid:
     if unit is None or grid.unit:
         return grid
     if unit == "hartree/e":

@@ -47,7 +47,17 @@ class OrbitalPotential:
     potential: Annotated[bool, Option(
         "compute the electrostatic potential of the nuclei and electrons", front=True)] = False
     potential_unit: Annotated[str, Option("unit of the potential", choices=POTENTIAL_UNITS)] = "kT/e"
-    temperature: Annotated[float, Option("temperature for kT/e", unit="K", above=0, high=1e4)] = DEFAULT_TEMPERATURE
+    temperature: Annotated[float, Option(
+        "temperature of kT in the unit kT/e", unit="K", above=0, high=1e4)] = DEFAULT_TEMPERATURE
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrbitalGrid(GridOptions):
+    """Points of a map around the nuclei of a molecule."""
+
+    spacing: Annotated[float, Option(
+        "distance between grid points", unit="A", low=0.01, high=100, front=True)] = 0.2
+    padding: Annotated[float, Option("margin of the grid around the nuclei", unit="A", low=0, high=1000)] = 4.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,12 +77,12 @@ def orbital_(
         "orbital to compute: homo, lumo, homo-1, lumo+2 ..., or its number from 1", metavar="homo|lumo|N",
         front=True)] = "",
     channel: Annotated[str, Option(
-        "electron spin of the orbital, if alpha and beta electrons have orbitals of their own",
+        "spin of the orbital, if alpha and beta electrons have separate orbitals",
         choices=("alpha", "beta"))] = "alpha",
     density: Annotated[bool, Option("compute the electron density instead of an orbital", front=True)] = False,
     spin: Annotated[bool, Option("compute the density of alpha electrons minus that of beta electrons")] = False,
     of_potential: OrbitalPotential = OrbitalPotential(),
-    grid: GridOptions = GridOptions(spacing=0.2, padding=4.0),
+    grid: OrbitalGrid = OrbitalGrid(),
     like: Like = None,
     values: OrbitalValues = OrbitalValues(),
     output: OrbitalOutput = OrbitalOutput(),

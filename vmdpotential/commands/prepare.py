@@ -33,11 +33,11 @@ def prepare(
     radii: Annotated[str, Option("set of atomic radii", choices=SETS)] = "mbondi2",
     symmetry: CopyOptions = CopyOptions(),
     prepare: Annotated[str, Option(
-        "auto adds missing atoms; never adds none and writes the structure, its assembly or its cell as it is",
+        "auto adds missing atoms; never adds none, and writes the structure, its assembly or its cell unchanged",
         choices=("auto", "never"))] = "auto",
     output: Annotated[tuple[Path, ...], Option(
-        "files to write: .pqr has charges and radii, .pdb, .cif or .gro the atoms; .csv the table of all residues; "
-        "only the report is printed unless given",
+        "files to write: .pqr (atoms with charges and radii), .pdb, .cif or .gro (atoms), .csv (table of all "
+        "residues); unless given, only the report is printed",
         short="o", viewer=False, written=True, suffix=".pqr")] = (),
     force: Force = False,
 ) -> Completed:

@@ -52,13 +52,11 @@ def probe_(
     check_output(output, source.structure, "map", "o2.dx")
     if probe and (trajectory.trajectory is not None or trajectory.frames is not None or outputs.paths is not None):
         raise UsageError("trajectory", "frames are not used for probe atoms, which are mapped around one structure",
-                         "give {ligand}, or leave out trajectory, frames and paths")
+                         "give {ligand}, or leave out {trajectory}, {frames} and {paths}")
     if probe:
-        warn_unused(("fit", "boundary", "orientations", "places", "temperature", "stat"), "only a {ligand} uses it")
+        warn_unused(("fit", "boundary", "orientations", "places", "temperature", "stat"), "no {ligand} is given")
     if like is not None:
         warn_unused(("around",), "the grid is that of {like}")
-    elif ligand and not options.around:
-        warn_unused(("padding",), "it is a margin around the atoms that {around} selects")
     structure, all_frames = source.with_frames(trajectory)
     lattice = lattice_like(like)
     run = Run(structure, options, lattice, options.spacing or (_LIGAND_SPACING if ligand else _PROBE_SPACING), engine,

@@ -48,7 +48,7 @@ def map_atoms(run: Run, source: CompleteSource, force_field: ParameterOptions) -
         lines.append(str(report))
     chosen = select(structure, run.options.atoms)
     inside = select(structure, run.options.around, "around") if run.options.around else chosen
-    lattice = run.lattice or _odd(Lattice.around(structure.positions[inside], run.spacing, run.options.padding))
+    lattice = run.lattice or _odd(run.lattice_around(structure.positions[inside]))
     start = time.perf_counter()
     with progress.clock() as clock:
         autodock_types = [name for name, spec in by_name.items() if spec is None]

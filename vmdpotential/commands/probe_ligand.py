@@ -20,7 +20,7 @@ from vmdpotential.frames.ligand import HIGHEST, FreeEnergy, Planning, merge, pla
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.statistics import TOO_SHORT
 from vmdpotential.frames.whole import reference_group
-from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.io.trajectories.frames import Frames, Loaded
@@ -83,12 +83,12 @@ def map_ligand(run: Run, over: Over, name: str, terms: Nonbonded) -> FreeEnergyM
         structure.where, [(structure.positions, structure.cell)])
     lattice = run.lattice
     if lattice is None and run.options.around:
-        near = select(structure, run.options.around, "around")
-        lattice = Lattice.around(structure.positions[near], run.spacing, run.options.padding)
+        lattice = run.lattice_around(structure.positions[select(structure, run.options.around, "around")])
     start = time.perf_counter()
     with progress.clock() as clock:
         planning = plan_insertions(structure, source, molecule, sums, alignment={"group": group, "name": group_name},
-                                   lattice=lattice, spacing=run.spacing, padding=None, options=over.options)
+                                   lattice=lattice, spacing=run.spacing, padding=run.options.padding,
+                                   options=over.options)
         blocks = run_blocks(planning.work, planning.numbers, size=planning.size,
                             **over.execution.keeping(run.output).blocks)
         free_energy = merge(planning, blocks, over.execution.partial)

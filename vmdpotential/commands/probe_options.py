@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
+from numpy.typing import NDArray
+
 from vmdpotential.commands.options import Fit, Force
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.structure import Structure
@@ -18,8 +21,9 @@ class ProbeOptions:
     """Options of the probe or molecule, and of the grid."""
 
     probe: Annotated[tuple[str, ...], Option(
-        "probe atoms: AutoDock's types (C, A, N, NA, OA, SA, HD ...), its maps e and d, NAME=SIGMA,EPSILON (A and "
-        "kcal/mol) with the structure's own Lennard-Jones, or NAME=TYPE of its force field", metavar="PROBE",
+        "probe atoms: AutoDock's types (C, A, N, NA, OA, SA, HD ...) and its maps e (Coulomb) and d (desolvation); "
+        "NAME=SIGMA,EPSILON (A and kcal/mol), which is combined with the structure's own Lennard-Jones parameters; or "
+        "NAME=TYPE, a type of its force field", metavar="PROBE",
         front=True)] = ()
     ligand: Annotated[str, Option(
         f"small molecule whose free energy is computed over the frames: {', '.join(LIGANDS)}, or a file of lines "
@@ -27,12 +31,16 @@ class ProbeOptions:
     atoms: Annotated[str, Option(
         "atoms that interact with the probe or the molecule", metavar="SEL", selection=True, front=True)] = "all"
     around: Annotated[str, Option(
-        "atoms around which the grid is placed; unless given, all that interact with the probe, or for a molecule the "
-        "whole periodic cell", metavar="SEL", selection=True)] = ""
+        "atoms around which the grid is placed. Unless given, the grid of probe atoms is around the atoms that "
+        "interact with them; that of a molecule covers the whole periodic cell, or with a padding surrounds the fitted "
+        "atoms",
+        metavar="SEL", selection=True)] = ""
     spacing: Annotated[float | None, Option(
         "distance between grid points; 0.375 A for probes and 1 A for a molecule unless given", unit="A", low=0.05,
         high=100, front=True)] = None
-    padding: Annotated[float, Option("margin around those atoms", unit="A", low=0, high=1000)] = 4.0
+    padding: Annotated[float | None, Option(
+        "margin of the grid around these atoms; 4 A unless given, or 5 A around the fitted atoms in an open boundary",
+        unit="A", low=0, high=1000)] = None
     cutoff: Annotated[float, Option(
         "cutoff of the Lennard-Jones energy; AutoDock's types always have 8 A", unit="A", low=3, high=50)] = 12.0
 
@@ -73,7 +81,19 @@ class ProbeOutput:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Common parameters of both kinds of maps."""
+    """Common parameters of both kinds of maps.
+
+    Parameters
+    ----------
+    structure : Structure
+    options : ProbeOptions
+    lattice : Lattice or None
+        Lattice of another map.
+    spacing : float, A
+    engine : str
+    output : Path or None
+    force : bool
+    """
 
     structure: Structure
     options: ProbeOptions
@@ -82,3 +102,7 @@ class Run:
     engine: str
     output: Path | None
     force: bool
+
+    def lattice_around(self, positions: NDArray[np.float64]) -> Lattice:
+        """Return a lattice around positions (N, 3), with the padding."""
+        return Lattice.around(positions, self.spacing, 4.0 if self.options.padding is None else self.options.padding)

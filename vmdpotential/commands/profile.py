@@ -38,7 +38,7 @@ class ProfileSource(CompleteSource):
     """A structure with charges, or a map."""
 
     structure: Annotated[Path | Structure, Option(
-        "structure file (a topology if a trajectory has the coordinates), or a periodic map of the potential",
+        "structure file, a topology if a trajectory provides the coordinates, or a periodic map of the potential",
         positional=True)]
 
 
@@ -53,21 +53,21 @@ def profile(
         "selection whose centre is moved to 0 in every frame, so that its drift does not blur the mean",
         metavar="SEL", selection=True)] = None,
     zero: Annotated[str, Option(
-        "zero of the potential: the mean over the cell, the left edge, or the mean over a selection such as water, "
-        "weighted by its density", metavar="mean|left|SEL", selection=True, words=_ZEROS)] = "mean",
+        "where the potential is 0: the mean over the cell (mean), the left edge (left), or the mean over a selection "
+        "such as water, weighted by its density", metavar="mean|left|SEL", selection=True, words=_ZEROS)] = "mean",
     integral: Annotated[bool, Option(
-        "also show the potential by double integration of the charge density from the left edge, as computed by gmx "
-        "potential")] = False,
+        "also compute the potential by double integration of the charge density from the left edge, as gmx potential "
+        "does")] = False,
     options: ProfileOptions = ProfileOptions(),
     execution: Execution = Execution(),
     output: TableOutput = TableOutput(),
 ) -> AxisProfile:
     """Compute charge density (e/A^3), electric field (V/A) and potential along an axis of a periodic cell.
 
-    Values are means over planes across the axis and over the frames of a trajectory, with standard errors from blocks
-    of frames. Poisson's equation is solved in the periodic cell with conducting (tinfoil) surroundings, so that the
-    result does not depend on where the cell begins; a slab with a dipole moment then has a field in the vacuum next to
-    it.
+    Values are means over planes perpendicular to the axis and over the frames of a trajectory, with standard errors
+    from blocks of frames. Poisson's equation is solved in the periodic cell with conducting (tinfoil) surroundings, so
+    that the result does not depend on where the cell begins. With these surroundings, a slab with a dipole moment has
+    an artificial field in the vacuum next to it.
 
     Raises
     ------

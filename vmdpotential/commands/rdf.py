@@ -34,11 +34,12 @@ def rdf(
     between: BetweenOption,
     trajectory: TrajectoryOptions = TrajectoryOptions(),
     range: Annotated[float, Option(
-        "longest distance", unit="A", above=0, high=1000, front=True, aliases=("max_distance",))] = 15.0,
+        "largest distance of the distribution function",
+        unit="A", above=0, high=1000, front=True, aliases=("max_distance",))] = 15.0,
     bins: Annotated[int, Option(
-        "number of bins over the distance, of equal width", low=1, high=100_000, front=True)] = 150,
+        "number of distance bins, of equal width", low=1, high=100_000, front=True)] = 150,
     exclude: Annotated[str, Option(
-        "pairs to leave out: none, those within a residue, or those up to three bonds apart",
+        "pairs of atoms to leave out: none, those within a residue, or those up to three bonds apart (bonded)",
         choices=("none", "residue", "bonded"))] = "none",
     engine: Engine = "auto",
     execution: PartialExecution = PartialExecution(),
@@ -46,8 +47,8 @@ def rdf(
 ) -> Distributions:
     """Compute radial distribution functions g(r) and running coordination numbers.
 
-    Several pairs of selections are counted in one pass over the frames. All periodic images are included, and pairs of
-    an atom with itself are not.
+    Several pairs of selections are counted in one pass over the frames. All periodic images are included, but no pairs
+    of an atom with itself.
 
     Raises
     ------

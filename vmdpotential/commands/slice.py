@@ -53,16 +53,17 @@ class PlaneOptions:
     """Options of the planes to draw, and of the profile."""
 
     plane: Annotated[tuple[str | Plane, ...], Option(
-        "planes across x, y or z, such as z=12.5; the middle of the map across z unless given", unit="A",
+        "planes perpendicular to x, y or z, such as z=12.5; unless given, the plane in the middle of the map "
+        "perpendicular to z", unit="A",
         metavar="z=0", front=True)] = ()
     normal: Annotated[Vector | None, Option(
         "normal of an oblique plane, such as 1,1,0", parse=_vector, metavar="A,B,C")] = None
     point: Annotated[Vector | None, Option(
-        "point of the oblique plane; the middle of the map unless given", unit="A", parse=_vector,
+        "point on the oblique plane; the middle of the map unless given", unit="A", parse=_vector,
         metavar="X,Y,Z")] = None
     profile: Annotated[str | None, Option(
-        "plot the mean over planes across this axis; point charges make it noisy: the command profile has smooth "
-        "curves",
+        "plot the mean over planes perpendicular to this axis, which is noisy for point charges (the command profile "
+        "computes smooth curves)",
         choices=("x", "y", "z"))] = None
 
     def check(self) -> None:
@@ -92,7 +93,7 @@ class AtomsOptions:
         "topology with the names of the structure's atoms, if its own file has none", viewer=False,
         metavar="FILE")] = None
     slab: Annotated[float, Option("thickness of the layer of atoms that is drawn", unit="A", above=0)] = 3.0
-    waters: Annotated[bool, Option("draw waters too, without their virtual sites")] = False
+    waters: Annotated[bool, Option("also draw waters, without their virtual sites")] = False
 
     def check(self) -> None:
         """Raise UsageError for a topology without a structure."""
@@ -149,8 +150,8 @@ def slice_(
 ) -> Slices:
     """Draw planes through maps as a figure for a paper.
 
-    Several maps or planes become panels on one colour scale. With a profile alone, the curve of the
-    mean over planes is drawn instead; with a plane and a profile, both.
+    Several maps or planes become panels on one colour scale. If only a profile is requested, the figure shows the curve
+    of the mean over planes instead; if planes and a profile are requested, it shows both.
     """
     from vmdpotential.figures import page as figures
     from vmdpotential.figures.slices import quantity_label

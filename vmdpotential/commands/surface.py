@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.commands.between import label
-from vmdpotential.commands.options import CompleteSource, Force, UnitOfFile, with_unit
+from vmdpotential.commands.options import CompleteSource, Force, UnitOfFile, read_maps
 from vmdpotential.commands.slice import _range
 from vmdpotential.errors import UsageError
 from vmdpotential.figures.colours import Range, check_range, colour_range
@@ -37,11 +37,12 @@ class SurfaceShape:
     """Options of the surface, and of the distance from it at which the map is read."""
 
     kind: Annotated[str, Option(
-        "kind of surface: molecular (what a probe cannot enter) or accessible (where the probe's centre can be)",
+        "kind of surface: molecular (boundary of the volume that a probe sphere cannot enter) or accessible (boundary "
+        "of the volume that the probe's centre cannot enter)",
         choices=KINDS,
         front=True, aliases=("surface_type",))] = "molecular"
     probe: Annotated[float, Option(
-        "radius of the probe", unit="A", low=0, high=20, aliases=("probe_radius",))] = PROBE
+        "radius of the probe sphere", unit="A", low=0, high=20, aliases=("probe_radius",))] = PROBE
     outwards: Annotated[float, Option(
         "distance outside the surface at which the map is read; with 1.4, at the centres of water molecules in contact "
         "with it", unit="A",
@@ -67,17 +68,18 @@ def surface(
     map: Annotated[Path | Grid, Option(
         "map file (.dx, .mrc, .ccp4, .cube, .npz ...) whose values are taken at the surface", positional=True)],
     atoms: Annotated[str, Option(
-        "atoms whose surface is drawn: all, solute, protein ..., or a selection", metavar="all|solute|protein|SEL",
+        "atoms whose surface is computed: all, solute, protein ..., or a selection", metavar="all|solute|protein|SEL",
         front=True, selection=True)
         ] = "solute",
     shape: SurfaceShape = SurfaceShape(),
-    by: Annotated[str, Option("what each row of the table is for", choices=("residue", "atom", "vertex"))] = "residue",
+    by: Annotated[str, Option(
+        "rows of the table: one for each residue, atom or vertex", choices=("residue", "atom", "vertex"))] = "residue",
     range: Annotated[Range | None, Option(
         "range of the colours in the unit of the map; unless given, -5,5 in kT/e for a potential in water, and "
         "otherwise wide enough for 98 % of the surface",
         parse=_range, metavar="LO,HI", front=True, aliases=("color_range",))] = None,
     view: Annotated[tuple[str, ...], Option(
-        "direction from which the figure looks: x, -x, y, -y, z or -z; several become panels",
+        "viewing direction of the figure: x, -x, y, -y, z or -z; several become panels",
         metavar="AXIS")] = ("z", "-z"),
     unit_of_file: UnitOfFile = None,
     output: SurfaceOutput = SurfaceOutput(),
@@ -100,7 +102,7 @@ def surface(
     from vmdpotential.figures.slices import quantity_label
     from vmdpotential.figures.surfaces import VIEWS, vertex_colours
     from vmdpotential.io.files.meshes import SUFFIXES, is_mesh, put_mesh
-    from vmdpotential.io.maps import map_name, read_map
+    from vmdpotential.io.maps import map_name
 
     for path in output.output:
         if not is_mesh(path) and path.suffix.lower() != ".csv":
@@ -118,7 +120,7 @@ def surface(
     files.check(paths, force)
     name = map_name(map) if isinstance(map, Path) else "map"
     structure, prepared = source.hydrogenated()
-    grid = map if isinstance(map, Grid) else with_unit(read_map(map), unit_of_file)
+    (grid,) = read_maps([map], unit_of_file)
     start = time.perf_counter()
     structure = as_mapped(structure, grid)
     mesh = molecular_surface(structure, atoms=atoms, kind=shape.kind, probe=shape.probe, spacing=shape.spacing)

@@ -26,13 +26,13 @@ EDGE, CUTOFF = 40.0, 10.0
 
 def verify(
     engine: Annotated[str, Option(
-        "engines to check; all that work here unless given",
+        "engine to check; all checks every engine that works on this machine",
         choices=lambda: ("all", *registry.available("engine")))] = "all",
     method: Annotated[str, Option(
-        "methods to check; all unless given", choices=lambda: ("all", *registry.available("method")))] = "all",
+        "method to check; all checks every method", choices=lambda: ("all", *registry.available("method")))] = "all",
     thorough: Annotated[bool, Option(
         "check every method in every precision, with and without the field")] = False,
-    points: Annotated[int, Option("number of points at which a map is compared", low=10, high=10000)] = 400,
+    points: Annotated[int, Option("number of points at which maps are compared", low=10, high=10000)] = 400,
     seed: Annotated[int, Option("seed of the random box and points", low=0)] = 1,
 ) -> Verified:
     """Check every engine, method and interaction on this machine against a plain float64 sum.

@@ -27,7 +27,7 @@ from typing import Any
 
 from vmdpotential import cache as files
 from vmdpotential import progress
-from vmdpotential.errors import BackendError
+from vmdpotential.errors import BackendError, shortened
 
 HERE = Path(__file__).parent.parent
 
@@ -109,7 +109,7 @@ def describe() -> str:
 def _do_without_vectors(error: Exception) -> None:
     if not _no_vectors.is_set():
         _no_vectors.set()
-        reason = " ".join(str(error).split())[:200]
+        reason = shortened(" ".join(str(error).split()), 200)
         logging.getLogger(__name__).warning(
             "vmdpotential: vector code cannot be built here (%s); plain loops are used, which are slower",
             f"{type(error).__name__}: {reason}" if reason else type(error).__name__)

@@ -86,7 +86,8 @@ def folder_of(path: Path | None, resume: bool = False) -> Path | None:
     """
     if path is None or files.is_standard(path) or (path.exists() and not path.is_file()):
         if resume:
-            raise UsageError("resume", "needs an output file, next to which finished blocks are kept",
+            raise UsageError("resume",
+                             "finished blocks are kept next to an output file, and none is named",
                              "name a file as {output}")
         return None
     return path.with_name(f"{path.name}.blocks")

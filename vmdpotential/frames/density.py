@@ -183,8 +183,8 @@ class DensityOptions:
     """All options of densities over frames: the counted quantity and the grid."""
 
     of: Annotated[str, Option(
-        "what is counted: number of atoms, mass, charge, electrons (atomic number less charge), or occupancy (the "
-        "fraction of frames in which a grid point is within an atom's van der Waals radius)", choices=tuple(UNITS),
+        "counted quantity: number of atoms, mass, charge, electrons (atomic number minus partial charge), or occupancy "
+        "(the fraction of frames in which a grid point is within an atom's van der Waals radius)", choices=tuple(UNITS),
         front=True)] = "number"
     atoms: Annotated[str, Option("atoms that are counted", metavar="SEL", selection=True, front=True)] = "all"
     unit: Annotated[str, Option(
@@ -192,14 +192,14 @@ class DensityOptions:
         "to the mean over the cell",
         choices=("auto", "1/A^3", "mol/L", "g/cm^3", "e/A^3", "relative", "fraction"))] = "auto"
     bulk: Annotated[float | None, Option(
-        "density that relative densities are divided by, in 1/A^3, g/cm^3 or e/A^3; the mean over the cell unless "
-        "given", above=0)] = None
+        "reference density of relative values, in 1/A^3, g/cm^3 or e/A^3; the mean over the cell unless given",
+        above=0)] = None
     smear: Annotated[float, Option(
-        "standard deviation of the Gaussian that each atom is spread as; 0 counts it at the nearest grid point",
+        "standard deviation of the Gaussians by which atoms are spread; 0 counts each atom at its nearest grid point",
         unit="A", low=0, high=20)] = 0.0
     spacing: Annotated[float, Option("distance between grid points", unit="A", low=0.05, high=100, front=True)] = 1.0
     padding: Annotated[float | None, Option(
-        "margin of a grid around the fitted atoms, or around the counted atoms if none are fitted; unless given, the "
+        "margin of the grid around the fitted atoms, or around the counted atoms if none are fitted; unless given, the "
         "grid covers the whole periodic cell, or has a margin of 5 A in an open boundary",
         unit="A", low=0, high=1000)] = None
     boundary: Boundary = "auto"

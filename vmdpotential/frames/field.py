@@ -316,8 +316,8 @@ class FieldOptions(MethodOptions):
     """All options of field and potential at sites, see :func:`field_at`."""
 
     exclude: Annotated[str, Option(
-        "charges left out at each location: its atom (both atoms of a bond), residue or molecule; auto is the residue "
-        "for bonds and the atom otherwise", choices=("auto", *EXCLUDED))] = "auto"
+        "charges that do not contribute at a site: those of its atom (both atoms of a bond), residue or molecule; auto "
+        "is residue for bonds and atom otherwise", choices=("auto", *EXCLUDED))] = "auto"
     boundary: Boundary = "auto"
     unit: Unit = "V"
     tolerance: Annotated[float | None, Option(

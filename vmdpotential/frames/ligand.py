@@ -194,8 +194,10 @@ def plan_insertions(structure: Structure, frames: Frames, ligand: Ligand, sums: 
     alignment : mapping
         Arguments of :meth:`vmdpotential.frames.whole.Alignment.of`: ``group`` and ``name``.
     lattice : Lattice or None
-        If None, a lattice over the periodic cell, or with a `padding` around the group.
-    spacing, padding : float, A
+        If None, a lattice over the periodic cell; with a padding, or in an open boundary (where 5 A is the
+        default), around the group.
+    spacing : float, A
+    padding : float or None, A
     options : mapping
         ``orientations``, ``parts`` (number of positions along each edge of a voxel), ``temperature``, ``boundary``,
         ``engine``, ``fixed_cell``.

@@ -377,7 +377,7 @@ class ProfileOptions:
         "remove the field that conducting (tinfoil) surroundings make in the vacuum next to a slab (Yeh and "
         "Berkowitz)")] = False
     unit: Unit = "V"
-    temperature: Annotated[float, Option("temperature of kT/e", unit="K", above=0)] = DEFAULT_TEMPERATURE
+    temperature: Annotated[float, Option("temperature of kT in the unit kT/e", unit="K", above=0)] = DEFAULT_TEMPERATURE
     axis: int = 2
     center: Mask | None = None
     zero: str | Mask = "mean"

@@ -25,7 +25,8 @@ MAIN, OTHER = "main options", "other options"
 #: Parameters under the main heading, in addition to outputs and those that dialogs show at once.
 OFTEN = ("trajectory", "screened", "figure")
 
-#: Headings in the help of commands with many options, in their order, and the parameters under each.
+#: Headings in the help of commands with many options, in their order, and the parameters under each. A further name of
+#: a parameter takes precedence over its name.
 HEADINGS = {
     "structure and charges":
         "topology cell index assembly expand force_field water charges prepare ph pka parameters allow_scripts "
@@ -39,12 +40,12 @@ HEADINGS = {
         "orientations places",
     "quantum chemistry": "channel spin potential_unit",
     "surface": "probe kind outwards by",
-    "trajectory": "trajectory frames frame fit motion stat bulk",
+    "trajectory": "trajectory frames frame fit motion stat",
     "figure":
         "normal point profile structure slab waters range contours width dpi view integral level title margin "
-        "viewer_script",
+        "max_points viewer_script",
     "output":
-        "output field table figure paths sites site_radius site_density unit field_unit unit_of_file format "
+        "output field table figure paths sites site_radius site_density unit bulk field_unit unit_of_file format "
         "atoms force",
     "benchmark": "box variant repeats pairs drift",
     "execution": "engine workers scheduler resume partial",
@@ -129,7 +130,8 @@ def headings(command: Command) -> dict[str, list[Parameter]]:
         title: [] for title in ("arguments", MAIN, *(HEADINGS if len(options) > FEW else ()), OTHER)}
     for parameter in command.parameters:
         option = parameter.option
-        title = under.get(parameter.name, OTHER) if len(options) > FEW else MAIN
+        names = (name for name in (*option.aliases, parameter.name) if name in under)
+        title = under.get(next(names, ""), OTHER) if len(options) > FEW else MAIN
         if parameter.required or option.front or option.short or option.positional or parameter.name in OFTEN:
             title = "arguments" if option.positional else MAIN
         result[title].append(parameter)

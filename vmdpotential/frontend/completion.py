@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 from vmdpotential.errors import BackendError
-from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.parameters import Command, Option
+from vmdpotential.results import Result
 
 SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
 
 
 def completion(
     shell: Annotated[str, Option("shell for which the script is printed", choices=SHELLS, positional=True)],
-) -> Report:
+) -> Completion:
     """Print a script by which a shell completes commands, options, their values and files.
 
     It includes commands of other packages; print it again after installing one.
@@ -35,8 +37,18 @@ def completion(
         if isinstance(action, argparse._SubParsersAction):
             for name, command in action.choices.items():
                 _with_values(command, called([name]), shtab.FILE)
-    script = shtab.complete(parser, shell)
-    return Report(script.splitlines(), {"shell": shell, "script": script})
+    return Completion(shell=shell, script=shtab.complete(parser, shell))
+
+
+class Completion(Result):
+    """A script by which a shell completes commands."""
+
+    shell: str
+    script: str
+
+    def text(self) -> Iterator[str]:
+        """Yield the lines of the script."""
+        yield from self.script.splitlines()
 
 
 def _with_values(parser: argparse.ArgumentParser, command: Command, files: Any) -> None:

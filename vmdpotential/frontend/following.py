@@ -72,7 +72,7 @@ class Following(abc.ABC):
         rate = self.latest.rate
         self.latest.stop()
         done = self.latest
-        return (f"ended after {done.done} maps" + (f", {rate:.1f} a second" if rate else "")
+        return (f"ended after {done.done} maps" + (f", {rate:.1f} per second" if rate else "")
                 + f"; {done.dropped} frames were dropped for newer ones")
 
     def _due(self) -> bool:

@@ -16,16 +16,16 @@ from vmdpotential.results import Result, hidden
 
 def install(
     viewer: Annotated[str, Option(
-        "viewer to install the plugin for, or page: 3Dmol.js, which draws web pages, downloaded from npm's registry",
+        "viewer for which the plugin is installed; page downloads 3Dmol.js, which draws web pages, from npm's registry",
         choices=(*VIEWERS, "page"), positional=True, viewer=False)],
-    yes: Annotated[bool, Option("do it; otherwise only report what would be done", viewer=False)] = False,
+    yes: Annotated[bool, Option("make the changes; otherwise only report what would be done", viewer=False)] = False,
     uninstall: Annotated[bool, Option(
         "remove the plugin and its lines in the viewer's start-up file", viewer=False)] = False,
     folder: Annotated[Path | None, Option(
-        "folder in which the plugin gets a folder of its own, instead of the viewer's usual place",
+        "folder in which a folder for the plugin is made, instead of in the viewer's usual place",
         viewer=False)] = None,
 ) -> Installed:
-    """Put the plugin where a viewer finds it, and say how to load it.
+    """Install the plugin for a viewer, and report how to load it.
 
     The plugin's files are copied. The lines that load them are added once to the viewer's start-up file, between two
     marker comments; the rest of that file stays as it is, byte for byte. Nothing is done without --yes.

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import BackendError, InputError, VmdpotentialError
+from vmdpotential.errors import BackendError, InputError, VmdpotentialError, shortened
 from vmdpotential.io.files.text import COMPRESSED, Held, first_bytes, held, named
 from vmdpotential.io.structures import amber_coordinates
 from vmdpotential.io.topologies import gromacs_folder, tpr_nonbonded
@@ -153,7 +153,7 @@ def _gromacs_frame(path: Path, n_atoms: int, frame: int) -> tuple[Floats, Cell |
             box = np.array(step.box, dtype=np.float64) * 10  # nm to A
             positions = np.array(step.x, dtype=np.float64) * 10
     if frame == 0 and next(frames, None) is not None:
-        log.warning("%s: holds several frames; the first one is used", path)
+        log.warning("%s: contains several frames; the first one is used", path)
     return checked(positions, path), box_of(box, path)
 
 
@@ -279,7 +279,7 @@ def explained(path: Path) -> Iterator[None]:
         text = next((line for line in reversed(reason) if line.startswith("Error:")), reason[0] if reason else "")
         text = text.removeprefix("Error:").replace(f"{path}:", "").replace(str(path), "it").strip()
         text = text or ("it is cut short" if isinstance(error, EOFError) else type(error).__name__)
-        raise InputError(f"{path}: MDAnalysis cannot read it ({text[:200]})") from None
+        raise InputError(f"{path}: MDAnalysis cannot read it ({shortened(text, 200)})") from None
 
 
 def _read(path: Path) -> tuple[Structure, bool]:

@@ -282,9 +282,10 @@ def plan_counts(
         added = _add(charge, target, cation.charge, -anion.charge, present, neutralize)
     else:
         if not neutralize:
-            raise UsageError("count", "always neutralises", "use {count add} with {neutralize False}", value=method)
+            raise UsageError("count", "this method always neutralises the system",
+                             "use {count add} with {neutralize False}", value=method)
         if (cation.charge, anion.charge) != (1, -1):
-            raise UsageError("count", "is valid for monovalent ions only", "use {count add}", value=method)
+            raise UsageError("count", "this method is valid for monovalent ions only", "use {count add}", value=method)
         cations, _ = FORMULAS[method](charge - present[0] + present[1], target)
         added = balance(charge, cations - present[0], 1, 1)
     base = balance(charge, 0, cation.charge, -anion.charge) if neutralize else (0, 0)
@@ -368,8 +369,9 @@ def _split(charge: int, target: float) -> tuple[int, int]:
     """Return the numbers by Machado and Pantano 2020: co-ions are rounded, and counter-ions compensate the charge."""
     if target < abs(charge):
         raise UsageError(
-            "count", f"is not valid for a charge of {charge:+d} e and {target:.1f} ion pairs (it needs at least as "
-            "many pairs)", "use {count sltcap}, or a larger box", value="split",
+            "count",
+            f"to compensate a charge of {charge:+d} e, this method needs at least {abs(charge)} ion pairs, and "
+            f"the concentration gives {target:.1f}", "use {count sltcap}, or a larger box", value="split",
         )
     coions = math.floor(target - abs(charge) / 2 + 0.5)
     return (coions, coions + charge) if charge > 0 else (coions - charge, coions)

@@ -51,7 +51,7 @@ class Kinds:
         self._listed: list[tuple[Species, int]] | None = None
         if ions is not None:
             if salt is not None:
-                raise UsageError("ions", "already lists the numbers of ions", "leave out {salt}")
+                raise UsageError("ions", "the numbers of ions are already given", "leave out {salt}")
             self._listed = self._list(ions)
             return
         if salt is not None:
@@ -110,11 +110,12 @@ class Kinds:
         """Return the numbers of ions to add; see :func:`~vmdpotential.ions.counts.plan_counts`."""
         if self._listed is not None:
             if concentration:
-                raise UsageError("ions", "already lists the numbers of ions", "leave out {concentration}")
+                raise UsageError("ions", "the numbers of ions are already given", "leave out {concentration}")
             return explicit_counts(net_charge, waters, self._listed, {ion.name: n for ion, n in existing})
         if self._salts:
             if not concentration:
-                raise UsageError("salt", "describes the salt of a concentration", "give {concentration} too")
+                raise UsageError("salt", "the composition of a salt needs its concentration",
+                                 "give {concentration} too")
             return plan_mixture(
                 net_charge, waters, self._salts, self._cation, self._anion, concentration=concentration,
                 neutralize=neutralize, method=method, existing=existing, count_existing=count_existing)

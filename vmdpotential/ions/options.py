@@ -24,9 +24,12 @@ class IonOptions:
     """All options of the placement of ions, see :func:`~vmdpotential.ions.place.place_ions`."""
 
     cation: Annotated[str, Option(
-        "positive ion, in any program's name (SOD, Na+, MG); auto is SOD, or the salt's", front=True)] = "auto"
-    anion: Annotated[str, Option("negative ion (CLA, Cl-); auto is CLA, or the salt's", front=True)] = "auto"
-    neutralize: Annotated[bool, Option("compensate the net charge", front=True)] = True
+        "positive ion, by its name in any program (SOD, Na+, MG); auto is that of the salt, or else SOD",
+        front=True)] = "auto"
+    anion: Annotated[str, Option(
+        "negative ion, by its name in any program (CLA, Cl-); auto is that of the salt, or else CLA",
+        front=True)] = "auto"
+    neutralize: Annotated[bool, Option("neutralise the net charge of the system", front=True)] = True
     concentration: Annotated[float, Option(
         "concentration of salt in addition to neutralising ions", unit="mol/L", low=0, high=10, front=True)] = 0.0
     salt: Annotated[Mapping[str, float] | None, Option(
@@ -34,12 +37,14 @@ class IonOptions:
         "then only neutralise",
         metavar="FORMULA:FRACTION,...", parse=parse_salt)] = None
     count: Annotated[str, Option(
-        "how the number of salt ions follows from the concentration: add after neutralising, SLTCAP, or SPLIT",
+        "method that computes the number of salt ions from the concentration: add (after neutralising), sltcap or "
+        "split (both consider the charge of the solute)",
         choices=COUNT_METHODS)] = "add"
     count_existing: Annotated[bool, Option(
-        "count ions already in the structure as part of the salt")] = True
+        "count ions that are already in the structure as part of the salt")] = True
     ions: Annotated[Mapping[str, int] | None, Option(
-        "exactly these ions instead, such as SOD=11,CLA=2", metavar="NAME=N,...", parse=parse_list)] = None
+        "exact numbers of ions, such as SOD=11,CLA=2, instead of neutralisation and a concentration",
+        metavar="NAME=N,...", parse=parse_list)] = None
     site: Annotated[str, Option(
         "waters that ions replace: those with the most favourable potential, random ones, or a sample of the Boltzmann "
         "distribution (monte-carlo)",
@@ -49,7 +54,8 @@ class IonOptions:
     between: Annotated[float, Option(
         "least distance between ions", unit="A", low=0, high=1000, aliases=("ion_distance",))] = 5.0
     seed: Annotated[int | None, Option(
-        "seed of the random numbers for random sites and monte-carlo; chosen and reported unless given", low=0)] = None
+        "seed of the random numbers for the sites random and monte-carlo; unless given, one is chosen and reported",
+        low=0)] = None
     sweeps: Annotated[int, Option("number of Monte Carlo steps for each ion", low=0, high=10**7)] = SWEEPS
     refine: Annotated[bool, Option("move ions to better free sites after all are placed")] = True
     keep: Annotated[str | None, Option(
@@ -57,9 +63,11 @@ class IonOptions:
     naming: Annotated[str, Option(
         "naming convention of the ions written; auto is that of the input", choices=CONVENTIONS)] = "auto"
     temperature: Annotated[float, Option(
-        "temperature for energies in kT", unit="K", above=0, high=1e6)] = DEFAULT_TEMPERATURE
+        "temperature of kT, and of the Boltzmann distribution of the sites monte-carlo",
+        unit="K", above=0, high=1e6)] = DEFAULT_TEMPERATURE
     dielectric: Annotated[float | None, Option(
-        "relative permittivity for energies and monte-carlo; 78.5 with monte-carlo and 1 otherwise, unless given",
+        "relative permittivity of the medium in which ion energies are computed; unless given, 78.5 for monte-carlo "
+        "and 1 otherwise",
         above=0,
         high=1e6, aliases=("dielectric_constant",))] = None
     tolerance: Annotated[float, Option(

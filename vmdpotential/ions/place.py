@@ -157,7 +157,8 @@ def place_replicas(structure: StructureLike, replicas: int, options: IonOptions 
     if replicas < 1:
         raise UsageError("replicas", "must be at least 1", value=str(replicas))
     if site == "potential" and replicas > 1:
-        raise UsageError("replicas", "would be identical, because sites by potential are not random",
+        raise UsageError("replicas",
+                         "all replicas would be identical, because sites of the lowest potential are not random",
                          "use {site monte-carlo} or {site random}", value=str(replicas))
     placer = _Placer(structure, chosen)
     if site == "potential":
@@ -273,7 +274,8 @@ def _replaceable(structure: Structure, residues: Any, keep: str | None) -> Any:
         return np.arange(len(residues))
     kept = np.logical_or.reduceat(select(structure, keep, "keep"), structure.residue_starts[:-1])[residues]
     if not kept.any():
-        raise UsageError("keep", "selects no water", "leave it out, or select waters", value=keep)
+        raise UsageError("keep", "the selection contains no water", "leave it out, or select waters", value=keep)
     if kept.all():
-        raise UsageError("keep", "keeps all waters and leaves none for ions", "select fewer", value=keep)
+        raise UsageError("keep", "all waters would be kept, so that none is left for ions", "select fewer waters",
+                         value=keep)
     return np.flatnonzero(~kept)

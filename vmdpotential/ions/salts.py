@@ -196,9 +196,10 @@ def plan_mixture(
                 base[ion] = number
     else:
         if not neutralize:
-            raise UsageError("count", "always neutralises", "use {count add} with {neutralize False}", value=method)
+            raise UsageError("count", "this method always neutralises the system",
+                             "use {count add} with {neutralize False}", value=method)
         if any(abs(ion.charge) != 1 for ion in kinds):
-            raise UsageError("count", "is valid for monovalent ions only", "use {count add}", value=method)
+            raise UsageError("count", "this method is valid for monovalent ions only", "use {count add}", value=method)
         shares = ()
         for kind, number in zip(("cation", "anion"), FORMULAS[method](bare, target), strict=True):
             fractions = _ion_fractions(salts, kind)

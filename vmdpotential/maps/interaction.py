@@ -34,9 +34,9 @@ def medium_of(options: MediumOptions) -> Medium:
                       options.screened)
     for name in ("screened", "dielectric"):
         if getattr(options, name) is not None:
-            raise UsageError("medium", f"already defines {name}", f"leave out {{{name}}}")
+            raise UsageError("medium", f"the medium already defines {name}", f"leave out {{{name}}}")
     if options.temperature != DEFAULT_TEMPERATURE:
-        raise UsageError("medium", "already defines the temperature", "leave out {temperature}")
+        raise UsageError("medium", "the medium already defines the temperature", "leave out {temperature}")
     return medium
 
 
@@ -55,13 +55,14 @@ def medium_of_sum(options: MethodOptions) -> Medium:
         return Medium(own.dielectric if options.dielectric is None else options.dielectric, options.temperature,
                       values.get("salt"), own.name, values)
     if medium.method != ("" if own is None else own.name):
-        raise UsageError("medium", f"cannot be used with the method {options.summation}", "leave out {method}")
+        raise UsageError("medium", f"this medium cannot be used with the method {options.summation}",
+                         "leave out {method}")
     if own is None and options.radii != "auto":
         raise UsageError("radii", "only the method pb uses radii", "use {method pb}", value=options.radii)
     if own is None and medium.salt is not None and isinstance(options, SumOptions) and (
             options.interaction != "auto" or options.smear or options.parameters):
-        raise UsageError("screened", "already determines the interaction", "leave out {interaction}, {set} and {smear}",
-                         value=f"{medium.salt:g}")
+        raise UsageError("screened", "the salt already determines the interaction",
+                         "leave out {interaction}, {set} and {smear}", value=f"{medium.salt:g}")
     return medium
 
 
@@ -85,8 +86,10 @@ def bind(options: MediumOptions, cell: Cell | None) -> Bound:
     if screened is not None:
         name, values = screened.interaction.name, dict(screened.values)
     if summed.smear:
-        if name not in ("auto", "gaussian"):
-            raise UsageError("smear", f"makes the interaction gaussian, not {name}", "leave out {interaction}",
+        if name not in ("auto",
+        "gaussian"):
+            raise UsageError("smear", f"Gaussian charges have the interaction gaussian, not {name}",
+                             "leave out {interaction}",
                              value=f"{summed.smear:g}")
         name, values["smear"] = "gaussian", summed.smear
         if not any(method.takes(registry.get("interaction", name)) for method in methods):

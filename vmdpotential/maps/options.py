@@ -55,7 +55,8 @@ def parse_smear(text: str) -> float:
 
 
 Boundary = Annotated[str, Option(
-    "boundary: open (no images) or periodic (all images); auto is periodic if the atoms fill the cell",
+    "boundary condition: open (no periodic images) or periodic (all images); auto is periodic if the atoms fill the "
+    "cell",
     choices=("auto", "open", "periodic"))]
 Engine = Annotated[str, Option(
     "compute engine: cpu, cuda, or auto for a GPU if there is one", choices=partial(choices, "engine"))]
@@ -67,12 +68,13 @@ class AtomOptions:
     """Atoms that contribute charges; Python functions take a mask or indices as well as a selection."""
 
     atoms: Annotated[Selection, Option(
-        "atoms that contribute charges: all, solute, protein, water ..., or a selection (a CID, an expression"
-        " such as 'protein and resid 1:100', or group NAME of an index file), evaluated once, on the structure",
+        "atoms whose charges contribute: all, solute, protein, water ..., or a selection: a CID such as //A/10-20, an "
+        "expression such as 'protein and resid 1:100', or group NAME of an index file; it is evaluated once, on the "
+        "structure",
         metavar="all|solute|protein|SEL", front=True, selection=True)] = "all"
     sources: Annotated[Selection | None, Option(
-        "atoms that contribute charges in a continuum (pb); the others belong to the molecule without charges; all "
-        "unless given", metavar="SEL", selection=True)] = None
+        "atoms whose charges contribute in a continuum (pb), where the other atoms are uncharged but part of the "
+        "molecule; all unless given", metavar="SEL", selection=True)] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,10 +82,11 @@ class GridOptions:
     """Points of a map: their spacing, and the margin around the atoms."""
 
     spacing: Annotated[float, Option(
-        "largest distance between grid points; in a periodic cell it is reduced to divide the cell's lengths", unit="A",
+        "largest distance between grid points; in a periodic cell it is reduced until it divides the cell's lengths",
+        unit="A",
         low=0.01, high=100, front=True)] = 0.5
     padding: Annotated[float, Option(
-        "margin around the atoms (open boundary only)", unit="A", low=0, high=1000)] = 10.0
+        "margin of the grid around the atoms, in an open boundary", unit="A", low=0, high=1000)] = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,13 +94,15 @@ class MediumOptions:
     """Medium of the charges, described by the options of commands or, in Python, by a `medium`."""
 
     screened: Annotated[float | None, Option(
-        "ionic strength of a 1:1 salt, such as 0.15: of the Debye-Hueckel potential in water, or of the solution of "
-        "the method pb; unless given, 0.15 for pb and none otherwise", unit="M", low=0, high=10, metavar="SALT",
+        "concentration of a 1:1 salt, such as 0.15, in the water that surrounds the charges; the potential is that of "
+        "Debye and Hueckel, or with the method pb that of Poisson-Boltzmann, for which 0.15 is the default",
+        unit="M", low=0, high=10, metavar="SALT",
         aliases=("ionic_strength",))] = None
     temperature: Annotated[float, Option(
-        "temperature of the medium, and of kT in units", unit="K", above=0, high=1e6)] = DEFAULT_TEMPERATURE
+        "temperature of the medium, and of kT in the unit kT/e", unit="K", above=0, high=1e6)] = DEFAULT_TEMPERATURE
     dielectric: Annotated[float | None, Option(
-        f"relative permittivity of the medium; 1 unless given, or {WATER:g} if the potential is screened", above=0,
+        f"relative permittivity of the medium; unless given, {WATER:g} with salt or in a continuum, and 1 otherwise",
+        above=0,
         high=1e6, aliases=("dielectric_constant",))] = None
     medium: Medium | None = None
 
@@ -110,14 +115,15 @@ class MethodOptions(MediumOptions):
         "summation method; auto chooses the fastest that keeps the tolerance",
         choices=partial(choices, "method"), listed=partial(choices, "method", True))] = "auto"
     parameters: Annotated[Mapping[str, float] | None, Option(
-        "parameters of the interaction, such as debye_length=8, or of a method that has parameters (for pb also the "
-        "ions of the solution by name and molarity, such as Mg2+=0.1,Cl-=0.2)", name="set",
+        "parameters of the interaction, such as debye_length=8, or of the method, such as inside=4 for pb; also the "
+        "ions of pb's solution by name and molarity, such as Mg2+=0.1,Cl-=0.2", name="set",
         aliases=("interaction_params",),
         metavar="NAME=NUMBER,...", parse=parse_numbers)] = None
     radii: Annotated[str, Option(
-        "atomic radii, for the method pb: auto takes those of the file (PQR, prmtop); a set by its name, which PSF and "
-        "TPR files and complete PDB files need; or auto+mbondi2: those of the file, else mbondi2, else van der Waals "
-        "radii of the elements", choices=CHOICES)] = "auto"
+        "atomic radii for the method pb. auto: those of the file (PQR, prmtop) or of the completed structure; bondi, "
+        "mbondi2 or parse: this set, for files without radii (PSF, TPR, PDB with all hydrogens); auto+mbondi2: those "
+        "of the file, and where it has none those of mbondi2, or else the van der Waals radius of the element",
+        choices=CHOICES)] = "auto"
 
     @property
     def summation(self) -> str:
@@ -148,18 +154,18 @@ class SumOptions(MethodOptions):
         f"cutoff distance of the method cutoff, and of interactions that have one; {CUTOFF:g} unless given", unit="A",
         low=0.5, high=1000)] = None
     algorithm: Annotated[str, Option(
-        "algorithm of the method cutoff: pair by pair, on a mesh within the tolerance, or auto for the faster of both",
+        "algorithm of the method cutoff: pair (exact), mesh (within the tolerance), or auto (the faster of both)",
         choices=("pair", "mesh", "auto"))] = "pair"
     interaction: Annotated[str, Option(
-        "interaction, the potential of one charge as a function of distance; auto is the method's own",
+        "interaction: the potential of one charge as a function of distance; auto is the one of the method",
         choices=partial(choices, "interaction"))] = "auto"
     smear: Annotated[float, Option(
         "width (standard deviation) of Gaussian charges, such as 2.8, or the Ewald factor 1 / (sqrt(2) width) of VMD's "
         "PMEPot with its unit, such as 0.25/A; 0 for point charges", unit="A", low=0, high=1000, metavar="A|B/A",
         parse=parse_smear)] = 0.0
     tolerance: Annotated[float | None, Option(
-        "largest rms error relative to the rms potential, at all test points and at those far from charges; exact "
-        "methods ignore it; 1e-4 unless given. If it is given, the method pb makes its grid finer until its errors "
+        "largest rms error relative to the rms potential, at all test points and at those far from charges; 1e-4 "
+        "unless given. Exact methods ignore it. If it is given, the method pb refines its grid until the errors "
         "outside the molecule and at its surface are smaller", low=LEAST_TOLERANCE, high=0.1)] = None
     precision: Annotated[str, Option(
         "floating-point precision of the sums; with method auto, double if the tolerance requires it",

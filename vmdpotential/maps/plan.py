@@ -154,12 +154,13 @@ def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | No
     if options.sources is not None:
         if not medium.method:
             raise UsageError("sources",
-                             "can be used in a continuum only, where the other atoms belong to the molecule",
+                             "this option is for a continuum, where the other atoms are part of the molecule",
                              "use {method pb}, or {atoms}")
         charged = select(structure, options.sources)
         if (charged & ~chosen).any():
-            raise UsageError("sources", f"has {int((charged & ~chosen).sum())} atoms that {{atoms}} does not include",
-                             "choose some of {atoms}", value=str(named_selection(options.sources)))
+            raise UsageError("sources",
+                             f"{int((charged & ~chosen).sum())} of these atoms are not among the atoms of the map",
+                             "select some of {atoms}, or more {atoms}", value=str(named_selection(options.sources)))
         own[~charged[chosen]] = 0
     if not own.any():
         log.warning(Words("%s: all charges are 0, and so is the potential; {topology} or {charges} may provide "

@@ -251,7 +251,7 @@ def described(solution: Solution, positions: Floats, charges: Floats) -> Continu
     values, ions = solution.values, ions_of(solution.values)
     bare = int(((charges != 0) & (solution.radii <= 0)).sum()) if values.get("gaussian", 0.0) else 0
     if bare:
-        raise InputError(f"{bare} charged atoms have no radius, and no density with {{set gaussian}}",
+        raise InputError(f"{bare} charged atoms have no radius, which a smooth permittivity needs",
                          "choose other {radii}, or leave out gaussian")
     half, centre = 0.5 * values.get("membrane", 0.0), values.get("membrane_centre", 0.0)
     full = np.array([(z, c * z * z) for z, c in ions] if values["nonlinear"] else []).reshape(-1, 2)

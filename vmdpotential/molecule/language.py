@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import extras
-from vmdpotential.errors import BackendError, similar
+from vmdpotential.errors import BackendError, shortened, similar
 from vmdpotential.molecule.conversions import universe_of
 from vmdpotential.molecule.structure import Structure
 
@@ -114,7 +114,7 @@ def _is_number(token: str | None) -> bool:
 def _reason(error: Exception, text: str) -> str:
     """Return MDAnalysis' message, shortened, and advice."""
     message = " ".join(str(error).split()) or type(error).__name__
-    return f"MDAnalysis: {message[:120]}".replace("'None'", "the end") + _advice(text)
+    return f"MDAnalysis: {shortened(message, 120)}".replace("'None'", "the end") + _advice(text)
 
 
 def _advice(text: str) -> str:

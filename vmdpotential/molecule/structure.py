@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vmdpotential.errors import InputError
+from vmdpotential.errors import InputError, listed
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.nonbonded import Deferred
 
@@ -387,8 +387,8 @@ class Structure:
     def group(self, name: str) -> Integers:
         """Return the atom indices (K,) of a group of the index file; raise ValueError if no group has this name."""
         if name not in self.groups:
-            known = ", ".join(self.groups) or "there is no index file"
-            raise ValueError(f"there is no index group '{name}' ({known[:200]})")
+            known = listed(self.groups, 200) or "there is no index file"
+            raise ValueError(f"there is no index group '{name}' ({known})")
         return self.groups[name]
 
     def take(self, atoms: ArrayLike) -> Structure:

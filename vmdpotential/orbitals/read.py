@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import extras, memory
-from vmdpotential.errors import InputError, VmdpotentialError, listed, one_line
+from vmdpotential.errors import InputError, VmdpotentialError, listed, one_line, shortened
 from vmdpotential.orbitals.shells import LARGEST_MOMENTUM, Shell, in_monomials
 from vmdpotential.orbitals.wavefunction import Channel, Wavefunction
 from vmdpotential.units import BOHR
@@ -67,8 +67,8 @@ def _reason(error: Exception, path: Path) -> str:
     first = error.__cause__ or error
     text = one_line(str(first).partition("\n")[0].replace(f" ({path}:", " (line "))
     if isinstance(first, KeyError):
-        return f"the entry {text[:80]} is missing"
-    return (f"{type(first).__name__}: {text}" if error.__cause__ else text or type(first).__name__)[:120]
+        return f"the entry {shortened(text, 80)} is missing"
+    return shortened(f"{type(first).__name__}: {text}" if error.__cause__ else text or type(first).__name__, 120)
 
 
 def _converted(name: str, data: Any) -> Wavefunction:

@@ -25,15 +25,17 @@ class EnergyOptions:
     """Options of the summation over pairs."""
 
     electrostatics: Annotated[str, Option(
-        "Coulomb energies: particle mesh Ewald (pme), Ewald's sum (ewald: to 1e-9, slow), a reaction field (rf), "
-        "shifted to zero at the cutoff (cutoff), or a distance-dependent permittivity of 4 r, r in A (ddd)",
+        "form of the Coulomb energy: particle mesh Ewald (pme), Ewald's sum (ewald, accurate to 1e-9, slow), reaction "
+        "field (rf), shifted to zero at the cutoff (cutoff), or with a distance-dependent permittivity of 4 r, r in A "
+        "(ddd)",
         choices=_forms)] = "pme"
     cutoff: Annotated[float, Option(
-        "cutoff of Lennard-Jones, and of electrostatics other than pme and ewald", unit="A", low=1, high=1000)] = 12.0
+        "cutoff of the Lennard-Jones energy, and of the Coulomb energy except with pme and ewald",
+        unit="A", low=1, high=1000)] = 12.0
     dielectric: Annotated[float, Option(
         "relative permittivity that divides Coulomb energies", above=0, high=1e6,
         aliases=("dielectric_constant",))] = 1.0
     tolerance: Annotated[float, Option(
-        "largest relative rms error of the Coulomb energies of atoms, and of forces on them, by pme; measured in the "
-        "first frame", low=LEAST_TOLERANCE, high=0.1)] = TOLERANCE
+        "largest relative rms error of the atoms' Coulomb energies and forces with pme, measured in the first frame",
+        low=LEAST_TOLERANCE, high=0.1)] = TOLERANCE
     engine: Engine = "auto"

@@ -34,8 +34,8 @@ from vmdpotential.preparation.report import Prepared, Row
 
 __all__ = ["Prepared", "Row", "prepare_structure"]
 
-_CURE = ("give each with its hydrogens (SDF, MOL2) as {charges}, or leave them out by the command prepare, which names "
-         "them in {leave_out}")
+_CURE = ("give a file of each with its hydrogens (SDF, MOL2) by {charges}, or remove them by {leave_out} of the "
+         "command prepare")
 
 
 #: Distance, A, below which two heavy atoms have the same position.
@@ -122,7 +122,7 @@ def prepare_structure(
         failed = [f"{_label(structure, before, n)} ({missing} missing)" for n, missing in done.failed.items()]
         raise TaskError(f"{structure.where}: {len(failed)} residue{'s' * (len(failed) > 1)} cannot be completed, as "
                         f"too few of their atoms are known: {listed(failed, 120)}",
-                        "complete them with another program, or name them in {leave_out}")
+                        "complete them with another program, or remove them by {leave_out} of the command prepare")
     gaps = [f"{_label(structure, before, a)} to {_label(structure, before, b)}" for a, b in done.gaps]
     own = on_atoms(structure, draft, hydrogen & ~dropped)
     values = {}

@@ -9,7 +9,7 @@ import io
 import logging
 import string
 
-from vmdpotential.errors import TaskError, one_line
+from vmdpotential.errors import TaskError, one_line, shortened
 from vmdpotential.extras import load
 from vmdpotential.molecule.names import WATERS
 from vmdpotential.molecule.structure import Structure
@@ -37,7 +37,8 @@ def computed(structure: Structure, draft: Draft) -> dict[tuple[int, str], float]
         molecule = run.single("structure.pdb", optargs=["-q"], stream=io.StringIO(text), write_pka=False)
         groups = molecule.conformations["AVR"].groups
     except (Exception, SystemExit) as error:  # PROPKA has no error class of its own
-        raise TaskError(f"{structure.where}: PROPKA failed ({type(error).__name__}: {one_line(str(error))[:120]})",
+        reason = shortened(one_line(str(error)), 120)
+        raise TaskError(f"{structure.where}: PROPKA failed ({type(error).__name__}: {reason})",
                         "use {pka model}") from None
     finally:
         logger.setLevel(level)

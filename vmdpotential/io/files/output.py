@@ -78,7 +78,8 @@ def named(paths: Sequence[Path], format: str, known: Callable[[Path], bool]) -> 
         if not has_suffix and not format and is_stream(path):
             raise UsageError("", f"{path}: has no suffix that states the format", "give {format}")
     if format and paths and all(recognised):
-        raise UsageError("format", "is only for an output whose name has no suffix", "leave it out", value=format)
+        raise UsageError("format", "a format is only needed for an output whose name has no suffix", "leave it out",
+                         value=format)
     return [path if has_suffix or not format else path.with_name(f"{path.name}.{format.removeprefix('.')}")
             for path, has_suffix in zip(paths, recognised, strict=True)]
 

@@ -26,4 +26,4 @@ def frame_chosen() -> Iterator[None]:
 def first_of(path: Path, what: str, atoms: int) -> None:
     """Warn that the first of several frames or models is used, except within :func:`frame_chosen`."""
     if not _chosen.get():
-        log.warning("%s: holds several %s; the first one (%d atoms) is used", path, what, atoms)
+        log.warning("%s: contains several %s; the first one (%d atoms) is used", path, what, atoms)

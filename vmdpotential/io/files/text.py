@@ -23,7 +23,15 @@ from typing import IO, Any, cast
 import numpy as np
 
 from vmdpotential import memory
-from vmdpotential.errors import BackendError, InputError, MemoryPlanError, UsageError, VmdpotentialError, one_line
+from vmdpotential.errors import (
+    BackendError,
+    InputError,
+    MemoryPlanError,
+    UsageError,
+    VmdpotentialError,
+    one_line,
+    shortened,
+)
 
 #: Suffixes of compressed files; the suffix before them gives the format.
 COMPRESSED = (".gz", ".bz2")
@@ -79,7 +87,8 @@ def held(path: Path | str) -> Path:
     if path == STREAM:
         stream = getattr(sys.stdin, "buffer", None)
         if stream is None or sys.stdin.isatty():
-            raise InputError(f"{STANDARD_INPUT}: nothing is sent to it", "send a file, such as with <, or name one")
+            raise InputError(f"{STANDARD_INPUT}: no data arrive from a file or pipe",
+                             "send a file, such as with <, or name one")
         result = Held(STANDARD_INPUT)
         with translating(result):
             result.content = take(stream, result)
@@ -140,7 +149,7 @@ def read_text(path: Path, times: float = 3, line: float = 0) -> bytes:
         raise InputError(f"{path}: is text in UTF-16", "save it as plain text or UTF-8")
     if b"\0" in data:
         line_number = plain_text(data[: data.index(b"\0")]).count(b"\n") + 1
-        raise InputError(f"{path}: line {line_number}: holds a NUL byte, so it is not a text file")
+        raise InputError(f"{path}: line {line_number}: contains a NUL byte, so it is not a text file")
     data = plain_text(data)
     memory.require(int(len(data) * times + (data.count(b"\n") + 1) * line), f"reading {path}", _LESS)
     return data
@@ -308,14 +317,18 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def named(path: Path, error: Any) -> Any:
-    """Return a reader's error with the file's name and a hint added, and a long text cut."""
+    """Return a reader's error with the file's name and a hint added, and with a long name and a long text shortened."""
     error.cure = error.cure or _CURE
     name, text = one_line(str(path)), one_line(error.text)
     text = text if name in text else f"{name}: {text}"
     most = _MESSAGE - len(error.cure)
-    if len(text) > most and len(name) > most - 100:  # the end of a long name identifies the file better than its start
-        text = text.replace(name, f"...{name[-80:]}")
-    error.text = text if len(text) <= most else f"{text[: most - 3]}..."
+    if len(text) > most:  # the end of a name identifies the file better than its start
+        short = shortened(name, 100, 80)
+        before, _, reason = text.partition(name)
+        head = shortened(before, 60) + short
+        reason = re.sub(r"\S{61,}", lambda match: shortened(match[0], 60), reason.replace(name, short))
+        text = head + shortened(reason, max(40, most - len(head)))
+    error.text = text
     return error
 
 

@@ -166,7 +166,8 @@ def open_cmap(path: Path) -> StoredGrid:
 
         file.visititems(visit)
         if len(images) != 1:
-            raise InputError(f"{path}: holds {len(images)} maps", "keep one" if images else "give an HDF5 file of maps")
+            raise InputError(f"{path}: contains {len(images)} maps",
+                             "keep one" if images else "give an HDF5 file of maps")
         name, arrays = next(iter(images.items()))
         image = file[name]
         whole = [array for array in arrays if "subsample_spacing" not in array.attrs]

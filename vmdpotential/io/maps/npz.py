@@ -66,7 +66,7 @@ def read_npz(path: Path) -> Grid:
         except Exception as error:  # zipfile, zlib and numpy (which parses Python literals) raise any
             raise InputError(f"{path}: the NumPy archive is damaged ({error})") from None
     if "values" not in entries and {"x", "y", "z"} <= entries.keys():
-        raise InputError(f"{path}: holds a field, which is three maps", "write it as .dx to have a file of each")
+        raise InputError(f"{path}: contains a field, which is three maps", "write it as .dx to have a file of each")
     for name in ("values", "origin", "spacing"):
         if name not in entries or entries[name].dtype.kind not in "fiu":
             raise InputError(f"{path}: has no numeric entry '{name}'; a map has values, origin and spacing")

@@ -78,7 +78,7 @@ def _read_netcdf(path: Path) -> tuple[Floats, Cell | None]:
 def warn_of_frames(path: Path, frames: int) -> None:
     """Warn that the first frame is used if a file has several."""
     if frames > 1:
-        log.warning("%s: holds %d frames; the first one is used", path, frames)
+        log.warning("%s: contains %d frames; the first one is used", path, frames)
 
 
 def read_netcdf_frame(path: Path, frame: int) -> tuple[Floats, Cell | None, int]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import InputError, UsageError
+from vmdpotential.errors import InputError, UsageError, shortened
 from vmdpotential.io.files import text as files
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Floats, Integers, Structure
@@ -156,7 +156,8 @@ def assembly(structure: Structure, path: Path, name: str) -> Copies:
             else:
                 file = gemmi.read_pdb_string(data)
         except (RuntimeError, ValueError) as error:
-            raise InputError(f"{path}: its assemblies cannot be read ({str(error).splitlines()[0][:120]})") from None
+            reason = shortened(str(error).splitlines()[0], 120)
+            raise InputError(f"{path}: its assemblies cannot be read ({reason})") from None
     if not len(file.assemblies):
         raise InputError(f"{path}: lists no assemblies", "leave {assembly} out")
     match = next((listed for listed in file.assemblies if listed.name == name), None)

@@ -51,7 +51,7 @@ def nonbonded(structure: Structure, files: Sequence[Path]) -> Nonbonded:
         raise InputError(f"{source}: has no atom types, which CHARMM's parameters need",
                          "give the PSF of these atoms as {topology}")
     if "DRUDE" in topology.flags or "anisotropies" in topology.extra.get("terms", {}):
-        raise InputError(f"{source}: is of a Drude model, whose polarizable charges are not supported")
+        raise InputError(f"{source}: uses a Drude model, whose polarizable charges are not supported")
     kinds, types = np.unique(topology.types, return_inverse=True)
     result, e14fac = _read(files, all(name.isdigit() for name in kinds.tolist()))
     atoms = [result(name) for name in kinds.tolist()]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from vmdpotential import memory, units
-from vmdpotential.errors import BackendError, InputError, listed
+from vmdpotential.errors import BackendError, InputError, listed, shortened
 from vmdpotential.io.files.text import reading
 from vmdpotential.io.topologies import openmm_files
 from vmdpotential.io.topologies.openmm_system import is_system
@@ -123,7 +123,8 @@ def _load(force_field: Any, parts: Sequence[openmm_files.Part]) -> None:
     except Exception as error:  # OpenMM's parser raises any exception
         reason = str(error).rpartition('": ')[2].split("\n")[0]
         names = ", ".join(str(part.path) for part in parts)
-        raise InputError(f"{names}: is not a force field of OpenMM ({reason[:100]})", "write it again") from None
+        raise InputError(f"{names}: is not a force field of OpenMM ({shortened(reason, 100)})",
+                         "write it again") from None
 
 
 def _topology(structure: Structure) -> Any:
@@ -199,7 +200,7 @@ def _of_system(system: Any, source: str) -> Nonbonded:
         if known and kind == "CustomBondForce":
             known = _BONDS14.fullmatch(force.getEnergyFunction()) is not None
         if not known and kind not in _NOT_PAIRS:
-            raise InputError(f"makes a {kind}, which goes beyond charges and Lennard-Jones of pairs",
+            raise InputError(f"defines a {kind}, which is not a Coulomb or Lennard-Jones energy of pairs",
                              "leave out the file that adds it, or compute it with OpenMM")
         forces[kind] = force
     if "NonbondedForce" not in forces:

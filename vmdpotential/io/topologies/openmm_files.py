@@ -87,8 +87,8 @@ def system(path: Path, classes: Collection[str]) -> str:
     text = read_text(path).decode("utf-8")
     other = next((name for name in _CLASS.findall(text) if name not in classes), None)
     if other is not None:
-        raise InputError(f"{path}: contains a {one_line(other[:40])}, which is more than charges and Lennard-Jones of "
-                         "pairs", "remove it from the System, or compute it with OpenMM")
+        raise InputError(f"{path}: contains a {one_line(other[:40])}, which is not an energy of pairs",
+                         "remove it from the System, or compute it with OpenMM")
     return text
 
 

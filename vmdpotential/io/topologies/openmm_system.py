@@ -73,7 +73,7 @@ def with_charges(structure: Structure, path: Path) -> Structure:
         When the structure already has charges.
     """
     if structure.charges is not None:
-        raise UsageError("charges", "are for atoms without charges, and these have some", "leave it out",
+        raise UsageError("charges", "the atoms already have charges, from their topology or a viewer", "leave it out",
                          value=str(path))
     with reading(path):
         system = _read(path)

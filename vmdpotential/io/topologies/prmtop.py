@@ -119,7 +119,7 @@ class Sections:
             return np.array(words, dtype="S").astype(dtype) if count else np.zeros(0, dtype)
         except (ValueError, OverflowError):
             raise InputError(
-                f"{self.path}: section {name} (line {section.line}) holds text that is not a number"
+                f"{self.path}: section {name} (line {section.line}) contains text that is not a number"
             ) from None
 
     def _section(self, name: str) -> _Section:
@@ -140,8 +140,8 @@ class Sections:
 
     def _wrong(self, name: str, present: int, count: int) -> None:
         raise InputError(
-            f"{self.path}: section {name} (line {self.by_name[name].line}) holds {present} values instead of {count}; "
-            "the file is truncated or its counts are wrong", "write it again"
+            f"{self.path}: section {name} (line {self.by_name[name].line}) contains {present} values instead of "
+            f"{count}; the file is truncated or its counts are wrong", "write it again"
         )
 
 

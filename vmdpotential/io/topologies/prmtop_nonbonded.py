@@ -53,7 +53,7 @@ def _check(sections: Sections, name: str, index: Integers, count: int) -> None:
     """Raise InputError unless the indices of a section are from 0 to `count` - 1."""
     if len(index) and not (index.min() >= 0 and index.max() < count):
         line = sections.by_name[name].line
-        raise InputError(f"{sections.path}: section {name} (line {line}) holds numbers other than 1 to {count}",
+        raise InputError(f"{sections.path}: section {name} (line {line}) contains numbers other than 1 to {count}",
                          "write it again")
 
 
@@ -78,7 +78,8 @@ def _table(sections: Sections, kind: str, rows: Integers) -> tuple[Floats, Float
     for name in (f"{kind}_ACOEF", f"{kind}_BCOEF"):
         values = sections.floats(name, len(rows) * (len(rows) + 1) // 2)
         if not np.isfinite(values).all():
-            raise InputError(f"{sections.path}: section {name} (line {sections.by_name[name].line}) holds no numbers")
+            raise InputError(
+                f"{sections.path}: section {name} (line {sections.by_name[name].line}) contains no numbers")
         table = np.append(values, 0.0)[rows]  # index -1 gives the appended 0
         result.append((table + table.T) / 2)
     return result[0], result[1]

@@ -287,11 +287,11 @@ def _integers(section: _Section, expected: int, path: Path) -> Integers:
                 numbers = np.fromstring(section.body, dtype=np.int64, sep=" ")  # type: ignore[call-overload]
             except (DeprecationWarning, ValueError, OverflowError):
                 raise InputError(
-                    f"{path}: section !{section.name} (line {section.line}) holds text that is not a number"
+                    f"{path}: section !{section.name} (line {section.line}) contains text that is not a number"
                 ) from None
     if len(numbers) != expected:
         raise InputError(
-            f"{path}: section !{section.name} (line {section.line}) holds {len(numbers)} numbers instead of "
+            f"{path}: section !{section.name} (line {section.line}) contains {len(numbers)} numbers instead of "
             f"{expected}; the file is truncated or its counts are wrong", "write it again"
         )
     return numbers
