@@ -1,16 +1,13 @@
 """The choice of method and mesh by cost and tolerance."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from helpers import water
-from scipy.spatial import cKDTree
 
-from vmdpotential import methods, registry
+from vmdpotential import registry
 from vmdpotential.engines import get_engine
-from vmdpotential.engines.result import HostResult
 from vmdpotential.errors import MemoryPlanError, TaskError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.maps import potential_map
@@ -67,31 +64,6 @@ def test_auto_with_another_interaction_is_exact():
     assert (error.value.parameter, error.value.value) == ("method", "pme")
 
 
-def test_the_stated_error_is_the_measured_one():
-    system = water(25.0)
-    grid = potential_map(system, method="pme", tolerance=1e-3, unit="V", spacing=0.7, padding=3, engine="cpu")
-    exact = potential_map(system, method="direct", unit="V", precision="double", lattice=grid.lattice, engine="cpu")
-    error = np.sqrt(np.mean((grid.values - exact.values) ** 2) / np.mean(exact.values**2))
-    assert error < 1e-3
-    # 400 points of a potential that a few points near atoms dominate tell the error to a factor of two
-    assert grid.provenance.error / 2 < error < 2 * grid.provenance.error
-    away = cKDTree(system.positions).query(grid.lattice.points())[0].reshape(grid.lattice.shape) > accuracy.AWAY
-    error = np.sqrt(np.mean((grid.values - exact.values)[away] ** 2) / np.mean(exact.values[away] ** 2))
-    assert error < 1.1e-3
-    assert grid.provenance.error_away / 1.5 < error < 1.5 * grid.provenance.error_away
-    header = grid.header()
-    assert float(header["tolerance"]) == 1e-3
-    assert float(header["error"]) == pytest.approx(grid.provenance.error)
-    assert float(header["error_away"]) == pytest.approx(grid.provenance.error_away)
-
-
-@pytest.mark.parametrize("tolerance", [0, 1e-9, 0.5, np.nan])
-def test_tolerances_that_make_no_sense(tolerance):
-    with pytest.raises(UsageError, match=r"give 1e-06 to 0\.1") as error:
-        potential_map(water(6.0), tolerance=tolerance)
-    assert error.value.parameter == "tolerance"
-
-
 def request_for(edge, spacing=1.0, tolerance=1e-4):
     """Return a request for the full potential of a box of water, and its sample."""
     positions, charges = water_box(edge)
@@ -100,44 +72,6 @@ def request_for(edge, spacing=1.0, tolerance=1e-4):
                       Charges.of(positions, charges), tolerance=tolerance)
     sample = accuracy.sample(request, positions, charges, CPU)
     return request.with_error(tolerance * sample.goal), sample
-
-
-class Sloppy:
-    """The CPU engine, with an error in every point of its maps."""
-
-    name, has_transforms = "cpu", True
-
-    def __init__(self, error, times=10**9):
-        self.error, self.times, self.works = error, times, []
-        self.costs = CPU.costs
-
-    def prepare(self, work):
-        self.works.append(work)
-        error, prepared = np.float32(self.error if len(self.works) <= self.times else 0), CPU.prepare(work)
-        return SimpleNamespace(run=lambda *atoms: HostResult(prepared.run(*atoms).maps + error))
-
-
-def test_a_map_that_is_not_good_enough_is_made_again_and_better(monkeypatch):
-    positions, charges = water_box(15.0)
-    request, sample = request_for(15.0)
-
-    def run(engine):
-        monkeypatch.setattr(methods, "get_engine", lambda name: engine)
-        return accuracy.run_to_tolerance(pme.METHOD, request, positions, charges, sample, engine)
-
-    once = Sloppy(1e-3 * sample.goal, times=1)
-    _, result, errors = run(once)
-    first, second = (work.smooth for work in once.works)
-    assert optimal_error(second) < optimal_error(first) / 5
-    assert sample.errors(result) == errors
-    assert errors.largest < 1e-4
-    with pytest.raises(TaskError, match=r"the method pme reached an error of \S+") as error:
-        run(Sloppy(1e-3 * sample.goal))
-    assert (error.value.parameter, error.value.value) == ("tolerance", "0.0001")
-
-
-def optimal_error(mesh):
-    return optimal(mesh.splitting.radius, np.linalg.norm(mesh.steps, axis=1).max(), mesh.order)[1]
 
 
 def test_a_mesh_that_does_not_fit_is_refused(monkeypatch):

@@ -90,12 +90,6 @@ def test_levels_longer_than_a_block(gpu, axis, periodic):
     check(gpu, plan, positions, CHARGES, "double", 1e-7)
 
 
-def test_levels_of_many_kinds_are_summed():
-    plans = [plan_of(name, order) for name in PLANS for order in (4, 8)]
-    assert {len(plan.levels) for plan in plans} >= {1, 2, 3}
-    assert {level.halved for plan in plans for level in plan.levels} >= {(True,) * 3, (False, True, False)}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("real", "order", "architecture"), list(zip(
     ("float", "float", "double"), (4, 8, 6), ARCHITECTURES, strict=True)))
@@ -107,8 +101,3 @@ def test_level_kernels_compile(real, order, architecture, tmp_path):
         *((f"__builtin_offsetof({struct}, {name})", dtype.fields[name][1])
           for struct, dtype in (("Level", levels.LEVEL), ("LevelTask", levels.TASK)) for name in dtype.names)))
     compile_for_all(build.source(levels.FILE, macros) + same, macros, tmp_path, architectures=(architecture,))
-
-
-def test_no_atoms_need_no_gpu():
-    work = levels.LevelSum(LatticeSum.split(LATTICE, plan_of("open", 4)))
-    assert not work.run(np.zeros((0, 3)), np.zeros(0)).values().any()

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import sums
 from helpers import definition, interaction, random_charges, relative_errors, relative_rms
-from scipy.spatial import cKDTree
 from tolerances import FIELD, PAIRS
 
 from vmdpotential.compiling import threads
@@ -49,32 +48,6 @@ def test_a_cutoff_much_shorter_than_the_spacing():
     assert relative_rms(values.ravel(), expected) < 1e-7
 
 
-@pytest.mark.slow
-def test_water_box_at_the_papers_measure():
-    """Maximum relative error where |V| > 1e-4, in part of the 96,000-atom water box."""
-    positions, charges = water_box(100.0)
-    lattice = Lattice(np.full(3, 40.25), np.full(3, 0.5), (48, 48, 48))
-    bound = interaction("shifted_coulomb", cutoff=12.0)
-    tree = cKDTree(positions)
-    worst = {}
-    exact = sums.cutoff(ENGINE, lattice, positions, charges, bound, "double")
-    # the points that matter most to this measure, and others, checked against the definition
-    order = np.argsort(np.abs(exact).ravel())
-    order = order[np.abs(exact).ravel()[order] > 1e-4]
-    pick = np.concatenate([order[:300], np.random.default_rng(0).choice(order, 300)])
-    points = lattice.points(np.stack(np.unravel_index(pick, lattice.shape), 1))
-    reference = np.empty(len(pick))
-    for n, near in enumerate(tree.query_ball_point(points, 12.0)):
-        reference[n] = charges[near] @ bound(np.maximum(np.linalg.norm(positions[near] - points[n], axis=1), 0.01))
-    for precision in PRECISIONS:
-        values = sums.cutoff(ENGINE, lattice, positions, charges, bound, precision)
-        worst[precision] = np.abs(values.ravel()[pick] / reference - 1).max()
-        assert relative_rms(values, exact) < PAIRS["cpu"][precision]
-    assert worst["single"] < 1e-2
-    assert worst["compensated"] < 4.8e-3
-    assert worst["double"] < 1e-5
-
-
 def test_an_interaction_without_end_has_no_periodic_sum_of_pairs():
     with pytest.raises(UsageError, match="no cutoff") as error:
         LatticeSum(Lattice(np.zeros(3), np.ones(3), (3, 3, 3)), interaction("coulomb"), Cell(np.eye(3)))
@@ -82,14 +55,6 @@ def test_an_interaction_without_end_has_no_periodic_sum_of_pairs():
     with pytest.raises(UsageError, match="choose one of single") as error:
         LatticeSum(Lattice(np.zeros(3), np.ones(3), (3, 3, 3)), interaction("coulomb"), precision="half")
     assert error.value.parameter == "precision"
-
-
-@pytest.mark.parametrize(("positions", "charges"), [
-    (np.zeros((2, 2)), np.ones(2)), (np.zeros((2, 3)), np.ones(3)), (np.zeros(3), np.ones(1))])
-def test_arrays_that_do_not_fit_are_refused(positions, charges):
-    with pytest.raises(UsageError, match="do not fit") as error:
-        sums.direct(ENGINE, Lattice(np.zeros(3), np.ones(3), (3, 3, 3)), positions, charges, interaction("coulomb"))
-    assert error.value.parameter == "positions"
 
 
 def test_a_sum_runs_again_and_again_for_other_charges():

@@ -2,7 +2,6 @@
 
 import csv
 import os
-import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -55,14 +54,6 @@ def test_auto_takes_todays_kernels(precision, edge, periodic):
             if method.refusal(expected) is None:
                 least = registry.get("method", ours).estimate(expected, cuda).seconds
                 assert least < method.estimate(expected, cuda).seconds < 20 * least + 10
-
-
-def test_plans_pickle_and_say_what_they_are():
-    bound, cuda = shifted(5.0), registry.get("engine", "cuda")
-    plan = registry.get("method", "smallbin").plan(request(None, bound), cuda)
-    assert len(pickle.dumps(plan)) < 10_000
-    assert str(pickle.loads(pickle.dumps(plan))) == str(plan)
-    assert str(plan).startswith("smallbin on one GPU, 33 x 20 x 9 points, single precision: shifted_coulomb (cutoff 5")
 
 
 @pytest.mark.slow

@@ -30,14 +30,6 @@ def test_parameters_have_limits_and_meaning(name):
             registry.get("interaction", name).bind(**{quantity.name: quantity.low / 2 - 1})
 
 
-def test_shifted_coulomb_reaches_zero_with_zero_slope():
-    bound = registry.get("interaction", "shifted_coulomb").bind(cutoff=10.0)
-    h = 1e-5
-    assert float(bound(10.0)) == 0
-    assert float(bound(10 - h)) / h < 1e-6
-    assert float(bound(1e-3)) == pytest.approx(1e3, rel=1e-6)
-
-
 def test_screened_coulomb_solves_the_linear_poisson_boltzmann_equation():
     # (r V)'' = V r / L^2 away from the charge
     length, h = 6.0, 1e-3
@@ -53,12 +45,6 @@ def test_truncation_ends_an_interaction():
     assert "truncated at 5 A" in str(bound)
     with pytest.raises(UsageError):
         registry.get("interaction", "shifted_coulomb").bind().truncated(5.0)
-
-
-def test_unknown_parameter_is_named():
-    with pytest.raises(UsageError, match="it has debye_length") as error:
-        registry.get("interaction", "screened_coulomb").bind(kappa=1.0)
-    assert error.value.parameter == "kappa"
 
 
 def test_scaling_keeps_a_function_of_several_lengths():

@@ -92,17 +92,6 @@ def test_a_damaged_kernel_is_compiled_again(damage, filled):
 
 
 @pytest.mark.slow
-def test_what_another_numba_kept_is_compiled_again(filled):
-    """An entry that is whole but cannot be made into a function."""
-    folder, entry = filled
-    name = entry.name
-    entry.unlink()
-    code = f"from vmdpotential import cache; cache.write({name!r}, b'no pickle')"
-    said(python(code, folder))
-    assert said(python(KERNEL, folder)) == (COMPILED, "")
-
-
-@pytest.mark.slow
 def test_of_five_processes_one_compiles(tmp_path):
     processes = [python(KERNEL, tmp_path) for _ in range(5)]
     results = [said(process)[0] for process in processes]
@@ -322,12 +311,6 @@ def test_an_environment_without_a_compiler_is_one_line(name, value, tmp_path):
     assert done.returncode == 4
     assert len(done.stderr.splitlines()) == 1
     assert "NUMBA_" in done.stderr
-
-
-def test_kernels_are_loaded_once():
-    kernels = [build.load("mesh_kernel", order=4, basis="bspline", precision="double") for _ in range(2)]
-    assert kernels[0] is kernels[1]
-    assert np.dtype(kernels[0].REAL) == np.float64
 
 
 def test_kernels_of_a_gpu_are_kept_and_healed(place, monkeypatch):

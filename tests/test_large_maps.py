@@ -22,7 +22,6 @@ from vmdpotential.grid.planes import Plane, values_on
 from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.io import maps
 from vmdpotential.io.maps import cmap, omezarr, open_map, read_map, write_map
-from vmdpotential.molecule.cell import Cell
 from vmdpotential.plugins.web import content
 
 LARGE = [".zarr", ".cmap", ".mrc"]
@@ -62,13 +61,6 @@ def test_zarr_is_ome_zarr(tmp_path, small_levels):
         np.testing.assert_array_equal(array[:], zyx[:: 2**level, :: 2**level, :: 2**level])
     ours = text["attributes"]["vmdpotential"]
     assert (ours["unit"], ours["temperature"], ours["method"]) == ("kT/e", "298.15", "cutoff")
-
-
-def test_blocks_of_zarr_are_a_megabyte_and_shards_whole_layers():
-    group = zarr.create_group(store={})
-    array = omezarr._create(group, "0", Lattice((0, 0, 0), 1.0, (2000, 1500, 1000)))
-    assert array.chunks == (16, 128, 128)
-    assert array.shards == (16, 512, 256)
 
 
 def test_cmap_is_as_chimera_writes_it(tmp_path, small_levels):
@@ -163,13 +155,6 @@ def test_what_is_no_large_map(tmp_path):
         read_map(tmp_path / "short.cmap")
 
 
-def test_the_content_tells_the_format(tmp_path):
-    for suffix in (".zarr", ".cmap"):
-        write_map(make(), tmp_path / f"m{suffix}")
-        (tmp_path / f"m{suffix}").rename(tmp_path / f"other{suffix[1:]}")
-        assert read_map(tmp_path / f"other{suffix[1:]}").provenance == PROVENANCE
-
-
 # --- parts ---------------------------------------------------------------------------------------
 
 
@@ -198,18 +183,6 @@ def test_parts_of_a_stored_map(tmp_path, monkeypatch, small_levels, suffix):
         np.testing.assert_allclose(of_found, of_grid, rtol=1e-6, atol=1e-6)
     again = open_map(tmp_path / f"m{suffix}", grid.lattice.size)
     assert not isinstance(again, StoredGrid)  # small ones are read as ever
-
-
-def test_profile_of_a_slanted_cell_in_parts(tmp_path, monkeypatch):
-    cell = tuple(Cell.from_parameters(20, 20, 30, 90, 90, 60).vectors.ravel().tolist())
-    grid = make(shape=(60, 40, 70), spacing=(0.5, 0.5, 0.5), provenance=replace(PROVENANCE, cell=cell))
-    write_map(grid, tmp_path / "m.zarr")
-    monkeypatch.setattr(stored, "WINDOW", 16 * 60 * 40)
-    result = open_map(tmp_path / "m.zarr", 0)
-    assert len(list(result.slabs())) == 5
-    for axis in (0, 2):
-        of_found, of_grid = (mean_over_planes(item, axis)[1] for item in (result, grid))
-        np.testing.assert_allclose(of_found, of_grid, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from vmdpotential import registry
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.errors import UsageError
-from vmdpotential.interactions import Interaction, coulomb, distance_dependent, lennard_jones, sigmoidal_dielectric
+from vmdpotential.interactions import Interaction, coulomb, lennard_jones
 from vmdpotential.interactions.pairs import CHARGES, LORENTZ_BERTHELOT, SOURCES, TABLE, PairPotential, Term
 from vmdpotential.interactions.tracing import erfc
 from vmdpotential.plugins.historical import nbody
@@ -94,15 +94,6 @@ def test_sums_are_the_definition(engine, potential, precision):
     close(result.other.forces, expected.other.forces, TOLERANCE[precision])
     close(result.other.energies, expected.other.energies, TOLERANCE[precision])
     close(result.other.jerks, expected.other.jerks, TOLERANCE[precision])
-
-
-@pytest.mark.parametrize("page", [distance_dependent, sigmoidal_dielectric], ids=["linear", "sigmoidal"])
-def test_dielectrics(engine, page):
-    potential = PairPotential((Term("coulomb", page.INTERACTION.bind(), CHARGES), LJ))
-    atoms = system(150)
-    result = engine.prepare_pairs(PairSum(potential)).run(atoms)
-    assert result.energies is result.virial is result.jerks is result.other is None
-    close(result.forces, reference(potential, atoms, None).forces, 5e-6)
 
 
 def test_few_atoms(engine):

@@ -11,9 +11,9 @@ import pytest
 
 from vmdpotential import maps, registry
 from vmdpotential.engines import get_engine
-from vmdpotential.errors import BackendError, TaskError, UsageError
+from vmdpotential.errors import BackendError, UsageError
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.methods import Charges, Refusal, Request
+from vmdpotential.methods import Charges, Request
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.molecule.structure import Structure
@@ -65,14 +65,6 @@ def test_a_plan_runs_in_other_processes_and_gives_equal_bits(tmp_path):
             np.testing.assert_allclose(part, required, atol=1e-6 * np.abs(required).max(), err_msg=str(plan))
 
 
-@pytest.mark.parametrize("name", registry.available("interaction"))
-def test_interactions_pickle(name):
-    bound = registry.get("interaction", name).bind()
-    again = pickle.loads(pickle.dumps(bound))
-    assert str(again) == str(bound)
-    np.testing.assert_array_equal(again([0.5, 3.0, 11.0]), bound([0.5, 3.0, 11.0]))
-
-
 def test_eight_threads_make_what_one_makes():
     def make(number):
         rng = np.random.default_rng(number)
@@ -111,35 +103,6 @@ COULOMB = registry.get("interaction", "coulomb").bind()
 SHIFTED = registry.get("interaction", "shifted_coulomb").bind(cutoff=5.0)
 
 
-@pytest.mark.parametrize(("name", "bound", "options", "words"), [
-    ("direct", COULOMB, {}, ["direct on the cpu engine, 21 x 22 x 23 points, single precision: coulomb; about "]),
-    ("cutoff", SHIFTED, {"field": True, "precision": "double"},
-     ["cutoff on the cpu engine, 21 x 22 x 23 points, with field, double precision: shifted_coulomb", "about "]),
-    ("pme", COULOMB, {"error": 1e-3}, ["pme on the cpu engine", "mesh of ", "B-splines of order ", "pairs within ",
-                                       "expected error "]),
-    ("msm", COULOMB, {"error": 1e-3}, ["msm on the cpu engine", " levels, the finest of ", " nodes ", "order ",
-                                       "pairs within ", "expected error "]),
-])
-def test_a_plan_says_what_it_is(name, bound, options, words):
-    text = str(registry.get("method", name).plan(request_of(bound, **options), get_engine("cpu")))
-    assert "\n" not in text
-    for word in words:
-        assert word in text, text
-    assert ("expected error" in text) == ("error" in options)
-
-
-def test_charges_are_known_by_number_squares_volume_and_box():
-    positions, charges = np.array([[0.0, 1, 2], [3, -4, 6], [1, 0, 0]]), np.array([1.0, -2.0, 0.5])
-    result = Charges.of(positions, charges)
-    assert (result.count, result.squares) == (3, 5.25)
-    assert (result.box.low, result.box.high) == ((0, -4, 0), (3, 1, 6))
-    assert result.volume == pytest.approx(5 * 7 * 8)  # 1 A around every atom
-    assert result.density == pytest.approx(np.sqrt(5.25 / 280))
-    assert Charges.of(positions, charges, CELL).volume == pytest.approx(CELL.volume)
-    nothing = Charges.of(np.zeros((0, 3)), np.zeros(0))
-    assert (nothing.count, nothing.density) == (0, 0.0)
-
-
 @pytest.mark.parametrize(("name", "bound", "cell", "text"), [
     ("direct", COULOMB, CELL, "cannot compute a boundary that is periodic"),
     ("pme", SHIFTED, None, "needs an interaction with a splitting"),
@@ -152,14 +115,6 @@ def test_what_a_method_declares_not_to_do_is_refused(name, bound, cell, text):
     with pytest.raises(UsageError, match=text) as error:
         method.plan(request, get_engine("cpu"))
     assert (error.value.parameter, error.value.value) == ("method", name)
-
-
-def test_a_refusal_becomes_the_error_it_says():
-    assert Refusal("is late").as_error("pme").parameter == "method"
-    for kind in (TaskError, BackendError):
-        error = Refusal("is late", "wait, or use {method msm}", kind).as_error("pme")
-        assert type(error) is kind
-        assert str(error) == "the method pme: is late; wait, or use method=msm"
 
 
 def test_an_engine_without_transforms_has_no_pme():

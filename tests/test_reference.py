@@ -9,7 +9,6 @@ from vmdpotential.engines import get_engine
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.methods.reference import full_potential
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.units import coulomb_constant
 
 ENGINE = get_engine("cpu")
 #: Potential at a unit charge from its own images and a neutralising background, times the edge of the
@@ -39,26 +38,11 @@ def random_case(cell, count=40, seed=0):
     return rng.random((30, 3)) @ cell.vectors, positions, rng.normal(size=count) + 0.1
 
 
-def test_open_is_the_sum():
-    points, positions, charges = random_case(CELLS["box"])
-    expected = (charges / np.linalg.norm(points[:, None] - positions, axis=-1)).sum(1)
-    np.testing.assert_allclose(full_potential(points, positions, charges, None, ENGINE), expected, rtol=1e-12)
-
-
 @pytest.mark.parametrize("name", slow(CELLS, set(CELLS) - {"cube", "skewed", "needle"}))
 def test_periodic_is_a_gaussian_ewald_sum(name):
     points, positions, charges = random_case(CELLS[name])
     values = full_potential(points, positions, charges, CELLS[name], ENGINE)
     assert relative_rms(values, ewald.with_field(points, positions, charges, CELLS[name].vectors)[0]) < 2e-9
-
-
-def test_a_point_more_or_less_changes_nothing():
-    # the number of points decides how a thin cell is repeated
-    points, positions, charges = random_case(CELLS["plate"])
-    points = np.repeat(points, 100, axis=0)
-    values = full_potential(points, positions, charges, CELLS["plate"], ENGINE)
-    few = full_potential(points[:1], positions, charges, CELLS["plate"], ENGINE)
-    assert few == pytest.approx(values[0], abs=2e-9 * np.abs(values).max())
 
 
 @pytest.mark.parametrize(("crystal", "madelung", "distance", "ions"), [
@@ -73,50 +57,6 @@ def test_madelung_constants(crystal, madelung, distance, ions):
     cell = Cell.from_parameters(edge, edge, edge)
     others = full_potential(np.zeros((1, 3)), ions[1:] * edge, charges[1:], cell, ENGINE)[0]
     assert (others * edge + WIGNER) * distance == pytest.approx(madelung, rel=1e-9)
-
-
-def test_origin_does_not_matter():
-    points, positions, charges = random_case(CELLS["triclinic"])
-    cell = CELLS["triclinic"]
-    reference = full_potential(points, positions, charges, cell, ENGINE)
-    rng = np.random.default_rng(3)
-    for shift in (np.array([0.13, -0.29, 0.41]), np.array([1e3, -2e3, 5e2])):
-        wandering = positions + rng.integers(-3, 4, positions.shape) @ cell.vectors
-        values = full_potential(points + shift, wandering + shift, charges, cell, ENGINE)
-        assert relative_rms(values, reference) < 2e-9
-
-
-def test_energy_of_openmm():
-    import openmm
-    from openmm import unit
-
-    # OpenMM's Ewald sum takes rectangular boxes alone; ions keep their distance, so that no close pair rules
-    cell = Cell.from_parameters(22, 24, 23)
-    rng = np.random.default_rng(2)
-    places = np.indices((4, 4, 4)).reshape(3, -1).T / 4 + rng.uniform(-0.06, 0.06, (64, 3))
-    positions, charges = places @ cell.vectors, rng.normal(size=64)
-    charges -= charges.mean()
-    system = openmm.System()
-    force = openmm.NonbondedForce()
-    force.setNonbondedMethod(openmm.NonbondedForce.Ewald)
-    force.setCutoffDistance(1.0)
-    force.setEwaldErrorTolerance(1e-6)
-    for charge in charges:
-        system.addParticle(1.0)
-        force.addParticle(charge, 1.0, 0.0)
-    system.addForce(force)
-    system.setDefaultPeriodicBoxVectors(*(cell.vectors / 10))
-    context = openmm.Context(system, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
-    context.setPositions(positions / 10)
-    energy = context.getState(getEnergy=True).getPotentialEnergy()
-    expected = energy.value_in_unit(unit.kilocalorie_per_mole)
-    # an ion's own images: the mean of x, y and z has the background's 2 pi r^2 / 3 V to second order
-    around = full_potential(0.02 * np.eye(3), np.zeros((1, 3)), np.ones(1), cell, ENGINE)
-    own = around.mean() - 1 / 0.02 - 2 * np.pi / 3 * 0.02**2 / cell.volume
-    potential = own * charges
-    for n, (place, other) in enumerate(zip(positions, ~np.eye(len(charges), dtype=bool), strict=True)):
-        potential[n] += full_potential(place, positions[other], charges[other], cell, ENGINE)[0]
-    assert charges @ potential / 2 * coulomb_constant("kcal/mol/e") == pytest.approx(expected, rel=2e-6)
 
 
 def test_waves_that_do_not_fit_are_refused(monkeypatch):

@@ -84,21 +84,6 @@ def test_foreign_command_appears_and_runs(program):
     assert wrong.stderr == "vmdpotential: --times 0: must be at least 1\n"
 
 
-@pytest.mark.slow
-def test_foreign_interaction_makes_a_map(program, tmp_path):
-    (tmp_path / "one.pqr").write_text("ATOM 1 C X 1 0.0 0.0 0.0 1.0 1.0\nATOM 2 C X 1 30.0 0.0 0.0 0.0 1.0\n")
-    output = tmp_path / "one.npz"
-    done = program("map", str(tmp_path / "one.pqr"), "-o", str(output), "--interaction", "weakened", "--padding", "2",
-                   "--spacing", "2", "--unit", "V", "--set", "strength=4")
-    assert done.returncode == 0, done.stderr
-    assert "weakened (strength 4)" in done.stdout
-    from vmdpotential.io import read_map
-    from vmdpotential.units import coulomb_constant
-
-    grid = read_map(output)
-    assert grid.sample([2.0, 0, 0]) == pytest.approx(coulomb_constant("V") / 4 / 2, rel=1e-5)
-
-
 def test_broken_plugins_are_named_and_the_rest_works(program):
     done = program("plugins")
     assert done.returncode == 0
@@ -146,10 +131,3 @@ def test_our_own_command_comes_through_the_entry_point():
             "registry.available('command'); print(own['view'])")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["None", "vmdpotential.plugins.web.command:command"]
-
-
-def test_a_commands_structure_is_its_first_parameter():
-    """Viewers take parameters in their order."""
-    for name in registry.available("command"):
-        later = registry.get("command", name).parameters[1:]
-        assert not [p for p in later if p.name == "structure" and p.option.positional], name

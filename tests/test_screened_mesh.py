@@ -1,26 +1,21 @@
 """Screened potentials on a mesh: the split, one ion, and maps against the sum over all images written out."""
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from cuda_kernels import compile_for_all, traced_on_the_host, work
 from helpers import charges_at, relative_rms, rms
 
 from vmdpotential.engines import get_engine
-from vmdpotential.engines.cuda import build
 from vmdpotential.errors import TaskError, UsageError
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.interactions import coulomb, screened_coulomb, short_screened
+from vmdpotential.interactions import coulomb, screened_coulomb
 from vmdpotential.maps import MapOptions, bind, choose_method, plan_map, potential_map
 from vmdpotential.methods import Charges, Request, accuracy, cutoff, direct, pme
 from vmdpotential.methods.accuracy import AWAY
 from vmdpotential.methods.reference import full_potential
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
-from vmdpotential.splitting.coulomb import optimal
-from vmdpotential.splitting.screened import MOST, optimal_for_screened
 from vmdpotential.units import coulomb_constant
 
 ENGINE = get_engine("cpu")
@@ -56,56 +51,6 @@ def written_out(points, cell, length, decays=20.0):
     return result, least
 
 
-@pytest.mark.parametrize(("length", "order", "ratio"), [(2.7, 4, 3.0), (7.85, 6, 4.5), (1e4, 8, 7.0)])
-def test_the_two_parts_are_the_screened_potential(length, order, ratio):
-    smooth, error = optimal_for_screened(length, 4.0, 4.0 / ratio, order)
-    r = np.linspace(0.2, 8.0, 500)
-    np.testing.assert_allclose(smooth.short()(r) + smooth.long(r), screened(length)(r), rtol=1e-7, atol=1e-8)
-    inside = r[r < 4]
-    np.testing.assert_allclose(np.polynomial.polynomial.polyval((inside / 4) ** 2, smooth.polynomial),
-                               smooth.long(inside), atol=1e-12)
-    assert smooth.long(4.0 - 1e-9) == pytest.approx(smooth.long(4.0 + 1e-9), abs=1e-8)
-    assert error == pytest.approx(optimal(4.0, 4.0 / ratio, order)[1] / smooth.strength)
-    assert optimal_for_screened(length, MOST * length * 1.01, length, order)[1] == np.inf
-
-
-@pytest.mark.parametrize(("length", "radius"), [(7.85, 4.0), (2.0, 4.0), (30.0, 6.0)])
-def test_the_window_is_the_transform_of_the_smooth_part(length, radius):
-    smooth, _ = optimal_for_screened(length, radius, radius / 4, 6)
-    x, w = np.polynomial.legendre.leggauss(100)
-    edges = [0, *np.linspace(radius, radius + 32 * length, 60)]
-    r = np.concatenate([(a + b) / 2 + (b - a) / 2 * x for a, b in itertools.pairwise(edges)])
-    dr = np.concatenate([(b - a) / 2 * w for a, b in itertools.pairwise(edges)])
-    k = np.array([0.01, 0.3, 1.0, 3.0, 12.0]) / radius
-    numeric = (k + smooth.kappa**2 / k) * ((smooth.long(r) * r * dr) @ np.sin(np.outer(r, k)))
-    np.testing.assert_allclose(smooth.window(k), numeric, rtol=1e-7, atol=1e-8)
-    assert smooth.integral == pytest.approx(4 * np.pi * np.sum(smooth.long(r) * r**2 * dr), rel=1e-8)
-    # the mean over a cell is that of all ions' whole potential: 4 pi L^2 over its volume for each
-    short = 4 * np.pi * np.sum(smooth.short()(r) * r**2 * dr)
-    assert smooth.integral + short == pytest.approx(4 * np.pi * length**2, rel=1e-8)
-
-
-def test_the_short_range_interaction():
-    for check in short_screened.INTERACTION.checks:
-        assert short_screened.INTERACTION.bind(**check.parameters)(check.r) == pytest.approx(check.value)
-
-
-@pytest.mark.parametrize(("real", "field"), [("float", False), ("double", True)])
-def test_the_traced_function_computes_what_numpy_does(real, field):
-    bound = optimal_for_screened(7.85, 5.0, 1.1, 6)[0].short()
-    r = np.linspace(0.02, 6.0, 60)
-    actual = traced_on_the_host(bound, 8.0, real, field, r)
-    expected = bound.derivative(r) / (2 * r) * 64 if field else bound(r)
-    np.testing.assert_allclose(actual, expected, rtol={"float": 2e-5, "double": 1e-11}[real], atol=1e-6)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("precision", "field"), [("single", False), ("single", True), ("double", True)])
-def test_the_kernel_of_pairs_compiles(precision, field, tmp_path):
-    planned = work(optimal_for_screened(7.85, 5.0, 1.1, 6)[0].short(), precision, field=field)
-    compile_for_all(build.source("cutoff.cu", planned.macros, planned.radial), planned.macros, tmp_path)
-
-
 @pytest.mark.parametrize("name", ["orthogonal", "triclinic"])
 @pytest.mark.parametrize("length", [0.8, 2.5, 7.85])
 def test_the_reference_is_the_sum_over_images(name, length):
@@ -136,20 +81,6 @@ def test_maps_keep_the_tolerance(name, length, tolerance):
         for part in (slice(0, 1), slice(1, 4)):
             error = rms((actual - expected)[part, where]) / rms(expected[part, where])
             assert 1e-7 < error < 1.3 * tolerance
-
-
-def test_one_ion_in_an_open_boundary():
-    ion = np.array([[3.0, 3.1, 2.9]])
-    lattice = Lattice(np.zeros(3), np.full(3, 0.7), (25, 12, 10))
-    grid = potential_map(charges_at(ion, [2.0]), method="pme", screened=0.5, tolerance=1e-4, unit="V", engine="cpu",
-                         lattice=lattice)
-    r = np.linalg.norm(lattice.points() - ion, axis=1)
-    length = 4.3021  # A, of 0.5 M
-    expected = coulomb_constant("V") / 78.5 * 2.0 * np.exp(-r / length) / r
-    far = r > 3.0
-    assert relative_rms(grid.values.ravel()[far], expected[far]) < 2e-4
-    # nothing wraps around a padded mesh, although the potential falls by 1e3 along it
-    assert relative_rms(grid.values.ravel()[r > 12], expected[r > 12]) < 1e-2
 
 
 def test_auto_weighs_the_mesh_against_pairs():

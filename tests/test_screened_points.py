@@ -9,7 +9,6 @@ from vmdpotential.engines import SOFT_CORE, PointSum, get_engine
 from vmdpotential.engines.cpu import CpuEngine
 from vmdpotential.frames.field import Places, field_at
 from vmdpotential.interactions.screened_coulomb import in_water
-from vmdpotential.methods.points import plan_points, request_at
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.units import coulomb_constant
 
@@ -77,16 +76,3 @@ def test_field_at_atoms_by_a_mesh(name, monkeypatch):
     error = rms(result.field[0, 0] - slope)
     assert error < 2e-5 * rms(slope)
     assert 0.2 * error < result.error < 5 * error
-
-
-def test_a_mesh_is_cheaper_where_there_are_many_points():
-    ions = system(CELLS["box"], 3000)
-    many = np.random.default_rng(3).uniform(0, 17, (10**5, 3))
-    for cell in (None, ions.cell):
-        for field in (False, True):
-            plans = [plan_points(request_at(points, ions.positions, ions.charges, cell, bound(), tolerance=1e-5,
-                                            field=field).with_error(1e-6), get_engine("cpu"))
-                     for points in (many, many[:5])]
-            assert plans[0].method == "pme"
-            assert cell is not None or plans[1].method == "direct"
-            assert plans[0].splitting.kappa == pytest.approx(1 / bound().decay)

@@ -49,14 +49,6 @@ def test_one_useful_line(made, words):
         assert word in line
 
 
-def test_placed_ions_and_plans_print_what_was_done():
-    structure = water(12.0)
-    placed = vp.place_ions(structure, ions={"SOD": 1, "CLA": 1}, from_solute=0.0, between=0.0)
-    assert "1 SOD, 1 CLA in place of waters by potential" in repr(placed)
-    assert "then +0 e" in repr(placed)
-    assert len(repr(placed)) < 250
-
-
 def test_notebooks_show_a_small_picture():
     grid = make()
     for shown in (grid, Report([], {}, {"figure": Figure((1, 1))})):

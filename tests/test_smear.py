@@ -16,10 +16,8 @@ from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, MemoryPlanError, TaskError, UsageError
 from vmdpotential.frontend.cli import main
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.interactions import gaussian
 from vmdpotential.io import read_map
 from vmdpotential.methods import Charges, Request, accuracy
-from vmdpotential.methods.reference import full_potential
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.units import coulomb_constant
 
@@ -71,23 +69,6 @@ def test_maps_are_ewald_sums_of_gaussians(engine, name, smear):
     expected = exact(LATTICE, POSITIONS, CHARGES, cell, smear)
     assert_close(stacked(result), expected, 1e-4)
     assert plan.error < 1e-4 * np.sqrt(np.mean(expected[0] ** 2))
-
-
-# as points with a part of the pairs, and by waves alone
-@pytest.mark.parametrize("smear", slow([0.8, 1.4, 8.0], [0.8]))
-@pytest.mark.parametrize("name", ["triclinic", "open"])
-def test_the_reference_is_the_definition(name, smear):
-    points, cell, nearest = LATTICE.points()[::9], CELLS[name], np.empty(56)
-    bound = gaussian.INTERACTION.bind(smear=smear)
-    actual = full_potential(points, POSITIONS, CHARGES, cell, get_engine("cpu"), nearest, bound)
-    if cell is None:
-        r = np.linalg.norm(points[:, None] - POSITIONS, axis=-1)
-        expected = (erf(r / (np.sqrt(2) * smear)) / r) @ CHARGES
-        np.testing.assert_allclose(nearest, r.min(1), rtol=1e-12)
-    else:
-        expected = ewald.gaussian(points, POSITIONS, CHARGES, cell.vectors, smear)[0]
-        np.testing.assert_allclose(nearest, ewald.shortest(points[:, None] - POSITIONS, cell.vectors).min(1))
-    np.testing.assert_allclose(actual, expected, atol=1e-8 * max(expected.std(), 1e-3))
 
 
 def test_direct_sums_gaussians_exactly(engine):
@@ -154,41 +135,6 @@ def test_cells_that_a_plan_cannot_go_to_are_refused():
         registry.get("method", "msm").plan(request, engine).in_cell(cell)
     with pytest.raises(TaskError):
         registry.get("method", "ewald").plan(request, engine).in_cell(cell)
-
-
-def test_plans_without_a_mean_of_their_own_have_that_of_their_results():
-    cell, engine = CELLS["orthorhombic"], get_engine("cpu")
-    request = Request(LATTICE, cell, maps.bind(maps.SumOptions(), cell), Charges.of(POSITIONS, CHARGES, cell))
-    plan = registry.get("method", "ewald").plan(request, engine)
-    mean = plan.new_mean()
-    mean.add(POSITIONS, CHARGES)
-    mean.add(POSITIONS, 2 * CHARGES)
-    assert relative_rms(mean.result().values(), 1.5 * plan.run(POSITIONS, CHARGES).values()) < 1e-6
-
-
-def test_one_gaussian_charge():
-    grid = maps.potential_map(charges_at([[1.0, 2, 3]], [2.0]), method="pme", smear=1.3, unit="V", padding=6,
-                              engine="cpu", tolerance=1e-5)
-    r = np.linalg.norm(grid.lattice.points() - [1, 2, 3], axis=-1).reshape(grid.values.shape)
-    height = np.sqrt(2 / np.pi) / 1.3  # in the middle
-    expected = np.where(r > 0, erf(r / (np.sqrt(2) * 1.3)) / np.maximum(r, 1e-9), height)
-    assert (r == 0).any()
-    assert relative_rms(grid.values, 2 * coulomb_constant("V") * expected) < 1e-5
-
-
-def test_madelung_constant_of_rock_salt():
-    """Narrow Gaussians are points for their neighbours; an ion's own potential is known."""
-    near, smear = 2.8, 0.45  # erf is 1 to 1e-9 at the neighbours
-    place = np.stack(np.meshgrid(*[np.arange(4)] * 3, indexing="ij"), -1).reshape(-1, 3)
-    charges = 1.0 - 2.0 * (place.sum(1) % 2)
-    lattice = Lattice(np.zeros(3), near, (4, 4, 4))
-    cell = Cell.from_parameters(*[4 * near] * 3)
-    request = Request(lattice, cell, maps.bind(maps.SumOptions(smear=smear), cell),
-                      Charges.of(near * place, charges, cell),
-                      error=1e-7)
-    result = registry.get("method", "pme").plan(request, get_engine("cpu")).run(near * place, charges)
-    of_others = result.values().ravel() - charges * np.sqrt(2 / np.pi) / smear
-    np.testing.assert_allclose(of_others * near, -1.7475645946 * charges, rtol=1e-4)
 
 
 def test_a_charged_gaussian_sheet():
