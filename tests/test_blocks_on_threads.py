@@ -16,7 +16,6 @@ from vmdpotential.execution import pools
 from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.execution.work import Needs
 from vmdpotential.frontend import cli
-from vmdpotential.io.trajectories import frames
 
 
 @dataclass(frozen=True)
@@ -63,16 +62,6 @@ def test_an_error_of_one_ends_all():
     with pytest.raises(InputError, match="damaged"):
         list(run_blocks(OnThreads(7, stop="12"), range(40), size=4))
     assert threading.active_count() == before
-
-
-def test_frames_that_are_read_on_demand_are_read_here():
-    def items():
-        yield threading.get_ident()
-        yield threading.get_ident()
-
-    with frames.on_demand():
-        assert set(frames.ahead(items())) == {threading.get_ident()}
-    assert len(set(frames.ahead(items()))) == 2
 
 
 @pytest.fixture

@@ -1,10 +1,8 @@
 """The estimate of a pair list's buffer: against sampled displacements, and what must hold of it."""
 
-from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import integrate, special
 
 from vmdpotential.engines.pairs import Atoms
 from vmdpotential.errors import TaskError, UsageError
@@ -73,43 +71,6 @@ def test_missed_energy_of_constrained_atoms_equals_that_of_sampled_displacements
         assert sampled < bound.missed(gap, age) < 0.7 * free.missed(gap, age)
 
 
-def test_missed_energy_is_the_integral_of_the_potential_expanded_to_third_order():
-    age, gap = 40.0, 0.3
-    flat = buffer.Kinds.of(FIELD, ions((10.0,)), np.full(100, 20.0), 1000.0, 300.0)
-    sigma = float(np.sqrt(flat.spread[0, 0])) * age
-    x = np.linspace(0, 12 * sigma, 40_001)  # how far within the cutoff
-    weight = np.array([0.5 * special.erfc((gap + y) / (np.sqrt(2) * sigma)) for y in x])  # of pairs from everywhere
-    for derivatives in np.diag([3.0, 5.0, 40.0]):
-        of = replace(flat, derivatives=derivatives.reshape(3, 1, 1))
-        d1, d2, d3 = derivatives
-        expected = integrate.trapezoid((-d1 * x + d2 * x**2 / 2 - d3 * x**3 / 6) * weight, x)
-        shell = 4 * np.pi * (CUTOFF + gap + sigma) ** 2
-        assert of.missed(gap, age) == pytest.approx(0.5 * 0.1 * shell * abs(expected), rel=1e-4)
-    both = replace(flat, derivatives=np.array([0.0, 5.0, 60.0]).reshape(3, 1, 1))
-    d2, d3 = (replace(flat, derivatives=np.array(d).reshape(3, 1, 1)).missed(gap, age)
-                  for d in ((0.0, 5.0, 0.0), (0.0, 0.0, 60.0)))
-    assert both.missed(gap, age) == pytest.approx(d2 - d3)  # they are of opposite sign
-
-
-def test_the_heaviest_constraint_counts_and_none_changes_nothing():
-    masses = np.array([1.0, 16.0, 12.0])
-    atoms = Atoms(np.zeros((3, 3)), {"charge": np.ones(3)})
-    bonds = buffer.Constraints(np.array([[0, 2], [0, 1]]), np.array([1.1, 1.0]))
-    result = buffer.Kinds.of(FIELD, atoms, masses, 100.0, 300.0, bonds)
-    rows = {round(float(a), 4) for a in result.arm}
-    assert rows == {round(16 / 17, 4), round(1 / 17, 4), round(1.1 / 13, 4)}
-    # all of an atom's motion is in its two parts, along three axes and two
-    light = int(np.argmax(result.arm))
-    # an arc comes to its widest, and stays
-    ways = np.array([result._around(t) for t in np.geomspace(1, 1e5, 60)])
-    assert (np.diff(ways, axis=0) >= 0).all()
-    assert (ways[-1] < 4 * result.arm**2).all()
-    assert result.spread[light, light] / 2 + result.turning[light] == pytest.approx(buffer.THERMAL * 300.0)
-    none = buffer.Constraints(np.zeros((0, 2), np.int64), np.zeros(0))
-    assert buffer.Kinds.of(FIELD, atoms, masses, 100.0, 300.0, none).missed(0.3, 20.0) == pytest.approx(
-        buffer.Kinds.of(FIELD, atoms, masses, 100.0, 300.0).missed(0.3, 20.0))
-
-
 def test_buffer_keeps_the_tolerance_and_is_the_least_that_does():
     of = kinds()
     for tolerance in (1e-3, 0.06, 5.0):
@@ -118,12 +79,6 @@ def test_buffer_keeps_the_tolerance_and_is_the_least_that_does():
     assert buffer.buffer_for(of, 1e9, 20.0) == 0
     with pytest.raises(TaskError, match="update lists more often"):
         buffer.buffer_for(of, 1e-9, 1e5)
-
-
-def test_kinds_count_every_pair():
-    of = kinds()
-    assert of.weight.sum() == pytest.approx(300 / 3000.0)
-    assert len(of.weight) == 3  # charges differ, or masses do
 
 
 def test_what_makes_no_list_is_refused():

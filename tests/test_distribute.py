@@ -225,26 +225,6 @@ def test_pieces_merge_to_the_same_bits_wherever_they_are_computed(address, tmp_p
     assert len(list((tmp_path / "Dask").glob("*.npz"))) == 3  # the workers of the cluster have merged
 
 
-@dataclass(frozen=True)
-class FailsToMerge(Fails, Merges):
-    """An error in a frame."""
-
-
-@pytest.mark.slow
-def test_a_worker_that_dies_with_a_piece_changes_nothing(address, tmp_path):
-    options = {"size": 20, "piece": 3, "merge": Merges(7).merge}
-    run = run_blocks(FailsToMerge(7, "21", "once", tmp_path / "flag"), range(40), **options, scheduler=address)
-    assert total(run).tobytes() == total(run_blocks(Merges(7), range(40), **options)).tobytes()
-    assert (tmp_path / "flag").exists()
-
-
-@pytest.mark.slow
-def test_an_error_in_a_piece_is_that_of_its_block(address):
-    with pytest.raises(InputError, match="frame 21 is damaged"):
-        list(run_blocks(FailsToMerge(7, "21", "input"), range(40), size=20, piece=3, merge=Merges(7).merge,
-                        scheduler=address))
-
-
 @pytest.mark.slow
 def test_a_killed_worker_changes_nothing(address, tmp_path):
     run = run_blocks(Fails(7, "21", "once", tmp_path / "flag"), range(40), size=4, scheduler=address)

@@ -210,15 +210,6 @@ def test_frames_are_those_of_a_slice(text, frames):
     np.testing.assert_array_equal(results[-1].cell.vectors, cell.vectors)
 
 
-@pytest.mark.parametrize(("name", "atoms", "count"), [
-    ("adk_oplsaa.trr", 47681, 10), ("adk_dims.dcd", 3341, 98), ("Amber/tz2.truncoct.nc", 5827, 10),
-    ("nmr_neopetrosiamide.pdb", 392, 24)])
-def test_formats_of_frames(name, atoms, count):
-    results = list(Trajectory(FILES / name, atoms, slice(None, None, 3)))
-    assert len(results) == -(-count // 3)
-    assert all(frame.positions.shape == (atoms, 3) for frame in results)
-
-
 def test_frames_that_are_not_there(tmp_path):
     for path, frames, message in ((FILES / "adk_dims.dcd", slice(200, None), "98 frames, numbered 0 to 97, and none"),
                                   (tmp_path / "none.dcd", slice(None), "none.dcd"),

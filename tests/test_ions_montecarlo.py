@@ -12,13 +12,10 @@ from scipy.stats import chi2
 
 from vmdpotential import place_ions
 from vmdpotential.commands.ionize import command
-from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
 from vmdpotential.ions.counts import Species
 from vmdpotential.ions.montecarlo import Metropolis
 from vmdpotential.ions.moves import FreeSites
-from vmdpotential.ions.sites import Candidates, Surroundings
-from vmdpotential.molecule.cell import Cell
 from vmdpotential.units import coulomb_constant
 
 SOD, CLA, MG, BIG = Species("SOD", 1), Species("CLA", -1), Species("MG", 2), Species("TMA", 1, 2.0)
@@ -93,30 +90,6 @@ def test_arrangements_have_their_boltzmann_factors(species):
     tried, accepted = run.counts.T
     assert (accepted > 0).all()
     assert (accepted <= tried).all()
-
-
-def test_an_ion_near_a_charged_wall_is_found_by_exp_of_its_energy():
-    """Sites at steps from a wall of charges in a periodic cell; the potential by an independent sum."""
-    cell = Cell.from_parameters(24, 24, 40)
-    wall = np.array([(x, y, 0.0) for x in range(2, 24, 4) for y in range(2, 24, 4)])
-    charges = np.full(len(wall), -0.15)
-    sites = np.array([(1.0 + 3 * n, 12.0, 5.0 + 2 * n) for n in range(7)])
-    around = Surroundings(wall, charges, np.zeros((0, 3)), np.zeros(0), cell)
-    candidates = Candidates(sites, [(SOD, 1)], around, get_engine("cpu"), 4.0, 5.0)
-    assert len(candidates.sites) == len(sites)
-    run = Metropolis(candidates.free, np.array([3]), [SOD], np.zeros(1, int), FACTOR)
-    generator = np.random.default_rng(2)
-    actual = Counter()
-    samples = 4000
-    for _ in range(samples):
-        run.sweep(generator)
-        run.sweep(generator)
-        actual[int(run.placed[0])] += 1
-    energy = FACTOR * ewald.potential(sites, wall, charges, cell.vectors)
-    expected = np.exp(-energy) / np.exp(-energy).sum() * samples
-    assert expected.max() > 3 * expected.min() > 15  # it is attracted, and no site is without samples
-    square = sum((actual[n] - expected[n]) ** 2 / expected[n] for n in range(len(sites)))
-    assert square < chi2.isf(1e-4, len(sites) - 1)
 
 
 OPTIONS = {"site": "monte-carlo", "concentration": 0.5, "salt": {"NaCl": 0.6, "MgCl2": 0.4}, "from_solute": 4,

@@ -1,7 +1,6 @@
 """Live maps in water of a real protein: moved atoms, other states of protonation, and mutations, without a viewer."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from vmdpotential import potential_map, read_structure
 from vmdpotential.commands.live import command as live
 from vmdpotential.commands.map import command as map_
 from vmdpotential.frontend.adapters import same_molecules
-from vmdpotential.frontend.following import Following
 from vmdpotential.molecule.selection import is_protein
 
 OPTIONS = {"method": "pb", "radii": "auto+mbondi2", "spacing": 2.0, "padding": 6.0}
@@ -92,52 +90,3 @@ def test_mutations(bpti):
     assert np.mean(live(structure=asparagine, **OPTIONS).objects["grid"].values) > np.mean(
         wild.objects["grid"].values)
     assert same_molecules(bpti, replace(bpti, positions=bpti.positions + 1))
-
-
-class Shown(Following):
-    """A viewer that shows a structure which the test changes."""
-
-    def __init__(self, structure: Any) -> None:
-        super().__init__(lambda name, value="": name)
-        self.structure, self.seen, self.drawn, self.messages = structure, None, [], []
-
-    def _ask(self) -> None:
-        if self.seen is None or not same_molecules(self.structure, self.seen):
-            self.latest.ask(self.structure, None)
-        elif not np.array_equal(self.structure.positions, self.seen.positions):
-            self.latest.ask(None, self.structure.positions)
-        self.seen = self.structure
-
-    def _compute(self, *request: Any) -> Any:
-        structure, positions = request
-        if structure is None:
-            return self.made.update(positions)
-        report = live(structure=structure, **OPTIONS)
-        self.made, self.completed = report.objects["live"], report.objects["structure"]
-        return self.made.first
-
-    def _draw(self, grid: Any) -> None:
-        self.drawn.append(grid)
-
-    def _release(self) -> None:
-        pass
-
-    def _tell(self, text: str) -> None:
-        self.messages.append(text)
-
-
-@pytest.mark.slow
-def test_a_viewer_follows_a_mutation_of_as_many_atoms(bpti):
-    shown = Shown(bpti)
-    shown.wait()
-    shown.structure = mutated(bpti, "ASP", 50, "ASN", {"OD2": "ND2"})
-    shown.wait()
-    shown.structure = replace(shown.structure, positions=shown.structure.positions + 0.5)
-    shown.wait()
-    shown.wait()
-    shown.stop()
-    assert not shown.messages
-    assert len(shown.drawn) == 3
-    before, after, moved = shown.drawn
-    assert np.mean(after.values) > np.mean(before.values) + 0.1
-    assert alike(moved, at_once(shown.completed, 0.5, moved.lattice), 1e-4)

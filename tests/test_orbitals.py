@@ -13,7 +13,6 @@ import pytest
 from helpers import shell
 from pyscf import gto, scf
 from pyscf.tools import molden
-from scipy.special import lpmv
 
 from vmdpotential import io, progress
 from vmdpotential.engines.cpu.gaussian_mesh import lay_mesh
@@ -24,8 +23,6 @@ from vmdpotential.grid.lattice import Lattice
 from vmdpotential.orbitals.evaluate import density_map, orbital_map
 from vmdpotential.orbitals.potential import gaussian_sum, potential_map
 from vmdpotential.orbitals.read import read_wavefunction
-from vmdpotential.orbitals.shells import in_monomials, monomials
-from vmdpotential.orbitals.wavefunction import Wavefunction
 from vmdpotential.units import BOHR
 
 DATA = resources.files("iodata.test.data")
@@ -166,22 +163,6 @@ def complete(data):
     data.extra = {**data.extra, "virial_ratio": 2.0, "nuclear_virial": 0.0, "full_virial_ratio": 2.0,
                   "model_name": "hf", "num_perturbations": 0, "keywords": "GTO"}
     return data
-
-
-@pytest.mark.parametrize("momentum", range(6))
-def test_spherical_functions_are_spherical_harmonics(momentum):
-    points = np.random.default_rng(momentum).standard_normal((40, 3))
-    r, around_z = np.linalg.norm(points, axis=1), np.arctan2(points[:, 1], points[:, 0])
-    powers = np.array([np.prod(points**power, axis=1) for power in monomials(momentum)])
-    # so that the square of it times (2a/pi)^(3/4) (4a)^(l/2) exp(-a r^2) integrates to 1
-    scale = math.sqrt(2 * math.pi**1.5 / (2**momentum * math.gamma(momentum + 1.5)))
-    for m in range(momentum + 1):
-        factor = math.sqrt((2 * momentum + 1) / (4 * math.pi) * math.factorial(momentum - m)
-                           / math.factorial(momentum + m) * (2 if m else 1)) * (-1) ** m
-        for letter, wave in (("c", np.cos(m * around_z)), ("s", np.sin(m * around_z)))[: 2 if m else 1]:
-            exact = factor * lpmv(m, momentum, points[:, 2] / r) * wave * r**momentum
-            result = in_monomials(momentum, (f"{letter}{m}",))[0] @ powers
-            assert result == pytest.approx(scale * exact, rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize(("name", "electrons"), [("he_spdfgh_orbital.wfn", 2), ("he_spdf_orbital.fchk", 2),
@@ -348,15 +329,3 @@ def test_interrupted(threads, monkeypatch):
 
     with progress.listening(stop), pytest.raises(KeyboardInterrupt):
         density_map(wavefunction, around(wavefunction, 0.1))
-
-
-def test_far_and_sharp():
-    """A lattice that the molecule does not reach is 0; one of a single point has the value of a larger one there."""
-    wavefunction = read_wavefunction(DATA / "o2_cc_pvtz_cart.fchk")
-    assert isinstance(wavefunction, Wavefunction)
-    assert not density_map(wavefunction, Lattice((200, 0, 0), 1.0, (3, 4, 5))).values.any()
-    whole = around(wavefunction, 0.3)
-    values = density_map(wavefunction, whole).values
-    for node in ((0, 0, 0), (3, 4, 5), (5, 5, 6)):
-        alone = density_map(wavefunction, Lattice(whole.points(np.array(node)), 0.3, (1, 1, 1))).values
-        assert alone[0, 0, 0] == pytest.approx(values[node], rel=1e-5)

@@ -12,7 +12,7 @@ from test_pb_energies import peptide
 from vmdpotential import potential_at, potential_map
 from vmdpotential.commands.field import command as field_
 from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
-from vmdpotential.errors import InputError, TaskError, UsageError
+from vmdpotential.errors import TaskError, UsageError
 from vmdpotential.frames.field import Places, field_at
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.maps import MapOptions, plan_map
@@ -145,15 +145,6 @@ def test_command_and_contributions(tmp_path):
     with pytest.raises(UsageError) as caught:
         field_(structure=two, at="name CA", radii="bondi")
     assert caught.value.parameter == "radii"
-
-
-def test_refusals():
-    ion = charges_at([PLACE], [1.0])
-    with pytest.raises(InputError):
-        potential_at(ion, [[4, 0, 0]], method="pb")
-    for options in ({"boundary": "periodic"}, {"method": "apbs"}):
-        with pytest.raises(UsageError):
-            potential_at(replace(ion, radii=[RADIUS]), [[4, 0, 0]], **{"method": "pb", **options})
 
 
 def test_frames_start_from_the_last_solution(monkeypatch):

@@ -9,13 +9,11 @@ import pytest
 
 from vmdpotential import potential_at, read_structure, solvation_energy
 from vmdpotential.commands.map import command as map_
-from vmdpotential.commands.surface import command as surface_
 from vmdpotential.frames.field import Places, field_at
 from vmdpotential.frames.live import LiveMap
 from vmdpotential.io.trajectories.frames import Loaded
 from vmdpotential.maps import MapOptions, Medium
-from vmdpotential.maps.binding import binding_energy
-from vmdpotential.maps.solute import as_mapped, in_continuum
+from vmdpotential.maps.solute import in_continuum
 from vmdpotential.molecule.selection import is_ion, is_nucleic, is_protein
 from vmdpotential.molecule.whole import Complex
 
@@ -95,19 +93,6 @@ def test_energies_and_values_do_not_see_the_cell(dna, caplog):
 
 
 @pytest.mark.slow
-def test_surface_is_where_the_map_is(dna):
-    split = wrapped(dna, (20.0, 3.0, 30.0))
-    grid = map_(structure=split, atoms="solute", method="pb", spacing=2.0, padding=5.0).objects["grid"]
-    report = surface_(structure=split, map=grid, spacing=1.0)
-    exact = surface_(structure=dna, map=map_(structure=dna, atoms="solute", method="pb", spacing=2.0,
-                                             padding=5.0).objects["grid"], spacing=1.0)
-    assert report.data["area"] == pytest.approx(exact.data["area"], rel=0.03)
-    assert report.data["mean"] == pytest.approx(exact.data["mean"], rel=0.1)
-    vacuum = replace(grid, provenance=replace(grid.provenance, medium="vacuum"))
-    assert as_mapped(split, vacuum) is split
-
-
-@pytest.mark.slow
 def test_salt_of_a_solvated_system_is_left_to_the_solution(tpr, caplog):
     """Adenylate kinase in a box with four sodium ions."""
     ions, options = is_ion(tpr), {"spacing": 2.0, "radii": "bondi"}
@@ -142,13 +127,3 @@ def test_salt_does_not_count_in_addition_to_screening(tpr, caplog):
     vacuum = map_(structure=tpr, atoms="solute", **options)
     assert vacuum.data["net_charge"] == pytest.approx(with_ions.data["net_charge"])
     assert "without" not in "".join(vacuum.lines[1:2])
-
-
-@pytest.mark.slow
-def test_binding_across_the_cell(dna):
-    first = np.zeros(len(dna), bool)
-    first[:380] = True
-    parts = first & is_nucleic(dna), ~first & is_nucleic(dna)
-    exact, result = (binding_energy(each, *parts, spacing=1.5) for each in (dna, wrapped(dna, (20.0, 3.0, 30.0))))
-    assert result.coulomb == pytest.approx(exact.coulomb, rel=1e-6)
-    assert result.total == pytest.approx(exact.total, abs=result.error + exact.error)

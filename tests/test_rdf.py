@@ -34,20 +34,6 @@ def test_an_ideal_gas_has_none(cell):
         assert actual.count[-1] == pytest.approx(density * 4 / 3 * np.pi * 20**3, rel=0.01)
 
 
-def test_a_lattice_has_its_shells():
-    n = np.stack(np.meshgrid(*[np.arange(5)] * 3, indexing="ij"), -1).reshape(-1, 3)
-    everything = np.ones(125, bool)
-    counts = Counts(everything, everything, 7.05, 47)  # bins of 0.15 A
-    for _ in range(2):
-        counts.add(3.0 * n, Cell.from_parameters(15, 15, 15))
-    actual = counts.result()
-    for distance, atoms in ((3, 6), (3 * 2**0.5, 18), (3 * 3**0.5, 26), (6, 32), (3 * 5**0.5, 56)):
-        assert actual.count[int((distance + 1e-9) / 0.15)] == atoms
-    shell = np.flatnonzero(actual.g)[0]
-    volume = 4 / 3 * np.pi * (actual.edges[shell + 1] ** 3 - actual.edges[shell] ** 3)
-    assert actual.g[shell] == pytest.approx(6 * 15**3 / 124 / volume)
-
-
 def test_as_mdanalysis_has_it():
     structure = io.read_structure(WATER / "alanine-dipeptide.crd", WATER / "alanine-dipeptide.prmtop")
     universe = MDAnalysis.Universe.empty(len(structure), trajectory=True)

@@ -8,7 +8,6 @@ from helpers import relative_rms, water
 
 from vmdpotential.commands.average import command as average
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.frames.field import Places, field_at
 from vmdpotential.frames.profile import profile
 from vmdpotential.io.trajectories.frames import Loaded
 from vmdpotential.maps import potential_map
@@ -50,12 +49,3 @@ def test_a_profile_meets_at_fractions_of_its_axis():
     level = Cell.from_parameters(9.3, 9.6, 10.2)
     with pytest.raises(UsageError, match=r"axis=x: in frame 1 the cell .* has no period .*use axis=z"):
         profile(BOX, frames([level, SHEARED[1]]), axis=0)
-
-
-def test_fields_are_those_of_each_frames_own_cell():
-    places = Places.atoms(np.arange(5), ["O"] * 5)
-    result = field_at(BOX, places, frames(SHEARED))
-    for n, (positions, cell) in enumerate(frames(SHEARED).held):
-        alone = field_at(replace(BOX, positions=positions, cell=cell), places)
-        assert relative_rms(result.field[n], alone.field[0]) < 1e-4
-        assert relative_rms(result.potential[n], alone.potential[0]) < 1e-4

@@ -6,7 +6,7 @@ import pytest
 from helpers import FOREIGN
 
 from vmdpotential import registry
-from vmdpotential.interactions import Interaction, tracing
+from vmdpotential.interactions import tracing
 from vmdpotential.interactions.program import evaluate
 from vmdpotential.interactions.tracing import less
 
@@ -33,12 +33,6 @@ def test_functions_that_cannot_be_traced_are_refused():
         tracing.trace(lambda r2, rinv, p: r2**0.5, [])
     with pytest.raises(TypeError, match="depend"):
         tracing.trace(lambda r2, rinv, p: p.a * 2, ["a"])
-
-
-def test_a_length_that_is_no_parameter_is_refused():
-    hidden = Interaction("hidden", lambda r2, rinv, p: rinv / (1 + r2))
-    with pytest.raises(ValueError, match="length"):
-        hidden.bind().scaled(2.0)
 
 
 def test_a_value_used_many_times_is_walked_once():

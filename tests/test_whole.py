@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from helpers import water
 
-from vmdpotential.errors import InputError, UsageError
+from vmdpotential.errors import InputError
 from vmdpotential.frames.whole import Alignment, reference_group
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.maps import potential_map
@@ -164,12 +164,6 @@ def test_wrapping_leaves_a_periodic_potential_and_molecules():
     wrapped, other = [potential_map(replace(box, positions=x), method="pme", engine="cpu", lattice=lattice)
                   for x in (frame, got)]
     np.testing.assert_allclose(other.values, wrapped.values, atol=1e-4 * np.abs(wrapped.values).max())
-
-
-def test_a_periodic_cell_is_not_rotated():
-    structure = replace(chain(20), cell=TRICLINIC)
-    with pytest.raises(UsageError, match="images would stay"):
-        Alignment.of(structure, np.ones(20, bool), "periodic", rotate=True)
 
 
 def test_the_group_is_the_solute_unless_another_is_asked_for():
