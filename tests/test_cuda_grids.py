@@ -1,18 +1,15 @@
 """Orbitals, charges, hydrogen bonds and counts of atoms for a GPU, their kernels run on the host, against the CPU's."""
 
-from contextlib import nullcontext
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cuda_host import HostGpu
 
 from vmdpotential.densities.quantities import Counted
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.bonds import DONOR, ONE_PAIR, TWO_PAIRS, BondSum
 from vmdpotential.engines.cpu.gaussians import summed
-from vmdpotential.engines.cuda import CudaEngine, device, gaussians
+from vmdpotential.engines.cuda import CudaEngine, gaussians
 from vmdpotential.engines.gaussians import Gaussians, GaussianSum, hermite
 from vmdpotential.engines.orbitals import OrbitalSum
 from vmdpotential.frames.density import Densities
@@ -20,16 +17,6 @@ from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.trajectories.frames import Loaded
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.orbitals.shells import monomials
-
-
-@pytest.fixture
-def gpu(monkeypatch):
-    result = HostGpu()
-    monkeypatch.setattr(device, "idlest", lambda count: [result])
-    monkeypatch.setattr(device, "errors", lambda *_: nullcontext())
-    monkeypatch.setattr(device, "driver", lambda: SimpleNamespace(memcpy_dtoh=result.copy,
-                                                                  memcpy_htod=result.copy_back))
-    return result
 
 
 @pytest.mark.slow

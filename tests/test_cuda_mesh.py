@@ -2,21 +2,18 @@
 
 import ctypes
 import sys
-from contextlib import nullcontext
 from functools import partial
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import sums
-from cuda_host import HostGpu, Transform
 from cuda_kernels import ARCHITECTURES, compile_for_all
 from helpers import relative_rms
 
 from vmdpotential.engines import LatticeSum
 from vmdpotential.engines.cpu.maps import mesh as cpu
 from vmdpotential.engines.cuda import ENGINE as CUDA
-from vmdpotential.engines.cuda import build, device, fft, maps, nodes
+from vmdpotential.engines.cuda import build, fft, maps, nodes
 from vmdpotential.engines.cuda.mean import MeshMean
 from vmdpotential.engines.cuda.mesh import MeshSum
 from vmdpotential.engines.result import HostResult
@@ -56,14 +53,10 @@ MESHES = {
 }
 
 
-@pytest.fixture
-def gpu(monkeypatch):
-    host = HostGpu()
-    monkeypatch.setattr(device, "driver", lambda: SimpleNamespace(memset_d32_async=host.memset))
-    monkeypatch.setattr(fft, "Transform", Transform)
-    monkeypatch.setattr(maps.Sum, "sort", lambda *_: None)
-    monkeypatch.setattr(maps.Sum, "launch", lambda *_: None)
-    return host
+@pytest.fixture(autouse=True)
+def without_pairs(monkeypatch):
+    for name in ("sort", "launch"):
+        monkeypatch.setattr(maps.Sum, name, lambda *_: None)
 
 
 def nodes_of(gpu, mesh, precision="single", positions=POSITIONS, charges=CHARGES, lattice=LATTICE, field=False):
@@ -116,7 +109,6 @@ def test_the_smooth_field_is_that_of_the_cpu_engine(gpu, name):
 @pytest.mark.parametrize(("name", "field"), [
     ("smeared", False), pytest.param("smeared open", True, marks=pytest.mark.slow), ("periodic", True)])
 def test_a_mean_is_made_of_charges_on_the_nodes_and_pairs_in_maps(gpu, monkeypatch, name, field):
-    monkeypatch.setattr(device, "errors", lambda *_: nullcontext())
 
     def launch(work, job, slab, out, size, stream=None):  # adds the first charge to every map
         if work.work.pairs is not None:
@@ -144,7 +136,6 @@ def test_a_mean_is_made_of_charges_on_the_nodes_and_pairs_in_maps(gpu, monkeypat
 
 
 def test_a_mean_that_does_not_fit_on_the_gpu_is_that_of_maps(gpu, monkeypatch):
-    monkeypatch.setattr(device, "errors", lambda *_: nullcontext())
     monkeypatch.setattr(gpu, "free", lambda: 1000)
     work = MeshSum(LatticeSum.split(LATTICE, MESHES["smeared"](6)))
     monkeypatch.setattr(work, "run", lambda positions, charges: HostResult(

@@ -1,17 +1,15 @@
 """The CUDA engine's multilevel sum without a GPU: its kernels compile, and do on the host what the CPU engine does."""
 
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import sums
-from cuda_host import HostGpu
 from cuda_kernels import ARCHITECTURES, compile_for_all
 from helpers import relative_rms
 
 from vmdpotential.engines import LatticeSum
 from vmdpotential.engines.cpu.maps import mesh as cpu_mesh
-from vmdpotential.engines.cuda import build, device, maps
+from vmdpotential.engines.cuda import build, maps
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.plugins.historical import msm_cpu as cpu
@@ -45,13 +43,10 @@ def plan_of(name, order):
     return sums.levels_around(LATTICE, POSITIONS, order=order, **PLANS[name])
 
 
-@pytest.fixture
-def gpu(monkeypatch):
-    host = HostGpu()
-    monkeypatch.setattr(device, "driver", lambda: SimpleNamespace(memset_d32_async=host.memset))
-    monkeypatch.setattr(maps.Sum, "sort", lambda *_: None)
-    monkeypatch.setattr(maps.Sum, "launch", lambda *_: None)
-    return host
+@pytest.fixture(autouse=True)
+def without_pairs(monkeypatch):
+    for name in ("sort", "launch"):
+        monkeypatch.setattr(maps.Sum, name, lambda *_: None)
 
 
 def check(gpu, plan, positions, charges, precision, accuracy):

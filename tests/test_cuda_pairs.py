@@ -1,19 +1,16 @@
 """The CUDA engine's sums over pairs without a GPU: kernels compile, and do on the host what the definition says."""
 
-import ctypes
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cuda_host import HostGpu
 from cuda_kernels import ARCHITECTURES, compile_for_all
 from helpers import relative_rms
 from pairs import reference
 
 from vmdpotential import registry
 from vmdpotential.engines.cuda import ENGINE as CUDA
-from vmdpotential.engines.cuda import build, clusters, device, nbody
+from vmdpotential.engines.cuda import build, clusters, nbody
 from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.interactions import coulomb, ewald, lennard_jones, reaction_field
@@ -65,22 +62,6 @@ def split(atoms):
     for part in (np.arange(len(atoms)) % 3 > 0, np.arange(len(atoms)) % 3 == 0):
         yield Atoms(atoms.positions[part], {n: v[part] for n, v in atoms.parameters.items()}, atoms.types[part],
                     atoms.tables, None, atoms.velocities[part])
-
-
-@pytest.fixture
-def gpu(monkeypatch):
-    """A host that takes the place of the GPU; its warps come one a block."""
-    host = HostGpu()
-
-    def copy(array, address):
-        ctypes.memmove(array.ctypes.data, address, array.nbytes)
-
-    nothing = type("Nothing", (Exception,), {})
-    monkeypatch.setattr(device, "driver", lambda: SimpleNamespace(
-        memcpy_dtoh=copy, memset_d32_async=host.memset, MemoryError=nothing, Error=nothing))
-    monkeypatch.setattr(device, "idlest", lambda count: [host])
-    monkeypatch.setattr(clusters, "WARPS", {"build": 1, "force": 1, "lean": 1, "distances": 1})
-    return host
 
 
 def check(values, expected, virial=True, tolerance=3e-6):

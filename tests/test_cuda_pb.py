@@ -1,26 +1,17 @@
 """Multigrid for a GPU, its kernels run on the host."""
 
-from contextlib import nullcontext
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cuda_host import HostGpu
 
 from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
-from vmdpotential.engines.cuda import copies, device, multigrid
+from vmdpotential.engines.cuda import multigrid
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ions", [np.zeros((0, 2)), np.array([(1.0, 0.5), (-2.0, 0.5)])], ids=["linear", "full"])
 @pytest.mark.parametrize("small", [10, 10**6])
-def test_solution_is_that_of_the_cpu(monkeypatch, small, ions):
-    gpu = HostGpu()
-    monkeypatch.setattr(device, "idlest", lambda count: [gpu])
-    monkeypatch.setattr(device, "errors", lambda *_: nullcontext())
-    driver = SimpleNamespace(memcpy_dtoh=gpu.copy, memcpy_htod=gpu.copy_back)
-    monkeypatch.setattr(device, "driver", lambda: driver)
-    monkeypatch.setattr(copies, "driver", lambda: driver)
+def test_solution_is_that_of_the_cpu(gpu, monkeypatch, small, ions):
     monkeypatch.setattr(multigrid, "SMALL", small)
     rng = np.random.default_rng(4)
     shape = (25, 17, 33)

@@ -1,16 +1,11 @@
 """The CPU engine against float64 definitions and independent programs."""
 
-import os
-import subprocess
-import sys
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
 import sums
-from helpers import definition, interaction, random_charges, relative_errors, relative_rms
-from tolerances import FIELD, PAIRS
+from helpers import interaction, random_charges, relative_rms
 
 from vmdpotential.compiling import threads
 from vmdpotential.engines import PRECISIONS, LatticeSum, get_engine
@@ -109,51 +104,6 @@ def test_maps_do_not_depend_on_the_number_of_threads(monkeypatch):
         monkeypatch.setenv("VMDPOTENTIAL_THREADS", count)
         maps.append(sums.cutoff(ENGINE, lattice, positions, charges, interaction("shifted_coulomb")))
     np.testing.assert_array_equal(*maps)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("features", "with_field"), [("", "single"), ("+avx2,+fma", "double")],
-                         ids=["generic", "avx2"])
-def test_older_processors_get_the_same_map(features, with_field, tmp_path):
-    """The kernels compiled for a processor without AVX-512 or AVX2 give the map, and the field."""
-    code = (
-        "import sys, numpy as np, sums\n"
-        "from vmdpotential.engines import get_engine\nfrom vmdpotential.compiling import simd\n"
-        "from vmdpotential.molecule.samples import water_box\nfrom vmdpotential.grid.lattice import Lattice\n"
-        "from vmdpotential.interactions.shifted_coulomb import INTERACTION\n"
-        "positions, charges = water_box(30.0)\nlattice = Lattice(np.full(3, 8.1), np.full(3, 0.5), (20, 17, 9))\n"
-        "for precision in ('single', 'double'):\n"
-        "    np.save(sys.argv[1] + precision + '.npy', sums.cutoff(\n"
-        "        get_engine('cpu'), lattice, positions, charges, INTERACTION.bind(cutoff=9.0), precision,\n"
-        "        field=precision == sys.argv[2]))\n"
-        "print(simd.LEVEL)\n"
-    )
-    if features and not _host_has_avx2():
-        pytest.skip("this processor has no AVX2")
-    environment = os.environ | {"NUMBA_CPU_NAME": "generic",
-                                "NUMBA_CPU_FEATURES": features, "PYTHONPATH": str(Path(__file__).parent)}
-    prefix = str(tmp_path / "map-")
-    done = subprocess.run([sys.executable, "-c", code, prefix, with_field], env=environment, capture_output=True,
-                          text=True, check=True)
-    assert done.stdout.split() == ["avx2" if features else "generic"]
-    positions, charges = water_box(30.0)
-    lattice = Lattice(np.full(3, 8.1), np.full(3, 0.5), (20, 17, 9))
-    bound = interaction("shifted_coulomb", cutoff=9.0)
-    reference = definition(lattice.points(), positions, charges, bound, field=True).reshape(4, *lattice.shape)
-    for precision in ("single", "double"):
-        actual = np.load(f"{prefix}{precision}.npy")
-        if precision == with_field:
-            potential, field = relative_errors(actual, reference)
-            assert field < FIELD["cpu"][precision]
-        else:
-            potential = relative_rms(actual, reference[0])
-        assert potential < (2 if precision == with_field else 1) * PAIRS["cpu"][precision]
-
-
-def _host_has_avx2():
-    from llvmlite import binding
-
-    return binding.get_host_cpu_features().get("avx2", False)
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)

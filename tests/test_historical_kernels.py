@@ -1,10 +1,6 @@
 """The kernels of 2007 and 2008 compiled, for a GPU and for the host."""
 
-import contextlib
-import ctypes
-import re
 
-import compiled
 import numpy as np
 import pytest
 from cuda_kernels import ARCHITECTURES, compile_for_all
@@ -13,7 +9,6 @@ from historical_sums import CASES, LATTICE, atoms, run, shifted
 
 from vmdpotential import registry
 from vmdpotential.engines.cuda import build, radial
-from vmdpotential.engines.cuda import kernels as interface
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.plugins.historical import bins, cutoff, direct
@@ -48,137 +43,9 @@ def test_every_kernel_file_is_compiled():
         "levels.cu", "cutoff_largebin.cu", "cutoff_smallbin.cu", *(f"direct_{name}.cu" for name in direct.POINTS)}
 
 
-HOST = r"""
-#include <math.h>
-#include <pthread.h>
-#include <algorithm>
-#include <cstdint>
-#include <thread>
-#include <vector>
-using std::max; using std::min;
-#define __device__
-#define __global__
-#define __forceinline__ inline
-#define __launch_bounds__(...)
-#define __shared__ static
-struct Three { unsigned x, y, z; };
-struct alignas(16) float4 { float x, y, z, w; };
-static thread_local Three threadIdx, blockIdx;
-static Three gridDim;
-static pthread_barrier_t barrier;
-static void __syncthreads() { pthread_barrier_wait(&barrier); }
-"""
-LAUNCH = """
-extern "C" void launch(const char *argument, unsigned nx, unsigned ny, unsigned nz)
-{
-    gridDim = {nx, ny, nz};
-    pthread_barrier_init(&barrier, nullptr, 128);
-    std::vector<std::thread> threads;
-    for (unsigned i = 0; i < 128; i++)
-        threads.emplace_back([=] {
-            threadIdx = {i, 0, 0};
-            for (unsigned b = 0; b < nx * ny * nz; b++) {
-                blockIdx = {b % nx, b / nx % ny, b / nx / ny};
-                KERNEL(*(const ARGUMENT *)argument);
-                __syncthreads();
-            }
-        });
-    for (auto &thread : threads)
-        thread.join();
-}
-"""
-
-
-@pytest.fixture
-def host(monkeypatch):
-    """Let kernels run on the host, a thread of it for a thread of a block."""
-    kernels = {}
-
-    class Kernel:
-        def __init__(self, file, name, macros, function):
-            text = re.sub(r"^#line.*$", "", build.source(file, macros, function), flags=re.MULTILINE)
-            text = re.sub(r'asm\("rsqrt\S+ %0, %1;" : "=f"\(y\) : "f"\(x\)\)', "y = 1 / sqrtf(x)", text)
-            text = re.sub(r'asm\("sub.sat\S+ %0, %1, %2;" : .*\)', "y = fminf(fmaxf(a - b, 0), 1)", text)
-            text = re.sub(r'asm\("fma\S+ %0, %1, %2, %3;" : .*\)', "y = fminf(fmaxf(a * b + c, 0), 1)", text)
-            text = text.replace("return rsqrt(x)", "return 1 / sqrt(x)")
-            argument = re.search(rf"{name}\(const (\w+) ", text)[1]
-            launch = LAUNCH.replace("KERNEL", name).replace("ARGUMENT", argument)
-            self.launch = compiled.library(HOST + text + launch, "-std=c++17", "-ffp-contract=off", "-pthread").launch
-
-        def prepared_async_call(self, grid, block, stream, argument):
-            assert block == (128, 1, 1)
-            memory, address = aligned(argument)
-            self.launch(address, *grid)
-            del memory  # not before
-
-    class Gpu:
-        number, name, users = 0, "host", 0
-
-        def __init__(self):
-            self.buffers = {}
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            pass
-
-        def lanes(self):
-            return Event(), [(None, Event())]
-
-        def buffer(self, name, size):
-            self.buffers[name], address = aligned(b"\xff" * size)
-            return address.value
-
-        def upload(self, name, array):
-            self.buffers[name], address = aligned(array.tobytes())
-            return address.value
-
-        def kernel(self, file, name, macros, function, size):
-            key = file, tuple(macros.items()), function
-            if key not in kernels:
-                kernels[key] = Kernel(file, name, macros, function)
-            return kernels[key]
-
-        def trim(self):
-            pass
-
-    class Event:
-        def record(self, stream):
-            pass
-
-        def synchronize(self):
-            pass
-
-        def time_since(self, other):
-            return 1.0
-
-    class Driver:
-        @staticmethod
-        def memset_d8(address, value, size):
-            ctypes.memset(address, value, size)
-
-        @staticmethod
-        def memcpy_dtoh(array, address):
-            ctypes.memmove(array.ctypes.data, address, array.nbytes)
-
-    monkeypatch.setattr(interface, "idlest", lambda count: [Gpu()])
-    monkeypatch.setattr(interface, "driver", lambda: Driver)
-    monkeypatch.setattr(interface, "errors", lambda *_: contextlib.nullcontext())
-    monkeypatch.setattr(interface, "empty", lambda shape: np.empty(shape, np.float32))
-
-
-def aligned(data):
-    """Return memory with the data, and its address, a multiple of 64."""
-    memory = ctypes.create_string_buffer(len(data) + 64)
-    address = ctypes.addressof(memory) + -ctypes.addressof(memory) % 64
-    ctypes.memmove(address, data, len(data))
-    return memory, ctypes.c_void_p(address)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("variant", "precision"), CASES)
-def test_kernels_on_the_host_equal_the_definition(host, variant, precision):
+def test_kernels_on_the_host_equal_the_definition(gpu, variant, precision):
     lattice = Lattice(LATTICE.origin, LATTICE.spacing, (9, 5, 9))
     positions, charges = atoms(2000)
     truncated = registry.get("interaction", "screened_coulomb").bind().truncated(5.0)

@@ -189,37 +189,6 @@ def test_the_paper_is_reproduced_without_a_gpu(tmp_path):
         assert (tmp_path / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
 
 
-ELSEWHERE = """
-import sys
-sys.path.insert(0, "tests")
-from test_nbody import *
-engine = get_engine("cpu")
-print(engine.describe().partition(", ")[2])
-atoms = with_(system(101), exclusions=exclusions(101))
-cases = (GRAVITY, "single"), (KEPT, "single"), (BY_TYPE, "double"), (LJC, "double")
-for potential, precision in cases[1::2] if "few" in sys.argv else cases:
-    equal = potential is not GRAVITY
-    prepared = engine.prepare_pairs(PairSum(potential, None, precision, True, equal, True))
-    compare(prepared.run(atoms), reference(potential, atoms, None), TOLERANCE[precision], equal)
-others = system(20, 4)
-result, expected = prepared.run(atoms, others), reference(potential, with_(atoms, exclusions=None), None, others)
-close(result.forces, expected.forces, 1e-12)
-close(result.other.jerks, expected.other.jerks, 1e-12)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("environment", "cases", "says"), [
-    ({"VMDPOTENTIAL_PLAIN": "1"}, "all", "plain loops"),
-    ({"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2,+fma"}, "all", "avx2 vectors of 8"),
-    ({"NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": "+sse2"}, "few", "generic vectors of 8"),
-], ids=["plain", "avx2", "sse2"])
-def test_old_processors_and_plain_loops(environment, cases, says):
-    done = subprocess.run([sys.executable, "-c", ELSEWHERE, cases], capture_output=True, text=True,
-                          cwd=Path(__file__).parent.parent,
-                          env=os.environ | environment | {"PYTHONPATH": os.pathsep.join(sys.path)})
-    assert done.returncode == 0, done.stderr
-    assert says in done.stdout
 
 
 def test_two_masses_and_two_ions():

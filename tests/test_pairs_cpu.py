@@ -1,10 +1,6 @@
 """Pairs within a cutoff on the CPU against their definition, and what must not change them."""
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -207,36 +203,6 @@ def test_what_cannot_be():
         ENGINE.prepare_pairs(work).run(Atoms(np.zeros((3, 3))))
 
 
-CODE = """
-import sys
-from pairs import reference
-from test_pairs_cpu import CELLS, POTENTIALS, atoms, compute, errors
-from vmdpotential.engines import get_engine
-potential = POTENTIALS["table, Ewald"]
-found = [errors(compute(potential, atoms(40, cell), cell, precision=sys.argv[1]),
-                reference(potential, atoms(40, cell), cell)) for cell in (CELLS["tiny"], None)]
-print(max(found), get_engine("cpu").describe().split(", ")[1])
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("environment", "precision", "said"), [
-    ({"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}, "single", "generic"),
-    ({"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "+avx2,+fma"}, "single", "avx2"),
-    ({"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "+avx2,+fma"}, "double", "avx2"),
-    ({"VMDPOTENTIAL_PLAIN": "1"}, "single", "plain loops"),
-], ids=["generic", "avx2, single", "avx2, double", "plain"])
-def test_older_processors_and_plain_loops(environment, precision, said):
-    from llvmlite import binding
-
-    if said == "avx2" and not binding.get_host_cpu_features().get("avx2", False):
-        pytest.skip("this processor has no AVX2")
-    done = subprocess.run([sys.executable, "-c", CODE, precision], env=os.environ | environment, capture_output=True,
-                          text=True, cwd=Path(__file__).parent)
-    assert done.returncode == 0, done.stderr
-    error, *name = done.stdout.split()
-    assert " ".join(name).startswith(said)
-    assert float(error) < ERRORS[precision]
 
 
 def test_kernels_that_need_avx512_say_so():

@@ -28,11 +28,7 @@ def install(folder, name, code, target="add"):
 FOREIGN = '''
 from typing import Annotated
 from vmdpotential import registry
-from vmdpotential.interactions import Check, Interaction, Quantity
 from vmdpotential.parameters import Command, Option, Report
-
-def yukawa(r2, rinv, p):
-    return rinv * rinv * r2 * rinv / p.strength
 
 def count(structure: Annotated[str, Option("a word", positional=True)],
           times: Annotated[int, Option("how often", low=1)] = 2) -> Report:
@@ -41,8 +37,6 @@ def count(structure: Annotated[str, Option("a word", positional=True)],
 
 def add():
     registry.register("command", "say", Command.of(count, "say"))
-    registry.register("interaction", "weakened", Interaction(
-        "weakened", yukawa, [Quantity("strength", "", 2.0, 0.1, 10.0, "divisor")], checks=[Check(1, 0.5)]))
 '''
 
 
@@ -92,7 +86,6 @@ def test_broken_plugins_are_named_and_the_rest_works(program):
     assert "broken plugin leaving_potential (leaving_potential:add): SystemExit: 7" in done.stdout
     assert "broken plugin absent (no_such_module:command): ModuleNotFoundError" in done.stdout
     assert "broken plugin plain_potential (plain_potential:add): UsageError: target: the command 'plain'" in done.stdout
-    assert "weakened" in done.stdout
     assert "largebin" in done.stdout
 
 
