@@ -15,14 +15,12 @@ from helpers import charges_at, random_charges, shell, water
 from openmm import unit
 from test_profile import layers, write
 
-from vmdpotential import io
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cpu import CpuEngine
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames import field as fields
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.field import Places, bonds_between, field_at
-from vmdpotential.frontend import cli
 from vmdpotential.io.files.points import read_points
 from vmdpotential.io.trajectories.frames import Trajectory
 from vmdpotential.methods.points import plan_points, request_at
@@ -262,23 +260,3 @@ def test_the_command(capsys, tmp_path, monkeypatch):
     first = [float(row["along (MV/cm)"]) for row in rows if row["from"] == "water" and "GLY10/" in row["place"]]
     assert np.mean(first) == pytest.approx(data["along"][2][0], rel=1e-5)
     assert "Field along bonds" in Path("a.svg").read_text()
-
-
-@pytest.mark.slow
-def test_the_command_in_one_frame(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("p.csv").write_text("10,10,10\n")
-    structure = io.read_structure(ADK[0], topology=ADK[2])
-    command = cli.registry.get("command", "field")
-    report = command(structure=structure, at="//*/10-20/CA", output="a.npz")
-    with np.load("a.npz") as saved:
-        assert saved["field"].shape == (1, 1, 11, 3)
-        np.testing.assert_allclose(saved["field"][0], report.data["field"])
-    assert command(structure=structure, points="p.csv", fit="protein").data["places"] == ["1"]
-    for words, message in ((("--at", "protein", "--points", "p.csv"), "--at:"), ((), "--at:"),
-                           (("--at", "protein", "--fit", "protein"), "--fit: the fit only applies to points"),
-                           (("--bonds", "protein"), "two selections are needed"),
-                           (("--at", "protein", "-o", "a.txt"), "name it .csv or .npz")):
-        code, _, err = shell(capsys, "field", ADK[0], *words)
-        assert code == 2
-        assert message in err

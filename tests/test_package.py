@@ -100,10 +100,6 @@ def test_nothing_heavy_is_imported(code):
     assert not loaded & HEAVY
 
 
-def test_importing_the_package_does_not_import_numpy():
-    assert "numpy" not in modules_after("import vmdpotential")
-
-
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     """The wheel, built from a copy, so that nothing is left in the checkout."""

@@ -15,7 +15,6 @@ from vmdpotential.io.trajectories.frames import Loaded
 from vmdpotential.maps import MapOptions, Medium
 from vmdpotential.maps.solute import in_continuum
 from vmdpotential.molecule.selection import is_ion, is_nucleic, is_protein
-from vmdpotential.molecule.whole import Complex
 
 #: A, of grids that two images of a molecule are on in different ways.
 SPACING, ALIKE = 1.0, 0.01
@@ -51,17 +50,6 @@ def test_strands_that_the_cell_splits_are_one_molecule(dna, shift):
     assert together(whole.positions, whole.cell) is whole.positions
     assert in_continuum(dna, "solute", Medium.continuum())[0] is dna
     assert in_continuum(split, "solute", Medium.vacuum())[0] is split
-
-
-def test_strands_apart_as_molecules_come_together(dna):
-    first = np.zeros(len(dna), bool)
-    first[: dna.residue_starts[int(np.flatnonzero(dna.residue_names[dna.residue_starts[:-1]] == "DG3")[0]) + 1]] = True
-    moved = dna.positions.copy()
-    moved[first] += dna.cell.vectors[2] - dna.cell.vectors[0]
-    result = in_continuum(replace(dna, positions=moved), "solute", Medium.continuum())[0]
-    assert distances(result) == pytest.approx(distances(dna), abs=1e-6)
-    assert Complex.of(dna, is_nucleic(dna))(moved, None) is moved
-    assert Complex.of(replace(dna, cell=None), is_nucleic(dna)) is None
 
 
 @pytest.mark.slow

@@ -186,26 +186,6 @@ def test_drift_and_breathing_change_nothing_of_what_is_centred(tmp_path, cell):
     assert relative_rms(blurred.values[0, 2], reference.values[0, 2]) > 0.3
 
 
-def test_errors_of_the_mean_are_those_of_independent_frames(tmp_path):
-    rng = np.random.default_rng(6)
-    cell = Cell.from_parameters(10, 10, 20)
-    charges = np.tile([1.0, -1.0], 20)
-    frames = [(rng.random((40, 3)) * [10, 10, 20], cell) for _ in range(99)]
-    structure = charges_at(frames[0][0], charges, cell)
-    actual = profile(structure, write(tmp_path / "frames.dcd", frames), spacing=1.0)
-    single = np.array([profile(charges_at(p, charges, cell), spacing=1.0).values for p, _ in frames])
-    assert actual.blocks == 50
-    expected = single.std(0, ddof=1) / np.sqrt(99)
-    np.testing.assert_allclose(actual.errors.mean(2), expected.mean(2), rtol=0.25)
-    # frames count, not blocks, of which the last is smaller
-    part = profile(structure, Trajectory(tmp_path / "frames.dcd", 40), spacing=1.0, zero="left")
-    assert part.shift == pytest.approx(single[:, 0, 2, 0].mean(), rel=1e-4)
-    # the total's error is its own, whatever contributions there are
-    halves = profile(structure, Trajectory(tmp_path / "frames.dcd", 40), spacing=1.0,
-                     sources={"cations": charges > 0, "some": np.arange(40) < 7})
-    np.testing.assert_allclose(halves.errors[0], actual.errors[0], rtol=1e-6)
-
-
 def test_what_cannot_be_done():
     slanted = Cell(np.array([[20.0, 20, 0], [20, 0, 20], [0, 20, 20]]))
     with pytest.raises(UsageError, match="rotate the structure"):

@@ -11,7 +11,6 @@ from structure_files import MDA, TOOLS
 
 from vmdpotential import io
 from vmdpotential.frontend import cli
-from vmdpotential.io.trajectories.frames import Trajectory
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.pairs.rdf import Counts, same_residue
 
@@ -100,20 +99,6 @@ def test_the_command(capsys, tmp_path):
     again = json.loads(out)
     assert again["count"][1][15] == 0
     assert again["g"][0] == data["g"][0]
-
-
-def test_the_command_over_frames(capsys):
-    code, out, err = run(capsys, "rdf", MDA / "adk_oplsaa.gro", MDA / "adk_oplsaa.xtc", "--between", "ions",
-                         "//*/(SOL)/OW", "--frames", "::4", "--range", "6", "--json")
-    assert code == 0, err
-    data = json.loads(out)
-    assert data["frames"] == 3
-    frames = list(Trajectory(MDA / "adk_oplsaa.xtc", 47681, slice(None, None, 4)))
-    gro = io.read_structure(MDA / "adk_oplsaa.gro")
-    counts = Counts(gro.residue_names == "NA+", gro.atom_names == "OW", 6.0, 150)
-    for frame in frames:
-        counts.add(frame.positions, frame.cell)
-    np.testing.assert_allclose(data["g"][0], counts.result().g)
 
 
 @pytest.mark.parametrize(("words", "message"), [

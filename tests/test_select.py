@@ -14,7 +14,7 @@ from openmm import app
 
 from vmdpotential.errors import UsageError
 from vmdpotential.molecule import selection as kinds
-from vmdpotential.molecule.names import IONS, LIPIDS, NUCLEIC, PROTEIN, WATERS, named, unique_names
+from vmdpotential.molecule.names import named, unique_names
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
 
@@ -106,17 +106,6 @@ def test_an_ion_is_alone_in_its_residue() -> None:
     assert not kinds.is_ion(small(["CA", "CB"], ["CA", "CA"])).any()
     assert not kinds.is_ion(small(["CA"], ["ALA"])).any()
     assert not kinds.is_nucleic(small(["U"], ["U"])).any()  # uranium
-
-
-def test_tables() -> None:
-    for name in WATERS | PROTEIN | NUCLEIC | LIPIDS | IONS.keys():
-        assert name == name.upper().strip() != ""
-    assert not WATERS & (PROTEIN | NUCLEIC | LIPIDS | IONS.keys())
-    assert not PROTEIN & NUCLEIC
-    for name in IONS:
-        gemmi_element = gemmi.Element(IONS[name].element)
-        assert gemmi_element.name == IONS[name].element != "X"
-        assert IONS[IONS[name].residue] == IONS[name]
 
 
 CIDS = [

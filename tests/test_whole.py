@@ -62,14 +62,6 @@ def test_molecules_are_whole_as_mdanalysis_makes_them(cell):
     assert np.abs(np.diff(structure.positions[structure.topology.bonds], axis=1)).max() > 10  # it was broken
 
 
-def test_only_molecules_of_a_group_are_followed():
-    structure = chain(120)
-    group = np.zeros(120, bool)
-    group[80] = True
-    assert sorted(Molecules.of(structure, group).atoms) == list(range(60, 120))
-    assert not len(Molecules.of(structure, np.zeros(120, bool)).atoms)
-
-
 def test_without_bonds_molecules_are_residues_and_chains():
     names = np.repeat(["ALA", "ALA", "TIP3", "TIP3"], 3)
     structure = chain(12, residues=np.arange(12) // 3, names=names, bonds=False)
@@ -139,16 +131,6 @@ def test_a_periodic_group_is_translated_to_the_same_fraction_of_each_cell():
     np.testing.assert_allclose(difference - np.rint(difference), 0, atol=1e-9)
     with pytest.raises(InputError, match="no periodic cell"):
         alignment.align(moved, None)
-
-
-def test_a_group_of_many_molecules_moves_by_the_mean_of_theirs():
-    """Lipids or waters that cross the cell, one by one, do not move the whole."""
-    cell = Cell.from_parameters(30, 30, 30)
-    box = water(30, cell)
-    alignment = Alignment.of(box, np.ones(len(box), bool), "periodic")
-    drift = np.array([0.0, 4.0, 13.0])
-    got = alignment.align(broken(box, cell) + drift, cell)
-    np.testing.assert_allclose(cell.minimum_image(got - box.positions), 0, atol=1e-9)
 
 
 def test_wrapping_leaves_a_periodic_potential_and_molecules():
