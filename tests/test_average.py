@@ -11,7 +11,7 @@ from helpers import charges_at, random_charges, relative_rms, rms, water
 
 from vmdpotential import frontend, io, progress
 from vmdpotential.commands.average import command
-from vmdpotential.errors import InputError, StoppedError, UsageError
+from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution import blocks
 from vmdpotential.frontend.cli import main
 from vmdpotential.io.maps import read_map
@@ -226,13 +226,6 @@ def test_a_run_in_a_shell(files, tmp_path, capsys):
     assert mean.provenance.inefficiency == pytest.approx(data["inefficiency"])
     assert mean.provenance.error == pytest.approx(data["error"])
     assert not list(tmp_path.glob("*.blocks"))
-    # the lattice of the mean for one frame's map, and the map of a frame for the mean
-    code = main(["average", *map(str, files), *WORDS, "--like", str(out), "--frames", "4", "-o",
-                 str(tmp_path / "one.npz")])
-    assert code == 0
-    averaged = read_map(tmp_path / "one.npz")
-    np.testing.assert_allclose(averaged.lattice.origin, mean.lattice.origin, atol=1e-5)
-    assert relative_rms(averaged.values, mean.values) > 0.1
 
 
 class Stop:
@@ -249,13 +242,6 @@ class Stop:
 @pytest.mark.slow
 def test_a_run_that_is_stopped_writes_what_is_done_where_it_is_asked_to(files, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("VMDPOTENTIAL_THREADS", "1")  # one block after another
-    structure = io.read_structure(files[0])
-    out = tmp_path / "mean.npz"
-    with pytest.raises(StoppedError, match="interrupted after 9 of 20 frames") as stopped, \
-            progress.listening(Stop(0.5)):
-        command(structure=structure, trajectory=files[1], cell=CELL, output=out, partial=True, **OPTIONS)
-    assert stopped.value.exit_code == 130
-    assert read_map(out).provenance.frames == "9: 0 to 8"
     monkeypatch.setattr(frontend.cli.progress, "Terminal", lambda: Quiet(0.5))
     code = main(["average", *map(str, files), *WORDS, "-o", str(tmp_path / "again.npz"), "--partial", "--json"])
     printed = capsys.readouterr()
@@ -283,13 +269,9 @@ class Quiet(Stop):
 
 @pytest.mark.parametrize(("words", "message"), [
     (["--stat", "mode"], "--stat mode: give some of mean, std"),
-    (["--frames", "20:"], "has 20 frames, numbered 0 to 19, and none is selected"),
     (["--fit", "(XYZ)"], "--fit '(XYZ)': selects no atoms"),
     (["--motion", "rotation"], "--motion rotation: rotation needs atoms to fit"),
-    (["--motion", "rotation", "--fit", "water"], "a periodic cell is not rotated"),
-    (["--smear", "-1"], "--smear -1: "),
     (["--smear", "1", "--interaction", "coulomb"], "--smear 1: makes the interaction gaussian"),
-    (["--like", "nothing.dx"], "nothing.dx"),
     (["--stat", "std", "-o", "-"], "--stat std: only the mean can be written to a stream"),
 ])
 def test_what_is_wrong_is_said_in_one_line(files, tmp_path, capsys, words, message):

@@ -7,6 +7,7 @@ import pytest
 from cuda_kernels import ARCHITECTURES, compile_for_all
 from helpers import relative_rms
 from pairs import reference
+from test_distances import definition as distances
 
 from vmdpotential import registry
 from vmdpotential.engines.cuda import ENGINE as CUDA
@@ -119,20 +120,6 @@ def test_pairs_of_two_sets_in_range_on_the_host(gpu, monkeypatch):
     prepared = CUDA.prepare_pairs(PairSum(FIELD, TRICLINIC, energy=True, virial=True))
     check(prepared.run(atoms, others), reference(FIELD, atoms, TRICLINIC, others))
     assert not prepared.run(atoms, Atoms(np.zeros((0, 3)))).forces.any()
-
-
-def distances(atoms, second, cell, reach, bins, images=3):
-    """Return the counts of distances by their definition."""
-    shifts = np.zeros((1, 3)) if cell is None else (
-        np.stack(np.meshgrid(*[np.arange(-images, images + 1)] * 3, indexing="ij"), -1).reshape(-1, 3) @ cell.vectors)
-    to = atoms if second is None else second
-    expected = np.zeros(bins, int)
-    for shift in shifts:
-        r = np.sqrt(((atoms[:, None] - to - shift) ** 2).sum(-1))
-        if second is None and not shift.any():
-            np.fill_diagonal(r, np.inf)
-        expected += np.histogram(r, bins, (0, reach))[0]
-    return expected // (2 if second is None else 1)
 
 
 @pytest.mark.parametrize("cell", [None, TRICLINIC])

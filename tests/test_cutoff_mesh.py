@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 import sums
-from helpers import rms, slow
+from helpers import charges_at, rms, slow, water
 
 from vmdpotential import registry
 from vmdpotential.engines import get_engine
@@ -16,7 +16,6 @@ from vmdpotential.maps import SumOptions, bind, choose_method, potential_map
 from vmdpotential.methods import Charges, Request, accuracy, cutoff
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
-from vmdpotential.molecule.structure import Structure
 from vmdpotential.splitting.mesh import over_cell
 from vmdpotential.splitting.shifted import optimal_for_cutoff
 
@@ -108,11 +107,11 @@ class TestMethod:
         far = np.array([[500.0, 0, 0], [0, 0, -3000.0]])
         options = {"method": "cutoff", "algorithm": "mesh", "cutoff": 8.0, "tolerance": 1e-3, "lattice": lattice,
                    "engine": "cpu"}
-        alone = potential_map(made_of(positions, charges), **options)
-        grid = potential_map(made_of(np.vstack([positions, far]), np.append(charges, [1.0, 2.0])), **options)
+        alone = potential_map(charges_at(positions, charges), **options)
+        grid = potential_map(charges_at(np.vstack([positions, far]), np.append(charges, [1.0, 2.0])), **options)
         np.testing.assert_array_equal(grid.values, alone.values)
         assert 0 < grid.provenance.error == alone.provenance.error <= 1e-3
-        assert not potential_map(made_of(far, np.ones(2)), **options).values.any()
+        assert not potential_map(charges_at(far, np.ones(2)), **options).values.any()
 
     def test_what_cannot_be_done_is_refused(self, monkeypatch):
         positions, charges = random_charges(np.eye(3) * 20)
@@ -146,23 +145,10 @@ class TestMethod:
         assert chosen(25.0, 1e-2, count=0) == "pair"
 
 
-def made_of(positions, charges, cell=None):
-    count = len(charges)
-    return Structure(positions, np.full(count, "C"), np.full(count, "MOL"), np.ones(count), np.zeros(count),
-                     charges=charges, cell=cell)
-
-
-def water(cell):
-    positions, charges = water_box(24.0)
-    count = len(charges)
-    return Structure(positions, np.tile(np.array(["OH2", "H1", "H2"]), count // 3), np.full(count, "TIP3"),
-                     np.arange(count) // 3 + 1, np.arange(count) // 3, charges=charges, cell=cell)
-
-
 class TestOption:
     @pytest.mark.parametrize("boundary", slow(CELLS, ["turned"]))
     def test_a_map_by_mesh(self, boundary):
-        structure = water(CELLS[boundary])
+        structure = water(24.0, CELLS[boundary])
         options = {"method": "cutoff", "cutoff": 9.0, "padding": 3, "tolerance": 1e-3, "engine": "cpu"}
         pair = potential_map(structure, **options)
         mesh = potential_map(structure, algorithm="mesh", **options)

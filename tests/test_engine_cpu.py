@@ -7,7 +7,6 @@ import pytest
 import sums
 from helpers import interaction, random_charges, relative_rms
 
-from vmdpotential.compiling import threads
 from vmdpotential.engines import PRECISIONS, LatticeSum, get_engine
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Lattice
@@ -78,22 +77,6 @@ def test_charges_outside_of_the_box_that_was_planned_for():
     far = np.concatenate([positions, positions - 60.0]), np.concatenate([charges, charges])
     np.testing.assert_array_equal(sums.by_mesh(ENGINE, lattice, *far, ending),
                                   sums.by_mesh(ENGINE, lattice, positions, charges, ending))
-
-
-def test_threads_do_every_part_once_and_pass_errors_on(monkeypatch):
-    monkeypatch.setenv("VMDPOTENTIAL_THREADS", "5")
-    done = []
-    threads.run(lambda first, last: done.extend(range(first, last)), 103, "count", grain=7)
-    assert sorted(done) == list(range(103))
-
-    def fail(first, last):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        threads.run(fail, 3, "fail")
-    monkeypatch.setenv("VMDPOTENTIAL_THREADS", "two")
-    with pytest.raises(UsageError, match="VMDPOTENTIAL_THREADS"):
-        threads.count()
 
 
 def test_maps_do_not_depend_on_the_number_of_threads(monkeypatch):

@@ -114,8 +114,6 @@ def test_verify_passes_on_the_cpu_and_fails_on_a_wrong_engine(monkeypatch, capsy
     failed = re.findall("^FAIL +cpu +(.*shifted_coulomb)", said.out, re.MULTILINE)
     assert failed == ["cutoff, periodic, single precision, shifted_coulomb",
                       "cutoff, periodic, single precision, field of shifted_coulomb"]
-    passed = len(re.findall("^PASS", said.out, re.MULTILINE))
-    assert passed > 2
     # a Lennard-Jones map is a periodic sum of pairs, too
     assert re.search("^FAIL +cpu +probes, Lennard-Jones in a periodic cell", said.out, re.MULTILINE)
-    assert f"3 of {passed + 3} failed" in said.err
+    assert len(re.findall("^FAIL", said.out, re.MULTILINE)) == 3

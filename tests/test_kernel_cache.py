@@ -6,7 +6,6 @@ import signal
 import stat
 import subprocess
 import sys
-import threading
 import time
 from types import SimpleNamespace
 
@@ -14,10 +13,9 @@ import numpy as np
 import pytest
 
 from vmdpotential import cache, progress
-from vmdpotential.compiling import build, threads
+from vmdpotential.compiling import build
 from vmdpotential.engines.cuda import build as cuda
 from vmdpotential.engines.cuda import device
-from vmdpotential.errors import UsageError
 
 #: Prints how often a small kernel came from the cache and was compiled, what was reported, and what it computed.
 KERNEL = """
@@ -272,33 +270,6 @@ def test_waiting_ends(place, monkeypatch):
     with progress.listening(lambda *report: reports.append(report)), cache.alone("entry"):
         pass
     assert set(reports) == {(progress.COMPILING, 0.0)}
-
-
-def test_what_tasks_report_comes_from_the_caller(monkeypatch):
-    monkeypatch.setenv("VMDPOTENTIAL_THREADS", "2")
-    heard, times = [], []
-
-    def task(first, last):
-        with progress.compiling():
-            time.sleep(0.25)
-        times.append(threading.current_thread())
-
-    with progress.clock() as clock, \
-            progress.listening(lambda label, fraction: heard.append((label, fraction, threading.current_thread()))):
-        threads.run(task, 2, "work")
-    assert {thread for _, _, thread in heard} == {threading.current_thread()}
-    assert threading.current_thread() not in times
-    assert heard[0][:2] == (progress.COMPILING, 0.0)
-    assert heard[-1][:2] == ("work", 1.0)
-    assert clock.compiling >= 0.5
-
-
-@pytest.mark.parametrize("text", ["99999999999999999999", "9" * 5000, "0", "-1", "²", "two"])
-def test_absurd_numbers_of_threads_are_refused(text, monkeypatch):
-    monkeypatch.setenv("VMDPOTENTIAL_THREADS", text)
-    with pytest.raises(UsageError, match="VMDPOTENTIAL_THREADS=") as caught:
-        threads.count()
-    assert len(str(caught.value)) < 120
 
 
 @pytest.mark.parametrize(("name", "value"), [

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers import charges_at
 
 from vmdpotential.commands.live import command
 from vmdpotential.errors import InputError
@@ -16,16 +17,13 @@ from vmdpotential.io import write_structure
 from vmdpotential.io.maps import read_map
 from vmdpotential.maps import potential_map
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.structure import Structure
 
 
 def chain(n=40):
     rng = np.random.default_rng(3)
     charges = rng.normal(size=n)
-    names = np.array(["C"] * n)
-    return Structure(
-        positions=rng.uniform(2, 14, (n, 3)), atom_names=names, residue_names=np.array(["ALA"] * n),
-        residue_ids=np.ones(n, np.int64), residue_index=np.zeros(n, np.int64), elements=names, charges=charges)
+    return replace(charges_at(rng.uniform(2, 14, (n, 3)), charges), residue_names=np.full(n, "ALA"),
+                   elements=np.full(n, "C"))
 
 
 def deviation(grid, structure, **options):

@@ -9,7 +9,7 @@ from pairs import reference
 
 from vmdpotential.compiling import build
 from vmdpotential.engines.pairs import Atoms, PairSum
-from vmdpotential.errors import InputError, UsageError, VmdpotentialError
+from vmdpotential.errors import InputError, UsageError
 from vmdpotential.interactions import buckingham, coulomb, ewald, lennard_jones, reaction_field, sigmoidal_dielectric
 from vmdpotential.interactions.pairs import (
     BUCKINGHAM,
@@ -186,12 +186,6 @@ def test_threads_give_the_same(monkeypatch):
     assert errors(results[1], results[0]) < 1e-6
     for a, b in ((results[1].forces, results[2].forces), (results[1].energies, results[2].energies)):
         np.testing.assert_array_equal(a, b)
-    pairs = ENGINE.prepare_pairs(PairSum(WATER, cell, buffer=0.5)).search(sample)
-    for step, says in ((0.3, "moved"), (np.nan, "finite")):
-        moved = sample.positions.copy()
-        moved[7] += step
-        with pytest.raises(VmdpotentialError, match=says):
-            pairs.run(moved)
 
 
 def test_what_cannot_be():

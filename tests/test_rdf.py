@@ -6,11 +6,11 @@ import json
 import MDAnalysis
 import numpy as np
 import pytest
+from helpers import shell
 from MDAnalysis.analysis.rdf import InterRDF
 from structure_files import MDA, TOOLS
 
 from vmdpotential import io
-from vmdpotential.frontend import cli
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.pairs.rdf import Counts, same_residue
 
@@ -71,18 +71,12 @@ def test_overlapping_selections_and_what_is_left_out():
     np.testing.assert_array_equal(counts.counts, expected)
 
 
-def run(capsys, *words):
-    code = cli.main([str(word) for word in words])
-    printed = capsys.readouterr()
-    return code, printed.out, printed.err
-
-
 def test_the_command(capsys, tmp_path):
     pdb = WATER / "alanine-dipeptide.pdb"
     options = ("--between", "(HOH)/O", "(HOH)/O", "--between", "(HOH)/O", "(HOH)/H1", "--range", "8", "--bins", "80",
                "--cell", "32.853,32.862,31.855")
     options = tuple(word.replace("(HOH)", "//*/(HOH)") for word in options)
-    code, out, err = run(capsys, "rdf", pdb, *options, "--json", "-o", tmp_path / "rdf.csv", "--figure",
+    code, out, err = shell(capsys, "rdf", pdb, *options, "--json", "-o", tmp_path / "rdf.csv", "--figure",
                          tmp_path / "rdf.png")
     assert code == 0, err
     data = json.loads(out)
@@ -95,7 +89,7 @@ def test_the_command(capsys, tmp_path):
     assert len(rows) == 81
     assert float(rows[50][1]) == pytest.approx(data["g"][0][49], rel=1e-6)
     assert (tmp_path / "rdf.png").read_bytes()[:4] == b"\x89PNG"
-    code, out, _ = run(capsys, "rdf", pdb, *options, "--json", "--exclude", "residue")
+    code, out, _ = shell(capsys, "rdf", pdb, *options, "--json", "--exclude", "residue")
     again = json.loads(out)
     assert again["count"][1][15] == 0
     assert again["g"][0] == data["g"][0]
@@ -103,12 +97,10 @@ def test_the_command(capsys, tmp_path):
 
 @pytest.mark.parametrize(("words", "message"), [
     (("--between", "water"), "--between: two selections"),
-    (("--between", "water", "water", "--bins", "0"), "--bins 0: must be at least 1"),
-    (("--between", "water", "water", "--range", "-3"), "--range -3: must be above 0"),
     (("--between", "water", "water", "--exclude", "bonded"), "--exclude bonded: bonds are needed"),
     (("--between", "water", "water", "--figure", "x.txt"), "figure format"),
 ])
 def test_what_is_wrong_is_said_in_one_line(capsys, words, message):
-    code, out, err = run(capsys, "rdf", MDA / "adk_oplsaa.gro", *words)
+    code, out, err = shell(capsys, "rdf", MDA / "adk_oplsaa.gro", *words)
     assert (code, out) == (2, "")
     assert message in err.strip().splitlines()[-1]

@@ -2,7 +2,6 @@
 
 import json
 import pickle
-from dataclasses import replace
 
 import ewald
 import numpy as np
@@ -224,6 +223,3 @@ def test_a_frame_is_summed_on_the_lattice_of_another_map(peptide, tmp_path, caps
     assert grids[2].provenance.inputs == ("salt.pqr", "frames.pdb frame 2")
     assert main([*common, "--frame", "3", "-o", str(tmp_path / "no.npz")]) == 2
     assert "has 3 frames" in capsys.readouterr().err
-    structure = replace(charges_at(POSITIONS, CHARGES, CELLS["triclinic"]))
-    with pytest.raises(UsageError, match="a frame is read from a file"):
-        command(structure=structure, frame=1)

@@ -89,5 +89,5 @@ def test_distances(engine, cell):
     for second in (None, others):
         for bins in (14, 20_000):  # counted in shared memory, and without
             actual = engine.count_distances(atoms, second, cell, 12.0, bins)
-            expected = distances(atoms, second, cell, 12.0, bins, 2)
+            expected = distances(atoms, second, cell, 12.0, bins)
             np.testing.assert_allclose(actual.cumsum(), expected.cumsum(), atol=3)  # rounding at the edges of ranges
