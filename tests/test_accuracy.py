@@ -15,42 +15,11 @@ from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import coulomb
 from vmdpotential.maps import potential_map
 from vmdpotential.methods import Charges, Request, accuracy
-from vmdpotential.methods.accuracy import AWAY, POINTS, Errors, Sample, choose_points
+from vmdpotential.methods.accuracy import AWAY, POINTS, Errors, Sample
 from vmdpotential.molecule.cell import Cell
 
 CPU = get_engine("cpu")
 COULOMB = coulomb.INTERACTION.bind()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("cell", [
-    None, Cell.from_parameters(150, 150, 150), Cell.from_parameters(150, 150, 150, 70, 80, 60)])
-def test_points_near_few_atoms_count_for_less(cell):
-    """The mean of any function over the lattice is the weighted mean over the points."""
-    lattice = Lattice(np.zeros(3), np.array([1.0, 1.5, 2.0]), (150, 100, 75))
-    positions = np.array([20.0, 40, 60]) + np.random.default_rng(12).uniform(0, 12, (60, 3))
-    if cell is not None:
-        positions += np.array([2, -1, 3]) @ cell.vectors
-    indices, weights = choose_points(lattice, positions, cell)
-    assert weights.sum() == pytest.approx(1)
-    assert len(np.unique(weights)) == 2
-    near, far = (indices[weights == value] for value in (weights.min(), weights.max()))
-    images = positions if cell is None else cell.images_in_box(positions, lattice.origin, lattice.last)[0]
-
-    def nearest(points):
-        return np.linalg.norm(lattice.points(points)[:, None] - images, axis=2).min(1)
-
-    assert len(near) == POINTS // 2
-    assert nearest(near).max() < 8 * np.sqrt(3) + 3  # in a block with an atom
-    assert np.median(nearest(near)) < 8 < np.median(nearest(far))
-    # the weight of a point near atoms is the part of the lattice in such blocks, over their number
-    everywhere = np.indices(lattice.shape).reshape(3, -1).T
-    side = np.array([8, 5, 4])
-    nodes = np.rint((images - lattice.origin) / lattice.spacing).astype(int)
-    nodes = nodes[((nodes >= 0) & (nodes < lattice.shape)).all(1)]
-    blocks = {tuple(block) for block in (nodes // side).tolist()}
-    part = np.mean([tuple(block) in blocks for block in (everywhere // side).tolist()])
-    assert weights.min() * POINTS / 2 == pytest.approx(part)
 
 
 @pytest.mark.slow

@@ -2,32 +2,15 @@
 
 import os
 import signal
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pytest
-from helpers import slow
 
 from vmdpotential import progress
 from vmdpotential.execution import blocks
 from vmdpotential.execution.blocks import folder_of, run_blocks
 from vmdpotential.execution.work import Work, fingerprint
-from vmdpotential.io.files import hidden
-
-SOURCE = """
-import sys
-sys.path[:0] = [{tests!r}]
-from pathlib import Path
-from test_blocks import Draws
-from vmdpotential.execution.blocks import run_blocks
-run = run_blocks(Draws(seed=7, stop={stop!r}, how={how!r}), range(40), folder=Path({folder!r}), resume={resume})
-print(len(run.kept))
-for result in run:
-    print(result["sum"].tobytes().hex())
-"""
 
 
 @dataclass(frozen=True)
@@ -80,22 +63,6 @@ def test_progress_counts_frames_of_all_blocks():
     assert {label for label, _ in heard} == {"40 frames"}
     assert sorted({number for _, number in heard}) == list(range(1, 41))
     assert [number for _, number in heard] == sorted(number for _, number in heard)
-
-
-@pytest.mark.parametrize("how", slow(["interrupt", "kill"], ["kill"]))
-def test_stopped_run_goes_on_to_the_same_bits(tmp_path, how):
-    folder = tmp_path / "mean.dx.blocks"
-    script = {"tests": str(Path(__file__).parent), "folder": str(folder), "how": how}
-    stopped = subprocess.run([sys.executable, "-c", SOURCE.format(**script, stop="21", resume=False)],
-                             capture_output=True, text=True)
-    assert stopped.returncode == (-signal.SIGKILL if how == "kill" else -signal.SIGINT)
-    assert len(stopped.stdout.split()) < 4
-    run = run_blocks(Draws(7), range(40), folder=folder, resume=True)
-    assert run.kept == {range(0, 8), range(8, 16)}
-    assert total(run).tobytes() == total(run_blocks(Draws(7), range(40))).tobytes()
-    (folder / f"{hidden.mark()}0").mkdir()  # what a kill leaves
-    run.clear()
-    assert not folder.exists()
 
 
 def test_results_of_other_work_or_damaged_ones_are_computed_anew(tmp_path, caplog, monkeypatch):

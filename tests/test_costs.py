@@ -8,7 +8,7 @@ from helpers import water
 
 from vmdpotential import registry
 from vmdpotential.engines import get_engine
-from vmdpotential.errors import MemoryPlanError, TaskError, UsageError
+from vmdpotential.errors import MemoryPlanError, TaskError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.maps import potential_map
 from vmdpotential.methods import Charges, Request, accuracy, costs, pme
@@ -50,18 +50,6 @@ def test_auto_takes_the_fastest_method(edge, cell, method):
         assert max(grid.provenance.error, grid.provenance.error_away) <= 1e-4 == grid.provenance.tolerance
     else:
         assert grid.provenance.error is grid.provenance.tolerance is None
-
-
-@pytest.mark.slow
-def test_auto_with_another_interaction_is_exact():
-    system = water(12.0, Cell(np.eye(3) * 12.5))
-    for options, method in (({"boundary": "open"}, "direct"), ({"method": "cutoff", "cutoff": 7.0}, "cutoff")):
-        grid = potential_map(system, interaction="screened_coulomb", spacing=2, engine="cpu", **options)
-        assert grid.provenance.method == method
-        assert grid.provenance.interaction.startswith("screened_coulomb")
-    with pytest.raises(UsageError) as error:
-        potential_map(system, method="pme", interaction="reaction_field", spacing=2)
-    assert (error.value.parameter, error.value.value) == ("method", "pme")
 
 
 def request_for(edge, spacing=1.0, tolerance=1e-4):

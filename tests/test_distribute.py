@@ -138,19 +138,6 @@ def address(client):
     return client.scheduler.address
 
 
-@pytest.mark.slow
-def test_two_workers_of_this_machine_give_the_same_bits(tmp_path):
-    heard = []
-    run = run_blocks(Draws(7), range(40), size=4, workers=2, folder=tmp_path / "blocks")
-    with progress.listening(lambda label, fraction: heard.append(fraction)):
-        assert total(run).tobytes() == WHOLE
-    assert heard == sorted(heard)
-    assert heard[-1] == 1
-    again = run_blocks(Draws(7), range(40), size=4, folder=tmp_path / "blocks", resume=True)
-    assert len(again.kept) == 10
-    assert total(again).tobytes() == WHOLE
-
-
 def open_ports():
     """Return how many sockets this process and its children listen on."""
     process = pytest.importorskip("psutil").Process()

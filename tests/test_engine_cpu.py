@@ -51,20 +51,6 @@ def test_an_interaction_without_end_has_no_periodic_sum_of_pairs():
     assert error.value.parameter == "precision"
 
 
-def test_a_sum_runs_again_and_again_for_other_charges():
-    """What is prepared once knows nothing of the charges that were summed before."""
-    lattice = Lattice(np.zeros(3), np.full(3, 0.9), (12, 13, 14))
-    bound = interaction("shifted_coulomb", cutoff=5.0)
-    prepared = ENGINE.prepare(LatticeSum(lattice, bound, field=True))
-    for seed, count in enumerate((50, 0, 300, 50)):
-        positions, charges = random_charges(count, 0, 12, seed) if count else (np.zeros((0, 3)), np.zeros(0))
-        result = prepared.run(positions, charges)
-        expected = sums.cutoff(ENGINE, lattice, positions, charges, bound, field=True)
-        np.testing.assert_array_equal(result.values(), expected[0])
-        np.testing.assert_array_equal(result.field(), expected[1:])
-        assert result.device_seconds is None
-
-
 def test_charges_outside_of_the_box_that_was_planned_for():
     """A smooth part without end cannot do them; one that ends leaves out those that no point sees."""
     lattice = Lattice(np.zeros(3), np.full(3, 1.0), (10, 10, 10))

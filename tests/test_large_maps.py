@@ -123,22 +123,6 @@ def test_skewed_and_turned_maps_are_refused(tmp_path):
             read_map(tmp_path / f"{number}.cmap")
 
 
-@pytest.mark.parametrize(("attributes", "message"), [
-    ({}, "states no axes"),
-    ({"ome": {"multiscales": [{"axes": [{"name": n} for n in "tyx"], "datasets": [{"path": "0"}]}]}}, "has the axes"),
-    ({"ome": {"multiscales": [{"axes": [{"name": n} for n in "zyx"], "datasets": [{"path": "1"}]}]}}, "cannot be read"),
-    ({"ome": {"multiscales": [{"axes": [{"name": n, "unit": "parsec"} for n in "zyx"], "datasets": [{"path": "0"}]}]}},
-     "parsec"),
-    ({"ome": [3]}, "cannot be read"),
-])
-def test_zarr_of_something_else(tmp_path, attributes, message):
-    group = zarr.create_group(str(tmp_path / "m.zarr"), attributes=attributes)
-    group.create_array("0", data=np.zeros((2, 3, 4)))
-    with pytest.raises(InputError, match=message) as caught:
-        read_map(tmp_path / "m.zarr")
-    assert str(caught.value).startswith(f"{tmp_path / 'm.zarr'}: ")
-
-
 def test_what_is_no_large_map(tmp_path):
     (tmp_path / "empty.zarr").mkdir()
     (tmp_path / "text.zarr").write_text("x")

@@ -16,7 +16,7 @@ from pyscf.tools import molden
 
 from vmdpotential import io, progress
 from vmdpotential.engines.cpu.gaussian_mesh import lay_mesh
-from vmdpotential.engines.cpu.gaussians import choose_mesh, summed
+from vmdpotential.engines.cpu.gaussians import summed
 from vmdpotential.errors import BackendError, InputError, MemoryPlanError, UsageError
 from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Lattice
@@ -117,20 +117,6 @@ def test_potentials_as_pyscf_has_them(name, tmp_path, engine):
         assert np.abs(summed(work, mesh).ravel()[chosen] - expected).max() < 1e-6
 
 
-def test_a_mesh_is_laid_where_it_saves_time(tmp_path, monkeypatch):
-    wavefunction = read_wavefunction(written("water", tmp_path))
-
-    def chosen(lattice):
-        work = gaussian_sum(wavefunction, lattice, 1.0)
-        return choose_mesh(work.electrons, work.lattice)
-
-    assert chosen(around(wavefunction, 0.15, 4.0)) is not None
-    for few in (around(wavefunction, 3.0, 4.0), Lattice(np.full(3, 1e4), np.ones(3), (40, 40, 40))):
-        assert chosen(few) is None  # few points, and points that only a vast mesh would reach
-    monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "8M")
-    assert chosen(around(wavefunction, 0.15, 4.0)) is None
-
-
 def test_the_potential_far_away_is_that_of_the_charge(tmp_path):
     wavefunction = read_wavefunction(written("hydroxyl", tmp_path))
     cation = replace(wavefunction, alpha=replace(wavefunction.alpha, occupations=np.where(
@@ -177,19 +163,6 @@ def test_integrals_of_files_by_other_programs(name, electrons):
     assert density_map(wavefunction, lattice).values.sum(dtype=float) * volume == pytest.approx(electrons, abs=0.05)
 
 
-def test_units():
-    wavefunction = read_wavefunction(DATA / "h2o_sto3g.fchk")
-    lattice = around(wavefunction)
-    for make, name, power in ((lambda unit: orbital_map(wavefunction, lattice, 2, length=unit), "{}^-3/2", 1.5),
-                              (lambda unit: density_map(wavefunction, lattice, length=unit), "e/{}^3", 3)):
-        first, second = make("A"), make("bohr")
-        assert (first.unit, second.unit) == (name.format("A"), name.format("bohr"))
-        assert first.values == pytest.approx(second.values / BOHR**power, rel=1e-5, abs=1e-6)
-    with pytest.raises(UsageError) as caught:
-        density_map(wavefunction, lattice, length="nm")
-    assert caught.value.parameter == "unit"
-
-
 def test_names_of_orbitals(tmp_path):
     water, radical = (read_wavefunction(written(name, tmp_path)) for name in ("water", "hydroxyl"))
     assert [water.find(name) for name in ("homo", "lumo", "HOMO-1", "lumo+2", "1")] == [4, 5, 3, 7, 0]
@@ -233,7 +206,7 @@ def test_damaged_files(name, tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 2000, b"[Molden Format]\n[Atoms] AU\n", b"<xml/>"])
-@pytest.mark.parametrize("suffix", ["molden", "fchk", "wfn", "txt", "cube"])
+@pytest.mark.parametrize("suffix", ["molden", "txt"])
 def test_files_of_something_else(content, suffix, tmp_path, capsys):
     path = tmp_path / f"file.{suffix}"
     path.write_bytes(content)

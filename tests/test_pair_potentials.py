@@ -114,21 +114,6 @@ def test_rules_make_the_usual_lennard_jones():
     np.testing.assert_allclose(mixed, energy(sigma[0], epsilon[0]), rtol=1e-12)
 
 
-def test_switched_force_ends_smoothly_and_is_the_plain_one_before():
-    switched = of(lennard_jones.SWITCHED.bind(cutoff=10.0, switch=8.0))
-    plain = of(lennard_jones.INTERACTION.bind())
-    atoms = dict.fromkeys(sample(plain), 30.0)
-    r = np.array([3.0, 5.0, 8.0])
-    for a, b in zip(*(values(p, r, ("slope", "bend"), atoms) for p in (switched, plain)), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-9)
-    scale = values(plain, np.array([8.0]), ("slope", "energy"), atoms)
-    slope, energy = values(switched, np.array([10.0]), ("slope", "energy"), atoms)
-    assert abs(slope) < 1e-12 * abs(scale[0])
-    assert abs(energy) < 1e-12 * abs(scale[1])
-    near = values(switched, np.array([9.999]), ("slope",), atoms)[0]  # zero slope of the force too
-    assert abs(near) < 2e-6 * abs(scale[0])
-
-
 @pytest.mark.parametrize("made", [ewald.polynomial, ewald.tabulated])
 @pytest.mark.parametrize("beta_cutoff", [2.6, 3.12, 3.5])
 def test_ewalds_polynomials_and_tables_keep_the_forces(beta_cutoff, made):

@@ -136,27 +136,6 @@ def test_cid_selects_what_gemmi_selects(cid: str, file: str) -> None:
             select(structure, cid)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("ALA", r"atoms=ALA: selects no atoms \(chain 'ALA' does not exist; the residue name is written '\(ALA\)'\)"),
-        ("chain A", "atoms=chain A: "),
-        ("(ALA)//CA", "is not a valid selection"),
-        ("((", r"atoms=\(\(: is not a valid selection"),
-        ("", "atoms: is empty"),
-        ("//Z", "atoms=//Z: selects no atoms; residues present: "),
-        ("lipid", "atoms=lipid: selects no atoms"),
-        ("/2", "/2: selects no atoms"),
-        (";polymer", "';polymer' is not supported"),
-    ],
-)
-def test_a_selection_that_selects_nothing(text: str, message: str) -> None:
-    structure, _ = of_universe(OPENMM / "test.pdb")
-    with pytest.raises(UsageError, match=message) as caught:
-        select(structure, text)
-    assert "\n" not in str(caught.value)
-
-
 def names_of(*values: str) -> NDArray[np.str_]:
     return np.array(values)
 
