@@ -1,7 +1,5 @@
 """Slices: the values on planes against closed forms, and what is drawn of them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from drawn import atoms_of, axes, linear, make, protein_like, wave
@@ -13,7 +11,7 @@ from vmdpotential.errors import UsageError
 from vmdpotential.figures import page as figures
 from vmdpotential.figures import slices
 from vmdpotential.figures.colours import robust_range
-from vmdpotential.grid.lattice import Provenance
+from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.grid.planes import Plane, outline, smooth_values_on, values_on
 from vmdpotential.molecule.cell import Cell
 
@@ -224,3 +222,18 @@ def test_images_of_atoms_on_periodic_maps_only():
         x = structure.positions[[0, 1, 2, 3, 6], 0]
         images = sum(((x + 10 * n >= -3) & (x + 10 * n <= 21)).sum() for n in range(-3, 4))
         assert len(points) == (images if boundary == "periodic" else number)
+
+
+def test_what_is_there_is_drawn():
+    values = np.random.default_rng(0).normal(size=(12, 10, 4)).astype(np.float32)
+    lattice = Lattice(np.zeros(3), np.ones(3), values.shape)
+    values[8:] = np.nan
+    plane = Plane.across(2, 1.5)
+    result, extent = smooth_values_on(Grid(lattice, values), plane)
+    assert extent == (0, 11, 0, 9)
+    known = np.isfinite(result)
+    assert known[:, : 6 * 4 + 1].all()  # four steps to a spacing
+    assert not known[:, 7 * 4 + 1 :].any()
+    np.testing.assert_allclose(result[::4, : 6 * 4 + 1 : 4].T, values[:7, :, 1:3].mean(2), atol=1e-6)
+    values[:] = np.nan
+    assert np.isnan(smooth_values_on(Grid(lattice, values), plane)[0]).all()
