@@ -127,6 +127,10 @@ class TestToTolerance:
         assert third == pytest.approx(second / (1.5 * 2), rel=1e-3)  # by more each time
         assert errors.largest == pytest.approx(1e-4, rel=1e-3)
 
+    def test_what_was_expected_counts_where_it_is_better_than_what_was_asked_for(self):
+        made, _ = self.run([5e-3, 1e-4], [1e-4, 1e-5])
+        assert made.requests[1].error == pytest.approx(1.5e-4 / (1.3 * 5), rel=1e-3)
+
     @pytest.mark.parametrize("errors", [[9.5e-4, 9.4e-4], [2e-3, 9.5e-4, 9.4e-4], [9.5e-4, 2e-3, 2e-3, 9.4e-4]])
     def test_two_in_a_row_or_the_last_of_four_may_be_within_the_tolerance_by_a_hair(self, errors):
         made, (_, _, result) = self.run([*errors, 0.0])

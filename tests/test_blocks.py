@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from vmdpotential import progress
 from vmdpotential.execution import blocks
@@ -130,3 +131,20 @@ def test_fingerprint_follows_what_counts(tmp_path):
     assert fingerprint({"a", "b"}, lambda: 1, int) == fingerprint({"b", "a"}, lambda: 1, int) != fingerprint({"a"})
     os.utime(path, ns=(1, 1))
     assert fingerprint(path) != first[0]
+
+
+@pytest.mark.parametrize("change", ["exchanged", "other values", "an array is missing"])
+def test_blocks_whose_content_was_changed_are_computed_again(change, tmp_path):
+    folder = tmp_path / "blocks"
+    whole = total(run_blocks(Draws(7), range(40), size=8, folder=folder))
+    first, second = sorted(folder.glob("block-*.npz"))[:2]
+    content = dict(np.load(first))
+    if change == "exchanged":
+        content = dict(np.load(second))
+    elif change == "other values":
+        content |= {name: array + 1 for name, array in content.items() if array.dtype.kind == "f"}
+    else:
+        del content[next(name for name, array in content.items() if array.dtype.kind == "f")]
+    np.savez(first, **content)
+    again = total(run_blocks(Draws(7), range(40), size=8, folder=folder, resume=True))
+    assert again.tobytes() == whole.tobytes()

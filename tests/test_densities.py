@@ -13,6 +13,7 @@ from MDAnalysisTests import datafiles
 from vmdpotential import io
 from vmdpotential.densities.quantities import count
 from vmdpotential.densities.sites import find_sites
+from vmdpotential.engines.cpu import counting
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.frames.density import DensityOptions, merge, plan_density
@@ -198,3 +199,24 @@ def test_what_is_not_known_is_refused():
             count(unknown, np.ones(1, bool), of)
     with pytest.raises(UsageError):
         count(unknown, np.ones(1, bool), "spin")
+
+
+@pytest.mark.parametrize("of", ["number", "mass"])
+def test_lists_of_any_length_give_the_same_sums(adk, of, monkeypatch):
+    structure, frames, _ = adk
+    whole = density(structure, frames.part(range(3)), of, size=3)[1]
+    monkeypatch.setattr(counting, "LISTED", 1)  # then each frame is summed by itself
+    parts = density(structure, frames.part(range(3)), of, size=3)[1]
+    for name in ("mean", "std"):
+        np.testing.assert_allclose(parts.grids[name].values, whole.grids[name].values, rtol=1e-6)
+    assert parts.total == pytest.approx(whole.total, rel=1e-12)
+
+
+def test_atoms_on_edges_of_the_cell_are_not_lost():
+    cell = Cell.from_parameters(7.3, 9.1, 11.7)
+    shifts = np.array([[i, j, k] for i in (-1, 0, 1) for j in (-1, 0, 1) for k in (-1, 0, 1)], float)
+    structure = atoms(np.concatenate([(shifts + half) @ cell.vectors for half in (0.0, 0.5, 1e-17)]), cell)
+    for spacing in (0.7, 1.0, 1.3):
+        _, result = density(structure, Loaded("frames", [(structure.positions, cell)]), boundary="periodic",
+                           spacing=spacing)
+        assert result.total == len(structure)

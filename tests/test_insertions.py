@@ -1,5 +1,6 @@
 """Implicit ligand sampling: insertions by definition, parameters of molecules, orientations, minima and barriers."""
 
+import pickle
 from importlib import resources
 from xml.etree import ElementTree
 
@@ -167,3 +168,19 @@ def test_a_ligand_of_a_file(tmp_path):
     ligand = read_ligand(path)
     assert (ligand.name, ligand.sigma.tolist(), ligand.epsilon.tolist()) == ("methane", [3.73], [0.294])
     assert len(ligand.orientations(12)) == 1
+
+
+def test_sums_are_kept_where_the_cell_stays():
+    cell, other = Cell.from_parameters(16, 17, 18), Cell.from_parameters(16.2, 17.1, 17.8)
+    structure, terms = spheres(30, cell, 3.1, 0.15)
+    frames = [(spheres(30, box, 3.1, 0.15, seed)[0].positions, box)
+              for seed, box in enumerate((cell, other, cell, cell))]
+    work = free_energy(structure, frames, O2, terms, cutoff=7.0, parts=1, boundary="periodic", size=4)[0].work
+    singly = [free_energy(structure, [(positions, cell), frame], O2, terms, cutoff=7.0, parts=1, boundary="periodic")[0]
+              .work.block(range(1, 2))["mean"] for positions, frame in zip([frames[0][0]] * 4, frames, strict=True)]
+    assert np.array_equal(work.block(range(4))["mean"], sum(singly) / 4)
+    assert len(work._prepared_sums) == len(work.orientations)
+    assert not pickle.loads(pickle.dumps(work))._prepared_sums
+    cost = work._cost()
+    assert min(cost.seconds, cost.reading) > 0
+    assert cost.size == work.block(range(1))["mean"].nbytes

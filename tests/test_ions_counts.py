@@ -115,3 +115,8 @@ def test_ion_lists():
     for text in ("", "SOD", "SOD=", "=3", "SOD=1.5", "SOD=-1", "SOD=1,SOD=2", "11SOD", "SOD=1,,CLA=1"):
         with pytest.raises(ValueError):
             parse_list(text)
+
+
+def test_odd_charge_with_divalent_ions_only_is_refused():
+    with pytest.raises(UsageError, match="monovalent"):
+        plan_counts(-5, 5000, MG, SO4)

@@ -215,3 +215,11 @@ def test_ions_go_to_the_same_sites_where_a_part_of_the_potential_waits(parameter
     assert [ion.position for ion in waited.ions] == [ion.position for ion in summed.ions]
     assert waited.moves == summed.moves > 0
     assert waited.gain == pytest.approx(summed.gain, abs=5e-3)
+
+
+def test_a_pure_water_box_takes_salt(tmp_path):
+    grid = [(x, y, z) for x in range(3, 30, 3) for y in range(3, 30, 3) for z in range(3, 30, 3)]
+    structure = drop(0.0, grid, Cell.from_parameters(30, 30, 30)).take(np.arange(1, 1 + 3 * len(grid)))
+    placement = place_ions(structure, concentration=0.5)
+    assert [(s.name, n) for s, n in placement.counts.added] == [("SOD", 7), ("CLA", 7)]
+    assert placement.ions[0].solute_distance is None

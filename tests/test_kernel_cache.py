@@ -312,3 +312,14 @@ def test_kernels_of_a_gpu_are_kept_and_healed(place, monkeypatch):
         damaged.write_bytes(damaged.read_bytes()[:-1])
     assert [load(), load()] == [True, False]
     assert len(compiled) == 3
+
+
+@pytest.mark.slow
+def test_what_another_numba_kept_is_compiled_again(filled):
+    """An entry that is whole but cannot be made into a function."""
+    folder, entry = filled
+    name = entry.name
+    entry.unlink()
+    code = f"from vmdpotential import cache; cache.write({name!r}, b'no pickle')"
+    said(python(code, folder))
+    assert said(python(KERNEL, folder)) == (COMPILED, "")

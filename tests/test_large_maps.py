@@ -22,6 +22,7 @@ from vmdpotential.grid.planes import Plane, values_on
 from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.io import maps
 from vmdpotential.io.maps import cmap, omezarr, open_map, read_map, write_map
+from vmdpotential.molecule.cell import Cell
 from vmdpotential.plugins.web import content
 
 LARGE = [".zarr", ".cmap", ".mrc"]
@@ -242,3 +243,22 @@ def test_a_zarr_map_opens_in_xarray_with_its_coordinates(tmp_path):
     at = grid.sample(np.array([[1.3, 2.2, 3.1]]))
     np.testing.assert_allclose(values.interp(x=1.3, y=2.2, z=3.1), at[0], rtol=1e-5)
     assert (tmp_path / "map.zarr" / "levels" / "1").is_dir()
+
+
+def test_the_content_tells_the_format(tmp_path):
+    for suffix in (".zarr", ".cmap"):
+        write_map(make(), tmp_path / f"m{suffix}")
+        (tmp_path / f"m{suffix}").rename(tmp_path / f"other{suffix[1:]}")
+        assert read_map(tmp_path / f"other{suffix[1:]}").provenance == PROVENANCE
+
+
+def test_profile_of_a_slanted_cell_in_parts(tmp_path, monkeypatch):
+    cell = tuple(Cell.from_parameters(20, 20, 30, 90, 90, 60).vectors.ravel().tolist())
+    grid = make(shape=(60, 40, 70), spacing=(0.5, 0.5, 0.5), provenance=replace(PROVENANCE, cell=cell))
+    write_map(grid, tmp_path / "m.zarr")
+    monkeypatch.setattr(stored, "WINDOW", 16 * 60 * 40)
+    result = open_map(tmp_path / "m.zarr", 0)
+    assert len(list(result.slabs())) == 5
+    for axis in (0, 2):
+        of_found, of_grid = (mean_over_planes(item, axis)[1] for item in (result, grid))
+        np.testing.assert_allclose(of_found, of_grid, rtol=1e-6, atol=1e-6)

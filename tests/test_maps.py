@@ -148,6 +148,7 @@ def test_a_crystals_asymmetric_unit_is_no_periodic_system(caplog):
     ({"method": "pme", "cutoff": 10.0}, "cutoff=10: the method pme has no cutoff; leave it out, or use method=cutoff"),
     ({"method": "msm", "cutoff": 10.0}, "cutoff=10: the method msm has no cutoff; leave it out, or use method=cutoff"),
     ({"method": "direct", "boundary": "open", "cutoff": 10.0}, "cutoff=10: the method direct has no cutoff"),
+    ({"method": "cutoff", "algorithm": "fast"}, "algorithm=fast: choose one of pair, mesh, auto"),
     ({"method": "pme", "algorithm": "mesh"}, "algorithm=mesh: only applies to the method cutoff; use method=cutoff"),
 ])
 def test_options_that_would_change_nothing_are_refused(options, message):

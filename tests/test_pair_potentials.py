@@ -172,3 +172,16 @@ def test_c_source_equals_numpy(real, tolerance):
             for actual, required, whole in zip(out, expected, sizes, strict=True):
                 size = np.abs(whole[max(0, k - 10): k + 1]).max()  # where terms cancel, those 2 A nearer are the scale
                 assert actual == pytest.approx(required[k], rel=tolerance, abs=tolerance * size), (function, r)
+
+
+def test_reaction_field_of_a_conductor_ends_without_force():
+    bound = registry.get("interaction", "reaction_field").bind(cutoff=9.0, permittivity=0.0)
+    potential = PairPotential((Term("coulomb", bound, CHARGES),))
+    atoms = {"i.charge": 1.0, "j.charge": 1.0}
+    slope, energy = values(potential, np.array([9.0]), ("slope", "energy"), atoms)
+    assert abs(slope) < 1e-15
+    assert abs(energy) < 1e-15
+    # excluded pairs keep the medium's part
+    both = values(potential, R, ("energy",), atoms, excluded=True)[0]
+    np.testing.assert_allclose(both + 1 / R, values(potential, R, ("energy",), atoms)[0], rtol=1e-12, atol=1e-15)
+    assert potential.corrects_excluded

@@ -12,7 +12,7 @@ from test_pb_energies import peptide
 from vmdpotential import potential_at, potential_map
 from vmdpotential.commands.field import command as field_
 from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
-from vmdpotential.errors import TaskError, UsageError
+from vmdpotential.errors import InputError, TaskError, UsageError
 from vmdpotential.frames.field import Places, field_at
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.maps import MapOptions, plan_map
@@ -188,3 +188,12 @@ def test_field_at_a_surface_along_a_layer_of_nodes():
         errors.append(np.linalg.norm(result - exact, axis=1).max() / rms(exact))
     assert errors[0] < 0.1
     assert errors[1] < 0.05
+
+
+def test_refusals():
+    ion = charges_at([PLACE], [1.0])
+    with pytest.raises(InputError):
+        potential_at(ion, [[4, 0, 0]], method="pb")
+    for options in ({"boundary": "periodic"}, {"method": "apbs"}):
+        with pytest.raises(UsageError):
+            potential_at(replace(ion, radii=[RADIUS]), [[4, 0, 0]], **{"method": "pb", **options})

@@ -9,11 +9,12 @@ import pytest
 
 from vmdpotential import potential_at, read_structure, solvation_energy
 from vmdpotential.commands.map import command as map_
+from vmdpotential.commands.surface import command as surface_
 from vmdpotential.frames.field import Places, field_at
 from vmdpotential.frames.live import LiveMap
 from vmdpotential.io.trajectories.frames import Loaded
 from vmdpotential.maps import MapOptions, Medium
-from vmdpotential.maps.solute import in_continuum
+from vmdpotential.maps.solute import as_mapped, in_continuum
 from vmdpotential.molecule.selection import is_ion, is_nucleic, is_protein
 
 #: A, of grids that two images of a molecule are on in different ways.
@@ -115,3 +116,16 @@ def test_salt_does_not_count_in_addition_to_screening(tpr, caplog):
     vacuum = map_(structure=tpr, atoms="solute", **options)
     assert vacuum.data["net_charge"] == pytest.approx(with_ions.data["net_charge"])
     assert "without" not in "".join(vacuum.lines[1:2])
+
+
+@pytest.mark.slow
+def test_surface_is_where_the_map_is(dna):
+    split = wrapped(dna, (20.0, 3.0, 30.0))
+    grid = map_(structure=split, atoms="solute", method="pb", spacing=2.0, padding=5.0).objects["grid"]
+    report = surface_(structure=split, map=grid, spacing=1.0)
+    exact = surface_(structure=dna, map=map_(structure=dna, atoms="solute", method="pb", spacing=2.0,
+                                             padding=5.0).objects["grid"], spacing=1.0)
+    assert report.data["area"] == pytest.approx(exact.data["area"], rel=0.03)
+    assert report.data["mean"] == pytest.approx(exact.data["mean"], rel=0.1)
+    vacuum = replace(grid, provenance=replace(grid.provenance, medium="vacuum"))
+    assert as_mapped(split, vacuum) is split

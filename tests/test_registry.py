@@ -124,3 +124,10 @@ def test_our_own_command_comes_through_the_entry_point():
             "registry.available('command'); print(own['view'])")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["None", "vmdpotential.plugins.web.command:command"]
+
+
+def test_a_commands_structure_is_its_first_parameter():
+    """Viewers take parameters in their order."""
+    for name in registry.available("command"):
+        later = registry.get("command", name).parameters[1:]
+        assert not [p for p in later if p.name == "structure" and p.option.positional], name

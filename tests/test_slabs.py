@@ -214,3 +214,10 @@ def test_a_map_four_times_as_large_as_memory(tmp_path, method, suffix):
     part = grid.window((100, 100, 100), (104, 400, 300))
     assert np.isfinite(part.values).all()
     assert part.values.any()
+
+
+def test_a_map_in_slabs_says_that_it_has_no_values(monkeypatch):
+    in_slabs(monkeypatch)
+    grid = potential_map(water(10), method="direct", spacing=0.5, padding=3, engine="cpu", sink=Kept())
+    with pytest.raises(InputError, match="written to a file while it was computed"):
+        grid.values  # noqa: B018

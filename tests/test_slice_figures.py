@@ -125,3 +125,11 @@ def test_pdf_embeds_truetype_and_has_its_size(tmp_path):
         if part[:1] == b"x")
     assert b"/FontFile2" in raw + streams  # 42: TrueType, which journals take
     assert b"/Type3" not in raw + streams
+
+
+def test_print_sizes_of_text_and_lines():
+    page = page_of("two")
+    for ax in page.figure.axes:
+        for text in (ax.xaxis.label, ax.yaxis.label, *ax.get_xticklabels(), *ax.get_yticklabels()):
+            assert 6 <= text.get_fontsize() <= 8
+        assert all(0.25 <= spine.get_linewidth() <= 1 for spine in ax.spines.values() if spine.get_visible())

@@ -96,3 +96,28 @@ def test_a_stated_interval_holds_the_mean(use, frames):
         assert stated - held <= 0.06
         if stated >= 0.01:  # of fewer than five
             assert held / stated >= 0.9
+
+
+def test_large_arrays_are_merged_in_parts():
+    size = 9 * statistics.PART + 5
+    values = np.random.default_rng(0).normal(size=(4, size))
+    blocks = BlockMean((size,), np.arange(20))
+    for part in (values[:3], values[3:]):
+        blocks.add(len(part), part.mean(0), Moments.of(part).m2)
+    np.testing.assert_allclose(blocks.mean, values.mean(0), atol=1e-12)
+    np.testing.assert_allclose(blocks.deviation(), values.std(0), rtol=1e-9)
+
+
+@pytest.mark.parametrize(("frames", "time"), [(24, 2), (30, 3)])
+def test_a_short_series_is_known_to_be_short(frames, time):
+    result = np.mean([statistics.inefficiency(autoregressive(frames, 4000, time, seed)) for seed in range(3)])
+    assert result == pytest.approx(frames * true_error(frames, time) ** 2, rel=0.1)
+
+
+def test_the_error_of_one_curve_does_not_depend_on_others():
+    series = np.stack([autoregressive(200, 8, 0, 0), autoregressive(200, 8, 5, 1)], 1)
+    alone = statistics.uncertainty(series[:, 0]).error
+    np.testing.assert_allclose(alone, statistics.uncertainty(series[:, 0].copy()).error)
+    # a series that is slower than those that it is looked at with has its own correlation time
+    mixed = np.concatenate([autoregressive(1000, 30, 0, 2), autoregressive(1000, 1, 10, 3)], axis=1)
+    assert statistics.uncertainty(mixed).error[-1] > 2.5 * np.median(statistics.uncertainty(mixed).error)

@@ -125,3 +125,17 @@ def test_ions_among_the_waters_of_a_whole_crystal(tmp_path, capsys):
     placed = read_structure(tmp_path / "ions.pdb")
     assert json.loads(out)["waters_removed"] == np.isin(placed.residue_names, ["SOD", "CLA"]).sum() > 0
     assert len(placed) == 2 * len(structure) - 2 * json.loads(out)["waters_removed"]
+
+
+def test_a_live_map_of_an_assembly_takes_the_positions_of_the_file(tmp_path):
+    path = crystal_file(tmp_path / "entry.cif")
+    structure = read_structure(path)
+    live = registry.get("command", "live")
+    made = live(structure=structure, assembly=f"{path}:{ASSEMBLY}", spacing=2.0)
+    moved = made.objects["live"].update(structure.positions + np.array([0.0, 0.0, 4.0]))
+    first = made.objects["grid"]
+    assert made.objects["live"].atoms == len(structure)
+    for place in (np.zeros(3), np.array([0.0, ALONG_Y, 0.0])):  # both copies moved
+        here = structure.positions.mean(0) + place + np.array([0.0, 0.0, 8.0])
+        assert np.isfinite(moved(here[None])).all()
+        assert not np.isclose(moved(here[None]), first(here[None]))

@@ -152,3 +152,26 @@ def test_a_function_has_the_parameters_of_its_command(name):
     assert {key.rstrip("_") for key in parameters} == {p.name for p in command.parameters}
     for p in command.parameters:
         assert (parameters.get(p.name) or parameters[f"{p.name}_"]).default == p.default
+
+
+@pytest.mark.slow
+def test_results_of_files_need_no_output(capsys):
+    mean = vp.average(PRM_NCBOX, TRJ_NCBOX, frames="0:2", spacing=4.0)
+    assert np.isfinite(mean.grid.values).all()
+    assert vp.density(PRM_NCBOX, TRJ_NCBOX, frames="0:2", atoms="water", spacing=4.0).grid.values.sum() > 0
+    for command in ("average", "density"):  # in a shell they would be lost
+        assert shell(capsys, command, PRM_NCBOX, TRJ_NCBOX)[0] == 2
+
+
+@pytest.mark.slow
+def test_placements_and_prepared_structures_have_data_frames():
+    structure = vp.read_structure(DATA / "1hvr.pdb.gz")
+    prepared = vp.prepare_structure(structure)
+    frame = prepared.to_dataframe()
+    assert frame["net_charge"].sum() == pytest.approx(prepared.structure.net_charge, abs=1e-3)
+    water = vp.read_structure(DATA / "dhfr.pdb.gz", topology=DATA / "dhfr.psf.gz")
+    placed = vp.place_ions(water)
+    ions = placed.to_dataframe()
+    assert len(ions) == len(placed.ions)
+    np.testing.assert_allclose(ions[["x_A", "y_A", "z_A"]], [ion.position for ion in placed.ions])
+    assert ions["charge"].sum() == pytest.approx(placed.structure.net_charge - water.net_charge, abs=1e-3)

@@ -321,3 +321,14 @@ def ion_box():
     x = lattice.points().reshape(*lattice.shape, 3)
     values = (2 * np.sin(x[..., 0] / 3) * np.cos(x[..., 1] / 4)).astype(np.float32)
     return structure, Grid(lattice, values, "kT/e", 298.15)
+
+
+def test_a_missing_viewer_script_is_told_how_to_get(npm, tmp_path):
+    with pytest.raises(BackendError, match=r"3Dmol-min\.js or the folder of the npm package"):
+        find_viewer_script(tmp_path)
+    (tmp_path / "other.js").write_text("alert()")
+    with pytest.raises(InputError, match=r"is not 3Dmol\.js"):
+        find_viewer_script(tmp_path / "other.js")
+    (npm / "node_modules" / "3dmol" / "LICENSE").unlink()
+    with pytest.raises(BackendError, match="put the file LICENSE"):
+        find_viewer_script(npm)

@@ -158,3 +158,13 @@ def test_the_group_is_the_solute_unless_another_is_asked_for():
     assert reference_group(structure.take(np.arange(6, 12)), "auto") == (None, "")
     assert reference_group(structure, "none") == (None, "")
     assert reference_group(structure, "(POPC)")[0].sum() == 6
+
+
+def test_a_group_of_many_molecules_moves_by_the_mean_of_theirs():
+    """Lipids or waters that cross the cell, one by one, do not move the whole."""
+    cell = Cell.from_parameters(30, 30, 30)
+    box = water(30, cell)
+    alignment = Alignment.of(box, np.ones(len(box), bool), "periodic")
+    drift = np.array([0.0, 4.0, 13.0])
+    got = alignment.align(broken(box, cell) + drift, cell)
+    np.testing.assert_allclose(cell.minimum_image(got - box.positions), 0, atol=1e-9)
