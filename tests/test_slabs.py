@@ -13,7 +13,7 @@ from helpers import relative_rms, water
 
 from vmdpotential import maps, progress, registry, write_structure
 from vmdpotential.commands import map as map_command
-from vmdpotential.errors import MemoryPlanError
+from vmdpotential.errors import InputError, MemoryPlanError
 from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.maps import open_map, read_map
