@@ -117,7 +117,7 @@ def has_avx2():
 ], ids=["plain", "simd cannot be imported", "generic", "avx2"])
 def test_all_sums_are_the_same(broken, environment, says, vectors, tmp_path):
     sums, said, err = run(broken + SUMS, tmp_path, **environment)
-    assert said == says
+    assert said.startswith(says)
     assert len(err.splitlines()) == bool(broken)
     assert "plain loops are used" in err or not broken
     assert sums.keys() == vectors.keys()

@@ -13,7 +13,7 @@ from helpers import charges_at, relative_rms, shell, water
 
 import vmdpotential as vp
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.frames.profile import middle, profile, profile_of_map
+from vmdpotential.frames.profile import middle, profile, profile_of_map, waves
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.trajectories.frames import Trajectory
 from vmdpotential.molecule.cell import Cell
@@ -236,3 +236,12 @@ def test_a_parameter_may_be_a_word_of_python():
     structure = layers((31.0, 5.0), (29.0, -5.0))
     for name in ("from", "from_"):
         assert command(structure=structure, **{name: ["all"]}).data["names"] == ["total", "all"]
+
+
+def test_sums_over_waves_are_the_definition():
+    rng = np.random.default_rng(1)
+    fraction, charges = rng.uniform(-2, 3, 500), rng.normal(size=500)
+    fraction[:3] = -1e-18, 1.0, 0.5
+    for count in (1, 7, 90):
+        expected = np.exp(-2j * np.pi * np.outer(np.arange(count + 1), fraction)) @ charges
+        np.testing.assert_allclose(waves(fraction, charges, count), expected, rtol=0, atol=1e-6)

@@ -1,5 +1,6 @@
 """Slices: the values on planes against closed forms, and what is drawn of them."""
 
+import matplotlib
 import numpy as np
 import pytest
 from drawn import atoms_of, axes, linear, make, protein_like, wave
@@ -237,3 +238,19 @@ def test_what_is_there_is_drawn():
     np.testing.assert_allclose(result[::4, : 6 * 4 + 1 : 4].T, values[:7, :, 1:3].mean(2), atol=1e-6)
     values[:] = np.nan
     assert np.isnan(smooth_values_on(Grid(lattice, values), plane)[0]).all()
+
+
+def test_colours_have_white_at_zero_whatever_the_range():
+    for low, high in ((-8, 8), (-2, 8), (-8, 1), (0, 5), (-5, 0)):
+        cmap = slices.colours((low, high))
+        norm = matplotlib.colors.Normalize(low, high)
+        red, green, blue, _ = cmap(norm(0.0))
+        assert min(red, green, blue) > 0.93
+        if low < 0:
+            red, green, blue, _ = cmap(norm(low))
+            assert red > blue  # negative is red
+        if high > 0:
+            red, green, blue, _ = cmap(norm(high))
+            assert blue > red
+    # the same distance from 0 has the same strength
+    np.testing.assert_allclose(slices.colours((-2, 8))(0.0), slices.colours((-8, 8))(6 / 16), atol=0.02)
