@@ -20,7 +20,7 @@ pytest.register_assert_rewrite("broken_inputs", "damaged", "helpers", "openmm_pa
 gc.set_threshold(50_000, 20, 20)
 
 #: Files that take long: first, so that two processes end at the same time; the last is that of the longest test.
-LONG = ["test_engine_cpu", "test_ions", "test_write_psf", "test_energy", "test_cuda_compiles", "test_plain",
+LONG = ["test_engine_cpu", "test_ions", "test_write_psf", "test_energy", "test_cuda_compiles", "test_processors",
         "test_foreign", "test_nbody", "test_readme", "test_tolerance", "test_pairs_cpu", "test_engines", "test_vmd"]
 
 
@@ -34,6 +34,14 @@ def engine(request):
     from helpers import working
 
     return working(request.param)
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """A GPU whose kernels run on the host, see ``cuda_host``."""
+    from cuda_host import install
+
+    return install(monkeypatch)
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,9 @@ points anywhere, multigrid, orbitals, Gaussian charges, hydrogen bonds and count
 Fourier transforms are scipy's, and the kernels of other files do nothing.
 """
 
+import contextlib
 import ctypes
+import re
 import zlib
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +16,8 @@ import compiled
 import numpy as np
 from scipy import fft
 
-from vmdpotential.engines.cuda import build
+from vmdpotential.engines.cuda import build, clusters, copies, device, kernels, result
+from vmdpotential.engines.cuda import fft as device_fft
 
 HEAD = """
 #include <cmath>
@@ -34,6 +37,7 @@ using std::fabs; using std::floor; using std::fma; using std::fmax; using std::f
 template <class T> static T min(T a, T b) { return b < a ? b : a; }
 template <class T> static T max(T a, T b) { return a < b ? b : a; }
 struct Index { unsigned x, y, z; };
+struct alignas(16) float4 { float x, y, z, w; };
 static Index threadIdx, blockIdx, blockDim, gridDim;
 static ucontext_t home, thread[1024];
 static jmp_buf left_at[1024];
@@ -146,7 +150,12 @@ extern "C" void run(void (*wanted)(const TASK), const TASK *argument, const unsi
 TASKS = {"mesh.cu": "MeshTask", "levels.cu": "LevelTask", "result.cu": "ResultTask", "nbody.cu": "AllPairsTask",
          "clusters.cu": "ClusterTask", "sort.cu": "Task", "near.cu": "Task", "points.cu": "PointTask",
          "multigrid.cu": "MultigridTask", "orbitals.cu": "OrbitalTask", "counting.cu": "CountingTask",
-         "bonds.cu": "BondTask", "gaussians.cu": "GaussianTask"}
+         "bonds.cu": "BondTask", "gaussians.cu": "GaussianTask", "cutoff_largebin.cu": "Task",
+         "cutoff_smallbin.cu": "ListTask"}
+
+#: Instructions of a GPU that results depend on, and what they compute.
+INSTRUCTIONS = ((r'asm\("rsqrt\S+ %0, %1;" : .*\)', "y = 1 / sqrtf(x)"),
+                (r'asm\("sub.sat\S+ %0, %1, %2;" : .*\)', "y = fminf(fmaxf(a - b, 0), 1)"))
 
 
 class Transform:
@@ -206,12 +215,13 @@ class HostGpu:
     def take(self, size):
         return self.keep(np.full(size, 0xFF, np.uint8))
 
+    timer = SimpleNamespace(record=lambda stream: None, synchronize=lambda: None, time_since=lambda start: 1.0)
+
     def lanes(self):
-        return None, [(SimpleNamespace(synchronize=lambda: None), None)]
+        return self.timer, [(self.timer, self.timer)]
 
     def timers(self):
-        timer = SimpleNamespace(record=lambda stream: None, synchronize=lambda: None, time_since=lambda start: 1.0)
-        return timer, timer
+        return self.timer, self.timer
 
     def free(self):
         return 2**30
@@ -243,6 +253,8 @@ class HostGpu:
         name = Path(file).name + "".join(map(str, macros.values())) + str(zlib.crc32(radial.encode()))
         if name not in self.libraries:
             text = build.source(file, macros | {"TASK": TASKS[Path(file).name]}, radial)
+            for instruction, computed in INSTRUCTIONS:
+                text = re.sub(instruction, computed, text)
             text = text.replace("extern __shared__ double dynamic[]", "static double dynamic[6000]")
             self.libraries[name] = compiled.library(HEAD + text + TAIL, "-U_FORTIFY_SOURCE", "-std=c++17", "-w")
         return self.libraries[name]
@@ -255,3 +267,24 @@ class HostGpu:
 
     def copy_back(self, address, array):
         ctypes.memmove(address, array.ctypes.data, array.nbytes)
+
+
+def install(monkeypatch):
+    """Return a host that takes the place of all GPUs; its warps come one a block."""
+    host = HostGpu()
+    nothing = type("Nothing", (Exception,), {})
+    driver = SimpleNamespace(
+        memset_d32_async=host.memset, memset_d32=lambda address, value, count: host.memset(address, value, count, None),
+        memset_d8=ctypes.memset, memcpy_dtoh=host.copy, memcpy_dtoh_async=host.copy, memcpy_htod=host.copy_back,
+        MemoryError=nothing, Error=nothing, Context=SimpleNamespace(synchronize=lambda: None))
+    for module in (device, copies, kernels, result):
+        monkeypatch.setattr(module, "driver", lambda: driver)
+    for module in (device, kernels, result):
+        monkeypatch.setattr(module, "errors", lambda *_: contextlib.nullcontext())
+    for module in (device, kernels):
+        monkeypatch.setattr(module, "idlest", lambda count: [host])
+    for module, name in ((result.pinned, "empty"), (kernels, "empty")):
+        monkeypatch.setattr(module, name, lambda shape, dtype=np.float32: np.empty(shape, dtype))
+    monkeypatch.setattr(device_fft, "Transform", Transform)
+    monkeypatch.setattr(clusters, "WARPS", dict.fromkeys(clusters.WARPS, 1))
+    return host

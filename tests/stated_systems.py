@@ -71,13 +71,15 @@ def amber(path):
     return np.asarray(loaded.coordinates, np.float64), charges, vectors
 
 
-def systems():
-    """Yield name, positions, charges, and vectors of the cell or None."""
+def systems(*names):
+    """Yield name, positions, charges, and vectors of the cell or None, of all systems or those of these names."""
     import MDAnalysisTests
     import openmmtools
 
     folder = Path(openmmtools.__file__).parent / "data"
     for name, file in OPENMMTOOLS.items():
+        if names and name not in names:
+            continue
         positions, charges, vectors = amber(folder / file)
         yield name, positions, charges, None if name.endswith("open") else vectors
     for name, file in PQR.items():

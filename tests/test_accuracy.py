@@ -10,57 +10,16 @@ from scipy.spatial import cKDTree
 
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.result import HostResult
-from vmdpotential.errors import InputError, MemoryPlanError, TaskError
+from vmdpotential.errors import MemoryPlanError, TaskError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import coulomb
 from vmdpotential.maps import potential_map
-from vmdpotential.methods import Charges, Request, accuracy, direct
-from vmdpotential.methods.accuracy import AWAY, POINTS, Errors, Sample, choose_points
+from vmdpotential.methods import Charges, Request, accuracy
+from vmdpotential.methods.accuracy import AWAY, POINTS, Errors, Sample
 from vmdpotential.molecule.cell import Cell
 
 CPU = get_engine("cpu")
 COULOMB = coulomb.INTERACTION.bind()
-
-
-def test_points_of_a_full_lattice_are_anywhere():
-    lattice = Lattice(np.zeros(3), np.full(3, 0.5), (40, 30, 20))
-    indices, weights = choose_points(lattice, np.random.default_rng(11).uniform(0, 1, (500, 3)) * lattice.last, None)
-    assert indices.shape == (POINTS, 3)
-    assert (indices >= 0).all()
-    assert (indices < lattice.shape).all()
-    assert (weights == 1 / POINTS).all()
-    assert np.ptp(indices, axis=0).tolist() > [35, 25, 15]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("cell", [
-    None, Cell.from_parameters(150, 150, 150), Cell.from_parameters(150, 150, 150, 70, 80, 60)])
-def test_points_near_few_atoms_count_for_less(cell):
-    """The mean of any function over the lattice is the weighted mean over the points."""
-    lattice = Lattice(np.zeros(3), np.array([1.0, 1.5, 2.0]), (150, 100, 75))
-    positions = np.array([20.0, 40, 60]) + np.random.default_rng(12).uniform(0, 12, (60, 3))
-    if cell is not None:
-        positions += np.array([2, -1, 3]) @ cell.vectors
-    indices, weights = choose_points(lattice, positions, cell)
-    assert weights.sum() == pytest.approx(1)
-    assert len(np.unique(weights)) == 2
-    near, far = (indices[weights == value] for value in (weights.min(), weights.max()))
-    images = positions if cell is None else cell.images_in_box(positions, lattice.origin, lattice.last)[0]
-
-    def nearest(points):
-        return np.linalg.norm(lattice.points(points)[:, None] - images, axis=2).min(1)
-
-    assert len(near) == POINTS // 2
-    assert nearest(near).max() < 8 * np.sqrt(3) + 3  # in a block with an atom
-    assert np.median(nearest(near)) < 8 < np.median(nearest(far))
-    # the weight of a point near atoms is the part of the lattice in such blocks, over their number
-    everywhere = np.indices(lattice.shape).reshape(3, -1).T
-    side = np.array([8, 5, 4])
-    nodes = np.rint((images - lattice.origin) / lattice.spacing).astype(int)
-    nodes = nodes[((nodes >= 0) & (nodes < lattice.shape)).all(1)]
-    blocks = {tuple(block) for block in (nodes // side).tolist()}
-    part = np.mean([tuple(block) in blocks for block in (everywhere // side).tolist()])
-    assert weights.min() * POINTS / 2 == pytest.approx(part)
 
 
 @pytest.mark.slow
@@ -86,25 +45,6 @@ def result_of(sample, lattice_shape, error=0.0, where=slice(None), maps=1):
     result[:, where] += error
     values[(slice(None), *sample.indices.T)] = result
     return HostResult(values)
-
-
-def test_an_error_counts_where_it_is():
-    """Away from charges the potential is small: an error that is none of all points is one of those."""
-    distances = np.repeat([1.0, 3.0], 200)
-    indices = np.stack([np.arange(400) % 20, np.arange(400) // 20, np.zeros(400, int)], 1)
-    sample = Sample(indices, np.where(distances > 2, 0.1, 10.0)[None], np.full(400, 1 / 400), distances)
-    assert (sample.away == (distances > AWAY)).all()
-    assert sample.goal == pytest.approx(0.1)
-    everywhere = np.sqrt((0.1**2 + 10**2) / 2)
-    perfect = sample.errors(result_of(sample, (20, 20, 1)))
-    assert perfect.largest < 1e-7
-    errors = sample.errors(result_of(sample, (20, 20, 1), 1e-3, sample.away))
-    assert errors.everywhere == pytest.approx(1e-3 / np.sqrt(2) / everywhere, rel=1e-3)
-    assert errors.away == pytest.approx(1e-2, rel=1e-3)
-    assert errors.largest == errors.away
-    errors = sample.errors(result_of(sample, (20, 20, 1), 1e-1, ~sample.away))
-    assert errors.away < 1e-6 < errors.everywhere == errors.largest
-    assert errors.field is errors.field_away is None
 
 
 def test_weights_count_in_every_region():
@@ -137,30 +77,6 @@ def test_a_region_that_nothing_reaches_is_measured_by_the_whole():
     assert nothing.errors(HostResult(np.zeros((1, 100, 1, 1), np.float32))).largest == 0
     assert not np.isfinite(nothing.errors(HostResult(np.full((1, 100, 1, 1), np.inf, np.float32))).largest)
     assert not np.isfinite(Errors(1e-5, 1e-5, np.nan, 1e-5).largest)
-
-
-def test_the_field_has_errors_of_its_own():
-    """As a vector, in both regions."""
-    distances = np.repeat([1.0, 3.0], 50)
-    indices = np.stack([np.arange(100), np.zeros(100, int), np.zeros(100, int)], 1)
-    values = np.concatenate([np.ones((1, 100)), np.where(distances > 2, 2.0, 20.0) * [[1.0], [0.0], [2.0]]])
-    sample = Sample(indices, values, np.full(100, 1 / 100), distances)
-    error = np.array([[0.0], [0.03], [0.0], [0.04]])
-    errors = sample.errors(result_of(sample, (100, 1, 1), error, maps=4))
-    assert max(errors.everywhere, errors.away) < 1e-7
-    assert errors.field == pytest.approx(0.05 / np.sqrt(5 * (4 + 400) / 2), rel=1e-2)
-    assert errors.field_away == pytest.approx(0.05 / np.sqrt(5 * 4), rel=1e-3)
-    assert errors.largest == errors.field_away
-    assert "of the field" in str(errors)
-
-
-@pytest.mark.slow
-def test_msm_keeps_tolerances_between_those_of_its_levels():
-    """Of ions of one sign the potential is large: the coarsest levels do better than is asked at first."""
-    positions = np.random.default_rng(13).uniform(0, 40, (600, 3))
-    ions = charges_at(positions, np.ones(600))
-    for tolerance in (1e-2, 3e-3, 1e-3, 3e-4):
-        assert potential_map(ions, method="msm", tolerance=tolerance, spacing=2).provenance.error <= tolerance
 
 
 def test_a_cutoff_that_hardly_reaches_a_point():
@@ -202,12 +118,6 @@ class TestToTolerance:
                           1e-3).with_error(1e-3)
         made = Made(np.ones(self.lattice.shape), errors, predicted, same)
         return made, accuracy.run_to_tolerance(made, request, self.positions, self.charges, self.sample, CPU)
-
-    def test_a_plan_that_is_good_enough_is_the_last(self):
-        made, (_, result, errors) = self.run([8e-4])
-        assert len(made.requests) == 1
-        assert errors.largest == pytest.approx(8e-4, rel=1e-3)
-        assert result.values().mean() == pytest.approx(1.0008)
 
     def test_one_that_is_not_is_followed_by_a_better_one(self):
         made, (_, _, errors) = self.run([5e-3, 2e-3, 1e-4])
@@ -258,19 +168,6 @@ class TestToTolerance:
             else:
                 with pytest.raises(TaskError, match=r"the method made reached an error of 2\.0e-03"):
                     accuracy.run_to_tolerance(*arguments)
-
-    def test_charges_that_no_map_can_hold(self):
-        with pytest.raises(InputError):
-            self.run([np.nan])
-
-    def test_an_exact_method_is_not_measured(self):
-        request = Request(self.lattice, None, COULOMB, Charges.of(self.positions, self.charges))
-        plan, result, errors = accuracy.run_to_tolerance(
-            direct.METHOD, request, self.positions, self.charges, None, CPU)
-        assert errors is None
-        assert plan.error is None
-        np.testing.assert_allclose(result.values(), 1 / np.linalg.norm(
-            self.lattice.points() - 50, axis=1).reshape(self.lattice.shape), rtol=1e-6)
 
 
 def test_images_count_in_the_plan_of_memory(monkeypatch):

@@ -17,10 +17,7 @@ from MDAnalysisTests.datafiles import PRM_NCBOX, TRJ_NCBOX
 import vmdpotential as vp
 from vmdpotential import registry
 from vmdpotential.frontend.declarations import declarations
-from vmdpotential.ions.options import IonOptions
-from vmdpotential.pairs.options import EnergyOptions
-from vmdpotential.parameters import by_own_names, fields_of, other_names
-from vmdpotential.points import PointOptions
+from vmdpotential.parameters import by_own_names, other_names
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 
@@ -78,19 +75,6 @@ def test_a_value_and_its_alias_are_not_both_given(call, ligand):
     with pytest.raises(vp.UsageError) as error:
         call(vp.read_structure(ligand))
     assert error.value.parameter == "screened"
-
-
-def test_unknown_keywords_are_errors_still(ligand):
-    with pytest.raises(TypeError):
-        vp.potential_map(vp.read_structure(ligand), ionic=0.2)
-
-
-@pytest.mark.parametrize(("function", "options"), [
-    (vp.potential_map, vp.MapOptions), (vp.potential_at, PointOptions), (vp.place_ions, IonOptions),
-    (vp.interaction_energy, EnergyOptions)])
-def test_help_of_python_names_the_aliases(function, options):
-    assert all(alias in function.__doc__ for p in fields_of(options) for alias in p.option.aliases)
-    assert "max_distance" in vp.rdf.__doc__
 
 
 def test_tables_of_batches_have_columns_of_aliases(ligand, tmp_path, capsys, monkeypatch):

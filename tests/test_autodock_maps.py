@@ -80,15 +80,6 @@ def test_coulomb_energies_by_parts_are_those_of_all_pairs(spacing, engine):
         assert result[node] == pytest.approx((bound(np.maximum(r, 1e-6)) * charges).sum(), abs=2.5e-4, rel=1e-5)
 
 
-def test_parts_of_the_coulomb_energy_are_all_of_it():
-    near, far = pages.split(7.0)
-    r = np.linspace(0.1, 12, 200)
-    np.testing.assert_allclose(near(r) + far(r), pages.SCREENED.bind()(r), rtol=1e-12)
-    ends = np.array([7 - 1e-3, 7.0])
-    assert np.abs(near(ends)).max() < 1e-12
-    assert np.diff(far.derivative(np.array([7 - 1e-6, 7 + 1e-6]))) == pytest.approx(0, abs=1e-8)
-
-
 def test_hydrogen_bonds_have_their_wells(engine):
     atoms = autodock.Receptor(np.zeros((1, 3)), np.array(["OA"]), np.zeros(1))
     lattice = Lattice(np.array([1.5, 0.0, 0.0]), np.array([0.1, 1, 1]), (30, 1, 1))

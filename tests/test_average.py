@@ -1,8 +1,6 @@
 """Means over frames, against the maps of the frames one by one."""
 
 import json
-import logging
-import pickle
 import tracemalloc
 from dataclasses import dataclass, replace
 from io import StringIO
@@ -13,12 +11,11 @@ from helpers import charges_at, random_charges, relative_rms, rms, water
 
 from vmdpotential import frontend, io, progress
 from vmdpotential.commands.average import command
-from vmdpotential.errors import InputError, StoppedError, UsageError
+from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution import blocks
-from vmdpotential.execution.work import fingerprint
 from vmdpotential.frontend.cli import main
 from vmdpotential.io.maps import read_map
-from vmdpotential.io.trajectories.frames import Frame, Frames
+from vmdpotential.io.trajectories.frames import Frame
 from vmdpotential.maps import potential_map
 from vmdpotential.molecule.cell import Cell
 
@@ -102,15 +99,6 @@ def test_the_mean_of_one_frame_is_its_map(tmp_path, caplog):
     assert len([record for record in caplog.records if "no effect" not in record.getMessage()]) == 1
 
 
-def test_smeared_charges_need_no_pairs():
-    box = water(9.3, CELL)
-    frames = shaken(box, 4)
-    made = command(structure=box, trajectory=Held.of(frames), fit="none", smear=1.5, **OPTIONS)
-    assert "gaussian" in made.objects["grid"].provenance.interaction
-    sharp = command(structure=box, trajectory=Held.of(frames), fit="none", **OPTIONS)
-    assert rms(made.objects["grid"].values) < 0.5 * rms(sharp.objects["grid"].values)
-
-
 def test_cells_that_change_keep_nodes_at_their_fractions():
     factors = [np.array(f) for f in ([1, 1, 1], [1.02, 0.99, 1.01], [0.98, 1.0, 1.03], [1.01, 1.02, 0.97])]
     cells = [Cell(CELL.vectors * f) for f in factors]
@@ -173,22 +161,6 @@ def test_atoms_that_leave_an_open_box_are_summed():
     made = command(structure=molecule, trajectory=Held.of(frames), fit="none", padding=4.0, **OPTIONS)
     maps = each(molecule, frames, made.objects["grid"])
     assert relative_rms(made.objects["grid"].values, maps.mean(0)) < 2e-3
-
-
-def test_what_is_computed_of_a_block_pickles_and_is_the_same():
-    from vmdpotential.frames.average import plan_average
-    from vmdpotential.maps import MapOptions
-
-    box = water(9.3, CELL)
-    frames = shaken(box, 4)
-    planning = plan_average(box, Held.of(frames), MapOptions(
-        method="pme", spacing=1.5, tolerance=1e-3, temperature=300.0, engine="cpu"), {"group": None})
-    again = pickle.loads(pickle.dumps(planning.work))
-    for name, value in planning.work.block(range(1, 4)).items():
-        np.testing.assert_array_equal(again.block(range(1, 4))[name], value)
-    assert fingerprint(again) == fingerprint(planning.work)
-    assert fingerprint(replace(again, charges=2 * again.charges)) != fingerprint(planning.work)
-    assert isinstance(Held.of(frames), Frames)
 
 
 @pytest.mark.slow
@@ -254,13 +226,6 @@ def test_a_run_in_a_shell(files, tmp_path, capsys):
     assert mean.provenance.inefficiency == pytest.approx(data["inefficiency"])
     assert mean.provenance.error == pytest.approx(data["error"])
     assert not list(tmp_path.glob("*.blocks"))
-    # the lattice of the mean for one frame's map, and the map of a frame for the mean
-    code = main(["average", *map(str, files), *WORDS, "--like", str(out), "--frames", "4", "-o",
-                 str(tmp_path / "one.npz")])
-    assert code == 0
-    averaged = read_map(tmp_path / "one.npz")
-    np.testing.assert_allclose(averaged.lattice.origin, mean.lattice.origin, atol=1e-5)
-    assert relative_rms(averaged.values, mean.values) > 0.1
 
 
 class Stop:
@@ -274,36 +239,9 @@ class Stop:
             raise KeyboardInterrupt
 
 
-def test_a_run_that_was_stopped_goes_on_and_is_the_same(files, tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(blocks, "DISK", 1e12)  # blocks of this size are soon computed again
-    structure = io.read_structure(files[0])
-    options = {"structure": structure, "trajectory": files[1], "cell": CELL, "stat": "mean,std", **OPTIONS}
-    whole, broken = tmp_path / "whole.npz", tmp_path / "broken.npz"
-    command(output=whole, **options)
-    with pytest.raises(KeyboardInterrupt), progress.listening(Stop(0.5)):
-        command(output=broken, **options)
-    assert not broken.exists()
-    left = list((tmp_path / "broken.npz.blocks").iterdir())
-    assert left
-    with caplog.at_level(logging.INFO):
-        command(output=broken, resume=True, **options)
-    assert "blocks are finished" in caplog.text
-    for name in ("", "_std"):
-        first, resumed = (read_map(tmp_path / f"{stem}{name}.npz") for stem in ("whole", "broken"))
-        np.testing.assert_array_equal(first.values, resumed.values)
-    assert not (tmp_path / "broken.npz.blocks").exists()
-
-
 @pytest.mark.slow
 def test_a_run_that_is_stopped_writes_what_is_done_where_it_is_asked_to(files, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("VMDPOTENTIAL_THREADS", "1")  # one block after another
-    structure = io.read_structure(files[0])
-    out = tmp_path / "mean.npz"
-    with pytest.raises(StoppedError, match="interrupted after 9 of 20 frames") as stopped, \
-            progress.listening(Stop(0.5)):
-        command(structure=structure, trajectory=files[1], cell=CELL, output=out, partial=True, **OPTIONS)
-    assert stopped.value.exit_code == 130
-    assert read_map(out).provenance.frames == "9: 0 to 8"
     monkeypatch.setattr(frontend.cli.progress, "Terminal", lambda: Quiet(0.5))
     code = main(["average", *map(str, files), *WORDS, "-o", str(tmp_path / "again.npz"), "--partial", "--json"])
     printed = capsys.readouterr()
@@ -331,13 +269,9 @@ class Quiet(Stop):
 
 @pytest.mark.parametrize(("words", "message"), [
     (["--stat", "mode"], "--stat mode: give some of mean, std"),
-    (["--frames", "20:"], "has 20 frames, numbered 0 to 19, and none is selected"),
     (["--fit", "(XYZ)"], "--fit '(XYZ)': selects no atoms"),
     (["--motion", "rotation"], "--motion rotation: rotation needs atoms to fit"),
-    (["--motion", "rotation", "--fit", "water"], "a periodic cell is not rotated"),
-    (["--smear", "-1"], "--smear -1: "),
     (["--smear", "1", "--interaction", "coulomb"], "--smear 1: Gaussian charges have the interaction gaussian"),
-    (["--like", "nothing.dx"], "nothing.dx"),
     (["--stat", "std", "-o", "-"], "--stat std: only the mean can be written to a stream"),
 ])
 def test_what_is_wrong_is_said_in_one_line(files, tmp_path, capsys, words, message):
@@ -345,12 +279,6 @@ def test_what_is_wrong_is_said_in_one_line(files, tmp_path, capsys, words, messa
     assert main(["average", *map(str, files), *WORDS, *words, *output]) == 2
     line, = capsys.readouterr().err.strip().splitlines()
     assert message in line
-
-
-def test_a_trajectory_of_other_atoms_is_refused(files, tmp_path, capsys):
-    datafiles = pytest.importorskip("MDAnalysisTests.datafiles")
-    assert main(["average", str(files[0]), datafiles.DCD, *WORDS, "-o", str(tmp_path / "mean.dx")]) == 2
-    assert "has 3341 atoms and the structure 81" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -67,36 +67,6 @@ def test_an_average_in_slabs_is_the_same(words, suffix, tmp_path, monkeypatch, c
     assert sorted(name for name in os.listdir(tmp_path) if "." + suffix[1:] in name and "blocks" in name) == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("words", ["open"], indirect=True)
-def test_a_stopped_average_in_slabs_goes_on(words, tmp_path, monkeypatch):
-    monkeypatch.setattr(average, "planes_at_once", thin)
-    words = [*words, "--frames", ":40", "--engine", "cpu"]
-    assert main([*words, "-o", str(tmp_path / "mean.zarr")]) == 0
-    output, blocks = tmp_path / "again.zarr", average.MeanMap.block
-    count = []
-
-    def stop(self, numbers):
-        count.append(numbers)
-        if len(count) == 50:  # in the second slab
-            raise KeyboardInterrupt
-        return blocks(self, numbers)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(average.MeanMap, "block", stop)
-        assert main([*words, "-o", str(output)]) == 130
-    assert not output.exists()
-    assert list(tmp_path.glob("again.zarr.*.blocks"))
-    assert main([*words, "-o", str(output), "--partial"]) == 2
-    again = []
-    monkeypatch.setattr(average.MeanMap, "block",
-                        lambda self, numbers: [again.append(numbers), blocks(self, numbers)][1])
-    assert main([*words, "-o", str(output), "--resume", "--force"]) == 0
-    assert len(again) < 3 * 40 - 48
-    assert read_map(output).values.tobytes() == read_map(tmp_path / "mean.zarr").values.tobytes()
-    assert not list(tmp_path.glob("*.blocks"))
-
-
 BIG = """
 import os, resource, sys
 from vmdpotential.frontend.cli import main

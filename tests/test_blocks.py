@@ -2,32 +2,16 @@
 
 import os
 import signal
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import slow
 
 from vmdpotential import progress
 from vmdpotential.execution import blocks
 from vmdpotential.execution.blocks import folder_of, run_blocks
 from vmdpotential.execution.work import Work, fingerprint
-from vmdpotential.io.files import hidden
-
-SOURCE = """
-import sys
-sys.path[:0] = [{tests!r}]
-from pathlib import Path
-from test_blocks import Draws
-from vmdpotential.execution.blocks import run_blocks
-run = run_blocks(Draws(seed=7, stop={stop!r}, how={how!r}), range(40), folder=Path({folder!r}), resume={resume})
-print(len(run.kept))
-for result in run:
-    print(result["sum"].tobytes().hex())
-"""
 
 
 @dataclass(frozen=True)
@@ -82,22 +66,6 @@ def test_progress_counts_frames_of_all_blocks():
     assert [number for _, number in heard] == sorted(number for _, number in heard)
 
 
-@pytest.mark.parametrize("how", slow(["interrupt", "kill"], ["kill"]))
-def test_stopped_run_goes_on_to_the_same_bits(tmp_path, how):
-    folder = tmp_path / "mean.dx.blocks"
-    script = {"tests": str(Path(__file__).parent), "folder": str(folder), "how": how}
-    stopped = subprocess.run([sys.executable, "-c", SOURCE.format(**script, stop="21", resume=False)],
-                             capture_output=True, text=True)
-    assert stopped.returncode == (-signal.SIGKILL if how == "kill" else -signal.SIGINT)
-    assert len(stopped.stdout.split()) < 4
-    run = run_blocks(Draws(7), range(40), folder=folder, resume=True)
-    assert run.kept == {range(0, 8), range(8, 16)}
-    assert total(run).tobytes() == total(run_blocks(Draws(7), range(40))).tobytes()
-    (folder / f"{hidden.mark()}0").mkdir()  # what a kill leaves
-    run.clear()
-    assert not folder.exists()
-
-
 def test_results_of_other_work_or_damaged_ones_are_computed_anew(tmp_path, caplog, monkeypatch):
     folder = tmp_path / "blocks"
     whole = total(run_blocks(Draws(7), range(40), folder=folder))
@@ -120,23 +88,6 @@ def test_results_of_other_work_or_damaged_ones_are_computed_anew(tmp_path, caplo
     assert len(run.kept) == 4
     assert total(run).tobytes() == whole.tobytes()
     assert f"{path}: is damaged" in caplog.text
-
-
-@pytest.mark.parametrize("change", ["exchanged", "other values", "an array is missing"])
-def test_blocks_whose_content_was_changed_are_computed_again(change, tmp_path):
-    folder = tmp_path / "blocks"
-    whole = total(run_blocks(Draws(7), range(40), size=8, folder=folder))
-    first, second = sorted(folder.glob("block-*.npz"))[:2]
-    content = dict(np.load(first))
-    if change == "exchanged":
-        content = dict(np.load(second))
-    elif change == "other values":
-        content |= {name: array + 1 for name, array in content.items() if array.dtype.kind == "f"}
-    else:
-        del content[next(name for name, array in content.items() if array.dtype.kind == "f")]
-    np.savez(first, **content)
-    again = total(run_blocks(Draws(7), range(40), size=8, folder=folder, resume=True))
-    assert again.tobytes() == whole.tobytes()
 
 
 def test_what_cannot_be_kept_or_is_sooner_computed_stops_nothing(tmp_path, caplog, monkeypatch):
@@ -180,3 +131,20 @@ def test_fingerprint_follows_what_counts(tmp_path):
     assert fingerprint({"a", "b"}, lambda: 1, int) == fingerprint({"b", "a"}, lambda: 1, int) != fingerprint({"a"})
     os.utime(path, ns=(1, 1))
     assert fingerprint(path) != first[0]
+
+
+@pytest.mark.parametrize("change", ["exchanged", "other values", "an array is missing"])
+def test_blocks_whose_content_was_changed_are_computed_again(change, tmp_path):
+    folder = tmp_path / "blocks"
+    whole = total(run_blocks(Draws(7), range(40), size=8, folder=folder))
+    first, second = sorted(folder.glob("block-*.npz"))[:2]
+    content = dict(np.load(first))
+    if change == "exchanged":
+        content = dict(np.load(second))
+    elif change == "other values":
+        content |= {name: array + 1 for name, array in content.items() if array.dtype.kind == "f"}
+    else:
+        del content[next(name for name, array in content.items() if array.dtype.kind == "f")]
+    np.savez(first, **content)
+    again = total(run_blocks(Draws(7), range(40), size=8, folder=folder, resume=True))
+    assert again.tobytes() == whole.tobytes()

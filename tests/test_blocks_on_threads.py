@@ -15,8 +15,6 @@ from vmdpotential.errors import InputError
 from vmdpotential.execution import pools
 from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.execution.work import Needs
-from vmdpotential.frontend import cli
-from vmdpotential.io.trajectories import frames
 
 
 @dataclass(frozen=True)
@@ -65,16 +63,6 @@ def test_an_error_of_one_ends_all():
     assert threading.active_count() == before
 
 
-def test_frames_that_are_read_on_demand_are_read_here():
-    def items():
-        yield threading.get_ident()
-        yield threading.get_ident()
-
-    with frames.on_demand():
-        assert set(frames.ahead(items())) == {threading.get_ident()}
-    assert len(set(frames.ahead(items()))) == 2
-
-
 @pytest.fixture
 def counts(monkeypatch):
     """How many threads computed blocks at the same time, run by run."""
@@ -99,18 +87,3 @@ def test_an_average_is_the_same_on_any_number_of_threads(files, monkeypatch, sta
         result.append([made.objects[name].values.tobytes() for name in ("grid", *stat.split(",")[1:])])
     assert counts == [0, 3]
     assert result[0] == result[1]
-
-
-@pytest.mark.parametrize("words", [
-    ["profile", "-o", "made.csv"],
-    pytest.param(["field", "--at", "//*/1", "-o", "made.npz"], marks=pytest.mark.slow),
-], ids=lambda words: words[0])
-def test_profiles_and_fields_are_the_same_too(files, tmp_path, monkeypatch, words, counts):  # noqa: F811
-    monkeypatch.chdir(tmp_path)
-    results = []
-    for count in "13":
-        monkeypatch.setenv("VMDPOTENTIAL_THREADS", count)
-        assert cli.main([words[0], *map(str, files), "--cell", "9.3,9.3,9.3", *words[1:], "--force"]) == 0
-        results.append((tmp_path / words[-1]).read_bytes())
-    assert counts == [0, 3]
-    assert results[0] == results[1]

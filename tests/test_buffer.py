@@ -1,15 +1,16 @@
-"""The estimate of a pair list's buffer: against sampled displacements, and what must hold of it."""
+"""Pair lists in motion: energy is kept, and what lists miss is less than their buffers' estimate."""
 
-from dataclasses import replace
+import dataclasses
 
 import numpy as np
 import pytest
-from scipy import integrate, special
 
-from vmdpotential.engines.pairs import Atoms
+from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.errors import TaskError, UsageError
-from vmdpotential.interactions import coulomb, reaction_field
-from vmdpotential.interactions.pairs import CHARGES, SOURCES, PairPotential, Term
+from vmdpotential.interactions import coulomb, lennard_jones, reaction_field
+from vmdpotential.interactions.pairs import CHARGES, GEOMETRIC, SOURCES, PairPotential, Term
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.pairs import samples
 from vmdpotential.plugins.historical import buffer
 
 CUTOFF = 9.0
@@ -73,43 +74,6 @@ def test_missed_energy_of_constrained_atoms_equals_that_of_sampled_displacements
         assert sampled < bound.missed(gap, age) < 0.7 * free.missed(gap, age)
 
 
-def test_missed_energy_is_the_integral_of_the_potential_expanded_to_third_order():
-    age, gap = 40.0, 0.3
-    flat = buffer.Kinds.of(FIELD, ions((10.0,)), np.full(100, 20.0), 1000.0, 300.0)
-    sigma = float(np.sqrt(flat.spread[0, 0])) * age
-    x = np.linspace(0, 12 * sigma, 40_001)  # how far within the cutoff
-    weight = np.array([0.5 * special.erfc((gap + y) / (np.sqrt(2) * sigma)) for y in x])  # of pairs from everywhere
-    for derivatives in np.diag([3.0, 5.0, 40.0]):
-        of = replace(flat, derivatives=derivatives.reshape(3, 1, 1))
-        d1, d2, d3 = derivatives
-        expected = integrate.trapezoid((-d1 * x + d2 * x**2 / 2 - d3 * x**3 / 6) * weight, x)
-        shell = 4 * np.pi * (CUTOFF + gap + sigma) ** 2
-        assert of.missed(gap, age) == pytest.approx(0.5 * 0.1 * shell * abs(expected), rel=1e-4)
-    both = replace(flat, derivatives=np.array([0.0, 5.0, 60.0]).reshape(3, 1, 1))
-    d2, d3 = (replace(flat, derivatives=np.array(d).reshape(3, 1, 1)).missed(gap, age)
-                  for d in ((0.0, 5.0, 0.0), (0.0, 0.0, 60.0)))
-    assert both.missed(gap, age) == pytest.approx(d2 - d3)  # they are of opposite sign
-
-
-def test_the_heaviest_constraint_counts_and_none_changes_nothing():
-    masses = np.array([1.0, 16.0, 12.0])
-    atoms = Atoms(np.zeros((3, 3)), {"charge": np.ones(3)})
-    bonds = buffer.Constraints(np.array([[0, 2], [0, 1]]), np.array([1.1, 1.0]))
-    result = buffer.Kinds.of(FIELD, atoms, masses, 100.0, 300.0, bonds)
-    rows = {round(float(a), 4) for a in result.arm}
-    assert rows == {round(16 / 17, 4), round(1 / 17, 4), round(1.1 / 13, 4)}
-    # all of an atom's motion is in its two parts, along three axes and two
-    light = int(np.argmax(result.arm))
-    # an arc comes to its widest, and stays
-    ways = np.array([result._around(t) for t in np.geomspace(1, 1e5, 60)])
-    assert (np.diff(ways, axis=0) >= 0).all()
-    assert (ways[-1] < 4 * result.arm**2).all()
-    assert result.spread[light, light] / 2 + result.turning[light] == pytest.approx(buffer.THERMAL * 300.0)
-    none = buffer.Constraints(np.zeros((0, 2), np.int64), np.zeros(0))
-    assert buffer.Kinds.of(FIELD, atoms, masses, 100.0, 300.0, none).missed(0.3, 20.0) == pytest.approx(
-        buffer.Kinds.of(FIELD, atoms, masses, 100.0, 300.0).missed(0.3, 20.0))
-
-
 def test_buffer_keeps_the_tolerance_and_is_the_least_that_does():
     of = kinds()
     for tolerance in (1e-3, 0.06, 5.0):
@@ -120,15 +84,77 @@ def test_buffer_keeps_the_tolerance_and_is_the_least_that_does():
         buffer.buffer_for(of, 1e-9, 1e5)
 
 
-def test_kinds_count_every_pair():
-    of = kinds()
-    assert of.weight.sum() == pytest.approx(300 / 3000.0)
-    assert len(of.weight) == 3  # charges differ, or masses do
-
-
 def test_what_makes_no_list_is_refused():
     gravity = PairPotential((Term("gravity", coulomb.INTERACTION.bind(), SOURCES),))
     with pytest.raises(UsageError, match="without a cutoff"):
         buffer.Kinds.of(gravity, Atoms(np.zeros((1, 3)), {"source": np.ones(1)}), np.ones(1), 10.0)
     with pytest.raises(UsageError, match="above 0"):
         buffer.Kinds.of(FIELD, ions(), np.zeros(300), 10.0)
+
+
+#: kcal/mol in u A^2/fs^2.
+MOTION = 4.184e-4
+
+
+@pytest.mark.slow
+def test_energy_is_kept_over_a_thousand_steps(engine):
+    """Liquid argon by velocity Verlet, with a list for ten steps at a time."""
+    side, edge, mass, step = 6, 22.0, 39.948, 4.0
+    sigma, epsilon = 3.405, 0.238
+    rng = np.random.default_rng(1)
+    x = (np.stack(np.meshgrid(*[np.arange(side)] * 3), -1).reshape(-1, 3) + 0.5) * edge / side
+    count = len(x)
+    v = rng.normal(0, np.sqrt(buffer.THERMAL * 100.0 / mass), x.shape)
+    v -= v.mean(0)
+    roots = {"root_a6": np.full(count, np.sqrt(24 * epsilon * sigma**6)),
+             "root_a12": np.full(count, np.sqrt(48 * epsilon * sigma**12))}
+    potential = PairPotential((Term("lj", lennard_jones.SWITCHED.bind(cutoff=9.0, switch=7.0), GEOMETRIC),))
+    cell = Cell.from_parameters(edge, edge, edge)
+    masses = np.full(count, mass)
+    kinds = buffer.Kinds.of(potential, Atoms(x, roots), masses, edge**3, 100.0)
+    kt = buffer.GAS_CONSTANT * 100.0
+    gap = buffer.buffer_for(kinds, 1e-3 * kt, 10 * step)
+    # what the list may miss moves from pairs, and a list ends where one atom has moved by half of the buffer
+    work = PairSum(potential, cell, energy=True, buffer=max(gap, 2.0))
+    pairs = engine.prepare_pairs(work)
+
+    def energy(result):
+        return float(result.energies.sum() + 0.5 * mass * (v**2).sum() / MOTION)
+
+    listed = pairs.search(Atoms(x, roots))
+    result = listed.run(x)
+    energies = [energy(result)]
+    for number in range(1000):
+        v += 0.5 * step / mass * result.forces * MOTION
+        x = x + step * v
+        if number % 10 == 9:
+            listed = pairs.search(Atoms(x, roots))
+        result = listed.run(x)
+        v += 0.5 * step / mass * result.forces * MOTION
+        energies.append(energy(result))
+    energies = np.array(energies)
+    assert np.abs(result.forces.sum(0)).max() < 1e-3
+    assert np.abs(v.mean(0)).max() < 1e-6
+    drift = np.polyfit(np.arange(len(energies)) * step * 1e-6, energies / count, 1)[0]  # kcal/mol/ns an atom
+    assert abs(drift) < 2 * kt
+    assert energies[50:].std() / count < 0.02 * kt
+
+
+def test_lists_miss_less_than_the_estimate(engine):
+    """Of water that flies freely for the life of a list, with any buffer; and less with a longer one."""
+    water = samples.water(24.8)
+    cutoff, life = 9.0, 20.0
+    potential = samples.potential("rf", cutoff)
+    kinds = buffer.Kinds.of(potential, water.atoms, water.masses, water.cell.volume)
+    speed = np.sqrt(buffer.THERMAL * 298.15 / water.masses)[:, None]
+    later = water.atoms.positions + life * speed * np.random.default_rng(2).normal(size=water.atoms.positions.shape)
+    exact, missed = None, []
+    for gap in (4.0, 0.0, 0.4, 0.8):
+        pairs = engine.prepare_pairs(PairSum(potential, water.cell, energy=True, buffer=gap))
+        listed = pairs.search(water.atoms)
+        pairs.work = dataclasses.replace(pairs.work, buffer=np.inf)  # it is run beyond its life on purpose
+        energy = listed.run(later).energies.sum()
+        exact = energy if exact is None else exact
+        missed.append(abs(float(energy - exact)) / len(later))
+        assert missed[-1] <= kinds.missed(gap, life)
+    assert missed[1] > missed[2] > missed[3] > 0

@@ -1,18 +1,17 @@
-"""Orbitals, charges, hydrogen bonds and counts of atoms for a GPU, their kernels run on the host, against the CPU's."""
+"""Orbitals, charges, hydrogen bonds, counts and multigrid for a GPU, run on the host, against the CPU's; copies."""
 
-from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cuda_host import HostGpu
 
 from vmdpotential.densities.quantities import Counted
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.bonds import DONOR, ONE_PAIR, TWO_PAIRS, BondSum
+from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
 from vmdpotential.engines.cpu.gaussians import summed
-from vmdpotential.engines.cuda import CudaEngine, device, gaussians
+from vmdpotential.engines.cuda import CudaEngine, copies, gaussians, multigrid
 from vmdpotential.engines.gaussians import Gaussians, GaussianSum, hermite
 from vmdpotential.engines.orbitals import OrbitalSum
 from vmdpotential.frames.density import Densities
@@ -20,16 +19,6 @@ from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.trajectories.frames import Loaded
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.orbitals.shells import monomials
-
-
-@pytest.fixture
-def gpu(monkeypatch):
-    result = HostGpu()
-    monkeypatch.setattr(device, "idlest", lambda count: [result])
-    monkeypatch.setattr(device, "errors", lambda *_: nullcontext())
-    monkeypatch.setattr(device, "driver", lambda: SimpleNamespace(memcpy_dtoh=result.copy,
-                                                                  memcpy_htod=result.copy_back))
-    return result
 
 
 @pytest.mark.slow
@@ -109,3 +98,79 @@ def test_counts_are_those_of_the_cpu(gpu, spreading, periodic):
     assert "add_frame" in gpu.used
     for values in results[1:]:
         np.testing.assert_allclose(values, results[0], rtol=0, atol=1e-10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ions", [np.zeros((0, 2)), np.array([(1.0, 0.5), (-2.0, 0.5)])], ids=["linear", "full"])
+@pytest.mark.parametrize("small", [10, 10**6])
+def test_solution_is_that_of_the_cpu(gpu, monkeypatch, small, ions):
+    monkeypatch.setattr(multigrid, "SMALL", small)
+    rng = np.random.default_rng(4)
+    shape = (25, 17, 33)
+    edges = [rng.uniform(1.0, 3.0, shape).astype(np.float32) for _ in range(3)]
+    k2 = np.where(rng.uniform(size=shape) < 0.5, 0.1, 0).astype(np.float32)
+    nodes = np.ravel_multi_index(rng.integers(1, 16, (3, 50)), shape)
+    sources, boundary = rng.normal(size=50), rng.normal(size=shape).astype(np.float32)
+    boundary[1:-1, 1:-1, 1:-1] = 0
+    results = []
+    for kind in (Multigrid, multigrid.CudaMultigrid):
+        w = boundary.copy()
+        count = kind(*edges, k2, ions, 3).solve(w, nodes, sources, 1e-6)
+        results.append((w, count))
+    assert abs(results[0][1] - results[1][1]) <= 1
+    assert np.abs(results[0][0] - results[1][0]).max() < 1e-4
+    assert {"coarse", "advance", "turn"} <= gpu.used
+    assert ("prolong" in gpu.used) == (small == 10)
+
+
+class Late:
+    """A driver that copies when somebody waits for it, and keeps what is copied in an array."""
+
+    def __init__(self, size):
+        self.memory, self.queue, self.most = np.zeros(size, np.uint8), [], 0
+
+    def memcpy_htod(self, address, array):
+        self.memory[address : address + array.nbytes] = array.reshape(-1).view(np.uint8)
+
+    def memcpy_dtoh(self, array, address):
+        array.reshape(-1).view(np.uint8)[:] = self.memory[address : address + array.nbytes]
+
+    def memcpy_htod_async(self, address, array, stream):
+        self._wait(lambda: self.memcpy_htod(address, array))
+
+    def memcpy_dtoh_async(self, array, address, stream):
+        self._wait(lambda: self.memcpy_dtoh(array, address))
+
+    def _wait(self, call):
+        self.queue.append(call)
+        self.most = max(self.most, len(self.queue))
+
+    def event(self):
+        event = SimpleNamespace(last=None)
+
+        def record():
+            event.last = self.queue[-1]
+
+        def synchronize():
+            while event.last in self.queue:
+                self.queue.pop(0)()
+
+        event.record, event.synchronize = record, synchronize
+        return event
+
+
+@pytest.mark.parametrize("size", [1, 64, 65, 500, 512, 513, 2000])
+def test_arrays_arrive_whole_at_the_gpu_and_back(monkeypatch, size):
+    driver = Late(8 * size + 16)
+    driver.Event = driver.event
+    monkeypatch.setattr(copies, "PIECE", 64)
+    monkeypatch.setattr(copies, "driver", lambda: driver)
+    monkeypatch.setattr(copies.pinned, "empty", lambda shape, dtype: np.zeros(shape, dtype))
+    values = np.random.default_rng(size).normal(size=size)
+    copies.put((16, values[: size // 3]), (16 + 8 * (size // 3), values[size // 3 :]))
+    assert not driver.queue
+    assert driver.memory[16:].tobytes() == values.tobytes()
+    back = np.zeros(size)
+    copies.get(back, 16)
+    assert back.tobytes() == values.tobytes()
+    assert driver.most <= copies.PIECES

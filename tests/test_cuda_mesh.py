@@ -2,23 +2,20 @@
 
 import ctypes
 import sys
-from contextlib import nullcontext
 from functools import partial
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import sums
-from cuda_host import HostGpu, Transform
 from cuda_kernels import ARCHITECTURES, compile_for_all
 from helpers import relative_rms
 
 from vmdpotential.engines import LatticeSum
 from vmdpotential.engines.cpu.maps import mesh as cpu
 from vmdpotential.engines.cuda import ENGINE as CUDA
-from vmdpotential.engines.cuda import build, device, fft, maps, nodes
+from vmdpotential.engines.cuda import build, fft, maps, nodes
 from vmdpotential.engines.cuda.mean import MeshMean
-from vmdpotential.engines.cuda.mesh import MeshSum, window_size
+from vmdpotential.engines.cuda.mesh import MeshSum
 from vmdpotential.engines.result import HostResult
 from vmdpotential.errors import BackendError, InputError, TaskError
 from vmdpotential.grid.lattice import Lattice
@@ -56,14 +53,10 @@ MESHES = {
 }
 
 
-@pytest.fixture
-def gpu(monkeypatch):
-    host = HostGpu()
-    monkeypatch.setattr(device, "driver", lambda: SimpleNamespace(memset_d32_async=host.memset))
-    monkeypatch.setattr(fft, "Transform", Transform)
-    monkeypatch.setattr(maps.Sum, "sort", lambda *_: None)
-    monkeypatch.setattr(maps.Sum, "launch", lambda *_: None)
-    return host
+@pytest.fixture(autouse=True)
+def without_pairs(monkeypatch):
+    for name in ("sort", "launch"):
+        monkeypatch.setattr(maps.Sum, name, lambda *_: None)
 
 
 def nodes_of(gpu, mesh, precision="single", positions=POSITIONS, charges=CHARGES, lattice=LATTICE, field=False):
@@ -113,25 +106,9 @@ def test_the_smooth_field_is_that_of_the_cpu_engine(gpu, name):
         assert relative_rms(actual, required) < 3e-6
 
 
-@pytest.mark.parametrize("name", ["open", "periodic"])
-def test_a_sum_runs_again_for_other_charges(gpu, name):
-    """What is kept on the GPU is the mesh's alone."""
-    mesh = MESHES[name](6)
-    work, _ = nodes_of(gpu, mesh)
-    kept = set(gpu.kept)
-    for positions, charges in ((POSITIONS[50:], CHARGES[50:] * 30), (POSITIONS, CHARGES)):
-        job = work.prepare(gpu, positions, charges)
-        work.sort(job)
-        out = np.full(LATTICE.shape, np.nan, np.float32)
-        work.launch(job, maps.Slab(0, LATTICE.shape[0]), out.ctypes.data, LATTICE.size)
-        assert relative_rms(out, cpu.MeshSum(mesh, LATTICE, "double").maps(positions, charges, False)) < 1e-6
-    assert set(gpu.kept) == kept
-
-
 @pytest.mark.parametrize(("name", "field"), [
     ("smeared", False), pytest.param("smeared open", True, marks=pytest.mark.slow), ("periodic", True)])
 def test_a_mean_is_made_of_charges_on_the_nodes_and_pairs_in_maps(gpu, monkeypatch, name, field):
-    monkeypatch.setattr(device, "errors", lambda *_: nullcontext())
 
     def launch(work, job, slab, out, size, stream=None):  # adds the first charge to every map
         if work.work.pairs is not None:
@@ -158,23 +135,7 @@ def test_a_mean_is_made_of_charges_on_the_nodes_and_pairs_in_maps(gpu, monkeypat
     assert mean.count == 4
 
 
-def test_sums_of_like_cells_share_their_tables(gpu):
-    mesh = MESHES["smeared"](6)
-    nodes_of(gpu, mesh)
-    kept = set(gpu.kept)
-    cell = Cell(mesh.cell.vectors * [1.003, 0.999, 1.001])
-    work = MeshSum(LatticeSum.split(LATTICE, mesh).in_cell(cell))
-    job = work.prepare(gpu, POSITIONS, CHARGES)
-    work.sort(job)
-    assert set(gpu.kept) == kept
-    out = np.full(LATTICE.shape, np.nan, np.float32)
-    work.launch(job, maps.Slab(0, LATTICE.shape[0]), out.ctypes.data, LATTICE.size)
-    assert relative_rms(out, cpu.MeshSum(mesh.in_cell(cell), work.lattice, "double").maps(
-        POSITIONS, CHARGES, False)) < 1e-6
-
-
 def test_a_mean_that_does_not_fit_on_the_gpu_is_that_of_maps(gpu, monkeypatch):
-    monkeypatch.setattr(device, "errors", lambda *_: nullcontext())
     monkeypatch.setattr(gpu, "free", lambda: 1000)
     work = MeshSum(LatticeSum.split(LATTICE, MESHES["smeared"](6)))
     monkeypatch.setattr(work, "run", lambda positions, charges: HostResult(
@@ -220,14 +181,6 @@ def test_equal_charges_are_not_all_rounded_the_same_way(gpu):
     assert abs(total) < 6e-9 * np.abs(charges).sum()
 
 
-def test_the_influence_is_that_of_the_definition(gpu):
-    mesh = MESHES["open"](6)
-    _, job = nodes_of(gpu, mesh, "double")
-    expected = mesh.influence()
-    actual = gpu.kept[int(job.nodes["influence"])].reshape(expected.shape)
-    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-7 * np.abs(expected).max())
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("real", "order", "nodal", "architecture"), list(zip(
     ("float", "float", "double"), (4, 8, 6), (0, 1, 0), ARCHITECTURES, strict=True)))
@@ -244,26 +197,6 @@ def test_a_mesh_longer_than_a_grid_of_blocks_is_refused():
     mesh = sums.mesh_around(LATTICE, far, 1.25, 6, 3.0)
     with pytest.raises(TaskError, match="points along x is longer than a GPU takes"):
         MeshSum(LatticeSum.split(LATTICE, mesh))
-
-
-def test_the_window_reaches_all_waves_of_the_mesh():
-    for mesh in (MESHES["triclinic"](6), MESHES["ending"](6)):
-        scale, count = window_size(mesh)
-        table = mesh.window_table(scale, count)
-        assert len(table) == count
-        phases = [2 * np.pi * np.fft.fftfreq(n) for n in mesh.transform_shape]
-        k = np.linalg.norm(np.stack(np.meshgrid(*phases, indexing="ij"), -1) @ np.linalg.inv(mesh.steps).T, axis=-1)
-        entry = k.max() * scale
-        assert entry + 1 < count
-        at = int(entry)
-        assert table[at] == pytest.approx(mesh.splitting.window(at / scale), abs=1e-7)
-
-
-def test_no_atoms_need_no_gpu():
-    for field in (False, True):
-        result = MeshSum(LatticeSum.split(LATTICE, MESHES["open"](4), field=field)).run(np.zeros((0, 3)), np.zeros(0))
-        assert not result.values().any()
-        assert (result.field() is not None) == field
 
 
 def test_what_pyvkfft_lacks_is_named(monkeypatch, tmp_path):

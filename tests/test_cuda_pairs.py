@@ -1,19 +1,17 @@
 """The CUDA engine's sums over pairs without a GPU: kernels compile, and do on the host what the definition says."""
 
-import ctypes
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cuda_host import HostGpu
 from cuda_kernels import ARCHITECTURES, compile_for_all
 from helpers import relative_rms
 from pairs import reference
+from test_distances import definition as distances
 
 from vmdpotential import registry
 from vmdpotential.engines.cuda import ENGINE as CUDA
-from vmdpotential.engines.cuda import build, clusters, device, nbody
+from vmdpotential.engines.cuda import build, clusters, nbody
 from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.interactions import coulomb, ewald, lennard_jones, reaction_field
@@ -65,22 +63,6 @@ def split(atoms):
     for part in (np.arange(len(atoms)) % 3 > 0, np.arange(len(atoms)) % 3 == 0):
         yield Atoms(atoms.positions[part], {n: v[part] for n, v in atoms.parameters.items()}, atoms.types[part],
                     atoms.tables, None, atoms.velocities[part])
-
-
-@pytest.fixture
-def gpu(monkeypatch):
-    """A host that takes the place of the GPU; its warps come one a block."""
-    host = HostGpu()
-
-    def copy(array, address):
-        ctypes.memmove(array.ctypes.data, address, array.nbytes)
-
-    nothing = type("Nothing", (Exception,), {})
-    monkeypatch.setattr(device, "driver", lambda: SimpleNamespace(
-        memcpy_dtoh=copy, memset_d32_async=host.memset, MemoryError=nothing, Error=nothing))
-    monkeypatch.setattr(device, "idlest", lambda count: [host])
-    monkeypatch.setattr(clusters, "WARPS", {"build": 1, "force": 1, "lean": 1, "distances": 1})
-    return host
 
 
 def check(values, expected, virial=True, tolerance=3e-6):
@@ -138,20 +120,6 @@ def test_pairs_of_two_sets_in_range_on_the_host(gpu, monkeypatch):
     prepared = CUDA.prepare_pairs(PairSum(FIELD, TRICLINIC, energy=True, virial=True))
     check(prepared.run(atoms, others), reference(FIELD, atoms, TRICLINIC, others))
     assert not prepared.run(atoms, Atoms(np.zeros((0, 3)))).forces.any()
-
-
-def distances(atoms, second, cell, reach, bins, images=3):
-    """Return the counts of distances by their definition."""
-    shifts = np.zeros((1, 3)) if cell is None else (
-        np.stack(np.meshgrid(*[np.arange(-images, images + 1)] * 3, indexing="ij"), -1).reshape(-1, 3) @ cell.vectors)
-    to = atoms if second is None else second
-    expected = np.zeros(bins, int)
-    for shift in shifts:
-        r = np.sqrt(((atoms[:, None] - to - shift) ** 2).sum(-1))
-        if second is None and not shift.any():
-            np.fill_diagonal(r, np.inf)
-        expected += np.histogram(r, bins, (0, reach))[0]
-    return expected // (2 if second is None else 1)
 
 
 @pytest.mark.parametrize("cell", [None, TRICLINIC])

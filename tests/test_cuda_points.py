@@ -1,34 +1,20 @@
 """The CUDA engine's mesh sums at points without a GPU: kernels compile, and do on the host what the CPU engine does."""
 
-from contextlib import nullcontext
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cuda_host import HostGpu, Transform
 from cuda_kernels import ARCHITECTURES, compile_for_all
 from helpers import interaction, relative_rms
 from test_cuda_mesh import CHARGES, MESHES, POSITIONS
 
 from vmdpotential.engines import PointSum, get_engine
-from vmdpotential.engines.cuda import build, device, fft
+from vmdpotential.engines.cuda import build
 from vmdpotential.engines.cuda.anywhere import AtPoints
 from vmdpotential.engines.cuda.points import PairsAtPoints
 from vmdpotential.molecule.cell import Cell
 
 #: In the box that open meshes are planned for, some on atoms, and far outside of periodic cells.
 POINTS = np.concatenate([np.random.default_rng(4).uniform([-1, 2, 1], [7, 10, 9], (40, 3)), POSITIONS[:5]])
-
-
-@pytest.fixture
-def gpu(monkeypatch):
-    host = HostGpu()
-    monkeypatch.setattr(device, "driver", lambda: SimpleNamespace(
-        memset_d32_async=host.memset, memcpy_dtoh_async=host.copy, memcpy_dtoh=host.copy))
-    monkeypatch.setattr(device, "errors", lambda *_: nullcontext())
-    monkeypatch.setattr(device, "idlest", lambda count: [host])
-    monkeypatch.setattr(fft, "Transform", Transform)
-    return host
 
 
 @pytest.mark.parametrize(("name", "order"), [("open", 6), ("periodic", 4), ("triclinic", 8), ("rotated", 6),

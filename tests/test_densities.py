@@ -2,7 +2,6 @@
 
 import csv
 import json
-from dataclasses import replace
 
 import MDAnalysis
 import numpy as np
@@ -85,16 +84,6 @@ def test_every_image_counts_once(cell, engine):
         assert result.total == 300
 
 
-def test_atoms_on_edges_of_the_cell_are_not_lost():
-    cell = Cell.from_parameters(7.3, 9.1, 11.7)
-    shifts = np.array([[i, j, k] for i in (-1, 0, 1) for j in (-1, 0, 1) for k in (-1, 0, 1)], float)
-    structure = atoms(np.concatenate([(shifts + half) @ cell.vectors for half in (0.0, 0.5, 1e-17)]), cell)
-    for spacing in (0.7, 1.0, 1.3):
-        _, result = density(structure, Loaded("frames", [(structure.positions, cell)]), boundary="periodic",
-                           spacing=spacing)
-        assert result.total == len(structure)
-
-
 def test_a_cell_that_changes_keeps_fractions(engine):
     rng = np.random.default_rng(2)
     fractions = rng.uniform(size=(500, 3))
@@ -158,51 +147,6 @@ def test_occupancy_is_the_fraction_of_frames_within_a_radius(engine):
     assert np.array_equal(actual.grids["mean"].values.ravel(), expected.astype(np.float32))
 
 
-def test_the_error_covers_the_truth():
-    rng = np.random.default_rng(5)
-    cell, within, total = Cell.from_parameters(6, 6, 6), 0, 0
-    for seed in range(8):
-        rng = np.random.default_rng(seed)
-        frames = [(rng.uniform(0, 6, (60, 3)), cell) for _ in range(95)]  # a block each
-        _, result = density(atoms(frames[0][0], cell), Loaded("frames", frames), boundary="periodic", spacing=2.0)
-        deviation = (result.grids["mean"].values - 60 / 216) / result.grids["sem"].values
-        within, total = within + (np.abs(deviation) < 1).sum(), total + deviation.size
-    assert 0.55 < within / total < 0.8  # 0.68 of normal deviates
-
-
-def test_blocks_do_not_change_the_mean(adk):
-    structure, frames, oxygens = adk
-    maps = [density(structure, frames, chosen=oxygens, size=size, padding=2.0)[1].grids for size in (1, 3, 10)]
-    for name in ("mean", "std"):
-        assert all(np.array_equal(maps[0][name].values, other[name].values) for other in maps[1:])
-
-
-@pytest.mark.parametrize("of", ["number", "mass"])
-def test_lists_of_any_length_give_the_same_sums(adk, of, monkeypatch):
-    structure, frames, _ = adk
-    whole = density(structure, frames.part(range(3)), of, size=3)[1]
-    monkeypatch.setattr(counting, "LISTED", 1)  # then each frame is summed by itself
-    parts = density(structure, frames.part(range(3)), of, size=3)[1]
-    for name in ("mean", "std"):
-        np.testing.assert_allclose(parts.grids[name].values, whole.grids[name].values, rtol=1e-6)
-    assert parts.total == pytest.approx(whole.total, rel=1e-12)
-
-
-def test_a_rotated_protein_stays_where_it_is(adk):
-    structure = replace(adk[0], cell=None)
-    protein = select(structure, "//*/*/CA")
-    rng = np.random.default_rng(6)
-    turned = []
-    for _ in range(2):
-        q, _ = np.linalg.qr(rng.normal(size=(3, 3)))
-        turned.append((structure.positions @ (q * np.sign(np.linalg.det(q))).T + 5, None))
-    _, result = density(structure, Loaded("frames", turned), chosen=protein, spacing=1.0,
-                       alignment={"group": protein, "name": "CA", "rotate": True})
-    assert result.total == protein.sum() == 214
-    same = result.grids["mean"].values == result.grids["mean"].values.round()
-    assert same.mean() > 0.999  # but for atoms on the edge between two nodes
-
-
 def test_sites_are_where_atoms_are():
     rng = np.random.default_rng(7)
     places, cell = np.array([[1.0, 1.0, 1.0], [8.9, 5.0, 5.0], [4.0, 8.0, 2.0]]), Cell.from_parameters(9, 10, 11)
@@ -234,16 +178,6 @@ def test_the_command(tmp_path, capsys):
     assert shell(capsys, *words)[0] == 2  # files that exist
 
 
-@pytest.mark.slow
-def test_processes_and_resumed_runs_have_the_same_bits(tmp_path, capsys):
-    words = ["density", datafiles.GRO, datafiles.XTC, "--atoms", OXYGENS, "--spacing", 2, "--stat", "mean,std"]
-    for name, options in (("one", []), ("two", ["--workers", 2])):
-        assert shell(capsys, *words, *options, "-o", tmp_path / f"{name}.npz")[0] == 0
-    for word in ("", "_std"):
-        first, second = (io.read_map(tmp_path / f"{name}{word}.npz").values for name in ("one", "two"))
-        assert np.array_equal(first, second)
-
-
 @pytest.mark.parametrize(("options", "parameter"), [
     (["--of", "occupancy", "--smear", 1], "smear"), (["--of", "mass", "--unit", "mol/L"], "unit"),
     (["--of", "mass", "--sites", "x.csv"], "sites"), (["--motion", "rotation", "--fit", "none"], "motion"),
@@ -265,3 +199,24 @@ def test_what_is_not_known_is_refused():
             count(unknown, np.ones(1, bool), of)
     with pytest.raises(UsageError):
         count(unknown, np.ones(1, bool), "spin")
+
+
+@pytest.mark.parametrize("of", ["number", "mass"])
+def test_lists_of_any_length_give_the_same_sums(adk, of, monkeypatch):
+    structure, frames, _ = adk
+    whole = density(structure, frames.part(range(3)), of, size=3)[1]
+    monkeypatch.setattr(counting, "LISTED", 1)  # then each frame is summed by itself
+    parts = density(structure, frames.part(range(3)), of, size=3)[1]
+    for name in ("mean", "std"):
+        np.testing.assert_allclose(parts.grids[name].values, whole.grids[name].values, rtol=1e-6)
+    assert parts.total == pytest.approx(whole.total, rel=1e-12)
+
+
+def test_atoms_on_edges_of_the_cell_are_not_lost():
+    cell = Cell.from_parameters(7.3, 9.1, 11.7)
+    shifts = np.array([[i, j, k] for i in (-1, 0, 1) for j in (-1, 0, 1) for k in (-1, 0, 1)], float)
+    structure = atoms(np.concatenate([(shifts + half) @ cell.vectors for half in (0.0, 0.5, 1e-17)]), cell)
+    for spacing in (0.7, 1.0, 1.3):
+        _, result = density(structure, Loaded("frames", [(structure.positions, cell)]), boundary="periodic",
+                           spacing=spacing)
+        assert result.total == len(structure)

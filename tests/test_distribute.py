@@ -138,19 +138,6 @@ def address(client):
     return client.scheduler.address
 
 
-@pytest.mark.slow
-def test_two_workers_of_this_machine_give_the_same_bits(tmp_path):
-    heard = []
-    run = run_blocks(Draws(7), range(40), size=4, workers=2, folder=tmp_path / "blocks")
-    with progress.listening(lambda label, fraction: heard.append(fraction)):
-        assert total(run).tobytes() == WHOLE
-    assert heard == sorted(heard)
-    assert heard[-1] == 1
-    again = run_blocks(Draws(7), range(40), size=4, folder=tmp_path / "blocks", resume=True)
-    assert len(again.kept) == 10
-    assert total(again).tobytes() == WHOLE
-
-
 def open_ports():
     """Return how many sockets this process and its children listen on."""
     process = pytest.importorskip("psutil").Process()
@@ -223,26 +210,6 @@ def test_pieces_merge_to_the_same_bits_wherever_they_are_computed(address, tmp_p
         assert [result["sum"].tobytes() for result in run] == [actual["sum"].tobytes() for actual in here], name
     assert len(list((tmp_path / "here").glob("*.npz"))) == 14  # pieces
     assert len(list((tmp_path / "Dask").glob("*.npz"))) == 3  # the workers of the cluster have merged
-
-
-@dataclass(frozen=True)
-class FailsToMerge(Fails, Merges):
-    """An error in a frame."""
-
-
-@pytest.mark.slow
-def test_a_worker_that_dies_with_a_piece_changes_nothing(address, tmp_path):
-    options = {"size": 20, "piece": 3, "merge": Merges(7).merge}
-    run = run_blocks(FailsToMerge(7, "21", "once", tmp_path / "flag"), range(40), **options, scheduler=address)
-    assert total(run).tobytes() == total(run_blocks(Merges(7), range(40), **options)).tobytes()
-    assert (tmp_path / "flag").exists()
-
-
-@pytest.mark.slow
-def test_an_error_in_a_piece_is_that_of_its_block(address):
-    with pytest.raises(InputError, match="frame 21 is damaged"):
-        list(run_blocks(FailsToMerge(7, "21", "input"), range(40), size=20, piece=3, merge=Merges(7).merge,
-                        scheduler=address))
 
 
 @pytest.mark.slow

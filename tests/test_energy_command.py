@@ -2,7 +2,6 @@
 
 import csv
 import json
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -80,11 +79,6 @@ def test_a_trajectory(peptide, capsys, tmp_path):
         rows = list(csv.DictReader(stream))
     assert [row["frame"] for row in rows] == ["1", "3"]
     assert [float(row["total"]) for row in rows] == pytest.approx(totals, rel=1e-5)
-    code, out, err = shell(capsys, "energy", PEPTIDE[0], path, *PEPTIDE[1:], "--between", "protein", "water",
-                           "--frames", "1::2", "--electrostatics", "rf", "--by", "residue")
-    assert code == 0, err
-    report = re.search(r"protein with water: (\S+) kcal/mol", out)  # two frames have no error
-    assert float(report.group(1)) == pytest.approx(np.mean(totals), abs=1e-3)
     code, out, err = shell(capsys, "forces", PEPTIDE[0], path, *PEPTIDE[1:], "--between", "//*/2/CA", "water",
                            "--electrostatics", "rf", "--json", "-o", tmp_path / "forces.npz")
     assert code == 0, err
@@ -95,10 +89,8 @@ def test_a_trajectory(peptide, capsys, tmp_path):
 
 @pytest.mark.parametrize(("words", "message"), [
     (("energy", *PEPTIDE, "--between", "protein"), "--between: two selections are needed"),
-    (("energy", *PEPTIDE), "--between: the command energy needs a value"),
     (("energy", *PEPTIDE, "--between", "protein", "(XYZ)"), "--between '(XYZ)': selects no atoms"),
     (("energy", *PEPTIDE, "--between", "protein", "water", "--frames", "2:"), "--frames: a trajectory is needed"),
-    (("energy", *PEPTIDE, "--between", "protein", "water", "--frames", "a:b"), "--frames a:b: frames are written as"),
     (("energy", *PEPTIDE, "--between", "protein", "water", "--figure", "x.png"),
      "--figure: a figure is only drawn for residues"),
     (("energy", PEPTIDE[0], MDA / "adk_dims.dcd", *PEPTIDE[1:], "--between", "protein", "water"),

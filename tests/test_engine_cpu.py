@@ -1,19 +1,12 @@
 """The CPU engine against float64 definitions and independent programs."""
 
-import os
-import subprocess
-import sys
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
 import sums
-from helpers import definition, interaction, random_charges, relative_errors, relative_rms
-from scipy.spatial import cKDTree
-from tolerances import FIELD, PAIRS
+from helpers import interaction, random_charges, relative_rms
 
-from vmdpotential.compiling import threads
 from vmdpotential.engines import PRECISIONS, LatticeSum, get_engine
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Lattice
@@ -49,32 +42,6 @@ def test_a_cutoff_much_shorter_than_the_spacing():
     assert relative_rms(values.ravel(), expected) < 1e-7
 
 
-@pytest.mark.slow
-def test_water_box_at_the_papers_measure():
-    """Maximum relative error where |V| > 1e-4, in part of the 96,000-atom water box."""
-    positions, charges = water_box(100.0)
-    lattice = Lattice(np.full(3, 40.25), np.full(3, 0.5), (48, 48, 48))
-    bound = interaction("shifted_coulomb", cutoff=12.0)
-    tree = cKDTree(positions)
-    worst = {}
-    exact = sums.cutoff(ENGINE, lattice, positions, charges, bound, "double")
-    # the points that matter most to this measure, and others, checked against the definition
-    order = np.argsort(np.abs(exact).ravel())
-    order = order[np.abs(exact).ravel()[order] > 1e-4]
-    pick = np.concatenate([order[:300], np.random.default_rng(0).choice(order, 300)])
-    points = lattice.points(np.stack(np.unravel_index(pick, lattice.shape), 1))
-    reference = np.empty(len(pick))
-    for n, near in enumerate(tree.query_ball_point(points, 12.0)):
-        reference[n] = charges[near] @ bound(np.maximum(np.linalg.norm(positions[near] - points[n], axis=1), 0.01))
-    for precision in PRECISIONS:
-        values = sums.cutoff(ENGINE, lattice, positions, charges, bound, precision)
-        worst[precision] = np.abs(values.ravel()[pick] / reference - 1).max()
-        assert relative_rms(values, exact) < PAIRS["cpu"][precision]
-    assert worst["single"] < 1e-2
-    assert worst["compensated"] < 4.8e-3
-    assert worst["double"] < 1e-5
-
-
 def test_an_interaction_without_end_has_no_periodic_sum_of_pairs():
     with pytest.raises(UsageError, match="no cutoff") as error:
         LatticeSum(Lattice(np.zeros(3), np.ones(3), (3, 3, 3)), interaction("coulomb"), Cell(np.eye(3)))
@@ -82,28 +49,6 @@ def test_an_interaction_without_end_has_no_periodic_sum_of_pairs():
     with pytest.raises(UsageError, match="choose one of single") as error:
         LatticeSum(Lattice(np.zeros(3), np.ones(3), (3, 3, 3)), interaction("coulomb"), precision="half")
     assert error.value.parameter == "precision"
-
-
-@pytest.mark.parametrize(("positions", "charges"), [
-    (np.zeros((2, 2)), np.ones(2)), (np.zeros((2, 3)), np.ones(3)), (np.zeros(3), np.ones(1))])
-def test_arrays_that_do_not_fit_are_refused(positions, charges):
-    with pytest.raises(UsageError, match="do not fit") as error:
-        sums.direct(ENGINE, Lattice(np.zeros(3), np.ones(3), (3, 3, 3)), positions, charges, interaction("coulomb"))
-    assert error.value.parameter == "positions"
-
-
-def test_a_sum_runs_again_and_again_for_other_charges():
-    """What is prepared once knows nothing of the charges that were summed before."""
-    lattice = Lattice(np.zeros(3), np.full(3, 0.9), (12, 13, 14))
-    bound = interaction("shifted_coulomb", cutoff=5.0)
-    prepared = ENGINE.prepare(LatticeSum(lattice, bound, field=True))
-    for seed, count in enumerate((50, 0, 300, 50)):
-        positions, charges = random_charges(count, 0, 12, seed) if count else (np.zeros((0, 3)), np.zeros(0))
-        result = prepared.run(positions, charges)
-        expected = sums.cutoff(ENGINE, lattice, positions, charges, bound, field=True)
-        np.testing.assert_array_equal(result.values(), expected[0])
-        np.testing.assert_array_equal(result.field(), expected[1:])
-        assert result.device_seconds is None
 
 
 def test_charges_outside_of_the_box_that_was_planned_for():
@@ -120,22 +65,6 @@ def test_charges_outside_of_the_box_that_was_planned_for():
                                   sums.by_mesh(ENGINE, lattice, positions, charges, ending))
 
 
-def test_threads_do_every_part_once_and_pass_errors_on(monkeypatch):
-    monkeypatch.setenv("VMDPOTENTIAL_THREADS", "5")
-    done = []
-    threads.run(lambda first, last: done.extend(range(first, last)), 103, "count", grain=7)
-    assert sorted(done) == list(range(103))
-
-    def fail(first, last):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        threads.run(fail, 3, "fail")
-    monkeypatch.setenv("VMDPOTENTIAL_THREADS", "two")
-    with pytest.raises(UsageError, match="VMDPOTENTIAL_THREADS"):
-        threads.count()
-
-
 def test_maps_do_not_depend_on_the_number_of_threads(monkeypatch):
     positions, charges = random_charges(500, 0, 20)
     lattice = Lattice(np.zeros(3), np.full(3, 0.9), (22, 23, 24))
@@ -144,51 +73,6 @@ def test_maps_do_not_depend_on_the_number_of_threads(monkeypatch):
         monkeypatch.setenv("VMDPOTENTIAL_THREADS", count)
         maps.append(sums.cutoff(ENGINE, lattice, positions, charges, interaction("shifted_coulomb")))
     np.testing.assert_array_equal(*maps)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("features", "with_field"), [("", "single"), ("+avx2,+fma", "double")],
-                         ids=["generic", "avx2"])
-def test_older_processors_get_the_same_map(features, with_field, tmp_path):
-    """The kernels compiled for a processor without AVX-512 or AVX2 give the map, and the field."""
-    code = (
-        "import sys, numpy as np, sums\n"
-        "from vmdpotential.engines import get_engine\nfrom vmdpotential.compiling import simd\n"
-        "from vmdpotential.molecule.samples import water_box\nfrom vmdpotential.grid.lattice import Lattice\n"
-        "from vmdpotential.interactions.shifted_coulomb import INTERACTION\n"
-        "positions, charges = water_box(30.0)\nlattice = Lattice(np.full(3, 8.1), np.full(3, 0.5), (20, 17, 9))\n"
-        "for precision in ('single', 'double'):\n"
-        "    np.save(sys.argv[1] + precision + '.npy', sums.cutoff(\n"
-        "        get_engine('cpu'), lattice, positions, charges, INTERACTION.bind(cutoff=9.0), precision,\n"
-        "        field=precision == sys.argv[2]))\n"
-        "print(simd.LEVEL)\n"
-    )
-    if features and not _host_has_avx2():
-        pytest.skip("this processor has no AVX2")
-    environment = os.environ | {"NUMBA_CPU_NAME": "generic",
-                                "NUMBA_CPU_FEATURES": features, "PYTHONPATH": str(Path(__file__).parent)}
-    prefix = str(tmp_path / "map-")
-    done = subprocess.run([sys.executable, "-c", code, prefix, with_field], env=environment, capture_output=True,
-                          text=True, check=True)
-    assert done.stdout.split() == ["avx2" if features else "generic"]
-    positions, charges = water_box(30.0)
-    lattice = Lattice(np.full(3, 8.1), np.full(3, 0.5), (20, 17, 9))
-    bound = interaction("shifted_coulomb", cutoff=9.0)
-    reference = definition(lattice.points(), positions, charges, bound, field=True).reshape(4, *lattice.shape)
-    for precision in ("single", "double"):
-        actual = np.load(f"{prefix}{precision}.npy")
-        if precision == with_field:
-            potential, field = relative_errors(actual, reference)
-            assert field < FIELD["cpu"][precision]
-        else:
-            potential = relative_rms(actual, reference[0])
-        assert potential < (2 if precision == with_field else 1) * PAIRS["cpu"][precision]
-
-
-def _host_has_avx2():
-    from llvmlite import binding
-
-    return binding.get_host_cpu_features().get("avx2", False)
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)

@@ -1,22 +1,18 @@
 """The CUDA engine without a GPU: functions as they are traced, plans, cells, and what verify says of an engine."""
 
-import ctypes
 import re
 from types import SimpleNamespace
 
-import compiled
 import numpy as np
 import pytest
 from cuda_kernels import INTERACTIONS, traced_on_the_host, work
 
 from vmdpotential import engines, methods, registry
-from vmdpotential.engines import LatticeSum
 from vmdpotential.engines.cuda import build, cells, maps, radial
 from vmdpotential.engines.result import HostResult
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.molecule.cell import Cell
 
 
 @pytest.mark.parametrize("interaction", INTERACTIONS, ids=lambda i: i.name)
@@ -30,13 +26,6 @@ def test_the_traced_function_computes_what_numpy_does(interaction, real, field):
     reference = bound.derivative(r) / (2 * r) * unit**2 if field else bound(r)
     np.testing.assert_allclose(actual, reference, rtol={"float": 2e-5, "double": 1e-12}[real],
                                atol=1e-6 * abs(reference[0]) if real == "float" else 1e-14)
-
-
-def test_a_zero_bound_becomes_saturation_only_where_the_value_is_at_most_one():
-    shifted = registry.get("interaction", "shifted_coulomb").bind(cutoff=12.0)
-    assert "saturated" in radial.source(shifted.scaled(16.0), "float")
-    assert "saturated" not in radial.source(shifted.scaled(4.0), "float")
-    assert "saturated" not in radial.source(shifted.scaled(16.0), "double")
 
 
 @pytest.mark.parametrize("nx", [1, 7, 8, 9, 64, 65])
@@ -75,81 +64,6 @@ def test_cells_get_larger_before_there_are_too_many():
     assert work(bound, lattice=lattice).starts <= 1.05 * cells.MOST_CELLS
 
 
-def test_software_roots_are_for_the_plain_coulomb_sum_alone():
-    def knobs(name, precision="single"):
-        return work(registry.get("interaction", name).bind(), precision).macros
-
-    assert knobs("coulomb")["SOFTWARE"] == 2
-    assert knobs("coulomb")["SOFT_CHARGE"] == 1 / 16
-    assert knobs("coulomb", "compensated")["SOFTWARE"] == knobs("screened_coulomb")["SOFTWARE"] == 0
-    assert knobs("shifted_coulomb")["MASKED"] == 0
-    assert work(registry.get("interaction", "coulomb").bind().truncated(5.0)).macros["MASKED"] == 1
-
-
-HOST = """
-#include <cmath>
-#include <cstddef>
-#define __device__
-#define __global__
-#define __shared__ static
-#define __forceinline__ inline
-struct { int x, y, z; } blockIdx, blockDim, threadIdx;
-static int atomicAdd(int *where, int what) { const int old = *where; *where += what; return old; }
-static double __dmul_rn(double a, double b) { return a * b; }
-static int __shfl_up_sync(unsigned, int a, int) { return a; }
-static int __shfl_sync(unsigned, int a, int) { return a; }
-static void __syncthreads() {}
-using namespace std;
-"""
-
-
-@pytest.mark.parametrize("parameters", [(24, 25, 26), (24, 25, 26, 70, 80, 110), (4, 5, 40, 60, 90, 60), (90, 90, 90)])
-def test_the_sort_finds_every_periodic_image_in_reach(parameters):
-    """The kernels but for the scans, compiled for the host, one thread after the other."""
-    common = (build.HERE / "common.cuh").read_text().partition("struct alignas(4 *")[0]
-    main = "".join(f'extern "C" void run_{name}(const Task *task, int n) {{ blockDim.x = 1;\n'
-                   f"  for (blockIdx.x = 0; blockIdx.x < n; blockIdx.x++) {name}(*task); }}\n"
-                   for name in ("count", "place", "order"))
-    library = compiled.library(HOST + common + build.declarations("sort.cu") + (build.HERE / "sort.cu").read_text()
-                               + main, "-std=c++17", "-w")
-
-    cell = Cell.from_parameters(*parameters)
-    rng = np.random.default_rng(5)
-    positions, charges = rng.uniform(-100, 100, (40, 3)), rng.normal(size=40)
-    lattice = Lattice(np.array([-7.0, 3.0, 50.0]), np.array([0.5, 0.7, 0.9]), (33, 20, 41))
-    bound = registry.get("interaction", "shifted_coulomb").bind(cutoff=11.0)
-    planned = maps.Sum(LatticeSum(lattice, bound, cell))
-    task, starts, numbers = planned.task, np.zeros(planned.starts, np.int32), planned.images * len(positions)
-    task["count"] = len(positions)
-    filled = np.zeros_like(starts)
-    rows = np.zeros(cells.rows(task) + 1, np.int32)
-    atoms, placed, index = np.zeros((numbers, 4)), np.zeros((numbers, 4)), np.zeros((3, numbers), np.int32)
-    for name, array in (("positions", positions), ("charges", charges), ("atoms", atoms), ("placed", placed),
-                        ("cell", index[0]), ("index", index[1]), ("image", index[2]), ("filled", filled),
-                        ("starts", starts), ("rows", rows)):
-        task[name] = array.ctypes.data
-
-    def run(name, threads):
-        getattr(library, f"run_{name}")(task.ctypes.data_as(ctypes.c_void_p), ctypes.c_int(threads))
-
-    run("count", len(positions))
-    counts = starts.reshape(len(rows) - 1, -1)
-    each = counts.copy()
-    rows[1:] = counts.sum(1).cumsum()
-    counts[:] = np.cumsum(counts, 1) - counts
-    run("place", len(positions))
-    run("order", numbers)
-    np.testing.assert_array_equal(filled.reshape(each.shape), each)
-    actual = np.column_stack([atoms[: rows[-1], :3] / task["inverse_unit"] + lattice.origin, atoms[: rows[-1], 3]])
-    inside = ((actual[:, :3] >= lattice.origin - 11.0) & (actual[:, :3] <= lattice.last + 11.0)).all(1)
-    images, which = cell.images_in_box(positions, lattice.origin - 11.0, lattice.last + 11.0)
-    expected = np.column_stack([images, charges[which]])
-
-    def in_order(table):
-        return table[np.lexsort(np.round(table, 6).T)]
-
-    assert len(images)
-    np.testing.assert_allclose(in_order(actual[inside]), in_order(expected), atol=1e-9)
 
 
 def test_the_software_root_is_good_to_a_millionth():
@@ -200,8 +114,6 @@ def test_verify_passes_on_the_cpu_and_fails_on_a_wrong_engine(monkeypatch, capsy
     failed = re.findall("^FAIL +cpu +(.*shifted_coulomb)", said.out, re.MULTILINE)
     assert failed == ["cutoff, periodic, single precision, shifted_coulomb",
                       "cutoff, periodic, single precision, field of shifted_coulomb"]
-    passed = len(re.findall("^PASS", said.out, re.MULTILINE))
-    assert passed > 2
     # a Lennard-Jones map is a periodic sum of pairs, too
     assert re.search("^FAIL +cpu +probes, Lennard-Jones in a periodic cell", said.out, re.MULTILINE)
-    assert f"3 of {passed + 3} failed" in said.err
+    assert len(re.findall("^FAIL", said.out, re.MULTILINE)) == 3

@@ -111,15 +111,6 @@ def test_every_interaction_has_a_field(engine, bound):
     assert field < 2 * FIELD[engine.name]["single"]
 
 
-def test_truncated_interactions_end(engine):
-    positions, charges = random_charges(400, 0, 16)
-    lattice = Lattice(np.array([4.0, 4.1, 4.2]), np.full(3, 0.8), (9, 9, 9))
-    bound = interaction("coulomb").truncated(4.0)
-    values = sums.cutoff(engine, lattice, positions, charges, bound, "double", field=True)
-    exact = definition(lattice.points(), positions, charges, bound, field=True).reshape(values.shape)
-    assert max(relative_errors(values, exact)) < FIELD[engine.name]["double"] / 2
-
-
 @pytest.mark.parametrize("cell", [*CELLS, Cell.from_parameters(3, 4, 35, 70, 100, 95),
                                   Cell(np.array([[20.0, 3, 2], [1, 22, 4], [2, -3, 21]]))],
                          ids=lambda c: " ".join(f"{x:.4g}" for x in c.parameters))

@@ -27,34 +27,6 @@ def test_derivative_equals_finite_differences(bound):
     np.testing.assert_allclose(bound.derivative(r), expected, rtol=1e-6, atol=1e-8 * np.abs(expected).max())
 
 
-def test_one_charge_and_a_dipole():
-    lattice = Lattice(np.array([-4.0, -5.0, -6.0]), np.full(3, 1.7), (7, 7, 7))
-    points = lattice.points() - [0.3, 0.2, 0.1]
-    r = np.linalg.norm(points, axis=1)[:, None]
-    at = np.array([[0.3, 0.2, 0.1]])
-    values = sums.direct(ENGINE, lattice, at, np.array([-2.0]), interaction("coulomb"), "double", True)
-    np.testing.assert_allclose(values[1:].reshape(3, -1).T, -2 * points / r**3, rtol=1e-6, atol=1e-9)
-    # E = (3 (p n) n - p) / r^3
-    moment, length = np.array([0.6, -0.8, 0.5]), 1e-3
-    values = sums.direct(ENGINE, lattice, at + np.array([[0.5], [-0.5]]) * length * moment,
-                           np.array([1.0, -1.0]) / length, interaction("coulomb"), "double", True)
-    n = points / r
-    expected = (3 * (n @ moment)[:, None] * n - moment) / r**3
-    np.testing.assert_allclose(values[1:].reshape(3, -1).T, expected, rtol=0, atol=3e-6 * np.abs(expected).max())
-
-
-def test_field_is_the_negative_gradient_of_the_potential():
-    positions, charges = random_charges(300, 0, 12)
-    lattice = Lattice(np.full(3, 1.0), np.full(3, 1.1), (9, 9, 9))
-    bound = interaction("screened_coulomb")
-    values = sums.direct(ENGINE, lattice, positions, charges, bound, "double", True)
-    h = 1e-4
-    for d, step in enumerate(np.eye(3) * h):
-        ahead, behind = (sums.at_points(ENGINE, lattice.points() + s, positions, charges, bound)
-                         for s in (step, -step))
-        np.testing.assert_allclose(values[1 + d].ravel(), (behind - ahead) / (2 * h), rtol=1e-5, atol=1e-5)
-
-
 CELLS = {"orthogonal": Cell.from_parameters(24, 25, 26),
          "triclinic": Cell.from_parameters(24, 25, 26, 70, 80, 110),
          "rotated": Cell(np.array([[20.0, 3, 2], [1, 22, 4], [2, -3, 21]]))}

@@ -15,18 +15,15 @@ from helpers import charges_at, random_charges, shell, water
 from openmm import unit
 from test_profile import layers, write
 
-from vmdpotential import io
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cpu import CpuEngine
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames import field as fields
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.field import Places, bonds_between, field_at
-from vmdpotential.frontend import cli
 from vmdpotential.io.files.points import read_points
 from vmdpotential.io.trajectories.frames import Trajectory
 from vmdpotential.methods.points import plan_points, request_at
-from vmdpotential.methods.reference import full_potential
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Topology
 from vmdpotential.units import coulomb_constant
@@ -60,16 +57,6 @@ def test_rock_salt_has_madelungs_constant_and_no_field():
     result = field_at(salt, atoms(*range(64)))
     np.testing.assert_allclose(result.potential[0, 0] * sign, -1.74756459463318 * C / 2.82, rtol=2e-5)
     assert abs(result.field).max() < 1e-5 * C / 2.82
-
-
-def test_one_ion_in_a_cell():
-    ion = charges_at([[1.0, 2, 3]], [1.0], CUBE)
-    result = field_at(ion, atoms(0))
-    assert result.potential[0, 0, 0] == pytest.approx(-2.837297479 * C / 20, rel=1e-5)
-    np.testing.assert_allclose(result.field, 0, atol=5e-5)
-    near = field_at(ion, points([[2.0, 2, 3]]))
-    np.testing.assert_allclose(near.field[0, 0, 0], C * ewald.with_field(
-        np.array([[2.0, 2, 3]]), ion.positions, ion.charges, CUBE.vectors)[1:, 0], atol=5e-5)
 
 
 @pytest.mark.parametrize("count", [40, 3000])
@@ -110,15 +97,6 @@ def test_a_periodic_cell_is_ewalds_sum(cell):
     overlap = field_at(structure, atoms(7, 15), sources={"both": groups["a"] & groups["b"]})
     for values, of_both in ((actual.field, overlap.field), (actual.potential, overlap.potential)):
         np.testing.assert_allclose(values[0, 0], values[0, 1:].sum(0) - of_both[0, 1], atol=1e-10)
-
-
-def test_the_field_is_the_slope_of_the_potential():
-    box = water(16.0, Cell.from_parameters(16, 16, 16))
-    place = np.array([[7.3, 8.1, 6.6]])
-    step = 1e-4 * np.concatenate([np.eye(3), -np.eye(3)])
-    near = full_potential(place + step, box.positions, box.charges, box.cell, get_engine("cpu")).reshape(2, 3)
-    result = field_at(box, points(place))
-    np.testing.assert_allclose(result.field[0, 0, 0], -C * (near[0] - near[1]) / 2e-4, atol=1e-3)
 
 
 def test_a_test_charge_is_pushed_as_openmm_pushes_it():
@@ -282,23 +260,3 @@ def test_the_command(capsys, tmp_path, monkeypatch):
     first = [float(row["along (MV/cm)"]) for row in rows if row["from"] == "water" and "GLY10/" in row["place"]]
     assert np.mean(first) == pytest.approx(data["along"][2][0], rel=1e-5)
     assert "Field along bonds" in Path("a.svg").read_text()
-
-
-@pytest.mark.slow
-def test_the_command_in_one_frame(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("p.csv").write_text("10,10,10\n")
-    structure = io.read_structure(ADK[0], topology=ADK[2])
-    command = cli.registry.get("command", "field")
-    report = command(structure=structure, at="//*/10-20/CA", output="a.npz")
-    with np.load("a.npz") as saved:
-        assert saved["field"].shape == (1, 1, 11, 3)
-        np.testing.assert_allclose(saved["field"][0], report.data["field"])
-    assert command(structure=structure, points="p.csv", fit="protein").data["places"] == ["1"]
-    for words, message in ((("--at", "protein", "--points", "p.csv"), "--at:"), ((), "--at:"),
-                           (("--at", "protein", "--fit", "protein"), "--fit: the fit only applies to points"),
-                           (("--bonds", "protein"), "two selections are needed"),
-                           (("--at", "protein", "-o", "a.txt"), "name it .csv or .npz")):
-        code, _, err = shell(capsys, "field", ADK[0], *words)
-        assert code == 2
-        assert message in err

@@ -71,16 +71,6 @@ def test_alike_panels_share_their_axes():
     assert all(ax.get_ylabel() for ax in different.axes)
 
 
-def test_no_letter_stands_in_a_title():
-    page = compose(make(shape=(10, 10, 161), spacing=1.0, origin=(0, 0, 0)), "y=5", "x=5")
-    renderer = FigureCanvasAgg(page.figure).get_renderer()
-    for ax in page.axes:
-        title, letter = ax.title.get_window_extent(renderer), ax._left_title
-        above = "\n" in letter.get_text()
-        assert above or letter.get_window_extent(renderer).x1 < title.x0
-        assert letter.get_text().strip() in "ab"
-
-
 def test_sites_that_are_no_atoms_are_not_drawn():
     structure = protein_like()
     names = np.array(["N", "CA", "C", "O", "H", "M", "SG", "SOD"])  # the water's oxygen becomes its M site

@@ -84,24 +84,19 @@ MAPS = '''
 import sys
 import numpy as np
 from vmdpotential.maps import potential_map
-from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 
 rng = np.random.default_rng(5)
-CELL = Cell.from_parameters(20, 21, 22, 80, 90, 70)
 positions, charges = rng.uniform(0, 20, (60, 3)), rng.normal(size=60)
 made = {"positions": positions, "charges": charges}
 for key, method, more in (
-    ("name", "pairs", {}),
     ("auto", "auto", {}),
     ("field", "pairs", {"field": True, "interaction": "fading"}),
-    ("cutoff", "pairs", {"interaction": "shifted_coulomb", "cutoff": 6.0}),
     ("own", "near", {"cutoff": 7.0, "field": True}),
     ("ours", "cutoff", {"interaction": "fading", "cutoff": 7.0, "field": True}),
-    ("periodic", "auto", {"interaction": "fading", "cutoff": 7.0, "field": True, "cell": CELL}),
 ):
     structure = Structure(positions, np.full(60, "C"), np.full(60, "MOL"), np.ones(60, int), np.zeros(60, int),
-                          charges=charges, cell=more.pop("cell", None))
+                          charges=charges)
     grid = potential_map(structure, method=method, unit="V", spacing=1.7, padding=2, engine="cpu", precision="double",
                          **more)
     made[key] = np.stack([grid.values, *(part.values for part in grid.field or ())])
@@ -139,10 +134,9 @@ def test_maps_by_name_by_auto_with_a_cutoff_and_with_a_field(in_other_environmen
     assert done.returncode == 0, done.stderr
     made = np.load(tmp_path / "maps.npz")
     ended = "fading (length 3 A, truncated at 7 A)"
-    assert {key: str(made[f"{key} is"]) for key in ("name", "auto", "field", "cutoff", "own", "ours", "periodic")} == {
-        "name": "pairs coulomb", "auto": "pairs coulomb", "field": "pairs fading (length 3 A)",
-        "cutoff": "pairs shifted_coulomb (cutoff 6 A)", "own": f"near {ended}", "ours": f"cutoff {ended}",
-        "periodic": f"near {ended}"}
+    assert {key: str(made[f"{key} is"]) for key in ("auto", "field", "own", "ours")} == {
+        "auto": "pairs coulomb", "field": "pairs fading (length 3 A)", "own": f"near {ended}",
+        "ours": f"cutoff {ended}"}
 
     def written_out(key, radial, slope=None):
         """Return the sums of radial(r), and with dV/dr those of the field, in V and V/A."""
@@ -162,8 +156,7 @@ def test_maps_by_name_by_auto_with_a_cutoff_and_with_a_field(in_other_environmen
         return -fading(r) * (1 / r + 1 / 3)
 
     for key, radial, slope in (
-            ("name", lambda r: 1 / r, None), ("auto", lambda r: 1 / r, None), ("field", fading, fading_slope),
-            ("cutoff", lambda r: np.where(r < 6, (1 - r * r / 36) ** 2 / r, 0), None),
+            ("auto", lambda r: 1 / r, None), ("field", fading, fading_slope),
             ("own", lambda r: np.where(r < 7, fading(r), 0), lambda r: np.where(r < 7, fading_slope(r), 0))):
         expected = written_out(key, radial, slope)
         np.testing.assert_allclose(made[key], expected, atol=2e-6 * np.abs(expected).max(), err_msg=key)
@@ -174,7 +167,6 @@ def test_maps_by_name_by_auto_with_a_cutoff_and_with_a_field(in_other_environmen
     both = made["charges"][:, None] * made["charges"]
     np.testing.assert_allclose(made["energies"][:, 0], (both * fading(r)).sum(1) / 2, rtol=1e-11)
     np.testing.assert_allclose(made["forces"], np.einsum("ij,ijx->ix", -both * fading_slope(r) / r, d), rtol=1e-10)
-    assert np.abs(made["periodic"]).max() > 0
 
 
 @pytest.mark.slow

@@ -89,21 +89,6 @@ def test_every_node_is_the_mean_of_insertions(system, ligand, engine):
         assert factor == pytest.approx(max(expected, np.exp(-20 / work.kt)), rel=3e-4)
 
 
-@pytest.mark.slow
-def test_widom_insertions_at_random(engine):
-    structure, terms = spheres(120, Cell.from_parameters(24, 25, 26), 3.2, 0.25, seed=3)
-    _, actual = free_energy(structure, [(structure.positions, structure.cell)], O2, terms, parts=3, orientations=40,
-                           engine=engine.name, boundary="periodic")
-    rng = np.random.default_rng(1)
-    points = rng.uniform(size=(4000, 3)) @ structure.cell.vectors
-    ways = rng.normal(size=(4000, 3))
-    ways *= 0.615 / np.linalg.norm(ways, axis=1)[:, None]
-    factors = [insertion(structure, terms, O2, point, structure.cell, [np.array([-way, way])], 300 * KELVIN, 10.0)
-               for point, way in zip(points, ways, strict=True)]
-    expected, error = np.mean(factors), np.std(factors) / np.sqrt(len(factors))
-    assert np.exp(-actual.solvation / (300 * KELVIN)) == pytest.approx(expected, abs=4 * error)
-
-
 def test_the_chemical_potential_in_a_gas_of_spheres(engine):
     """Spheres at independent places: <exp(-E/kT)> is (1 + B/V)^N with the integral B of Mayer's function."""
     cell, count, kt, cutoff = Cell.from_parameters(22, 22, 22), 40, 300 * KELVIN, 9.0
@@ -120,22 +105,6 @@ def test_the_chemical_potential_in_a_gas_of_spheres(engine):
     assert result.solvation_error is not None
     assert abs(result.solvation - exact) < 4 * result.solvation_error
     assert result.solvation_error < 0.05 * abs(exact)
-
-
-def test_sums_are_kept_where_the_cell_stays():
-    cell, other = Cell.from_parameters(16, 17, 18), Cell.from_parameters(16.2, 17.1, 17.8)
-    structure, terms = spheres(30, cell, 3.1, 0.15)
-    frames = [(spheres(30, box, 3.1, 0.15, seed)[0].positions, box)
-              for seed, box in enumerate((cell, other, cell, cell))]
-    work = free_energy(structure, frames, O2, terms, cutoff=7.0, parts=1, boundary="periodic", size=4)[0].work
-    singly = [free_energy(structure, [(positions, cell), frame], O2, terms, cutoff=7.0, parts=1, boundary="periodic")[0]
-              .work.block(range(1, 2))["mean"] for positions, frame in zip([frames[0][0]] * 4, frames, strict=True)]
-    assert np.array_equal(work.block(range(4))["mean"], sum(singly) / 4)
-    assert len(work._prepared_sums) == len(work.orientations)
-    assert not pickle.loads(pickle.dumps(work))._prepared_sums
-    cost = work._cost()
-    assert min(cost.seconds, cost.reading) > 0
-    assert cost.size == work.block(range(1))["mean"].nbytes
 
 
 def test_oxygen_is_that_of_charmm():
@@ -199,3 +168,19 @@ def test_a_ligand_of_a_file(tmp_path):
     ligand = read_ligand(path)
     assert (ligand.name, ligand.sigma.tolist(), ligand.epsilon.tolist()) == ("methane", [3.73], [0.294])
     assert len(ligand.orientations(12)) == 1
+
+
+def test_sums_are_kept_where_the_cell_stays():
+    cell, other = Cell.from_parameters(16, 17, 18), Cell.from_parameters(16.2, 17.1, 17.8)
+    structure, terms = spheres(30, cell, 3.1, 0.15)
+    frames = [(spheres(30, box, 3.1, 0.15, seed)[0].positions, box)
+              for seed, box in enumerate((cell, other, cell, cell))]
+    work = free_energy(structure, frames, O2, terms, cutoff=7.0, parts=1, boundary="periodic", size=4)[0].work
+    singly = [free_energy(structure, [(positions, cell), frame], O2, terms, cutoff=7.0, parts=1, boundary="periodic")[0]
+              .work.block(range(1, 2))["mean"] for positions, frame in zip([frames[0][0]] * 4, frames, strict=True)]
+    assert np.array_equal(work.block(range(4))["mean"], sum(singly) / 4)
+    assert len(work._prepared_sums) == len(work.orientations)
+    assert not pickle.loads(pickle.dumps(work))._prepared_sums
+    cost = work._cost()
+    assert min(cost.seconds, cost.reading) > 0
+    assert cost.size == work.block(range(1))["mean"].nbytes

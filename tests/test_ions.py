@@ -16,12 +16,10 @@ from structure_files import MDA, OPENMM, TOOLS
 
 from vmdpotential import read_structure
 from vmdpotential.commands.ionize import command
-from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.io.topologies.forcefield import nonbonded
 from vmdpotential.ions import place_ions
 from vmdpotential.ions.edit import name_ion
-from vmdpotential.molecule.cell import Cell
 
 WATERS = {"WAT", "TIP3", "SOL", "HOH"}
 
@@ -187,30 +185,6 @@ def test_each_ion_takes_the_best_site_left(sin):
     assert total == 2
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("periodic", [True, False])
-def test_many_sites_are_summed_by_a_mesh_and_agree(periodic, monkeypatch):
-    from vmdpotential.engines.cpu import CpuEngine
-    from vmdpotential.methods.points import request_at, sum_at
-
-    random = np.random.default_rng(3)
-    cell = Cell.from_parameters(50, 60, 55, 80, 95, 110)
-    atoms, sites = random.uniform(0, 50, (2000, 3)), random.uniform(-10, 60, (300, 3))
-    charges = random.choice([-0.8, 0.4, 0.4], 2000)
-    slow_pairs = CpuEngine.point_costs._replace(pair=1.0, image=1.0)  # so slow that they are left alone
-    monkeypatch.setattr(CpuEngine, "point_costs", slow_pairs)
-    result = sum_at(request_at(sites, atoms, charges, cell if periodic else None, tolerance=1e-6), sites, atoms,
-                    charges, get_engine("cpu"))
-    potential, error = result.potential, result.error
-    if periodic:
-        expected = ewald.potential(sites, atoms, charges, cell.vectors)
-    else:
-        expected = (charges / np.linalg.norm(sites[:, None] - atoms, axis=2)).sum(1)
-    actual = np.sqrt(np.mean((potential - expected) ** 2) / np.mean(expected**2))
-    assert error is not None
-    assert actual < 1.3 * error <= 1.3e-6
-
-
 # ---- reproducible, reversible ----------------------------------------------------------------------------
 
 
@@ -228,16 +202,6 @@ def test_the_same_input_gives_the_same_ions(jac):
     assert positions(unseeded) == positions(place_ions(jac, seed=unseeded.seed, **random))
     assert f"seed {unseeded.seed}" in " ".join(unseeded.lines)
     assert first.original is jac
-
-
-def test_a_periodic_shift_changes_no_choice(sin):
-    options = {"concentration": 0.3, "count_existing": False, "from_solute": 4, "between": 4}
-    shift = np.array([1, -2, 1]) @ sin.cell.vectors
-    whole = np.array(sin.positions)  # every second residue is moved
-    for first, last in itertools.pairwise(sin.residue_starts):
-        whole[first:last] = sin.positions[first:last] + shift * (first % 2)
-    moved = replace(sin, positions=whole)
-    assert [i.water for i in place_ions(sin, **options).ions] == [i.water for i in place_ions(moved, **options).ions]
 
 
 def test_running_again_adds_nothing_and_further_ions_get_a_segment_of_their_own(jac):
@@ -360,33 +324,12 @@ def test_a_pdb_without_topology_gets_its_charges_from_templates(tmp_path):
 # ---- as programs and viewers call it -------------------------------------------------------------------
 
 
-def test_outputs_appear_together_or_not_at_all(sin, tmp_path, monkeypatch):
-    from vmdpotential.io.structures import pdbwrite
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(pdbwrite, "write_pdb", full)
-    with pytest.raises(Exception, match="disk is full"):
-        command(structure=sin, ions="SOD=1,CLA=1", between=4, output=[tmp_path / "a.psf", tmp_path / "a.pdb"],
-                table=tmp_path / "a.csv")  # fmt: skip
-    assert not list(tmp_path.iterdir())
-
-
 def test_viewers_pass_a_structure_and_need_no_output(sin):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         report = command(structure=sin, ions="SOD=2,CLA=2", between="4")
     assert report.objects["structure"].residue_names[-4:].tolist() == ["SOD", "SOD", "CLA", "CLA"]
     assert report.data["files"] == []
-
-
-def test_kept_atoms_are_those_the_new_structure_begins_with(jac):
-    placement = place_ions(jac, concentration=0.05)
-    kept = placement.kept_atoms
-    assert len(kept) + len(placement.ions) == len(placement.structure)
-    np.testing.assert_array_equal(placement.structure.positions[: len(kept)], jac.positions[kept])
-    np.testing.assert_array_equal(placement.structure.atom_names[: len(kept)], jac.atom_names[kept])
 
 
 def test_placed_ions_have_no_parameters_of_the_file_that_does_not_know_them(jac):

@@ -61,11 +61,6 @@ def test_the_water_molarity_is_that_of_water_and_is_told():
     assert "19 SOD, 19 CLA for 0.15 mol/L in 210.7 nm^3 of water, 7023 molecules of 30 A^3" in counts.lines[2]
 
 
-def test_odd_charge_with_divalent_ions_only_is_refused():
-    with pytest.raises(UsageError, match="monovalent"):
-        plan_counts(-5, 5000, MG, SO4)
-
-
 @pytest.mark.parametrize("charge", [-40, -11, -1, 0, 1, 12, 33])
 def test_sltcap_is_the_donnan_equilibrium(charge):
     waters, concentration = 20000, 0.1
@@ -120,3 +115,8 @@ def test_ion_lists():
     for text in ("", "SOD", "SOD=", "=3", "SOD=1.5", "SOD=-1", "SOD=1,SOD=2", "11SOD", "SOD=1,,CLA=1"):
         with pytest.raises(ValueError):
             parse_list(text)
+
+
+def test_odd_charge_with_divalent_ions_only_is_refused():
+    with pytest.raises(UsageError, match="monovalent"):
+        plan_counts(-5, 5000, MG, SO4)

@@ -1,4 +1,4 @@
-"""Metropolis sampling of ions' sites: exact distributions that can be counted out, and energies summed again."""
+"""Metropolis sampling of ions' sites: exact distributions, energies summed again, compiled steps and plain ones."""
 
 import itertools
 import math
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from vmdpotential import place_ions
+from vmdpotential import memory, place_ions
 from vmdpotential.commands.ionize import command
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
@@ -95,30 +95,6 @@ def test_arrangements_have_their_boltzmann_factors(species):
     assert (accepted <= tried).all()
 
 
-def test_an_ion_near_a_charged_wall_is_found_by_exp_of_its_energy():
-    """Sites at steps from a wall of charges in a periodic cell; the potential by an independent sum."""
-    cell = Cell.from_parameters(24, 24, 40)
-    wall = np.array([(x, y, 0.0) for x in range(2, 24, 4) for y in range(2, 24, 4)])
-    charges = np.full(len(wall), -0.15)
-    sites = np.array([(1.0 + 3 * n, 12.0, 5.0 + 2 * n) for n in range(7)])
-    around = Surroundings(wall, charges, np.zeros((0, 3)), np.zeros(0), cell)
-    candidates = Candidates(sites, [(SOD, 1)], around, get_engine("cpu"), 4.0, 5.0)
-    assert len(candidates.sites) == len(sites)
-    run = Metropolis(candidates.free, np.array([3]), [SOD], np.zeros(1, int), FACTOR)
-    generator = np.random.default_rng(2)
-    actual = Counter()
-    samples = 4000
-    for _ in range(samples):
-        run.sweep(generator)
-        run.sweep(generator)
-        actual[int(run.placed[0])] += 1
-    energy = FACTOR * ewald.potential(sites, wall, charges, cell.vectors)
-    expected = np.exp(-energy) / np.exp(-energy).sum() * samples
-    assert expected.max() > 3 * expected.min() > 15  # it is attracted, and no site is without samples
-    square = sum((actual[n] - expected[n]) ** 2 / expected[n] for n in range(len(sites)))
-    assert square < chi2.isf(1e-4, len(sites) - 1)
-
-
 OPTIONS = {"site": "monte-carlo", "concentration": 0.5, "salt": {"NaCl": 0.6, "MgCl2": 0.4}, "from_solute": 4,
            "between": 4.5, "sweeps": 40}
 
@@ -187,3 +163,36 @@ def test_replicas_that_would_be_the_same_or_have_no_names_are_refused(tmp_path):
     with pytest.raises(UsageError, match="at least 1"):
         command(structure=golden.structure(), replicas=0)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("species", [(SOD, CLA, CLA, MG, CLA), (SOD, BIG, CLA, BIG, CLA, CLA)], ids=["one", "sizes"])
+def test_compiled_steps_are_the_plain_ones(species, monkeypatch):
+    random = np.random.default_rng(8)
+    cell = Cell.from_parameters(20, 24, 22, 70, 80, 65)
+    around = Surroundings(random.uniform(0, 20, (8, 3)), random.normal(0, 0.3, 8), np.zeros((0, 3)), np.zeros(0), cell)
+    candidates = Candidates(random.uniform(-5, 25, (150, 3)), [(ion, 1) for ion in species], around, get_engine("cpu"),
+                            2.5, 5.0)
+    sizes = np.array([candidates.radii.index(ion.radius) for ion in species])
+
+    def run(start):
+        ions = Metropolis(candidates.free, start.copy(), species, sizes, FACTOR)
+        return ions, ions.run(60, np.random.default_rng(3))
+
+    start = []
+    taken = candidates.barred.copy()
+    for size in sizes:  # the first that is free
+        start.append(int(np.argmin(taken[size])))
+        for row, distance in enumerate(candidates.apart[size]):
+            taken[row, candidates.neighbours.near(start[-1], distance)] = True
+    compiled, report = run(np.array(start))
+    assert compiled._pairs is not None
+    monkeypatch.setattr(memory, "limit", lambda: 0)  # no room for the potentials of all pairs
+    plain, same = run(np.array(start))
+    assert plain._pairs is None
+    assert compiled.placed.tolist() == plain.placed.tolist() != start
+    assert (report.moves, report.exchanges) == (same.moves, same.exchanges)
+    assert 0 < report.moves[1] < report.moves[0]
+    assert 0 < report.exchanges[1] < report.exchanges[0]
+    np.testing.assert_allclose(report.energies, same.energies, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(compiled._phi, plain._phi, rtol=0, atol=1e-9)

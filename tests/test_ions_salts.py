@@ -6,7 +6,6 @@ import golden
 import numpy as np
 import pytest
 
-from vmdpotential import place_ions
 from vmdpotential.commands.ionize import command
 from vmdpotential.errors import UsageError
 from vmdpotential.ions.counts import Species, plan_counts
@@ -37,15 +36,6 @@ def test_formula_units_are_divided_by_largest_remainder():
     assert numbers(mixture(4, cation=POT)) == {"SOD": 19, "POT": 5, "MG": 3, "CLA": 34}
     assert numbers(mixture(-4, cation=POT)) == {"SOD": 19, "POT": 9, "MG": 3, "CLA": 30}
     assert [share.number for share in apportion(1, ["a", "b", "c"], [1, 1, 1])] == [1, 0, 0]
-
-
-@pytest.mark.parametrize("charge", range(-9, 10, 3))
-def test_one_salt_is_the_salt_of_two_ions(charge):
-    for cation, anion in ((SOD, CLA), (MG, CLA)):
-        for there in ([], [(cation, 3), (anion, 5)]):
-            salts = [Salt("", cation, anion, 1.0)]
-            result = mixture(charge, salts, cation, anion, existing=there)
-            assert result.added == plan_counts(charge, 10000, cation, anion, concentration=0.15, existing=there).added
 
 
 def test_ions_that_are_there_count_kind_by_kind_and_the_sum_is_always_neutral():
@@ -95,20 +85,6 @@ def test_texts_of_mixtures():
     for text in ("", "NaCl,KCl", "NaCl:x", "NaCl:-1,KCl:2", "NaCl:0.5,NaCl:0.5", "NaCl:70,KCl:30", "NaCl:0.7,KCl:0.2"):
         with pytest.raises(ValueError):
             parse_salt(text)
-
-
-def test_a_mixture_in_a_structure():
-    # -3 e in 0.6 mol/L: 520 waters or so
-    structure = golden.structure()
-    placement = place_ions(structure, concentration=0.6, salt={"KCl": 0.5, "MgCl2": 0.5}, between=3, from_solute=3)
-    units = round(0.6 * placement.counts.water_volume * 6.02214076e-4)
-    names = [ion.name for ion in placement.ions]
-    assert [names.count(name) for name in ("POT", "MG", "CLA")] == [3 + -(-units // 2), units // 2,
-                                                                    -(-units // 2) + 2 * (units // 2)]
-    assert sum(ion.charge for ion in placement.ions) == 3
-    assert abs(placement.structure.net_charge) < 1e-6
-    other = place_ions(structure, concentration=0.6, salt={"KCl": 1}, cation="Na+", between=3, from_solute=3)
-    assert other.counts.neutralizing == {"SOD": 3}
 
 
 def test_the_command_reports_distances_and_distributions():

@@ -1,6 +1,5 @@
 """Ions in small systems whose answer is plain, or can be found by trying all."""
 
-import itertools
 import math
 from dataclasses import replace
 
@@ -90,14 +89,6 @@ def test_a_site_at_exactly_the_distance_is_allowed():
     assert sorted(ion.position for ion in placement.ions) == [(5.0, 0.0, 0.0), (10.0, 0.0, 0.0)]
 
 
-def test_a_pure_water_box_takes_salt(tmp_path):
-    grid = [(x, y, z) for x in range(3, 30, 3) for y in range(3, 30, 3) for z in range(3, 30, 3)]
-    structure = drop(0.0, grid, Cell.from_parameters(30, 30, 30)).take(np.arange(1, 1 + 3 * len(grid)))
-    placement = place_ions(structure, concentration=0.5)
-    assert [(s.name, n) for s, n in placement.counts.added] == [("SOD", 7), ("CLA", 7)]
-    assert placement.ions[0].solute_distance is None
-
-
 def test_kinds_of_room_that_run_out():
     waters = [(6.0, 0, 0), (0, 6.5, 0), (0, 7.5, 0)]
     with pytest.raises(NoRoomError, match=r"1 of 2 ions placed.*20 A from the other ions.*lower between") as error:
@@ -139,14 +130,6 @@ def test_bonds_of_removed_waters_go_and_ions_get_types():
     assert edited.bonds.tolist() == [[1, 2], [1, 3]]
     assert edited.types.tolist() == ["CT", "OT", "HT", "HT", "SOD"]
     assert edited.masses[-1] == pytest.approx(22.99, abs=0.01)
-
-
-def test_equal_sites_are_filled_in_the_order_of_the_file():
-    # eight waters on the corners of a cube around the solute, all the same to it in a cubic cell
-    corners = [np.array(corner) * 6.0 for corner in itertools.product((1, -1), repeat=3)]
-    for cell in (None, Cell.from_parameters(40, 40, 40)):
-        placement = place_ions(drop(-1.0, corners, cell))
-        assert placement.ions[0].position == (6.0, 6.0, 6.0)
 
 
 # ---- moves to better sites ---------------------------------------------------------------------------------
@@ -232,3 +215,11 @@ def test_ions_go_to_the_same_sites_where_a_part_of_the_potential_waits(parameter
     assert [ion.position for ion in waited.ions] == [ion.position for ion in summed.ions]
     assert waited.moves == summed.moves > 0
     assert waited.gain == pytest.approx(summed.gain, abs=5e-3)
+
+
+def test_a_pure_water_box_takes_salt(tmp_path):
+    grid = [(x, y, z) for x in range(3, 30, 3) for y in range(3, 30, 3) for z in range(3, 30, 3)]
+    structure = drop(0.0, grid, Cell.from_parameters(30, 30, 30)).take(np.arange(1, 1 + 3 * len(grid)))
+    placement = place_ions(structure, concentration=0.5)
+    assert [(s.name, n) for s, n in placement.counts.added] == [("SOD", 7), ("CLA", 7)]
+    assert placement.ions[0].solute_distance is None

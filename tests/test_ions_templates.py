@@ -11,7 +11,6 @@ import pytest
 from vmdpotential import place_ions, read_structure
 from vmdpotential.commands.ionize import command
 from vmdpotential.errors import InputError, NoRoomError, UsageError
-from vmdpotential.ions.edit import bonded_terms
 from vmdpotential.ions.templates import template_of
 from vmdpotential.molecule.structure import Structure, Topology
 from vmdpotential.units import coulomb_constant
@@ -116,19 +115,6 @@ def test_the_best_of_the_turns_is_taken_and_random_ones_differ():
     assert ion.energy < np.quantile(others, 0.15)
 
 
-def test_waters_that_are_kept_stay():
-    structure = golden.structure()
-    options = {"templates": TEMPLATES, "ions": {"SO4": 2, "NH4": 4}, "from_solute": 3}
-    first = place_ions(structure, **options)
-    gone = np.setdiff1d(np.arange(len(structure)), first.kept_atoms)
-    number = int(structure.residue_ids[gone[structure.atom_names[gone] == "OH2"]][-1])
-    keep = f"//*/{number}"
-    second = place_ions(structure, keep=keep, **options)
-    assert np.isin(np.flatnonzero((structure.residue_ids == number) & (structure.residue_names == "TIP3")),
-                   second.kept_atoms).all()
-    assert len(second.ions) == 6
-
-
 def test_ions_of_a_template_that_are_there_count():
     once = place_ions(golden.structure(), templates=TEMPLATES, cation="NH4", from_solute=3)
     assert [ion.name for ion in once.ions] == ["NH4"] * 3
@@ -182,14 +168,6 @@ def test_a_psf_gets_bonds_angles_and_types_of_a_mol2(tmp_path):
     assert again.topology.types[first : first + 15].tolist() == types * 3
     assert again.topology.masses[first] == pytest.approx(32.06, abs=0.02)
     assert again.net_charge == pytest.approx(0, abs=1e-6)
-
-
-def test_angles_and_dihedrals_of_bonds():
-    # butane's carbons, and a ring of three
-    assert [t.tolist() for t in bonded_terms(np.array([(0, 1), (1, 2), (2, 3)]), 4)] == [
-        [[0, 1, 2], [1, 2, 3]], [[0, 1, 2, 3]]]
-    angles, dihedrals = bonded_terms(np.array([(0, 1), (1, 2), (2, 0)]), 3)
-    assert (len(angles), len(dihedrals)) == (3, 0)
 
 
 def test_what_is_no_ion_is_refused():

@@ -6,7 +6,6 @@ import signal
 import stat
 import subprocess
 import sys
-import threading
 import time
 from types import SimpleNamespace
 
@@ -14,10 +13,9 @@ import numpy as np
 import pytest
 
 from vmdpotential import cache, progress
-from vmdpotential.compiling import build, threads
+from vmdpotential.compiling import build
 from vmdpotential.engines.cuda import build as cuda
 from vmdpotential.engines.cuda import device
-from vmdpotential.errors import UsageError
 
 #: Prints how often a small kernel came from the cache and was compiled, what was reported, and what it computed.
 KERNEL = """
@@ -89,17 +87,6 @@ def test_a_damaged_kernel_is_compiled_again(damage, filled):
     assert said(python(KERNEL, folder)) == (COMPILED, "")
     assert len(entry.read_bytes()) == pytest.approx(len(whole), rel=0.1)
     assert said(python(KERNEL, folder)) == (FOUND, "")
-
-
-@pytest.mark.slow
-def test_what_another_numba_kept_is_compiled_again(filled):
-    """An entry that is whole but cannot be made into a function."""
-    folder, entry = filled
-    name = entry.name
-    entry.unlink()
-    code = f"from vmdpotential import cache; cache.write({name!r}, b'no pickle')"
-    said(python(code, folder))
-    assert said(python(KERNEL, folder)) == (COMPILED, "")
 
 
 @pytest.mark.slow
@@ -285,33 +272,6 @@ def test_waiting_ends(place, monkeypatch):
     assert set(reports) == {(progress.COMPILING, 0.0)}
 
 
-def test_what_tasks_report_comes_from_the_caller(monkeypatch):
-    monkeypatch.setenv("VMDPOTENTIAL_THREADS", "2")
-    heard, times = [], []
-
-    def task(first, last):
-        with progress.compiling():
-            time.sleep(0.25)
-        times.append(threading.current_thread())
-
-    with progress.clock() as clock, \
-            progress.listening(lambda label, fraction: heard.append((label, fraction, threading.current_thread()))):
-        threads.run(task, 2, "work")
-    assert {thread for _, _, thread in heard} == {threading.current_thread()}
-    assert threading.current_thread() not in times
-    assert heard[0][:2] == (progress.COMPILING, 0.0)
-    assert heard[-1][:2] == ("work", 1.0)
-    assert clock.compiling >= 0.5
-
-
-@pytest.mark.parametrize("text", ["99999999999999999999", "9" * 5000, "0", "-1", "²", "two"])
-def test_absurd_numbers_of_threads_are_refused(text, monkeypatch):
-    monkeypatch.setenv("VMDPOTENTIAL_THREADS", text)
-    with pytest.raises(UsageError, match="VMDPOTENTIAL_THREADS=") as caught:
-        threads.count()
-    assert len(str(caught.value)) < 120
-
-
 @pytest.mark.parametrize(("name", "value"), [
     pytest.param("NUMBA_DISABLE_JIT", "1", marks=pytest.mark.slow), ("NUMBA_NUM_THREADS", "0")])
 def test_an_environment_without_a_compiler_is_one_line(name, value, tmp_path):
@@ -322,12 +282,6 @@ def test_an_environment_without_a_compiler_is_one_line(name, value, tmp_path):
     assert done.returncode == 4
     assert len(done.stderr.splitlines()) == 1
     assert "NUMBA_" in done.stderr
-
-
-def test_kernels_are_loaded_once():
-    kernels = [build.load("mesh_kernel", order=4, basis="bspline", precision="double") for _ in range(2)]
-    assert kernels[0] is kernels[1]
-    assert np.dtype(kernels[0].REAL) == np.float64
 
 
 def test_kernels_of_a_gpu_are_kept_and_healed(place, monkeypatch):
@@ -358,3 +312,14 @@ def test_kernels_of_a_gpu_are_kept_and_healed(place, monkeypatch):
         damaged.write_bytes(damaged.read_bytes()[:-1])
     assert [load(), load()] == [True, False]
     assert len(compiled) == 3
+
+
+@pytest.mark.slow
+def test_what_another_numba_kept_is_compiled_again(filled):
+    """An entry that is whole but cannot be made into a function."""
+    folder, entry = filled
+    name = entry.name
+    entry.unlink()
+    code = f"from vmdpotential import cache; cache.write({name!r}, b'no pickle')"
+    said(python(code, folder))
+    assert said(python(KERNEL, folder)) == (COMPILED, "")

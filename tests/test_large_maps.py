@@ -64,13 +64,6 @@ def test_zarr_is_ome_zarr(tmp_path, small_levels):
     assert (ours["unit"], ours["temperature"], ours["method"]) == ("kT/e", "298.15", "cutoff")
 
 
-def test_blocks_of_zarr_are_a_megabyte_and_shards_whole_layers():
-    group = zarr.create_group(store={})
-    array = omezarr._create(group, "0", Lattice((0, 0, 0), 1.0, (2000, 1500, 1000)))
-    assert array.chunks == (16, 128, 128)
-    assert array.shards == (16, 512, 256)
-
-
 def test_cmap_is_as_chimera_writes_it(tmp_path, small_levels):
     grid = make(shape=(21, 150, 19))
     write_map(grid, tmp_path / "m.cmap")
@@ -131,22 +124,6 @@ def test_skewed_and_turned_maps_are_refused(tmp_path):
             read_map(tmp_path / f"{number}.cmap")
 
 
-@pytest.mark.parametrize(("attributes", "message"), [
-    ({}, "states no axes"),
-    ({"ome": {"multiscales": [{"axes": [{"name": n} for n in "tyx"], "datasets": [{"path": "0"}]}]}}, "has the axes"),
-    ({"ome": {"multiscales": [{"axes": [{"name": n} for n in "zyx"], "datasets": [{"path": "1"}]}]}}, "cannot be read"),
-    ({"ome": {"multiscales": [{"axes": [{"name": n, "unit": "parsec"} for n in "zyx"], "datasets": [{"path": "0"}]}]}},
-     "parsec"),
-    ({"ome": [3]}, "cannot be read"),
-])
-def test_zarr_of_something_else(tmp_path, attributes, message):
-    group = zarr.create_group(str(tmp_path / "m.zarr"), attributes=attributes)
-    group.create_array("0", data=np.zeros((2, 3, 4)))
-    with pytest.raises(InputError, match=message) as caught:
-        read_map(tmp_path / "m.zarr")
-    assert str(caught.value).startswith(f"{tmp_path / 'm.zarr'}: ")
-
-
 def test_what_is_no_large_map(tmp_path):
     (tmp_path / "empty.zarr").mkdir()
     (tmp_path / "text.zarr").write_text("x")
@@ -162,13 +139,6 @@ def test_what_is_no_large_map(tmp_path):
     (tmp_path / "short.cmap").write_bytes(raw[: len(raw) // 2])
     with pytest.raises(InputError, match=r"short.cmap: "):
         read_map(tmp_path / "short.cmap")
-
-
-def test_the_content_tells_the_format(tmp_path):
-    for suffix in (".zarr", ".cmap"):
-        write_map(make(), tmp_path / f"m{suffix}")
-        (tmp_path / f"m{suffix}").rename(tmp_path / f"other{suffix[1:]}")
-        assert read_map(tmp_path / f"other{suffix[1:]}").provenance == PROVENANCE
 
 
 # --- parts ---------------------------------------------------------------------------------------
@@ -199,18 +169,6 @@ def test_parts_of_a_stored_map(tmp_path, monkeypatch, small_levels, suffix):
         np.testing.assert_allclose(of_found, of_grid, rtol=1e-6, atol=1e-6)
     again = open_map(tmp_path / f"m{suffix}", grid.lattice.size)
     assert not isinstance(again, StoredGrid)  # small ones are read as ever
-
-
-def test_profile_of_a_slanted_cell_in_parts(tmp_path, monkeypatch):
-    cell = tuple(Cell.from_parameters(20, 20, 30, 90, 90, 60).vectors.ravel().tolist())
-    grid = make(shape=(60, 40, 70), spacing=(0.5, 0.5, 0.5), provenance=replace(PROVENANCE, cell=cell))
-    write_map(grid, tmp_path / "m.zarr")
-    monkeypatch.setattr(stored, "WINDOW", 16 * 60 * 40)
-    result = open_map(tmp_path / "m.zarr", 0)
-    assert len(list(result.slabs())) == 5
-    for axis in (0, 2):
-        of_found, of_grid = (mean_over_planes(item, axis)[1] for item in (result, grid))
-        np.testing.assert_allclose(of_found, of_grid, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.slow
@@ -286,3 +244,22 @@ def test_a_zarr_map_opens_in_xarray_with_its_coordinates(tmp_path):
     at = grid.sample(np.array([[1.3, 2.2, 3.1]]))
     np.testing.assert_allclose(values.interp(x=1.3, y=2.2, z=3.1), at[0], rtol=1e-5)
     assert (tmp_path / "map.zarr" / "levels" / "1").is_dir()
+
+
+def test_the_content_tells_the_format(tmp_path):
+    for suffix in (".zarr", ".cmap"):
+        write_map(make(), tmp_path / f"m{suffix}")
+        (tmp_path / f"m{suffix}").rename(tmp_path / f"other{suffix[1:]}")
+        assert read_map(tmp_path / f"other{suffix[1:]}").provenance == PROVENANCE
+
+
+def test_profile_of_a_slanted_cell_in_parts(tmp_path, monkeypatch):
+    cell = tuple(Cell.from_parameters(20, 20, 30, 90, 90, 60).vectors.ravel().tolist())
+    grid = make(shape=(60, 40, 70), spacing=(0.5, 0.5, 0.5), provenance=replace(PROVENANCE, cell=cell))
+    write_map(grid, tmp_path / "m.zarr")
+    monkeypatch.setattr(stored, "WINDOW", 16 * 60 * 40)
+    result = open_map(tmp_path / "m.zarr", 0)
+    assert len(list(result.slabs())) == 5
+    for axis in (0, 2):
+        of_found, of_grid = (mean_over_planes(item, axis)[1] for item in (result, grid))
+        np.testing.assert_allclose(of_found, of_grid, rtol=1e-6, atol=1e-6)

@@ -8,21 +8,14 @@ import numpy as np
 import pytest
 from scipy import fft
 from scipy.interpolate import pchip_interpolate
-from scipy.ndimage import maximum_filter
 from scipy.spatial import cKDTree
 
 from vmdpotential.continuum.region import Surface
-from vmdpotential.engines import PointSum, get_engine
 from vmdpotential.engines.cpu.maps import mesh as cpu_mesh
 from vmdpotential.figures.atoms import _bonds
-from vmdpotential.figures.slices import _loop_below, _without_flats
-from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.grid.planes import _monotone_cubic
-from vmdpotential.interactions import ewald
-from vmdpotential.methods import costs
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.plugins.web.content import thinned
-from vmdpotential.splitting import coulomb
 from vmdpotential.splitting.mesh import fast_length, over_cell
 
 MAP = """
@@ -72,26 +65,6 @@ def test_a_small_mesh_is_solved_as_a_large_one():
     assert [cpu_mesh.MeshSum(mesh, lattice, "single").small for lattice in (fine, coarse)] == [True, False]
 
 
-@pytest.mark.parametrize("error", [1e-1, 1e-3, 1e-5])
-def test_the_smallest_ratio_that_will_do_is_found(error):
-    for spacing, ratio, order in costs.choices(error):
-        assert coulomb.optimal(ratio * spacing, spacing, order)[1] <= error
-        number = costs.RATIOS.index(ratio)
-        assert not number or coulomb.optimal(costs.RATIOS[number - 1] * spacing, spacing, order)[1] > error
-
-
-@pytest.mark.parametrize("order", costs.ORDERS)
-def test_what_a_mesh_loses_is_the_rest_of_the_image_sum(order):
-    k, loss = coulomb.mesh_loss(order)
-    direction = np.array([1, 0, 0])  # no wave comes through better than along an axis
-    own = np.sinc(np.multiply.outer(k, direction) / (2 * np.pi)) ** (2 * order)
-    g = (own / coulomb.euler_sum(order, np.multiply.outer(k, direction))).prod(-1)
-    inside = k < np.pi
-    assert (loss[inside] <= (1 - g * g)[inside] * 1.01 + 1e-15).all()
-    assert (loss[inside] > 0.05 * (1 - g * g)[inside] - 1e-15).all()
-    assert (loss[k > np.sqrt(3) * np.pi] == 1).all()
-
-
 @pytest.mark.parametrize("count", [2, 3, 4, 40])
 def test_slices_are_pchip(count):
     rng = np.random.default_rng(count)
@@ -110,25 +83,6 @@ def test_bonds_are_all_close_pairs(count, box):
     expected = pairs[length < np.where((radii[pairs] > 1.75).any(1), 2.2, 1.7)]
     assert {tuple(pair) for pair in _bonds(positions, radii).tolist()} == {
         tuple(sorted(pair)) for pair in expected.tolist()}
-
-
-@pytest.mark.parametrize("shape", [(2, 3), (5, 40), (60, 70)])
-def test_flats_are_told_by_the_largest_around(shape):
-    values = np.random.default_rng(3).standard_normal(shape) ** 21
-    values[0, 0] = np.nan
-    around = maximum_filter(np.nan_to_num(np.abs(values)), size=9)
-    expected = np.where(around <= 1e-3 * 4e3, np.nan, values)
-    np.testing.assert_array_equal(_without_flats(values, (-2e3, 2e3)), expected)
-
-
-def test_a_loop_is_closed_whatever_the_rounding_of_its_ends():
-    angle = np.linspace(0, 2 * np.pi, 30)
-    loop = 200 + np.stack([np.cos(angle), np.sin(angle)], 1)
-    loop[-1] = loop[0] + 3e-14
-    assert (loop[0] != loop[-1]).any()
-    assert _loop_below(loop, 3.0)
-    assert not _loop_below(loop, 1.5)
-    assert not _loop_below(loop[:-1], 3.0)
 
 
 def test_distances_to_spheres_are_those_of_the_deepest():
@@ -150,28 +104,3 @@ def test_distances_on_a_lattice_with_few_nodes_along_z_are_those_of_a_larger_one
     for part, whole in zip(surface.with_ions(middle, 2.0), surface.with_ions(large, 2.0), strict=True):
         near = abs(surface.distances(middle)) < 0.5
         np.testing.assert_allclose(part[near], whole[..., 7:10][near], atol=2e-6)
-
-
-@pytest.mark.parametrize("shape", [(30, 21, 25), (400, 7, 1)])
-def test_a_map_is_thinned_as_it_is_sampled(shape):
-    lattice = Lattice((1, 2, 3), (0.5, 0.4, 0.7), shape)
-    values = np.random.default_rng(5).standard_normal(shape).astype(np.float32)
-    coarse = thinned(Grid(lattice, values, "kT/e"), 900)
-    assert coarse.lattice.size <= 900
-    expected = Grid(lattice, values, "kT/e").sample(np.minimum(coarse.lattice.points(), lattice.last))
-    assert coarse.values.dtype == np.float32
-    np.testing.assert_allclose(coarse.values.ravel(), expected, atol=2e-5)
-
-
-def test_pairs_of_a_short_reach_are_those_of_all():
-    rng = np.random.default_rng(6)
-    cell = Cell(np.array([[30.0, 0, 0], [4, 28, 0], [-3, 5, 31]]))
-    points, positions, charges = (rng.random((size, 3)) @ cell.vectors for size in (50, 300, 1))
-    charges = rng.standard_normal(300)
-    bound = ewald.INTERACTION.bind(beta=0.5, cutoff=6.0)
-    nearest = np.empty(len(points))
-    engine = get_engine("cpu")
-    total = engine.prepare_points(PointSum(bound, cell))
-    actual, expected = (total.at(points, positions, charges, False, required)[0] for required in (None, nearest))
-    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
-    assert nearest.min() < 6

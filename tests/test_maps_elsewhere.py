@@ -132,17 +132,6 @@ def test_cube_by_a_second_reader(tmp_path):
     np.testing.assert_allclose(values, grid.values, rtol=6e-6)
 
 
-def test_cube_comments_stay_short_whatever_the_names(tmp_path):
-    names = tuple(f"/some/very/long/folder/{'n' * 100}/{i}.pdb" for i in range(20))
-    grid = make(provenance=Provenance(method="direct", inputs=names))
-    write_map(grid, tmp_path / "map.cube")
-    comments = plain_cube(tmp_path / "map.cube")[0]
-    assert len(comments[1]) < 1023
-    back = read_map(tmp_path / "map.cube")
-    assert back.provenance.inputs == tuple(f"{i}.pdb" for i in range(20))
-    assert (back.provenance.method, back.temperature) == ("direct", 298.15)
-
-
 def test_dx_suits_every_viewer(tmp_path):
     grid = make(spacing=(0.5, 0.5, 0.497096774193548))
     write_map(grid, tmp_path / "map.dx")
@@ -161,17 +150,6 @@ def test_dx_suits_every_viewer(tmp_path):
         "object 2 class gridconnections counts 5 6 7",
     ]
     assert lines[first + 6] == "object 3 class array type double rank 0 items 210 data follows"
-
-
-def test_npz_opens_without_us(tmp_path):
-    grid = make()
-    write_map(grid, tmp_path / "map.npz")
-    with np.load(tmp_path / "map.npz") as archive:
-        np.testing.assert_array_equal(archive["values"], grid.values)
-        assert archive["origin"].tolist() == [-3, 4, 7.5]
-        assert archive["spacing"].tolist() == [0.5, 0.75, 1.25]
-        assert str(archive["unit"]) == "kT/e"
-        assert float(str(archive["temperature"])) == 298.15
 
 
 # --- we read what other programs write -----------------------------------------------------------
@@ -314,3 +292,25 @@ def test_dialects_of_cube(tmp_path, text, unit):
     np.testing.assert_array_equal(grid.values, COUNTING)
     np.testing.assert_allclose(grid.lattice.origin, np.array([1, 2, 3]) * unit)
     np.testing.assert_allclose(grid.lattice.spacing, 0.5 * unit)
+
+
+def test_cube_comments_stay_short_whatever_the_names(tmp_path):
+    names = tuple(f"/some/very/long/folder/{'n' * 100}/{i}.pdb" for i in range(20))
+    grid = make(provenance=Provenance(method="direct", inputs=names))
+    write_map(grid, tmp_path / "map.cube")
+    comments = plain_cube(tmp_path / "map.cube")[0]
+    assert len(comments[1]) < 1023
+    back = read_map(tmp_path / "map.cube")
+    assert back.provenance.inputs == tuple(f"{i}.pdb" for i in range(20))
+    assert (back.provenance.method, back.temperature) == ("direct", 298.15)
+
+
+def test_npz_opens_without_us(tmp_path):
+    grid = make()
+    write_map(grid, tmp_path / "map.npz")
+    with np.load(tmp_path / "map.npz") as archive:
+        np.testing.assert_array_equal(archive["values"], grid.values)
+        assert archive["origin"].tolist() == [-3, 4, 7.5]
+        assert archive["spacing"].tolist() == [0.5, 0.75, 1.25]
+        assert str(archive["unit"]) == "kT/e"
+        assert float(str(archive["temperature"])) == 298.15

@@ -1,21 +1,16 @@
 """What is between the charges: screened potentials, and the words for it in files, legends and reports."""
 
-from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import charges_at, interaction, random_charges, relative_rms, slow
+from helpers import charges_at, interaction, random_charges, relative_rms
 
 from vmdpotential.commands.average import command as average
-from vmdpotential.commands.compare import command as compare
 from vmdpotential.commands.live import command as live
 from vmdpotential.commands.map import command as map_
-from vmdpotential.commands.profile import command as profile
-from vmdpotential.commands.slice import command as slice_
 from vmdpotential.errors import UsageError
 from vmdpotential.figures.page import Panel, compose
 from vmdpotential.figures.slices import quantity_label
-from vmdpotential.frames.field import Places, field_at
 from vmdpotential.grid import planes
 from vmdpotential.grid.compare import difference
 from vmdpotential.grid.lattice import Lattice
@@ -38,19 +33,6 @@ def test_debye_length_is_that_of_textbooks():
     assert debye_length(0.15, 2 * 298.15, 78.5) == pytest.approx(np.sqrt(2) * debye_length(0.15, 298.15, 78.5))
     assert ionic_strength(debye_length(0.3, 310, 74), 310, 74) == pytest.approx(0.3)
     assert debye_length(0.0, 298.15, 78.5) == np.inf
-
-
-@pytest.mark.parametrize(("name", "values", "dielectric", "words"), [
-    ("coulomb", {}, 1.0, "vacuum, no screening"),
-    ("coulomb", {}, 4.0, "dielectric 4, no screening"),
-    ("gaussian", {"smear": 2.0}, 1.0, "vacuum, no screening"),
-    ("shifted_coulomb", {"cutoff": 10.0}, 1.0, "vacuum, shifted to zero at 10 A"),
-    ("distance_dependent", {}, 1.0, "dielectric 4 r"),
-    ("screened_coulomb", {"debye_length": 7.8546}, 78.5, "screened, 0.15 M, dielectric 78.5"),
-    ("ewald", {}, 1.0, "vacuum, ewald"),
-])
-def test_an_interaction_says_what_is_between_the_charges(name, values, dielectric, words):
-    assert interaction(name, **values).medium(dielectric, 298.15) == words
 
 
 def test_one_word_screens_a_map_and_files_and_labels_say_so(ions, tmp_path):
@@ -139,73 +121,6 @@ def test_screened_is_an_interaction_by_itself(ions):
         assert {"screened", "radii"} <= {parameter.name for parameter in command.parameters}
 
 
-def test_reports_say_the_medium(ions):
-    report = map_(structure=ions, spacing=2.0, screened=0.15)
-    assert report.data["medium"] == "screened, 0.15 M, dielectric 78.5"
-    assert report.data["dielectric"] == 78.5
-    assert any(line.endswith("kT/e at 298.15 K, screened, 0.15 M, dielectric 78.5") for line in report.lines)
-    screened, vacuum = (potential_map(ions, spacing=2.0, screened=salt) for salt in (0.15, None))
-    words = [grid.provenance.medium for grid in (screened, vacuum)]
-    report = live(structure=ions, spacing=2.0, screened=0.15)
-    assert (report.data["medium"], report.data["unit"]) == (words[0], "kT/e")
-    report = slice_(maps=[screened])
-    assert [report.data["medium"], *(panel["medium"] for panel in report.data["panels"])] == [words[0]] * 2
-    assert words[0] in report.lines
-    report = slice_(maps=[screened, vacuum])
-    assert report.data["medium"] is None
-    assert [panel["medium"] for panel in report.data["panels"]] == words
-    assert [line.rpartition("; ")[2] for line in report.lines if line[1:2] == ":"] == words
-    report = slice_(maps=[screened], profile="z", plane=[])
-    assert (report.data["unit"], report.data["medium"]) == ("kT/e", words[0])
-    report = compare(first=screened, second=vacuum)
-    assert report.data["media"] == words
-    assert report.lines[1] == " and ".join(words)
-
-
-def test_profiles_say_the_medium():
-    cell = Cell.from_parameters(9.0, 10.0, 11.0)
-    report = profile(structure=charges_at(*random_charges(8, 0, 9, seed=6), cell), spacing=1.0)
-    assert report.data["medium"] == "vacuum, no screening"
-    assert any(", in V, vacuum, no screening; 0 is" in line for line in report.lines)
-
-
-def test_what_a_place_does_not_feel_is_left_out_of_a_screened_field_too():
-    ions = charges_at(*random_charges(8, 0, 9, seed=6))
-    ions = replace(ions, residue_index=[0, 0, 0, 0, 1, 1, 1, 1])
-    result = field_at(ions, Places.atoms(np.array([1, 6]), ["a", "b"]), screened=1.0, exclude="residue")
-    for column, (row, others) in enumerate(((1, slice(4, 8)), (6, slice(0, 4)))):
-        felt = field_at(ions.take(np.arange(8)[others]), Places.at(ions.positions[[row]], ["p"]), screened=1.0)
-        np.testing.assert_allclose(result.field[0, 0, column], felt.field[0, 0, 0], rtol=1e-6, atol=1e-9)
-        np.testing.assert_allclose(result.potential[0, 0, column], felt.potential[0, 0, 0], rtol=1e-6, atol=1e-9)
-
-
-@pytest.mark.parametrize("periodic", slow([False, True], [True]))
-def test_a_screened_field_is_the_slope_of_the_potential_and_leaves_out_its_own_atom(periodic):
-    cell = Cell.from_parameters(9.0, 10.0, 11.0) if periodic else None
-    ions = charges_at(*random_charges(8, 0, 9, seed=6), cell)
-    points = np.array([[1.0, 2.0, 3.0], [7.5, 4.0, 0.5]])
-    actual = field_at(ions, Places.at(points, ["a", "b"]), screened=1.0, unit="V")
-    assert actual.medium == "screened, 1 M, dielectric 78.5"
-    assert 0 <= actual.error < 1e-6
-    assert actual.potential[0, 0] == pytest.approx(potential_at(ions, points, screened=1.0, unit="V"), rel=1e-5)
-    step = 1e-4
-    for axis in range(3):
-        shift = step * np.eye(3)[axis]
-        ahead, behind = (potential_at(ions, points + sign * shift, screened=1.0, unit="V") for sign in (1, -1))
-        assert actual.field[0, 0, :, axis] == pytest.approx((behind - ahead) / (2 * step), rel=1e-4, abs=1e-7)
-    # at an atom: what the others make, and in a cell its own images
-    row = np.array([3])
-    at = field_at(ions, Places.atoms(row, ["x"]), screened=1.0, unit="V")
-    others = ions.take(np.delete(np.arange(8), 3))
-    expected = potential_at(others, ions.positions[row], screened=1.0, unit="V")
-    if periodic:
-        images = np.array([n for n in np.ndindex(7, 7, 7) if n != (3, 3, 3)]) - 3
-        r = np.linalg.norm(images @ cell.vectors, axis=1)
-        length = debye_length(1.0, 298.15, 78.5)
-        expected = expected + coulomb_constant("V", 298.15, 78.5) * ions.charges[3] * (np.exp(-r / length) / r).sum()
-    assert at.potential[0, 0] == pytest.approx(expected, rel=1e-4)
-
-
 def test_panels_of_several_media_have_scales_on_which_none_is_blank(ions):
     lattice = Lattice.around(ions.positions, 2.0, 4.0)
     vacuum, screened = (potential_map(ions, lattice=lattice, screened=salt) for salt in (None, 0.15))
@@ -219,18 +134,3 @@ def test_panels_of_several_media_have_scales_on_which_none_is_blank(ions):
     asked = compose([Panel(vacuum, middle), Panel(screened, middle)], value_range=(-9, 9))
     assert asked.ranges == ((-9, 9), (-9, 9))
     assert len(asked.figure.axes) == 3
-
-
-def test_panels_of_several_media_say_theirs_and_the_colour_bar_says_none(ions):
-    lattice = Lattice.around(ions.positions, 2.0, 4.0)
-    vacuum, screened = (potential_map(ions, lattice=lattice, screened=salt) for salt in (None, 0.15))
-    middle = planes.middle(lattice)
-    page = compose([Panel(vacuum, middle, "a"), Panel(screened, middle, "b"),
-                    Panel(difference(vacuum, screened), middle, "c")])
-    assert [ax.get_title().split("\n")[1] for ax in page.axes[:2]] == ["vacuum", "screened"]
-    assert "minus" not in page.axes[2].get_title()
-    assert len(page.figure.axes) == 3
-    bars = [child for ax in page.axes for child in ax.child_axes]
-    assert [bar.get_ylabel() for bar in bars] == ["kT/e"] * 3  # the titles say the rest
-    alike = compose([Panel(screened, middle, "b")] * 2)
-    assert "screened, 0.15 M, dielectric 78.5" in alike.figure.axes[-1].get_xlabel().replace("\n", " ")

@@ -34,13 +34,3 @@ def test_a_wrong_sum_is_seen(monkeypatch, capsys):
     assert any("permute" in line for line in metamorphic.run("maps", 1)[0])
     assert metamorphic.main(["--only", "maps", "--count", "1", "--seed", "1"]) == 1
     assert "--only maps --count 1 --seed 1: map" in capsys.readouterr().out
-
-
-def test_other_ions_are_seen(monkeypatch):
-    from vmdpotential import place_ions
-
-    def first_two_swapped(structure, **options):  # as if the order of the waters decided
-        return place_ions(structure, **{**options, "from_solute": 3 + structure.positions[30, 1] % 1})
-
-    monkeypatch.setattr(metamorphic, "place_ions", first_two_swapped)
-    assert any("permute" in line for line in metamorphic.run("ions", 1)[0])

@@ -14,7 +14,7 @@ from vmdpotential import registry
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.errors import UsageError
-from vmdpotential.interactions import Interaction, coulomb, distance_dependent, lennard_jones, sigmoidal_dielectric
+from vmdpotential.interactions import Interaction, coulomb, lennard_jones
 from vmdpotential.interactions.pairs import CHARGES, LORENTZ_BERTHELOT, SOURCES, TABLE, PairPotential, Term
 from vmdpotential.interactions.tracing import erfc
 from vmdpotential.plugins.historical import nbody
@@ -96,15 +96,6 @@ def test_sums_are_the_definition(engine, potential, precision):
     close(result.other.jerks, expected.other.jerks, TOLERANCE[precision])
 
 
-@pytest.mark.parametrize("page", [distance_dependent, sigmoidal_dielectric], ids=["linear", "sigmoidal"])
-def test_dielectrics(engine, page):
-    potential = PairPotential((Term("coulomb", page.INTERACTION.bind(), CHARGES), LJ))
-    atoms = system(150)
-    result = engine.prepare_pairs(PairSum(potential)).run(atoms)
-    assert result.energies is result.virial is result.jerks is result.other is None
-    close(result.forces, reference(potential, atoms, None).forces, 5e-6)
-
-
 def test_few_atoms(engine):
     prepared = engine.prepare_pairs(PairSum(LJC, precision="double", energy=True, virial=True))
     for count in (0, 1, 2, 15, 16, 17, 65):
@@ -146,18 +137,6 @@ def test_many_atoms_and_threads(engine, monkeypatch):
         close(actual[-1].virial, double.virial, 5e-6)
         assert np.linalg.norm(actual[-1].forces.sum(0)) < 1e-5 * np.linalg.norm(actual[-1].forces)  # momentum
     close(actual[0].forces, actual[1].forces, 1e-6)
-    chosen = np.random.default_rng(3).choice(2500, 4, replace=False)
-    rest = np.setdiff1d(np.arange(2500), chosen)
-
-    def part(which):
-        return with_(atoms, positions=atoms.positions[which], exclusions=None, velocities=atoms.velocities[which],
-                     parameters={name: p[which] for name, p in atoms.parameters.items()}, types=atoms.types[which])
-
-    atoms = with_(atoms, exclusions=None)
-    of_two = engine.prepare_pairs(PairSum(LJC, precision="double")).run(part(chosen), part(rest))
-    within = engine.prepare_pairs(PairSum(LJC, precision="double")).run(part(chosen))
-    whole = engine.prepare_pairs(PairSum(LJC, precision="double")).run(atoms)
-    close(of_two.forces + within.forces, whole.forces[chosen], 1e-12)
 
 
 @pytest.mark.parametrize("layout", ["1x1", "1x4", "4x4"])
@@ -198,37 +177,6 @@ def test_the_paper_is_reproduced_without_a_gpu(tmp_path):
         assert (tmp_path / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
 
 
-ELSEWHERE = """
-import sys
-sys.path.insert(0, "tests")
-from test_nbody import *
-engine = get_engine("cpu")
-print(engine.describe().partition(", ")[2])
-atoms = with_(system(101), exclusions=exclusions(101))
-cases = (GRAVITY, "single"), (KEPT, "single"), (BY_TYPE, "double"), (LJC, "double")
-for potential, precision in cases[1::2] if "few" in sys.argv else cases:
-    equal = potential is not GRAVITY
-    prepared = engine.prepare_pairs(PairSum(potential, None, precision, True, equal, True))
-    compare(prepared.run(atoms), reference(potential, atoms, None), TOLERANCE[precision], equal)
-others = system(20, 4)
-result, expected = prepared.run(atoms, others), reference(potential, with_(atoms, exclusions=None), None, others)
-close(result.forces, expected.forces, 1e-12)
-close(result.other.jerks, expected.other.jerks, 1e-12)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("environment", "cases", "says"), [
-    ({"VMDPOTENTIAL_PLAIN": "1"}, "all", "plain loops"),
-    ({"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2,+fma"}, "all", "avx2 vectors of 8"),
-    ({"NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": "+sse2"}, "few", "generic vectors of 8"),
-], ids=["plain", "avx2", "sse2"])
-def test_old_processors_and_plain_loops(environment, cases, says):
-    done = subprocess.run([sys.executable, "-c", ELSEWHERE, cases], capture_output=True, text=True,
-                          cwd=Path(__file__).parent.parent,
-                          env=os.environ | environment | {"PYTHONPATH": os.pathsep.join(sys.path)})
-    assert done.returncode == 0, done.stderr
-    assert says in done.stdout
 
 
 def test_two_masses_and_two_ions():

@@ -84,17 +84,6 @@ def test_slope_and_bend_are_derivatives(name):
     np.testing.assert_allclose(bend, by_difference, rtol=1e-7, atol=1e-9 * np.abs(bend).max())
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_any_unit_of_length_gives_the_same(name):
-    potential = of(PAGES[name])
-    atoms = sample(potential)
-    for excluded in (False, True):
-        here = values(potential, R, ("slope", "bend", "energy"), atoms, excluded=excluded)
-        there = values(potential, R, ("slope", "bend", "energy"), atoms, 2.0, excluded)
-        for a, b, power in zip(here, there, (2, 4, 0), strict=True):
-            np.testing.assert_allclose(b / 2.0**power, a, rtol=1e-12, atol=1e-14 * np.abs(a).max())
-
-
 def test_a_length_that_is_a_plain_number_is_refused():
     page = Interaction("careless", lambda r2, rinv, p: rinv - r2 / 100.0)
     with pytest.raises(UsageError, match="a length that is not a parameter"):
@@ -123,34 +112,6 @@ def test_rules_make_the_usual_lennard_jones():
     table = {"pair.a6": 6 * c6[0], "pair.a12": 12 * c12[0]}
     mixed = values(PairPotential((Term("lj", page, TABLE),)), R, ("energy",), table)[0]
     np.testing.assert_allclose(mixed, energy(sigma[0], epsilon[0]), rtol=1e-12)
-
-
-def test_switched_force_ends_smoothly_and_is_the_plain_one_before():
-    switched = of(lennard_jones.SWITCHED.bind(cutoff=10.0, switch=8.0))
-    plain = of(lennard_jones.INTERACTION.bind())
-    atoms = dict.fromkeys(sample(plain), 30.0)
-    r = np.array([3.0, 5.0, 8.0])
-    for a, b in zip(*(values(p, r, ("slope", "bend"), atoms) for p in (switched, plain)), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-9)
-    scale = values(plain, np.array([8.0]), ("slope", "energy"), atoms)
-    slope, energy = values(switched, np.array([10.0]), ("slope", "energy"), atoms)
-    assert abs(slope) < 1e-12 * abs(scale[0])
-    assert abs(energy) < 1e-12 * abs(scale[1])
-    near = values(switched, np.array([9.999]), ("slope",), atoms)[0]  # zero slope of the force too
-    assert abs(near) < 2e-6 * abs(scale[0])
-
-
-def test_reaction_field_of_a_conductor_ends_without_force():
-    bound = registry.get("interaction", "reaction_field").bind(cutoff=9.0, permittivity=0.0)
-    potential = PairPotential((Term("coulomb", bound, CHARGES),))
-    atoms = {"i.charge": 1.0, "j.charge": 1.0}
-    slope, energy = values(potential, np.array([9.0]), ("slope", "energy"), atoms)
-    assert abs(slope) < 1e-15
-    assert abs(energy) < 1e-15
-    # excluded pairs keep the medium's part
-    both = values(potential, R, ("energy",), atoms, excluded=True)[0]
-    np.testing.assert_allclose(both + 1 / R, values(potential, R, ("energy",), atoms)[0], rtol=1e-12, atol=1e-15)
-    assert potential.corrects_excluded
 
 
 @pytest.mark.parametrize("made", [ewald.polynomial, ewald.tabulated])
@@ -211,3 +172,16 @@ def test_c_source_equals_numpy(real, tolerance):
             for actual, required, whole in zip(out, expected, sizes, strict=True):
                 size = np.abs(whole[max(0, k - 10): k + 1]).max()  # where terms cancel, those 2 A nearer are the scale
                 assert actual == pytest.approx(required[k], rel=tolerance, abs=tolerance * size), (function, r)
+
+
+def test_reaction_field_of_a_conductor_ends_without_force():
+    bound = registry.get("interaction", "reaction_field").bind(cutoff=9.0, permittivity=0.0)
+    potential = PairPotential((Term("coulomb", bound, CHARGES),))
+    atoms = {"i.charge": 1.0, "j.charge": 1.0}
+    slope, energy = values(potential, np.array([9.0]), ("slope", "energy"), atoms)
+    assert abs(slope) < 1e-15
+    assert abs(energy) < 1e-15
+    # excluded pairs keep the medium's part
+    both = values(potential, R, ("energy",), atoms, excluded=True)[0]
+    np.testing.assert_allclose(both + 1 / R, values(potential, R, ("energy",), atoms)[0], rtol=1e-12, atol=1e-15)
+    assert potential.corrects_excluded

@@ -1,10 +1,6 @@
 """Pairs within a cutoff on the CPU against their definition, and what must not change them."""
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +9,7 @@ from pairs import reference
 
 from vmdpotential.compiling import build
 from vmdpotential.engines.pairs import Atoms, PairSum
-from vmdpotential.errors import InputError, UsageError, VmdpotentialError
+from vmdpotential.errors import InputError, UsageError
 from vmdpotential.interactions import buckingham, coulomb, ewald, lennard_jones, reaction_field, sigmoidal_dielectric
 from vmdpotential.interactions.pairs import (
     BUCKINGHAM,
@@ -144,64 +140,6 @@ def test_few_atoms(count):
         assert errors(compute(WATER, sample, cell), reference(WATER, sample, cell)) < ERRORS["single"]
 
 
-def test_cutoffs_longer_than_the_cell_see_an_atoms_own_images():
-    cell = Cell(np.diag([3.0, 3.0, 3.0]))
-    sample = Atoms(np.array([[0.1, 0.2, 0.3]]), {"charge": np.ones(1), "root_a6": np.zeros(1), "root_a12": np.zeros(1)})
-    n = np.arange(-3, 4) * 3.0
-    r = np.sqrt((np.stack(np.meshgrid(n, n, n), -1) ** 2).sum(-1).ravel())
-    expected = FIELD(r[(r > 0) & (r < CUTOFF)]).sum() / 2
-    assert compute(WATER, sample, cell).energies[0, 1] == pytest.approx(expected, rel=1e-6)
-
-
-def test_a_list_holds_each_pair_in_range_once():
-    cell = CELLS["triclinic"]
-    sample = atoms(300, cell)
-    sample.parameters["charge"][:] = 1
-    counts = PairPotential((Term("q", coulomb.INTERACTION.bind().truncated(CUTOFF), CHARGES),))
-    result = compute(counts, replace(sample, exclusions=None), cell, precision="double")
-    d = cell.minimum_image(sample.positions[:, None] - sample.positions)
-    shifts = np.stack(np.meshgrid(*[np.arange(-1, 2)] * 3), -1).reshape(-1, 3) @ cell.vectors
-    r = np.sqrt(((d[..., None, :] + shifts) ** 2).sum(-1))
-    near = (r > 0) & (r < CUTOFF)
-    assert result.energies.sum() == pytest.approx((1 / r[near]).sum() / 2, rel=1e-12)
-    pairs = ENGINE.prepare_pairs(PairSum(counts, cell)).search(sample)
-    assert pairs.slots >= near.sum() / 2
-    assert pairs.slots % 16 == 0
-
-
-def test_order_images_and_turns_change_nothing():
-    cell = CELLS["triclinic"]
-    start = replace(atoms(100, cell), exclusions=None)
-    rng = np.random.default_rng(3)
-    expected = compute(WATER, start, cell, precision="double")
-    order = rng.permutation(100)
-    mixed = replace(start, positions=start.positions[order],
-                    parameters={name: value[order] for name, value in start.parameters.items()})
-    result = compute(WATER, mixed, cell, precision="double")
-    np.testing.assert_allclose(result.forces, expected.forces[order], atol=1e-9)
-    moved = replace(start, positions=start.positions + rng.integers(-2, 3, (100, 3)) @ cell.vectors + [0.7, 9.1, -3.3])
-    result = compute(WATER, moved, cell, precision="double")
-    np.testing.assert_allclose(result.forces, expected.forces, atol=1e-9)
-    turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
-    result = compute(WATER, replace(start, positions=start.positions @ turn), Cell(cell.vectors @ turn),
-                     precision="double")
-    np.testing.assert_allclose(result.forces, expected.forces @ turn, atol=1e-9)
-    np.testing.assert_allclose(result.virial, turn.T @ expected.virial @ turn, atol=1e-8)
-
-
-def test_forces_are_slopes_of_the_energy():
-    cell, h = CELLS["tiny"], 1e-5
-    sample = atoms(20, cell)
-    smooth = PairPotential((Term("lj", lennard_jones.SWITCHED.bind(cutoff=CUTOFF, switch=4.0), GEOMETRIC),))
-    forces = compute(smooth, sample, cell, precision="double").forces
-    for axis in range(3):
-        step = np.zeros((20, 3))
-        step[3, axis] = h
-        energy = [compute(smooth, replace(sample, positions=sample.positions + sign * step), cell,
-                          precision="double").energies.sum() for sign in (1, -1)]
-        assert (energy[1] - energy[0]) / (2 * h) == pytest.approx(forces[3, axis], rel=1e-6, abs=1e-6)
-
-
 def test_far_away_single_precision_keeps_its_digits():
     rng = np.random.default_rng(0)
     near = replace(atoms(60), exclusions=None)
@@ -248,12 +186,6 @@ def test_threads_give_the_same(monkeypatch):
     assert errors(results[1], results[0]) < 1e-6
     for a, b in ((results[1].forces, results[2].forces), (results[1].energies, results[2].energies)):
         np.testing.assert_array_equal(a, b)
-    pairs = ENGINE.prepare_pairs(PairSum(WATER, cell, buffer=0.5)).search(sample)
-    for step, says in ((0.3, "moved"), (np.nan, "finite")):
-        moved = sample.positions.copy()
-        moved[7] += step
-        with pytest.raises(VmdpotentialError, match=says):
-            pairs.run(moved)
 
 
 def test_what_cannot_be():
@@ -265,36 +197,6 @@ def test_what_cannot_be():
         ENGINE.prepare_pairs(work).run(Atoms(np.zeros((3, 3))))
 
 
-CODE = """
-import sys
-from pairs import reference
-from test_pairs_cpu import CELLS, POTENTIALS, atoms, compute, errors
-from vmdpotential.engines import get_engine
-potential = POTENTIALS["table, Ewald"]
-found = [errors(compute(potential, atoms(40, cell), cell, precision=sys.argv[1]),
-                reference(potential, atoms(40, cell), cell)) for cell in (CELLS["tiny"], None)]
-print(max(found), get_engine("cpu").describe().split(", ")[1])
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("environment", "precision", "said"), [
-    ({"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}, "single", "generic"),
-    ({"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "+avx2,+fma"}, "single", "avx2"),
-    ({"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "+avx2,+fma"}, "double", "avx2"),
-    ({"VMDPOTENTIAL_PLAIN": "1"}, "single", "plain loops"),
-], ids=["generic", "avx2, single", "avx2, double", "plain"])
-def test_older_processors_and_plain_loops(environment, precision, said):
-    from llvmlite import binding
-
-    if said == "avx2" and not binding.get_host_cpu_features().get("avx2", False):
-        pytest.skip("this processor has no AVX2")
-    done = subprocess.run([sys.executable, "-c", CODE, precision], env=os.environ | environment, capture_output=True,
-                          text=True, cwd=Path(__file__).parent)
-    assert done.returncode == 0, done.stderr
-    error, *name = done.stdout.split()
-    assert " ".join(name).startswith(said)
-    assert float(error) < ERRORS[precision]
 
 
 def test_kernels_that_need_avx512_say_so():

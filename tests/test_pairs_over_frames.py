@@ -1,7 +1,5 @@
 """Energies, forces and distances over frames: the same bits for any number of workers, and after a stop."""
 
-import pickle
-from copy import copy
 
 import MDAnalysis
 import numpy as np
@@ -12,8 +10,6 @@ from vmdpotential import progress, registry
 from vmdpotential.errors import StoppedError, UsageError
 from vmdpotential.execution import blocks, pools
 from vmdpotential.io import read_structure
-from vmdpotential.io.trajectories.frames import Trajectory
-from vmdpotential.pairs.energy import Between
 
 WATER = TOOLS / "alanine-dipeptide-explicit"
 FILES = WATER / "alanine-dipeptide.crd", WATER / "alanine-dipeptide.prmtop"
@@ -94,18 +90,6 @@ def test_a_stopped_run_writes_what_is_done_where_it_is_asked_to(name, frames, tm
                                                 frames=slice(8), output=tmp_path / "first.csv", **options)
     assert expected.data["frames"] == 8
     assert same(tmp_path / "first.csv", output)
-
-
-def test_a_copy_of_a_sum_has_its_plan_and_nothing_of_former_frames(frames):
-    structure = read_structure(*FILES)
-    protein = np.arange(len(structure)) < 22
-    pairs = Between(structure, structure.topology.nonbonded(), protein, ~protein)
-    first, *_, last = Trajectory(frames, len(structure))
-    pairs.run(first.positions, first.cell)
-    copies = (copy(pairs), pickle.loads(pickle.dumps(pairs)), pairs)
-    results = [each.run(last.positions, last.cell).total for each in copies]
-    assert all(values.tobytes() == results[0].tobytes() for values in results)
-    assert copy(pairs).identity().keys() == pairs.identity().keys()
 
 
 def test_a_structure_alone_is_not_resumed(tmp_path):

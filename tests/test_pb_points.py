@@ -147,15 +147,6 @@ def test_command_and_contributions(tmp_path):
     assert caught.value.parameter == "radii"
 
 
-def test_refusals():
-    ion = charges_at([PLACE], [1.0])
-    with pytest.raises(InputError):
-        potential_at(ion, [[4, 0, 0]], method="pb")
-    for options in ({"boundary": "periodic"}, {"method": "apbs"}):
-        with pytest.raises(UsageError):
-            potential_at(replace(ion, radii=[RADIUS]), [[4, 0, 0]], **{"method": "pb", **options})
-
-
 def test_frames_start_from_the_last_solution(monkeypatch):
     """With fewer iterations, for the same map; and the same bits whenever a block of frames is computed."""
     two = peptide()
@@ -197,3 +188,12 @@ def test_field_at_a_surface_along_a_layer_of_nodes():
         errors.append(np.linalg.norm(result - exact, axis=1).max() / rms(exact))
     assert errors[0] < 0.1
     assert errors[1] < 0.05
+
+
+def test_refusals():
+    ion = charges_at([PLACE], [1.0])
+    with pytest.raises(InputError):
+        potential_at(ion, [[4, 0, 0]], method="pb")
+    for options in ({"boundary": "periodic"}, {"method": "apbs"}):
+        with pytest.raises(UsageError):
+            potential_at(replace(ion, radii=[RADIUS]), [[4, 0, 0]], **{"method": "pb", **options})

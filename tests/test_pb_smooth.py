@@ -7,12 +7,9 @@ import pytest
 from helpers import charges_at
 from scipy.integrate import quad, solve_ivp
 from test_pb import INSIDE, PLACE, WATER, C, solved
-from test_pb_energies import peptide
 
-from vmdpotential import potential_at, potential_map
+from vmdpotential import potential_at
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.grid.lattice import Lattice
-from vmdpotential.maps import MapOptions, plan_map
 from vmdpotential.units import debye_length
 
 WIDTH, SALT, ION = 0.93, 0.15, 2.0
@@ -78,37 +75,6 @@ def test_points_of_an_ion():
         points = PLACE + d / np.linalg.norm(d, axis=1)[:, None] * r[:, None]
         result = potential_at(ion, points, method="pb", parameters={"gaussian": WIDTH, "salt": SALT})
         assert rms(result - potential(r)) < limit * rms(potential(r))
-
-
-def test_one_permittivity_gives_the_coulomb_sum():
-    two = peptide()
-    lattice = Lattice.around(two.positions, 0.6, 4.0)
-    result = plan_map(two, MapOptions(method="pb", parameters={"gaussian": WIDTH, "salt": 0, "inside": WATER},
-                                     boundary="open"), lattice=lattice)[1]
-    exact = potential_map(two, method="direct", dielectric=WATER, lattice=lattice)
-    assert rms(result.values() - exact.values) < 5e-3 * rms(exact.values)
-    assert abs(result.energies.sum()) < 0.01
-
-
-@pytest.mark.slow
-def test_two_residues_against_finer_lattices():
-    two = peptide()
-    lattice = Lattice.around(two.positions, 0.6, 5.0)
-    away = (np.linalg.norm(lattice.points()[:, None] - two.positions, axis=2) - two.radii).min(1).reshape(lattice.shape)
-    results = []
-    for count in (1, 2, 4):
-        finer = Lattice(lattice.origin, lattice.spacing / count, tuple(count * (n - 1) + 1 for n in lattice.shape))
-        result = plan_map(two, MapOptions(method="pb", parameters={"gaussian": WIDTH}, boundary="open", tolerance=1e-3),
-                         lattice=finer)[1]
-        results.append((result.values()[::count, ::count, ::count], result))
-    exact, best = results[-1]
-    first, second = (rms((values - exact)[away > 0]) / rms(exact[away > 0]) for values, _ in results[:2])
-    assert first < results[0][1].errors.everywhere
-    assert second < results[1][1].errors.everywhere
-    assert second < 0.4 * first
-    for _, result in results[:2]:
-        assert abs(result.energies.sum() - best.energies.sum()) < 1.5 * result.energy_error
-        assert result.energies.sum() == pytest.approx(best.energies.sum(), rel=0.01)
 
 
 def test_refusals():

@@ -14,10 +14,8 @@ from vmdpotential.frames.field import Places, field_at
 from vmdpotential.frames.live import LiveMap
 from vmdpotential.io.trajectories.frames import Loaded
 from vmdpotential.maps import MapOptions, Medium
-from vmdpotential.maps.binding import binding_energy
 from vmdpotential.maps.solute import as_mapped, in_continuum
 from vmdpotential.molecule.selection import is_ion, is_nucleic, is_protein
-from vmdpotential.molecule.whole import Complex
 
 #: A, of grids that two images of a molecule are on in different ways.
 SPACING, ALIKE = 1.0, 0.01
@@ -55,17 +53,6 @@ def test_strands_that_the_cell_splits_are_one_molecule(dna, shift):
     assert in_continuum(split, "solute", Medium.vacuum())[0] is split
 
 
-def test_strands_apart_as_molecules_come_together(dna):
-    first = np.zeros(len(dna), bool)
-    first[: dna.residue_starts[int(np.flatnonzero(dna.residue_names[dna.residue_starts[:-1]] == "DG3")[0]) + 1]] = True
-    moved = dna.positions.copy()
-    moved[first] += dna.cell.vectors[2] - dna.cell.vectors[0]
-    result = in_continuum(replace(dna, positions=moved), "solute", Medium.continuum())[0]
-    assert distances(result) == pytest.approx(distances(dna), abs=1e-6)
-    assert Complex.of(dna, is_nucleic(dna))(moved, None) is moved
-    assert Complex.of(replace(dna, cell=None), is_nucleic(dna)) is None
-
-
 @pytest.mark.slow
 def test_energies_and_values_do_not_see_the_cell(dna, caplog):
     split, options = wrapped(dna, (20.0, 3.0, 30.0)), {"spacing": SPACING, "atoms": "solute"}
@@ -92,19 +79,6 @@ def test_energies_and_values_do_not_see_the_cell(dna, caplog):
     grid = live.update(split.positions, split.cell)
     assert np.ptp(grid.values) == pytest.approx(np.ptp(live.first.values), rel=0.3)
     assert abs(grid.lattice.size / live.first.lattice.size - 1) < 0.2
-
-
-@pytest.mark.slow
-def test_surface_is_where_the_map_is(dna):
-    split = wrapped(dna, (20.0, 3.0, 30.0))
-    grid = map_(structure=split, atoms="solute", method="pb", spacing=2.0, padding=5.0).objects["grid"]
-    report = surface_(structure=split, map=grid, spacing=1.0)
-    exact = surface_(structure=dna, map=map_(structure=dna, atoms="solute", method="pb", spacing=2.0,
-                                             padding=5.0).objects["grid"], spacing=1.0)
-    assert report.data["area"] == pytest.approx(exact.data["area"], rel=0.03)
-    assert report.data["mean"] == pytest.approx(exact.data["mean"], rel=0.1)
-    vacuum = replace(grid, provenance=replace(grid.provenance, medium="vacuum"))
-    assert as_mapped(split, vacuum) is split
 
 
 @pytest.mark.slow
@@ -145,10 +119,13 @@ def test_salt_does_not_count_in_addition_to_screening(tpr, caplog):
 
 
 @pytest.mark.slow
-def test_binding_across_the_cell(dna):
-    first = np.zeros(len(dna), bool)
-    first[:380] = True
-    parts = first & is_nucleic(dna), ~first & is_nucleic(dna)
-    exact, result = (binding_energy(each, *parts, spacing=1.5) for each in (dna, wrapped(dna, (20.0, 3.0, 30.0))))
-    assert result.coulomb == pytest.approx(exact.coulomb, rel=1e-6)
-    assert result.total == pytest.approx(exact.total, abs=result.error + exact.error)
+def test_surface_is_where_the_map_is(dna):
+    split = wrapped(dna, (20.0, 3.0, 30.0))
+    grid = map_(structure=split, atoms="solute", method="pb", spacing=2.0, padding=5.0).objects["grid"]
+    report = surface_(structure=split, map=grid, spacing=1.0)
+    exact = surface_(structure=dna, map=map_(structure=dna, atoms="solute", method="pb", spacing=2.0,
+                                             padding=5.0).objects["grid"], spacing=1.0)
+    assert report.data["area"] == pytest.approx(exact.data["area"], rel=0.03)
+    assert report.data["mean"] == pytest.approx(exact.data["mean"], rel=0.1)
+    vacuum = replace(grid, provenance=replace(grid.provenance, medium="vacuum"))
+    assert as_mapped(split, vacuum) is split

@@ -1,4 +1,4 @@
-"""Plans: they pickle and run elsewhere, and maps may be made by many threads at once."""
+"""Plans: they pickle and run elsewhere, also by many threads; methods and meshes are chosen by cost and tolerance."""
 
 import pickle
 import subprocess
@@ -8,15 +8,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers import water
 
 from vmdpotential import maps, registry
 from vmdpotential.engines import get_engine
-from vmdpotential.errors import BackendError, TaskError, UsageError
+from vmdpotential.errors import BackendError, MemoryPlanError, TaskError, UsageError
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.methods import Charges, Refusal, Request
+from vmdpotential.maps import potential_map
+from vmdpotential.methods import Charges, Request, accuracy, costs, pme
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.splitting.coulomb import optimal
 
 CELL = Cell.from_parameters(18, 19, 20, 80, 85, 95)
 CASES = [("direct", "pair", None)] + [(name, way, cell) for name, way in (
@@ -65,14 +68,6 @@ def test_a_plan_runs_in_other_processes_and_gives_equal_bits(tmp_path):
             np.testing.assert_allclose(part, required, atol=1e-6 * np.abs(required).max(), err_msg=str(plan))
 
 
-@pytest.mark.parametrize("name", registry.available("interaction"))
-def test_interactions_pickle(name):
-    bound = registry.get("interaction", name).bind()
-    again = pickle.loads(pickle.dumps(bound))
-    assert str(again) == str(bound)
-    np.testing.assert_array_equal(again([0.5, 3.0, 11.0]), bound([0.5, 3.0, 11.0]))
-
-
 def test_eight_threads_make_what_one_makes():
     def make(number):
         rng = np.random.default_rng(number)
@@ -111,35 +106,6 @@ COULOMB = registry.get("interaction", "coulomb").bind()
 SHIFTED = registry.get("interaction", "shifted_coulomb").bind(cutoff=5.0)
 
 
-@pytest.mark.parametrize(("name", "bound", "options", "words"), [
-    ("direct", COULOMB, {}, ["direct on the cpu engine, 21 x 22 x 23 points, single precision: coulomb; about "]),
-    ("cutoff", SHIFTED, {"field": True, "precision": "double"},
-     ["cutoff on the cpu engine, 21 x 22 x 23 points, with field, double precision: shifted_coulomb", "about "]),
-    ("pme", COULOMB, {"error": 1e-3}, ["pme on the cpu engine", "mesh of ", "B-splines of order ", "pairs within ",
-                                       "expected error "]),
-    ("msm", COULOMB, {"error": 1e-3}, ["msm on the cpu engine", " levels, the finest of ", " nodes ", "order ",
-                                       "pairs within ", "expected error "]),
-])
-def test_a_plan_says_what_it_is(name, bound, options, words):
-    text = str(registry.get("method", name).plan(request_of(bound, **options), get_engine("cpu")))
-    assert "\n" not in text
-    for word in words:
-        assert word in text, text
-    assert ("expected error" in text) == ("error" in options)
-
-
-def test_charges_are_known_by_number_squares_volume_and_box():
-    positions, charges = np.array([[0.0, 1, 2], [3, -4, 6], [1, 0, 0]]), np.array([1.0, -2.0, 0.5])
-    result = Charges.of(positions, charges)
-    assert (result.count, result.squares) == (3, 5.25)
-    assert (result.box.low, result.box.high) == ((0, -4, 0), (3, 1, 6))
-    assert result.volume == pytest.approx(5 * 7 * 8)  # 1 A around every atom
-    assert result.density == pytest.approx(np.sqrt(5.25 / 280))
-    assert Charges.of(positions, charges, CELL).volume == pytest.approx(CELL.volume)
-    nothing = Charges.of(np.zeros((0, 3)), np.zeros(0))
-    assert (nothing.count, nothing.density) == (0, 0.0)
-
-
 @pytest.mark.parametrize(("name", "bound", "cell", "text"), [
     ("direct", COULOMB, CELL, "cannot compute a boundary that is periodic"),
     ("pme", SHIFTED, None, "needs an interaction with a splitting"),
@@ -152,14 +118,6 @@ def test_what_a_method_declares_not_to_do_is_refused(name, bound, cell, text):
     with pytest.raises(UsageError, match=text) as error:
         method.plan(request, get_engine("cpu"))
     assert (error.value.parameter, error.value.value) == ("method", name)
-
-
-def test_a_refusal_becomes_the_error_it_says():
-    assert Refusal("is late").as_error("pme").parameter == "method"
-    for kind in (TaskError, BackendError):
-        error = Refusal("is late", "wait, or use {method msm}", kind).as_error("pme")
-        assert type(error) is kind
-        assert str(error) == "the method pme: is late; wait, or use method=msm"
 
 
 def test_an_engine_without_transforms_has_no_pme():
@@ -184,3 +142,65 @@ def test_points_are_refused_by_methods_of_maps(name):
     with pytest.raises(UsageError) as raised:
         registry.get("method", name).plan_points(request_of(COULOMB), get_engine("cpu"))
     assert raised.value.parameter == "method"
+
+
+SIZE = costs.Size(100_000, 8_000_000, 0.5, 0.1, (100.0, 100.0, 100.0), False)
+COSTS = {name: registry.get("engine", name).costs for name in ("cpu", "cuda")}
+CPU = get_engine("cpu")
+
+
+@pytest.mark.parametrize("engine", ["cpu", "cuda"])
+@pytest.mark.parametrize("error", [1e-2, 1e-3, 1e-5, 1e-6])
+def test_the_cheapest_mesh_keeps_the_error(engine, error):
+    spacing, ratio, order, seconds = costs.cheapest(SIZE, COSTS[engine], error)
+    assert optimal(ratio * spacing, spacing, order)[1] <= error
+    assert seconds == costs.seconds(SIZE, COSTS[engine], spacing, ratio * spacing, order)
+
+
+def test_a_smaller_error_costs_more():
+    seconds = [costs.cheapest(SIZE, COSTS["cpu"], error)[-1] for error in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)]
+    assert seconds == sorted(seconds)
+    assert seconds[-1] > 1.5 * seconds[0]
+    assert costs.cheapest(SIZE, COSTS["cpu"], 1e-12) is None
+    request, _ = request_for(15.0)
+    with pytest.raises(TaskError, match=r"no mesh keeps the tolerance 0\.0001; use .*, or method=direct"):
+        pme.METHOD.plan(request.with_error(1e-15), CPU)
+
+
+@pytest.mark.parametrize(("edge", "cell", "method"), [
+    (6.0, None, "direct"), (40.0, None, "pme"), (12.0, Cell(np.eye(3) * 12.5), "pme")])
+def test_auto_takes_the_fastest_method(edge, cell, method):
+    grid = potential_map(water(edge, cell), spacing=0.5, padding=6, engine="cpu")
+    assert grid.provenance.method == method
+    assert grid.provenance.interaction == "coulomb"
+    if method != "direct":
+        assert max(grid.provenance.error, grid.provenance.error_away) <= 1e-4 == grid.provenance.tolerance
+    else:
+        assert grid.provenance.error is grid.provenance.tolerance is None
+
+
+def request_for(edge, spacing=1.0, tolerance=1e-4):
+    """Return a request for the full potential of a box of water, and its sample."""
+    positions, charges = water_box(edge)
+    count = int(edge / spacing) + 1
+    request = Request(Lattice(np.zeros(3), np.full(3, spacing), (count, count, count)), None, COULOMB,
+                      Charges.of(positions, charges), tolerance=tolerance)
+    sample = accuracy.sample(request, positions, charges, CPU)
+    return request.with_error(tolerance * sample.goal), sample
+
+
+def test_a_mesh_that_does_not_fit_is_refused(monkeypatch):
+    request, _ = request_for(15.0, 3.0, 1e-5)
+    monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "400k")
+    with pytest.raises(MemoryPlanError, match=r"a mesh of \d+ x \d+ x \d+ points needs .*larger tolerance or spacing"):
+        pme.METHOD.plan(request, CPU)
+
+
+def test_no_charge_no_atoms_and_one_point():
+    atoms = water(6.0)
+    nothing = replace(atoms, charges=np.zeros(len(atoms)))
+    assert not potential_map(nothing, method="pme", padding=2, engine="cpu").values.any()
+    point = Lattice(np.array([3.0, 3, 3]), np.full(3, 1.0), (1, 1, 1))
+    grid = potential_map(atoms, method="pme", lattice=point, unit="V", engine="cpu")
+    exact = potential_map(atoms, method="direct", lattice=point, unit="V", engine="cpu")
+    assert grid.values == pytest.approx(exact.values, rel=1e-3)

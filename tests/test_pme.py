@@ -1,14 +1,13 @@
-"""Particle mesh sums against Poisson's equation, lattice constants, and the reference in float64."""
+"""Particle mesh sums, and the float64 reference they are compared with, against lattice constants and Ewald sums."""
 
-import itertools
-
+import ewald
 import numpy as np
 import pytest
 import sums
-from helpers import rms, slow
-from scipy.special import spherical_jn
+from helpers import relative_rms, rms, slow
 
 from vmdpotential.engines import PRECISIONS, get_engine
+from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.methods.reference import full_potential
 from vmdpotential.molecule.cell import Cell
@@ -71,86 +70,6 @@ def measured(lattices, positions, charges, mesh, precision="single"):
     return rms(np.subtract(results, exact)), rms(exact)
 
 
-def smooth_density(mesh, r):
-    """Return the charge density (1/A^3) at distances r from a unit charge that the smooth part is the potential of.
-
-    For L = sum p_n x^2n, x = r/a, it is -1/(4 pi r) d^2(r L)/dr^2.
-    """
-    splitting = mesh.splitting
-    n = np.arange(len(splitting.polynomial))
-    terms = splitting.polynomial * 2 * n * (2 * n + 1) / splitting.radius**2
-    inside = np.polynomial.polynomial.polyval((r / splitting.radius) ** 2, terms[1:])
-    return np.where(r < splitting.radius, -inside / (4 * np.pi), 0.0)
-
-
-def laplacian(values, spacing):
-    """Return the Laplacian of the inner points, by central differences of order 8."""
-    weights = np.array([-1 / 560, 8 / 315, -1 / 5, 8 / 5, -205 / 72, 8 / 5, -1 / 5, 8 / 315, -1 / 560])
-    inner = values[4:-4, 4:-4, 4:-4].shape
-    total = np.zeros(inner)
-    for axis, n in itertools.product(range(3), range(9)):
-        window = [slice(n if d == axis else 4, (n if d == axis else 4) + inner[d]) for d in range(3)]
-        total += weights[n] * values[tuple(window)] / spacing**2
-    return total
-
-
-@pytest.mark.parametrize("cell", [None, CELLS["box"], CELLS["triclinic"]], ids=["open", "box", "triclinic"])
-def test_laplacian_of_the_smooth_part_is_the_spread_charge(cell):
-    positions = np.array([[7.0, 8.0, 9.0], [9.3, 8.4, 7.6], [8.0, 7.1, 10.2]])
-    charges = np.array([1.0, -0.8, 0.3])
-    spacing = 0.6
-    lattice = Lattice(np.array([2.0, 2.5, 3.0]), spacing, (24, 23, 22))
-    if cell is None:
-        mesh = sums.mesh_around(lattice, positions, 0.8, 8, 6.5)
-    else:
-        mesh = meshes.over_cell(cell, 0.8, 8, 6.5)
-    smooth = sums.by_mesh(ENGINE, lattice, positions, charges, mesh, "double").astype(float)
-    smooth -= sums.cutoff(ENGINE, lattice, positions, charges, mesh.short, "double", mesh.cell)
-    inner = Lattice(lattice.origin + 4 * spacing, spacing, tuple(n - 8 for n in lattice.shape))
-    displacements = inner.points()[:, None] - positions
-    if cell is not None:
-        displacements = cell.minimum_image(displacements)
-    density = (smooth_density(mesh, np.linalg.norm(displacements, axis=-1)) @ charges).reshape(inner.shape)
-    if cell is not None:
-        density -= charges.sum() / cell.volume
-    result = laplacian(smooth, spacing)
-    assert rms(result + 4 * np.pi * density) < 2e-3 * rms(4 * np.pi * density)
-
-
-def test_charge_of_the_smooth_part():
-    # what smooth_density rests on: all the charge, and none of it beyond the radius
-    mesh = meshes.over_cell(CELLS["box"], 0.8, 8, 6.5)
-    r = np.linspace(0, mesh.splitting.radius, 20001)
-    assert (4 * np.pi * r**2 * smooth_density(mesh, r)).mean() * r[-1] == pytest.approx(1, abs=1e-3)
-    assert mesh.splitting.long(2 * mesh.splitting.radius) == 1 / (2 * mesh.splitting.radius)
-
-
-def test_dipole():
-    # far off its two charges nearly cancel, and what is left has to be right still
-    places = np.array([[0.2, 0.1, -0.5], [0.4, 0.1, 0.6]])
-    charges = np.array([-0.8, 0.8])
-    lattice = Lattice(np.array([-60.0, -2.0, -40.0]), 4.0, (31, 2, 21))
-    mesh = sums.mesh_around(lattice, places, 0.8, 8, 6.0)
-    values = full_map(lattice, places, charges, mesh)
-    r = np.linalg.norm(lattice.points()[:, None] - places, axis=-1)
-    expected = (charges / r).sum(1).reshape(lattice.shape)
-    moment = charges @ places
-    # the limit, to be sure that the dipole is what is seen there
-    far = lattice.points()[0] - places.mean(0)
-    assert expected[0, 0, 0] == pytest.approx(moment @ far / np.linalg.norm(far) ** 3, rel=1e-3)
-    distance = r.min(1).reshape(lattice.shape)
-    assert (np.abs(values - expected) * distance**2 / np.linalg.norm(moment)).max() < 2e-3
-    assert rms(values - expected) < 1e-5 * rms(expected)
-
-
-@pytest.mark.parametrize("longest", [0.5, 8.0, 60.0, 700.0])
-def test_the_window_is_made_of_spherical_bessel_functions(longest):
-    smooth, _ = optimal(2.0, 1.0, 8)
-    k = np.linspace(0, longest, 300)
-    expected = sum(2 * (-1) ** n * c * spherical_jn(2 * n, 2 * k) for n, c in enumerate(smooth.legendre))
-    np.testing.assert_allclose(smooth.window(k), expected, rtol=0, atol=3e-14)
-
-
 @pytest.mark.parametrize("spacing", [0.6, 0.9])
 def test_madelung_constant_of_sodium_chloride(spacing):
     edge = 5.6402
@@ -186,37 +105,6 @@ def test_error_is_the_predicted_one_in_an_open_boundary(order, ratio):
     assert 0.6 < error / predicted(mesh, charges, 20.0**3) < 1.4
 
 
-@pytest.mark.parametrize("boundary", ["open", "periodic"])
-def test_error_does_not_depend_on_where_the_mesh_is(boundary):
-    cell = CELLS["triclinic"] if boundary == "periodic" else None
-    positions, charges = random_charges(cell)
-    errors = []
-    for fraction in (0.0, 0.13, 0.5, 0.77):
-        # charges and lattice move together over the mesh, whose nodes in an open boundary go with them
-        lattice = Lattice(np.array([2.0, 3.0, 2.5]), 0.8, (18, 17, 16))
-        mesh = meshes.over_cell(cell, 1.0, 6, 4.0) if cell else sums.mesh_around(lattice, positions, 1.0, 6, 4.0)
-        shift = fraction * np.array([1.0, 0.7, -0.4])
-        if cell is None:
-            mesh = sums.mesh_around(Lattice(lattice.origin - shift, 0.8, (21, 21, 21)), positions, 1.0, 6, 4.0)
-            moved = [lattice]
-        else:
-            moved = [Lattice(lattice.origin + shift, 0.8, lattice.shape)]
-        error, _ = measured(moved, positions + (shift if cell else 0), charges, mesh)
-        errors.append(error)
-    assert max(errors) < 1.2 * min(errors)
-
-
-@pytest.mark.parametrize("name", ["box", "triclinic"])
-def test_lattice_elsewhere_than_the_cell(name):
-    cell = CELLS[name]
-    positions, charges = random_charges(cell)
-    mesh = meshes.over_cell(cell, 1.0, 6, 4.0)
-    here = Lattice(np.array([1.0, 2.0, 3.0]), 0.9, (9, 8, 7))
-    there = Lattice(here.origin + np.array([7, -5, 3]) @ cell.vectors, 0.9, here.shape)
-    values = full_map(here, positions, charges, mesh)
-    np.testing.assert_allclose(full_map(there, positions, charges, mesh), values, atol=2e-5 * rms(values))
-
-
 def test_lattice_larger_than_the_cell_repeats_it():
     cell = CELLS["box"]
     positions, charges = random_charges(cell)
@@ -239,18 +127,6 @@ def test_open_lattice_smaller_than_the_atoms_or_away_from_them(origin, shape):
     assert error < 4 * predicted(mesh, charges, 20.0**3) + 1e-6 * potential
 
 
-@pytest.mark.parametrize("cell", [None, CELLS["monoclinic"]], ids=["open", "periodic"])
-def test_one_atom(cell):
-    place, charge = np.array([[31.0, -3.0, 2.0]]), np.array([0.7])
-    lattice = Lattice(np.array([28.0, -6.0, -1.0]), 0.6, (11, 12, 13))
-    if cell is None:
-        mesh = sums.mesh_around(lattice, place, 0.8, 6, 5.0)
-    else:
-        mesh = meshes.over_cell(cell, 0.8, 6, 5.0)
-    error, potential = measured([lattice], place, charge, mesh)
-    assert error < 1e-4 * potential
-
-
 @pytest.mark.parametrize("cell", [Cell.from_parameters(3, 4, 5), Cell.from_parameters(2.2, 1.4, 3, 75, 80, 110)],
                          ids=["box", "triclinic"])
 @pytest.mark.parametrize("order", slow([4, 8], [8]))
@@ -261,15 +137,6 @@ def test_cell_smaller_than_the_split_radius(cell, order):
     lattice = Lattice(np.array([0.1, 0.3, 0.2]), 0.31, (12, 13, 14))
     error, potential = measured([lattice], positions, charges, mesh)
     assert error < 1e-4 * potential
-
-
-@pytest.mark.parametrize("spacing", [0.3, 1.0, 2.7])
-def test_lattice_finer_and_coarser_than_the_mesh(spacing):
-    cell = CELLS["monoclinic"]
-    positions, charges = random_charges(cell)
-    mesh = meshes.over_cell(cell, 1.0, 6, 4.0)
-    error, _ = measured(scattered(cell, spacing=spacing), positions, charges, mesh)
-    assert error < 1.5 * predicted(mesh, charges, cell.volume)
 
 
 def test_lattice_with_three_spacings():
@@ -302,3 +169,52 @@ def test_point_on_an_atom_is_finite():
     # an atom counts at 0.01 A
     assert values[2, 2, 2] == pytest.approx(100 * charges[0], rel=0.02)
     assert np.isfinite(values).all()
+
+
+SHAPES = {
+    "cube": Cell.from_parameters(21, 21, 21),
+    "box": Cell.from_parameters(20, 22, 24),
+    "turned box": Cell(np.diag([20.0, 22.0, 24.0]) @ ROTATION),
+    "truncated octahedron": Cell.from_parameters(22, 22, 22, 70.5287794, 109.4712206, 70.5287794),
+    "hexagonal": Cell.from_parameters(18, 18, 26, 90, 90, 120),
+    "triclinic": Cell.from_parameters(20, 24, 22, 80, 75, 100),
+    "skewed": Cell(np.array([[15.0, 0, 0], [37.0, 16, 0], [-24.0, 25, 17]])),
+    "plate": Cell.from_parameters(4, 30, 33),
+    "needle": Cell.from_parameters(5, 4, 60, 80, 95, 70),
+    "left-handed": Cell(np.diag([20.0, 22.0, -24.0])),
+    "small": Cell.from_parameters(1.1, 1.2, 1.3, 85, 80, 95),
+}
+
+
+def random_case(cell, count=40, seed=0):
+    """Return points, and charges with a net charge, inside and outside a cell."""
+    rng = np.random.default_rng(seed)
+    positions = (3 * rng.random((count, 3)) - 1) @ cell.vectors
+    return rng.random((30, 3)) @ cell.vectors, positions, rng.normal(size=count) + 0.1
+
+
+@pytest.mark.parametrize("name", slow(SHAPES, set(SHAPES) - {"cube", "skewed", "needle"}))
+def test_periodic_is_a_gaussian_ewald_sum(name):
+    points, positions, charges = random_case(SHAPES[name])
+    values = full_potential(points, positions, charges, SHAPES[name], ENGINE)
+    assert relative_rms(values, ewald.with_field(points, positions, charges, SHAPES[name].vectors)[0]) < 2e-9
+
+
+@pytest.mark.parametrize(("crystal", "madelung", "distance", "ions"), [
+    ("NaCl", -1.7475645946331822, 0.5, [[i, j, k] for i in (0, 0.5) for j in (0, 0.5) for k in (0, 0.5)]),
+    ("CsCl", -1.7626747730709883, np.sqrt(0.75), [[0, 0, 0], [0.5, 0.5, 0.5]]),
+])
+def test_madelung_constants(crystal, madelung, distance, ions):
+    # the ion itself left out, whose images and background are known
+    edge = 5.6402
+    ions = np.array(ions)
+    charges = (-1.0) ** (2 * ions).sum(1)
+    cell = Cell.from_parameters(edge, edge, edge)
+    others = full_potential(np.zeros((1, 3)), ions[1:] * edge, charges[1:], cell, ENGINE)[0]
+    assert (others * edge + WIGNER) * distance == pytest.approx(madelung, rel=1e-9)
+
+
+def test_waves_that_do_not_fit_are_refused(monkeypatch):
+    monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "10k")
+    with pytest.raises(MemoryPlanError):
+        full_potential(np.zeros((1, 3)), np.ones((1, 3)), np.ones(1), SHAPES["cube"], ENGINE)

@@ -11,7 +11,7 @@ from helpers import charges_at, rms, slow
 
 import vmdpotential
 from vmdpotential import potential_at
-from vmdpotential.engines import PointSum, get_engine
+from vmdpotential.engines import get_engine
 from vmdpotential.engines.cpu.points.ewald_pair import EwaldPair, EwaldSites
 from vmdpotential.engines.cpu.points.nearby import cutoff_at_points
 from vmdpotential.errors import InputError, MemoryPlanError, UsageError
@@ -19,7 +19,6 @@ from vmdpotential.interactions import coulomb, shifted_coulomb
 from vmdpotential.methods.points import request_at, sum_at
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.splitting.mesh import over_cell
 from vmdpotential.units import coulomb_constant
 
 CELLS = {
@@ -80,11 +79,6 @@ def test_pairs_within_a_cutoff_in_an_open_boundary(cutoff):
     np.testing.assert_allclose(cutoff_at_points(points, positions, charges, interaction), expected, atol=1e-10)
 
 
-def test_a_sum_without_end_needs_no_cutoff_sum():
-    with pytest.raises(UsageError, match="no cutoff"):
-        cutoff_at_points(np.zeros((1, 3)), np.ones((1, 3)), np.ones(1), coulomb.INTERACTION.bind())
-
-
 def test_no_points_and_no_atoms():
     empty, bound = np.zeros((0, 3)), shifted_coulomb.INTERACTION.bind(cutoff=5.0)
     assert cutoff_at_points(empty, np.ones((1, 3)), np.ones(1), bound).shape == (0,)
@@ -107,15 +101,6 @@ def test_one_charge_with_all_its_images(cell):
     length = np.linalg.norm(cell.reduced, axis=1).min()
     np.testing.assert_allclose(actual - 1, expected, atol=2e-5 / length)
     assert rms(actual - 1 - expected) < 4e-6 / length
-
-
-def test_the_mean_of_a_charges_potential_is_zero():
-    cell = CELLS["triclinic"]
-    grid = np.stack(np.meshgrid(*[(np.arange(40) + 0.5) / 40] * 3, indexing="ij"), -1).reshape(-1, 3) @ cell.vectors
-    potential = np.zeros(len(grid))
-    EwaldPair(cell).add(grid, np.zeros(3), 1.0, potential)
-    # the midpoint rule around the pole of 1/r is off by less than its square step
-    assert abs(potential.mean()) < 5e-5 < abs(potential).mean() / 100
 
 
 def test_what_waits_at_many_sites_is_the_same_potential(cell):
@@ -299,12 +284,3 @@ def test_unsuitable_structures():
                      residue_index=[0])
     with pytest.raises(InputError, match="no charges"):
         potential_at(bare, [[1.0, 2.0, 3.0]])
-
-
-def test_the_sum_on_a_given_mesh():
-    cell = CELLS["box"]
-    positions, charges, points = cloud(cell, 300, 50)
-    mesh = over_cell(cell, 1.25, 8, 4)
-    actual = get_engine("cpu").prepare_points(PointSum.split(mesh)).at(points, positions, charges)[0]
-    expected = ewald.potential(points, positions, charges, cell.vectors)
-    assert rms(actual - expected) < 2e-5 * rms(expected)

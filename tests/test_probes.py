@@ -13,7 +13,6 @@ from probe_systems import PEPTIDE, peptide_and_terms
 
 import vmdpotential as vp
 from vmdpotential import io
-from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import probe as pages
@@ -154,15 +153,3 @@ def test_options_that_do_not_fit(words, parameter, tmp_path, capsys):
     assert code == 2
     assert f"--{parameter}" in err
     assert not list(tmp_path.iterdir())
-
-
-def test_engines_agree(engine):
-    structure, terms = peptide_and_terms()
-    lattice = Lattice(structure.positions[0] - 8, np.full(3, 0.9), (17, 18, 19))
-    probe = probe_sum(terms, 3.3, 0.2, 10.0)
-    result, other = (probe.energies(which, lattice, structure.positions, structure.cell) for which in
-                    (engine, get_engine("cpu")))
-    low = other < 50
-    assert np.abs(result - other)[low].max() < 1e-3
-    points = lattice.points()[low.ravel()][::40]
-    assert np.abs(result[low][::40] - probe.at(points, structure.positions, structure.cell)).max() < 1e-3

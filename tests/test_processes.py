@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from vmdpotential.errors import TaskError
-from vmdpotential.execution import pools, processes
+from vmdpotential.execution import pools
 from vmdpotential.execution.blocks import run_blocks
-from vmdpotential.execution.work import Cost, Work
+from vmdpotential.execution.work import Work
 
 WORK = """
 import os, signal
@@ -118,31 +118,3 @@ def test_a_block_that_ends_every_process_is_an_error():
 def test_what_only_this_process_has_stays_here():
     for other, expected in ((1.0, True), (lambda: 1.0, False), (type("Own", (), {"__module__": "__main__"}), False)):
         assert pools.picklable(SimpleNamespace(other=other)) is expected
-
-
-def test_turns_of_threads_are_as_before_also_where_another_thread_has_changed_them():
-    before = sys.getswitchinterval()
-    try:
-        inside: list[float] = []
-        for interval, after in ((0.03, 0.03), (pools.TURN, pools.DEFAULT_TURN)):
-            sys.setswitchinterval(interval)
-            work = SimpleNamespace(block=lambda _: inside.append(sys.getswitchinterval()))
-            assert pools.timed(work, range(1))[1] >= 0
-            assert sys.getswitchinterval() == pytest.approx(after, rel=0.02)
-        assert inside == pytest.approx([pools.TURN] * 2, rel=0.02)
-    finally:
-        sys.setswitchinterval(before)
-
-
-def test_how_many_share_gpus(monkeypatch):
-    monkeypatch.setattr(processes.threads, "count", lambda: 6)
-    gpus, cores = (SimpleNamespace(bindings=lambda n=n: [None] * n, sharers=lambda size: 4) for n in (2, 0))
-    for engine, most, expected in ((gpus, 100, 6), (gpus, 3, 3), (gpus, 1, 2), (cores, 100, 6),
-                                 (SimpleNamespace(bindings=gpus.bindings, sharers=lambda size: 1), 100, 2)):
-        monkeypatch.setattr(processes, "get_engine", lambda name, engine=engine: engine)
-        assert processes.sharers("any", most) == expected
-    # frames that take as long to be read as to be computed, or no time
-    monkeypatch.setattr(processes.threads, "count", lambda: 100)
-    monkeypatch.setattr(processes, "get_engine", lambda name: gpus)
-    for reading, expected in ((1.0, 8), (0.4, 4), (0.0, 4), (9.0, 8)):
-        assert processes.sharers("any", 100, Cost(1.0, reading, 0)) == expected

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import pickle
 from functools import cache
 from pathlib import Path
 
@@ -14,10 +13,8 @@ from helpers import charges_at, relative_rms, shell, water
 
 import vmdpotential as vp
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.frames import profile as profiles
-from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.profile import middle, profile, profile_of_map, waves
-from vmdpotential.grid.lattice import Grid, Lattice, Provenance
+from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.trajectories.frames import Trajectory
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import charges_and_report
@@ -60,15 +57,6 @@ def write(path, frames):
     return Trajectory(path, len(frames[0][0]))
 
 
-def test_sums_over_waves_are_the_definition():
-    rng = np.random.default_rng(1)
-    fraction, charges = rng.uniform(-2, 3, 500), rng.normal(size=500)
-    fraction[:3] = -1e-18, 1.0, 0.5
-    for count in (1, 7, 90):
-        expected = np.exp(-2j * np.pi * np.outer(np.arange(count + 1), fraction)) @ charges
-        np.testing.assert_allclose(waves(fraction, charges, count), expected, rtol=0, atol=1e-6)
-
-
 def test_a_dipole_layer_makes_a_known_jump():
     result = profile(layers((31.0, 5.0), (29.0, -5.0)), spacing=0.1, smear=0.2)
     surface = 5.0 * 2 / 24**2  # e/A: dipole of an area
@@ -82,31 +70,6 @@ def test_a_dipole_layer_makes_a_known_jump():
     assert result.integral[-1] == pytest.approx(jump, rel=1e-6)
     # the field inside is that of a capacitor
     assert at(result, 1, 30.0) == pytest.approx(-4 * np.pi * C * 5 / 24**2 + jump / 60, rel=1e-5)
-
-
-def test_a_charged_sheet_with_its_background():
-    actual = profile(layers((20.0, 3.0)), spacing=0.1, smear=0.0)
-    away = np.abs((actual.z - 20 + 30) % 60 - 30)
-    expected = 4 * np.pi * C * 3 / 24**2 * (60 / 12 - away / 2 + away**2 / 120)
-    assert relative_rms(actual.values[0, 2], expected) < 1e-3
-    assert actual.charge == pytest.approx(3.0)
-    # without the background, from the left edge: a parabola less
-    assert np.polyfit(actual.z[:150], actual.integral[:150], 2)[0] == pytest.approx(0.0, abs=1e-2)
-
-
-def test_water_in_a_uniform_field():
-    cell = Cell.from_parameters(24, 24, 60)
-    box, sheets = water(24.0), layers((5.0, 2.0), (55.0, -2.0))
-    positions = np.concatenate([box.positions + np.array([0, 0, 18]), sheets.positions])
-    both = charges_at(positions, np.concatenate([box.charges, sheets.charges]), cell)
-    of_sheets = np.arange(len(both)) >= len(box)
-    result = profile(both, sources={"water": ~of_sheets, "sheets": of_sheets})
-    field = 4 * np.pi * C * 2 / 24**2 * (1 - 50 / 60)
-    inside = (result.z > 10) & (result.z < 50)
-    np.testing.assert_allclose(result.values[2, 1, inside], field, rtol=1e-3)
-    np.testing.assert_allclose(result.values[0], result.values[1] + result.values[2], atol=1e-12)
-    alone = profile(charges_at(positions[: len(box)], box.charges, cell))
-    np.testing.assert_allclose(result.values[1], alone.values[0], atol=1e-12)
 
 
 @pytest.mark.parametrize("extra", [0.0, 0.01])
@@ -126,7 +89,10 @@ def test_the_double_integral_is_that_of_the_point_charges(extra):
 
 def test_the_slab_correction_leaves_no_field_in_the_vacuum():
     plates = layers((20.0, 5.0), (40.0, -5.0))
-    tinfoil, fixed = (profile(plates, spacing=0.1, smear=0.2, slab_correction=corrected) for corrected in (False, True))
+    left = {"left": plates.charges > 0, "right": plates.charges < 0}
+    tinfoil, fixed = (profile(plates, spacing=0.1, smear=0.2, slab_correction=corrected, sources=left)
+                      for corrected in (False, True))
+    np.testing.assert_allclose(fixed.values[0], fixed.values[1:].sum(0), atol=1e-9)
     inside = 4 * np.pi * C * 5 / 24**2  # of a capacitor
     np.testing.assert_allclose(at(tinfoil, 1, [5.0, 55.0]), -inside / 3, rtol=1e-6)
     assert tinfoil.artificial == pytest.approx(-inside / 3, rel=1e-6)
@@ -135,27 +101,6 @@ def test_the_slab_correction_leaves_no_field_in_the_vacuum():
     assert at(fixed, 2, 15.0) - at(fixed, 2, 45.0) == pytest.approx(inside * 20, rel=1e-6)
     np.testing.assert_allclose(at(fixed, 2, [3.0, 8.0, 16.0]), at(fixed, 2, 5.0), atol=1e-9)
     assert fixed.values[0, 2].mean() == pytest.approx(0, abs=1e-9)
-
-
-def test_the_slab_correction_of_water_and_its_parts():
-    box = water(24.0)
-    positions = box.positions + np.array([0, 0, 50])  # across the edge of the cell
-    slab = charges_at(positions, box.charges, Cell.from_parameters(24, 24, 70))
-    oxygen = box.charges < 0
-    options = {"spacing": 0.2, "smear": 0.2, "sources": {"oxygen": oxygen, "hydrogen": ~oxygen}}
-    result = profile(slab, slab_correction=True, **options)
-    np.testing.assert_allclose(result.values[0], result.values[1:].sum(0), atol=1e-9)
-    left, right = result.z < 48, (result.z > 77) & (result.z < 95)
-    assert left.any()
-    assert right.any()
-    np.testing.assert_allclose(result.values[0, 1, left | right], 0, atol=1e-9)
-    dipole = (box.charges * box.positions[:, 2]).sum()
-    jump = result.values[0, 2, right].mean() - result.values[0, 2, left].mean()
-    assert jump == pytest.approx(4 * np.pi * C * dipole / 24**2, rel=1e-6)
-    # a vacuum of another length changes nothing
-    longer = profile(charges_at(positions, box.charges, Cell.from_parameters(24, 24, 110)), slab_correction=True,
-                     spacing=0.2, smear=0.2)
-    assert longer.values[0, 2].max() - longer.values[0, 2].min() == pytest.approx(np.ptp(result.values[0, 2]), rel=1e-3)
 
 
 def test_what_the_slab_correction_refuses():
@@ -194,16 +139,6 @@ def test_a_bilayer_by_mesh_and_by_atoms():
     whole = profile(structure, smear=1.5)
     assert abs(whole.values[0].mean(1)).max() < 1e-12  # nothing is left over a period
     assert abs(result.integral[-1]) > 0.5  # V, where the potential is what it was
-
-
-def test_a_map_of_the_shortest_wave_has_no_profile():
-    """Of it no one can tell the sine from nothing, so that its field would be any."""
-    for nodes in (8, 9):
-        wave = np.cos(np.pi * 8 / nodes * np.arange(nodes))
-        grid = Grid(Lattice((0, 0, 0), (1, 1, 1), (3, 3, nodes)), np.tile(wave, (3, 3, 1)), "V",
-                    provenance=Provenance(cell=(3.0, 0, 0, 0, 3, 0, 0, 0, nodes)))
-        result = profile_of_map(grid)
-        assert abs(result.values[0, 2]).max() == pytest.approx(1.0 if nodes == 9 else 0.0, abs=1e-6)
 
 
 def test_zero_over_a_region_and_the_middle_of_a_layer():
@@ -252,26 +187,6 @@ def test_drift_and_breathing_change_nothing_of_what_is_centred(tmp_path, cell):
     assert relative_rms(result.values[0, 2], reference.values[0, 2]) < 0.02
     blurred = profile(structure, Trajectory(tmp_path / "frames.dcd", 300))
     assert relative_rms(blurred.values[0, 2], reference.values[0, 2]) > 0.3
-
-
-def test_errors_of_the_mean_are_those_of_independent_frames(tmp_path):
-    rng = np.random.default_rng(6)
-    cell = Cell.from_parameters(10, 10, 20)
-    charges = np.tile([1.0, -1.0], 20)
-    frames = [(rng.random((40, 3)) * [10, 10, 20], cell) for _ in range(99)]
-    structure = charges_at(frames[0][0], charges, cell)
-    actual = profile(structure, write(tmp_path / "frames.dcd", frames), spacing=1.0)
-    single = np.array([profile(charges_at(p, charges, cell), spacing=1.0).values for p, _ in frames])
-    assert actual.blocks == 50
-    expected = single.std(0, ddof=1) / np.sqrt(99)
-    np.testing.assert_allclose(actual.errors.mean(2), expected.mean(2), rtol=0.25)
-    # frames count, not blocks, of which the last is smaller
-    part = profile(structure, Trajectory(tmp_path / "frames.dcd", 40), spacing=1.0, zero="left")
-    assert part.shift == pytest.approx(single[:, 0, 2, 0].mean(), rel=1e-4)
-    # the total's error is its own, whatever contributions there are
-    halves = profile(structure, Trajectory(tmp_path / "frames.dcd", 40), spacing=1.0,
-                     sources={"cations": charges > 0, "some": np.arange(40) < 7})
-    np.testing.assert_allclose(halves.errors[0], actual.errors[0], rtol=1e-6)
 
 
 def test_what_cannot_be_done():
@@ -323,8 +238,10 @@ def test_a_parameter_may_be_a_word_of_python():
         assert command(structure=structure, **{name: ["all"]}).data["names"] == ["total", "all"]
 
 
-def test_what_is_sent_to_workers_is_small():
-    frames = CellFrames.with_cells(charges_at(np.zeros((3, 3)), np.ones(3), SLANTED), None)
-    work = profiles.Profiles(frames, np.ones(3), [np.arange(3)], np.ones((1, 1), bool), None, None, 2,
-                             20, 2, 0.5, 0.0, C)
-    assert len(pickle.dumps(work)) < 5000
+def test_sums_over_waves_are_the_definition():
+    rng = np.random.default_rng(1)
+    fraction, charges = rng.uniform(-2, 3, 500), rng.normal(size=500)
+    fraction[:3] = -1e-18, 1.0, 0.5
+    for count in (1, 7, 90):
+        expected = np.exp(-2j * np.pi * np.outer(np.arange(count + 1), fraction)) @ charges
+        np.testing.assert_allclose(waves(fraction, charges, count), expected, rtol=0, atol=1e-6)

@@ -30,7 +30,6 @@ from vmdpotential.io.trajectories.frames import Frames, Loaded, Trajectory
 from vmdpotential.methods import Charges, Estimate, Method, Planned, PointPlan, Points, Refusal, Request, ewald, pb
 from vmdpotential.methods.slabs import SlabResult
 from vmdpotential.plugins import historical
-from vmdpotential.plugins.apbs import method as apbs
 from vmdpotential.plugins.historical import early, levels, msm_cuda
 from vmdpotential.splitting.mesh import Mesh
 
@@ -117,12 +116,6 @@ def test_method_plans_what_it_declares(name):
             assert isinstance(plan, Planned if target == "grid" else PointPlan)
             assert (plan.method, plan.estimate.seconds > 0) == (name, True)
             assert str(plan)
-
-
-@pytest.mark.parametrize("plan", [early.EarlyPlan, pb.PbPlan, apbs.PbPlan, ewald.EwaldMap], ids=str)
-def test_plans_of_other_kinds_declare_theirs(plan):
-    assert issubclass(plan, Planned)
-    assert {"method", "estimate", "error", "run", "new_mean", "in_cell", "on", "parts", "summed"} <= attributes(plan)
 
 
 def test_the_gpu_kernels_of_plugins_use_what_is_declared_for_them():

@@ -6,12 +6,11 @@ import json
 import MDAnalysis
 import numpy as np
 import pytest
+from helpers import shell
 from MDAnalysis.analysis.rdf import InterRDF
 from structure_files import MDA, TOOLS
 
 from vmdpotential import io
-from vmdpotential.frontend import cli
-from vmdpotential.io.trajectories.frames import Trajectory
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.pairs.rdf import Counts, same_residue
 
@@ -32,20 +31,6 @@ def test_an_ideal_gas_has_none(cell):
         assert (np.abs(actual.g - 1) < 5 * noise)[5:].all()
         density = b.sum() / cell.volume
         assert actual.count[-1] == pytest.approx(density * 4 / 3 * np.pi * 20**3, rel=0.01)
-
-
-def test_a_lattice_has_its_shells():
-    n = np.stack(np.meshgrid(*[np.arange(5)] * 3, indexing="ij"), -1).reshape(-1, 3)
-    everything = np.ones(125, bool)
-    counts = Counts(everything, everything, 7.05, 47)  # bins of 0.15 A
-    for _ in range(2):
-        counts.add(3.0 * n, Cell.from_parameters(15, 15, 15))
-    actual = counts.result()
-    for distance, atoms in ((3, 6), (3 * 2**0.5, 18), (3 * 3**0.5, 26), (6, 32), (3 * 5**0.5, 56)):
-        assert actual.count[int((distance + 1e-9) / 0.15)] == atoms
-    shell = np.flatnonzero(actual.g)[0]
-    volume = 4 / 3 * np.pi * (actual.edges[shell + 1] ** 3 - actual.edges[shell] ** 3)
-    assert actual.g[shell] == pytest.approx(6 * 15**3 / 124 / volume)
 
 
 def test_as_mdanalysis_has_it():
@@ -86,18 +71,12 @@ def test_overlapping_selections_and_what_is_left_out():
     np.testing.assert_array_equal(counts.counts, expected)
 
 
-def run(capsys, *words):
-    code = cli.main([str(word) for word in words])
-    printed = capsys.readouterr()
-    return code, printed.out, printed.err
-
-
 def test_the_command(capsys, tmp_path):
     pdb = WATER / "alanine-dipeptide.pdb"
     options = ("--between", "(HOH)/O", "(HOH)/O", "--between", "(HOH)/O", "(HOH)/H1", "--range", "8", "--bins", "80",
                "--cell", "32.853,32.862,31.855")
     options = tuple(word.replace("(HOH)", "//*/(HOH)") for word in options)
-    code, out, err = run(capsys, "rdf", pdb, *options, "--json", "-o", tmp_path / "rdf.csv", "--figure",
+    code, out, err = shell(capsys, "rdf", pdb, *options, "--json", "-o", tmp_path / "rdf.csv", "--figure",
                          tmp_path / "rdf.png")
     assert code == 0, err
     data = json.loads(out)
@@ -110,34 +89,18 @@ def test_the_command(capsys, tmp_path):
     assert len(rows) == 81
     assert float(rows[50][1]) == pytest.approx(data["g"][0][49], rel=1e-6)
     assert (tmp_path / "rdf.png").read_bytes()[:4] == b"\x89PNG"
-    code, out, _ = run(capsys, "rdf", pdb, *options, "--json", "--exclude", "residue")
+    code, out, _ = shell(capsys, "rdf", pdb, *options, "--json", "--exclude", "residue")
     again = json.loads(out)
     assert again["count"][1][15] == 0
     assert again["g"][0] == data["g"][0]
 
 
-def test_the_command_over_frames(capsys):
-    code, out, err = run(capsys, "rdf", MDA / "adk_oplsaa.gro", MDA / "adk_oplsaa.xtc", "--between", "ions",
-                         "//*/(SOL)/OW", "--frames", "::4", "--range", "6", "--json")
-    assert code == 0, err
-    data = json.loads(out)
-    assert data["frames"] == 3
-    frames = list(Trajectory(MDA / "adk_oplsaa.xtc", 47681, slice(None, None, 4)))
-    gro = io.read_structure(MDA / "adk_oplsaa.gro")
-    counts = Counts(gro.residue_names == "NA+", gro.atom_names == "OW", 6.0, 150)
-    for frame in frames:
-        counts.add(frame.positions, frame.cell)
-    np.testing.assert_allclose(data["g"][0], counts.result().g)
-
-
 @pytest.mark.parametrize(("words", "message"), [
     (("--between", "water"), "--between: two selections"),
-    (("--between", "water", "water", "--bins", "0"), "--bins 0: must be at least 1"),
-    (("--between", "water", "water", "--range", "-3"), "--range -3: must be above 0"),
     (("--between", "water", "water", "--exclude", "bonded"), "--exclude bonded: bonds are needed"),
     (("--between", "water", "water", "--figure", "x.txt"), "figure format"),
 ])
 def test_what_is_wrong_is_said_in_one_line(capsys, words, message):
-    code, out, err = run(capsys, "rdf", MDA / "adk_oplsaa.gro", *words)
+    code, out, err = shell(capsys, "rdf", MDA / "adk_oplsaa.gro", *words)
     assert (code, out) == (2, "")
     assert message in err.strip().splitlines()[-1]

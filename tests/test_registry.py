@@ -28,11 +28,7 @@ def install(folder, name, code, target="add"):
 FOREIGN = '''
 from typing import Annotated
 from vmdpotential import registry
-from vmdpotential.interactions import Check, Interaction, Quantity
 from vmdpotential.parameters import Command, Option, Report
-
-def yukawa(r2, rinv, p):
-    return rinv * rinv * r2 * rinv / p.strength
 
 def count(structure: Annotated[str, Option("a word", positional=True)],
           times: Annotated[int, Option("how often", low=1)] = 2) -> Report:
@@ -41,8 +37,6 @@ def count(structure: Annotated[str, Option("a word", positional=True)],
 
 def add():
     registry.register("command", "say", Command.of(count, "say"))
-    registry.register("interaction", "weakened", Interaction(
-        "weakened", yukawa, [Quantity("strength", "", 2.0, 0.1, 10.0, "divisor")], checks=[Check(1, 0.5)]))
 '''
 
 
@@ -84,21 +78,6 @@ def test_foreign_command_appears_and_runs(program):
     assert wrong.stderr == "vmdpotential: --times 0: must be at least 1\n"
 
 
-@pytest.mark.slow
-def test_foreign_interaction_makes_a_map(program, tmp_path):
-    (tmp_path / "one.pqr").write_text("ATOM 1 C X 1 0.0 0.0 0.0 1.0 1.0\nATOM 2 C X 1 30.0 0.0 0.0 0.0 1.0\n")
-    output = tmp_path / "one.npz"
-    done = program("map", str(tmp_path / "one.pqr"), "-o", str(output), "--interaction", "weakened", "--padding", "2",
-                   "--spacing", "2", "--unit", "V", "--set", "strength=4")
-    assert done.returncode == 0, done.stderr
-    assert "weakened (strength 4)" in done.stdout
-    from vmdpotential.io import read_map
-    from vmdpotential.units import coulomb_constant
-
-    grid = read_map(output)
-    assert grid.sample([2.0, 0, 0]) == pytest.approx(coulomb_constant("V") / 4 / 2, rel=1e-5)
-
-
 def test_broken_plugins_are_named_and_the_rest_works(program):
     done = program("plugins")
     assert done.returncode == 0
@@ -107,7 +86,6 @@ def test_broken_plugins_are_named_and_the_rest_works(program):
     assert "broken plugin leaving_potential (leaving_potential:add): SystemExit: 7" in done.stdout
     assert "broken plugin absent (no_such_module:command): ModuleNotFoundError" in done.stdout
     assert "broken plugin plain_potential (plain_potential:add): UsageError: target: the command 'plain'" in done.stdout
-    assert "weakened" in done.stdout
     assert "largebin" in done.stdout
 
 

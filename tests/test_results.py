@@ -116,14 +116,3 @@ def test_every_command_has_a_table_and_many_a_figure(folder, monkeypatch):  # no
             ax = Figure().add_subplot()
             assert result.plot(ax) is ax, name
             assert ax.has_data(), name
-
-
-def test_the_table_of_a_command_is_its_data_frame(tmp_path):
-    result = registry.get("command", "rdf")(
-        structure=FILES[0], topology=FILES[1], between=("protein", "water"), range=5.0, output=tmp_path / "g.csv")
-    frame = result.to_dataframe()
-    with (tmp_path / "g.csv").open(newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    assert list(rows[0]) == list(frame.columns)
-    for column in frame.columns:
-        np.testing.assert_allclose([float(row[column]) for row in rows], frame[column], rtol=1e-7)

@@ -14,7 +14,7 @@ from openmm import app
 
 from vmdpotential.errors import UsageError
 from vmdpotential.molecule import selection as kinds
-from vmdpotential.molecule.names import IONS, LIPIDS, NUCLEIC, PROTEIN, WATERS, named, unique_names
+from vmdpotential.molecule.names import named, unique_names
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
 
@@ -108,17 +108,6 @@ def test_an_ion_is_alone_in_its_residue() -> None:
     assert not kinds.is_nucleic(small(["U"], ["U"])).any()  # uranium
 
 
-def test_tables() -> None:
-    for name in WATERS | PROTEIN | NUCLEIC | LIPIDS | IONS.keys():
-        assert name == name.upper().strip() != ""
-    assert not WATERS & (PROTEIN | NUCLEIC | LIPIDS | IONS.keys())
-    assert not PROTEIN & NUCLEIC
-    for name in IONS:
-        gemmi_element = gemmi.Element(IONS[name].element)
-        assert gemmi_element.name == IONS[name].element != "X"
-        assert IONS[IONS[name].residue] == IONS[name]
-
-
 CIDS = [
     "*", "//A", "//B", "/1/A/10-20/CA", "//A/30", "(ALA)", "(ALA,GLY)", "(!HOH)", "[S]", "[!H]", "[C,N]", "CA[C]",
     "//*//C,O", "10-20", "A/20-30", "//A/20-30/CA,CB", "//A;b<20", "//A;b>20", "*;q<1", "//*/(HOH)/O", "/1/*/33(LEU)",
@@ -145,27 +134,6 @@ def test_cid_selects_what_gemmi_selects(cid: str, file: str) -> None:
     else:
         with pytest.raises(UsageError, match="selects no atoms"):
             select(structure, cid)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("ALA", r"atoms=ALA: selects no atoms \(chain 'ALA' does not exist; the residue name is written '\(ALA\)'\)"),
-        ("chain A", "atoms=chain A: "),
-        ("(ALA)//CA", "is not a valid selection"),
-        ("((", r"atoms=\(\(: is not a valid selection"),
-        ("", "atoms: is empty"),
-        ("//Z", "atoms=//Z: selects no atoms; residues present: "),
-        ("lipid", "atoms=lipid: selects no atoms"),
-        ("/2", "/2: selects no atoms"),
-        (";polymer", "';polymer' is not supported"),
-    ],
-)
-def test_a_selection_that_selects_nothing(text: str, message: str) -> None:
-    structure, _ = of_universe(OPENMM / "test.pdb")
-    with pytest.raises(UsageError, match=message) as caught:
-        select(structure, text)
-    assert "\n" not in str(caught.value)
 
 
 def names_of(*values: str) -> NDArray[np.str_]:

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,7 @@ from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.maps import open_map, read_map
 from vmdpotential.maps import potential_map
-from vmdpotential.methods import Charges, Estimate, Plan, Planned, Request, accuracy
+from vmdpotential.methods import Charges, Request, accuracy
 from vmdpotential.methods.slabs import LAYER, by_slabs
 from vmdpotential.molecule.cell import Cell
 
@@ -105,40 +105,6 @@ def test_a_better_plan_makes_the_slabs_again(monkeypatch):
     assert len(seen) == 2
     assert sink.values().shape == grid.lattice.shape  # those of the first plan are gone
     assert grid.provenance.error < 1e-3
-
-
-def test_a_plan_of_another_package_is_one_for_each_slab(monkeypatch):
-    @dataclass
-    class OtherPlan(Planned):
-        plan: Plan
-        method, estimate, error = "other", Estimate(0.0, 0), None
-
-        def on(self, lattice):
-            return replace(self, plan=replace(self.plan, work=replace(self.plan.work, lattice=lattice)))
-
-        def run(self, positions, charges):
-            shapes.append(self.plan.work.lattice.shape[2])
-            return self.plan.run(positions, charges)
-
-    class Other(type(registry.get("method", "direct"))):
-        def plan(self, request, engine):
-            return OtherPlan(super().plan(request, engine))
-
-    shapes, structure = [], water(10)
-    whole = potential_map(structure, method="direct", spacing=0.4, padding=3, engine="cpu")
-    monkeypatch.setattr(maps.choice, "_eligible_methods", lambda asked, bound: [Other()])
-    in_slabs(monkeypatch)
-    sink = Kept()
-    potential_map(structure, method="direct", spacing=0.4, padding=3, engine="cpu", sink=sink)
-    assert shapes == [16, 16, whole.lattice.shape[2] - 32]
-    assert relative_rms(sink.values(), whole.values) < ROUNDING
-
-
-def test_a_map_in_slabs_says_that_it_has_no_values(monkeypatch):
-    in_slabs(monkeypatch)
-    grid = potential_map(water(10), method="direct", spacing=0.5, padding=3, engine="cpu", sink=Kept())
-    with pytest.raises(InputError, match="written to a file while it was computed"):
-        grid.values  # noqa: B018
 
 
 def test_how_thick_slabs_are(monkeypatch):
@@ -248,3 +214,10 @@ def test_a_map_four_times_as_large_as_memory(tmp_path, method, suffix):
     part = grid.window((100, 100, 100), (104, 400, 300))
     assert np.isfinite(part.values).all()
     assert part.values.any()
+
+
+def test_a_map_in_slabs_says_that_it_has_no_values(monkeypatch):
+    in_slabs(monkeypatch)
+    grid = potential_map(water(10), method="direct", spacing=0.5, padding=3, engine="cpu", sink=Kept())
+    with pytest.raises(InputError, match="written to a file while it was computed"):
+        grid.values  # noqa: B018

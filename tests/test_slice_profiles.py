@@ -13,11 +13,9 @@ from vmdpotential.errors import UsageError
 from vmdpotential.figures import slices
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.grid.means import mean_over_planes
-from vmdpotential.io.maps import read_map, write_map
 from vmdpotential.maps import potential_map
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.units import coulomb_constant
 
 
 def test_profile_is_the_mean_over_planes():
@@ -85,35 +83,6 @@ def test_profile_of_a_slanted_cell_is_the_mean_over_a_period(name, axis):
         errors.append(np.abs(result - mean(x)).max() / np.abs(mean(x)).max())
     assert errors[0] < 0.12
     assert errors[1] < 0.02
-
-
-def mean_potential(x, along, charges, period, volume):
-    """Return the mean over planes of the potential, e/A, of charges, their images and a background: parabolas."""
-    u = (x[:, None] - along) / period % 1
-    return 2 * np.pi * period**2 / volume * (u * u - u + 1 / 6) @ charges
-
-
-@pytest.mark.parametrize(("name", "axis", "period"), [
-    ("hexagonal", "x", 10), ("hexagonal", "y", 20 * np.sqrt(3) / 2), ("hexagonal", "z", 22),
-    ("truncated octahedron", "x", 22 / 3), ("truncated octahedron", "y", 22 * np.sqrt(2) / 3),
-    ("truncated octahedron", "z", 22 * np.sqrt(2 / 3)),
-])
-def test_profile_of_charges(tmp_path, name, axis, period):
-    """Through a file, with points near atoms: their noise falls with the spacing, and nothing else is left."""
-    cell, d, rng = CELLS[name][0], "xyz".index(axis), np.random.default_rng(2)
-    charges = rng.choice([-1.0, 1.0], 300)
-    places = rng.random((300, 3)) @ cell.vectors
-    structure = Structure(
-        places, ["X"] * 300, ["ION"] * 300, np.arange(300), np.arange(300), charges=charges, cell=cell)
-    errors = []
-    for spacing in (0.8, 0.4):
-        path = tmp_path / f"{spacing}.npz"
-        write_map(potential_map(structure, method="pme", unit="V", spacing=spacing, engine="cpu"), path)
-        x, result = mean_over_planes(read_map(path), d)
-        exact = coulomb_constant("V") * mean_potential(x, places[:, d], charges, period, cell.volume)
-        errors.append(np.sqrt(np.mean((result - exact) ** 2) / np.mean(exact**2)))
-    assert errors[1] < 0.08
-    assert errors[1] < 0.7 * errors[0]
 
 
 def test_maps_know_their_cell_where_they_are_periodic():

@@ -44,16 +44,6 @@ def test_moments_are_numpys_however_they_are_merged():
     assert np.isnan(Moments.none(()).variance())
 
 
-def test_large_arrays_are_merged_in_parts():
-    size = 9 * statistics.PART + 5
-    values = np.random.default_rng(0).normal(size=(4, size))
-    blocks = BlockMean((size,), np.arange(20))
-    for part in (values[:3], values[3:]):
-        blocks.add(len(part), part.mean(0), Moments.of(part).m2)
-    np.testing.assert_allclose(blocks.mean, values.mean(0), atol=1e-12)
-    np.testing.assert_allclose(blocks.deviation(), values.std(0), rtol=1e-9)
-
-
 @pytest.mark.parametrize("time", [0, 2, 10, 40])
 def test_inefficiency_is_that_of_the_correlation_time(time):
     keep = np.exp(-1 / time) if time else 0.0
@@ -61,12 +51,6 @@ def test_inefficiency_is_that_of_the_correlation_time(time):
     assert np.mean(results) == pytest.approx((1 + keep) / (1 - keep), rel=0.06)
     single = [statistics.correlation_time(autoregressive(4000, 1, time, seed)[:, 0]) for seed in range(20)]
     assert np.mean(single) == pytest.approx(keep / (1 - keep), rel=0.15, abs=0.03)
-
-
-@pytest.mark.parametrize(("frames", "time"), [(24, 2), (30, 3)])
-def test_a_short_series_is_known_to_be_short(frames, time):
-    result = np.mean([statistics.inefficiency(autoregressive(frames, 4000, time, seed)) for seed in range(3)])
-    assert result == pytest.approx(frames * true_error(frames, time) ** 2, rel=0.1)
 
 
 @pytest.mark.parametrize("time", slow([0, 3, 10, 20], [3, 20]))
@@ -103,25 +87,6 @@ def test_what_has_no_error():
     assert np.isnan(both.error).tolist() == [True, False]
 
 
-def test_a_mean_over_frames_is_that_of_all_and_its_error_that_of_blocks():
-    values = autoregressive(1000, 3, 2, 0)
-    mean = FrameMean((3,))
-    for frame in values:
-        mean.add(frame)
-    np.testing.assert_allclose(mean.moments.mean, values.mean(0))
-    np.testing.assert_allclose(mean.deviation(), values.std(0, ddof=1))
-    np.testing.assert_allclose(mean.uncertainty().error, statistics.each_uncertainty(values).error, rtol=0.5)
-
-
-def test_the_error_of_one_curve_does_not_depend_on_others():
-    series = np.stack([autoregressive(200, 8, 0, 0), autoregressive(200, 8, 5, 1)], 1)
-    alone = statistics.uncertainty(series[:, 0]).error
-    np.testing.assert_allclose(alone, statistics.uncertainty(series[:, 0].copy()).error)
-    # a series that is slower than those that it is looked at with has its own correlation time
-    mixed = np.concatenate([autoregressive(1000, 30, 0, 2), autoregressive(1000, 1, 10, 3)], axis=1)
-    assert statistics.uncertainty(mixed).error[-1] > 2.5 * np.median(statistics.uncertainty(mixed).error)
-
-
 @pytest.mark.parametrize("frames", slow([20, 50, 100, 200, 1000], [50, 100, 200, 1000]))
 @pytest.mark.parametrize("use", sorted(USES))
 def test_a_stated_interval_holds_the_mean(use, frames):
@@ -131,3 +96,28 @@ def test_a_stated_interval_holds_the_mean(use, frames):
         assert stated - held <= 0.06
         if stated >= 0.01:  # of fewer than five
             assert held / stated >= 0.9
+
+
+def test_large_arrays_are_merged_in_parts():
+    size = 9 * statistics.PART + 5
+    values = np.random.default_rng(0).normal(size=(4, size))
+    blocks = BlockMean((size,), np.arange(20))
+    for part in (values[:3], values[3:]):
+        blocks.add(len(part), part.mean(0), Moments.of(part).m2)
+    np.testing.assert_allclose(blocks.mean, values.mean(0), atol=1e-12)
+    np.testing.assert_allclose(blocks.deviation(), values.std(0), rtol=1e-9)
+
+
+@pytest.mark.parametrize(("frames", "time"), [(24, 2), (30, 3)])
+def test_a_short_series_is_known_to_be_short(frames, time):
+    result = np.mean([statistics.inefficiency(autoregressive(frames, 4000, time, seed)) for seed in range(3)])
+    assert result == pytest.approx(frames * true_error(frames, time) ** 2, rel=0.1)
+
+
+def test_the_error_of_one_curve_does_not_depend_on_others():
+    series = np.stack([autoregressive(200, 8, 0, 0), autoregressive(200, 8, 5, 1)], 1)
+    alone = statistics.uncertainty(series[:, 0]).error
+    np.testing.assert_allclose(alone, statistics.uncertainty(series[:, 0].copy()).error)
+    # a series that is slower than those that it is looked at with has its own correlation time
+    mixed = np.concatenate([autoregressive(1000, 30, 0, 2), autoregressive(1000, 1, 10, 3)], axis=1)
+    assert statistics.uncertainty(mixed).error[-1] > 2.5 * np.median(statistics.uncertainty(mixed).error)

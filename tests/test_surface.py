@@ -178,18 +178,6 @@ def test_the_command_writes_tables_meshes_and_a_figure(files, capsys):
     assert {row["atom"] for row in vertices} == {"A/UNK1/C", "A/UNK2/C", "A/UNK3/C"}
 
 
-@pytest.mark.parametrize("by", ["residue", "atom"])
-def test_rows_of_two_chains_of_one_identifier_have_names_of_their_own(files, capsys, by):
-    path = files / "three.pdb"
-    first = path.read_text().splitlines()[:3]
-    path.write_text("\n".join([*first, "TER", *(f"{line[:38]}{9:8.3f}{line[46:]}" for line in first), "END", ""]))
-    assert cli.main(["surface", str(path), str(files / "map.dx"), "--atoms", "all", "--spacing", "0.5", "--by", by,
-                     "--json", "-o", str(files / "t.csv")]) == 0
-    names = [row["name"] for row in json.loads(capsys.readouterr().out)["rows"]]
-    assert len(names) == 6
-    assert len(set(names)) == 6
-
-
 @pytest.mark.parametrize(("options", "parameter"), [
     (["-o", "t.obj"], "output"), (["--view", "up"], "view"), (["--range=2,1"], "range")])
 def test_what_the_command_refuses(files, options, parameter):

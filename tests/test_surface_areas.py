@@ -7,7 +7,6 @@ import freesasa
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
-from skimage.measure import marching_cubes, mesh_surface_area
 from test_surface import RADIUS, around
 
 import vmdpotential as vp
@@ -97,92 +96,6 @@ def test_no_vertex_is_inside_an_atom(name, spacing):
     vertices = molecular_surface(system, atoms=chosen, spacing=spacing).vertices
     distance, atom = cKDTree(positions).query(vertices, k=24)
     assert (own[atom] - distance).max() < 0.05
-
-
-def free_of(trees, points, slack=1e-6):
-    """Return which points are in no sphere, of which `trees` has the centres by radius."""
-    free = np.ones(len(points), bool)
-    for radius, tree in trees:
-        rest = np.flatnonzero(free)
-        free[rest] = ~np.isfinite(tree.query(points[rest], distance_upper_bound=radius - slack)[0])
-    return free
-
-
-def corners(centres, big, pairs):
-    """Return the points that three spheres have in common, of all pairs and the neighbours of their first."""
-    near = cKDTree(centres).query_ball_point(centres, 2 * big.max())
-    third = [np.array([k for k in near[i] if k > j], int) for i, j in pairs]
-    i, j = np.repeat(pairs, [len(k) for k in third], axis=0).T
-    k = np.concatenate(third)
-    a, b = centres[j] - centres[i], centres[k] - centres[i]
-    square_a, square_b, across = (a * a).sum(1), (b * b).sum(1), (a * b).sum(1)
-    right_a, right_b = (square_a + big[i] ** 2 - big[j] ** 2) / 2, (square_b + big[i] ** 2 - big[k] ** 2) / 2
-    with np.errstate(all="ignore"):
-        determinant = square_a * square_b - across**2
-        x = (right_a * square_b - right_b * across) / determinant
-        y = (right_b * square_a - right_a * across) / determinant
-        foot = x[:, None] * a + y[:, None] * b
-        height = np.sqrt((big[i] ** 2 - (foot**2).sum(1)) / determinant)[:, None] * np.cross(a, b)
-        result = np.concatenate([centres[i] + foot + height, centres[i] + foot - height])
-    return result[np.isfinite(result).all(1)]
-
-
-def area_by_a_fine_grid(centres, own, spacing):
-    """Return the molecular area by triangles on the distance from where the probe's centre can be, by all pairs."""
-    big = own + PROBE
-    low = centres.min(0) - big.max() - 2 * spacing
-    shape = np.ceil((centres.max(0) + big.max() + 2 * spacing - low) / spacing).astype(int)
-    depth, deepest = np.full(shape, -9.0, np.float32), np.zeros(shape, np.int32)
-    for n, (centre, radius) in enumerate(zip(centres, big, strict=True)):  # how deep nodes are in the spheres
-        box = tuple(slice(int(np.ceil(x - radius / spacing)) - 1, int(x + radius / spacing) + 2)
-                    for x in (centre - low) / spacing)
-        x, y, z = (spacing * np.arange(part.start, part.stop) + low[d] - centre[d] for d, part in enumerate(box))
-        here = radius - np.sqrt(x[:, None, None] ** 2 + y[:, None] ** 2 + z**2)
-        deeper = here > depth[box]
-        depth[box][deeper], deepest[box][deeper] = here[deeper], n
-    trees = [(radius, cKDTree(centres[big == radius])) for radius in np.unique(big)]
-    pairs = np.array(sorted(cKDTree(centres).query_pairs(2 * big.max())))
-    i, j = pairs.T
-    apart = centres[j] - centres[i]
-    d = np.linalg.norm(apart, axis=1)
-    pairs = pairs[(d < big[i] + big[j]) & (d > np.abs(big[i] - big[j]))]
-    i, j = pairs.T
-    along = (centres[j] - centres[i]) / np.linalg.norm(centres[j] - centres[i], axis=1)[:, None]
-    to_plane = ((centres[j] - centres[i]) ** 2).sum(1)
-    to_plane = (to_plane + big[i] ** 2 - big[j] ** 2) / (2 * np.sqrt(to_plane))
-    u = np.cross(along, np.roll(along, 1, axis=1) + np.array([0.3, 0.1, -0.2]))
-    u /= np.linalg.norm(u, axis=1)[:, None]
-    v, radius = np.cross(along, u), np.sqrt(big[i] ** 2 - to_plane**2)
-    edges = []
-    for angle in np.linspace(0, 2 * np.pi, 100, endpoint=False):
-        points = centres[i] + to_plane[:, None] * along + radius[:, None] * (np.cos(angle) * u + np.sin(angle) * v)
-        edges.append(points)
-    edges.append(corners(centres, big, pairs.tolist()))
-    points = np.concatenate(edges)
-    nodes = tuple(np.rint((points - low) / spacing).astype(int).T)
-    points = points[depth[nodes] < spacing]  # the others are well inside
-    tree = cKDTree(points[free_of(trees, points)])
-
-    index = np.flatnonzero((depth > 0) & (depth < PROBE + 2 * spacing))
-    places = np.stack(np.unravel_index(index, shape), 1) * spacing + low
-    sphere = deepest.ravel()[index]
-    away = places - centres[sphere]
-    away *= (big[sphere] / np.linalg.norm(away, axis=1))[:, None]
-    barred = ~free_of(trees, centres[sphere] + away)
-    distance = depth.ravel()[index]
-    distance[barred] = np.minimum(tree.query(places[barred], distance_upper_bound=3.0)[0], 3.0)
-    depth.ravel()[index] = distance
-    vertices, triangles, _, _ = marching_cubes(depth, PROBE, spacing=(spacing,) * 3)
-    return mesh_surface_area(vertices, triangles)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["DNA", "T4 lysozyme"])
-def test_molecular_areas_are_those_of_a_fine_grid(name):
-    system, chosen, _, positions, own = real(name)
-    coarse, fine = (area_by_a_fine_grid(positions, own, spacing) for spacing in (0.4, 0.25))
-    limit = fine + (fine - coarse) * 0.25**2 / (0.4**2 - 0.25**2)  # triangles cut corners
-    assert molecular_surface(system, atoms=chosen, spacing=0.5).area == pytest.approx(limit, rel=5e-3)
 
 
 def test_no_area_is_lost_where_the_lattice_sees_no_part_of_an_atom():

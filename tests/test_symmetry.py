@@ -103,45 +103,6 @@ def test_frames_are_of_the_copies(given, tmp_path):
     assert len(structure) == len(expected) > len(model)
 
 
-def test_means_over_models_of_an_assembly(tmp_path, capsys):
-    path = crystal_file(tmp_path / "models.cif", models=2)
-    words = ["--assembly", ASSEMBLY, "--screened", "0.15", "--spacing", "2", "-o"]
-    code, out, _ = shell(capsys, "average", path, path, "--fit", "none", *words, tmp_path / "mean.npz", "--json")
-    assert code == 0
-    assert "hydrogens" in json.loads(out)["prepared"]
-    maps = []
-    for number in (0, 1):
-        assert shell(capsys, "map", path, "--frame", number, *words, tmp_path / "one.npz", "--like",
-                     tmp_path / "mean.npz")[0] == 0
-        with np.load(tmp_path / "one.npz") as stored:
-            maps.append(stored["values"])
-        (tmp_path / "one.npz").unlink()
-    with np.load(tmp_path / "mean.npz") as mean:
-        expected = np.mean(maps, axis=0)
-        np.testing.assert_allclose(mean["values"], expected, atol=0.01 * np.abs(expected).max())
-    counts = []
-    for more in ([], ["--assembly", ASSEMBLY], ["--expand", "cell"]):
-        code, out, _ = shell(capsys, "density", path, path, "--of", "number", "--atoms", "name CA", "--spacing", "2",
-                             *more, "--fit", "none", "-o", tmp_path / f"number{len(counts)}.npz", "--json")
-        assert code == 0
-        counts.append(json.loads(out)["atoms"])
-    assert counts == [12, 24, 72]
-
-
-def test_a_live_map_of_an_assembly_takes_the_positions_of_the_file(tmp_path):
-    path = crystal_file(tmp_path / "entry.cif")
-    structure = read_structure(path)
-    live = registry.get("command", "live")
-    made = live(structure=structure, assembly=f"{path}:{ASSEMBLY}", spacing=2.0)
-    moved = made.objects["live"].update(structure.positions + np.array([0.0, 0.0, 4.0]))
-    first = made.objects["grid"]
-    assert made.objects["live"].atoms == len(structure)
-    for place in (np.zeros(3), np.array([0.0, ALONG_Y, 0.0])):  # both copies moved
-        here = structure.positions.mean(0) + place + np.array([0.0, 0.0, 8.0])
-        assert np.isfinite(moved(here[None])).all()
-        assert not np.isclose(moved(here[None]), first(here[None]))
-
-
 def test_ions_among_the_waters_of_a_whole_crystal(tmp_path, capsys):
     """A box of half of the waters, of which the other half follows by symmetry, gets ions as the whole box does."""
     rng = np.random.default_rng(5)
@@ -166,10 +127,15 @@ def test_ions_among_the_waters_of_a_whole_crystal(tmp_path, capsys):
     assert len(placed) == 2 * len(structure) - 2 * json.loads(out)["waters_removed"]
 
 
-def test_a_mean_over_an_assembly_in_water_states_its_error(tmp_path, capsys):
-    """By the Poisson-Boltzmann equation, which takes no tolerance."""
-    path = crystal_file(tmp_path / "models.cif", models=2)
-    code, out, _ = shell(capsys, "average", path, path, "--assembly", ASSEMBLY, "--method", "pb", "--spacing", "2",
-                         "--padding", "4", "-o", tmp_path / "mean.npz")
-    assert code == 0
-    assert "from two grids" in out
+def test_a_live_map_of_an_assembly_takes_the_positions_of_the_file(tmp_path):
+    path = crystal_file(tmp_path / "entry.cif")
+    structure = read_structure(path)
+    live = registry.get("command", "live")
+    made = live(structure=structure, assembly=f"{path}:{ASSEMBLY}", spacing=2.0)
+    moved = made.objects["live"].update(structure.positions + np.array([0.0, 0.0, 4.0]))
+    first = made.objects["grid"]
+    assert made.objects["live"].atoms == len(structure)
+    for place in (np.zeros(3), np.array([0.0, ALONG_Y, 0.0])):  # both copies moved
+        here = structure.positions.mean(0) + place + np.array([0.0, 0.0, 8.0])
+        assert np.isfinite(moved(here[None])).all()
+        assert not np.isclose(moved(here[None]), first(here[None]))

@@ -12,7 +12,6 @@ from MDAnalysisTests.datafiles import PRM_NCBOX, TRJ_NCBOX
 
 import vmdpotential as vp
 from vmdpotential import registry, tasks
-from vmdpotential.grid.solvation import Solvation
 from vmdpotential.results import Result
 
 DATA = Path(__file__).resolve().parent.parent / "data"
@@ -34,16 +33,6 @@ def test_frames_of_a_universe_are_those_of_its_file(universe):
     result = vp.rdf(universe, universe, frames="1:6:2", between=(oxygens, oxygens), range=6.0)
     np.testing.assert_allclose(result.to_dataframe().iloc[:, 1], of_file.to_dataframe().iloc[:, 1], rtol=1e-5)
     assert universe.trajectory.frame == 4  # nothing is moved that the caller has
-
-
-@pytest.mark.slow
-def test_frames_of_an_atom_group_are_those_of_its_atoms(universe):
-    group = universe.select_atoms("resname WAT")
-    whole = vp.density(universe, universe.trajectory[:2], atoms=group, spacing=3.0, boundary="periodic")
-    part = vp.density(group, universe.trajectory[:2], atoms="all", spacing=3.0, boundary="periodic")
-    np.testing.assert_allclose(part.grid.values.sum(), whole.grid.values.sum(), rtol=1e-5)
-    with pytest.raises(vp.InputError):  # a structure that is no part of the Universe must have all atoms
-        vp.density(vp.Structure.from_mdanalysis(group), universe.trajectory[:2], atoms="all", spacing=3.0)
 
 
 @pytest.mark.slow
@@ -87,16 +76,6 @@ def test_atom_groups_select_of_the_atoms_that_the_structure_is(universe):
             call()
 
 
-@pytest.mark.slow
-def test_structures_may_be_files_where_frames_are_objects(universe):
-    of_objects = vp.energy(universe, universe.trajectory[:2], between=("protein", "water"), topology=PRM_NCBOX)
-    rows = universe.select_atoms("resname ACE").ix
-    of_files = vp.energy(PRM_NCBOX, TRJ_NCBOX, frames="0:2", between=(rows, "water"))
-    np.testing.assert_allclose(of_objects.to_dataframe()["total"], of_files.to_dataframe()["total"], rtol=1e-5)
-    with pytest.raises(vp.InputError):  # a topology has no coordinates
-        vp.forces(PRM_NCBOX, universe.trajectory[:2], between=("protein", "water"))
-
-
 def test_cells_are_numbers_as_other_packages_have_them(universe):
     cell = [40.0, 41.0, 42.0, 90.0, 90.0, 80.0]
     for given in (cell, np.array(cell, np.float32), "40,41,42,90,90,80"):
@@ -137,15 +116,6 @@ def test_points_are_a_file_or_an_array(universe, tmp_path):
 
 
 @pytest.mark.slow
-def test_results_of_files_need_no_output(capsys):
-    mean = vp.average(PRM_NCBOX, TRJ_NCBOX, frames="0:2", spacing=4.0)
-    assert np.isfinite(mean.grid.values).all()
-    assert vp.density(PRM_NCBOX, TRJ_NCBOX, frames="0:2", atoms="water", spacing=4.0).grid.values.sum() > 0
-    for command in ("average", "density"):  # in a shell they would be lost
-        assert shell(capsys, command, PRM_NCBOX, TRJ_NCBOX)[0] == 2
-
-
-@pytest.mark.slow
 def test_prepare_takes_files_and_objects(tmp_path, capsys):
     of_file = vp.prepare(DATA / "1hvr.pdb.gz", output=[tmp_path / "out.pqr"])
     assert (tmp_path / "out.pqr").exists()
@@ -160,26 +130,6 @@ def test_prepare_takes_files_and_objects(tmp_path, capsys):
     assert len(as_is.to_dataframe()) == 1
     with pytest.raises(vp.InputError):
         vp.prepare(MDAnalysis.Universe(PRM_NCBOX, TRJ_NCBOX))  # has charges
-
-
-@pytest.mark.slow
-def test_reprs_are_one_short_line(universe):
-    from matplotlib.figure import Figure
-
-    structure = vp.Structure.from_mdanalysis(universe)
-    solute = universe.select_atoms("resname ACE")
-    grid = vp.potential_map(solute, spacing=2.0)
-    surface = vp.surface(solute, grid, spacing=1.0)
-    prepared = vp.prepare(DATA / "1hvr.pdb.gz")
-    for item in (structure, structure.cell, structure.topology, grid, grid.lattice, surface, surface.surface, prepared,
-                 prepared.prepared, prepared.charges, vp.nonbonded(structure, [PRM_NCBOX]), vp.Plane.parse("z=3"),
-                 vp.place_ions(structure, site="random", concentration=0.2), vp.Trajectory(TRJ_NCBOX, len(structure)),
-                 Solvation(np.arange(5000.0), 1.0), vp.compare(grid, 2 * grid)):
-        assert "\n" not in repr(item)
-        assert len(repr(item)) < 600, type(item)
-    axes = Figure().add_subplot()
-    assert surface.plot(axes) is axes
-    assert vp.draw_slice(axes, grid, "z=3", structure=solute).get_array().size
 
 
 def test_arguments_are_checked():
@@ -202,6 +152,15 @@ def test_a_function_has_the_parameters_of_its_command(name):
     assert {key.rstrip("_") for key in parameters} == {p.name for p in command.parameters}
     for p in command.parameters:
         assert (parameters.get(p.name) or parameters[f"{p.name}_"]).default == p.default
+
+
+@pytest.mark.slow
+def test_results_of_files_need_no_output(capsys):
+    mean = vp.average(PRM_NCBOX, TRJ_NCBOX, frames="0:2", spacing=4.0)
+    assert np.isfinite(mean.grid.values).all()
+    assert vp.density(PRM_NCBOX, TRJ_NCBOX, frames="0:2", atoms="water", spacing=4.0).grid.values.sum() > 0
+    for command in ("average", "density"):  # in a shell they would be lost
+        assert shell(capsys, command, PRM_NCBOX, TRJ_NCBOX)[0] == 2
 
 
 @pytest.mark.slow

@@ -111,19 +111,6 @@ def test_hostile_texts_stay_texts(npm, molecule, grid):
     assert ["Inputs", HOSTILE] in content["maps"][0]["about"]
 
 
-def test_unit_temperature_and_provenance_are_stated(npm, molecule, grid):
-    (content,) = content_of(view_page(molecule, grid, viewer_script=npm))["maps"]
-    assert content["label"] == "kT/e at 310.5 K"
-    about = dict(content["about"])
-    assert (about["Unit"], about["Temperature"], about["Dielectric constant"]) == ("kT/e", "310.5 K", "4")
-    assert about["Inputs"] == "a.pdb, b <b>.psf"
-    assert about["Program"] == "vmdpotential 1.2.3"
-    assert "1 part in 2048" in about["In this page"]
-    (bare,) = content_of(view_page(molecule, Grid(grid.lattice, grid.values), viewer_script=npm))["maps"]
-    assert bare["label"] == "unit not stated"
-    assert dict(bare["about"])["Temperature"] == "not stated"
-
-
 def test_waters_are_left_out_unless_asked_for(npm, molecule):
     for atoms, kept in (("solute", ["ALA", "GLY"]), ("all", ["ALA", "GLY", "SOL"]), ("(GLY)", ["GLY"])):
         content = content_of(view_page(molecule, atoms=atoms, viewer_script=npm))
@@ -185,17 +172,6 @@ def test_viewer_script_is_found(npm, tmp_path, monkeypatch):
     (tmp_path / "vmdpotential").symlink_to(npm)
     assert find_viewer_script().path == tmp_path / "vmdpotential" / "node_modules" / script.relative_to(
         npm / "node_modules")
-
-
-def test_a_missing_viewer_script_is_told_how_to_get(npm, tmp_path):
-    with pytest.raises(BackendError, match=r"3Dmol-min\.js or the folder of the npm package"):
-        find_viewer_script(tmp_path)
-    (tmp_path / "other.js").write_text("alert()")
-    with pytest.raises(InputError, match=r"is not 3Dmol\.js"):
-        find_viewer_script(tmp_path / "other.js")
-    (npm / "node_modules" / "3dmol" / "LICENSE").unlink()
-    with pytest.raises(BackendError, match="put the file LICENSE"):
-        find_viewer_script(npm)
 
 
 def test_scripts_are_made_safe_to_embed():
@@ -293,20 +269,6 @@ def test_one_command_from_a_deposited_structure_to_its_coloured_surface(tmp_path
     assert not (tmp_path / "none.html").exists()
 
 
-def test_a_structure_that_cannot_be_completed_is_shown_as_it_is(tmp_path, npm, molecule, capsys):
-    io.write_structures(molecule, [tmp_path / "part.pdb"], force=False)
-    words = ["view", str(tmp_path / "part.pdb"), "--viewer-script", str(npm), "--json", "--atoms", "all"]
-    assert cli.main([*words, "-o", str(tmp_path / "page.html")]) == 0
-    assert json.loads(capsys.readouterr().out)["atoms"] >= len(molecule)
-
-
-def test_repr_of_a_page_is_one_short_line(ion_box, npm):
-    structure, potential = ion_box
-    page = view_page(structure, potential, viewer_script=npm)
-    assert "\n" not in repr(page)
-    assert len(repr(page)) < 2000 < len(page.content)
-
-
 def test_scene_of_molstar(ion_box, tmp_path, capsys):
     structure, potential = ion_box
     path = tmp_path / "scene.mvsx"
@@ -359,3 +321,14 @@ def ion_box():
     x = lattice.points().reshape(*lattice.shape, 3)
     values = (2 * np.sin(x[..., 0] / 3) * np.cos(x[..., 1] / 4)).astype(np.float32)
     return structure, Grid(lattice, values, "kT/e", 298.15)
+
+
+def test_a_missing_viewer_script_is_told_how_to_get(npm, tmp_path):
+    with pytest.raises(BackendError, match=r"3Dmol-min\.js or the folder of the npm package"):
+        find_viewer_script(tmp_path)
+    (tmp_path / "other.js").write_text("alert()")
+    with pytest.raises(InputError, match=r"is not 3Dmol\.js"):
+        find_viewer_script(tmp_path / "other.js")
+    (npm / "node_modules" / "3dmol" / "LICENSE").unlink()
+    with pytest.raises(BackendError, match="put the file LICENSE"):
+        find_viewer_script(npm)

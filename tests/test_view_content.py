@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from pages import check_values, random_grid, small_molecule, unpacked, values_of, words_of
+from pages import check_values, random_grid, small_molecule, unpacked, words_of
 
 from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Lattice
@@ -28,11 +28,6 @@ def test_values_keep_eleven_bits_whatever_their_size(grid, factor):
     scaled = grid.with_values(grid.values * np.float32(factor))
     content = map_content(scaled, "m", grid.lattice.points([[0, 0, 0]]), 1e3, 10**6)
     check_values(content, scaled.values)
-
-
-def test_a_map_of_zeros_is_shown(grid):
-    content = map_content(grid.with_values(grid.values * 0), "m", np.ones((1, 3)) * 5, 2, 10**6)
-    assert not values_of(content).any()
 
 
 def test_a_map_is_cut_to_the_atoms_on_its_own_points(grid):
@@ -89,13 +84,6 @@ def test_depth_in_a_molecule_of_one_sphere_is_the_distance_to_it(molecule):
     # the edges of the lattice cross the accessible surface, 3.1 A around, at most half a diagonal away
     assert np.abs(depth - expected)[near].max() < spacing**2 / (2 * 1.4) + step
     assert ((depth > 0) == (expected > 0))[~near].all()
-
-
-def test_waters_have_no_surface_beside_a_solute(molecule):
-    surface = surface_content(molecule, np.ones(12, bool))
-    without = surface_content(molecule, molecule.residue_names != "SOL")
-    assert surface == without
-    assert surface_content(molecule, molecule.residue_names == "SOL")["shape"] != surface["shape"]
 
 
 def table(tmp_path, ions):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from helpers import water
 
-from vmdpotential.errors import InputError, UsageError
+from vmdpotential.errors import InputError
 from vmdpotential.frames.whole import Alignment, reference_group
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.maps import potential_map
@@ -60,14 +60,6 @@ def test_molecules_are_whole_as_mdanalysis_makes_them(cell):
         np.testing.assert_allclose(whole[molecule] - whole[molecule[0]], expected[molecule] - expected[molecule[0]],
                                    atol=1e-4)
     assert np.abs(np.diff(structure.positions[structure.topology.bonds], axis=1)).max() > 10  # it was broken
-
-
-def test_only_molecules_of_a_group_are_followed():
-    structure = chain(120)
-    group = np.zeros(120, bool)
-    group[80] = True
-    assert sorted(Molecules.of(structure, group).atoms) == list(range(60, 120))
-    assert not len(Molecules.of(structure, np.zeros(120, bool)).atoms)
 
 
 def test_without_bonds_molecules_are_residues_and_chains():
@@ -141,16 +133,6 @@ def test_a_periodic_group_is_translated_to_the_same_fraction_of_each_cell():
         alignment.align(moved, None)
 
 
-def test_a_group_of_many_molecules_moves_by_the_mean_of_theirs():
-    """Lipids or waters that cross the cell, one by one, do not move the whole."""
-    cell = Cell.from_parameters(30, 30, 30)
-    box = water(30, cell)
-    alignment = Alignment.of(box, np.ones(len(box), bool), "periodic")
-    drift = np.array([0.0, 4.0, 13.0])
-    got = alignment.align(broken(box, cell) + drift, cell)
-    np.testing.assert_allclose(cell.minimum_image(got - box.positions), 0, atol=1e-9)
-
-
 def test_wrapping_leaves_a_periodic_potential_and_molecules():
     cell = Cell.from_parameters(12, 12, 12)
     box = water(12, cell)
@@ -166,12 +148,6 @@ def test_wrapping_leaves_a_periodic_potential_and_molecules():
     np.testing.assert_allclose(other.values, wrapped.values, atol=1e-4 * np.abs(wrapped.values).max())
 
 
-def test_a_periodic_cell_is_not_rotated():
-    structure = replace(chain(20), cell=TRICLINIC)
-    with pytest.raises(UsageError, match="images would stay"):
-        Alignment.of(structure, np.ones(20, bool), "periodic", rotate=True)
-
-
 def test_the_group_is_the_solute_unless_another_is_asked_for():
     names = np.repeat(["ALA", "TIP3", "POPC"], 6)
     structure = chain(18, residues=np.arange(18) // 6, names=names)
@@ -182,3 +158,13 @@ def test_the_group_is_the_solute_unless_another_is_asked_for():
     assert reference_group(structure.take(np.arange(6, 12)), "auto") == (None, "")
     assert reference_group(structure, "none") == (None, "")
     assert reference_group(structure, "(POPC)")[0].sum() == 6
+
+
+def test_a_group_of_many_molecules_moves_by_the_mean_of_theirs():
+    """Lipids or waters that cross the cell, one by one, do not move the whole."""
+    cell = Cell.from_parameters(30, 30, 30)
+    box = water(30, cell)
+    alignment = Alignment.of(box, np.ones(len(box), bool), "periodic")
+    drift = np.array([0.0, 4.0, 13.0])
+    got = alignment.align(broken(box, cell) + drift, cell)
+    np.testing.assert_allclose(cell.minimum_image(got - box.positions), 0, atol=1e-9)

@@ -4,7 +4,6 @@ Run with ``pytest -m gpu``. Where there is no GPU the tests are skipped, or fail
 variable VMDPOTENTIAL_REQUIRE_GPU is set.
 """
 
-import threading
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from vmdpotential import registry
 from vmdpotential.engines import LatticeSum
 from vmdpotential.engines.cuda import device, maps
 from vmdpotential.engines.cuda.result import DeviceResult
-from vmdpotential.engines.result import HostResult, HostSums
+from vmdpotential.engines.result import HostResult
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
@@ -73,17 +72,6 @@ def test_the_same_map_every_time_and_in_slabs(engine, method, monkeypatch):
         box_map(engine, method)
 
 
-@pytest.mark.parametrize("method", BOUNDS)
-def test_several_gpus_give_the_map_of_one(engine, method, monkeypatch):
-    gpus = device.gpus()
-    if len(gpus) < 2:
-        pytest.skip("there is one GPU")
-    monkeypatch.setattr(maps, "PAIRS_PER_GPU", 1e30)
-    single = box_map(engine, method).copy()
-    monkeypatch.setattr(maps, "PAIRS_PER_GPU", 1.0)
-    np.testing.assert_array_equal(box_map(engine, method), single)
-
-
 @pytest.mark.parametrize("field", [False, True])
 def test_two_workers_share_the_slabs_and_an_error_reaches_the_caller(engine, field, monkeypatch):
     """Two workers on one GPU take turns at its lock, as two GPUs would take slabs."""
@@ -108,34 +96,6 @@ def test_two_workers_share_the_slabs_and_an_error_reaches_the_caller(engine, fie
 class TestResult:
     """Maps that stay on the GPU."""
 
-    @pytest.mark.parametrize("field", [False, True])
-    def test_what_is_asked_for_comes_back(self, engine, field):
-        result = engine.prepare(box_work(field=field)).run(POSITIONS, CHARGES)
-        assert isinstance(result, DeviceResult)
-        assert result.device_seconds > 0
-        maps_ = np.stack([result.values(), *(result.field() if field else [])])
-        assert (result.field() is not None) == field
-        indices = np.random.default_rng(1).integers(0, maps_.shape[1:], (700, 3))
-        np.testing.assert_array_equal(result.at(indices), maps_[(slice(None), *indices.T)])
-        np.testing.assert_allclose(result.mean_squares(), HostResult(maps_).mean_squares(), rtol=1e-6)
-
-    @pytest.mark.parametrize("field", [False, True])
-    def test_sums_of_frames_are_those_of_the_host(self, engine, field):
-        """Mean and variance, also of a frame that is on the host."""
-        prepared, host = engine.prepare(box_work(field=field)), HostSums()
-        rng = np.random.default_rng(2)
-        for n in range(6):
-            result = prepared.run(POSITIONS + 0.05 * rng.normal(size=POSITIONS.shape), CHARGES)
-            copy = HostResult(np.stack([result.values(), *(result.field() if field else [])]))
-            if not n:
-                actual = result.new_sums()
-            actual.add(copy if n == 3 else result)
-            host.add(copy)
-        assert actual.count == host.count == 6
-        np.testing.assert_allclose(actual.mean(), host.mean(), rtol=1e-10, atol=1e-10)
-        np.testing.assert_allclose(actual.variance(), host.variance(), rtol=1e-6, atol=1e-9)
-        assert actual.mean().shape == host.mean().shape
-
     def test_a_result_outlives_others_and_its_memory_serves_again(self, engine):
         prepared, gpu = engine.prepare(box_work()), device.gpus()[0]
         first = prepared.run(POSITIONS, CHARGES)
@@ -153,15 +113,6 @@ class TestResult:
             assert device.driver().mem_get_info()[0] >= free
 
 
-def test_a_map_stays_while_a_view_of_it_is_used(engine):
-    first = box_map(engine)
-    corner, copy = first[:5, :5, :5], first.copy()
-    del first
-    other = box_map(engine, "direct")
-    np.testing.assert_array_equal(corner, copy[:5, :5, :5])
-    assert not np.array_equal(other, copy)
-
-
 def test_the_context_of_a_viewer_stays_current(engine):
     drv = device.driver()
     viewer = drv.Device(0).make_context()
@@ -176,19 +127,6 @@ def test_the_context_of_a_viewer_stays_current(engine):
     finally:
         viewer.pop()
         viewer.detach()
-
-
-def test_maps_from_several_threads(engine):
-    expected = box_map(engine).copy()
-    actual = []
-    threads = [threading.Thread(target=lambda: actual.append(box_map(engine))) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(actual) == 4
-    for values in actual:
-        np.testing.assert_array_equal(values, expected)
 
 
 def test_all_atoms_in_one_place(engine):

@@ -10,7 +10,6 @@ from helpers import definition, random_charges, relative_rms
 from vmdpotential import registry
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.methods import Charges, Request
-from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.plugins.historical import METHODS, direct
 
@@ -43,18 +42,6 @@ def test_every_spacing_and_interaction(engine, variant, precision, shape):
             assert np.abs(values - reference).max() < 2e-5 * max(1, np.abs(reference).max())
 
 
-@pytest.mark.parametrize(("variant", "precision"), CASES)
-@pytest.mark.parametrize("cell", [Cell.from_parameters(24, 25, 26, 70, 80, 110), Cell.from_parameters(9, 10, 40)],
-                         ids=["triclinic", "shorter than the cutoff"])
-def test_images(engine, variant, precision, cell):
-    positions, charges = random_charges(300, -40, 40)
-    lattice = Lattice.over_cell(cell, 1.3, [-5.0, 2.0, 1.0])
-    values = run(engine, variant, lattice, positions, charges, shifted(11.0), precision, cell).values()
-    pick = np.random.default_rng(2).integers(0, lattice.shape, (300, 3))
-    reference = definition(lattice.points(pick), positions, charges, shifted(11.0), cell)
-    assert relative_rms(values[tuple(pick.T)], reference) < 1e-5
-
-
 def test_as_our_own_kernel_and_the_same_every_time(engine):
     positions, charges = water_box(46.4)
     positions = np.rint(positions * 4096) / 4096  # exact in single precision
@@ -71,24 +58,6 @@ def test_as_our_own_kernel_and_the_same_every_time(engine):
     # where coordinates lose nothing, sums do
     for variant in ("smallbin", "overlap"):
         assert error[variant, "compensated"] < error[variant, "single"]
-
-
-@pytest.mark.parametrize(("variant", "precision"), CASES)
-def test_bins_that_are_much_too_full(engine, variant, precision):
-    rng = np.random.default_rng(0)
-    positions = np.concatenate([3.3 + rng.normal(size=(2000, 3)) * 1e-3, rng.uniform(0, 8, (50, 3))])
-    charges = np.ones(len(positions))
-    charges[::7] = 0
-    lattice = Lattice(np.zeros(3), 1.0, (9, 9, 9))
-    values = run(engine, variant, lattice, positions, charges, shifted(6.0), precision).values()
-    reference = definition(lattice.points(), positions, charges, shifted(6.0), None).reshape(9, 9, 9)
-    assert relative_rms(values, reference) < 2e-5
-
-
-def test_atoms_out_of_reach_give_zeros(engine):
-    lattice = Lattice(np.zeros(3), 1.0, (3, 3, 3))
-    for variant in METHODS["cutoff"]:
-        assert not run(engine, variant, lattice, np.full((2, 3), 1e3), np.ones(2), shifted(12.0)).values().any()
 
 
 @pytest.mark.parametrize("variant", METHODS["direct"])
@@ -108,9 +77,3 @@ def test_benchmark(engine, option, name):
     report = registry.get("command", "benchmark")(engine="cuda", box=20, repeats=1, **{option: name})
     assert report.data["method"] == name
     assert report.data["device_median"] > 0
-
-
-def test_verify_checks_them(engine):
-    report = registry.get("command", "verify")(engine="cuda", method="smallbin")
-    assert report.data["passed"]
-    assert {row["what"].partition(",")[0] for row in report.data["rows"]} >= {"smallbin"}

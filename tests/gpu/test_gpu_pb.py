@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers import charges_at, relative_rms
 
-from vmdpotential import potential_map, registry
+from vmdpotential import potential_map
 
 pytestmark = pytest.mark.gpu
 
@@ -20,8 +20,3 @@ def test_map_is_that_of_the_cpu(engine, nonlinear):
                                      parameters={"nonlinear": nonlinear}) for name in (engine.name, "cpu"))
     assert actual.provenance.engine == engine.name
     assert relative_rms(actual.values, expected.values) < 1e-5
-
-
-def test_borns_ion(engine):
-    error, limit = registry.get("method", "pb").closed_form(engine)
-    assert error < limit

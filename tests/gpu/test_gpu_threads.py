@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from helpers import interaction
 
 from vmdpotential.engines import LatticeSum
 from vmdpotential.engines.cuda import device, maps
@@ -23,30 +24,38 @@ CELL = Cell.from_parameters(EDGE, EDGE, EDGE)
 def split_sums():
     box = Box.around(water_box(EDGE)[0])
     return {
+        "direct": interaction("coulomb"), "cutoff": interaction("shifted_coulomb", cutoff=9.0),
         "pme, open": mesh.around(LATTICE, box, 1.0, 6, 4.5), "pme, periodic": mesh.over_cell(CELL, 1.0, 6, 4.5),
         "msm, open": levels.make(LATTICE, box, None, radius=8.0, spacing=1.2, order=6),
         "msm, periodic": levels.make(LATTICE, box, CELL, radius=8.0, spacing=1.2, order=6),
     }
 
 
+def work_of(name, field=True):
+    summed = split_sums()[name]
+    if name in ("direct", "cutoff"):
+        return LatticeSum(LATTICE, summed, field=field)
+    return LatticeSum.split(LATTICE, summed, field=field)
+
+
 def test_eight_threads_share_what_gpus_there_are(engine):
     positions, charges = water_box(EDGE)
-    sums = [engine.prepare(LatticeSum.split(LATTICE, smooth, field=n % 2 == 0))
-            for n, smooth in enumerate(split_sums().values())]
+    sums = [engine.prepare(work_of(name, n % 2 == 0)) for n, name in enumerate(split_sums())]
     alone = [work.run(positions, charges).values() for work in sums]
     with ThreadPoolExecutor(8) as threads:
-        together = list(threads.map(lambda n: sums[n % 4].run(positions, charges).values(), range(32)))
+        together = list(threads.map(lambda n: sums[n % 6].run(positions, charges).values(), range(36)))
     for n, values in enumerate(together):
-        assert np.array_equal(values, alone[n % 4])
+        assert np.array_equal(values, alone[n % 6])
 
 
 @pytest.mark.parametrize("name", split_sums())
-def test_meshes_and_levels_on_every_gpu_equal_those_on_one(engine, name, monkeypatch):
+def test_sums_on_every_gpu_equal_those_on_one(engine, name, monkeypatch):
     if len(device.gpus()) < 2:
         pytest.skip("needs two GPUs")
     positions, charges = water_box(EDGE)
-    single = engine.prepare(LatticeSum.split(LATTICE, split_sums()[name], field=True)).run(positions, charges)
+    monkeypatch.setattr(maps, "PAIRS_PER_GPU", 1e30)
+    single = engine.prepare(work_of(name)).run(positions, charges)
     monkeypatch.setattr(maps, "PAIRS_PER_GPU", 1.0)
-    all_of_them = engine.prepare(LatticeSum.split(LATTICE, split_sums()[name], field=True)).run(positions, charges)
+    all_of_them = engine.prepare(work_of(name)).run(positions, charges)
     assert np.array_equal(all_of_them.values(), single.values())
     assert np.array_equal(all_of_them.field(), single.field())

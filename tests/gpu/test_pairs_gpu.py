@@ -12,7 +12,7 @@ from helpers import relative_rms
 from pairs import reference
 from test_cuda_pairs import EWALD, FIELD, GRAVITY, OPEN, TOLERANCE, TRICLINIC, check, distances, some_atoms, split
 
-from vmdpotential.engines.cuda import clusters, nbody
+from vmdpotential.engines.cuda import clusters
 from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
@@ -33,18 +33,6 @@ def test_all_pairs(engine, count):
         for others in (None, shifted):
             check(prepared.run(atoms, others), reference(potential, atoms, None, others), not jerk,
                   TOLERANCE[precision])
-
-
-@pytest.mark.parametrize("knobs", [(1, 1, 128), (2, 3, 64), (4, 5, 128)])
-def test_all_pairs_by_any_knobs(engine, knobs, monkeypatch):
-    monkeypatch.setattr(nbody, "knobs", lambda *_: knobs)
-    atoms = some_atoms(1000, edge=20.0)
-    prepared = engine.prepare_pairs(PairSum(OPEN, energy=True))
-    expected = reference(OPEN, atoms, None)
-    actual = [prepared.run(atoms) for _ in range(3)]
-    check(actual[0], expected, False)
-    np.testing.assert_array_equal(actual[1].forces, actual[0].forces)  # and parts are counted again in every run
-    np.testing.assert_array_equal(actual[2].energies, actual[0].energies)
 
 
 @pytest.mark.parametrize("potential", [FIELD, EWALD], ids=["field", "ewald"])
@@ -101,5 +89,5 @@ def test_distances(engine, cell):
     for second in (None, others):
         for bins in (14, 20_000):  # counted in shared memory, and without
             actual = engine.count_distances(atoms, second, cell, 12.0, bins)
-            expected = distances(atoms, second, cell, 12.0, bins, 2)
+            expected = distances(atoms, second, cell, 12.0, bins)
             np.testing.assert_allclose(actual.cumsum(), expected.cumsum(), atol=3)  # rounding at the edges of ranges

@@ -1,4 +1,4 @@
-"""Plain loops, which serve where vector code cannot be built, give the same sums."""
+"""Older processors, and plain loops where vector code cannot be built: every kind of sum is the same."""
 
 import os
 import subprocess
@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from llvmlite import binding
 
 from vmdpotential import registry
 from vmdpotential.compiling import build
@@ -21,7 +22,10 @@ from vmdpotential.continuum.region import Surface
 from vmdpotential.engines import LatticeSum, PointSum, get_engine
 from vmdpotential.engines.cpu.points.ewald_pair import EwaldPair
 from vmdpotential.engines.cpu.points.nearby import cutoff_at_points
+from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.grid.lattice import Lattice
+from vmdpotential.interactions import ewald
+from vmdpotential.interactions.pairs import CHARGES, PairPotential, Term
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.mesh import over_cell
 
@@ -52,6 +56,11 @@ def continuum(ions):
 def split(smooth):
     return engine.prepare(LatticeSum.split(lattice, smooth)).run(positions, charges).values()
 
+def pairs(bound, cell=None, precision="single"):
+    potential = PairPotential((Term("charges", bound, CHARGES),), softening=0.3)
+    work = PairSum(potential, cell, precision, energy=True, virial=True)
+    return engine.prepare_pairs(work).run(Atoms(positions, {"charge": charges})).forces
+
 def surface():
     distances, ions = Surface(positions[:60], np.full(60, 1.5), 1.4).with_ions(lattice, 2.0)
     return np.stack([np.clip(distances, -0.8, 0.8), ions])
@@ -61,6 +70,8 @@ np.savez(
     slope=run(short, precision="double", field=True), periodic=run(short, cell, precision="double", field=True),
     points=engine.prepare_points(PointSum(coulomb.bind())).at(points, positions, charges)[0],
     near=cutoff_at_points(points, positions, charges, short, cell),
+    all_pairs=pairs(coulomb.bind()), in_range=pairs(ewald.tabulated(5.0, 0.6), cell),
+    in_range_double=pairs(ewald.INTERACTION.bind(cutoff=5.0, beta=0.6), cell, "double"),
     pme=split(over_cell(cell, 1.0, 6, 4.0)), linear=continuum(np.zeros((0, 2))),
     full=continuum(np.array([(1.0, 0.5), (-1.0, 0.5)])))
 print(engine.describe().partition(", ")[2])
@@ -92,18 +103,27 @@ def definition(points, positions, charges, bound):
     return (charges * bound(r)).sum(1)
 
 
+def has_avx2():
+    return binding.get_host_cpu_features().get("avx2", False)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("broken", ["", "import sys\nsys.modules['vmdpotential.compiling.simd'] = None\n"],
-                         ids=["asked for", "simd cannot be imported"])
-def test_plain_loops_compute_the_same(broken, vectors, tmp_path):
-    sums, said, err = run(broken + SUMS, tmp_path, **({} if broken else {"VMDPOTENTIAL_PLAIN": "1"}))
-    assert said == "plain loops"
+@pytest.mark.parametrize(("broken", "environment", "says"), [
+    ("", {"VMDPOTENTIAL_PLAIN": "1"}, "plain loops"),
+    ("import sys\nsys.modules['vmdpotential.compiling.simd'] = None\n", {}, "plain loops"),
+    ("", {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}, "generic vectors of 8"),
+    pytest.param("", {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "+avx2,+fma"}, "avx2 vectors of 8",
+                 marks=pytest.mark.skipif(not has_avx2(), reason="this processor has no AVX2")),
+], ids=["plain", "simd cannot be imported", "generic", "avx2"])
+def test_all_sums_are_the_same(broken, environment, says, vectors, tmp_path):
+    sums, said, err = run(broken + SUMS, tmp_path, **environment)
+    assert said.startswith(says)
     assert len(err.splitlines()) == bool(broken)
     assert "plain loops are used" in err or not broken
     assert sums.keys() == vectors.keys()
     for name, tolerance in (("points", 1e-13), ("near", 1e-13), ("one", 1e-13), ("direct", 1e-6),
                             ("slope", 1e-7), ("periodic", 1e-7), ("pme", 1e-6), ("surface", 1e-6), ("linear", 1e-5),
-                            ("full", 1e-5)):
+                            ("full", 1e-5), ("all_pairs", 1e-5), ("in_range", 1e-5), ("in_range_double", 1e-12)):
         assert relative_rms(sums[name], vectors[name]) < tolerance, name
     # and what is defined in one line
     lattice = Lattice(np.full(3, 1.1), np.full(3, 0.8), (13, 14, 15))

@@ -1,26 +1,25 @@
-"""Screened potentials on a mesh: the split, one ion, and maps against the sum over all images written out."""
+"""Screened potentials on a mesh: maps, points and fields against the sum over all images written out."""
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from cuda_kernels import compile_for_all, traced_on_the_host, work
 from helpers import charges_at, relative_rms, rms
 
-from vmdpotential.engines import get_engine
-from vmdpotential.engines.cuda import build
+from vmdpotential import potential_at
+from vmdpotential.engines import SOFT_CORE, PointSum, get_engine
+from vmdpotential.engines.cpu import CpuEngine
 from vmdpotential.errors import TaskError, UsageError
+from vmdpotential.frames.field import Places, field_at
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.interactions import coulomb, screened_coulomb, short_screened
+from vmdpotential.interactions import coulomb, screened_coulomb
+from vmdpotential.interactions.screened_coulomb import in_water
 from vmdpotential.maps import MapOptions, bind, choose_method, plan_map, potential_map
 from vmdpotential.methods import Charges, Request, accuracy, cutoff, direct, pme
 from vmdpotential.methods.accuracy import AWAY
 from vmdpotential.methods.reference import full_potential
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
-from vmdpotential.splitting.coulomb import optimal
-from vmdpotential.splitting.screened import MOST, optimal_for_screened
 from vmdpotential.units import coulomb_constant
 
 ENGINE = get_engine("cpu")
@@ -56,56 +55,6 @@ def written_out(points, cell, length, decays=20.0):
     return result, least
 
 
-@pytest.mark.parametrize(("length", "order", "ratio"), [(2.7, 4, 3.0), (7.85, 6, 4.5), (1e4, 8, 7.0)])
-def test_the_two_parts_are_the_screened_potential(length, order, ratio):
-    smooth, error = optimal_for_screened(length, 4.0, 4.0 / ratio, order)
-    r = np.linspace(0.2, 8.0, 500)
-    np.testing.assert_allclose(smooth.short()(r) + smooth.long(r), screened(length)(r), rtol=1e-7, atol=1e-8)
-    inside = r[r < 4]
-    np.testing.assert_allclose(np.polynomial.polynomial.polyval((inside / 4) ** 2, smooth.polynomial),
-                               smooth.long(inside), atol=1e-12)
-    assert smooth.long(4.0 - 1e-9) == pytest.approx(smooth.long(4.0 + 1e-9), abs=1e-8)
-    assert error == pytest.approx(optimal(4.0, 4.0 / ratio, order)[1] / smooth.strength)
-    assert optimal_for_screened(length, MOST * length * 1.01, length, order)[1] == np.inf
-
-
-@pytest.mark.parametrize(("length", "radius"), [(7.85, 4.0), (2.0, 4.0), (30.0, 6.0)])
-def test_the_window_is_the_transform_of_the_smooth_part(length, radius):
-    smooth, _ = optimal_for_screened(length, radius, radius / 4, 6)
-    x, w = np.polynomial.legendre.leggauss(100)
-    edges = [0, *np.linspace(radius, radius + 32 * length, 60)]
-    r = np.concatenate([(a + b) / 2 + (b - a) / 2 * x for a, b in itertools.pairwise(edges)])
-    dr = np.concatenate([(b - a) / 2 * w for a, b in itertools.pairwise(edges)])
-    k = np.array([0.01, 0.3, 1.0, 3.0, 12.0]) / radius
-    numeric = (k + smooth.kappa**2 / k) * ((smooth.long(r) * r * dr) @ np.sin(np.outer(r, k)))
-    np.testing.assert_allclose(smooth.window(k), numeric, rtol=1e-7, atol=1e-8)
-    assert smooth.integral == pytest.approx(4 * np.pi * np.sum(smooth.long(r) * r**2 * dr), rel=1e-8)
-    # the mean over a cell is that of all ions' whole potential: 4 pi L^2 over its volume for each
-    short = 4 * np.pi * np.sum(smooth.short()(r) * r**2 * dr)
-    assert smooth.integral + short == pytest.approx(4 * np.pi * length**2, rel=1e-8)
-
-
-def test_the_short_range_interaction():
-    for check in short_screened.INTERACTION.checks:
-        assert short_screened.INTERACTION.bind(**check.parameters)(check.r) == pytest.approx(check.value)
-
-
-@pytest.mark.parametrize(("real", "field"), [("float", False), ("double", True)])
-def test_the_traced_function_computes_what_numpy_does(real, field):
-    bound = optimal_for_screened(7.85, 5.0, 1.1, 6)[0].short()
-    r = np.linspace(0.02, 6.0, 60)
-    actual = traced_on_the_host(bound, 8.0, real, field, r)
-    expected = bound.derivative(r) / (2 * r) * 64 if field else bound(r)
-    np.testing.assert_allclose(actual, expected, rtol={"float": 2e-5, "double": 1e-11}[real], atol=1e-6)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("precision", "field"), [("single", False), ("single", True), ("double", True)])
-def test_the_kernel_of_pairs_compiles(precision, field, tmp_path):
-    planned = work(optimal_for_screened(7.85, 5.0, 1.1, 6)[0].short(), precision, field=field)
-    compile_for_all(build.source("cutoff.cu", planned.macros, planned.radial), planned.macros, tmp_path)
-
-
 @pytest.mark.parametrize("name", ["orthogonal", "triclinic"])
 @pytest.mark.parametrize("length", [0.8, 2.5, 7.85])
 def test_the_reference_is_the_sum_over_images(name, length):
@@ -136,20 +85,6 @@ def test_maps_keep_the_tolerance(name, length, tolerance):
         for part in (slice(0, 1), slice(1, 4)):
             error = rms((actual - expected)[part, where]) / rms(expected[part, where])
             assert 1e-7 < error < 1.3 * tolerance
-
-
-def test_one_ion_in_an_open_boundary():
-    ion = np.array([[3.0, 3.1, 2.9]])
-    lattice = Lattice(np.zeros(3), np.full(3, 0.7), (25, 12, 10))
-    grid = potential_map(charges_at(ion, [2.0]), method="pme", screened=0.5, tolerance=1e-4, unit="V", engine="cpu",
-                         lattice=lattice)
-    r = np.linalg.norm(lattice.points() - ion, axis=1)
-    length = 4.3021  # A, of 0.5 M
-    expected = coulomb_constant("V") / 78.5 * 2.0 * np.exp(-r / length) / r
-    far = r > 3.0
-    assert relative_rms(grid.values.ravel()[far], expected[far]) < 2e-4
-    # nothing wraps around a padded mesh, although the potential falls by 1e3 along it
-    assert relative_rms(grid.values.ravel()[r > 12], expected[r > 12]) < 1e-2
 
 
 def test_auto_weighs_the_mesh_against_pairs():
@@ -204,3 +139,69 @@ def test_plans_for_many_frames_are_by_mesh(cell):
     if cell is not None:
         assert relative_rms(planned.plan.in_cell(cell).run(other, planned.charges).values(),
                             planned.run(other).values()) < 1e-6
+
+
+BOXES = {"open": None, "box": Cell.from_parameters(17, 19, 21),
+         "triclinic": Cell.from_parameters(18, 19, 20, 75, 85, 95)}
+
+#: M, whose Debye length of 3 A lets the sums over images end soon.
+SALT = 1.0
+
+
+def bound():
+    return in_water(SALT, 298.15, 78.5)
+
+
+def system(cell, count=300):
+    """Return random charges, which are not neutral, in a cell and around it, the same for an open boundary."""
+    random = np.random.default_rng(7)
+    vectors = np.diag([17.0, 19, 21]) if cell is None else cell.vectors
+    return charges_at(random.uniform(-0.5, 1.5, (count, 3)) @ vectors, random.normal(0.05, 0.5, count), cell)
+
+
+def by_pairs(points, ions, cell, own=False):
+    """Return potential and field at points, V and V/A, of all pairs within 60 A; at atoms without their own potential.
+    """
+    potential, slope = get_engine("cpu").prepare_points(PointSum(bound().truncated(60.0), cell)).at(
+        points, ions.positions, ions.charges, True)
+    if own:
+        potential = potential - ions.charges * bound()(SOFT_CORE)
+    return coulomb_constant("V", 298.15, 78.5) * potential, coulomb_constant("V", dielectric=78.5) * slope
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_points_by_a_mesh(name):
+    cell = BOXES[name]
+    ions = system(cell)
+    points = np.random.default_rng(8).uniform(-10, 30, (250, 3))
+    expected, _ = by_pairs(points, ions, cell)
+    for tolerance in (1e-3, 1e-5):
+        actual = potential_at(ions, points, screened=SALT, unit="V", method="pme", tolerance=tolerance)
+        assert 1e-9 < rms(actual - expected) / rms(expected) < tolerance
+    exact = potential_at(ions, points[:40], screened=SALT, unit="V")
+    assert rms(exact - expected[:40]) < 1e-7 * rms(expected)
+
+
+def test_points_that_hardly_anything_reaches_are_summed_exactly():
+    ions = system(None, 50)
+    far = np.random.default_rng(9).uniform(-10, 10, (300, 3)) + 150.0
+    expected, _ = by_pairs(far, ions, None)
+    direct = potential_at(ions, far, screened=SALT, unit="V", method="direct")
+    assert 0 < rms(direct) < 1e-15
+    assert rms(potential_at(ions, far, screened=SALT, unit="V") - direct) < 1e-5 * rms(direct)
+    assert not expected.any()  # beyond its end
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_field_at_atoms_by_a_mesh(name, monkeypatch):
+    # so that a mesh takes less time for few atoms too
+    monkeypatch.setattr(CpuEngine, "point_costs", CpuEngine.point_costs._replace(
+        pair_field=1e-3, sort=1e-3, image=1e-3))
+    cell = BOXES[name]
+    ions = system(cell)
+    result = field_at(ions, Places.atoms(np.arange(len(ions)), [str(n) for n in range(len(ions))]), screened=SALT)
+    potential, slope = by_pairs(ions.positions, ions, cell, own=True)
+    assert rms(result.potential[0, 0] - potential) < 2e-5 * rms(potential)
+    error = rms(result.field[0, 0] - slope)
+    assert error < 2e-5 * rms(slope)
+    assert 0.2 * error < result.error < 5 * error
