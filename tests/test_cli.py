@@ -4,7 +4,6 @@ import json
 import logging
 import os
 import re
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -41,31 +40,6 @@ def test_json_is_one_object_on_stdout(ion, tmp_path, capsys):
     assert data["shape"] == [5, 5, 5]
     assert data["net_charge"] == 1
     assert all(line.startswith(("direct sum", progress.COMPILING)) for line in err.splitlines())  # progress
-
-
-def test_negative_numbers_are_values(ion, tmp_path, capsys):
-    assert cli.main(["map", str(ion), "-o", str(tmp_path / "a.dx"), "--padding", "-3"]) == 2
-    assert "--padding -3: must be at least 0 A" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(("arguments", "text"), [
-    (["map"], "required: STRUCTURE"),
-    (["map", "x.pdb", "--spacing", "nan", "-o", "m.dx"], "--spacing nan: a finite number is needed"),
-    (["ionise"], "(did you mean 'ionize'?)"),
-    (["map", "x.pdb", "--spcing", "1"], "unrecognized arguments: --spcing 1 (did you mean '--spacing'?)"),
-    (["map", "x.pdb", "--method", "pm", "-o", "m.dx"], "(did you mean 'pme'?)"),
-    (["map", "https://x.org/a.pdb", "-o", "m.dx"], "https://x.org/a.pdb: an address is not supported"),
-    (["map", "x.pdb", "--no-such"], "unrecognized arguments: --no-such"),
-    (["benchmark", "--repeats", "1.5"], "--repeats 1.5: a whole number is needed"),
-    (["map", "", "-o", "m.dx"], "structure: is empty; give a value, or leave it out"),
-])
-def test_wrong_usage_is_one_line_and_exit_code_2(arguments, text, capsys):
-    assert cli.main(arguments) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("vmdpotential: ")
-    assert err.count("\n") == 1
-    assert text in err
 
 
 def test_help_states_units_defaults_and_exit_codes():
@@ -113,27 +87,6 @@ def test_devices_clears_the_kernels(tmp_path, capsys, monkeypatch):
     assert not list((tmp_path / "cache").rglob("entry"))
     assert (tmp_path / "cache" / "notes").exists()
     cache.forget()
-
-
-@pytest.mark.slow
-def test_interrupted_work_exits_130_and_leaves_nothing(tmp_path):
-    # so many points that it cannot be done before the interrupt
-    structure = tmp_path / "many.pqr"
-    lines = [f"ATOM {n} C X {n} {n % 50}.1 {n // 50}.2 0.3 1.0 1.0" for n in range(2500)]
-    structure.write_text("\n".join(lines) + "\n")
-    output = tmp_path / "map.dx"
-    command = [sys.executable, "-m", "vmdpotential", "map", str(structure), "-o", str(output), "--spacing", "0.15",
-               "--method", "direct"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                          preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) as process:
-        line = process.stderr.readline()  # progress comes after two seconds of work
-        assert line.startswith("direct sum:")
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert err.strip().splitlines()[-1] == "vmdpotential: interrupted"
-    assert out == ""
-    assert os.listdir(tmp_path) == ["many.pqr"]
 
 
 def test_a_closed_pipe_is_no_error():

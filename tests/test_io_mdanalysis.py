@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import gc
 import os
 import shutil
@@ -20,7 +19,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from structure_files import MDA, ordered, universe
 
 from vmdpotential import io
-from vmdpotential.errors import BackendError, InputError
+from vmdpotential.errors import InputError
 from vmdpotential.io import mdanalysis
 from vmdpotential.io.structures import amber_coordinates
 from vmdpotential.io.structures.gro import read_gro
@@ -226,16 +225,3 @@ def test_broken_trajectories(tmp_path: Path, capfd: pytest.CaptureFixture[str], 
     del caught
     gc.collect()  # a half-made reader of MDAnalysis would print its traceback here
     assert not capfd.readouterr().err
-
-
-def test_without_mdanalysis(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def without(name: str, *rest: object) -> object:
-        if name.split(".")[0] == "MDAnalysis":
-            raise ImportError(name)
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(BackendError, match=r"needs MDAnalysis .* pip install 'vmdpotential\[traj\]'"):
-        mdanalysis.read_topology(MDA / "adk_oplsaa.tpr")
