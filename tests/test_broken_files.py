@@ -257,7 +257,8 @@ def put(offset, form, *values):
     (".mrc", put(64, "<i", 3), "axes"), (".mrc", put(92, "<i", -5), "fit|truncated"),
     (".mrc", lambda raw: raw[:-4] + struct.pack("<f", float("nan")), r"node 1 2 3\) is nan"),
     (".npz", lambda raw: raw[:-30], "truncated"), (".npz", lambda raw: raw.replace(b"NUMPY", b"NUMPX", 1), "damaged"),
-    (".dx.gz", lambda raw: raw[:-20], "cut short"), (".dx.gz", lambda raw: raw[:200] + b"\xff\xff\xff" + raw[203:], None),
+    (".dx.gz", lambda raw: raw[:-20], "cut short"),
+    (".dx.gz", lambda raw: raw[:200] + b"\xff\xff\xff" + raw[203:], None),
 ])
 def test_damaged_binary_maps(tmp_path, suffix, change, match):
     path = tmp_path / f"map{suffix}"

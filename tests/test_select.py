@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import gemmi
+import golden
 import MDAnalysis
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from MDAnalysisTests import datafiles
 from numpy.typing import NDArray
 from openmm import app
 
+from vmdpotential import place_ions
 from vmdpotential.errors import UsageError
 from vmdpotential.molecule import selection as kinds
 from vmdpotential.molecule.names import IONS, LIPIDS, NUCLEIC, PROTEIN, WATERS, named, unique_names
@@ -182,3 +184,12 @@ def test_unique_names(names: NDArray[np.str_]) -> None:
     assert sorted(unique) == sorted(set(names.tolist()))
     np.testing.assert_array_equal(unique[inverse], names)
     assert named(names, {"A"}).tolist() == (names == "A").tolist()
+
+
+@pytest.mark.parametrize("rows", [
+    np.ones(5, bool), np.ones((2, 3), bool), np.array([1.5, 2.0]), np.array(["CA"]), np.array([[0, 1]]), np.array(3),
+])
+def test_an_array_that_selects_nothing_sensible(rows: np.ndarray) -> None:
+    for refused in (lambda: select(golden.structure(), rows), lambda: place_ions(golden.structure(), keep="")):
+        with pytest.raises(UsageError):
+            refused()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import gemmi
+import golden
 import numpy as np
 import openmm.app
 import parmed
@@ -12,10 +13,11 @@ import pytest
 from helpers import slow
 from structure_files import MDA, OPENMM, PER_ATOM, TOOLS, assert_same, atom_lines, structure_of, universe
 
-from vmdpotential import io
-from vmdpotential.errors import ChargeError, OutputError, UsageError, VmdpotentialError
+from vmdpotential import io, place_ions
+from vmdpotential.errors import ChargeError, InputError, OutputError, UsageError, VmdpotentialError
 from vmdpotential.io.files import columns
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.radii import atomic_radii
 
 SOURCES = [
     MDA / "adk_oplsaa.pdb", MDA / "1hvr.pdb", MDA / "unordered_res.pdb", MDA / "adk_open.pdb", MDA / "align.pdb",
@@ -218,3 +220,42 @@ def test_formats_that_are_refused(tmp_path, name, error, message):
     with pytest.raises(VmdpotentialError):
         io.write_structures(structure, [tmp_path / "fine.pdb", tmp_path / name])
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("suffix", "speed"), [(".gro", 9999.0), (".gro", -999.0), (".rst7", 20_440.0)])
+def test_velocities_that_columns_do_not_hold(suffix, speed, tmp_path):
+    structure = golden.structure()
+    fits, wide = np.zeros((len(structure), 3)), np.zeros((len(structure), 3))
+    fits[-1, 2], wide[-1, 2] = 0.999 * speed, speed
+    io.write_structure(replace(structure, velocities=fits), tmp_path / f"fits{suffix}")
+    with pytest.raises(UsageError, match="velocities"):
+        io.write_structure(replace(structure, velocities=wide), tmp_path / f"wide{suffix}")
+    assert [path.name for path in tmp_path.iterdir()] == [f"fits{suffix}"]
+
+
+def test_formats_without_the_orientation_of_a_cell_warn(tmp_path, caplog):
+    structure = golden.structure()
+    a, b, c = structure.cell.vectors
+    turned = replace(structure, cell=Cell(np.stack([b, -a, c])))
+    for suffix in (".rst7", ".cif", ".pdb"):
+        caplog.clear()
+        io.write_structure(turned, tmp_path / f"a{suffix}")
+        assert "the rotation of its vectors is lost" in caplog.text, suffix
+
+
+def test_radii_of_a_file_outlive_ions_and_are_never_guessed(tmp_path):
+    given = np.arange(len(golden.structure())) % 5 + 1.25
+    placed = place_ions(replace(golden.structure(), radii=given), site="random", seed=1)
+    kept = placed.kept_atoms
+    io.write_structure(placed.structure, tmp_path / "a.pqr")
+    written = io.read_structure(tmp_path / "a.pqr").radii
+    np.testing.assert_array_equal(written[: len(kept)], given[kept])
+    assert (written[len(kept):] > 1).all()  # of the table
+    chosen = np.ones(len(placed.structure), bool)
+    with pytest.raises(InputError, match=r"SOD1:SOD.* has no radius; name a set"):
+        atomic_radii(placed.structure, chosen)
+    chosen[len(kept):] = False
+    np.testing.assert_array_equal(atomic_radii(placed.structure, chosen)[0], given[kept])
+    for wrong in (-1.0, np.inf):
+        with pytest.raises(InputError, match=r"atom 1 .* has no radius"):
+            atomic_radii(replace(golden.structure(), radii=np.full(len(given), wrong)), np.ones(len(given), bool))
