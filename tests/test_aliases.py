@@ -22,8 +22,6 @@ from vmdpotential.pairs.options import EnergyOptions
 from vmdpotential.parameters import by_own_names, fields_of, other_names
 from vmdpotential.points import PointOptions
 
-DATA = Path(__file__).resolve().parent.parent / "data"
-
 
 @pytest.fixture(scope="module")
 def ligand(tmp_path_factory):
@@ -78,11 +76,6 @@ def test_a_value_and_its_alias_are_not_both_given(call, ligand):
     with pytest.raises(vp.UsageError) as error:
         call(vp.read_structure(ligand))
     assert error.value.parameter == "screened"
-
-
-def test_unknown_keywords_are_errors_still(ligand):
-    with pytest.raises(TypeError):
-        vp.potential_map(vp.read_structure(ligand), ionic=0.2)
 
 
 @pytest.mark.parametrize(("function", "options"), [

@@ -164,16 +164,6 @@ def test_names_that_viewers_give_to_hydrogens_are_understood():
     np.testing.assert_allclose(again.structure.known_charges[order[1]], made.known_charges[order[0]], atol=1e-9)
 
 
-def test_confidence_in_the_b_column_changes_nothing():
-    structure = read_structure(ENTRIES["1YJP"])
-    structure = structure.take(structure.residue_names != "HOH")
-    model = replace(structure, b_factors=np.linspace(20, 99, len(structure)))
-    plain, predicted = prepare_structure(structure).structure, prepare_structure(model).structure
-    np.testing.assert_array_equal(plain.positions, predicted.positions)
-    np.testing.assert_array_equal(plain.known_charges, predicted.known_charges)
-    assert predicted.b_factors.min() >= 20
-
-
 def test_unknown_residues_are_refused_and_can_be_left_out():
     structure = read_structure(ENTRIES["1YJP"])
     names = structure.residue_names.astype("<U5")

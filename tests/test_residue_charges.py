@@ -173,7 +173,7 @@ def test_molecules_without_charges_have_rdkits_gasteiger_charges(tmp_path: Path)
     from rdkit.Chem import AllChem
 
     for smiles, net in (("CC(=O)[O-]", -1), ("C[NH3+]", 1), ("c1ccccc1C(N)=O", 0), ("O=[N+]([O-])c1ccncc1", 0),
-                        ("CS(=O)(=O)Nc1ccccc1", 0), ("COP(=O)([O-])OC", -1)):
+                        ("CS(=O)(=O)Nc1ccccc1", 0), ("COP(=O)([O-])OC", -1), ("NC(=[NH2+])NC", 1), ("c1c[nH]cn1", 0)):
         molecule = Chem.AddHs(Chem.MolFromSmiles(smiles))
         AllChem.EmbedMolecule(molecule, randomSeed=1)
         AllChem.ComputeGasteigerCharges(molecule, 12)

@@ -84,7 +84,6 @@ def ionize(structure, topology, **options):
     return command(structure=structure, topology=topology, **options)
 
 
-
 @pytest.fixture
 def system(tmp_path: Path) -> Path:
     """Make system.gro, with velocities, and system.top, of a force field with ions that the .top does not include."""
