@@ -42,14 +42,7 @@ def load(path: Path) -> app.Modeller:
 
 
 def of_openmm(model: app.Modeller) -> Structure:
-    atoms = list(model.topology.atoms())
-    return Structure(
-        np.array(model.positions.value_in_unit(unit.angstrom)),
-        [atom.name for atom in atoms],
-        [atom.residue.name for atom in atoms],
-        [0] * len(atoms),
-        [atom.residue.index for atom in atoms],
-    )
+    return Structure.from_openmm(model.topology, model.positions)
 
 
 def openmm_charges(force_field: app.ForceField, topology: Any) -> NDArray[np.float64]:

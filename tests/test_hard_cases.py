@@ -60,8 +60,8 @@ def lattice_water():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["pme", "msm"])
-@pytest.mark.parametrize(("tolerance", "field"), [(1e-2, False), (1e-3, True), (1e-4, False)])
+@pytest.mark.parametrize(("method", "tolerance", "field"), [
+    ("pme", 1e-2, False), ("pme", 1e-4, True), ("msm", 1e-3, True)])
 def test_oxygens_on_points_of_the_lattice(lattice_water, method, tolerance, field):
     lattice = Lattice(np.zeros(3), np.full(3, 0.4), (64, 64, 64))
     exact = open_sum(lattice_water, field)
@@ -75,8 +75,7 @@ def test_oxygens_on_points_of_the_lattice(lattice_water, method, tolerance, fiel
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["pme", "msm"])
-def test_a_truncated_octahedron(method):
+def test_a_truncated_octahedron():
     vectors = 26.0 * np.array([[1, 0, 0], [1 / 3, 8**0.5 / 3, 0], [-1 / 3, 2**0.5 / 3, 6**0.5 / 3]])
     waters, charges = (array.reshape(-1, 3, *array.shape[1:]) for array in water_box(40.0))
     fraction = waters[:, 0] @ np.linalg.inv(vectors)
@@ -84,7 +83,7 @@ def test_a_truncated_octahedron(method):
     structure = charges_at(waters[inside].reshape(-1, 3), charges[inside].ravel(), Cell(vectors))
     lattice = Lattice(np.full(3, 1.3), np.full(3, 0.6), (30, 35, 32))
     _, result = errors(structure, lattice, lambda points: ewald.potential(
-        points, structure.positions, structure.known_charges, vectors), method=method, tolerance=1e-2)
+        points, structure.positions, structure.known_charges, vectors), method="pme", tolerance=1e-2)
     assert max(result.values()) <= 1.1e-2, result
 
 

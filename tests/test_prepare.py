@@ -68,6 +68,23 @@ def test_disulfides_and_deuterium():
     assert not (made.structure.elements == "D").any()
 
 
+def check_residue(made, rows, name):
+    """Check that a residue has the heavy atoms of its component, and bonds as long; return their positions."""
+    place = dict(zip(made.atom_names[rows].tolist(), made.positions[rows], strict=True))
+    ideal = component(name)
+    assert set(place) | {"OXT"} == set(ideal.atoms)
+    for a, b, _ in ideal.bonds.tolist():
+        ends = ideal.atoms[a], ideal.atoms[b]
+        if set(ends) <= set(place):
+            length = np.linalg.norm(ideal.positions[a] - ideal.positions[b])
+            assert abs(np.linalg.norm(place[ends[0]] - place[ends[1]]) - length) < 0.08, ends
+    # left-handed would be a mistake
+    hands = [np.linalg.det([places[atom] - places["CA"] for atom in ("N", "C", "CB")])
+             for places in (place, dict(zip(ideal.atoms, ideal.positions, strict=True)))]
+    assert hands[0] * hands[1] > 0
+    return place
+
+
 PROTEINS = ("5PTI", "1OSM", "4E43", "1HVR", "1BHL")
 
 
@@ -135,15 +152,7 @@ def test_side_chains_are_completed(residue, left):
     cut = structure.take((structure.residue_index != first) | np.isin(structure.atom_names, left))
     made = prepare_structure(cut).structure
     rows = (made.residue_index == first) & heavy(made)
-    place = dict(zip(made.atom_names[rows].tolist(), made.positions[rows], strict=True))
-    ideal = component(residue)
-    assert set(ideal.atoms) - {"OXT"} == set(place)
-    for a, b, _ in ideal.bonds.tolist():
-        atom_a, atom_b = ideal.atoms[a], ideal.atoms[b]
-        if "OXT" not in (atom_a, atom_b):
-            length = np.linalg.norm(ideal.positions[a] - ideal.positions[b])
-            assert abs(np.linalg.norm(place[atom_a] - place[atom_b]) - length) < 0.08, (atom_a, atom_b)
-    # a left-handed residue would be a mistake
+    place = check_residue(made, rows, residue)
     others = made.positions[heavy(made) & (made.residue_index != first)]
     new = np.array([place[name] for name in place if name not in left])
     assert np.linalg.norm(others[:, None] - new, axis=-1).min() > 1.8
@@ -211,16 +220,7 @@ def test_a_chain_that_ends_after_a_nitrogen_is_completed(left):
     cut = structure.take(~last | np.isin(structure.atom_names, left))
     made = prepare_structure(cut).structure
     rows = np.flatnonzero((made.residue_ids == 58) & (made.residue_names == "ALA") & heavy(made))
-    place = dict(zip(made.atom_names[rows].tolist(), made.positions[rows], strict=True))
-    ideal = component("ALA")
-    assert set(place) == set(ideal.atoms)
-    for a, b, _ in ideal.bonds.tolist():
-        length = np.linalg.norm(ideal.positions[a] - ideal.positions[b])
-        assert abs(np.linalg.norm(place[ideal.atoms[a]] - place[ideal.atoms[b]]) - length) < 0.08
-    # left-handed would be a mistake
-    arms = [place[name] - place["CA"] for name in ("N", "C", "CB")]
-    assert np.linalg.det(arms) * np.linalg.det([ideal.positions[ideal.row[name]] - ideal.positions[ideal.row["CA"]]
-                                                for name in ("N", "C", "CB")]) > 0
+    assert "OXT" in check_residue(made, rows, "ALA")
 
 
 def test_added_atoms_follow_those_they_belong_to():
