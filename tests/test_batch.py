@@ -187,8 +187,8 @@ def models(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folder = Path("models")
     folder.mkdir()
-    for path in (MDA / "mmcif" / "1YJP.cif", MDA / "nmr_neopetrosiamide.pdb"):
-        shutil.copy(path, folder)
+    shutil.copy(MDA / "mmcif" / "1YJP.cif", folder)
+    (folder / "water.pdb").write_text(WATER)
     shutil.copy(MDA / "1osm.pdb.gz", folder)
     with (folder / "1osm.pdb.gz").open("r+b") as stream:  # as after a download that was cut
         stream.truncate(20_000)
@@ -203,9 +203,9 @@ def test_any_command_over_a_folder_of_models(models, capsys):
     assert code == 3, err
     rows = table(Path("prepared"))
     assert {name: row["status"] for name, row in rows.items()} == {
-        "1YJP": "done", "1osm": "failed", "nmr_neopetrosiamide": "done"}
+        "1YJP": "done", "1osm": "failed", "water": "done"}
     assert not list(Path("prepared").glob("1osm*"))
-    for name in ("1YJP", "nmr_neopetrosiamide"):
+    for name in ("1YJP", "water"):
         assert rows[name]["file"] == f"{name}.pqr; {name}.csv"
         assert int(rows[name]["atoms"]) == len(read_structure(Path("prepared") / f"{name}.pqr"))
     # the files of a batch are the folder of the next
@@ -213,27 +213,25 @@ def test_any_command_over_a_folder_of_models(models, capsys):
                            "--json", "--workers", "2")
     assert code == 0, err
     assert json.loads(out)["done"] == 2
-    for name in ("1YJP", "nmr_neopetrosiamide"):
+    for name in ("1YJP", "water"):
         structure = read_structure(Path("prepared") / f"{name}.pqr")
         values = read_map(Path("maps") / f"{name}.npz")
         assert float(table(Path("maps"))[name]["minimum"]) == pytest.approx(values.values.min(), rel=1e-5)
         assert float(table(Path("maps"))[name]["net_charge"]) == pytest.approx(structure.net_charge, abs=1e-3)
     assert shell(capsys, "batch", "slice", "maps", "-o", "pictures", "--dpi", "50")[0] == 0
-    assert sorted(path.name for path in Path("pictures").glob("*.png")) == ["1YJP.png", "nmr_neopetrosiamide.png"]
+    assert sorted(path.name for path in Path("pictures").glob("*.png")) == ["1YJP.png", "water.png"]
     # rows of a table: other options for each
     Path("rows.csv").write_text("name,structure,map,probe\nsmall,prepared/1YJP.pqr,maps/1YJP.npz,1.4\n"
                                 "wide,prepared/1YJP.pqr,maps/1YJP.npz,3\n")
-    code, out, err = shell(capsys, "batch", "surface", "rows.csv", "-o", "surfaces", "--figure", ".png", "--atoms",
-                           "all")
+    words = ["batch", "surface", "rows.csv", "-o", "surfaces", "--figure", ".png", "--spacing", "1"]
+    code, out, err = shell(capsys, *words)
     assert code == 0, err
     result = table(Path("surfaces"))
     assert float(result["wide"]["probe"]) == 3
     assert result["small"]["file"] == "small.csv; small.png"
     assert float(result["wide"]["area"]) != float(result["small"]["area"])
-    assert json.loads(shell(capsys, "batch", "surface", "rows.csv", "-o", "surfaces", "--figure", ".png", "--atoms",
-                            "all", "--json")[1])["done_before"] == 2
-    assert json.loads(shell(capsys, "batch", "surface", "rows.csv", "-o", "surfaces", "--figure", ".png", "--atoms",
-                            "all", "--json", "--no-resume")[1])["done_before"] == 0
+    assert json.loads(shell(capsys, *words, "--json")[1])["done_before"] == 2
+    assert json.loads(shell(capsys, *words, "--json", "--no-resume")[1])["done_before"] == 0
 
 
 @pytest.mark.slow
