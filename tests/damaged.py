@@ -12,11 +12,12 @@ SEEDS = {suffix: data for kind, files in seeds.seeds().items() for suffix, data 
 PDB, CIF, PQR, GRO, PSF = (SEEDS[suffix].decode() for suffix in (".pdb", ".cif", ".pqr", ".gro", ".psf"))
 PRMTOP, RST7, DX, CUBE = (SEEDS[suffix].decode() for suffix in (".prmtop", ".rst7", ".dx", ".cube"))
 MRC, NPZ = SEEDS[".mrc"], SEEDS[".npz"]
+MAPS = {".dx", ".mrc", ".ccp4", ".cube", ".npz", ".map", ".xyz"}
 
 
 def read(path):
     """Read a file by whatever reads its suffix."""
-    if path.suffix in (".dx", ".mrc", ".ccp4", ".cube", ".npz"):
+    if MAPS & set(path.suffixes):
         return read_map(path)
     if path.suffix in (".psf", ".prmtop"):
         return read_topology(path)
@@ -37,8 +38,8 @@ def same(a, b):
     assert ours is None or np.array_equal(ours.vectors, theirs.vectors)
 
 
-def refused(path, match, kind=InputError):
-    """Read what must be refused, and return the line."""
+def refused(path, match=None, kind=InputError):
+    """Read what must be refused, and check that it is one line that names the file and the place in it."""
     with pytest.raises(kind, match=match) as caught:
         read(path)
     line = str(caught.value)

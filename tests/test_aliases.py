@@ -19,8 +19,6 @@ from vmdpotential import registry
 from vmdpotential.frontend.declarations import declarations
 from vmdpotential.parameters import by_own_names, other_names
 
-DATA = Path(__file__).resolve().parent.parent / "data"
-
 
 @pytest.fixture(scope="module")
 def ligand(tmp_path_factory):
@@ -75,6 +73,14 @@ def test_a_value_and_its_alias_are_not_both_given(call, ligand):
     with pytest.raises(vp.UsageError) as error:
         call(vp.read_structure(ligand))
     assert error.value.parameter == "screened"
+
+
+@pytest.mark.parametrize(("function", "options"), [
+    (vp.potential_map, vp.MapOptions), (vp.potential_at, PointOptions), (vp.place_ions, IonOptions),
+    (vp.interaction_energy, EnergyOptions)])
+def test_help_of_python_names_the_aliases(function, options):
+    assert all(alias in function.__doc__ for p in fields_of(options) for alias in p.option.aliases)
+    assert "max_distance" in vp.rdf.__doc__
 
 
 def test_tables_of_batches_have_columns_of_aliases(ligand, tmp_path, capsys, monkeypatch):

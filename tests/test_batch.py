@@ -11,13 +11,11 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 from helpers import shell
-from structure_files import MDA, TOOLS
+from structure_files import MDA
 
-from vmdpotential import registry
-from vmdpotential.errors import CheckError, InputError, UsageError
+from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution.batch import Item, inputs_of, names, run_batch
 from vmdpotential.io import read_map, read_structure
 from vmdpotential.io.files.recognise import is_structure
@@ -182,32 +180,6 @@ def test_a_killed_run_goes_on(tmp_path):
 # ---- the command ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_maps_of_many_structures_are_those_of_each(tmp_path, monkeypatch):
-    monkeypatch.setenv("VMDPOTENTIAL_THREADS", "1")
-    command = registry.get("command", "batch")
-    folder, out = tmp_path / "in", tmp_path / "maps"
-    first_path, *_ = write(folder, one=WATER, cut=WATER[:90] + "\n", none="")
-    options = {"task": "map", "inputs": folder, "output": out, "spacing": 1.0, "format": "dx"}
-    with pytest.raises(CheckError, match="2 of 3 inputs failed") as caught:
-        command(**options)
-    report = caught.value.report
-    assert caught.value.exit_code == 3
-    assert [Path(row["structure"]).name for row in report.data["failed"]] == ["cut.pdb", "none.pdb"]
-    row = table(out)["one"]
-    assert (row["atoms"], row["net_charge"], row["message"], row["file"]) == ("3", "0", "", "one.dx")
-    assert row["points"] == " x ".join(map(str, read_map(out / "one.dx").lattice.shape))
-    registry.get("command", "map")(structure=first_path, output=tmp_path / "one.dx", spacing=1.0)
-    assert np.array_equal(read_map(out / "one.dx").values, read_map(tmp_path / "one.dx").values)
-    for name in ("cut", "none"):
-        (folder / f"{name}.pdb").unlink()
-    before = (out / "one.dx").stat().st_mtime_ns
-    assert command(**options).data["done_before"] == 1
-    assert (out / "one.dx").stat().st_mtime_ns == before
-    assert command(**options, resume=False).data["done_before"] == 0
-    assert (out / "one.dx").stat().st_mtime_ns != before
-
-
 @pytest.fixture
 def models(tmp_path, monkeypatch):
     """Return a folder of deposited structures: mmCIF without hydrogens, and PDB with and without."""
@@ -215,8 +187,8 @@ def models(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folder = Path("models")
     folder.mkdir()
-    for path in (MDA / "mmcif" / "1YJP.cif", MDA / "nmr_neopetrosiamide.pdb"):
-        shutil.copy(path, folder)
+    shutil.copy(MDA / "mmcif" / "1YJP.cif", folder)
+    (folder / "water.pdb").write_text(WATER)
     shutil.copy(MDA / "1osm.pdb.gz", folder)
     with (folder / "1osm.pdb.gz").open("r+b") as stream:  # as after a download that was cut
         stream.truncate(20_000)
@@ -231,9 +203,9 @@ def test_any_command_over_a_folder_of_models(models, capsys):
     assert code == 3, err
     rows = table(Path("prepared"))
     assert {name: row["status"] for name, row in rows.items()} == {
-        "1YJP": "done", "1osm": "failed", "nmr_neopetrosiamide": "done"}
+        "1YJP": "done", "1osm": "failed", "water": "done"}
     assert not list(Path("prepared").glob("1osm*"))
-    for name in ("1YJP", "nmr_neopetrosiamide"):
+    for name in ("1YJP", "water"):
         assert rows[name]["file"] == f"{name}.pqr; {name}.csv"
         assert int(rows[name]["atoms"]) == len(read_structure(Path("prepared") / f"{name}.pqr"))
     # the files of a batch are the folder of the next
@@ -241,40 +213,25 @@ def test_any_command_over_a_folder_of_models(models, capsys):
                            "--json", "--workers", "2")
     assert code == 0, err
     assert json.loads(out)["done"] == 2
-    for name in ("1YJP", "nmr_neopetrosiamide"):
+    for name in ("1YJP", "water"):
         structure = read_structure(Path("prepared") / f"{name}.pqr")
         values = read_map(Path("maps") / f"{name}.npz")
         assert float(table(Path("maps"))[name]["minimum"]) == pytest.approx(values.values.min(), rel=1e-5)
         assert float(table(Path("maps"))[name]["net_charge"]) == pytest.approx(structure.net_charge, abs=1e-3)
     assert shell(capsys, "batch", "slice", "maps", "-o", "pictures", "--dpi", "50")[0] == 0
-    assert sorted(path.name for path in Path("pictures").glob("*.png")) == ["1YJP.png", "nmr_neopetrosiamide.png"]
+    assert sorted(path.name for path in Path("pictures").glob("*.png")) == ["1YJP.png", "water.png"]
     # rows of a table: other options for each
     Path("rows.csv").write_text("name,structure,map,probe\nsmall,prepared/1YJP.pqr,maps/1YJP.npz,1.4\n"
                                 "wide,prepared/1YJP.pqr,maps/1YJP.npz,3\n")
-    code, out, err = shell(capsys, "batch", "surface", "rows.csv", "-o", "surfaces", "--figure", ".png", "--atoms",
-                           "all")
+    words = ["batch", "surface", "rows.csv", "-o", "surfaces", "--figure", ".png", "--spacing", "1"]
+    code, out, err = shell(capsys, *words)
     assert code == 0, err
     result = table(Path("surfaces"))
     assert float(result["wide"]["probe"]) == 3
     assert result["small"]["file"] == "small.csv; small.png"
     assert float(result["wide"]["area"]) != float(result["small"]["area"])
-    assert json.loads(shell(capsys, "batch", "surface", "rows.csv", "-o", "surfaces", "--figure", ".png", "--atoms",
-                            "all", "--json")[1])["done_before"] == 2
-
-
-@pytest.mark.slow
-def test_energies_of_rows_with_their_own_files(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    peptide = TOOLS / "alanine-dipeptide-explicit" / "alanine-dipeptide"
-    Path("rows.csv").write_text("structure,topology,electrostatics,between\n" + "".join(
-        f"{peptide}.crd,{peptide}.prmtop,{kind},protein water\n" for kind in ("pme", "rf")))
-    code, _, err = shell(capsys, "batch", "energy", "rows.csv", "-o", "energies", "--cutoff", "9")
-    assert code == 0, err
-    for kind, row in zip(("pme", "rf"), table(Path("energies")).values(), strict=True):
-        _, out, _ = shell(capsys, "energy", f"{peptide}.crd", "--topology", f"{peptide}.prmtop", "--between", "protein",
-                          "water", "--electrostatics", kind, "--cutoff", "9", "--json")
-        assert row["electrostatics"] == kind
-        assert row["boundary"] == json.loads(out)["boundary"] == "periodic"
+    assert json.loads(shell(capsys, *words, "--json")[1])["done_before"] == 2
+    assert json.loads(shell(capsys, *words, "--json", "--no-resume")[1])["done_before"] == 0
 
 
 @pytest.mark.slow
@@ -306,13 +263,6 @@ def test_what_does_not_fit_is_refused(words, parameter, tmp_path, capsys, monkey
     assert code == 2, err
     assert json.loads(out)["error"]["parameter"] == parameter
     assert not Path("m").exists()
-
-
-def test_results_of_a_batch_are_no_stream(tmp_path):
-    write(tmp_path, one=WATER)
-    with pytest.raises(UsageError) as caught:
-        registry.get("command", "batch")(task="map", inputs=tmp_path, output="-")
-    assert caught.value.parameter == "output"
 
 
 @pytest.mark.parametrize("content", [

@@ -1,11 +1,12 @@
-"""Frames whose cell is not what it should be: no command takes that of another frame for it."""
+"""Cells of frames: missing, too small, or changing their lengths and angles."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import charges_at, shell
+from helpers import charges_at, relative_rms, water
 
+from vmdpotential.commands.average import command as average
 from vmdpotential.commands.rdf import command as rdf
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames.cells import CellFrames
@@ -13,8 +14,8 @@ from vmdpotential.frames.field import Places, field_at
 from vmdpotential.frames.profile import profile, profile_of_map
 from vmdpotential.frames.whole import Alignment
 from vmdpotential.grid.lattice import Grid, Lattice
-from vmdpotential.io import write_structure
 from vmdpotential.io.trajectories.frames import Loaded
+from vmdpotential.maps import potential_map
 from vmdpotential.molecule.cell import Cell
 
 CUBE, LARGER = Cell.from_parameters(20, 20, 20, 90, 90, 90), Cell.from_parameters(21, 21, 21, 90, 90, 90)
@@ -73,9 +74,48 @@ def test_errors_name_the_map_and_the_parameter():
     assert caught.value.parameter == "motion"
 
 
-def test_a_list_in_a_cure_is_not_one_word(capsys, tmp_path):
-    path = tmp_path / "ion.pdb"
-    write_structure(STRUCTURE, path)
-    code, _, err = shell(capsys, "rdf", path, "--between", "all")
-    assert code == 2
-    assert err.endswith("such as --between protein water\n")  # in quotes it would be one selection
+CELL = Cell.from_parameters(9.3, 9.6, 10.2, 80, 95, 104)
+#: Angles that change, and lengths alone.
+SHEARED = [CELL, Cell.from_parameters(9.4, 9.6, 10.0, 81, 94, 103), Cell.from_parameters(9.2, 9.5, 10.3, 79, 96, 106)]
+STRETCHED = [Cell(CELL.vectors * by) for by in ([1, 1, 1], [1.02, 0.99, 1.01], [0.99, 1.02, 0.98])]
+BOX = water(9.0, CELL)
+OPTIONS = {"spacing": 1.5, "tolerance": 1e-3, "engine": "cpu", "smear": 1.5}
+
+
+def box_frames(cells):
+    """Return the box in other cells, each atom at the same fractions of them."""
+    return Loaded("frames", [(BOX.positions @ np.linalg.inv(CELL.vectors) @ cell.vectors, cell) for cell in cells])
+
+
+def test_an_average_follows_lengths_and_names_the_frame_of_another_shape():
+    made = average(structure=BOX, trajectory=box_frames(STRETCHED), fit="none", **OPTIONS).objects["grid"]
+    planned = potential_map(BOX, **OPTIONS).lattice
+    maps = []
+    for (positions, cell), by in zip(box_frames(STRETCHED).held, ([1, 1, 1], [1.02, 0.99, 1.01], [0.99, 1.02, 0.98]),
+                                     strict=True):
+        lattice = replace(planned, origin=planned.origin * by, spacing=planned.spacing * by)
+        maps.append(potential_map(replace(BOX, positions=positions, cell=cell), lattice=lattice, **OPTIONS).values)
+    assert relative_rms(made.values, np.mean(maps, axis=0)) < 2e-3
+    with pytest.raises(InputError, match=r"frames: the cell of frame 1 \(9.4 x .*\) differs .*other frames"):
+        average(structure=BOX, trajectory=box_frames(SHEARED), fit="none", **OPTIONS)
+
+
+def test_a_profile_meets_at_fractions_of_its_axis():
+    result = profile(BOX, box_frames(SHEARED), axis=2, spacing=0.5, smear=0.5)
+    one_by_one = [profile(replace(BOX, positions=positions, cell=cell), axis=2, spacing=cell.vectors[2, 2] / 20.5,
+                          smear=0.5) for positions, cell in box_frames(SHEARED).held]
+    assert result.values.shape == one_by_one[0].values.shape
+    assert relative_rms(result.values, np.mean([item.values for item in one_by_one], axis=0)) < 1e-3
+    assert result.period == pytest.approx(np.mean([cell.vectors[2, 2] for cell in SHEARED]))
+    level = Cell.from_parameters(9.3, 9.6, 10.2)
+    with pytest.raises(UsageError, match=r"axis=x: in frame 1 the cell .* has no period .*use axis=z"):
+        profile(BOX, box_frames([level, SHEARED[1]]), axis=0)
+
+
+def test_fields_are_those_of_each_frames_own_cell():
+    places = Places.atoms(np.arange(5), ["O"] * 5)
+    result = field_at(BOX, places, box_frames(SHEARED))
+    for n, (positions, cell) in enumerate(box_frames(SHEARED).held):
+        alone = field_at(replace(BOX, positions=positions, cell=cell), places)
+        assert relative_rms(result.field[n], alone.field[0]) < 1e-4
+        assert relative_rms(result.potential[n], alone.potential[0]) < 1e-4

@@ -16,11 +16,11 @@ import numpy as np
 import openmm
 import pytest
 from helpers import slow
-from MDAnalysisTests import datafiles
 from numpy.typing import NDArray
 from openmm import app, unit
-from structure_files import MDA, OPENMM, TOOLS, of_universe
+from structure_files import MDA, OPENMM, TOOLS, of_universe, universe
 
+from vmdpotential.errors import ChargeError, InputError, UsageError
 from vmdpotential.molecule import templates
 from vmdpotential.molecule.charges import assign_charges, charges_and_report
 from vmdpotential.molecule.names import IONS
@@ -42,14 +42,7 @@ def load(path: Path) -> app.Modeller:
 
 
 def of_openmm(model: app.Modeller) -> Structure:
-    atoms = list(model.topology.atoms())
-    return Structure(
-        np.array(model.positions.value_in_unit(unit.angstrom)),
-        [atom.name for atom in atoms],
-        [atom.residue.name for atom in atoms],
-        [0] * len(atoms),
-        [atom.residue.index for atom in atoms],
-    )
+    return Structure.from_openmm(model.topology, model.positions)
 
 
 def openmm_charges(force_field: app.ForceField, topology: Any) -> NDArray[np.float64]:
@@ -171,68 +164,6 @@ def test_equals_the_topology_of_real_systems(path: Path, force_field: str) -> No
     assert report.is_integer
 
 
-def test_auto_takes_the_force_field_of_the_names() -> None:
-    def chosen(path: Path) -> str:
-        return charges_and_report(of_universe(MDAnalysis.Universe(str(path))))[1].source
-
-    assert chosen(TOOLS / "dhfr" / "JAC.prmtop") == "amber14"  # HIE
-    assert chosen(MDA / "adk.psf") == "charmm36"  # HSD
-
-
-@pytest.mark.slow
-def test_gromacs_names_and_four_site_water() -> None:
-    """The same protein with GROMACS' names has the charges that its CHARMM PSF gives."""
-    universe = MDAnalysis.Universe(datafiles.PDB)
-    result, report = charges_and_report(of_universe(universe, positions=True), "charmm36")
-    assert report.net_charge == pytest.approx(0, abs=1e-9)
-    assert report.templates["TIP4P"] == 11_084
-    assert report.waters == {"TIP4P": "by the place of its massless site"}
-    assert report.templates["SOD"] == 4
-    waters = universe.atoms.resnames == "SOL"
-    assert set(np.round(result.known_charges[waters], 6)) == {0.0, 0.52, -1.04}
-
-    reference = MDAnalysis.Universe(datafiles.PSF)
-    protein = universe.select_atoms("protein").residues
-    assert len(protein) == len(reference.residues) == 214
-    renamed = {"CD": "CD1", "O1": "O", "O2": "OXT", "OT1": "O", "OT2": "OXT"}
-    histidines = 0
-    for ours, theirs in zip(protein, reference.residues, strict=True):
-        if ours.resname.startswith("HIS"):
-            histidines += 1  # protonated elsewhere
-            continue
-        by_name = []
-        for residue, charges in ((ours, result.known_charges[ours.atoms.indices]), (theirs, theirs.atoms.charges)):
-            renames = renamed if residue.resname == "ILE" or residue.atoms.names[-1] in renamed else {}
-            names = [renames.get(name, name) for name in residue.atoms.names]
-            # hydrogens are numbered differently
-            names = ["H" if name.lstrip("123")[0] == "H" else name for name in names]
-            by_name.append(sorted(zip(names, np.round(charges, 5).tolist(), strict=True)))
-        assert by_name[0] == by_name[1], ours
-    assert histidines == 3
-
-
-@pytest.mark.parametrize("force_field", ["charmm36", "amber14"])
-def test_standard_residues_have_integer_charges(force_field: str) -> None:
-    library = templates.library(force_field)
-    names = AMINO_ACIDS if force_field == "charmm36" else [
-        end + name
-        for end in ("", "N", "C")
-        for name in ["ALA", "ARG", "ASN", "ASP", "CYS", "CYX", "GLN", "GLU", "GLY", "HID", "HIE", "HIP", "ILE", "LEU",
-                     "LYS", "MET", "PHE", "PRO", "SER", "THR", "TRP", "TYR", "VAL"]
-    ]  # fmt: skip
-    charged = {"ARG": 1, "LYS": 1, "HSP": 1, "HIP": 1, "ASP": -1, "GLU": -1}
-    for name in names:
-        for template in library.templates(name):
-            net = sum(template.charges.values())
-            assert net == pytest.approx(round(net), abs=1e-6), template.label
-            if template.label == name:
-                end = {"N": 1, "C": -1}[name[0]] if len(name) == 4 else 0
-                assert round(net) == charged.get(name[-3:], 0) + end
-    nucleotides = {"charmm36": ("ADE", "CYT", "GUA", "THY"), "amber14": ("DA", "DC", "DG", "DT", "A", "C", "G", "U")}
-    for name in nucleotides[force_field]:
-        assert sum(next(library.templates(name)).charges.values()) == pytest.approx(-1, abs=1e-6)
-
-
 def test_cysteine_without_hydrogen_is_cystine_or_thiolate() -> None:
     model = load(MDA / "cobrotoxin_dry_neutral_0.pdb")
     structure = of_openmm(model)
@@ -275,3 +206,53 @@ def test_table_is_what_the_script_makes() -> None:
         assert {line for line in kept if line.startswith(standard)} <= set(made)
     assert (checkout / "data" / "charges.csv.gz").stat().st_size < 200_000
     assert templates.table_text().splitlines() == kept
+
+
+def test_charges_of_a_topology_are_kept() -> None:
+    structure = Structure(np.zeros((1, 3)), ["X"], ["UNK"], [1], [0], charges=[0.25])
+    result, report = charges_and_report(structure)
+    assert result is structure
+    assert not report.is_integer
+    assert "+0.2500 e, which is no integer" in str(report)
+    texts = [str(charges_and_report(structure.with_charges([q]))[1]) for q in (-3.0004, 1e-5, -3.0011)]
+    assert texts[0].endswith("; net charge -3 e")
+    assert texts[1].endswith("; net charge 0 e")
+    assert "no integer" in texts[2]
+
+
+def test_unknown_atoms_are_sorted_by_count() -> None:
+    names = ["ONE", "TWO", "TWO", "TWO", "SIX", "SIX"]
+    atoms = ["A", "B", "B", "B", "C", "C"]
+    structure = Structure(np.zeros((6, 3)), atoms, names, [1] * 6, range(6), sources=("x.pdb",))
+    expected = r"^x.pdb: no charmm36 charge for 6 atoms: TWO B \(3\), SIX C \(2\), ONE A \(1\);"
+    with pytest.raises(ChargeError, match=expected):
+        assign_charges(structure)
+
+
+def test_another_molecule_of_a_known_name_is_unknown() -> None:
+    """TMP is thymidine monophosphate in CHARMM, and a ligand in this file."""
+    structure = of_universe(universe(TOOLS / "T4-lysozyme-L99A-implicit" / "ligand.pdb"))
+    with pytest.raises(ChargeError, match="no charmm36 charge for 18 atoms"):
+        assign_charges(structure)
+
+
+def test_atoms_of_one_name_in_a_residue() -> None:
+    structure = Structure(np.zeros((3, 3)), ["N", "CA", "CA"], ["ALA"] * 3, [1] * 3, [0] * 3)
+    with pytest.raises(ChargeError, match=r"ALA CA \(1\)"):
+        assign_charges(structure)
+
+
+def test_unknown_force_field() -> None:
+    with pytest.raises(UsageError, match="force_field=opls: choose one of auto, charmm36, amber14"):
+        assign_charges(Structure(np.zeros((0, 3)), [], [], [], []), "opls")
+
+
+def test_no_atoms() -> None:
+    assert len(assign_charges(Structure(np.zeros((0, 3)), [], [], [], [])).known_charges) == 0
+
+
+def test_missing_table_is_an_input_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(templates, "__file__", "/nowhere/vmdpotential/templates.py")
+    monkeypatch.setattr("importlib.resources.files", lambda name: Path("/nowhere"))
+    with pytest.raises(InputError, match=r"charge table is missing; reinstall"):
+        templates.table_text()

@@ -138,6 +138,9 @@ def test_what_is_no_selection_is_one_line_with_the_parameter(monkeypatch: pytest
         assert "\n" not in str(caught.value)
     monkeypatch.setitem(sys.modules, "MDAnalysis", None)
     assert select(small(), "protein").any()
+    for mistyped in ("chain A", "protien and name CA", "(solut or resid 5)"):
+        with pytest.raises(UsageError):
+            select(small(), mistyped)
     with pytest.raises(BackendError, match=r"pip install 'vmdpotential\[traj\]'"):
         select(small(), "protein and name CA")
 

@@ -113,31 +113,6 @@ def test_values_that_are_not_finite_are_not_written(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_existing_files_stay_without_force(tmp_path, suffix):
-    path = tmp_path / f"map{suffix}"
-    path.write_text("precious")
-    with pytest.raises(UsageError, match="exists; use force"):
-        write_map(writable(suffix), path)
-    assert path.read_text() == "precious"
-    write_map(writable(suffix), path, force=True)
-    assert read_map(path).unit == "kT/e"
-
-
-@pytest.mark.parametrize("suffix", [".dx", ".dx.gz", ".mrc", ".cube"])
-def test_an_interrupted_write_leaves_the_old_file(tmp_path, suffix):
-    path = tmp_path / f"map{suffix}"
-    path.write_text("precious")
-
-    def interrupt(label, fraction):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt), progress.listening(interrupt):
-        write_map(writable(suffix), path, force=True)
-    assert path.read_text() == "precious"
-    assert os.listdir(tmp_path) == [path.name]
-
-
-@pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_full_disk_leaves_nothing(tmp_path, suffix, monkeypatch):
     """/dev/full accepts nothing: the same error as a full disk, in each writer."""
     def put(grid, path):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
-import gc
 import os
 import shutil
 import warnings
@@ -20,10 +18,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from structure_files import MDA, ordered, universe
 
 from vmdpotential import io
-from vmdpotential.errors import BackendError, InputError
+from vmdpotential.errors import InputError
 from vmdpotential.io import mdanalysis
 from vmdpotential.io.structures import amber_coordinates
-from vmdpotential.io.structures.gro import read_gro
 from vmdpotential.io.topologies import psf
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import charges_and_report
@@ -122,21 +119,6 @@ def test_rigid_waters_of_a_tpr_get_their_angles(tmp_path: Path, caplog: pytest.L
     assert len(psf.read_psf(tmp_path / "again.psf").topology.angles) == len(again.topology.angles)
 
 
-@pytest.mark.slow
-def test_tpr_of_four_site_water() -> None:
-    structure = mdanalysis.read_structure(MDA / "adk_oplsaa.tpr")
-    water = structure.residue_names == "SOL"
-    sizes = np.diff(structure.residue_starts)
-    assert_array_equal(sizes[structure.residue_names[structure.residue_starts[:-1]] == "SOL"], 4)
-    charges = {name: set(structure.charges[water & (structure.atom_names == name)]) for name in ("OW", "HW1", "MW")}
-    assert charges == {"OW": {0.0}, "HW1": {0.52}, "MW": {-1.04}}
-    # the same atoms in the same order as the GRO file, which is gemmi's and our own trap
-    gro = read_gro(MDA / "adk_oplsaa.gro")
-    assert_array_equal(gro.residue_index, structure.residue_index)
-    assert_allclose(gro.positions, structure.positions, atol=0.006)  # GRO: 0.01 A
-    assert structure.take(~water).net_charge == pytest.approx(0, abs=1e-9)
-
-
 def test_mol2() -> None:
     structure = mdanalysis.read_structure(MDA / "mol2" / "Molecule.mol2")
     assert len(structure) == 49
@@ -211,31 +193,3 @@ def test_frame_of_triclinic_trajectory_fits_its_psf() -> None:
     cos, sin = np.cos(np.pi / 6), np.sin(np.pi / 6)
     turned = Cell(cell.vectors @ np.array([[cos, -sin, 0], [sin, cos, 0], [0, 0, 1]]))
     assert np.linalg.norm(turned.minimum_image(across), axis=1).max() < 4
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("name", ["adk_oplsaa.xtc", "adk_oplsaa.trr", "SiN_tric_namd.dcd", "Amber/bala.ncdf"])
-@pytest.mark.parametrize("kept", [0, 50, 300, 5000])
-def test_broken_trajectories(tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str, kept: int) -> None:
-    path = tmp_path / Path(name).name
-    path.write_bytes((MDA / name).read_bytes()[:kept] or b"\x00\x01\x02 this is no trajectory" * 20)
-    with pytest.raises(InputError, match=r"cannot read it|damaged|has 0 frames") as caught:
-        mdanalysis.read_frame(path, {"SiN_tric_namd.dcd": 5545, "bala.ncdf": 2661}.get(path.name, 47681))
-    assert "\n" not in str(caught.value)
-    del caught
-    gc.collect()  # a half-made reader of MDAnalysis would print its traceback here
-    assert not capfd.readouterr().err
-
-
-def test_without_mdanalysis(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def without(name: str, *rest: object) -> object:
-        if name.split(".")[0] == "MDAnalysis":
-            raise ImportError(name)
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(BackendError, match=r"needs MDAnalysis .* pip install 'vmdpotential\[traj\]'"):
-        mdanalysis.read_topology(MDA / "adk_oplsaa.tpr")

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from helpers import slow
 from numpy.testing import assert_allclose, assert_array_equal
-from structure_files import MDA, PSF, charmm_of, ordered, same_terms, universe
+from structure_files import MDA, PSF, charmm_of, ordered, universe
 
-from vmdpotential.errors import InputError
 from vmdpotential.io.topologies import psf
 from vmdpotential.molecule.structure import Topology
 
@@ -69,12 +68,6 @@ def test_psf_residues_of_waters() -> None:
     )
 
 
-def test_psf_with_crlf(tmp_path: Path) -> None:
-    path = tmp_path / "dos.psf"
-    path.write_bytes((MDA / "adk_closed_NAMD.psf").read_bytes().replace(b"\n", b"\r\n"))
-    same_terms(psf.read_psf(path).topology, psf.read_psf(MDA / "adk_closed_NAMD.psf").topology)
-
-
 def test_psf_separated_by_blanks(tmp_path: Path) -> None:
     path = tmp_path / "namd.psf"
     path.write_text(
@@ -94,54 +87,3 @@ def test_psf_separated_by_blanks(tmp_path: Path) -> None:
     assert again.topology.flags == ("NAMD",)
     assert again.segment_ids.tolist() == ["LONGSEGMENT", "S"]
     assert_array_equal(again.topology.types, structure.topology.types)
-
-
-def broken_psf(change: tuple[str, str]) -> str:
-    text = (MDA / "parmed_ala3.psf").read_text()
-    assert change[0] in text
-    return text.replace(change[0], change[1], 1)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (("PSF CMAP", "PDB CMAP"), "is not a PSF"),
-        (("!NATOM", "!NOTHING"), "has no atom list"),
-        (("      33 !NATOM", "      34 !NATOM"), "line 7 states 34 atoms, but 33 lines follow"),
-        (("      33 !NATOM", "      32 !NATOM"), "line 7 states 32 atoms, but 33 lines follow"),
-        (("  -0.300000  ", "  -0.3x0000  "), "line 8: charge '-0.3x0000' is not a number"),
-        (("  -0.300000       14.0070", "  -0.300000  14.0 14.0070"), "line 8: the columns of this atom"),
-        (("  -0.300000  ", "        NaN  "), r"atom 1 \(ALA1:N\) has a charge that is not a number"),
-        (("32 !NBOND", "33 !NBOND"), "!NBOND .line 42. contains 64 numbers instead of 66"),
-        (("32 !NBOND", "31 !NBOND"), "!NBOND .line 42. contains 64 numbers instead of 62"),
-        (("!NTHETA", "!NBOND"), "section !NBOND occurs twice"),
-        (("       1 !NCRTERM", "       2 !NCRTERM"), "!NCRTERM .* contains 8 numbers instead of 16"),
-        (("!NPHI: dihedrals", "!NWHAT"), ""),
-    ],
-)
-def test_psf_broken(tmp_path: Path, change: tuple[str, str], message: str) -> None:
-    path = tmp_path / "my file.psf"
-    path.write_text(broken_psf(change))
-    if not message:  # a section that no one knows: read, but never written without it
-        structure = psf.read_psf(path)
-        with pytest.raises(InputError, match="!NWHAT is not understood"):
-            psf.write_psf(structure, tmp_path / "out.psf")
-        return
-    with pytest.raises(InputError, match=message) as caught:
-        psf.read_psf(path)
-    assert "my file.psf" in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_psf_cut_anywhere_is_an_error_or_complete(tmp_path: Path) -> None:
-    data = (MDA / "parmed_ala3.psf").read_bytes()
-    whole = psf.read_psf(MDA / "parmed_ala3.psf")
-    path = tmp_path / "cut.psf"
-    for stop in range(0, len(data), 97):
-        path.write_bytes(data[:stop])
-        try:
-            result = psf.read_psf(path)
-        except InputError:
-            continue
-        # cut between sections, or inside a number of the last one it has
-        assert len(result) == len(whole)

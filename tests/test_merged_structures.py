@@ -29,6 +29,7 @@ def test_psf_with_pdb_and_prmtop_with_inpcrd(tmp_path):
     assert structure.net_charge == pytest.approx(float(universe(MDA / "adk.psf").atoms.charges.sum()), abs=1e-4)
     assert structure.net_charge == pytest.approx(-4, abs=1e-3)
     assert set(structure.segment_ids) == {"4AKE"}
+    assert set(structure.elements) == {"H", "C", "N", "O", "S"}  # which neither file states
     assert len(structure.topology.bonds) == len(universe(MDA / "adk.psf").bonds)
     np.testing.assert_array_equal(structure.positions, io.read_structure(MDA / "adk_closed.pdb").positions)
     dhfr = io.read_structure(TOOLS / "dhfr" / "JAC.inpcrd", TOOLS / "dhfr" / "JAC.prmtop")
@@ -40,21 +41,6 @@ def test_psf_with_pdb_and_prmtop_with_inpcrd(tmp_path):
     again = io.read_structure(tmp_path / "inpcrd", tmp_path / "prmtop")
     assert_same(dhfr, again)
     np.testing.assert_array_equal(dhfr.charges, again.charges)
-
-
-def test_frames_and_tpr(tpr):
-    gro = io.merge(io.read_structure(MDA / "adk_oplsaa.gro"), tpr)
-    xtc = io.read_structure(MDA / "adk_oplsaa.xtc", MDA / "adk_oplsaa.gro")
-    assert len(tpr) == len(gro) == len(xtc) == 47681
-    np.testing.assert_array_equal(tpr.charges, gro.charges)
-    np.testing.assert_allclose(xtc.positions, universe(MDA / "adk_oplsaa.xtc").trajectory[0].positions, atol=1e-4)
-    nanopore = io.read_structure(MDA / "SiN_tric_namd.dcd", MDA / "SiN_tric_namd.psf")
-    assert len(nanopore) == 5545
-    assert set(nanopore.elements) == {"Si", "N", "O", "H", "K", "Cl"}  # a PSF states none
-    assert nanopore.cell is not None
-    assert not nanopore.cell.orthogonal
-    with_pdb = io.read_structure(MDA / "adk_oplsaa.xtc", MDA / "adk_oplsaa.pdb")
-    assert with_pdb.charges is None
 
 
 @pytest.mark.parametrize(

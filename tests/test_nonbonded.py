@@ -228,4 +228,3 @@ def test_long_lists_are_cut():
     assert listed(["a", "b\n"], 20) == "a, b\\n"
     assert listed(map(str, range(100)), 12) == "0, 1, 2, 3 and 96 more"
     assert listed(["x" * 50], 10) == "xxxx...xxx"
-    assert listed([], 10) == ""

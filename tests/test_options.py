@@ -18,7 +18,7 @@ from helpers import shell
 from vmdpotential import registry
 from vmdpotential.errors import UsageError
 from vmdpotential.frontend.arguments import FEW, HEADINGS, OTHER, build_parser, headings, join_negative_values
-from vmdpotential.parameters import Command, Report, Rows
+from vmdpotential.parameters import Command
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMANDS = registry.available("command")
@@ -206,15 +206,6 @@ def test_lists_of_reports_are_short_unless_all_is_asked_for(capsys, folder, monk
     report = json.loads(shell(capsys, *shlex.split(line), "--json")[1])
     assert len(report["ions"]) == 40
     assert len(report["report"]) == len(short)
-
-
-def test_rows_are_the_most_important_ones_in_their_order():
-    rows = Rows(str, [5, 2, 9, 0], shown=2)
-    report = Report(["first", rows], {})
-    assert report.lines[:3] == ["first", "2", "5"]
-    assert len(report.lines) == 4
-    assert report.full == ["first", "0", "2", "5", "9"]
-    assert list(Rows(str, [1, 0]).lines(full=False)) == ["0", "1"]
 
 
 def completed(script, *words):

@@ -64,11 +64,11 @@ def test_coordinates_and_names_without_an_end_are_refused_in_one_line():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("error:invalid value:RuntimeWarning", "error:divide by zero:RuntimeWarning")
-@pytest.mark.parametrize("name", ["mmcif/1YJP.cif", "4E43.pdb", "nmr_neopetrosiamide.pdb"])
+@pytest.mark.parametrize("name", ["mmcif/1YJP.cif", "4E43.pdb"])
 def test_damage_ends_in_finite_numbers_or_an_error_of_ours(name):
     whole = read_structure(DATA / name)
     first = whole.take(whole.residue_index < 45)
-    for seed in range(40):
+    for seed in range(20):
         structure = damaged(first, np.random.default_rng(seed))
         try:
             made = prepare_structure(structure).structure

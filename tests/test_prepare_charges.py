@@ -11,43 +11,10 @@ from entries import ENTRIES, heavy
 
 from vmdpotential.errors import InputError
 from vmdpotential.io import read_structure, write_structure
-from vmdpotential.molecule.gasteiger import gasteiger
 from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.preparation.components import component
 from vmdpotential.preparation.prepare import prepare_structure
-
-
-def test_ligands_have_rdkits_gasteiger_charges():
-    from rdkit import Chem
-    from rdkit.Chem import AllChem
-
-    kinds = {1: Chem.BondType.SINGLE, 2: Chem.BondType.DOUBLE, 3: Chem.BondType.TRIPLE, 5: Chem.BondType.SINGLE,
-             6: Chem.BondType.DOUBLE, 7: Chem.BondType.TRIPLE}
-    for name in ("ATP", "NAG", "GOL", "SO4", "NAD", "FAD", "EPE", "CLR", "HIS", "TRP", "PLP", "ACT", "ARG"):
-        actual = component(name)
-        elements = [*actual.elements, *("H" for names in actual.hydrogens.values() for _ in names)]
-        bonds = [tuple(bond) for bond in actual.bonds.tolist()]
-        row = len(actual.atoms)
-        for atom, names in actual.hydrogens.items():
-            for _ in names:
-                bonds.append((actual.row[atom], row, 1))
-                row += 1
-        formal = np.concatenate([actual.charges, np.zeros(row - len(actual.atoms), np.int64)])
-        molecule = Chem.RWMol()
-        for element, charge in zip(elements, formal.tolist(), strict=True):
-            atom = Chem.Atom(element)
-            atom.SetFormalCharge(charge)
-            atom.SetNoImplicit(True)
-            molecule.AddAtom(atom)
-        for a, b, order in bonds:
-            molecule.AddBond(a, b, kinds[order])
-        Chem.SanitizeMol(molecule)
-        AllChem.ComputeGasteigerCharges(molecule, 12)
-        expected = [atom.GetDoubleProp("_GasteigerCharge") for atom in molecule.GetAtoms()]
-        charges = gasteiger(np.array(elements), formal, np.array(bonds))
-        np.testing.assert_allclose(charges, expected, atol=1e-3, err_msg=name)
-        np.testing.assert_allclose(charges.sum(), formal.sum(), atol=1e-6)
 
 
 def test_nucleic_acids_have_templates_and_one_charge_for_each_phosphate():
@@ -90,15 +57,6 @@ def test_radii_of_residues_that_parse_does_not_cover():
     assert "XK2" in whole.radii
     with pytest.raises(InputError):
         atomic_radii(whole.structure, np.ones(len(whole.structure), bool), "parse")
-
-
-def test_phosphate_keeps_its_third_hydrogen():
-    result = component("PO4")
-    count = len(result.atoms)
-    made = prepare_structure(Structure(result.positions, result.atoms, ["PO4"] * count, [1] * count, [0] * count,
-                                       elements=result.elements)).structure
-    assert (made.elements == "H").sum() == 1
-    assert round(made.net_charge) == -2
 
 
 def test_guanine_and_amidines():

@@ -73,17 +73,6 @@ def test_command_prepare_writes_structure_and_table(tmp_path, capsys):
     assert len(table.read_text().splitlines()) == 1 + len(report["residues"])
 
 
-def test_an_unknown_ligand_ends_with_exit_3(tmp_path, capsys):
-    path = tmp_path / "odd.pdb"
-    text = gemmi.read_structure(str(ENTRIES["1YJP"])).make_pdb_string()
-    path.write_text(text.replace(" TYR ", " QQ9 "))
-    code, _, error = shell(capsys, "map", path, "-o", tmp_path / "map.npz")
-    assert code == 3
-    assert "QQ9" in error
-    assert "--charges" in error
-    assert not (tmp_path / "map.npz").exists()
-
-
 def test_without_its_packages_the_extra_is_named(monkeypatch, tmp_path, capsys):
     import vmdpotential.extras as extras
 

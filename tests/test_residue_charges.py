@@ -155,11 +155,10 @@ def test_what_is_not_selected_needs_no_charges_and_is_named(
     report = json.loads(capsys.readouterr().out)
     assert report["without_charges"] == {"TMP": 1}
     assert "left out: 1 residue without charges (TMP 1)" in report["report"][0]
-    for other in ("all", "resname TMP", "resname TMP or around 4 resname TMP"):
-        assert main([*words, other]) == 3, other
-        assert "TMP (1)" in capsys.readouterr().err
-        assert main([*words, other, "--prepare", "never"]) == 2, other
-        assert "no amber14 charge for 18 atoms: TMP C1 (1)" in capsys.readouterr().err
+    assert main([*words, "all"]) == 3
+    assert "TMP (1)" in capsys.readouterr().err
+    assert main([*words, "resname TMP or around 4 resname TMP", "--prepare", "never"]) == 2
+    assert "TMP C1 (1)" in capsys.readouterr().err
     assert main([*words, "solute", "--charges", str(LYSOZYME / "ligand.mol2")]) == 0
     assert json.loads(capsys.readouterr().out)["charges_given"]
     mask = np.zeros(len(lysozyme), bool)
@@ -173,7 +172,7 @@ def test_molecules_without_charges_have_rdkits_gasteiger_charges(tmp_path: Path)
     from rdkit.Chem import AllChem
 
     for smiles, net in (("CC(=O)[O-]", -1), ("C[NH3+]", 1), ("c1ccccc1C(N)=O", 0), ("O=[N+]([O-])c1ccncc1", 0),
-                        ("CS(=O)(=O)Nc1ccccc1", 0), ("COP(=O)([O-])OC", -1)):
+                        ("CS(=O)(=O)Nc1ccccc1", 0), ("COP(=O)([O-])OC", -1), ("NC(=[NH2+])NC", 1), ("c1c[nH]cn1", 0)):
         molecule = Chem.AddHs(Chem.MolFromSmiles(smiles))
         AllChem.EmbedMolecule(molecule, randomSeed=1)
         AllChem.ComputeGasteigerCharges(molecule, 12)

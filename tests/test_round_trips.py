@@ -51,10 +51,6 @@ SYSTEMS: dict[str, tuple[Callable[[Path], Structure], str, bool, str]] = {
     "OpenMM: TIP3P": (solvated("tip3p", "amber14/tip3p.xml"), "TIP3P", False, "NA"),
     "OpenMM: TIP4P-Ew": (solvated("tip4pew", "amber14/tip4pew.xml"), "TIP4P-Ew", False, "NA"),
 }
-LARGE: dict[str, tuple[Callable[[Path], Structure], str, bool, str]] = {
-    "pdb2gmx: TIP4P, triclinic": (read("MDA/adk_oplsaa.gro", "MDA/adk_oplsaa.tpr"), "", True, "NA+"),
-    "OpenMM: bilayer": (read("OPENMM/POPC.pdb"), "TIP3P", False, "NA"),
-}
 
 
 def _between_hydrogens(structure: Structure) -> int:
@@ -89,9 +85,9 @@ def counts_of(name: str, path: Path, result: Structure) -> dict[str, tuple[int, 
     return actual
 
 
-@pytest.mark.parametrize("system", [*SYSTEMS, *(pytest.param(name, marks=pytest.mark.slow) for name in LARGE)])
+@pytest.mark.parametrize("system", SYSTEMS)
 def test_ionized_systems_are_read_back(tmp_path, system):
-    make, water, has_bonds, sodium = (SYSTEMS | LARGE)[system]
+    make, water, has_bonds, sodium = SYSTEMS[system]
     structure, report = charges_and_report(make(tmp_path))
     assert list(report.waters) == ([water] if water else [])
     assert structure.cell is not None

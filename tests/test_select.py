@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import gemmi
+import golden
 import MDAnalysis
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from MDAnalysisTests import datafiles
 from numpy.typing import NDArray
 from openmm import app
 
+from vmdpotential import place_ions
 from vmdpotential.errors import UsageError
 from vmdpotential.molecule import selection as kinds
 from vmdpotential.molecule.names import named, unique_names
@@ -26,34 +28,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:MDAnalysis", "ignor
 
 def of_universe(path: Path) -> tuple[Structure, MDAnalysis.Universe]:
     universe = MDAnalysis.Universe(str(path))
-    atoms = universe.atoms
-    chains = atoms.chainIDs.astype(str) if hasattr(atoms, "chainIDs") else None
-    structure = Structure(
-        atoms.positions,
-        atoms.names.astype(str),
-        atoms.resnames.astype(str),
-        atoms.resids,
-        atoms.resindices,
-        chain_ids=chains,
-    )
-    return structure, universe
-
-
-def of_gemmi(model: gemmi.Structure) -> Structure:
-    rows = [(atom, residue, chain) for chain in model[0] for residue in chain for atom in residue]
-    residues = {id(residue): place for place, residue in enumerate(r for chain in model[0] for r in chain)}
-    return Structure(
-        np.array([atom.pos.tolist() for atom, _, _ in rows]),
-        [atom.name for atom, _, _ in rows],
-        [residue.name for _, residue, _ in rows],
-        [residue.seqid.num for _, residue, _ in rows],
-        [residues[id(residue)] for _, residue, _ in rows],
-        chain_ids=[chain.name for _, _, chain in rows],
-        elements=[atom.element.name for atom, _, _ in rows],
-        insertion_codes=[residue.seqid.icode.strip() for _, residue, _ in rows],
-        occupancies=[atom.occ for atom, _, _ in rows],
-        b_factors=[atom.b_iso for atom, _, _ in rows],
-    )
+    return Structure.from_mdanalysis(universe), universe
 
 
 def small(names: list[str], residues: list[str], index: list[int] | None = None) -> Structure:
@@ -118,7 +93,8 @@ CIDS = [
 @pytest.mark.parametrize("file", ["1hvr.pdb", "4E43.pdb"])
 def test_cid_selects_what_gemmi_selects(cid: str, file: str) -> None:
     model = gemmi.read_structure(str(MDA / file), merge_chain_parts=False)
-    structure = of_gemmi(model)
+    model.remove_alternative_conformations()
+    structure = Structure.from_gemmi(model)
     for place, (_, _, atom) in enumerate(cra for cra in ((c, r, a) for c in model[0] for r in c for a in r)):
         atom.serial = place
     selection = gemmi.Selection(cid)
@@ -150,3 +126,12 @@ def test_unique_names(names: NDArray[np.str_]) -> None:
     assert sorted(unique) == sorted(set(names.tolist()))
     np.testing.assert_array_equal(unique[inverse], names)
     assert named(names, {"A"}).tolist() == (names == "A").tolist()
+
+
+@pytest.mark.parametrize("rows", [
+    np.ones(5, bool), np.ones((2, 3), bool), np.array([1.5, 2.0]), np.array(["CA"]), np.array([[0, 1]]), np.array(3),
+])
+def test_an_array_that_selects_nothing_sensible(rows: np.ndarray) -> None:
+    for refused in (lambda: select(golden.structure(), rows), lambda: place_ions(golden.structure(), keep="")):
+        with pytest.raises(UsageError):
+            refused()

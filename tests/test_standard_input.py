@@ -16,7 +16,6 @@ from fuzz import seeds
 from vmdpotential import read_map, read_structure, write_map
 from vmdpotential.errors import InputError, MemoryPlanError
 from vmdpotential.frontend import cli
-from vmdpotential.io.files import text
 
 
 @pytest.fixture
@@ -58,6 +57,8 @@ def test_standard_input_that_has_nothing(stdin, monkeypatch):
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(InputError, match=r"^standard input: no data arrive from a file or pipe"):
         read_map("-")
+    with pytest.raises(InputError, match="file name"):
+        read_structure("a\0b.pdb")
     stdin(b"no format\n" * 9)
     with pytest.raises(InputError, match=r"^standard input: its format is not recognised"):
         read_structure("-")
@@ -104,15 +105,3 @@ def test_the_shell_reads_standard_input(tmp_path, monkeypatch, capsys, stdin):
     stdin(b"")
     assert cli.main(["slice", "-", "-o", "g.svg"]) == 2
     assert "standard input: is empty" in capsys.readouterr().err
-
-
-def test_the_helpers_of_streams(tmp_path):
-    path = tmp_path / "a"
-    path.write_bytes(b"abc")
-    assert text.held(path) is not None
-    assert not isinstance(text.held(path), text.Held)
-    with text.opened(path) as file:
-        assert text.take(file, path, count=2) == b"ab"
-    assert text.held("nowhere") == Path("nowhere")
-    with pytest.raises(InputError, match="is not a valid file name"):
-        read_structure("a\0b.pdb")

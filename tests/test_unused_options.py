@@ -3,11 +3,13 @@
 import logging
 from dataclasses import replace
 
+import golden
 import pytest
 from helpers import charges_at, shell
 
 import vmdpotential as vp
-from vmdpotential import registry
+from vmdpotential import io, registry
+from vmdpotential.frontend import cli
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.parameters import setting, warn_unused
 
@@ -96,3 +98,15 @@ def test_a_notice_comes_once_and_counts_what_the_outer_task_was_given(caplog):
         warn_unused(["spacing", "padding"], "it is a test")
         warn_unused(["spacing"], "it is a test")
     assert [str(text) for text in caplog.messages] == ["spacing has no effect: it is a test"]
+
+
+@pytest.mark.parametrize(("words", "option"), [
+    ("field in.pqr --at all --resume", "--resume"), ("profile in.pqr --resume -o -", "--resume"),
+    ("ionize in.pqr --parameters frcmod -o out.pdb", "--parameters"),
+])
+def test_options_that_would_do_nothing_are_refused(words, option, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    io.write_structure(golden.structure(), tmp_path / "in.pqr")
+    assert cli.main(words.split()) == 2
+    assert f"vmdpotential: {option}" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["in.pqr"]

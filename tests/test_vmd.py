@@ -93,42 +93,25 @@ def test_plugin_under_tclsh(home):
 
 @pytest.mark.slow
 @needs_tclsh
-def test_what_the_readme_shows(home):
-    text = (PLUGIN / "README.md").read_text()
-    shown = re.search(r"\n    mol new data/dhfr.psf\n(    .*\n)+", text)[0]
-    script = (
-        f"source {{{ROOT / 'tests' / 'vmd' / 'recorder.tcl'}}}\nlappend auto_path {{{PLUGIN}}}\n"
-        f"package require vmdpotential\n{shown.replace('data/dhfr', 'golden')}\npotential wait\n"
-        "puts \"MOLECULES [molinfo num] [molinfo top get numvolumedata] [llength [potential jobs]]\"\nexit\n")
-    (home / "slice.png").unlink(missing_ok=True)
-    (home / "shown.tcl").write_text(script)
+@pytest.mark.parametrize(("document", "pattern", "counts", "picture"), [
+    (PLUGIN / "README.md", r"\n(    mol new data/dhfr.psf\n(?:    .*\n)+)", ["2 1 0"], "slice.png"),
+    (ROOT / "scripts" / "tutorials" / "vmd.md", r"(?ms)^```tcl\n(.*?)^```", ["1 1 0", "3 1 0"], "slice-from-vmd.png")])
+def test_what_the_documents_show(home, document, pattern, counts, picture):
+    """Each part ends with some molecules, maps of the last one, and no job."""
+    script = f"source {{{ROOT / 'tests' / 'vmd' / 'recorder.tcl'}}}\nlappend auto_path {{{PLUGIN}}}\n" \
+             "package require vmdpotential\n"
+    for part in re.findall(pattern, document.read_text()):
+        script += part.replace("data/dhfr", "golden").replace("data/1hvr", "deposited") + (
+            "potential wait\n"
+            "puts \"COUNTS [molinfo num] [molinfo top get numvolumedata] [llength [potential jobs]]\"\n")
+    (home / picture).unlink(missing_ok=True)
+    (home / "shown.tcl").write_text(script + "exit\n")
     # not as a file to source, but as typed
     with (home / "shown.tcl").open() as typed:
         done = run(home, TCLSH, stdin=typed)
     assert not done.stderr
-    assert "MOLECULES 2 1 0" in done.stdout
-    assert (home / "slice.png").stat().st_size > 1000
-    assert list((home / "tmp").iterdir()) == []
-
-
-@pytest.mark.slow
-@needs_tclsh
-def test_what_the_tutorial_shows(home):
-    text = (ROOT / "scripts" / "tutorials" / "vmd.md").read_text()
-    protein, solvated = re.findall(r"^```tcl\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    script = (
-        f"source {{{ROOT / 'tests' / 'vmd' / 'recorder.tcl'}}}\nlappend auto_path {{{PLUGIN}}}\n"
-        f"package require vmdpotential\n{protein.replace('data/1hvr', 'deposited')}"
-        "puts \"PROTEIN [molinfo num] [molinfo top get numvolumedata]\"\n"
-        f"{solvated.replace('data/dhfr', 'golden')}"
-        "puts \"SOLVATED [molinfo num] [molinfo top get numvolumedata] [llength [potential jobs]]\"\nexit\n")
-    (home / "tutorial.tcl").write_text(script)
-    with (home / "tutorial.tcl").open() as typed:
-        done = run(home, TCLSH, stdin=typed)
-    assert not done.stderr
-    assert "PROTEIN 1 1" in done.stdout
-    assert "SOLVATED 3 1 0" in done.stdout
-    assert (home / "slice-from-vmd.png").stat().st_size > 1000
+    assert re.findall("COUNTS (.*)", done.stdout) == counts
+    assert (home / picture).stat().st_size > 1000
     assert list((home / "tmp").iterdir()) == []
 
 

@@ -15,13 +15,16 @@ import pytest
 from MDAnalysisTests import datafiles
 from numpy.testing import assert_allclose, assert_array_equal
 from openmm import app, unit
+from scipy.io import netcdf_file
 
 from vmdpotential import io
 from vmdpotential.commands.ionize import command
 from vmdpotential.errors import InputError, UsageError
+from vmdpotential.io.structures.amber_coordinates import VELOCITY, read_coordinates
 from vmdpotential.io.topologies.ion_parameters import attached
 from vmdpotential.ions import place_ions
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.selection import is_water
 from vmdpotential.molecule.structure import Structure
 
 AMBER = Path(datafiles.PDB).parent / "Amber"
@@ -44,7 +47,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # the other programs warn
 
 def ionize(structure, topology, **options):
     return command(structure=structure, topology=topology, **options)
-
 
 
 def energies(top: Path, positions: np.ndarray, without: range = range(0)) -> tuple[dict[str, float], float]:
@@ -227,3 +229,80 @@ def test_what_cannot_be_written_is_refused_with_the_cure(tmp_path: Path) -> None
     with pytest.raises(InputError, match="parts of its residues are missing"):
         io.write_structure(part, output[0])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["frcmod", "odd.prmtop"]
+
+
+def restart(path: Path, positions: np.ndarray, velocities: np.ndarray, scale: float | None) -> None:
+    """Write a NetCDF restart as Amber does."""
+    with netcdf_file(str(path), "w") as file:
+        file.Conventions, file.ConventionVersion = "AMBERRESTART", "1.0"
+        file.createDimension("atom", len(positions))
+        file.createDimension("spatial", 3)
+        file.createVariable("coordinates", "d", ("atom", "spatial"))[:] = positions
+        variable = file.createVariable("velocities", "d", ("atom", "spatial"))
+        variable[:] = velocities / (scale or 1.0)
+        if scale:
+            variable.scale_factor = scale
+
+
+@pytest.mark.parametrize("scale", [VELOCITY, None])
+def test_a_netcdf_restart_goes_on_as_text(scale: float | None, tmp_path: Path) -> None:
+    positions, _ = read_coordinates(COORDINATES)
+    velocities = np.random.default_rng(1).normal(0, 5, positions.shape)
+    restart(tmp_path / "a.ncrst", positions, velocities, scale)
+    structure = io.read_structure(tmp_path / "a.ncrst", TOP)
+    np.testing.assert_allclose(structure.velocities, velocities, rtol=1e-7)
+    np.testing.assert_array_equal(structure.positions, positions)
+    io.write_structure(structure, tmp_path / "a.rst7")
+    np.testing.assert_allclose(io.read_structure(tmp_path / "a.rst7", TOP).velocities, velocities, atol=2e-6)
+
+
+def test_velocities_that_are_none_are_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    positions, _ = read_coordinates(COORDINATES)
+    velocities = np.zeros_like(positions)
+    velocities[3] = np.nan
+    restart(tmp_path / "a.ncrst", positions, velocities, VELOCITY)
+    assert io.read_structure(tmp_path / "a.ncrst", TOP).velocities is None
+    assert "not all atoms have velocities" in caplog.text
+
+
+def sections(path: Path) -> dict[str, list]:
+    return parmed.amber.AmberFormat(str(path)).parm_data
+
+
+def test_solvent_begins_where_it_did(tmp_path: Path) -> None:
+    before = io.read_structure(COORDINATES, TOP)
+    water = before.residue_starts[:-1][is_water(before)[before.residue_starts[:-1]]]
+    after = before.take(~np.isin(before.residue_of, before.residue_of[water[::2]]))
+    io.write_structure(after, tmp_path / "a.prmtop")
+    there, here = sections(TOP), sections(tmp_path / "a.prmtop")
+    left = len(water) - len(water[::2])
+    last, number, first = here["SOLVENT_POINTERS"]
+    assert (last, first) == (there["SOLVENT_POINTERS"][0], there["SOLVENT_POINTERS"][2])
+    assert number == len(here["ATOMS_PER_MOLECULE"]) == first - 1 + left
+    # the peptide, which is the largest residue of all, is not there any more
+    alone = before.take(is_water(before))
+    io.write_structure(alone, tmp_path / "w.prmtop")
+    of_water = sections(tmp_path / "w.prmtop")
+    assert (of_water["POINTERS"][28], of_water["SOLVENT_POINTERS"][2]) == (3, 1)
+    assert there["POINTERS"][28] > 3
+
+
+def test_extra_points_are_counted_anew(tmp_path: Path) -> None:
+    """Of a water whose hydrogens have no mass here."""
+    masses = np.array(sections(TOP)["MASS"])
+    before = io.read_structure(COORDINATES, TOP)
+    light = is_water(before) & (before.elements == "H")
+    text = TOP.read_text()
+    form = "".join(f"{m:16.8E}" + "\n" * (n % 5 == 4) for n, m in enumerate(np.where(light, 0, masses)))
+    text = re.sub(r"(%FLAG MASS *\n%FORMAT\S*\s*\n)(?:[^%\n]*\n)*", lambda match: f"{match[1]}{form.rstrip()}\n", text)
+    values = sections(TOP)["POINTERS"]
+    values[30] = int(light.sum())
+    numbers = "".join(f"{v:8d}" + "\n" * (n % 10 == 9) for n, v in enumerate(values))
+    text = re.sub(r"(%FLAG POINTERS *\n%FORMAT\S*\s*\n)(?:[^%\n]*\n)*", lambda match: f"{match[1]}{numbers}\n", text)
+    path = tmp_path / "points.prmtop"
+    path.write_text(text)
+    structure = replace(io.read_structure(COORDINATES, path))
+    placed = place_ions(structure, ions={"SOD": 2}, site="random", seed=1, engine="cpu")
+    kept = placed.structure.take(np.arange(len(placed.kept_atoms)))
+    io.write_structure(kept, tmp_path / "kept.prmtop")
+    assert sections(tmp_path / "kept.prmtop")["POINTERS"][30] == light.sum() - 4

@@ -11,7 +11,6 @@ import MDAnalysis
 import numpy as np
 import parmed
 import pytest
-from helpers import slow
 from MDAnalysisTests import datafiles
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -82,7 +81,6 @@ Solute 3
 
 def ionize(structure, topology, **options):
     return command(structure=structure, topology=topology, **options)
-
 
 
 @pytest.fixture
@@ -282,28 +280,6 @@ def test_grompp_reads_an_ionized_protein(grompp, tmp_path: Path) -> None:
     assert again.read_text().splitlines()[-2].split()[1] == "NA"
     with pytest.raises(UsageError, match=r"a .top is written from the input's"):
         ionize(output[0], tmp_path / "out.tpr", ions={"NA": 1}, output=(tmp_path / "no.top",))
-
-
-@pytest.mark.parametrize(("field", "model"), slow([("amber99sb-ildn", "tip3p"), ("oplsaa", "tip4p")],
-                                                     [("oplsaa", "tip4p")]))
-def test_grompp_reads_ionized_water(grompp, tmp_path: Path, field: str, model: str) -> None:
-    """A .top without the ions of the force field gets them."""
-    run, check = grompp
-    run("solvate", "-cs", "tip4p.gro" if model == "tip4p" else "spc216.gro", "-box", "2.3", "2.3", "2.3", "-o",
-        "water.gro")
-    count = int((tmp_path / "water.gro").read_text().splitlines()[1]) // (4 if model == "tip4p" else 3)
-    (tmp_path / "topol.top").write_text(f"""#include "{field}.ff/forcefield.itp"
-#include "{field}.ff/{model}.itp"
-[ system ]
-Water
-[ molecules ]
-SOL {count}
-""")
-    output = (tmp_path / "ions.gro", tmp_path / "ions.top")
-    ionize(tmp_path / "water.gro", tmp_path / "topol.top", cation="MG", concentration=0.3, site="random", seed=1,
-           output=output)
-    check("grompp", "-f", "em.mdp", "-c", "ions.gro", "-p", "ions.top", "-o", "out.tpr")
-    assert f'#include "{field}.ff/ions.itp"' in output[1].read_text()
 
 
 def test_of_two_ions_that_are_the_same_the_one_of_the_system_is_counted(system: Path) -> None:

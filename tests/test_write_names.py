@@ -5,6 +5,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import golden
 import MDAnalysis
 import numpy as np
 import openmm
@@ -16,7 +17,9 @@ from openmm import app, unit
 
 from vmdpotential import io
 from vmdpotential.ions import place_ions
+from vmdpotential.ions.counts import Species
 from vmdpotential.ions.edit import name_ion
+from vmdpotential.ions.salts import Salt, plan_mixture
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.names import IONS
 from vmdpotential.molecule.structure import Structure, Topology
@@ -136,3 +139,17 @@ def test_psf_has_charmms_names_and_types_for_its_parameters(charmm: Structure, t
     universe = MDAnalysis.Universe(str(tmp_path / "out.psf"), str(tmp_path / "out.pdb"))
     assert universe.atoms.names.tolist() == result.atom_names.tolist()
     assert universe.select_atoms("segid ION").n_atoms == len(placed.ions)
+
+
+def test_ions_that_are_there_are_counted_by_any_name() -> None:
+    sodium, potassium, chloride = Species("SOD", 1), Species("POT", 1), Species("CLA", -1)
+    salts = [Salt("NaCl", sodium, chloride, 0.5), Salt("KCl", potassium, chloride, 0.5)]
+    complete = plan_mixture(0, 10_000, salts, sodium, chloride, concentration=0.15,
+                            existing=[(sodium, 25), (potassium, 13), (chloride, 27)])
+    assert (complete.added, complete.neutralizing, complete.salt) == ((), {}, {})
+    options = {"concentration": 0.4, "salt": {"NaCl": 0.5, "KCl": 0.5}, "seed": 1, "site": "random", "from_solute": 4,
+               "between": 4}
+    first = place_ions(golden.structure(), **options)
+    again = place_ions(first.structure, naming="amber", **options)
+    assert again.counts.total < 0.2 * first.counts.total
+    assert sum(again.counts.existing.values()) == first.counts.total

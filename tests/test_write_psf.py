@@ -222,6 +222,13 @@ def test_psf_names_that_do_not_fit(tmp_path: Path, field: str, value: str, messa
     assert not list(tmp_path.iterdir())
 
 
+def test_a_section_that_is_not_known_is_never_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "a.psf"
+    path.write_text((MDA / "parmed_ala3.psf").read_text().replace("!NPHI: dihedrals", "!NWHAT", 1))
+    with pytest.raises(InputError, match="!NWHAT"):
+        psf.write_psf(psf.read_psf(path), tmp_path / "out.psf")
+
+
 def test_psf_needs_a_topology(tmp_path: Path) -> None:
     structure = replace(psf.read_psf(MDA / "watdyn.psf"), topology=None)
     with pytest.raises(InputError, match="has no bonds, so no PSF can be written"):

@@ -93,11 +93,6 @@ def test_values_colour_a_copy(session, ions):
     assert state(ions) == before
 
 
-def test_rdf(ions, do, log):
-    do("potential rdf #1 //A/1,//A/2 range 8 bins 4")
-    assert "highest g(r)" in log.text
-
-
 def with_coordsets(model):
     """Three coordinate sets: in the second and third the second ion is 1 and 2 A farther from the first."""
     first = model.atoms.coords

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Annotated
 
 import pytest
-from kills import survey
 from steps import forked, hidden
 
 from vmdpotential import progress
@@ -24,7 +23,6 @@ from vmdpotential.parameters import Command, Option, Report
 
 ION = "ATOM 1 C X 1 0.0 0.0 0.0 1.0 1.0\n"
 
-forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork, which Windows lacks")
 links = pytest.mark.skipif(os.name == "nt", reason="links need a right on Windows")
 
 
@@ -53,7 +51,7 @@ OLD, NEW = ["old", None, "old"], ["new"] * 3
 
 
 @pytest.mark.slow
-@forks
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork, which Windows lacks")
 def test_killed_at_every_step(places, tmp_path):
     """After each kill every file is complete, the old or the new one; the next run removes what is left and no more."""
     steps, seen, stop = None, set(), 0
@@ -72,15 +70,6 @@ def test_killed_at_every_step(places, tmp_path):
     assert {tuple(OLD), tuple(NEW)} < seen
     assert steps > 20
     assert places[2].is_symlink()
-
-
-@pytest.mark.slow
-@forks
-def test_killed_commands():
-    """`kills.py` kills more of them."""
-    outcomes = survey(24)
-    assert sum(outcomes.values()) == 24
-    assert {left for _, left in outcomes} == {"all old", "all new", "some new"}
 
 
 def failing(monkeypatch, name, first, last=None, error=None):

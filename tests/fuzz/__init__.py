@@ -5,11 +5,11 @@ read in a child process with a limit on its memory and a clock. A result or an e
 is one printable line of at most 300 characters with the file's name; anything else is a violation: another exception,
 a warning, more memory than the plan, more than ten seconds, a crash.
 
-    python -m fuzz --count 200000 --seed 7 --processes 1     in tests/; the long mode
+    python -m fuzz --count 200000 --seed 7                   in tests/; the long mode
     python -m fuzz --kind "bare structure"                   files of one kind alone
     python -m fuzz --seed 7 --only 1234                      one case again, with its traceback
     pytest tests/fuzz                                              what every run of the tests does
 
 Every case is made by its seed and its index alone. A violation is kept as a file, and its name is printed; once it is
-understood it becomes a small case of its own in ``tests/test_damaged_files.py``.
+understood it becomes a small case of its own in ``tests/test_broken_files.py``.
 """

@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import resource
-import select
 import signal
 import sys
 import tempfile
@@ -114,33 +113,34 @@ def _alarm(number: int, frame: Any) -> NoReturn:
     raise Hang(f"more than {SECONDS} s")
 
 
-def _limit() -> None:
-    """Let this process grow by no more than :data:`ROOM`."""
-    size = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    resource.setrlimit(resource.RLIMIT_AS, (size + ROOM, size + ROOM))
+#: The exit code of a process that has no memory left for another case.
+FULL = 7
 
 
 def _child(cases: Cases, start: int, stop: int, write: int) -> NoReturn:
-    """Read cases and report each; the parent sees when this process crashes or hangs."""
-    _limit()
+    """Read cases, and report each when it begins, and what is wrong with it; a crash ends this process."""
+    size = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    resource.setrlimit(resource.RLIMIT_AS, (size + ROOM, size + ROOM))
     signal.signal(signal.SIGPROF, _alarm)
     for index in range(start, stop):
+        os.write(write, f"[{index}, null]\n".encode())
+        signal.alarm(20 * SECONDS)  # ends this process, where no handler of Python's is called
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         try:
             wrong = cases.check(index)
-        except Hang:
-            wrong = "Hang"
-        except MemoryError:  # while the case was made; the parent looks at it again
-            wrong = "MemoryError"
+        except (Hang, MemoryError) as error:
+            wrong = type(error).__name__
         signal.setitimer(signal.ITIMER_PROF, 0)
-        if wrong or index % 100 == 99:
+        if "MemoryError" in wrong and index > start:  # the cases before may have taken it
+            os._exit(FULL)
+        if wrong:
             os.write(write, (json.dumps([index, wrong]) + "\n").encode())
     os._exit(0)
 
 
-def run(seed: int, start: int, stop: int, keep: Path, kind: str = "") -> int:
-    """Read the cases of a range, in children that are replaced when they end early; return the violations."""
-    violations = 0
+def run(seed: int, stop: int, keep: Path, kind: str = "") -> int:
+    """Read the cases, in children that are replaced when they end early; return the number of violations."""
+    violations, start = 0, 0
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
         cases = Cases(seed, Path(folder), kind)
         while start < stop:
@@ -148,7 +148,6 @@ def run(seed: int, start: int, stop: int, keep: Path, kind: str = "") -> int:
             end = min(stop, start + LIFE)
             child = os.fork()
             if not child:
-                os.close(reader)
                 try:
                     _child(cases, start, end, writer)
                 except BaseException:
@@ -156,45 +155,19 @@ def run(seed: int, start: int, stop: int, keep: Path, kind: str = "") -> int:
                 finally:  # nothing of the parent's is done twice
                     os._exit(9)
             os.close(writer)
-            with os.fdopen(reader, "rb") as pipe:
-                pending = b""
-                while True:
-                    if not select.select([pipe], [], [], 100 * SECONDS)[0]:
-                        os.kill(child, signal.SIGKILL)
-                    block = os.read(pipe.fileno(), 1 << 16)
-                    if not block:
-                        break
-                    *lines, pending = (pending + block).split(b"\n")
-                    for line in lines:
-                        index, wrong = json.loads(line)
-                        start = index + 1
-                        if "MemoryError" in wrong and not _crasher(cases, index, index + 1)[1]:
-                            wrong = ""  # the cases before had taken it
-                        if wrong:
-                            violations += 1
-                            _keep(cases, index, wrong, keep)
-            status = os.waitpid(child, 0)[1]
-            if status:  # somewhere in the next hundred, one of which is looked for alone
-                index, _ = _crasher(cases, start, min(start + 100, end))
-                violations += 1
-                _keep(cases, index, f"the process ended with status {status}", keep)
-                start = index + 1
-            else:
-                start = end
+            results = []
+            with os.fdopen(reader) as lines:
+                for line in lines:
+                    index, wrong = json.loads(line)
+                    results += [(index, wrong)] * (wrong is not None)
+            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            start = end if code == 0 else index if code == FULL else index + 1
+            if code not in (0, FULL):
+                results.append((index, f"the process ended with exit code {code}"))
+            for index, wrong in results:
+                _keep(cases, index, wrong, keep)
+            violations += len(results)
     return violations
-
-
-def _crasher(cases: Cases, start: int, stop: int) -> tuple[int, bool]:
-    """Return the first case that ends a process of its own, or has no memory there, and whether there is one."""
-    for index in range(start, stop):
-        child = os.fork()
-        if not child:
-            _limit()
-            signal.setitimer(signal.ITIMER_PROF, 2 * SECONDS)
-            os._exit("MemoryError" in cases.check(index, "again"))
-        if os.waitpid(child, 0)[1]:
-            return index, True
-    return start, False
 
 
 def _keep(cases: Cases, index: int, wrong: str, keep: Path) -> None:
@@ -211,10 +184,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m fuzz")
     parser.add_argument("--count", type=int, default=15_000, help="how many files (default %(default)s)")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--start", type=int, default=0, help="the first index")
     parser.add_argument("--kind", default="", help="files of one kind alone, such as 'bare structure'")
     parser.add_argument("--only", type=int, help="one index, in this process")
-    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--keep", type=Path, default=Path(tempfile.gettempdir()) / "vmdpotential-fuzz")
     given = parser.parse_args()
     os.environ["VMDPOTENTIAL_MEMORY"] = str(PLAN)
@@ -227,21 +198,9 @@ def main() -> int:
             print(cases.check(given.only) or "sound")
         return 0
     begin = time.monotonic()
-    share = -(-given.count // given.processes)
-    children = []
-    for start in range(given.start, given.start + given.count, share):
-        child = os.fork()
-        if not child:
-            violations = run(given.seed, start, min(start + share, given.start + given.count), given.keep,
-                             given.kind)
-            sys.stdout.flush()
-            os._exit(bool(violations))
-        children.append(child)
-    failed = [os.waitpid(child, 0)[1] for child in children]
-    seconds = time.monotonic() - begin
-    print(f"{given.count} files, seed {given.seed}, {seconds:.0f} s, {given.count / seconds:.0f} a second: "
-          + ("violations" if any(failed) else "no violation"))
-    return int(any(failed))
+    violations = run(given.seed, given.count, given.keep, given.kind)
+    print(f"{given.count} files, seed {given.seed}, {time.monotonic() - begin:.0f} s: {violations} violations")
+    return int(violations > 0)
 
 
 if __name__ == "__main__":

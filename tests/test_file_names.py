@@ -1,4 +1,4 @@
-"""Names of files that are unusual and must work."""
+"""Names of files that are unusual and must work, in figures too."""
 
 import os
 import shutil
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from broken_inputs import PROGRAM, one_line, without_progress
+from damaged import DX
 
 from vmdpotential import read_map, read_structure
 from vmdpotential.frontend import cli
@@ -52,3 +53,14 @@ def test_names_that_the_terminal_cannot_show(here):
     assert (done.returncode, without_progress(done.stderr)) == (0, "")
     assert done.stdout.splitlines()[-1] == "wrote \\u65e5\\u672c.dx"
     assert Path("日本.dx").exists()
+
+
+def test_mathematics_and_odd_bytes_in_figures(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text_ = DX.replace("unit: kT/e", "unit: $\\foo$ %FF%0A" + "x" * 500).replace("quantity: electrostatic potential",
+                                                                            "quantity: $\\frac{$")
+    for name in ("$a$.dx", "b.dx", os.fsdecode(b"c\xff.dx")):
+        Path(name).write_text(text_)
+    names = ["$a$.dx", "b.dx", os.fsdecode(b"c\xff.dx")]
+    for options in (["b.dx"], ["b.dx", "--profile", "z"], [*names, "--profile", "x"]):
+        assert cli.main(["slice", *options, "-o", "a.png", "--force", "--dpi", "50"]) == 0, capsys.readouterr()

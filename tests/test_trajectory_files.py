@@ -1,12 +1,16 @@
-"""Trajectories as people have them: GRO files of several frames, cut files, and a topology that has no coordinates."""
+"""Trajectories as people have them: several frames or models in a file, cut and damaged files, topologies alone."""
 
 import gc
+import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
+from fuzz.seeds import frames, system
 
+from vmdpotential import write_structure
 from vmdpotential.commands import structures
 from vmdpotential.errors import InputError
 from vmdpotential.io import read_structure
@@ -29,8 +33,8 @@ def test_gro_files_of_several_frames(tmp_path):
     path.write_text("".join(WATER.format(time=f"{2.5 * n:.5f} step= {n}", z=n, edge=3 + n) for n in range(4)) + "\n")
     whole = Trajectory(path, 3)
     assert whole.numbers() == range(4)
-    for frames in (whole, whole.part(range(1, 4, 2))):
-        for frame in frames:
+    for chosen in (whole, whole.part(range(1, 4, 2))):
+        for frame in chosen:
             assert frame.positions[:, 2].tolist() == [10.0 * frame.number] * 3
             assert frame.positions[0, :2].tolist() == pytest.approx([2.3, 6.28])
             assert np.diag(frame.cell.vectors).tolist() == pytest.approx([30 + 10 * frame.number] * 3)
@@ -126,3 +130,86 @@ def test_numbers_that_are_none_are_those_of_a_frame(tmp_path):
     path.write_bytes(content)
     with pytest.raises(InputError, match="in frame 9 atom 375 has coordinates that are not numbers"):
         list(Trajectory(path, 375))
+
+
+pytest.importorskip("MDAnalysis")
+
+
+def write(path, atoms, count=10):
+    """Write frames whose first coordinate is their number."""
+    import MDAnalysis
+
+    universe = MDAnalysis.Universe.empty(atoms, trajectory=True)
+    places = np.random.default_rng(1).uniform(0, 20, (atoms, 3))
+    with warnings.catch_warnings(), MDAnalysis.Writer(str(path), atoms) as writer:
+        warnings.simplefilter("ignore")
+        for number in range(count):
+            places[0, 0] = number
+            universe.atoms.positions = places
+            universe.dimensions = [20, 20, 20, 90, 90, 90]
+            writer.write(universe.atoms)
+    return path
+
+
+@pytest.mark.parametrize("atoms", [5, 40])  # XTC packs those of more than nine
+@pytest.mark.parametrize(("suffix", "left"), [
+    *((suffix, left) for suffix in (".xtc", ".trr") for left in (4, 79, -1)), (".dcd", 0.5), (".dcd", -1)])
+def test_whole_frames_of_a_cut_file_are_read(tmp_path, caplog, suffix, atoms, left):
+    """Cut within the header of the last frame, in its middle, and a byte before its end."""
+    path = write(tmp_path / f"a{suffix}", atoms)
+    data = path.read_bytes()
+    last = write(tmp_path / f"nine{suffix}", atoms, 9).stat().st_size
+    frame = len(data) - last
+    stop = last + (left if left > 1 else frame + left if left < 0 else int(frame * left))
+    path.write_bytes(data[: int(stop)])
+    for slices in (slice(None), slice(0, 9), slice(2, 7, 2), slice(-1, None)):
+        results = [(frame.number, round(frame.positions[0, 0], 3)) for frame in Trajectory(path, atoms, slices)]
+        assert results == [(n, n) for n in range(9)[slices]]
+    if suffix != ".dcd":  # of which a command warns
+        assert path.name in caplog.text
+    path.write_bytes(data[:100])
+    with pytest.raises(InputError):  # not one whole frame
+        list(Trajectory(path, atoms))
+
+
+@pytest.mark.slow
+def test_a_damaged_trr_does_not_end_the_process(tmp_path):
+    """Its library divides by the number of atoms before it can be asked."""
+    data = bytearray(dict(frames((".trr",)))[".trr"])
+    data[64:68] = bytes(4)
+    (tmp_path / "a.trr").write_bytes(data)
+    write_structure(system(), tmp_path / "a.pdb")
+    write_structure(system(), tmp_path / "a.psf")
+    done = subprocess.run([sys.executable, "-m", "vmdpotential", "map", "a.pdb", "--topology", "a.psf", "--trajectory",
+                           "a.trr", "--frame", "0", "-o", "a.dx"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2, done.stderr
+    assert "a.trr" in done.stderr
+    assert not (tmp_path / "a.dx").exists()
+
+
+CUT_WHILE_READ = """
+import os, sys
+from pathlib import Path
+from vmdpotential.errors import InputError
+from vmdpotential.io.trajectories.frames import Trajectory, on_demand
+for path, part in zip(sys.argv[1::2], map(float, sys.argv[2::2])):
+    try:
+        with on_demand():
+            for frame in Trajectory(Path(path), 40):
+                if frame.number == 3:
+                    os.truncate(path, int(os.stat(path).st_size * part))
+    except InputError as error:
+        print(error)
+"""
+
+
+@pytest.mark.slow
+def test_files_that_are_cut_while_they_are_read(tmp_path):
+    """None of them ends the process."""
+    parts = {".xtc": 0.51, ".trr": 0.0, ".dcd": 0.51, ".ncdf": 0.51, ".pdb": 0.51}
+    paths = [write(tmp_path / f"a{suffix}", 40, 100) for suffix in parts]
+    words = [str(word) for pair in zip(paths, parts.values(), strict=True) for word in pair]
+    done = subprocess.run([sys.executable, "-c", CUT_WHILE_READ, *words], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert [line.partition(": ")[0] for line in done.stdout.splitlines()] == [str(path) for path in paths]
+    assert not done.stderr
