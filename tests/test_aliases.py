@@ -75,14 +75,6 @@ def test_a_value_and_its_alias_are_not_both_given(call, ligand):
     assert error.value.parameter == "screened"
 
 
-@pytest.mark.parametrize(("function", "options"), [
-    (vp.potential_map, vp.MapOptions), (vp.potential_at, PointOptions), (vp.place_ions, IonOptions),
-    (vp.interaction_energy, EnergyOptions)])
-def test_help_of_python_names_the_aliases(function, options):
-    assert all(alias in function.__doc__ for p in fields_of(options) for alias in p.option.aliases)
-    assert "max_distance" in vp.rdf.__doc__
-
-
 def test_tables_of_batches_have_columns_of_aliases(ligand, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("rows.csv").write_text(f"name,structure,ionic-strength,dielectric_constant\na,{ligand},0.3,70\n"

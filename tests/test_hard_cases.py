@@ -8,6 +8,7 @@ from helpers import charges_at, definition, interaction
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.maps import potential_map
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.samples import water_box
 from vmdpotential.units import coulomb_constant
 
 POINTS = 600
