@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.figures import prepare
+from vmdpotential.figures import layout, prepare
 from vmdpotential.figures.page import WIDTHS, style
 from vmdpotential.figures.slices import SHADES, drawable
 
@@ -76,7 +75,7 @@ def draw_profile(quantity: int, ax: Axes, z: Floats, names: Sequence[str], value
 
 def _wrapped(label: str) -> str:
     """Return a label, broken into lines that fit the height of a panel."""
-    return label if len(label) <= _LETTERS else "\n".join(textwrap.wrap(label, _LETTERS, break_long_words=False))
+    return label if len(label) <= _LETTERS else "\n".join(layout.wrap(label, _LETTERS))
 
 
 def _curve(ax: Axes, x: Floats, y: Floats, band: Floats | None, n: int, name: str) -> None:

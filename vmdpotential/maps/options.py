@@ -83,7 +83,7 @@ class GridOptions:
         "largest distance between grid points; in a periodic cell it is reduced to divide the cell's lengths", unit="A",
         low=0.01, high=100, front=True)] = 0.5
     padding: Annotated[float, Option(
-        "margin around the atoms (open boundary only)", unit="A", low=0, high=1000)] = 10.0
+        "margin around the atoms in an open boundary", unit="A", low=0, high=1000)] = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
