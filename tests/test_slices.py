@@ -165,6 +165,9 @@ def test_levels_are_round_and_inside():
 def test_labels_say_unit_and_temperature():
     assert slices.quantity_label(make()) == "Electrostatic potential (kT/e, T = 298.15 K)"
     assert slices.quantity_label(make(unit="V")) == "Electrostatic potential (V)"
+    for unit, expected in (("A^-3/2", "Å⁻³ᐟ²"), ("e/A^3", "e/Å³"), ("bohr^-3/2", "bohr⁻³ᐟ²"), ("g/cm^3", "g/cm³"),
+                           ("V/A", "V/Å"), ("kcal/mol", "kcal/mol")):
+        assert slices.unit_label(make(unit=unit)) == expected
     assert slices.quantity_label(make(unit="", provenance=Provenance(quantity=""))) == "Value"
 
 

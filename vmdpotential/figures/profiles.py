@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,11 +51,12 @@ def profiles(z: Floats, names: Sequence[str], values: Floats, errors: Floats | N
         figure = Figure(figsize=(WIDTHS["single"] * _MM, (12 + 38 * len(labels)) * _MM), layout="constrained")
         for q, ax in enumerate(np.atleast_1d(figure.subplots(len(labels), sharex=True))):
             draw_profile(q, ax, z, names, values, errors, labels, axis if q == len(labels) - 1 else "", integral)
+        figure.align_ylabels()
         handles, texts = ax.get_legend_handles_labels()
         if len(texts) > 1:
             order = [*reversed(range(len(names))), *range(len(names), len(texts))]
             figure.legend([handles[n] for n in order], [texts[n] for n in order], loc="outside upper center",
-                          ncols=min(3, len(texts)), frameon=False)
+                          ncols=_columns(len(texts)), frameon=False)
     return figure
 
 
@@ -71,6 +73,11 @@ def draw_profile(quantity: int, ax: Axes, z: Floats, names: Sequence[str], value
         ax.plot(edges, integral, color=_COLOURS[0], linestyle="dotted", label="double integral")
     ax.set(xlabel=axis and f"{axis} (Å)", ylabel=_wrapped(labels[q]), xlim=(float(edges[0]), float(edges[-1])))
     return ax
+
+
+def _columns(names: int) -> int:
+    """Return the number of columns of a legend, at most three, in rows of about equal length."""
+    return math.ceil(names / math.ceil(names / 3))
 
 
 def _wrapped(label: str) -> str:
@@ -107,9 +114,10 @@ def series(x: Floats, xlabel: str, names: Sequence[str], values: Floats, spreads
         figure = Figure(figsize=(WIDTHS["single"] * _MM, (12 + 38 * len(labels)) * _MM), layout="constrained")
         for q, ax in enumerate(np.atleast_1d(figure.subplots(len(labels), sharex=True))):
             draw_series(q, ax, x, xlabel if q == len(labels) - 1 else "", names, values, spreads, labels)
+        figure.align_ylabels()
         handles, texts = ax.get_legend_handles_labels()
         if len(texts) > 1:
-            figure.legend(handles[::-1], texts[::-1], loc="outside upper center", ncols=min(3, len(texts)),
+            figure.legend(handles[::-1], texts[::-1], loc="outside upper center", ncols=_columns(len(texts)),
                           frameon=False)
     return figure
 

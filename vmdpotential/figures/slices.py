@@ -61,12 +61,12 @@ def _short(text: str) -> str:
 
 
 def drawable(text: str) -> str:
-    """Return text with dollar signs and undecodable bytes escaped, for matplotlib.
+    """Return text with dollar signs and undecodable bytes escaped, and fractional exponents raised, for matplotlib.
 
     Matplotlib reads text between dollar signs as mathematics, and refuses it if it is not; file names may contain any
     bytes.
     """
-    return text.encode("utf-8", "replace").decode().replace("$", r"\$")
+    return text.encode("utf-8", "replace").decode().replace("$", r"\$").replace("⁻³ᐟ²", "$^{-3/2}$")
 
 
 def colours(value_range: tuple[float, float], cmap: str | Colormap | None = None) -> Colormap:

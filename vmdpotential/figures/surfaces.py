@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from vmdpotential.figures import layout, prepare
 from vmdpotential.figures.colours import rgb_of
 from vmdpotential.figures.page import WIDTHS, style
-from vmdpotential.figures.slices import bar_ticks, colours
+from vmdpotential.figures.slices import bar_ticks, colours, drawable
 from vmdpotential.surfaces import Surface
 
 if TYPE_CHECKING:
@@ -108,6 +108,6 @@ def figure(surface: Surface, values: Floats, views: Sequence[str], value_range: 
             text, _, unit = label.rpartition(" (")
             label = "\n".join([*layout.wrap(text, int(width / _LETTER)), f"({unit}"])
         drawn.colorbar(ScalarMappable(Normalize(*value_range), colours(value_range)), ax=list(axes),
-                       orientation="horizontal", label=label, shrink=0.6, aspect=30, pad=0.02,
+                       orientation="horizontal", label=drawable(label), shrink=0.6, aspect=30, pad=0.02,
                        ticks=bar_ticks(value_range))
     return drawn
