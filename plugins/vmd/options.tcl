@@ -37,7 +37,7 @@ proc ::vmdpotential::options {command} {
         lappend ours {draw text surface {how the map is drawn: as a coloured surface, as isosurfaces with a slice, or both (all)} 1
             {surface isosurfaces all}} \
             {hide_water boolean yes {hide the water when the first surface is drawn} 1} \
-            {range text {} {range of the colours, such as -5,5 or 5; unless given, 5 kT/e in water and a round value otherwise}}
+            {range text {} {range of the colours, such as -5,5 or 5; unless given, 5 kT/e in water, else a round value}}
     }
     if {$command in {map live orbital}} {
         lappend ours [list isovalue number {} {level of two isosurfaces, positive and negative; a round value unless given} \
