@@ -90,8 +90,9 @@ def test_letters_of_a_row_are_at_one_height():
 
 
 @pytest.mark.parametrize(("limits", "few", "expected"), [
-    ((-5, 5), False, [-5, -2.5, 0, 2.5, 5]), ((-5, 5), True, [-5, 0, 5]), ((0, 1.5), False, [0, 0.3, 0.6, 0.9, 1.2, 1.5]),
-    ((-600, 0), True, [-600, -300, 0]), ((-2, 7), False, None), ((-1.234, 1.234), False, None)])
+    ((-5, 5), False, [-5, -2.5, 0, 2.5, 5]), ((-5, 5), True, [-5, 0, 5]),
+    ((0, 1.5), False, [0, 0.3, 0.6, 0.9, 1.2, 1.5]), ((-600, 0), True, [-600, -300, 0]),
+    ((-2, 7), False, None), ((-1.234, 1.234), False, None)])
 def test_ticks_of_a_colour_bar_include_its_ends(limits, few, expected):
     ticks = slices.bar_ticks(limits, few)
     assert ticks is None if expected is None else ticks == pytest.approx(expected)
@@ -103,7 +104,8 @@ def test_a_colour_bar_shows_its_range():
 
 
 def test_labels_are_broken_between_words_not_between_a_number_and_its_unit():
-    text = "Electrostatic potential, continuum (Poisson-Boltzmann), 0.15 M, dielectric 78.5, 2 inside (kT/e, T = 298.15 K)"
+    text = ("Electrostatic potential, continuum (Poisson-Boltzmann), 0.15 M, dielectric 78.5, 2 inside "
+            "(kT/e, T = 298.15 K)")
     for letters in range(20, 80):
         lines = layout.wrap(text, letters)
         assert " ".join(lines) == text

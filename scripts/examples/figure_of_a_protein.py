@@ -3,7 +3,7 @@
 The potential of HIV protease with an inhibitor, from the deposited entry, as figures for a paper: three planes as
 panels on one scale, two columns (183 mm) wide, as a PDF with editable text; and the molecular surface from two sides,
 as PNG. `prepare_structure` adds hydrogens, protonation states, charges and radii, and reports them. `screened=0.15` is
-the potential in water with 0.15 mol/L of salt: on the planes with one permittivity everywhere, so that the values inside
+the potential in water with 0.15 mol/L of salt: on the planes with one permittivity everywhere, so that values inside
 the protein can be compared with those outside, and on the surface by the Poisson-Boltzmann equation (`method="pb"`).
 """
 
