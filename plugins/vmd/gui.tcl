@@ -81,7 +81,8 @@ proc ::vmdpotential::gui::fill {} {
     ttk::checkbutton $window.all.buttons.live -text "Live map" -style Large.TCheckbutton \
         -variable ::vmdpotential::gui::live -command ::vmdpotential::gui::switch_live
     ttk::progressbar $window.all.buttons.bar -maximum 100 -variable ::vmdpotential::gui::done -length 160
-    ttk::label $window.all.buttons.status -text {} -anchor w
+    # of a small width, so that long texts, which the log shows too, do not make the window wider
+    ttk::label $window.all.buttons.status -text {} -anchor w -width 12
     pack $window.all.buttons.live $window.all.buttons.bar -side left -padx 4
     pack $window.all.buttons.status -side left -fill x -expand 1
     ttk::frame $window.all.log
