@@ -11,8 +11,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.contour import ContourSet
 from matplotlib.figure import Figure
 
+from vmdpotential.figures import layout, slices
 from vmdpotential.figures import page as figures
-from vmdpotential.figures import slices
 from vmdpotential.grid.planes import Plane
 from vmdpotential.molecule import elements
 
@@ -69,6 +69,39 @@ def test_alike_panels_share_their_axes():
     assert not page.axes[1].yaxis.get_tick_params()["labelleft"]
     different = compose(grid, "z=15", "x=5")
     assert all(ax.get_ylabel() for ax in different.axes)
+
+
+def test_letters_of_a_row_are_at_one_height():
+    grid = make()
+    long, short = (figures.Panel(grid, Plane.parse("z=15"), name) for name in ("a name with 24 letters..", "b"))
+    page = figures.compose([long, short], width=70)
+    first, second = (ax._left_title for ax in page.axes[:2])
+    assert first.get_text().count("\n") == second.get_text().count("\n") == 2
+
+
+@pytest.mark.parametrize(("limits", "few", "expected"), [
+    ((-5, 5), False, [-5, -2.5, 0, 2.5, 5]), ((-5, 5), True, [-5, 0, 5]),
+    ((0, 1.5), False, [0, 0.3, 0.6, 0.9, 1.2, 1.5]), ((-600, 0), True, [-600, -300, 0]),
+    ((-2, 7), False, None), ((-1.234, 1.234), False, None)])
+def test_ticks_of_a_colour_bar_include_its_ends(limits, few, expected):
+    ticks = slices.bar_ticks(limits, few)
+    assert ticks is None if expected is None else ticks == pytest.approx(expected)
+
+
+def test_a_colour_bar_shows_its_range():
+    page = compose(make(), "z=15", value_range=(-5.0, 5.0))
+    assert page.figure.axes[-1].get_yticks() == pytest.approx([-5, -2.5, 0, 2.5, 5])
+
+
+def test_labels_are_broken_between_words_not_between_a_number_and_its_unit():
+    text = ("Electrostatic potential, continuum (Poisson-Boltzmann), 0.15 M, dielectric 78.5, 2 inside "
+            "(kT/e, T = 298.15 K)")
+    for letters in range(20, 80):
+        lines = layout.wrap(text, letters)
+        assert " ".join(lines) == text
+        assert max(map(len, lines)) <= max(letters, 19)
+        for whole in ("0.15 M", "dielectric 78.5", "T = 298.15 K", "(Poisson-Boltzmann)"):
+            assert any(whole in line for line in lines)
 
 
 def test_sites_that_are_no_atoms_are_not_drawn():

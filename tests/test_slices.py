@@ -126,6 +126,15 @@ def test_range_is_symmetric_round_and_blind_to_spikes():
 # --- drawing into an Axes ------------------------------------------------------------------------
 
 
+def test_labels_say_unit_and_temperature():
+    assert slices.quantity_label(make()) == "Electrostatic potential (kT/e, T = 298.15 K)"
+    assert slices.quantity_label(make(unit="V")) == "Electrostatic potential (V)"
+    for unit, expected in (("A^-3/2", "Å⁻³ᐟ²"), ("e/A^3", "e/Å³"), ("bohr^-3/2", "bohr⁻³ᐟ²"), ("g/cm^3", "g/cm³"),
+                           ("V/A", "V/Å"), ("kcal/mol", "kcal/mol")):
+        assert slices.unit_label(make(unit=unit)) == expected
+    assert slices.quantity_label(make(unit="", provenance=Provenance(quantity=""))) == "Value"
+
+
 def test_draw_slice():
     grid, ax = make(), axes()
     image = slices.draw_slice(ax, grid, Plane.parse("z=15"), value_range=(-4, 4), contours=3)

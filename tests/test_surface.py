@@ -2,11 +2,13 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.ndimage import map_coordinates
 
+import vmdpotential as vp
 from vmdpotential import errors
 from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Grid, Lattice
@@ -176,6 +178,21 @@ def test_the_command_writes_tables_meshes_and_a_figure(files, capsys):
         vertices = list(csv.DictReader(stream))
     assert len(vertices) == said["vertices"]
     assert {row["atom"] for row in vertices} == {"A/UNK1/C", "A/UNK2/C", "A/UNK3/C"}
+
+
+@pytest.mark.parametrize(("medium", "options", "expected"), [
+    ("vacuum, no screening", [], 0.0), ("continuum (Poisson-Boltzmann), 0.15 M", [], 1.4),
+    ("continuum (Poisson-Boltzmann), 0.15 M", ["--outwards", "0"], 0.0)])
+def test_a_map_in_a_continuum_is_read_where_the_viewers_read_it(files, capsys, medium, options, expected):
+    grid = some_map()
+    write_map(replace(grid, provenance=replace(grid.provenance, medium=medium)), files / "medium.npz")
+    assert cli.main(["surface", str(files / "three.pdb"), str(files / "medium.npz"), "--atoms", "all", "--spacing",
+                     "0.5", "--json", *options]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["outwards"] == expected
+    surface = molecular_surface(vp.read_structure(files / "three.pdb"), atoms="all", spacing=0.5)
+    values = surface.sample(grid, expected)
+    assert said["maximum"] == pytest.approx(np.nanmax(values), rel=1e-5)
 
 
 @pytest.mark.parametrize(("options", "parameter"), [

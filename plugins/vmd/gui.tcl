@@ -25,7 +25,7 @@ proc ::vmdpotential::gui::show {} {
         return $window
     }
     toplevel $window
-    wm title $window "Electrostatic potential and ions"
+    wm title $window "Electrostatic potential - vmdpotential"
     ttk::frame $window.all -padding 8
     pack $window.all -fill both -expand 1
     fill
@@ -47,6 +47,8 @@ proc ::vmdpotential::gui::fill {} {
     }
     # pages are chosen from a list, because more than a dozen tabs would not fit
     ttk::style layout Plain.TNotebook.Tab null
+    # in the default theme, boxes are so small that checked ones are hard to distinguish
+    ttk::style configure Large.TCheckbutton -indicatordiameter 14 -indicatorsize 14
     ttk::notebook $window.all.pages -style Plain.TNotebook
     set pages {}
     set titles {}
@@ -76,10 +78,11 @@ proc ::vmdpotential::gui::fill {} {
         pack [ttk::button $window.all.buttons.$name -text $label -command $command] -side left -padx 4
     }
     # starts the live map with the options of its page, or stops it
-    ttk::checkbutton $window.all.buttons.live -text "Live map" -variable ::vmdpotential::gui::live \
-        -command ::vmdpotential::gui::switch_live
+    ttk::checkbutton $window.all.buttons.live -text "Live map" -style Large.TCheckbutton \
+        -variable ::vmdpotential::gui::live -command ::vmdpotential::gui::switch_live
     ttk::progressbar $window.all.buttons.bar -maximum 100 -variable ::vmdpotential::gui::done -length 160
-    ttk::label $window.all.buttons.status -text {} -anchor w
+    # of a small width, so that long texts, which the log shows too, do not make the window wider
+    ttk::label $window.all.buttons.status -text {} -anchor w -width 12
     pack $window.all.buttons.live $window.all.buttons.bar -side left -padx 4
     pack $window.all.buttons.status -side left -fill x -expand 1
     ttk::frame $window.all.log
@@ -201,7 +204,8 @@ proc ::vmdpotential::gui::fields {page command all} {
         ttk::label $page.help_$name -text [::vmdpotential::describe $declaration 1] -wraplength 400 -justify left \
             -foreground #5a6068
         grid $page.label_$name -row $row -column 0 -sticky w -pady 2
-        grid $page.field_$name -row $row -column 1 -sticky w -pady 2
+        set sides [expr {[dict get $declaration kind] eq "boolean" ? "w" : "ew"}]
+        grid $page.field_$name -row $row -column 1 -sticky $sides -pady 2
         grid $page.help_$name -row $row -column 2 -sticky w -padx {10 4} -pady 2
         incr row
     }
@@ -219,7 +223,7 @@ proc ::vmdpotential::gui::input {box key declaration} {
     } elseif {[llength $choices]} {
         ttk::combobox $box -textvariable $variable -values $choices -state readonly -width 18
     } elseif {$kind eq "boolean"} {
-        ttk::checkbutton $box -variable $variable -onvalue yes -offvalue no
+        ttk::checkbutton $box -style Large.TCheckbutton -variable $variable -onvalue yes -offvalue no
     } elseif {$kind in {file map wavefunction}} {
         ttk::frame $box
         set several [dict get $declaration several]

@@ -15,31 +15,33 @@ proc ::vmdpotential::options {command} {
     set ours {}
     if {[info exists kinds(structure)]} {
         set atoms all
+        set purpose "atoms of the system"
         foreach option $declared {
             if {[dict get $option kind] eq "structure" && ![dict get $option required]} {
                 set atoms ""
+                set purpose [dict get $option help]
             }
         }
-        lappend ours [list sel text $atoms {atoms to compute: a selection, or the result of atomselect}] \
+        lappend ours [list sel text $atoms "$purpose: a selection, or the result of atomselect"] \
             {frame text now {frame of the molecule: now, first, last or a number} 0}
     }
     if {![info exists kinds(wavefunction)]} {
         lappend ours {mol text top {molecule to use: top, or its number} 0}
-    }
-    if {$command eq "map"} {
-        lappend ours {draw text surface {how the map is drawn: as a coloured surface, as isosurfaces with a slice, or both (all)} 1
-            {surface isosurfaces all}} \
-            {range text {} {range of the colours, such as -5,5 or 5; unless given 5 kT/e in water, otherwise round values}} \
-            {hide_water boolean yes {hide the water when the first surface is drawn} 1}
     }
     set medium [dict get $commands $command medium]
     if {$medium} {
         lappend ours [list medium text [dict get [media] default] [dict get [media] help] 1 \
             [dict keys [dict get [media] words]]]
     }
+    if {$command eq "map"} {
+        lappend ours {draw text surface {how the map is drawn: as a coloured surface, as isosurfaces with a slice, or both (all)} 1
+            {surface isosurfaces all}} \
+            {hide_water boolean yes {hide the water when the first surface is drawn} 1} \
+            {range text {} {range of the colours, such as -5,5 or 5; unless given, 5 kT/e in water, else a round value}}
+    }
     if {$command in {map live orbital}} {
         lappend ours [list isovalue number {} {level of two isosurfaces, positive and negative; a round value unless given} \
-            [expr {$command ne "map"}]]
+            [expr {$command eq "live"}]]
     }
     lappend ours {wait boolean {} {whether to return only when it is done; otherwise VMD stays usable meanwhile}}
     foreach entry $ours {

@@ -36,7 +36,7 @@ class _Files:
         "topology with the names of the structure's atoms, if its own file has none", viewer=False,
         metavar="FILE")] = None
     medium: Annotated[str | None, Option(
-        f"{media.HELP}, for the potential to show; no for none; default water, or none if maps are given",
+        f"{media.HELP}; no computes no potential; unless given, water, or no if there are maps",
         choices=(*media.MEDIA, "no"), front=True)] = None
 
 

@@ -514,6 +514,7 @@
       bindMap();
       working(chooseMap(0));
     }
+    $("show-ions").closest("p").hidden = !content.ions.length;
     if (content.ions.length) bindIons();
     atoms = await read;
     Object.assign(page, { content, maps, atoms, state });

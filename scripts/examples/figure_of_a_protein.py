@@ -3,8 +3,8 @@
 The potential of HIV protease with an inhibitor, from the deposited entry, as figures for a paper: three planes as
 panels on one scale, two columns (183 mm) wide, as a PDF with editable text; and the molecular surface from two sides,
 as PNG. `prepare_structure` adds hydrogens, protonation states, charges and radii, and reports them. `screened=0.15` is
-the potential in water with 0.15 mol/L of salt, with one permittivity everywhere; without it, it is that in vacuum, some
-hundred times larger.
+the potential in water with 0.15 mol/L of salt: on the planes with one permittivity everywhere, so that values inside
+the protein can be compared with those outside, and on the surface by the Poisson-Boltzmann equation (`method="pb"`).
 """
 
 import sys
@@ -32,6 +32,7 @@ page = compose([Panel(potential, plane) for plane in planes], contours=5, struct
 save(page.figure, out / "planes.pdf", force=True)
 save(page.figure, out / "planes.png", dpi=150, force=True)
 
+potential = vp.potential_map(structure, spacing=1.0, method="pb", screened=0.15)
 surface = molecular_surface(structure, spacing=0.8)
 values = surface.sample(potential, 1.4)  # A, where a water's centre would be
 print(f"{surface.area:.0f} A^2, mean {(values * surface.areas).sum() / surface.areas.sum():.1f} {potential.unit}")

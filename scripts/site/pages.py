@@ -178,8 +178,8 @@ def _type(parameter: Parameter) -> str:
     if parameter.several:
         kind += " ..."
     if not parameter.required and (text := as_text(default)):
-        kind += f"; default {text}"
-    return _cell(f"{kind}{f' {option.unit}' if option.unit else ''}")
+        return _cell(f"{kind}; default {text} {option.unit}".rstrip())
+    return _cell(f"{kind} ({option.unit})" if option.unit else kind)
 
 
 def _help(parameter: Parameter) -> str:

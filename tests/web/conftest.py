@@ -71,11 +71,11 @@ def small(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def protein(tmp_path_factory):
-    """The protein in data/, ionized, with the protein's map."""
+    """The protein in data/, ionized, with the protein's map in water."""
     data = Path(__file__).resolve().parent.parent.parent / "data"
     structure = vp.read_structure(data / "dhfr.pdb.gz", topology=data / "dhfr.psf.gz")
     placement = vp.place_ions(structure, concentration=0.15)
-    grid = vp.potential_map(placement.structure, atoms="protein", spacing=1.0)
+    grid = vp.potential_map(placement.structure, atoms="protein", spacing=1.0, method="pb", radii="mbondi2")
     return case(tmp_path_factory.mktemp("protein"), placement.structure, grid, placement,
                 title="Dihydrofolate reductase with 0.15 mol/L NaCl", names=["protein"])
 

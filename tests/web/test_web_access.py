@@ -76,6 +76,15 @@ def test_theme_button(browser, small):
     browser.click("#theme")
     assert browser.run("document.querySelector('#theme').getAttribute('aria-pressed')") == "true"
     assert browser.run("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
+    theme, reset = (browser.run(f"getComputedStyle(document.querySelector('#{name}')).backgroundColor")
+                    for name in ("theme", "reset"))
+    assert theme != reset  # it is seen to be pressed
+
+
+@pytest.mark.parametrize("name", ["small", "sphere"])
+def test_ions_are_offered_if_there_are_any(browser, request, name):
+    browser.open(request.getfixturevalue(name).path)
+    assert browser.run("document.querySelector('#show-ions').checkVisibility()") == (name == "small")
 
 
 @pytest.mark.parametrize("size", [(390, 844), (1280, 800)])

@@ -154,12 +154,13 @@ def test_a_large_structure_is_drawn_in_parts_and_its_waters_as_points(browser, p
     assert parts[-1][1] == 2500 + 159
 
 
-def test_about_this_map(browser, protein):
+def test_about_this_map(browser, protein, small):
+    browser.open(small.path)
+    assert "Periodic cell" in browser.run("document.querySelector('#about').innerText")
     browser.open(protein.path)
     about = browser.run("document.querySelector('#about').innerText")
-    stated = ("kT/e", "298.15 K", "Method", "Measured error", "Periodic cell", "dhfr.pdb", "1 part in 2048",
-              "vmdpotential 0.")
-    for text in stated:
+    for text in ("kT/e", "298.15 K", "Method", "Measured error", "dhfr.pdb", "1 part in 2048", "vmdpotential 0."):
         assert text in about
-    assert browser.run("document.querySelector('#unit').innerText") == "kT/e at 298.15 K, vacuum, no screening"
+    assert browser.run("document.querySelector('#unit').innerText") == (
+        "kT/e at 298.15 K, continuum (Poisson-Boltzmann), 0.15 M, dielectric 78.5, 2 inside")
     assert "University of Pittsburgh" in browser.run("document.querySelector('details pre').textContent")

@@ -278,7 +278,8 @@ def _curves(fields: FieldSeries, unit: str) -> tuple[Any, ...]:
     both = np.stack([field, fields.potential], axis=2)  # (F, names, 2, M)
     labels = [f"{text} ({unit})".replace("/A", "/Å"), f"Potential, {fields.medium} ({fields.unit})"]
     if len(fields.frames) == 1:
-        return (np.arange(1.0, len(fields.places) + 1), "Place", fields.names, both[0], None, labels)
+        site = fields.places.kind.removesuffix("s").capitalize()
+        return (np.arange(1.0, len(fields.places) + 1), site, fields.names, both[0], None, labels)
     spread = both.std(3) if len(fields.places) > 1 else None
     return (fields.frames.astype(np.float64), "Frame", fields.names, np.moveaxis(both.mean(3), 0, -1),
                   None if spread is None else np.moveaxis(spread, 0, -1), labels)

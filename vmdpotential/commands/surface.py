@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +17,7 @@ from vmdpotential.commands.between import label
 from vmdpotential.commands.options import CompleteSource, Force, UnitOfFile, read_maps
 from vmdpotential.commands.slice import _range
 from vmdpotential.errors import UsageError
-from vmdpotential.figures.colours import Range, check_range, colour_range
+from vmdpotential.figures.colours import Range, check_range, colour_range, outwards
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.maps.solute import as_mapped
@@ -43,11 +43,9 @@ class SurfaceShape:
         front=True, aliases=("surface_type",))] = "molecular"
     probe: Annotated[float, Option(
         "radius of the probe sphere", unit="A", low=0, high=20, aliases=("probe_radius",))] = PROBE
-    outwards: Annotated[float, Option(
-        "distance outside the surface at which the map is read; with 1.4, at the centres of water molecules in contact "
-        "with it", unit="A",
-        low=-10,
-        high=20, aliases=("offset",))] = 0.0
+    outwards: Annotated[float | None, Option(
+        "distance outside the surface at which the map is read; unless given, 1.4 (the centres of water molecules in "
+        "contact with it) for a map by pb, and 0 otherwise", unit="A", low=-10, high=20, aliases=("offset",))] = None
     spacing: Annotated[float, Option(
         "spacing of the grid on which the surface is constructed", unit="A", low=0.05, high=2)] = 0.3
 
@@ -124,7 +122,8 @@ def surface(
     start = time.perf_counter()
     structure = as_mapped(structure, grid)
     mesh = molecular_surface(structure, atoms=atoms, kind=shape.kind, probe=shape.probe, spacing=shape.spacing)
-    values = mesh.sample(grid, shape.outwards)
+    shape = shape if shape.outwards is not None else replace(shape, outwards=outwards(grid))
+    values = mesh.sample(grid, shape.outwards or 0.0)
     seconds = time.perf_counter() - start
     inside = np.isfinite(values)
     if not inside.any():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -159,7 +160,7 @@ def arrange(
             key.set_bbox_to_anchor((0.5, _MARGIN / height), figure.transFigure)
         if step < 2:
             _break_long_labels(figure, renderer)
-            _lift_letters(axes, renderer)
+            _lift_letters(axes, count, renderer)
 
 
 def _decoration(figure: Figure, ax: Axes, renderer: Any) -> NDArray[np.float64]:
@@ -192,14 +193,24 @@ def _break_long_labels(figure: Figure, renderer: Any) -> None:
             if size > limit > 0:
                 longest = max(map(len, text.split("\n")))
                 fitting = max(8, int(longest * limit / size))
-                label.set_text("\n".join(textwrap.wrap(text, fitting, break_long_words=False)))
+                label.set_text("\n".join(wrap(text, fitting)))
 
 
-def _lift_letters(axes: Sequence[Axes], renderer: Any) -> None:
-    """Move a panel's letter above its title if both do not fit next to each other."""
-    for ax in axes:
-        title, letter = ax.title, ax._left_title  # type: ignore[attr-defined]  # there is no public access to it
-        if title.get_text() and letter.get_text() and "\n" not in letter.get_text() and (
-            title.get_window_extent(renderer).x0 < letter.get_window_extent(renderer).x1
-        ):
-            letter.set_text(letter.get_text() + "\n" * (1 + title.get_text().count("\n")))
+def wrap(text: str, letters: int) -> list[str]:
+    """Return a label in lines, without breaking a number from its unit or name, such as ``T = 298.15 K``."""
+    joined = re.sub(r"(?<!,) (?=[\d=])|(?<=[\d=]) (?=[A-Z\d])", "\N{NO-BREAK SPACE}", text)
+    lines = textwrap.wrap(joined, letters, break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
+
+
+def _lift_letters(axes: Sequence[Axes], count: int, renderer: Any) -> None:
+    """Move the letters of a row of panels above its titles if a letter and a title do not fit next to each other."""
+    for start in range(0, len(axes), count):
+        row = [(ax.title, ax._left_title)  # type: ignore[attr-defined]  # there is no public access to it
+               for ax in axes[start : start + count]]
+        if any(title.get_text() and letter.get_text() and "\n" not in letter.get_text()
+               and title.get_window_extent(renderer).x0 < letter.get_window_extent(renderer).x1
+               for title, letter in row):
+            lines = max(1 + title.get_text().count("\n") for title, _ in row if title.get_text())
+            for _, letter in row:
+                letter.set_text(letter.get_text().rstrip("\n") + "\n" * lines)

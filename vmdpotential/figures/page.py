@@ -21,7 +21,7 @@ from vmdpotential import __version__, memory
 from vmdpotential.errors import UsageError
 from vmdpotential.figures import atoms, layout, prepare
 from vmdpotential.figures.colours import check_range, colour_range
-from vmdpotential.figures.slices import draw_profile, draw_slice, drawable, quantity_label
+from vmdpotential.figures.slices import bar_ticks, draw_profile, draw_slice, drawable, quantity_label, unit_label
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane, middle, outline, values_on
 from vmdpotential.io.files import output
@@ -212,6 +212,7 @@ def compose(
                 slab=slab, waters=waters))
             medium = panel.grid.provenance.medium if several_media else ""
             medium = "" if " minus " in medium else medium.partition(",")[0]
+            medium = "" if medium == panel.name else medium
             ax.set_title("\n".join(filter(None, (drawable(_short(panel.name)), drawable(medium), panel.plane.label))))
         slices = axes[: len(panels)]
         sides: list[Axis] = [side for ax in slices for side in (ax.xaxis, ax.yaxis)]
@@ -354,14 +355,15 @@ def _colour_bar(figure: Figure, images: Sequence[AxesImage], grids: Sequence[Gri
 
     beyond = (any((values := image.get_array()) is not None and values.min() < limits[0] for image in images),
               any((values := image.get_array()) is not None and values.max() > limits[1] for image in images))
+    ticks = bar_ticks(limits, few=single_panel)
     ends = {(True, True): "both", (True, False): "min", (False, True): "max", (False, False): "neither"}[beyond]
     bar = figure.colorbar(
         images[0], cax=axes, extend=ends,
         orientation="horizontal" if below else "vertical", extendfrac=0.03,
-        ticks=MaxNLocator(nbins="auto", steps=[1, 2, 2.5, 5, 10]),
+        ticks=MaxNLocator(nbins="auto", steps=[1, 2, 2.5, 5, 10]) if ticks is None else ticks,
     )
     bar.outline.set_linewidth(0.6)  # type: ignore[operator]  # an Artist, not a number as annotated
-    bar.set_label(drawable(grids[0].unit if single_panel else quantity_label(*grids)))
+    bar.set_label(drawable(unit_label(grids[0]) if single_panel else quantity_label(*grids)))
     return bar.ax
 
 

@@ -77,6 +77,7 @@ def draw_distributions(ax: Axes, curves: Sequence[Distribution], names: Sequence
         ax.plot(curve.r, curve.g, color=SHADES[n % len(SHADES)], label=drawable(name))
     ax.axhline(1, color="#808080", linewidth=0.4, zorder=0)
     ax.set(xlabel="r (Å)", ylabel="g(r)")
+    ax.set_ylim(bottom=0)
     return ax
 
 
@@ -98,4 +99,5 @@ def distributions(curves: Sequence[Distribution], names: Sequence[str]) -> Figur
         below.set_xlabel("r (Å)")
         below.set_xlim(0, float(curves[0].edges[-1]))
         below.set_ylim(0)
+        figure.align_ylabels()
     return figure

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.figures import prepare
+from vmdpotential.figures import layout, prepare
 from vmdpotential.figures.page import WIDTHS, style
 from vmdpotential.figures.slices import SHADES, drawable
 
@@ -51,11 +51,12 @@ def profiles(z: Floats, names: Sequence[str], values: Floats, errors: Floats | N
         figure = Figure(figsize=(WIDTHS["single"] * _MM, (12 + 38 * len(labels)) * _MM), layout="constrained")
         for q, ax in enumerate(np.atleast_1d(figure.subplots(len(labels), sharex=True))):
             draw_profile(q, ax, z, names, values, errors, labels, axis if q == len(labels) - 1 else "", integral)
+        figure.align_ylabels()
         handles, texts = ax.get_legend_handles_labels()
         if len(texts) > 1:
             order = [*reversed(range(len(names))), *range(len(names), len(texts))]
             figure.legend([handles[n] for n in order], [texts[n] for n in order], loc="outside upper center",
-                          ncols=min(3, len(texts)), frameon=False)
+                          ncols=_columns(len(texts)), frameon=False)
     return figure
 
 
@@ -74,9 +75,14 @@ def draw_profile(quantity: int, ax: Axes, z: Floats, names: Sequence[str], value
     return ax
 
 
+def _columns(names: int) -> int:
+    """Return the number of columns of a legend, at most three, in rows of about equal length."""
+    return math.ceil(names / math.ceil(names / 3))
+
+
 def _wrapped(label: str) -> str:
     """Return a label, broken into lines that fit the height of a panel."""
-    return label if len(label) <= _LETTERS else "\n".join(textwrap.wrap(label, _LETTERS, break_long_words=False))
+    return label if len(label) <= _LETTERS else "\n".join(layout.wrap(label, _LETTERS))
 
 
 def _curve(ax: Axes, x: Floats, y: Floats, band: Floats | None, n: int, name: str) -> None:
@@ -108,9 +114,10 @@ def series(x: Floats, xlabel: str, names: Sequence[str], values: Floats, spreads
         figure = Figure(figsize=(WIDTHS["single"] * _MM, (12 + 38 * len(labels)) * _MM), layout="constrained")
         for q, ax in enumerate(np.atleast_1d(figure.subplots(len(labels), sharex=True))):
             draw_series(q, ax, x, xlabel if q == len(labels) - 1 else "", names, values, spreads, labels)
+        figure.align_ylabels()
         handles, texts = ax.get_legend_handles_labels()
         if len(texts) > 1:
-            figure.legend(handles[::-1], texts[::-1], loc="outside upper center", ncols=min(3, len(texts)),
+            figure.legend(handles[::-1], texts[::-1], loc="outside upper center", ncols=_columns(len(texts)),
                           frameon=False)
     return figure
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,7 @@ SHADES = ("#0072b2", "#d55e00", "#009e73", "#000000", "#cc79a7", "#56b4e9", "#e6
 
 def quantity_label(grid: Grid, *others: Grid) -> str:
     """Return a label for maps: quantity, medium (if they share it), unit and, for units with kT, temperature."""
-    text, unit = _short(grid.provenance.quantity) or "value", _short(grid.unit)
+    text, unit = _short(grid.provenance.quantity) or "value", unit_label(grid)
     same_medium = all(other.provenance.medium == grid.provenance.medium for other in others)
     text = ", ".join(filter(None, (text[0].upper() + text[1:], _short(grid.provenance.medium) if same_medium else "")))
     if not unit:
@@ -47,6 +48,12 @@ def quantity_label(grid: Grid, *others: Grid) -> str:
     return f"{text} ({unit})"
 
 
+def unit_label(grid: Grid) -> str:
+    """Return the unit of a map as figures write it, such as Å⁻³ᐟ² for ``A^-3/2``."""
+    unit = _short(grid.unit).replace("^-3/2", "⁻³ᐟ²").replace("^3", "³")
+    return re.sub(r"\bA(?=[³⁻]|$)", "Å", unit)
+
+
 def _short(text: str) -> str:
     """Return a name from a file in one line of at most 80 letters."""
     text = one_line(" ".join(text.split()))
@@ -54,12 +61,12 @@ def _short(text: str) -> str:
 
 
 def drawable(text: str) -> str:
-    """Return text with dollar signs and undecodable bytes escaped, for matplotlib.
+    """Return text with dollar signs and undecodable bytes escaped, and fractional exponents raised, for matplotlib.
 
     Matplotlib reads text between dollar signs as mathematics, and refuses it if it is not; file names may contain any
     bytes.
     """
-    return text.encode("utf-8", "replace").decode().replace("$", r"\$")
+    return text.encode("utf-8", "replace").decode().replace("$", r"\$").replace("⁻³ᐟ²", "$^{-3/2}$")
 
 
 def colours(value_range: tuple[float, float], cmap: str | Colormap | None = None) -> Colormap:
@@ -77,6 +84,18 @@ def colours(value_range: tuple[float, float], cmap: str | Colormap | None = None
     largest = max(abs(low), abs(high))
     part = diverging(np.linspace(0.5 + low / (2 * largest), 0.5 + high / (2 * largest), 256))
     return LinearSegmentedColormap.from_list(f"{diverging.name} about 0", part, 256)
+
+
+def bar_ticks(value_range: tuple[float, float], few: bool = False) -> Floats | None:
+    """Return ticks of a colour bar that include both ends of a range from -x to x, or from or to 0.
+
+    None for other ranges, and for limits of more than two digits.
+    """
+    low, high = value_range
+    largest = max(-low, high)
+    if float(f"{largest:.2g}") != largest or not (low == -high or 0 in value_range):
+        return None
+    return np.linspace(low, high, 3 if few else 5 if low < 0 < high else 6)
 
 
 def levels(value_range: tuple[float, float], number: int) -> Floats:
@@ -278,7 +297,7 @@ def draw_profile(
     if upright:
         ax.xaxis.set_major_locator(MaxNLocator(nbins=3, steps=[1, 2, 5, 10]))
     if short:
-        mean_label = f"Mean ({grids[0].unit})" if grids[0].unit else "Mean"
+        mean_label = f"Mean ({unit_label(grids[0])})" if grids[0].unit else "Mean"
     labels = f"{'xyz'[axis]} (Å)", drawable(mean_label)
     ax.set(xlabel=labels[upright], ylabel=labels[not upright])
     if len(grids) > 1 and names:

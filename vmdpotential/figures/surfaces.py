@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.figures import prepare
+from vmdpotential.figures import layout, prepare
 from vmdpotential.figures.colours import rgb_of
 from vmdpotential.figures.page import WIDTHS, style
-from vmdpotential.figures.slices import colours
+from vmdpotential.figures.slices import bar_ticks, colours, drawable
 from vmdpotential.surfaces import Surface
 
 if TYPE_CHECKING:
@@ -107,7 +106,8 @@ def figure(surface: Surface, values: Floats, views: Sequence[str], value_range: 
                          va="bottom")
         if len(label) * _LETTER > width:  # put the unit on a line of its own, and wrap the rest
             text, _, unit = label.rpartition(" (")
-            label = "\n".join([*textwrap.wrap(text, int(width / _LETTER)), f"({unit}"])
+            label = "\n".join([*layout.wrap(text, int(width / _LETTER)), f"({unit}"])
         drawn.colorbar(ScalarMappable(Normalize(*value_range), colours(value_range)), ax=list(axes),
-                       orientation="horizontal", label=label, shrink=0.6, aspect=30, pad=0.02)
+                       orientation="horizontal", label=drawable(label), shrink=0.6, aspect=30, pad=0.02,
+                       ticks=bar_ticks(value_range))
     return drawn

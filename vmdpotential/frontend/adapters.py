@@ -152,7 +152,7 @@ def describe(parameter: Parameter) -> str:
     """Return the help of a parameter with its unit, adapted to viewers, which have objects instead of files."""
     if parameter.required and role(parameter) and "file" in parameter.option.help:
         return "atoms of the system" if role(parameter) == "structure" else "map that was computed or loaded"
-    return parameter.option.help + (f", {parameter.option.unit}" if parameter.option.unit else "")
+    return parameter.option.help + (f" ({parameter.option.unit})" if parameter.option.unit else "")
 
 
 def copies(values: dict[str, Any], structure: Structure, file: Path | None = None) -> Copies | None:

@@ -24,7 +24,7 @@ def _maps(
     hide_water: Annotated[bool, Option(
         "hide the water when the first surface is drawn", front=True)] = True,
     range: Annotated[Range | None, Option(
-        "range of the colours, such as -5,5 or 5; unless given 5 kT/e in water, otherwise round values",
+        "range of the colours, such as -5,5 or 5; unless given, 5 kT/e in water, else a round value",
         parse=colour_range, metavar="LO,HI", front=True)] = None,
 ) -> Report:
     return Report([], {})

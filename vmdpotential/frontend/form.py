@@ -72,6 +72,8 @@ class Form:
         self.fields: dict[str, Any] = {}
         widgets = qt.QtWidgets
         self.widget = widgets.QWidget()
+        letters = self.widget.fontMetrics()
+        self._name_width = max(90, *(letters.horizontalAdvance(_words(entry)) for entry in entries))
         layout = widgets.QVBoxLayout(self.widget)
         title = widgets.QLabel(command.summary + ".")
         title.setToolTip(command.description)
@@ -105,14 +107,14 @@ class Form:
         widgets = self.qt.QtWidgets
         grid = widgets.QGridLayout()
         for row, entry in enumerate(entries):
-            words = entry.name.replace("_", " ").strip()
+            words = _words(entry)
             field = self._make(entry)
             help_ = widgets.QLabel(entry.help)
             help_.setTextFormat(self.qt.QtCore.Qt.TextFormat.PlainText)
             help_.setWordWrap(True)
-            help_.setStyleSheet("color: gray")
+            help_.setStyleSheet(f"color: {self._secondary_colour()}")
             name = widgets.QLabel(words)
-            name.setMinimumWidth(90)
+            name.setMinimumWidth(self._name_width)
             name.setBuddy(field)
             field.setObjectName(entry.name)
             field.setToolTip(entry.help)
@@ -129,6 +131,12 @@ class Form:
         grid.setColumnStretch(1, 2)
         grid.setColumnStretch(2, 3)
         return grid
+
+    def _secondary_colour(self) -> str:
+        """Return the colour of help, between those of text and background, in light and dark themes."""
+        palette = self.widget.palette()
+        text, ground = (brush.color().getRgb()[:3] for brush in (palette.windowText(), palette.window()))
+        return "#" + "".join(f"{round(0.7 * a + 0.3 * b):02x}" for a, b in zip(text, ground, strict=True))
 
     def _make(self, entry: Entry) -> Any:
         """Return the widget for a parameter, set to its default."""
@@ -211,6 +219,10 @@ class Form:
         area.setHorizontalScrollBarPolicy(self.qt.QtCore.Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setFrameShape(self.qt.QtWidgets.QFrame.Shape.NoFrame)
         return area
+
+
+def _words(entry: Entry) -> str:
+    return entry.name.replace("_", " ").strip()
 
 
 def _is_file(parameter: Parameter | None) -> bool:
