@@ -1,4 +1,4 @@
-"""The command ``batch``: any command over many input files, or over the rows of a table of options."""
+"""The command ``batch``: run any command for many input files, or for the rows of a table of options."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Parameter, Report, Rows, other_names, parameters_of
 from vmdpotential.results import Columns, Result, key, part
 
-#: Parameters of commands that mean nothing in a batch, whose inputs are computed whole.
+#: Parameters of commands that do not apply to a batch, which computes every input completely.
 _LEFT_OUT = ("partial",)
 
 Suffixes = tuple[str, ...]
@@ -42,7 +42,7 @@ Suffixes = tuple[str, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class BatchOptions:
-    """Which command is run on what, and how."""
+    """The command to run, its inputs, and how they are distributed."""
 
     task: Annotated[str, Option("command to run for each input, such as map or energy", positional=True,
                                 metavar="COMMAND")]
@@ -53,8 +53,8 @@ class BatchOptions:
         "folder of the results, which are named after the inputs, and of report.csv", short="o", metavar="FOLDER",
         written=True)]
     format: Annotated[Suffixes, Option(
-        "suffix of the files that the command would write with its own output, such as npz; several where it writes "
-        "several", metavar="SUFFIX")] = ()
+        "suffix of the command's output files, such as npz; several if the command can write several",
+        metavar="SUFFIX")] = ()
     workers: Annotated[int | None, Option(
         "number of processes on this machine; one for each processor unless given", low=1, high=4096)] = None
     scheduler: Annotated[str, Option(
@@ -67,16 +67,16 @@ class BatchOptions:
 def batch(settings: BatchOptions, **options: Any) -> Batch:
     """Run a command for each file of a folder or a list, or for each row of a table.
 
-    All options of the command can be given, and hold for every input: "batch energy poses -o energies --between
-    protein ligand". For options that write files give only the ending: "--figure .png". The table report.csv in the
-    output folder has a row for each input: results, files, warnings, error. An input that fails, or crashes its worker,
-    does not stop the others; the exit code is then 3. Run again, the command computes what is missing, has failed, or
-    whose files have changed.
+    All options of the command are accepted, and apply to every input: "batch energy poses -o energies --between
+    protein ligand". For options that name output files, give only the ending: "--figure .png". The table report.csv in
+    the output folder has a row for each input: results, files, warnings, error. An input that fails, or crashes its
+    worker, does not stop the others; the exit code is then 3. A second run computes only inputs that are missing or
+    failed, or whose files have changed.
 
     Raises
     ------
     UsageError
-        For options that do not fit together, or results of another run.
+        For options that contradict each other, or results of another run.
     InputError
         When there are no inputs, or the table cannot be read.
     CheckError
@@ -107,7 +107,7 @@ def batch(settings: BatchOptions, **options: Any) -> Batch:
     given = _absolute({name: value for name, value in options.items() if name not in endings})
     engine = given.get("engine") or next((p.default for p in command.parameters if p.name == "engine"), "cpu")
     workers = settings.workers
-    if workers is None:  # reading and writing takes longer than a GPU's part
+    if workers is None:  # reading and writing files takes longer than the computation on a GPU
         workers = threads.count() if settings.scheduler else sharers(engine, threads.count())
     outcome = run_batch(partial(_one, command.name, source.name, given), items, folder, given, workers=workers,
                         scheduler=settings.scheduler, engine=engine, resume=settings.resume, force=settings.force)
@@ -119,7 +119,7 @@ def batch(settings: BatchOptions, **options: Any) -> Batch:
 
 
 class Batch(Result):
-    """The inputs that were computed, and those that failed."""
+    """The results of a batch: the inputs that were computed, and those that failed."""
 
     command: str
     outcome: Outcome = part(done_before="before", seconds="seconds")
@@ -133,7 +133,7 @@ class Batch(Result):
 
     @key
     def done(self) -> int:
-        """The number of inputs that have results."""
+        """The number of inputs with results."""
         return self.structures - len(self.failed)
 
     @key
@@ -144,10 +144,10 @@ class Batch(Result):
     def text(self) -> Iterator[str | Rows]:
         """Yield the numbers of inputs, the errors and the speed."""
         before, seconds, failed = self.outcome.before, self.outcome.seconds, self.failed
-        earlier = f" ({before} of them before)" if before else ""
+        earlier = f" ({before} of them in an earlier run)" if before else ""
         yield f"{self.structures} inputs: {self.done} done{earlier}, {len(failed)} failed"
         yield Rows(lambda n: f"{failed[n]['structure']}: {failed[n]['message']}", range(len(failed)), 20)
-        yield f"{seconds:.2f} s, {(self.structures - before) / max(seconds, 1e-9):.1f} inputs a second"
+        yield f"{seconds:.2f} s, {(self.structures - before) / max(seconds, 1e-9):.1f} inputs per second"
 
     def table(self) -> Columns:
         """Return the columns of report.csv."""
@@ -156,27 +156,27 @@ class Batch(Result):
 
 
 def _command(name: str) -> Command:
-    """Return a command that takes an input file.
+    """Return the command with this name.
 
     Raises
     ------
     UsageError
-        For one that does not.
+        For a command without an input file.
     """
     command: Command = registry.get("command", name)
     if not command.repeatable or not any(p.option.positional and p.type is Path for p in command.parameters):
-        raise UsageError("task", "has no input file, and cannot be run for many", "choose a command such as map",
+        raise UsageError("task", "has no input file, so that it cannot run in a batch", "choose a command such as map",
                          value=name)
     return command
 
 
 def _source(command: Command) -> Parameter:
-    """Return the parameter that the inputs are values of."""
+    """Return the parameter of the input file."""
     return next(p for p in command.parameters if p.option.positional and p.type is Path)
 
 
 def _fits(source: Parameter, path: Path) -> bool:
-    """Return whether a file of a folder is an input."""
+    """Return whether a file has a format that the command reads."""
     from vmdpotential.io.maps import is_map
 
     if Structure in source.objects or source.name == "structure":
@@ -185,7 +185,7 @@ def _fits(source: Parameter, path: Path) -> bool:
 
 
 def _absolute(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values whose files have absolute paths, as workers may have another folder."""
+    """Return the values with absolute paths, because workers may have another working folder."""
     def absolute(value: Any) -> Any:
         if isinstance(value, tuple):
             return tuple(map(absolute, value))
@@ -194,7 +194,7 @@ def _absolute(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _endings(command: Command, formats: Suffixes, options: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the endings of the files that each input has, by the parameters that name these."""
+    """Return the endings of the output files of an input, by the parameters that name these files."""
     endings = {}
     for parameter in command.parameters:
         if parameter.option.written and parameter.name == "output":
@@ -207,8 +207,8 @@ def _endings(command: Command, formats: Suffixes, options: Mapping[str, Any]) ->
             endings[parameter.name] = [str(path) for path in paths_in(options[parameter.name])]
             for ending in endings[parameter.name]:
                 if ending[0] not in "._-" or os.path.basename(ending) != ending:
-                    raise UsageError(parameter.name, "must be the end of a file name in a batch", "such as _x.csv "
-                                     "or .png", value=ending)
+                    raise UsageError(parameter.name, "must be only the ending of file names in a batch",
+                                     "such as _x.csv or .png", value=ending)
     if formats and "output" not in endings:
         raise UsageError("format", f"{command.name} has no output", value=" ".join(formats))
     return endings
@@ -231,10 +231,10 @@ def _of_table(path: Path, command: Command) -> list[tuple[str, dict[str, Any]]]:
     names_of_columns = {column: column.strip().replace("-", "_") for column in reader.fieldnames or ()}
     columns = {column: others.get(name, name) for column, name in names_of_columns.items()}
     if twice := [column for column, name in columns.items() if [*columns.values()].count(name) > 1]:
-        raise InputError(f"{path}: the columns {' and '.join(twice)} are one parameter", "leave one of them out")
+        raise InputError(f"{path}: the columns {' and '.join(twice)} are one and the same", "omit one of them")
     for column in columns.values():
         if column != "name" and (column not in known or known[column].option.written):
-            raise InputError(f"{path}: the column '{column}' is no parameter of {command.name} in a table"
+            raise InputError(f"{path}: the column '{column}' is not a parameter of {command.name} for a table"
                              f"{similar(column, known)}", f"name columns after parameters, such as {source.name}")
     results = []
     for row in reader:
@@ -247,17 +247,17 @@ def _of_table(path: Path, command: Command) -> list[tuple[str, dict[str, Any]]]:
                     parameter = known[columns[column]]
                     values[parameter.name] = parameter.convert(shlex.split(cell) if parameter.several else cell.strip())
             if source.name not in values:
-                raise InputError(f"has no {source.name}")
+                raise InputError(f"lacks a {source.name}")
         except (InputError, UsageError, ValueError) as error:
             raise InputError(f"{path}: line {reader.line_num}: {error}") from None
         results.append((next((cell.strip() for column, cell in row.items() if columns[column] == "name"), ""), values))
     if not results:
-        raise InputError(f"{path}: has no rows", "give a row for each input")
+        raise InputError(f"{path}: has no rows", "write a row for each input")
     return results
 
 
 def _one(name: str, source: str, options: Mapping[str, Any], item: Item) -> dict[str, Any]:
-    """Run the command for an input; return its figures for the table."""
+    """Run the command for an input; return its values for the table."""
     command: Command = registry.get("command", name)
     known = {parameter.name: parameter for parameter in command.parameters}
     written = {key: tuple(paths) if known[key].several else paths[0] for key, paths in item.outputs.items()}
@@ -265,7 +265,7 @@ def _one(name: str, source: str, options: Mapping[str, Any], item: Item) -> dict
     report = command(**{source: item.path, **options, **item.values, **written, **force})
     figures = {key: round(value, 4) + 0.0 if key == "net_charge" else value for key, value in report.row.items()
                if key not in FIRST + LAST}
-    # by what it reports, as names of several replicas or probes have numbers or names in them
+    # the files that it reports: with several replicas or probes, numbers or names are added to the file names
     folders = {path.parent for path in item.files}
     made = [path.name for value in report.data.values() for text in (value if isinstance(value, list) else [value])
             if isinstance(text, str) and (path := Path(text)).parent in folders]
@@ -273,7 +273,7 @@ def _one(name: str, source: str, options: Mapping[str, Any], item: Item) -> dict
 
 
 def _inner(command: Command) -> list[Parameter]:
-    """Return the parameters of a command that a batch of it has in addition to its own."""
+    """Return the parameters of a command that a batch of it accepts in addition to its own."""
     own = {parameter.name for parameter in parameters_of(batch)}
     taken = {_source(command).name, *own, *_LEFT_OUT}
     results = []
@@ -288,7 +288,7 @@ def _inner(command: Command) -> list[Parameter]:
 
 
 class BatchCommand(Command):
-    """The command, whose parameters are also those of the command that it runs."""
+    """The command ``batch``, which also accepts the parameters of the command that it runs."""
 
     def for_words(self, words: Sequence[str]) -> Command:
         """Return the command with the parameters of the command that the first word names."""

@@ -33,11 +33,11 @@ def prepare(
     radii: Annotated[str, Option("set of atomic radii", choices=SETS)] = "mbondi2",
     symmetry: CopyOptions = CopyOptions(),
     prepare: Annotated[str, Option(
-        "auto adds missing atoms; never adds none and writes the structure, its assembly or its cell as it is",
+        "auto: add missing atoms; never: write the structure, its assembly or its cell as it is",
         choices=("auto", "never"))] = "auto",
     output: Annotated[tuple[Path, ...], Option(
-        "files to write: .pqr has charges and radii, .pdb, .cif or .gro the atoms; .csv the table of all residues; "
-        "only the report is printed unless given",
+        "files to write: .pqr for charges and radii; .pdb, .cif or .gro for the atoms; .csv for the table of residues; "
+        "without this option, only the report is printed",
         short="o", viewer=False, written=True, suffix=".pqr")] = (),
     force: Force = False,
 ) -> Completed:
@@ -70,7 +70,7 @@ def prepare(
         if structures and all(path.suffix.lower() == ".pdb" for path in structures):
             whole = _with_short_chains(whole)
         if tables:
-            raise UsageError("output", "there is no table, as nothing is done to residues", "leave out the table",
+            raise UsageError("output", "there is no table, because no residue is changed", "omit the table",
                              value=str(tables[0]))
         write_structures(whole, structures, force)
         return Completed(structure=whole, charges=None, prepared=None, seconds=time.perf_counter() - start,
@@ -86,7 +86,7 @@ def prepare(
 
 
 class Completed(Result):
-    """A completed structure, and what was done to each residue; no charges where nothing was to be done."""
+    """A completed structure, and the changes of each residue; without charges if nothing was to be completed."""
 
     structure: Structure = shown()
     charges: ChargeReport | None = part()
@@ -109,9 +109,9 @@ class Completed(Result):
         return len(self.structure)
 
     def text(self) -> Iterator[str]:
-        """Yield what was done."""
+        """Yield the changes and the charges."""
         if self.prepared is None:
-            yield f"{len(self.structure)} atoms as they are"
+            yield f"{len(self.structure)} atoms, unchanged"
             return
         yield from self.prepared.lines()
         yield str(self.charges)
@@ -123,7 +123,7 @@ class Completed(Result):
 
 
 def _with_short_chains(structure: Structure) -> Structure:
-    """Return a structure as PDB files can hold it: the chain A2, a copy of A, is chain A with the segment A2."""
+    """Return a structure with one-letter chains for PDB files: chain A2, a copy of A, becomes chain A, segment A2."""
     if not (np.char.str_len(structure.chain_ids) > 1).any():
         return structure
     return replace(structure, chain_ids=structure.chain_ids.astype("<U1"), segment_ids=structure.chain_ids)

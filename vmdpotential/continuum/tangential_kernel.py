@@ -1,4 +1,4 @@
-"""Kernels of the flow along a molecule's surface next to the edges of the lattice.
+"""Kernels for the flow along the surface of a molecule, on edges of the lattice next to the surface.
 
 This file is run once, see :mod:`vmdpotential.compiling.build`.
 """
@@ -16,7 +16,7 @@ PLAIN_CODE = {"error_model": "numpy", "boundscheck": False, "nogil": True}
 
 @njit(**PLAIN_CODE)
 def next_to(within, margin, near, first_plane, last_plane):
-    """Write which outer nodes of some planes are next to inner ones, without those within `margin` of the faces."""
+    """Mark the outer nodes of some planes that are next to inner ones, except within `margin` nodes of the faces."""
     nx, ny, nz = within.shape
     for i in range(max(first_plane, margin), min(last_plane, nx - margin)):
         for j in range(margin, ny - margin):
@@ -29,22 +29,22 @@ def next_to(within, margin, near, first_plane, last_plane):
 @njit(**PLAIN_CODE)
 def edges(nodes, near, distances, strides, spacing, x, y, z, own, highest, first_node, last_node, ends, axes, vectors,
           factors):
-    """Write the edges of some nodes next to the surface whose flow along it is to be corrected; return their number.
+    """Write the edges of some nodes next to the surface whose flow along it needs a correction; return their number.
 
     Parameters
     ----------
     nodes : (N,)
-        Nodes next to the surface, as places in flat arrays.
+        Nodes next to the surface, as indices of flat arrays.
     near, distances, x, y, z : flat
-        Whether a node is one of `nodes`, its distance to the surface, and conductances of the edges from it.
+        Whether a node is one of `nodes`, its distance to the surface, and the conductances of the edges from it.
     strides, spacing, own : (3,)
         Steps between nodes along the axes, and conductances inside.
     highest : float
-        Cells that a column has at most.
+        Largest number of cells of a column.
     first_node, last_node
         The range of nodes.
     ends, axes, vectors, factors : (E, 2), (E,), (E, 3), (E,)
-        The nodes and axis of each edge, the surface's normal, and the conductance that the edge lacks.
+        The nodes and the axis of each edge, the normal of the surface, and the missing conductance of the edge.
     """
     result = 0
     normal = np.empty(3)
@@ -53,7 +53,7 @@ def edges(nodes, near, distances, strides, spacing, x, y, z, own, highest, first
             stride = strides[axis]
             for p in (nodes[n], nodes[n] - stride):
                 q = p + stride
-                # the edge between two of the nodes is the first one's
+                # an edge between two of the nodes is processed with the first of them
                 if distances[p] < 0 or distances[q] < 0 or (p != nodes[n] and near[p]):
                     continue
                 for d in range(3):
@@ -93,7 +93,7 @@ def edges(nodes, near, distances, strides, spacing, x, y, z, own, highest, first
 
 @njit(**PLAIN_CODE)
 def outer_slope(values, within, node, stride, spacing):
-    """Return the mean difference of values at an outer node to those next to it along an axis that are outside, too."""
+    """Return the slope along an axis at an outer node, the mean over its neighbours along the axis that are outside."""
     result, sides = 0.0, 0
     if not within[node + stride]:
         result += (np.float64(values[node + stride]) - values[node]) / spacing
@@ -106,7 +106,7 @@ def outer_slope(values, within, node, stride, spacing):
 
 @njit(**PLAIN_CODE)
 def flows(values, within, strides, spacing, ends, axes, vectors, factors, out, first_edge, last_edge):
-    """Write what flows into the first node of some edges of :func:`edges` by a solution to `out` (E,)."""
+    """Write to `out` (E,) the flow of a solution into the first node of edges from :func:`edges`."""
     for e in range(first_edge, last_edge):
         p, q, axis = ends[e, 0], ends[e, 1], axes[e]
         along = (np.float64(values[q]) - values[p]) / spacing[axis]
