@@ -176,7 +176,7 @@ class Case(NamedTuple):
     code: int
     command: str
     names: str
-    cure: str
+    hint: str
 
 
 AGAIN = "write it again"
@@ -191,7 +191,7 @@ def check(case, code, out, err):
     assert (code, out) == (case.code, ""), err
     line = one_line(err)
     assert case.names in line, line
-    assert case.cure in line, line
+    assert case.hint in line, line
 
 
 def without_progress(err):

@@ -227,13 +227,13 @@ class TestToTolerance:
         assert len(made.requests) == len(errors) <= accuracy.MOST_MAPS == 4
         assert result.largest == pytest.approx(9.4e-4, rel=1e-3)
 
-    @pytest.mark.parametrize(("precision", "cure"), [("single", "precision=double, or another"), ("double", "method")])
-    def test_a_tolerance_that_cannot_be_kept(self, precision, cure):
-        with pytest.raises(TaskError, match=f"reached an error of 2.0e-03; use a larger tolerance, .*{cure}"
+    @pytest.mark.parametrize(("precision", "hint"), [("single", "precision=double, or another"), ("double", "method")])
+    def test_a_tolerance_that_cannot_be_kept(self, precision, hint):
+        with pytest.raises(TaskError, match=f"reached an error of 2.0e-03; use a larger tolerance, .*{hint}"
                            ) as error:
             self.run([4e-3, 3e-3, 2e-3, 2e-3], precision=precision)
         assert (error.value.parameter, error.value.value) == ("tolerance", "0.001")
-        assert ("precision" in error.value.cure) == (precision == "single")
+        assert ("precision" in error.value.hint) == (precision == "single")
 
     def test_the_same_plan_is_not_tried_again(self):
         errors = [3e-3, 2e-3, 1e-5]

@@ -1,4 +1,4 @@
-"""What goes wrong, through the shell program: exit code, one line with the cure, and nothing left behind or lost."""
+"""What goes wrong, through the shell program: exit code, one line with the hint, and nothing left behind or lost."""
 
 import os
 import shlex
@@ -35,7 +35,7 @@ TABLE = [
     Case(2, "map in/plain.pdb.gz -o m.dx", "in/plain.pdb.gz: is not a gzip file", "rename it"),
     Case(2, "map in/cut.pdb.gz -o m.dx", "in/cut.pdb.gz: the gzip file", "copy it again"),
     Case(2, "map in/junk.bin -o m.dx", "in/junk.bin: its format is not recognised", "convert it to PDB"),
-    *(Case(2, f"map in/junk.{suffix} -o m.dx", f"in/junk.{suffix}", cure) for suffix, cure in (
+    *(Case(2, f"map in/junk.{suffix} -o m.dx", f"in/junk.{suffix}", hint) for suffix, hint in (
         ("pdb", AGAIN), ("cif", AGAIN), ("gro", AGAIN), ("pqr", AGAIN), ("tpr", AGAIN), ("pdb.gz", "rename it"))),
     Case(2, "map in/box.psf -o m.dx", "in/box.psf: a topology has no coordinates", "give the coordinate file"),
     Case(2, "map in/cut.nc -o m.dx", "in/cut.nc", "as --topology"),

@@ -1,4 +1,4 @@
-"""Memory, engines and packages that the shell program lacks: one line with the cure."""
+"""Memory, engines and packages that the shell program lacks: one line with the hint."""
 
 import importlib.util
 import os
@@ -11,16 +11,16 @@ from broken_inputs import AGAIN, FILES, MAP_OF_ION, PROGRAM, Case, check, one_li
 from vmdpotential.frontend import cli
 
 
-@pytest.mark.parametrize(("variable", "code", "cure"), [
+@pytest.mark.parametrize(("variable", "code", "hint"), [
     ("VMDPOTENTIAL_MEMORY=20k", 3, "use a larger --spacing"),
     ("VMDPOTENTIAL_MEMORY=lots", 2, "give bytes, such as 8G"),
     ("VMDPOTENTIAL_MEMORY=-5", 2, "give bytes, such as 8G"),
     ("VMDPOTENTIAL_MEMORY=infG", 2, "give bytes, such as 8G"),
     ("VMDPOTENTIAL_THREADS=0", 2, "a positive whole number"),
 ])
-def test_bad_environment(variable, code, cure, here, monkeypatch, capfd):
+def test_bad_environment(variable, code, hint, here, monkeypatch, capfd):
     monkeypatch.setenv(*variable.split("="))
-    case = Case(code, "map in/ion.pqr -o m.dx", "memory" if code == 3 else variable.partition("=")[0], cure)
+    case = Case(code, "map in/ion.pqr -o m.dx", "memory" if code == 3 else variable.partition("=")[0], hint)
     check(case, cli.main(case.command.split()), *capfd.readouterr())
     assert os.listdir(here) == ["in"]
 

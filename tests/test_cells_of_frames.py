@@ -73,7 +73,7 @@ def test_errors_name_the_map_and_the_parameter():
     assert caught.value.parameter == "motion"
 
 
-def test_a_list_in_a_cure_is_not_one_word(capsys, tmp_path):
+def test_a_list_in_a_hint_is_not_one_word(capsys, tmp_path):
     path = tmp_path / "ion.pdb"
     write_structure(STRUCTURE, path)
     code, _, err = shell(capsys, "rdf", path, "--between", "all")

@@ -286,8 +286,8 @@ def test_rules():
 def test_a_missing_package_is_named(package, name, system_of_charmm, tmp_path, monkeypatch):
     (tmp_path / name).write_text("* t\n")
     monkeypatch.setitem(sys.modules, package.lower(), None)
-    cure = r"install it with pip install 'vmdpotential\[forcefields\]'"
-    with pytest.raises(BackendError, match=rf"x\.\w+: needs {package} to be read; {cure}"):
+    hint = r"install it with pip install 'vmdpotential\[forcefields\]'"
+    with pytest.raises(BackendError, match=rf"x\.\w+: needs {package} to be read; {hint}"):
         nonbonded(system_of_charmm, [tmp_path / name])
 
 

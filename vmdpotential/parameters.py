@@ -200,7 +200,7 @@ class Parameter:
                 elif self.type is not str:  # kept for str, since it may be a subclass that also holds selected atoms
                     value = self.type(value)
             except UsageError as error:  # the parser is also a function of the library
-                raise UsageError(self.name, error.text, error.cure, value=value) from None
+                raise UsageError(self.name, error.text, error.hint, value=value) from None
             except ValueError as error:
                 reason = str(error) if option.parse or self.type in (bool, Path) else (
                     "a whole number is needed" if self.type is int else

@@ -222,8 +222,8 @@ class CompleteSource(ChargedSource):
                                    self.prepare if whole else "never", self.ph, self.pka)
         except IncompleteError as error:
             if not whole and self.prepare != "never":
-                error.cure = ("atoms are added to models of a PDB or mmCIF file, but not to frames of a simulation, "
-                              f"which had its own: give its {{topology}}, or {error.cure}")
+                error.hint = ("atoms are added to models of a PDB or mmCIF file, but not to frames of a simulation, "
+                              f"which had its own: give its {{topology}}, or {error.hint}")
             raise
         if not report.prepared:
             warn_unused(("ph", "pka"), "no atoms had to be added")

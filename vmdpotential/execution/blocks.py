@@ -188,7 +188,7 @@ class Run:
                     arrays, _ = future.result()
                 except WorkerError as error:
                     block = self.blocks[number]
-                    raise TaskError(f"frames {block[0]} to {block[-1]}: {error.text}", error.cure) from None
+                    raise TaskError(f"frames {block[0]} to {block[-1]}: {error.text}", error.hint) from None
                 yield arrays
 
     @contextlib.contextmanager

@@ -371,7 +371,7 @@ def selection(parameter: Parameter, text: str, structure: Structure,
 
 
 def with_charges(whole: Structure, chosen: NDArray[np.bool_], charges: NDArray[np.float64], viewer: str,
-                 name: Callable[[int], str], cure: str) -> Structure:
+                 name: Callable[[int], str], hint: str) -> Structure:
     """Return the chosen atoms with the viewer's charges, or without charges if it has none.
 
     Parameters
@@ -386,7 +386,7 @@ def with_charges(whole: Structure, chosen: NDArray[np.bool_], charges: NDArray[n
         Source of the charges for reports, e.g. ``PyMOL object dhfr``.
     name : function
         Returns the name of the atom in a row.
-    cure : str
+    hint : str
         Hint for the error if only some atoms have charges.
 
     Raises
@@ -400,7 +400,7 @@ def with_charges(whole: Structure, chosen: NDArray[np.bool_], charges: NDArray[n
         return part
     if len(missing):
         raise InputError(f"{len(missing)} of {len(part)} atoms have no charge, such as {name(int(missing[0]))}, and "
-                         "the others have", cure)
+                         "the others have", hint)
     return replace(part, charges=charges[chosen], charge_source=viewer, whole=None, whole_rows=None)
 
 

@@ -214,7 +214,7 @@ def cell_of(dimensions: Any, path: Path) -> Cell | None:
     try:
         return Cell.from_parameters(*(float(x) for x in dimensions))
     except InputError as error:
-        raise InputError(f"{path}: {error.text}", error.cure) from None
+        raise InputError(f"{path}: {error.text}", error.hint) from None
 
 
 def box_of(vectors: Floats, path: Path) -> Cell | None:
@@ -224,7 +224,7 @@ def box_of(vectors: Floats, path: Path) -> Cell | None:
     try:
         return Cell(vectors)
     except InputError as error:
-        raise InputError(f"{path}: {error.text}", error.cure) from None
+        raise InputError(f"{path}: {error.text}", error.hint) from None
 
 
 @contextlib.contextmanager

@@ -56,7 +56,7 @@ def choose_cell(structure: Structure, method: str, boundary: str) -> Cell | None
     if boundary not in boundaries:
         reason = registry.get("method", method).boundary_reason
         raise UsageError("boundary", f"the method {method} does not support this boundary{reason}", value=boundary,
-                         cure=f"use {' or '.join(f'{{boundary {b}}}' for b in boundaries)}, or another {{method}}")
+                         hint=f"use {' or '.join(f'{{boundary {b}}}' for b in boundaries)}, or another {{method}}")
     if boundary == "open":
         return None
     name = structure.where

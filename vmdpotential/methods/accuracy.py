@@ -239,7 +239,7 @@ def until_within(method: str, tolerance: float, error: float, attempt: Callable[
     attempt : callable
         Makes a plan for an error, runs it, and measures the relative error.
     more : str
-        Further cures for a tolerance that cannot be kept.
+        Further hints for a tolerance that cannot be kept.
     most : int
         Greatest number of plans that are tried.
 

@@ -432,15 +432,15 @@ def _error(
         parts.append("the file contains no hydrogens")
     elif lacking:
         parts.append(f"missing atoms of {force_field}: {_list(lacking)}")
-    cure = "give a file that has charges (PSF, prmtop, TPR, PQR) as {topology}"
+    hint = "give a file that has charges (PSF, prmtop, TPR, PQR) as {topology}"
     if len({name.split()[0] for name in extra}) == 1 and not reasons and not lacking:
-        cure = "give a file of its charges (MOL2, ITP, XML, CSV) as {charges}, or of all as {topology}"
+        hint = "give a file of its charges (MOL2, ITP, XML, CSV) as {charges}, or of all as {topology}"
     if reasons and not extra and not lacking:
-        cure = "choose a model with these sites by {water}, or " + cure
+        hint = "choose a model with these sites by {water}, or " + hint
     if lacking:
-        cure = "complete the structure by the command prepare, or " + cure
+        hint = "complete the structure by the command prepare, or " + hint
     error = IncompleteError if extra or lacking else ChargeError
-    return error(f"{structure.where}: {'; '.join(parts)}", cure)
+    return error(f"{structure.where}: {'; '.join(parts)}", hint)
 
 
 def _other_atoms(structure: Structure, residue_name: str, miss: Miss) -> ChargeError:

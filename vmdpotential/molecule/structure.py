@@ -378,11 +378,11 @@ class Structure:
                              "correct it")
         return self.charges
 
-    def require_whole_cell(self, cure: str) -> None:
+    def require_whole_cell(self, hint: str) -> None:
         """Raise InputError if the atoms are a crystal's asymmetric unit, not the whole content of its cell."""
         if self.cell is not None and not self.cell.whole:
             raise InputError(f"{self.where}: is the asymmetric unit of a crystal ({self.cell.space_group})",
-                             f"{cure}; if the file contains the whole cell, set its space group to P 1")
+                             f"{hint}; if the file contains the whole cell, set its space group to P 1")
 
     def group(self, name: str) -> Integers:
         """Return the atom indices (K,) of a group of the index file; raise ValueError if no group has this name."""

@@ -34,7 +34,7 @@ from vmdpotential.preparation.report import Prepared, Row
 
 __all__ = ["Prepared", "Row", "prepare_structure"]
 
-_CURE = ("give each with its hydrogens (SDF, MOL2) as {charges}, or leave them out by the command prepare, which names "
+_HINT = ("give each with its hydrogens (SDF, MOL2) as {charges}, or leave them out by the command prepare, which names "
          "them in {leave_out}")
 
 
@@ -230,7 +230,7 @@ def _check_known(structure: Structure, draft: Draft, charged: set[str], force_fi
         raise TaskError(
             f"{structure.where}: no template for residues that the Chemical Component Dictionary lacks or has with "
             "other atoms: "
-            + listed([f"{name} ({count})" for name, count in unknown.items()], 40), _CURE)
+            + listed([f"{name} ({count})" for name, count in unknown.items()], 40), _HINT)
 
 
 def _as_named(charges: Sequence[ResidueCharges], draft: Draft, assembly: Assembly) -> list[ResidueCharges]:
@@ -260,7 +260,7 @@ def _approximate(assembly: Assembly, atoms: NDArray[np.bool_], others: Floats) -
     if len(bad):
         names = [assembly.structure.label(int(atom)) for atom in bad]
         raise TaskError(f"{assembly.structure.where}: no charges, not even approximate ones, are available for "
-                        f"{len(bad)} atom{'s' * (len(bad) > 1)}: {listed(names, 80)}", _CURE)
+                        f"{len(bad)} atom{'s' * (len(bad) > 1)}: {listed(names, 80)}", _HINT)
     return charges
 
 

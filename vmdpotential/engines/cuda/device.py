@@ -39,7 +39,7 @@ PLANS = 8
 #: Inverse square roots per clock cycle and multiprocessor that the special function units compute.
 SPECIAL_RATE = 16
 
-_CURE = "use {engine cpu}"
+_HINT = "use {engine cpu}"
 
 
 @cache
@@ -55,16 +55,16 @@ def driver() -> Any:
         import pycuda.driver as drv
     except ModuleNotFoundError as error:
         raise BackendError(f"PyCUDA is not installed (no module {error.name})",
-                           f"pip install 'vmdpotential[cuda]', or {_CURE}") from None
+                           f"pip install 'vmdpotential[cuda]', or {_HINT}") from None
     except ImportError as error:
-        raise BackendError(f"there is no NVIDIA driver ({_line(error)})", f"install it, or {_CURE}") from None
+        raise BackendError(f"there is no NVIDIA driver ({_line(error)})", f"install it, or {_HINT}") from None
     try:
         drv.init()
         count = drv.Device.count()
     except drv.Error as error:
-        raise BackendError(f"the NVIDIA driver does not work ({_line(error)})", f"see nvidia-smi, or {_CURE}") from None
+        raise BackendError(f"the NVIDIA driver does not work ({_line(error)})", f"see nvidia-smi, or {_HINT}") from None
     if not count:
-        raise BackendError("the NVIDIA driver finds no GPU", f"see nvidia-smi, or {_CURE}")
+        raise BackendError("the NVIDIA driver finds no GPU", f"see nvidia-smi, or {_HINT}")
     return drv
 
 
@@ -98,7 +98,7 @@ def nvcc() -> str:
         if result:
             return result
     raise BackendError("the CUDA compiler nvcc is missing",
-                       f"install the CUDA toolkit and put nvcc on PATH, or {_CURE}")
+                       f"install the CUDA toolkit and put nvcc on PATH, or {_HINT}")
 
 
 class Block:
@@ -138,7 +138,7 @@ class Gpu:
         if self.capability < OLDEST:
             raise BackendError(
                 f"GPU {number} ({self.name}) is too old: compute capability {_dotted(self.capability)}, "
-                f"{_dotted(OLDEST)} is needed", _CURE)
+                f"{_dotted(OLDEST)} is needed", _HINT)
         attribute = driver().device_attribute
         self.multiprocessors = int(device.get_attribute(attribute.MULTIPROCESSOR_COUNT))
         self.clock = 1e3 * float(device.get_attribute(attribute.CLOCK_RATE))
@@ -363,9 +363,9 @@ def errors(what: str, size: int = 0) -> Iterator[None]:
         free = memory.size(drv.mem_get_info()[0]) if size else "too little"
         raise MemoryPlanError(
             f"{what} is full: {memory.size(size)} of memory are needed, {free} is free",
-            f"end other programs on it, or {_CURE}") from None
+            f"end other programs on it, or {_HINT}") from None
     except drv.Error as error:
-        raise BackendError(f"{what}: {_line(error)}", f"see what verify says, or {_CURE}") from None
+        raise BackendError(f"{what}: {_line(error)}", f"see what verify says, or {_HINT}") from None
 
 
 @cache

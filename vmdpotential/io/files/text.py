@@ -45,7 +45,7 @@ _FREE, _RATIO = 1 << 26, 100
 _BLOCK = 1 << 20
 #: Most characters of a reader's message, without the program's name in front and a viewer's spelling of parameters.
 _MESSAGE = 270
-_CURE = "correct it, write it again, or give it the suffix of its format"
+_HINT = "correct it, write it again, or give it the suffix of its format"
 _LESS = "read a smaller file, or make memory free"
 
 
@@ -166,8 +166,8 @@ def first_bytes(path: Path, count: int = 8192) -> bytes:
 
 
 def _empty(path: Path) -> InputError:
-    cure = "send a file to it, and name it once" if str(path) == STANDARD_INPUT else "write or copy it again"
-    return InputError(f"{path}: is empty", cure)
+    hint = "send a file to it, and name it once" if str(path) == STANDARD_INPUT else "write or copy it again"
+    return InputError(f"{path}: is empty", hint)
 
 
 def write_bytes(path: Path, blocks: Iterable[bytes]) -> None:
@@ -300,7 +300,7 @@ def reading(path: Path) -> Iterator[None]:
     except UsageError as error:
         if error.parameter.startswith("VMDPOTENTIAL_"):  # a variable of the environment, not the file, is wrong
             raise
-        raise named(path, InputError(f"{error.parameter}: {error.text}", error.cure)) from None
+        raise named(path, InputError(f"{error.parameter}: {error.text}", error.hint)) from None
     except VmdpotentialError as error:
         raise named(path, error) from error.__cause__
     except Exception as error:
@@ -309,10 +309,10 @@ def reading(path: Path) -> Iterator[None]:
 
 def named(path: Path, error: Any) -> Any:
     """Return a reader's error with the file's name and a hint added, and a long text cut."""
-    error.cure = error.cure or _CURE
+    error.hint = error.hint or _HINT
     name, text = one_line(str(path)), one_line(error.text)
     text = text if name in text else f"{name}: {text}"
-    most = _MESSAGE - len(error.cure)
+    most = _MESSAGE - len(error.hint)
     if len(text) > most and len(name) > most - 100:  # the end of a long name identifies the file better than its start
         text = text.replace(name, f"...{name[-80:]}")
     error.text = text if len(text) <= most else f"{text[: most - 3]}..."

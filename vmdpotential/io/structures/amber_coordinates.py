@@ -39,7 +39,7 @@ def cell_of(lengths: tuple[float, ...], angles: tuple[float, ...], path: Path) -
     try:
         return Cell.from_parameters(*map(float, (*lengths, *angles)))
     except InputError as error:
-        raise InputError(f"{path}: {error.text}", error.cure) from None
+        raise InputError(f"{path}: {error.text}", error.hint) from None
 
 
 def read_coordinates(path: str | Path) -> tuple[Floats, Cell | None]:

@@ -208,4 +208,4 @@ def _cell(path: Path, lines: columns.Lines, row: int) -> Cell | None:
     try:
         return Cell(vectors)
     except InputError as error:
-        raise InputError(f"{path}: line {row + 1}: {error.text}", error.cure) from None
+        raise InputError(f"{path}: line {row + 1}: {error.text}", error.hint) from None

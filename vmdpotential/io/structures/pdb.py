@@ -258,7 +258,7 @@ def cell_of(values: list[float], where: str, space_group: str = "P 1") -> Cell |
     try:
         return Cell.from_parameters(*values, space_group=space_group)
     except InputError as error:
-        raise InputError(f"{where}: {error.text}", error.cure) from None
+        raise InputError(f"{where}: {error.text}", error.hint) from None
 
 
 def _title(lines: columns.Lines, rows: Integers) -> str:

@@ -20,7 +20,7 @@ from vmdpotential.molecule.structure import Floats, Structure
 
 #: Sigma divided by Rmin/2.
 _SIGMA = 2 ** (5 / 6)
-_CURE = ("give {parameters}: Amber's file for the water model (frcmod.ionsjc_tip3p), OpenMM's (amber14/tip3p.xml), or "
+_HINT = ("give {parameters}: Amber's file for the water model (frcmod.ionsjc_tip3p), OpenMM's (amber14/tip3p.xml), or "
          "a prmtop with these ions")
 #: Start of the section of Lennard-Jones parameters in Amber's files (frcmod; parm10.dat).
 _NONBONDED = re.compile(r"NONB|MOD4\s+RE")
@@ -40,7 +40,7 @@ def attached(structure: Structure, files: Sequence[Path], outputs: Sequence[Path
     """
     topology = structure.topology
     if not files and any(suffix(path) in PRMTOP for path in outputs) and not is_ion(structure).any():
-        raise InputError(f"{structure.sources[-1]}: has no ions, so it lacks their Lennard-Jones parameters", _CURE)
+        raise InputError(f"{structure.sources[-1]}: has no ions, so it lacks their Lennard-Jones parameters", _HINT)
     if topology is None or not files:
         return structure
     return replace(structure, topology=replace(topology, extra={**topology.extra, "ion_parameters": tuple(files)}))
@@ -86,7 +86,7 @@ def lennard_jones_of(structure: Structure, ions: Sequence[Ion]) -> tuple[Floats,
     if missing:
         where = listed(map(str, files), 80) if files else topology.extra["file"]
         raise InputError(
-            f"{where}: no Lennard-Jones parameters for the ions {listed(missing, 80)}", _CURE)
+            f"{where}: no Lennard-Jones parameters for the ions {listed(missing, 80)}", _HINT)
     values = np.array([result[ion] for ion in ions])
     if not np.isfinite(values).all():
         raise InputError(f"{listed(map(str, files), 80)}: Lennard-Jones parameters of ions are not numbers",

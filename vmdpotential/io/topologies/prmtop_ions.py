@@ -37,7 +37,7 @@ _ATOMS = ("ATOMIC_NUMBER", "MASS", "AMBER_ATOM_TYPE", "RADII", "SCREEN", "ATOM_E
 #: Largest difference, e, from the charges of a template, because files have few digits.
 _CHARGE = 1e-3
 
-_CURE = "give a prmtop of the ion alone, as tleap writes it"
+_HINT = "give a prmtop of the ion alone, as tleap writes it"
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,14 +153,14 @@ def _read(path: Path, name: str, atoms: list[str]) -> Defined | None:
     if first is None:
         return None
     if any(section.startswith(("CHARMM_", "CMAP_", "CTITLE")) for section in sections.by_name):
-        raise InputError(f"{path}: has CHARMM's kinds of terms, which cannot be copied", _CURE)
+        raise InputError(f"{path}: has CHARMM's kinds of terms, which cannot be copied", _HINT)
     terms, signs = {}, {}
     for kind, (size, places) in TERMS.items():
         rows = sections.integers(kind, int(pointers[places[0]]) * (size + 1)).reshape(-1, size + 1)
         within_ion = np.abs(rows[:, :size]) // 3 - first
         inside = (within_ion >= 0) & (within_ion < len(atoms))
         if (inside.any(1) & ~inside.all(1)).any():
-            raise InputError(f"{path}: the residue {name} is bonded to others", _CURE)
+            raise InputError(f"{path}: the residue {name} is bonded to others", _HINT)
         keep = inside.all(1)
         terms[kind] = np.column_stack([within_ion[keep], rows[keep, size] - 1])
         signs[kind] = np.where(rows[keep, :size] < 0, -1, 1)
@@ -172,7 +172,7 @@ def _read(path: Path, name: str, atoms: list[str]) -> Defined | None:
         if not np.allclose(actual[np.ix_(used, used)], by_rule, rtol=1e-4,
                            atol=1e-12 * float(by_rule.max(initial=0.0))):
             raise InputError(f"{path}: the atoms of {name} have Lennard-Jones parameters of pairs of types (NBFIX), "
-                             "which cannot be copied", _CURE)
+                             "which cannot be copied", _HINT)
     pairs = table.exclusions - first
     pairs = pairs[((pairs >= 0) & (pairs < len(atoms))).all(1)]
     return Defined(sections, slice(first, first + len(atoms)), terms, signs, table, pairs)
