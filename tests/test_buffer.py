@@ -22,11 +22,11 @@ def ions(charges=(10.0, -10.0, 10.0)):
 
 
 def kinds(masses=(16.0, 1.0, 1.0)):
-    return buffer.Kinds.of(FIELD, ions(), np.tile(masses, 100), 3000.0, 300.0)
+    return buffer.AtomKinds.of(FIELD, ions(), np.tile(masses, 100), 3000.0, 300.0)
 
 
 def test_missed_energy_equals_that_of_sampled_displacements():
-    kinds = buffer.Kinds.of(FIELD, ions((10.0,)), np.full(100, 20.0), 1000.0, 300.0)
+    kinds = buffer.AtomKinds.of(FIELD, ions((10.0,)), np.full(100, 20.0), 1000.0, 300.0)
     age, gap = 40.0, 0.3
     sigma = float(np.sqrt(kinds.spread[0, 0])) * age
     assert 0.1 < sigma < 0.3
@@ -49,8 +49,8 @@ def test_missed_energy_of_constrained_atoms_equals_that_of_sampled_displacements
     charges[::2] = 10
     bonds = buffer.Constraints(np.arange(200).reshape(-1, 2)[:, ::-1].copy(), np.full(100, length))
     masses = np.tile([light, heavy], 100)
-    free, bound = (buffer.Kinds.of(FIELD, Atoms(np.zeros((200, 3)), {"charge": charges}),
-                                   masses, 1000.0, 300.0, given) for given in (None, bonds))
+    free, bound = (buffer.AtomKinds.of(FIELD, Atoms(np.zeros((200, 3)), {"charge": charges}),
+                                       masses, 1000.0, 300.0, given) for given in (None, bonds))
     rng = np.random.default_rng(1)
     arm, whole = length * heavy / (light + heavy), light + heavy
     variance = buffer.THERMAL * 300.0 * age**2
@@ -75,7 +75,7 @@ def test_missed_energy_of_constrained_atoms_equals_that_of_sampled_displacements
 
 def test_missed_energy_is_the_integral_of_the_potential_expanded_to_third_order():
     age, gap = 40.0, 0.3
-    flat = buffer.Kinds.of(FIELD, ions((10.0,)), np.full(100, 20.0), 1000.0, 300.0)
+    flat = buffer.AtomKinds.of(FIELD, ions((10.0,)), np.full(100, 20.0), 1000.0, 300.0)
     sigma = float(np.sqrt(flat.spread[0, 0])) * age
     x = np.linspace(0, 12 * sigma, 40_001)  # how far within the cutoff
     weight = np.array([0.5 * special.erfc((gap + y) / (np.sqrt(2) * sigma)) for y in x])  # of pairs from everywhere
@@ -95,7 +95,7 @@ def test_the_heaviest_constraint_counts_and_none_changes_nothing():
     masses = np.array([1.0, 16.0, 12.0])
     atoms = Atoms(np.zeros((3, 3)), {"charge": np.ones(3)})
     bonds = buffer.Constraints(np.array([[0, 2], [0, 1]]), np.array([1.1, 1.0]))
-    result = buffer.Kinds.of(FIELD, atoms, masses, 100.0, 300.0, bonds)
+    result = buffer.AtomKinds.of(FIELD, atoms, masses, 100.0, 300.0, bonds)
     rows = {round(float(a), 4) for a in result.arm}
     assert rows == {round(16 / 17, 4), round(1 / 17, 4), round(1.1 / 13, 4)}
     # all of an atom's motion is in its two parts, along three axes and two
@@ -106,8 +106,8 @@ def test_the_heaviest_constraint_counts_and_none_changes_nothing():
     assert (ways[-1] < 4 * result.arm**2).all()
     assert result.spread[light, light] / 2 + result.turning[light] == pytest.approx(buffer.THERMAL * 300.0)
     none = buffer.Constraints(np.zeros((0, 2), np.int64), np.zeros(0))
-    assert buffer.Kinds.of(FIELD, atoms, masses, 100.0, 300.0, none).missed(0.3, 20.0) == pytest.approx(
-        buffer.Kinds.of(FIELD, atoms, masses, 100.0, 300.0).missed(0.3, 20.0))
+    assert buffer.AtomKinds.of(FIELD, atoms, masses, 100.0, 300.0, none).missed(0.3, 20.0) == pytest.approx(
+        buffer.AtomKinds.of(FIELD, atoms, masses, 100.0, 300.0).missed(0.3, 20.0))
 
 
 def test_buffer_keeps_the_tolerance_and_is_the_least_that_does():
@@ -129,6 +129,6 @@ def test_kinds_count_every_pair():
 def test_what_makes_no_list_is_refused():
     gravity = PairPotential((Term("gravity", coulomb.INTERACTION.bind(), SOURCES),))
     with pytest.raises(UsageError, match="without a cutoff"):
-        buffer.Kinds.of(gravity, Atoms(np.zeros((1, 3)), {"source": np.ones(1)}), np.ones(1), 10.0)
+        buffer.AtomKinds.of(gravity, Atoms(np.zeros((1, 3)), {"source": np.ones(1)}), np.ones(1), 10.0)
     with pytest.raises(UsageError, match="above 0"):
-        buffer.Kinds.of(FIELD, ions(), np.zeros(300), 10.0)
+        buffer.AtomKinds.of(FIELD, ions(), np.zeros(300), 10.0)

@@ -19,7 +19,7 @@ from vmdpotential.frontend.cli import main
 from vmdpotential.io import read_structure
 from vmdpotential.io.files.ndx import read_groups
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.selection import Picked, select
+from vmdpotential.molecule.selection import ResolvedSelection, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.points import potential_at
 
@@ -195,14 +195,14 @@ def test_damaged_index_files(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 def test_rows_are_a_selection_too() -> None:
     structure = small(charges=np.linspace(-1, 1, 11))
     mask = select(structure, "protein and name CA")
-    for rows in (mask, np.flatnonzero(mask), Picked("alpha carbons", [4, 1])):
+    for rows in (mask, np.flatnonzero(mask), ResolvedSelection("alpha carbons", [4, 1])):
         assert_array_equal(select(structure, rows), mask)
     points = [[3.0, 4.0, 0.0]]
     assert potential_at(structure, points, atoms=mask) == potential_at(structure, points, atoms="name CA")
     for rows, said in (([11], "holds atom 11, counted from 0, and there are 11"), (np.zeros(11, bool), "no atoms"),
                        (np.array([-1]), "holds atom -1")):
         with pytest.raises(UsageError, match=said):
-            select(structure, Picked("mine", rows))
+            select(structure, ResolvedSelection("mine", rows))
 
 
 def test_a_command_takes_expressions_and_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

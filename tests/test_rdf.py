@@ -13,7 +13,7 @@ from vmdpotential import io
 from vmdpotential.frontend import cli
 from vmdpotential.io.trajectories.frames import Trajectory
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.pairs.rdf import Counts, same_residue
+from vmdpotential.pairs.rdf import PairHistogram, same_residue
 
 WATER = TOOLS / "alanine-dipeptide-explicit"
 
@@ -24,7 +24,7 @@ def test_an_ideal_gas_has_none(cell):
     positions = np.random.default_rng(1).random((4000, 3)) @ cell.vectors
     n = np.arange(4000)
     for a, b in ((n < 4000, n < 4000), (n < 2500, n > 1000)):
-        counts = Counts(a, b, 20.0, 40)  # beyond half of the cell
+        counts = PairHistogram(a, b, 20.0, 40)  # beyond half of the cell
         counts.add(positions, cell)
         actual = counts.result()
         shells = 4 / 3 * np.pi * np.diff(actual.edges**3)
@@ -37,7 +37,7 @@ def test_an_ideal_gas_has_none(cell):
 def test_a_lattice_has_its_shells():
     n = np.stack(np.meshgrid(*[np.arange(5)] * 3, indexing="ij"), -1).reshape(-1, 3)
     everything = np.ones(125, bool)
-    counts = Counts(everything, everything, 7.05, 47)  # bins of 0.15 A
+    counts = PairHistogram(everything, everything, 7.05, 47)  # bins of 0.15 A
     for _ in range(2):
         counts.add(3.0 * n, Cell.from_parameters(15, 15, 15))
     actual = counts.result()
@@ -58,7 +58,7 @@ def test_as_mdanalysis_has_it():
     for a, b, block in ((oxygen, oxygen, (1, 1)), (oxygen, hydrogen, None)):
         pair = universe.atoms[a], universe.atoms[b]
         theirs = InterRDF(*pair, nbins=75, range=(0.0, 10.0), exclusion_block=block).run()
-        counts = Counts(a, b, 10.0, 75)
+        counts = PairHistogram(a, b, 10.0, 75)
         counts.add(universe.atoms.positions.astype(float), structure.cell)
         actual = counts.result()
         pairs = a.sum() * b.sum()
@@ -75,7 +75,7 @@ def test_overlapping_selections_and_what_is_left_out():
     a, b = n < 40, n >= 25
     left_out = same_residue(n // 3, a | b)
     assert len(left_out) == 60
-    counts = Counts(a, b, 5.0, 10, left_out)
+    counts = PairHistogram(a, b, 5.0, 10, left_out)
     counts.add(positions, cell)
     expected = np.zeros(10, int)
     for i in np.flatnonzero(a):
@@ -124,7 +124,7 @@ def test_the_command_over_frames(capsys):
     assert data["frames"] == 3
     frames = list(Trajectory(MDA / "adk_oplsaa.xtc", 47681, slice(None, None, 4)))
     gro = io.read_structure(MDA / "adk_oplsaa.gro")
-    counts = Counts(gro.residue_names == "NA+", gro.atom_names == "OW", 6.0, 150)
+    counts = PairHistogram(gro.residue_names == "NA+", gro.atom_names == "OW", 6.0, 150)
     for frame in frames:
         counts.add(frame.positions, frame.cell)
     np.testing.assert_allclose(data["g"][0], counts.result().g)

@@ -110,7 +110,7 @@ def test_the_helpers_of_streams(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(b"abc")
     assert text.held(path) is not None
-    assert not isinstance(text.held(path), text.Held)
+    assert not isinstance(text.held(path), text.BufferedStream)
     with text.opened(path) as file:
         assert text.take(file, path, count=2) == b"ab"
     assert text.held("nowhere") == Path("nowhere")

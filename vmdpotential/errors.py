@@ -55,7 +55,7 @@ def spelled(words: str, spell: Spelling = plain) -> str:
     return _PARAMETER.sub(lambda match: spell(match[1], match[2] or ""), words)
 
 
-class Words:
+class Message:
     """Log message with placeholders for parameters, ``{cutoff}``; interfaces replace them in :attr:`template`."""
 
     def __init__(self, template: str) -> None:

@@ -42,7 +42,7 @@ from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from vmdpotential.docstrings import with_entries
-from vmdpotential.errors import UsageError, Words, similar
+from vmdpotential.errors import Message, UsageError, similar
 
 log = logging.getLogger(__name__)
 
@@ -506,7 +506,7 @@ def warn_unused(names: Iterable[str], reason: str) -> None:
     if unused:
         options.difference_update(unused)
         verb = "has" if len(unused) == 1 else "have"
-        log.warning(Words(f"{' and '.join(f'{{{name}}}' for name in unused)} {verb} no effect: {reason}"))
+        log.warning(Message(f"{' and '.join(f'{{{name}}}' for name in unused)} {verb} no effect: {reason}"))
 
 
 #: Whether the caller uses the result itself, so that no file has to be written.

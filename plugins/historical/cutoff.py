@@ -30,7 +30,7 @@ from vmdpotential.methods import Estimate, Request
 from vmdpotential.methods.cutoff import pairwise
 
 from .bins import CAPACITY, REGION, SIDE, Integers, place
-from .early import COPY, Early, Timed, four
+from .early import COPY, Early, TimedResult, four
 
 HERE = Path(__file__).parent
 
@@ -50,7 +50,7 @@ BIN, LEFT = 1e-7, 0.026
 Floats = NDArray[np.float64]
 
 
-def by_bins(name: str, work: LatticeSum, positions: Floats, charges: Floats) -> Timed:
+def by_bins(name: str, work: LatticeSum, positions: Floats, charges: Floats) -> TimedResult:
     """Return the sum over the atoms within the cutoff, and over their periodic images if there is a cell."""
     lattice, interaction = work.lattice, work.pairs
     assert interaction is not None
@@ -61,7 +61,7 @@ def by_bins(name: str, work: LatticeSum, positions: Floats, charges: Floats) -> 
         positions, index = work.cell.images_in_box(positions, lattice.origin - reach, lattice.last + reach)
         charges = charges[index]
     if not len(positions):
-        return Timed(np.zeros((1, *lattice.shape), np.float32))
+        return TimedResult(np.zeros((1, *lattice.shape), np.float32))
     scaled = interaction.scaled(kernels.unit(lattice, reach))
     placed = place(name, lattice, positions, four(lattice, positions, charges, scaled.length), reach)
     task = kernels.base_task(lattice, scaled)
@@ -110,8 +110,8 @@ def by_bins(name: str, work: LatticeSum, positions: Floats, charges: Floats) -> 
     if len(rest):
         out += extra
     hashing, up, _, overflow, _, down = np.diff(clock).tolist()
-    return Timed(out[None], seconds, {"spatial hashing": hashing, "cutoff summation": seconds,
-                                      "copies between host and GPU": up + down, "overflow list": overflow})
+    return TimedResult(out[None], seconds, {"spatial hashing": hashing, "cutoff summation": seconds,
+                                            "copies between host and GPU": up + down, "overflow list": overflow})
 
 
 def list_tasks(task: Any, steps: Integers) -> list[bytes]:

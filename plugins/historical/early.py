@@ -27,7 +27,7 @@ COPY = 2e-10
 Kernel = Callable[[str, LatticeSum, "Floats", "Floats"], HostResult]
 
 
-class Timed(HostResult):
+class TimedResult(HostResult):
     """A map on the host, with the times of the parts of its computation.
 
     Parameters

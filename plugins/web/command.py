@@ -112,7 +112,7 @@ def view(
         metavar="CSV")] = None,
     shown: ShownOptions = ShownOptions(),
     written: PageOutput = PageOutput(),
-) -> Viewed:
+) -> ViewedPage:
     """Make a web page of a structure, isosurfaces and slices of maps, and ions, or a scene of Mol*.
 
     Without maps, the potential of the solute in water is computed: one command leads from a deposited structure to its
@@ -166,11 +166,11 @@ def view(
         page = view_page(structure, grids, ions, viewer_script=written.viewer_script, **options)
     if output is not None:
         page.save(output, written.force)
-    return Viewed(page=page, prepared=done[0] if done else None, file=output,
-                  warnings=[*warnings, *page.warnings])
+    return ViewedPage(page=page, prepared=done[0] if done else None, file=output,
+                      warnings=[*warnings, *page.warnings])
 
 
-class Viewed(Result):
+class ViewedPage(Result):
     """Result of the command: a page or scene, and a summary of its content."""
 
     prepared: str | None

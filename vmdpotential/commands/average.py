@@ -14,8 +14,8 @@ from vmdpotential.commands.gridded import LATTICE, SUM, GridResult, cell_lines, 
 from vmdpotential.commands.map import MapOutput
 from vmdpotential.commands.options import CompleteSource, Fit, FramesFile, FramesOption, LikeGrid, TrajectoryOptions
 from vmdpotential.errors import UsageError
-from vmdpotential.execution.blocks import Run
-from vmdpotential.frames.average import STATISTICS, Average, Planning, merge, plan_average
+from vmdpotential.execution.blocks import BlockResults
+from vmdpotential.frames.average import STATISTICS, Average, AveragePlan, merge, plan_average
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.statistics import TOO_SHORT
 from vmdpotential.frames.whole import reference_group
@@ -172,15 +172,15 @@ def average(
     return complete(result, averaged.frames, total)
 
 
-def _in_slabs(planning: Planning, execution: PartialExecution, files_of: Mapping[str, tuple[Path, Path]],
-              force: bool) -> tuple[Average, list[Run]]:
+def _in_slabs(planning: AveragePlan, execution: PartialExecution, files_of: Mapping[str, tuple[Path, Path]],
+              force: bool) -> tuple[Average, list[BlockResults]]:
     """Compute an average that is written slab by slab, and return it with the runs of its slabs."""
     from vmdpotential.frames.slabs import average_in_slabs
     from vmdpotential.io.maps import MapWriters
 
     path, runs = files_of["mean"][0], []
 
-    def compute(number: int, part: Planning) -> Run:
+    def compute(number: int, part: AveragePlan) -> BlockResults:
         runs.append(part.run(execution.keeping(path.with_name(f"{path.name}.{number}"))))
         return runs[-1]
 
@@ -204,7 +204,7 @@ class Mean(GridResult):
         "frames", "inefficiency", "correlation_time", "interval", "zero", "cell_deviation", time_step="step",
         standard_error="error", standard_deviation="deviation", cell_vectors="cell")
     options: MapOptions = part("smear")
-    planning: Planning = part(net_charge="charge")
+    planning: AveragePlan = part(net_charge="charge")
     first_frame: int
     last_frame: int
     frame_step: int
@@ -221,7 +221,7 @@ class Mean(GridResult):
         yield from _lines(self.planning, self.average, self)
 
 
-def _lines(planning: Planning, average: Average, result: Mean) -> list[str]:
+def _lines(planning: AveragePlan, average: Average, result: Mean) -> list[str]:
     """Return the lines of the report."""
     grid, plan, count, seconds = result.grid, planning.map, average.frames, result.seconds
     provenance, unit = grid.provenance, grid.unit

@@ -26,7 +26,7 @@ from vmdpotential.densities.quantities import UNITS, count
 from vmdpotential.densities.sites import Site, find_sites
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import run_blocks
-from vmdpotential.frames.density import Density, DensityOptions, Planning, merge, plan_density
+from vmdpotential.frames.density import Density, DensityOptions, DensityPlan, merge, plan_density
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.statistics import TOO_SHORT
 from vmdpotential.grid.lattice import Grid
@@ -173,7 +173,7 @@ class DensityMap(GridResult):
     std: Grid | None = shown()
     sem: Grid | None = shown()
     density: Density = part("bulk", "total", "frames", "cell_deviation", standard_error="error")
-    planning: Planning = part(quantity="work.counted.quantity", smear="work.width", engine="work.engine")
+    planning: DensityPlan = part(quantity="work.counted.quantity", smear="work.width", engine="work.engine")
     first_frame: int
     last_frame: int
     frame_step: int
@@ -197,7 +197,7 @@ class DensityMap(GridResult):
             yield from _site_lines(self.maxima, self.radius)
 
 
-def _sites(planning: Planning, density: Density, radius: float, least: float | None) -> list[Site]:
+def _sites(planning: DensityPlan, density: Density, radius: float, least: float | None) -> list[Site]:
     grid, work = density.grids["mean"], planning.work
     values = grid.values.astype(np.float64)
     sem = density.grids.get("sem")
@@ -231,7 +231,7 @@ def _site_lines(table: Sequence[Site], radius: float) -> Iterator[str | Rows]:
     yield Rows(line, range(len(table)))
 
 
-def _lines(planning: Planning, density: Density, result: DensityMap) -> list[str]:
+def _lines(planning: DensityPlan, density: Density, result: DensityMap) -> list[str]:
     """Return the lines of the report."""
     grid, work, seconds = result.grid, planning.work, result.seconds
     counted, provenance = work.counted, grid.provenance

@@ -33,7 +33,7 @@ ForceField = Annotated[str, Option(
     "force field whose residue templates give charges if no topology does; auto decides by the atom names of the "
     "whole structure",
     choices=("auto", *FORCE_FIELDS))]
-Water = Annotated[str, Option(
+IdentifiedWater = Annotated[str, Option(
     "water model that gives charges to waters without any; auto decides by their name and sites", choices=CHOICES)]
 CellOption = Annotated[Cell | None, Option(
     "periodic cell that replaces the file's: lengths, lengths and angles, or an XSC file", unit="A, degrees",
@@ -164,7 +164,7 @@ class TemplateOptions:
     """Sources of charges that no topology gives."""
 
     force_field: ForceField = "auto"
-    water: Water = "auto"
+    water: IdentifiedWater = "auto"
     charges: Charges = ()
 
 

@@ -1,8 +1,8 @@
 """Kernel modules for one radial function and precision, compiled once and kept on disk.
 
 A kernel file is run once for each set of constants, as a module whose name contains a hash of everything that it
-depends on. :class:`Kept` stores its compiled functions in the user's cache folder. Numba's own cache identifies a
-function by its file and date: it cannot distinguish constants that are set at run time, and does not check what it
+depends on. :class:`KernelCache` stores its compiled functions in the user's cache folder. Numba's own cache identifies
+a function by its file and date: it cannot distinguish constants that are set at run time, and does not check what it
 reads.
 
 If vector code cannot be built, because a Numba that is newer than those tested has changed internally, the same files
@@ -160,14 +160,14 @@ def _load(template: str | Path, **constants: Hashable) -> ModuleType:
     in_its_place = None if constants.get("plain", True) else (template, constants | {"plain": True})
     for function in list(vars(module).values()):
         if hasattr(function, "py_func") and function.__module__ == name:
-            function._cache = kept = Kept(function, in_its_place)
+            function._cache = kept = KernelCache(function, in_its_place)
             function.compile = kept.compile
             function.targetoptions["no_cfunc_wrapper"] = True  # it is never called from C
     sys.modules[name] = module  # where code from the cache looks for it
     return module
 
 
-class Kept:
+class KernelCache:
     """The disk cache of a function, with the interface of Numba's; Numba calls it while its compiler is locked.
 
     Parameters

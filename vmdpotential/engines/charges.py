@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 
-class Waiting(Protocol):
+class PendingPotential(Protocol):
     """The potential of charges at reordered sites, of which a small and smooth pending part is added later."""
 
     #: Indices (W,) of the sites in the order of the potentials.
@@ -39,7 +39,7 @@ class ChargePotential(Protocol):
     def add(self, points: Floats, position: Floats, charge: float, potential: Floats) -> None:
         """Add the potential (e/A) of a charge, with all its images in a periodic cell, to that at points."""
 
-    def waiting(self, sites: Floats) -> Waiting | None:
+    def waiting(self, sites: Floats) -> PendingPotential | None:
         """Return an object that adds potentials at many sites faster, or None if the engine has none."""
 
     def most(self, distance: float) -> float:

@@ -30,12 +30,12 @@ from vmdpotential.compiling import threads
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError, VmdpotentialError
 from vmdpotential.execution.pools import (
-    Here,
+    CallingThread,
     LostError,
     Pool,
     Result,
-    Slots,
     WorkerError,
+    WorkerThreads,
     on_threads,
     picklable,
     timed,
@@ -70,7 +70,7 @@ def sharers(engine: str, most: int, cost: Cost | None = None) -> int:
     return max(gpus, min(most, threads.count(), gpus * min(result.sharers(size), enough) if gpus else threads.count()))
 
 
-class Processes(Slots):
+class Processes(WorkerThreads):
     """Worker processes on this machine, each of which computes one block at a time.
 
     Parameters
@@ -124,7 +124,7 @@ def on_gpus(work: Work, cost: Cost, blocks: Sequence[range]) -> tuple[Pool, Futu
     left, bindings = max(cost.seconds, cost.reading) * sum(map(len, blocks)), get_engine(engine).bindings()
     if left < START:  # measured, as Python also takes time
         with bindings[0]() if len(bindings) > 1 else contextlib.nullcontext():
-            first = Here(work).submit(blocks[0])
+            first = CallingThread(work).submit(blocks[0])
         left = 0.0 if first.exception() else first.result()[1] * (len(blocks) - 1)
     if left > START:
         return Processes(work, sharers(engine, len(blocks), cost), cost.size), first

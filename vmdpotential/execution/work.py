@@ -71,7 +71,7 @@ class MergingWork(Work):
 
 
 @runtime_checkable
-class Identified(Protocol):
+class HasIdentity(Protocol):
     """An object of which only a part determines the result."""
 
     def identity(self) -> object:
@@ -107,7 +107,7 @@ def _feed(digest: Any, part: object) -> None:
         except OSError as error:
             raise InputError(f"{part}: cannot be read ({error.strerror})") from None
         feed(os.path.realpath(part), result.st_size, result.st_mtime_ns)
-    elif isinstance(part, Identified):
+    elif isinstance(part, HasIdentity):
         _feed(digest, part.identity())
     elif dataclasses.is_dataclass(part) and not isinstance(part, type):
         feed(type(part).__qualname__)

@@ -97,7 +97,7 @@ class LiveMap:
         return self._plan.grid(self._plan.run(positions, self._run))
 
 
-class Latest(Generic[Result]):
+class LatestRequestThread(Generic[Result]):
     """A thread that processes the newest request; older requests that have not started are dropped.
 
     Parameters

@@ -22,7 +22,7 @@ from vmdpotential.frames.options import PartialExecution
 from vmdpotential.io.trajectories.frames import Frame
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.energy import Between, by_residue
-from vmdpotential.pairs.rdf import Counts
+from vmdpotential.pairs.rdf import PairHistogram
 
 Floats = NDArray[np.float64]
 
@@ -101,12 +101,12 @@ class PairCounts(Work):
     Parameters
     ----------
     frames : CellFrames
-    counts : tuple of Counts
+    counts : tuple of PairHistogram
         One for each pair of selections.
     """
 
     frames: CellFrames
-    counts: tuple[Counts, ...]
+    counts: tuple[PairHistogram, ...]
 
     def needs(self) -> Needs:
         """Return the engine."""

@@ -20,7 +20,7 @@ from vmdpotential.frontend.declarations import kind, takes_data
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.structures.pdb import cell_of as cell_of_file
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.selection import WORDS, Picked, present, select
+from vmdpotential.molecule.selection import WORDS, ResolvedSelection, present, select
 from vmdpotential.parameters import Command, Parameter, Report
 
 if TYPE_CHECKING:
@@ -361,7 +361,7 @@ def selection(parameter: Parameter, text: str, structure: Structure,
             return text
         raise UsageError(parameter.name, "this is neither a selection in the viewer's language, nor a word of this "
                          f"program ({', '.join(WORDS)}), nor a CID", value=text)
-    picked = Picked(text, rows)
+    picked = ResolvedSelection(text, rows)
     if not len(picked.rows):
         raise UsageError(parameter.name, f"selects no atoms of the system; {present(structure)}", value=text)
     if word and not np.array_equal(np.flatnonzero(WORDS[text.strip().lower()](structure)), picked.rows):

@@ -24,7 +24,7 @@ def install(
     folder: Annotated[Path | None, Option(
         "folder in which the plugin gets a folder of its own, instead of the viewer's usual place",
         viewer=False)] = None,
-) -> Installed:
+) -> Installation:
     """Put the plugin where a viewer finds it, and say how to load it.
 
     The plugin's files are copied. The lines that load them are added once to the viewer's start-up file, between two
@@ -57,11 +57,11 @@ def install(
             lines.append(f"nothing has been done; to do it: {again}{' --uninstall' if uninstall else ''} --yes")
     elif not uninstall:
         lines.append(f"to undo this: {again} --uninstall --yes")
-    return Installed(viewer=viewer, folder=target, done=yes, uninstalled=yes and uninstall, startup=plugin.startup,
-                     steps=lines)
+    return Installation(viewer=viewer, folder=target, done=yes, uninstalled=yes and uninstall, startup=plugin.startup,
+                        steps=lines)
 
 
-class Installed(Result):
+class Installation(Result):
     """An installed or removed plugin, or what would be done."""
 
     viewer: str
@@ -76,7 +76,7 @@ class Installed(Result):
         yield from self.steps
 
 
-def _page(folder: Path | None, yes: bool, uninstall: bool) -> Installed:
+def _page(folder: Path | None, yes: bool, uninstall: bool) -> Installation:
     """Download 3Dmol.js to where the page looks for it, or remove it."""
     target = (folder or page_script.user_folder()) / "node_modules" / "3dmol"
     would, did = ("would remove", "removed") if uninstall else (
@@ -90,7 +90,8 @@ def _page(folder: Path | None, yes: bool, uninstall: bool) -> Installed:
         page_script.download(target)
     else:
         lines.append(f"nothing has been done; add {'--uninstall ' if uninstall else ''}--yes")
-    return Installed(viewer="page", folder=target, done=yes, uninstalled=yes and uninstall, startup=None, steps=lines)
+    return Installation(viewer="page", folder=target, done=yes, uninstalled=yes and uninstall, startup=None,
+                        steps=lines)
 
 
 def _install(plugin: Viewer, old: bytes | None, yes: bool) -> list[str]:

@@ -6,7 +6,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterator
 
-from vmdpotential.errors import MemoryPlanError, Spelling, VmdpotentialError, Words, spelled
+from vmdpotential.errors import MemoryPlanError, Message, Spelling, VmdpotentialError, spelled
 
 
 def ours(error: VmdpotentialError | MemoryError) -> VmdpotentialError:
@@ -27,7 +27,7 @@ def warnings(tell: Callable[[str], None], spell: Spelling, verbose: bool = False
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             # placeholders are replaced before the arguments are inserted, which may contain braces
-            text = spelled(record.msg.template if isinstance(record.msg, Words) else str(record.msg), spell)
+            text = spelled(record.msg.template if isinstance(record.msg, Message) else str(record.msg), spell)
             tell(" ".join((text % record.args if record.args else text).split()))
 
     level = logging.DEBUG if verbose else logging.WARNING

@@ -21,12 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import BackendError, InputError, VmdpotentialError
-from vmdpotential.io.files.text import COMPRESSED, Held, first_bytes, held, named
+from vmdpotential.io.files.text import COMPRESSED, BufferedStream, first_bytes, held, named
 from vmdpotential.io.structures import amber_coordinates
 from vmdpotential.io.topologies import gromacs_folder, tpr_nonbonded
 from vmdpotential.io.trajectories import xdr
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.nonbonded import Deferred
+from vmdpotential.molecule.nonbonded import LazyNonbonded
 from vmdpotential.molecule.structure import Floats, Integers, Names, Structure, Topology
 
 log = logging.getLogger(__name__)
@@ -242,7 +242,7 @@ def reading(path: Path) -> Iterator[None]:
         except ImportError:
             raise BackendError(
                 f"{path}: needs MDAnalysis to be read", "install it with pip install 'vmdpotential[traj]'") from None
-        if path.suffix.lower() in COMPRESSED or isinstance(path, Held):  # MDAnalysis unpacks the whole file
+        if path.suffix.lower() in COMPRESSED or isinstance(path, BufferedStream):  # MDAnalysis unpacks the whole file
             raise InputError(f"{path}: this format is read from a plain file only", "unpack it first")
         package = _NEEDS.get(path.suffix.lower())
         if package and importlib.util.find_spec(package) is None:
@@ -355,13 +355,13 @@ def _preprocessed(path: Path) -> Iterator[Path]:
         yield copy
 
 
-def _nonbonded(atoms: Any, kept: tpr_nonbonded.Kept, types: Names, path: Path) -> Deferred | None:
+def _nonbonded(atoms: Any, kept: tpr_nonbonded.TprParameters, types: Names, path: Path) -> LazyNonbonded | None:
     """Return the Lennard-Jones parameters, exclusions and 1-4 pairs of a TPR."""
     if kept.general is None:
         return None
     first = np.flatnonzero(np.diff(np.asarray(atoms.molnums), prepend=-1))
     names = np.asarray(atoms.moltypes)[first].astype(str)
-    return Deferred(functools.partial(kept.nonbonded, names, first, types, str(path)))
+    return LazyNonbonded(functools.partial(kept.nonbonded, names, first, types, str(path)))
 
 
 def _cross_terms(atoms: Any, kept: dict[str, Integers]) -> Integers:

@@ -9,9 +9,9 @@ import numpy as np
 
 from vmdpotential.errors import UsageError
 from vmdpotential.ions.counts import Species
-from vmdpotential.ions.edit import Added, check_neutral, replace_waters, water_sites
+from vmdpotential.ions.edit import AddedIon, check_neutral, replace_waters, water_sites
 from vmdpotential.ions.energies import Energies, describe
-from vmdpotential.ions.kinds import Kinds
+from vmdpotential.ions.kinds import RequestedIons
 from vmdpotential.ions.montecarlo import DIELECTRIC
 from vmdpotential.ions.options import IonOptions
 from vmdpotential.ions.placement import PlacedIon, Placement
@@ -186,8 +186,8 @@ class _Placer:
         self.structure, self.site, self.refine, self.sweeps = structure, site, options.refine, options.sweeps
         self.temperature, self.dielectric = temperature, dielectric
         charges = structure.known_charges
-        kinds = Kinds(structure, options.naming, options.templates or {}, options.cation, options.anion, options.salt,
-                      options.ions)
+        kinds = RequestedIons(structure, options.naming, options.templates or {}, options.cation, options.anion,
+                              options.salt, options.ions)
         self.written, self.templates = kinds.written, kinds.templates
         structure.require_whole_cell("use {expand cell}")
         self.residues, self.oxygens = water_sites(structure)
@@ -242,11 +242,11 @@ class _Placer:
                          self.dielectric, sites.moves, sites.gain * self.kcal, sites.sampling,
                          self.candidates.tolerance, self.candidates.error if counts.added else None)
 
-    def _added(self, water: int, ion: Species, positions: Any) -> Added:
+    def _added(self, water: int, ion: Species, positions: Any) -> AddedIon:
         template = self.templates.get(ion.name)
         if template is None:
-            return Added(water, (self.written[ion.name],), positions, np.zeros((0, 2), np.int64))
-        return Added(water, template.names, positions, template.bonds)
+            return AddedIon(water, (self.written[ion.name],), positions, np.zeros((0, 2), np.int64))
+        return AddedIon(water, template.names, positions, template.bonds)
 
     def _record(self, oxygen: int, ion: Species, energies: Energies, row: int, number: int, atoms: int) -> PlacedIon:
         def finite(distance: float) -> float | None:

@@ -20,7 +20,7 @@ Integers = NDArray[np.int64]
 #: Distances that differ by less, A, count as equal.
 ALIKE = 1e-6
 
-#: Waiting charges are added at all sites once more than one site in this number is evaluated.
+#: Pending charges are added at all sites once more than one site in this number is evaluated.
 _FEW = 64
 
 
@@ -32,7 +32,7 @@ def quiet() -> AbstractContextManager[None]:
 class SitePotential:
     """Potential at sites, e/A, of the solute and the existing ions, and of charges that are added.
 
-    Added charges wait: their potentials are first computed only at the sites that are evaluated.
+    New charges are pending: their potentials are first computed only at the sites that are evaluated.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from dataclasses import fields
 import numpy as np
 
 from vmdpotential import registry
-from vmdpotential.errors import UsageError, Words
+from vmdpotential.errors import Message, UsageError
 from vmdpotential.interactions import Bound
 from vmdpotential.interactions.screened_coulomb import WATER
 from vmdpotential.maps.medium import Medium
@@ -115,7 +115,7 @@ def bind(options: MediumOptions, cell: Cell | None) -> Bound:
         residual = abs(float(bound(np.nextafter(CUTOFF, 0)))) * CUTOFF
         if residual > 0.01:
             log.warning(
-                Words("%s is cut off at %g A, where it is still %.2g %% of q/r; {cutoff} sets another distance"),
+                Message("%s is cut off at %g A, where it is still %.2g %% of q/r; {cutoff} sets another distance"),
                 name, CUTOFF, 100 * residual)
     return bound
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import Words
+from vmdpotential.errors import Message
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.maps.medium import Medium
 from vmdpotential.molecule.selection import Selection, is_salt, is_solvated, is_water, select
@@ -57,8 +57,8 @@ def in_continuum(structure: Structure, selection: Selection, medium: Medium,
     """
     chosen = chosen_atoms(structure, selection, medium)
     if salt := left_to_solution(structure, selection, chosen):
-        log.warning(Words("%s: %s are left out, because the medium includes the solution's ions; a selection such as "
-                          "{atoms not water} keeps them"), structure.where, salt)
+        log.warning(Message("%s: %s are left out, because the medium includes the solution's ions; a selection such as "
+                            "{atoms not water} keeps them"), structure.where, salt)
     if not medium.method:
         return structure, chosen, None
     together = Complex.of(structure, chosen, frames)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
 from vmdpotential.engines import Floats
-from vmdpotential.engines.result import HostSums, Maps, Result, StatedNothing
+from vmdpotential.engines.result import HostSums, Maps, Result, UnstatedProperties
 from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.methods import Planned, Request, interpolated_bytes
@@ -56,7 +56,7 @@ def planes_at_once(request: Request, needed: int) -> int:
     return min(max(planes, LAYER), nz)
 
 
-class SlabResult(StatedNothing):
+class SlabResult(UnstatedProperties):
     """The part of a map that is kept when it went to a sink: values at some points, mean squares and extremes.
 
     Parameters

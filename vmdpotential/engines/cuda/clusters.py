@@ -135,7 +135,7 @@ def geometry(cell: Cell | None, reach: float) -> Any:
     return task
 
 
-class Held:
+class DeviceBuffers:
     """Named blocks of GPU memory that belong to one list."""
 
     def __init__(self, gpu: Any) -> None:
@@ -174,7 +174,7 @@ def set_bins(task: Any, side: Any, positions: Floats) -> int:
     return int(across.prod())
 
 
-def arrange(held: Held, task: Any, sets: list[Floats], records: list[NDArray[Any]], launch: Any) -> None:
+def arrange(held: DeviceBuffers, task: Any, sets: list[Floats], records: list[NDArray[Any]], launch: Any) -> None:
     """Sort atoms into compact super clusters of 64, each of eight clusters of 8 and sixteen groups of 4.
 
     Bins are ordered along the columns. Each 64 successive atoms of a column are a super cluster, which is then halved
@@ -182,7 +182,7 @@ def arrange(held: Held, task: Any, sets: list[Floats], records: list[NDArray[Any
 
     Parameters
     ----------
-    held : Held
+    held : DeviceBuffers
         Memory on the current GPU, to which that of the lists is added.
     task : record of TASK
         Task with its cell and `same`.
@@ -233,7 +233,7 @@ def arrange(held: Held, task: Any, sets: list[Floats], records: list[NDArray[Any
     launch("arrange", sum(int(task[name]["supers"]) for name in names), SUPER)
 
 
-def leave_out(held: Held, task: Any, exclusions: Integers | None, launch: Any) -> None:
+def leave_out(held: DeviceBuffers, task: Any, exclusions: Integers | None, launch: Any) -> None:
     """Sort the excluded pairs by super cluster, after :func:`arrange`."""
     supers = int(task["first"]["supers"])
     counts = np.zeros(supers, np.int32)
@@ -300,7 +300,7 @@ class ClusterList:
         sides = [atoms] + ([others] if others is not None else [])
         self.gpu = gpu = device.idlest(1)[0]
         with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
-            self.held = held = Held(gpu)
+            self.held = held = DeviceBuffers(gpu)
             task["same"] = others is None
             arrange(held, task, [np.asarray(side.positions, np.float64) for side in sides],
                     [programs.records(side) for side in sides], self._launch)
@@ -434,7 +434,7 @@ def count_distances(positions: Floats, others: Floats | None, cell: Cell | None,
         return counts.astype(np.int64)
     gpu = device.idlest(1)[0]
     with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
-        held = Held(gpu)
+        held = DeviceBuffers(gpu)
         task["same"] = others is None
         launch = counting(gpu, task)
         arrange(held, task, [np.asarray(of, np.float64) for of in sets], [], launch)

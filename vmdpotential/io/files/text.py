@@ -49,7 +49,7 @@ _HINT = "correct it, write it again, or give it the suffix of its format"
 _LESS = "read a smaller file, or make memory free"
 
 
-class Held(type(Path())):  # type: ignore[misc]  # Path itself cannot be subclassed before Python 3.12
+class BufferedStream(type(Path())):  # type: ignore[misc]  # Path itself cannot be subclassed before Python 3.12
     """The path of a stream, with its whole content."""
 
     content: bytes
@@ -64,7 +64,7 @@ def suffix(path: Path) -> str:
 
 
 def held(path: Path | str) -> Path:
-    """Return the path; for a stream, which can be read only once, read it and return a :class:`Held`.
+    """Return the path; for a stream, which can be read only once, read it and return a :class:`BufferedStream`.
 
     Raises
     ------
@@ -73,14 +73,14 @@ def held(path: Path | str) -> Path:
     MemoryPlanError
         When its content does not fit into memory.
     """
-    if isinstance(path, Held):
+    if isinstance(path, BufferedStream):
         return path
     path = Path(path)
     if path == STREAM:
         stream = getattr(sys.stdin, "buffer", None)
         if stream is None or sys.stdin.isatty():
             raise InputError(f"{STANDARD_INPUT}: nothing is sent to it", "send a file, such as with <, or name one")
-        result = Held(STANDARD_INPUT)
+        result = BufferedStream(STANDARD_INPUT)
         with translating(result):
             result.content = take(stream, result)
         return result
@@ -90,7 +90,7 @@ def held(path: Path | str) -> Path:
         return path
     if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
         return path
-    result = Held(path)
+    result = BufferedStream(path)
     with translating(path), open(path, "rb") as file:
         result.content = take(file, path)
     return result
@@ -188,7 +188,8 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
     """Open a file for sequential reading, decompressed; raises the errors of :func:`read_bytes`."""
     path = held(path)
     with translating(path), contextlib.ExitStack() as stack:
-        raw: IO[bytes] = io.BytesIO(path.content) if isinstance(path, Held) else stack.enter_context(open(path, "rb"))
+        raw: IO[bytes] = (io.BytesIO(path.content) if isinstance(path, BufferedStream)
+                          else stack.enter_context(open(path, "rb")))
         kind = _compression(path, raw)
         file = raw
         if kind == ".gz":
@@ -208,7 +209,7 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
 def seekable(path: Path) -> Iterator[IO[bytes]]:
     """Open a file for random access: a plain file on disk, or else the decompressed content in memory."""
     path = held(path)
-    if not isinstance(path, Held):
+    if not isinstance(path, BufferedStream):
         with translating(path), open(path, "rb") as file:
             if not _compression(path, file):
                 yield cast(IO[bytes], file)
@@ -262,7 +263,7 @@ def _most_unpacked(file: IO[bytes], path: Path) -> float:
     """Return the number of bytes that a file may unpack to; infinite if it is not compressed."""
     if not isinstance(file, (gzip.GzipFile, bz2.BZ2File)):
         return math.inf
-    return _FREE + _RATIO * (len(path.content) if isinstance(path, Held) else path.stat().st_size)
+    return _FREE + _RATIO * (len(path.content) if isinstance(path, BufferedStream) else path.stat().st_size)
 
 
 @contextlib.contextmanager

@@ -222,7 +222,7 @@ def open_map(path: Path | str, whole: int = WINDOW) -> Grid:
     path = files.held(path)
     with files.reading(path):
         suffix = _format(path)
-        if suffix in LARGE and not isinstance(path, files.Held) and not files.is_compressed(path):
+        if suffix in LARGE and not isinstance(path, files.BufferedStream) and not files.is_compressed(path):
             grid = _opener(suffix)(path)
             if grid.lattice.size > whole:
                 return grid

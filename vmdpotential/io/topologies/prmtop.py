@@ -21,7 +21,7 @@ from vmdpotential.io.files.text import held, read_text
 from vmdpotential.io.structures.amber_coordinates import MEMORY, cell_of
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.nonbonded import Deferred, Nonbonded
+from vmdpotential.molecule.nonbonded import LazyNonbonded, Nonbonded
 from vmdpotential.molecule.structure import Floats, Integers, Names, Structure, Topology
 
 log = logging.getLogger(__name__)
@@ -249,7 +249,7 @@ def _terms(sections: Sections, pointers: Integers, types: Names, masses: Floats)
         source="prmtop", types=types, masses=masses, bonds=np.abs(bonds) - 1, angles=np.abs(angles) - 1,
         dihedrals=np.abs(torsions[~improper]) - 1, impropers=impropers - 1, cross_terms=cross_terms - 1,
         title=tuple(f" REMARKS {line.rstrip()}" for line in text.split("\n")) if text else (),
-        nonbonded=Deferred(functools.partial(_nonbonded, path)),
+        nonbonded=LazyNonbonded(functools.partial(_nonbonded, path)),
         extra={"file": path, "rows": np.arange(count), "chamber": "CTITLE" in sections},
     )
 

@@ -41,7 +41,7 @@ _HINT = "give a prmtop of the ion alone, as tleap writes it"
 
 
 @dataclass(frozen=True, eq=False)
-class Defined:
+class IonDefinition:
     """An ion of A atoms in a prmtop.
 
     Parameters
@@ -98,7 +98,7 @@ class Defined:
         return self.sections.floats(name, int(number))[self.used(size)]
 
 
-def definition_of(structure: Structure, name: str, atoms: Sequence[str]) -> Defined:
+def definition_of(structure: Structure, name: str, atoms: Sequence[str]) -> IonDefinition:
     """Return the definition of a polyatomic ion in the files attached to a structure, or in its own prmtop.
 
     Raises
@@ -141,7 +141,7 @@ def check_ion(structure: Structure, name: str, ion: Structure) -> None:
                              f"{stated:g} e in the template", "take the charges of the prmtop")
 
 
-def _read(path: Path, name: str, atoms: list[str]) -> Defined | None:
+def _read(path: Path, name: str, atoms: list[str]) -> IonDefinition | None:
     sections = Sections(path)
     pointers = sections.integers("POINTERS", None)
     count, residues = int(pointers[0]), int(pointers[11])
@@ -175,4 +175,4 @@ def _read(path: Path, name: str, atoms: list[str]) -> Defined | None:
                              "which cannot be copied", _HINT)
     pairs = table.exclusions - first
     pairs = pairs[((pairs >= 0) & (pairs < len(atoms))).all(1)]
-    return Defined(sections, slice(first, first + len(atoms)), terms, signs, table, pairs)
+    return IonDefinition(sections, slice(first, first + len(atoms)), terms, signs, table, pairs)

@@ -19,7 +19,7 @@ from vmdpotential.io.files import columns
 from vmdpotential.io.files.text import read_text, write_bytes
 from vmdpotential.io.topologies.ion_parameters import lennard_jones_of
 from vmdpotential.io.topologies.prmtop import AMBER_CHARGE, CHAMBER_CHARGE, Sections
-from vmdpotential.io.topologies.prmtop_ions import PARAMETERS, TERMS, Defined, definition_of
+from vmdpotential.io.topologies.prmtop_ions import PARAMETERS, TERMS, IonDefinition, definition_of
 from vmdpotential.io.topologies.prmtop_nonbonded import read_nonbonded
 from vmdpotential.molecule.names import IONS, Ion
 from vmdpotential.molecule.nonbonded import lennard_jones
@@ -138,10 +138,10 @@ class _Edit:
         self._edit_molecules()
         self._put("POINTERS", self.pointers)
 
-    def _polyatomic(self) -> list[tuple[int, str, Defined]]:
+    def _polyatomic(self) -> list[tuple[int, str, IonDefinition]]:
         """Return the first atom, the name and the definition of each added polyatomic ion."""
-        s, result = self.structure, list[tuple[int, str, Defined]]()
-        defined: dict[str, Defined] = {}
+        s, result = self.structure, list[tuple[int, str, IonDefinition]]()
+        defined: dict[str, IonDefinition] = {}
         for start, size in zip(s.residue_starts[len(self.residues):-1].tolist(),
                                self.sizes[len(self.residues):].tolist(), strict=True):
             name = str(s.residue_names[start])

@@ -42,7 +42,7 @@ class Molecule:
 
 
 @dataclass
-class Kept:
+class TprParameters:
     """Data collected from a TPR while MDAnalysis reads it."""
 
     molecules: dict[str, Molecule] = field(default_factory=dict)
@@ -132,7 +132,7 @@ def _decimal(value: float) -> float:
 
 
 @contextlib.contextmanager
-def keeping(path: Path) -> Iterator[Kept]:
+def keeping(path: Path) -> Iterator[TprParameters]:
     """Collect Lennard-Jones parameters, exclusions, 1-4 pairs and cross-terms (CMAP) while MDAnalysis reads a TPR.
 
     The counts in the file are also checked: MDAnalysis trusts them, and with damaged ones would loop for minutes, or
@@ -148,7 +148,7 @@ def keeping(path: Path) -> Iterator[Kept]:
             raise InputError(f"{path}: states larger counts than its size allows; it may be damaged")
         return numbers
 
-    kept = Kept()
+    kept = TprParameters()
     lists: list[Any] = []
     atoms: list[Any] = []
     numbers: deque[list[int]] = deque(maxlen=2)  # where each atom's exclusions end, and their atoms

@@ -188,7 +188,7 @@ class Clusters:
 
 
 @dataclass(frozen=True)
-class Part:
+class PartialList:
     """The list of some clusters, see :mod:`~vmdpotential.engines.cpu.pairs.search_kernel`."""
 
     entries: Integers
@@ -203,7 +203,7 @@ class Search:
 
     Parameters
     ----------
-    parts : list of Part
+    parts : list of PartialList
         The list of pairs.
     steps, remainders : (S, 3) float32 or float64, A
         Displacement of atoms i for each image: its multiple of the grid of chunk centres, and the remainder.
@@ -211,7 +211,7 @@ class Search:
         Chunks of one set or of both.
     """
 
-    parts: list[Part]
+    parts: list[PartialList]
     steps: NDArray[Any]
     remainders: NDArray[Any]
     chunks: list[NDArray[Any]]
@@ -260,7 +260,7 @@ def search(kernel: Any, box: CellBox, i: Clusters, j: Clusters, reach: float, ex
     numbers = np.array([kernel.code(*image) for image in images.tolist()], np.int64)
     chunks_i, each = len(i.chunk_boxes), kernel.EACH
     size = max(-(-chunks_i // PARTS), LEAST)
-    parts: list[Part | None] = [None] * -(-chunks_i // size)
+    parts: list[PartialList | None] = [None] * -(-chunks_i // size)
     density = len(j) / max(float(np.prod(box.sides)), 1.0)
     near = 4.2 * (reach + 3 * CLOSE / 4) ** 3 * density / kernel.N / (2 if same else 1) + 8
 
@@ -279,8 +279,8 @@ def search(kernel: Any, box: CellBox, i: Clusters, j: Clusters, reach: float, ex
                 break
             entries, chunks, bits, masks = (np.resize(a, (2 * len(a), *a.shape[1:]))
                                             for a in (entries, chunks, bits, masks))
-        parts[first] = Part(entries[: counts[0]].copy(), chunks[: counts[1]].copy(), bits[: counts[1]].copy(),
-                            masks[: counts[2]].copy())
+        parts[first] = PartialList(entries[: counts[0]].copy(), chunks[: counts[1]].copy(), bits[: counts[1]].copy(),
+                                   masks[: counts[2]].copy())
 
     threads.run(one_part, len(parts), "list of pairs")
     return Search([part for part in parts if part is not None and len(part.entries)], steps, remainders,
