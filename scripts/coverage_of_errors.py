@@ -21,7 +21,7 @@ from vmdpotential.frames.statistics import (
     FrameMean,
     Uncertainty,
     as_equal,
-    each_uncertainty,
+    uncertainties,
     uncertainty,
 )
 
@@ -70,7 +70,7 @@ def profile(values: Floats) -> Floats:
 
 def field(values: Floats) -> Floats:
     """Return the intervals of sites."""
-    known = each_uncertainty(values)
+    known = uncertainties(values)
     return np.full(values.shape[1], np.nan) if known is None else known.interval
 
 

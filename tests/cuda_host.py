@@ -190,7 +190,7 @@ class HostGpu:
         self.buffers[name] = np.ascontiguousarray(array)
         return self.buffers[name].ctypes.data
 
-    def give_back_timers(self, timers):
+    def release_timers(self, timers):
         pass
 
     def keep(self, array):
@@ -206,7 +206,7 @@ class HostGpu:
     def take(self, size):
         return self.keep(np.full(size, 0xFF, np.uint8))
 
-    def lanes(self):
+    def streams(self):
         return None, [(SimpleNamespace(synchronize=lambda: None), None)]
 
     def timers(self):

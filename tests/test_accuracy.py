@@ -94,7 +94,7 @@ def test_an_error_counts_where_it_is():
     indices = np.stack([np.arange(400) % 20, np.arange(400) // 20, np.zeros(400, int)], 1)
     sample = Sample(indices, np.where(distances > 2, 0.1, 10.0)[None], np.full(400, 1 / 400), distances)
     assert (sample.away == (distances > AWAY)).all()
-    assert sample.goal == pytest.approx(0.1)
+    assert sample.target_rms == pytest.approx(0.1)
     everywhere = np.sqrt((0.1**2 + 10**2) / 2)
     perfect = sample.errors(result_of(sample, (20, 20, 1)))
     assert perfect.largest < 1e-7
@@ -129,11 +129,11 @@ def test_a_region_that_nothing_reaches_is_measured_by_the_whole():
     distances = np.repeat([1.0, 3.0], 50)
     indices = np.stack([np.arange(100), np.zeros(100, int), np.zeros(100, int)], 1)
     sample = Sample(indices, np.where(distances > 2, 0.0, 5.0)[None], np.full(100, 1 / 100), distances)
-    assert sample.goal == pytest.approx(5 / np.sqrt(2))
+    assert sample.target_rms == pytest.approx(5 / np.sqrt(2))
     errors = sample.errors(result_of(sample, (100, 1, 1), 1e-3, sample.away))
     assert errors.away == pytest.approx(1e-3 / (5 / np.sqrt(2)), rel=1e-3)
     nothing = Sample(indices, np.zeros((1, 100)), np.full(100, 1 / 100), distances)
-    assert nothing.goal == 0
+    assert nothing.target_rms == 0
     assert nothing.errors(HostResult(np.zeros((1, 100, 1, 1), np.float32))).largest == 0
     assert not np.isfinite(nothing.errors(HostResult(np.full((1, 100, 1, 1), np.inf, np.float32))).largest)
     assert not np.isfinite(Errors(1e-5, 1e-5, np.nan, 1e-5).largest)

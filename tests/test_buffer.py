@@ -38,7 +38,7 @@ def test_missed_energy_equals_that_of_sampled_displacements():
     energy = np.where(after < CUTOFF, 100.0 * term(after), 0.0)
     shells = 4 * np.pi * before**2 * 0.1 * 8 * sigma
     sampled = 0.5 * float(np.mean(energy * shells))
-    assert kinds.missed(gap, age) == pytest.approx(sampled, rel=0.05)  # the shell's radius is a mean one
+    assert kinds.missed_energy(gap, age) == pytest.approx(sampled, rel=0.05)  # the shell's radius is a mean one
 
 
 @pytest.mark.parametrize("length", [3.0, 0.4])
@@ -68,9 +68,9 @@ def test_missed_energy_of_constrained_atoms_equals_that_of_sampled_displacements
     energy = np.where(after < CUTOFF, 100.0 * FIELD.terms[0].bound(after), 0.0)
     sampled = 0.5 * 0.5 * float(np.mean(energy * 4 * np.pi * before**2 * 0.1 * reach))
     if length > 1:
-        assert bound.missed(gap, age) == pytest.approx(sampled, rel=0.06)
+        assert bound.missed_energy(gap, age) == pytest.approx(sampled, rel=0.06)
     else:  # what cannot go further than twice the arm is taken to be normal: a bound still
-        assert sampled < bound.missed(gap, age) < 0.7 * free.missed(gap, age)
+        assert sampled < bound.missed_energy(gap, age) < 0.7 * free.missed_energy(gap, age)
 
 
 def test_missed_energy_is_the_integral_of_the_potential_expanded_to_third_order():
@@ -84,11 +84,11 @@ def test_missed_energy_is_the_integral_of_the_potential_expanded_to_third_order(
         d1, d2, d3 = derivatives
         expected = integrate.trapezoid((-d1 * x + d2 * x**2 / 2 - d3 * x**3 / 6) * weight, x)
         shell = 4 * np.pi * (CUTOFF + gap + sigma) ** 2
-        assert of.missed(gap, age) == pytest.approx(0.5 * 0.1 * shell * abs(expected), rel=1e-4)
+        assert of.missed_energy(gap, age) == pytest.approx(0.5 * 0.1 * shell * abs(expected), rel=1e-4)
     both = replace(flat, derivatives=np.array([0.0, 5.0, 60.0]).reshape(3, 1, 1))
-    d2, d3 = (replace(flat, derivatives=np.array(d).reshape(3, 1, 1)).missed(gap, age)
+    d2, d3 = (replace(flat, derivatives=np.array(d).reshape(3, 1, 1)).missed_energy(gap, age)
                   for d in ((0.0, 5.0, 0.0), (0.0, 0.0, 60.0)))
-    assert both.missed(gap, age) == pytest.approx(d2 - d3)  # they are of opposite sign
+    assert both.missed_energy(gap, age) == pytest.approx(d2 - d3)  # they are of opposite sign
 
 
 def test_the_heaviest_constraint_counts_and_none_changes_nothing():
@@ -106,8 +106,8 @@ def test_the_heaviest_constraint_counts_and_none_changes_nothing():
     assert (ways[-1] < 4 * result.arm**2).all()
     assert result.spread[light, light] / 2 + result.turning[light] == pytest.approx(buffer.THERMAL * 300.0)
     none = buffer.Constraints(np.zeros((0, 2), np.int64), np.zeros(0))
-    assert buffer.AtomKinds.of(FIELD, atoms, masses, 100.0, 300.0, none).missed(0.3, 20.0) == pytest.approx(
-        buffer.AtomKinds.of(FIELD, atoms, masses, 100.0, 300.0).missed(0.3, 20.0))
+    assert buffer.AtomKinds.of(FIELD, atoms, masses, 100.0, 300.0, none).missed_energy(0.3, 20.0) == pytest.approx(
+        buffer.AtomKinds.of(FIELD, atoms, masses, 100.0, 300.0).missed_energy(0.3, 20.0))
 
 
 def test_buffer_keeps_the_tolerance_and_is_the_least_that_does():

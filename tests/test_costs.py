@@ -99,7 +99,7 @@ def request_for(edge, spacing=1.0, tolerance=1e-4):
     request = Request(Lattice(np.zeros(3), np.full(3, spacing), (count, count, count)), None, COULOMB,
                       Charges.of(positions, charges), tolerance=tolerance)
     sample = accuracy.sample(request, positions, charges, CPU)
-    return request.with_error(tolerance * sample.goal), sample
+    return request.with_error(tolerance * sample.target_rms), sample
 
 
 class Sloppy:
@@ -125,14 +125,14 @@ def test_a_map_that_is_not_good_enough_is_made_again_and_better(monkeypatch):
         monkeypatch.setattr(methods, "get_engine", lambda name: engine)
         return accuracy.run_to_tolerance(pme.METHOD, request, positions, charges, sample, engine)
 
-    once = Sloppy(1e-3 * sample.goal, times=1)
+    once = Sloppy(1e-3 * sample.target_rms, times=1)
     _, result, errors = run(once)
     first, second = (work.smooth for work in once.works)
     assert optimal_error(second) < optimal_error(first) / 5
     assert sample.errors(result) == errors
     assert errors.largest < 1e-4
     with pytest.raises(TaskError, match=r"the method pme reached an error of \S+") as error:
-        run(Sloppy(1e-3 * sample.goal))
+        run(Sloppy(1e-3 * sample.target_rms))
     assert (error.value.parameter, error.value.value) == ("tolerance", "0.0001")
 
 

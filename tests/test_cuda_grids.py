@@ -25,7 +25,7 @@ from vmdpotential.orbitals.shells import monomials
 @pytest.fixture
 def gpu(monkeypatch):
     result = HostGpu()
-    monkeypatch.setattr(device, "idlest", lambda count: [result])
+    monkeypatch.setattr(device, "least_busy_gpus", lambda count: [result])
     monkeypatch.setattr(device, "errors", lambda *_: nullcontext())
     monkeypatch.setattr(device, "driver", lambda: SimpleNamespace(memcpy_dtoh=result.copy,
                                                                   memcpy_htod=result.copy_back))

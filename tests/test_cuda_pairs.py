@@ -78,7 +78,7 @@ def gpu(monkeypatch):
     nothing = type("Nothing", (Exception,), {})
     monkeypatch.setattr(device, "driver", lambda: SimpleNamespace(
         memcpy_dtoh=copy, memset_d32_async=host.memset, MemoryError=nothing, Error=nothing))
-    monkeypatch.setattr(device, "idlest", lambda count: [host])
+    monkeypatch.setattr(device, "least_busy_gpus", lambda count: [host])
     monkeypatch.setattr(clusters, "WARPS", {"build": 1, "force": 1, "lean": 1, "distances": 1})
     return host
 
@@ -99,7 +99,7 @@ def test_all_pairs_on_the_host(gpu, monkeypatch):
     for potential, jerk, chosen, precision in (
             (GRAVITY, True, (2, 1, 64), "single"), (OPEN, False, (1, 3, 64), "single"),
             (GRAVITY, True, (1, 2, 64), "double"), (OPEN, True, (2, 1, 64), "double")):
-        monkeypatch.setattr(nbody, "knobs", lambda *_, chosen=chosen: chosen)
+        monkeypatch.setattr(nbody, "launch_sizes", lambda *_, chosen=chosen: chosen)
         prepared = CUDA.prepare_pairs(PairSum(potential, None, precision, True, potential is OPEN, jerk))
         expected = reference(potential, atoms, None)
         check(prepared.run(atoms), expected, potential is OPEN, TOLERANCE[precision])

@@ -16,7 +16,7 @@ from vmdpotential.engines.cuda import copies, device, multigrid
 @pytest.mark.parametrize("small", [10, 10**6])
 def test_solution_is_that_of_the_cpu(monkeypatch, small, ions):
     gpu = HostGpu()
-    monkeypatch.setattr(device, "idlest", lambda count: [gpu])
+    monkeypatch.setattr(device, "least_busy_gpus", lambda count: [gpu])
     monkeypatch.setattr(device, "errors", lambda *_: nullcontext())
     driver = SimpleNamespace(memcpy_dtoh=gpu.copy, memcpy_htod=gpu.copy_back)
     monkeypatch.setattr(device, "driver", lambda: driver)

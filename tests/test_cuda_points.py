@@ -26,7 +26,7 @@ def gpu(monkeypatch):
     monkeypatch.setattr(device, "driver", lambda: SimpleNamespace(
         memset_d32_async=host.memset, memcpy_dtoh_async=host.copy, memcpy_dtoh=host.copy))
     monkeypatch.setattr(device, "errors", lambda *_: nullcontext())
-    monkeypatch.setattr(device, "idlest", lambda count: [host])
+    monkeypatch.setattr(device, "least_busy_gpus", lambda count: [host])
     monkeypatch.setattr(fft, "Transform", Transform)
     return host
 

@@ -76,13 +76,13 @@ def test_cells_get_larger_before_there_are_too_many():
 
 
 def test_software_roots_are_for_the_plain_coulomb_sum_alone():
-    def knobs(name, precision="single"):
+    def launch_sizes(name, precision="single"):
         return work(registry.get("interaction", name).bind(), precision).macros
 
-    assert knobs("coulomb")["SOFTWARE"] == 2
-    assert knobs("coulomb")["SOFT_CHARGE"] == 1 / 16
-    assert knobs("coulomb", "compensated")["SOFTWARE"] == knobs("screened_coulomb")["SOFTWARE"] == 0
-    assert knobs("shifted_coulomb")["MASKED"] == 0
+    assert launch_sizes("coulomb")["SOFTWARE"] == 2
+    assert launch_sizes("coulomb")["SOFT_CHARGE"] == 1 / 16
+    assert launch_sizes("coulomb", "compensated")["SOFTWARE"] == launch_sizes("screened_coulomb")["SOFTWARE"] == 0
+    assert launch_sizes("shifted_coulomb")["MASKED"] == 0
     assert work(registry.get("interaction", "coulomb").bind().truncated(5.0)).macros["MASKED"] == 1
 
 

@@ -147,7 +147,7 @@ def host(monkeypatch):
         def __exit__(self, *_):
             pass
 
-        def lanes(self):
+        def streams(self):
             return Event(), [(None, Event())]
 
         def buffer(self, name, size):
@@ -186,7 +186,7 @@ def host(monkeypatch):
         def memcpy_dtoh(array, address):
             ctypes.memmove(array.ctypes.data, address, array.nbytes)
 
-    monkeypatch.setattr(interface, "idlest", lambda count: [Gpu()])
+    monkeypatch.setattr(interface, "least_busy_gpus", lambda count: [Gpu()])
     monkeypatch.setattr(interface, "driver", lambda: Driver)
     monkeypatch.setattr(interface, "errors", lambda *_: contextlib.nullcontext())
     monkeypatch.setattr(interface, "empty", lambda shape: np.empty(shape, np.float32))

@@ -264,13 +264,13 @@ def test_entries_of_older_versions_are_removed(place, monkeypatch):
 @pytest.mark.slow
 def test_a_process_that_is_killed_keeps_nobody_waiting(place):
     code = ("import time\nfrom vmdpotential import cache\n"
-            "with cache.alone('entry'):\n    print('locked', flush=True)\n    time.sleep(600)\n")
+            "with cache.locked('entry'):\n    print('locked', flush=True)\n    time.sleep(600)\n")
     first = python(code, place)
     assert first.stdout.readline() == "locked\n"
-    waiting = python("from vmdpotential import cache\nwith cache.alone('entry'):\n    print('mine')\n", place)
+    waiting = python("from vmdpotential import cache\nwith cache.locked('entry'):\n    print('mine')\n", place)
     with pytest.raises(subprocess.TimeoutExpired):
         waiting.wait(2)
-    assert said(python("from vmdpotential import cache\nwith cache.alone('another'):\n    print('mine')\n", place))
+    assert said(python("from vmdpotential import cache\nwith cache.locked('another'):\n    print('mine')\n", place))
     first.send_signal(signal.SIGKILL)
     assert said(waiting)[0] == "mine"
     first.communicate()
@@ -280,7 +280,7 @@ def test_waiting_ends(place, monkeypatch):
     monkeypatch.setattr(cache, "_locked", lambda *_: False)
     monkeypatch.setattr(cache, "PATIENCE", 0.2)
     reports = []
-    with progress.listening(lambda *report: reports.append(report)), cache.alone("entry"):
+    with progress.listening(lambda *report: reports.append(report)), cache.locked("entry"):
         pass
     assert set(reports) == {(progress.COMPILING, 0.0)}
 

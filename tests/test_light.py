@@ -21,7 +21,7 @@ from vmdpotential.grid.planes import _monotone_cubic
 from vmdpotential.interactions import ewald
 from vmdpotential.methods import costs
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.plugins.web.content import thinned
+from vmdpotential.plugins.web.content import downsampled
 from vmdpotential.splitting import coulomb
 from vmdpotential.splitting.mesh import fast_length, over_cell
 
@@ -156,7 +156,7 @@ def test_distances_on_a_lattice_with_few_nodes_along_z_are_those_of_a_larger_one
 def test_a_map_is_thinned_as_it_is_sampled(shape):
     lattice = Lattice((1, 2, 3), (0.5, 0.4, 0.7), shape)
     values = np.random.default_rng(5).standard_normal(shape).astype(np.float32)
-    coarse = thinned(Grid(lattice, values, "kT/e"), 900)
+    coarse = downsampled(Grid(lattice, values, "kT/e"), 900)
     assert coarse.lattice.size <= 900
     expected = Grid(lattice, values, "kT/e").sample(np.minimum(coarse.lattice.points(), lattice.last))
     assert coarse.values.dtype == np.float32

@@ -40,8 +40,8 @@ def test_files_that_say_no_directions_of_a_cell_are_told_of(tmp_path, caplog):
     structure = golden.structure()
     a, b, c = structure.cell.vectors
     turned = replace(structure, cell=Cell(np.stack([b, -a, c])))
-    assert turned.cell.turned
-    assert not structure.cell.turned
+    assert turned.cell.rotated
+    assert not structure.cell.rotated
     for suffix in (".rst7", ".cif", ".pdb"):
         caplog.clear()
         io.write_structure(turned, tmp_path / f"a{suffix}")

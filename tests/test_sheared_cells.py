@@ -31,7 +31,7 @@ def test_an_average_follows_lengths_and_names_the_frame_of_another_shape():
     made = average(structure=BOX, trajectory=frames(STRETCHED), fit="none", **OPTIONS).objects["grid"]
     planned = potential_map(BOX, **OPTIONS).lattice
     maps = []
-    for (positions, cell), by in zip(frames(STRETCHED).held, ([1, 1, 1], [1.02, 0.99, 1.01], [0.99, 1.02, 0.98]),
+    for (positions, cell), by in zip(frames(STRETCHED).buffered, ([1, 1, 1], [1.02, 0.99, 1.01], [0.99, 1.02, 0.98]),
                                      strict=True):
         lattice = replace(planned, origin=planned.origin * by, spacing=planned.spacing * by)
         maps.append(potential_map(replace(BOX, positions=positions, cell=cell), lattice=lattice, **OPTIONS).values)
@@ -43,7 +43,7 @@ def test_an_average_follows_lengths_and_names_the_frame_of_another_shape():
 def test_a_profile_meets_at_fractions_of_its_axis():
     result = profile(BOX, frames(SHEARED), axis=2, spacing=0.5, smear=0.5)
     one_by_one = [profile(replace(BOX, positions=positions, cell=cell), axis=2, spacing=cell.vectors[2, 2] / 20.5,
-                          smear=0.5) for positions, cell in frames(SHEARED).held]
+                          smear=0.5) for positions, cell in frames(SHEARED).buffered]
     assert result.values.shape == one_by_one[0].values.shape
     assert relative_rms(result.values, np.mean([item.values for item in one_by_one], axis=0)) < 1e-3
     assert result.period == pytest.approx(np.mean([cell.vectors[2, 2] for cell in SHEARED]))
@@ -55,7 +55,7 @@ def test_a_profile_meets_at_fractions_of_its_axis():
 def test_fields_are_those_of_each_frames_own_cell():
     places = Places.atoms(np.arange(5), ["O"] * 5)
     result = field_at(BOX, places, frames(SHEARED))
-    for n, (positions, cell) in enumerate(frames(SHEARED).held):
+    for n, (positions, cell) in enumerate(frames(SHEARED).buffered):
         alone = field_at(replace(BOX, positions=positions, cell=cell), places)
         assert relative_rms(result.field[n], alone.field[0]) < 1e-4
         assert relative_rms(result.potential[n], alone.potential[0]) < 1e-4

@@ -109,10 +109,10 @@ def test_the_shell_reads_standard_input(tmp_path, monkeypatch, capsys, stdin):
 def test_the_helpers_of_streams(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(b"abc")
-    assert text.held(path) is not None
-    assert not isinstance(text.held(path), text.BufferedStream)
+    assert text.buffered(path) is not None
+    assert not isinstance(text.buffered(path), text.BufferedStream)
     with text.opened(path) as file:
         assert text.take(file, path, count=2) == b"ab"
-    assert text.held("nowhere") == Path("nowhere")
+    assert text.buffered("nowhere") == Path("nowhere")
     with pytest.raises(InputError, match="is not a valid file name"):
         read_structure("a\0b.pdb")

@@ -99,7 +99,7 @@ def test_what_has_no_error():
     assert (statistics.uncertainty(constant).error == 0).all()
     walk = np.arange(100.0)
     assert statistics.uncertainty(walk) is None
-    both = statistics.each_uncertainty(np.stack([walk, np.sin(37 * walk**2)], 1))
+    both = statistics.uncertainties(np.stack([walk, np.sin(37 * walk**2)], 1))
     assert np.isnan(both.error).tolist() == [True, False]
 
 
@@ -110,7 +110,7 @@ def test_a_mean_over_frames_is_that_of_all_and_its_error_that_of_blocks():
         mean.add(frame)
     np.testing.assert_allclose(mean.moments.mean, values.mean(0))
     np.testing.assert_allclose(mean.deviation(), values.std(0, ddof=1))
-    np.testing.assert_allclose(mean.uncertainty().error, statistics.each_uncertainty(values).error, rtol=0.5)
+    np.testing.assert_allclose(mean.uncertainty().error, statistics.uncertainties(values).error, rtol=0.5)
 
 
 def test_the_error_of_one_curve_does_not_depend_on_others():

@@ -37,8 +37,8 @@ def test_molecular_area_of_three_spheres():
     angle = np.arccos((dot - dot**2) / (1 - dot**2))  # at a corner of the triangle
     triangles = 2 * PROBE**2 * (3 * angle - np.pi)
     circle, phi = np.sqrt(BIG**2 - side**2 / 4), np.arcsin(side / 2 / BIG)
-    barred = 2 * np.arctan2(height, side / np.sqrt(12))  # of the circle around a pair, by the third
-    tori = 3 * PROBE * 2 * (circle * phi - PROBE * np.sin(phi)) * (2 * np.pi - barred)
+    covered = 2 * np.arctan2(height, side / np.sqrt(12))  # of the circle around a pair, by the third
+    tori = 3 * PROBE * 2 * (circle * phi - PROBE * np.sin(phi)) * (2 * np.pi - covered)
     rng = np.random.default_rng(5)
     points = rng.normal(size=(400_000, 3))
     points *= BIG / np.linalg.norm(points, axis=1)[:, None]
@@ -168,9 +168,9 @@ def area_by_a_fine_grid(centres, own, spacing):
     sphere = deepest.ravel()[index]
     away = places - centres[sphere]
     away *= (big[sphere] / np.linalg.norm(away, axis=1))[:, None]
-    barred = ~free_of(trees, centres[sphere] + away)
+    covered = ~free_of(trees, centres[sphere] + away)
     distance = depth.ravel()[index]
-    distance[barred] = np.minimum(tree.query(places[barred], distance_upper_bound=3.0)[0], 3.0)
+    distance[covered] = np.minimum(tree.query(places[covered], distance_upper_bound=3.0)[0], 3.0)
     depth.ravel()[index] = distance
     vertices, triangles, _, _ = marching_cubes(depth, PROBE, spacing=(spacing,) * 3)
     return mesh_surface_area(vertices, triangles)

@@ -11,10 +11,10 @@ from vmdpotential.compiling import meeting, threads
 def test_every_worker_sees_what_all_did_before_they_met(workers):
     done, seen, names = [], [], set()
 
-    def task(worker, board):
+    def task(worker, counters):
         done.append(worker)
-        meeting.take(board, threads.WRITTEN)
-        assert meeting.wait(board, threads.WRITTEN, workers)
+        meeting.take(counters, threads.WRITTEN)
+        assert meeting.wait(counters, threads.WRITTEN, workers)
         seen.append(sorted(done))
         names.add(threading.get_ident())
 
@@ -27,8 +27,8 @@ def test_every_worker_sees_what_all_did_before_they_met(workers):
 def test_every_part_is_taken_once():
     taken = [[] for _ in range(4)]
 
-    def task(worker, board):
-        while (part := meeting.take(board, threads.TAKEN)) < 1000:
+    def task(worker, counters):
+        while (part := meeting.take(counters, threads.TAKEN)) < 1000:
             taken[worker].append(part)
 
     threads.together(task, 4)
@@ -40,11 +40,11 @@ def test_every_part_is_taken_once():
 def test_an_error_of_one_releases_all(guilty, error):
     passed = []
 
-    def task(worker, board):
+    def task(worker, counters):
         if worker == guilty:
             raise error("it")
-        meeting.take(board, threads.WRITTEN)
-        passed.append(meeting.wait(board, threads.WRITTEN, 3))
+        meeting.take(counters, threads.WRITTEN)
+        passed.append(meeting.wait(counters, threads.WRITTEN, 3))
 
     with pytest.raises(error):
         threads.together(task, 3)
@@ -57,4 +57,4 @@ def test_threads_that_cannot_be_started_are_an_error(monkeypatch):
 
     monkeypatch.setattr(threads._thread, "start_new_thread", refuse)
     with pytest.raises(RuntimeError, match="start new thread"):
-        threads.together(lambda worker, board: meeting.wait(board, threads.WRITTEN, 3), 3)
+        threads.together(lambda worker, counters: meeting.wait(counters, threads.WRITTEN, 3), 3)

@@ -405,7 +405,7 @@ class Command:
         return cls(name or function.__name__.strip("_"), function, tuple(parameters_of(function)), repeatable,
                    tuple(examples))
 
-    def for_words(self, words: Sequence[str]) -> Command:
+    def for_arguments(self, words: Sequence[str]) -> Command:
         """Return the command with its parameters in a call, which for ``batch`` depend on the call's first word."""
         return self
 

@@ -133,7 +133,7 @@ class AtomKinds:
                    _derivatives(potential, inputs, cutoff, len(rows)), cutoff,
                    THERMAL * temperature * share / mass, length * share)
 
-    def missed(self, buffer: float, age: float) -> float:
+    def missed_energy(self, buffer: float, age: float) -> float:
         """Return the energy per atom that a list of some age (fs) misses, kcal/mol, at most."""
         around = self._around(age)
         if not around.any():
@@ -200,7 +200,7 @@ def drift(kinds: AtomKinds, buffer: float, life: float) -> float:
 
     The energy that a list misses at its end is assumed to be lost once per list.
     """
-    return kinds.missed(buffer, life) / (life * 1e-6)
+    return kinds.missed_energy(buffer, life) / (life * 1e-6)
 
 
 def buffer_for(kinds: AtomKinds, tolerance: float, life: float) -> float:

@@ -192,7 +192,7 @@ class ViewedPage(Result):
             shape = " x ".join(map(str, item["shape"]))
             spacing = distances(item["spacing"], 3).replace("×", "x")
             medium = f", {item['medium']}" if item["medium"] else ""
-            yield (f"{item['name']}: {shape} points, {spacing} A apart{' (thinned)' if item['thinned'] else ''}, "
+            yield (f"{item['name']}: {shape} points, {spacing} A apart{' (downsampled)' if item['thinned'] else ''}, "
                    f"{item['minimum']:.4g} to {item['maximum']:.4g} {item['unit']}".rstrip() + medium)
         yield from (f"warning: {warning}" for warning in self.warnings)
         yield f"{f'wrote {self.file}' if self.file else 'page'}: {page.size / 1e6:.1f} MB"

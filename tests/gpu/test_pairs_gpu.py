@@ -35,9 +35,9 @@ def test_all_pairs(engine, count):
                   TOLERANCE[precision])
 
 
-@pytest.mark.parametrize("knobs", [(1, 1, 128), (2, 3, 64), (4, 5, 128)])
-def test_all_pairs_by_any_knobs(engine, knobs, monkeypatch):
-    monkeypatch.setattr(nbody, "knobs", lambda *_: knobs)
+@pytest.mark.parametrize("launch_sizes", [(1, 1, 128), (2, 3, 64), (4, 5, 128)])
+def test_all_pairs_by_any_knobs(engine, launch_sizes, monkeypatch):
+    monkeypatch.setattr(nbody, "launch_sizes", lambda *_: launch_sizes)
     atoms = some_atoms(1000, edge=20.0)
     prepared = engine.prepare_pairs(PairSum(OPEN, energy=True))
     expected = reference(OPEN, atoms, None)

@@ -127,7 +127,7 @@ def average(
     for each in names:
         check_map_format(each)
     files.check(paths, force)
-    structure, charge_report, all_frames = source.over(
+    structure, charge_report, all_frames = source.with_frames_of(
         TrajectoryOptions(trajectory=trajectory, frames=frames), [options.atoms], single=True)
     alignment = fit.alignment(structure)
     lattice = lattice_like(like)
@@ -145,7 +145,7 @@ def average(
             outputs = dict(zip(chosen, zip(paths, names, strict=True), strict=True))
             averaged, runs = _in_slabs(planning, execution, outputs, force)
         else:
-            runs = [planning.run(execution.keeping(path))]
+            runs = [planning.run(execution.with_block_folder(path))]
             averaged = merge(planning, runs[0], execution.partial)
     seconds = time.perf_counter() - start - clock.compiling
     written = [path for path, word in zip(paths, chosen, strict=False) if word in averaged.grids]
@@ -181,7 +181,7 @@ def _in_slabs(planning: AveragePlan, execution: PartialExecution, files_of: Mapp
     path, runs = files_of["mean"][0], []
 
     def compute(number: int, part: AveragePlan) -> BlockResults:
-        runs.append(part.run(execution.keeping(path.with_name(f"{path.name}.{number}"))))
+        runs.append(part.run(execution.with_block_folder(path.with_name(f"{path.name}.{number}"))))
         return runs[-1]
 
     with contextlib.ExitStack() as stack:

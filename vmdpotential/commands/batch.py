@@ -85,7 +85,7 @@ def batch(settings: BatchOptions, **options: Any) -> Batch:
         When the folder or the table cannot be written.
     """
     from vmdpotential.compiling import threads
-    from vmdpotential.execution.processes import sharers
+    from vmdpotential.execution.processes import process_count
 
     command, folder = _command(settings.task), settings.output
     source = _source(command)
@@ -108,7 +108,7 @@ def batch(settings: BatchOptions, **options: Any) -> Batch:
     engine = given.get("engine") or next((p.default for p in command.parameters if p.name == "engine"), "cpu")
     workers = settings.workers
     if workers is None:  # reading and writing files takes longer than the computation on a GPU
-        workers = threads.count() if settings.scheduler else sharers(engine, threads.count())
+        workers = threads.count() if settings.scheduler else process_count(engine, threads.count())
     outcome = run_batch(partial(_one, command.name, source.name, given), items, folder, given, workers=workers,
                         scheduler=settings.scheduler, engine=engine, resume=settings.resume, force=settings.force)
     result = Batch(command=command.name, outcome=outcome, folder=folder, report_file=folder / REPORT,
@@ -225,7 +225,7 @@ def _of_table(path: Path, command: Command) -> list[tuple[str, dict[str, Any]]]:
     known, source = {p.name: p for p in _inner(command)}, _source(command)
     known[source.name] = source
     with text_files.reading(path):
-        text = text_files.read_text(text_files.held(path)).decode("utf-8-sig", "surrogateescape")
+        text = text_files.read_text(text_files.buffered(path)).decode("utf-8-sig", "surrogateescape")
     reader = csv.DictReader(text.splitlines())
     others = other_names(known.values())
     names_of_columns = {column: column.strip().replace("-", "_") for column in reader.fieldnames or ()}
@@ -290,7 +290,7 @@ def _inner(command: Command) -> list[Parameter]:
 class BatchCommand(Command):
     """The command ``batch``, which also accepts the parameters of the command that it runs."""
 
-    def for_words(self, words: Sequence[str]) -> Command:
+    def for_arguments(self, words: Sequence[str]) -> Command:
         """Return the command with the parameters of the command that the first word names."""
         if not words or words[0].startswith("-"):
             return self
@@ -298,7 +298,7 @@ class BatchCommand(Command):
 
     def __call__(self, **values: Any) -> Report:
         """Check the values and run."""
-        return Command.__call__(self.for_words([str(values.get("task", "-"))]), **values)
+        return Command.__call__(self.for_arguments([str(values.get("task", "-"))]), **values)
 
 
 command = BatchCommand.of(batch, repeatable=False, examples=(

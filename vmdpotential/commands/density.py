@@ -126,7 +126,7 @@ def density(
     over, head, about = TrajectoryOptions(trajectory=trajectory, frames=frames), [], {}
     structure, all_frames = source.with_frames(over, single=True)
     if of == "charge" or (of == "electrons" and structure.charges is not None):
-        structure, charge_report, all_frames = source.over(over, [options.atoms], single=True)
+        structure, charge_report, all_frames = source.with_frames_of(over, [options.atoms], single=True)
         head, about = [str(charge_report)], charge_report.data
     counted = count(structure, select(structure, options.atoms), of, options.unit)
     alignment = fit.alignment(structure)
@@ -138,7 +138,7 @@ def density(
                                 fixed_cell=source.cell is not None, lattice=lattice)
         planning.check_bulk(options.bulk)
         run = run_blocks(planning.work, planning.numbers, size=planning.size,
-                         **execution.keeping(output.output).blocks)
+                         **execution.with_block_folder(output.output).blocks)
         statistics = (*chosen, "sem") if sites is not None else chosen
         averaged = merge(planning, run, statistics, options.bulk, execution.partial)
     seconds = time.perf_counter() - start - clock.compiling

@@ -184,8 +184,8 @@ class ChargedSource(TemplateOptions, Source):
         """
         return charged(structure, self.force_field, self.water, self.charges, atoms, parameter)
 
-    def over(self, trajectory: TrajectoryOptions, atoms: Sequence[Selection] = (), parameter: str = "atoms",
-             single: bool = False) -> tuple[Structure, ChargeReport, Frames | None]:
+    def with_frames_of(self, trajectory: TrajectoryOptions, atoms: Sequence[Selection] = (), parameter: str = "atoms",
+                       single: bool = False) -> tuple[Structure, ChargeReport, Frames | None]:
         """Return the structure with charges, a report of their sources, and the frames of its atoms, if any.
 
         If atoms were added to the structure, they are placed in every frame relative to the atoms next to them.

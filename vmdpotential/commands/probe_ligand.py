@@ -90,7 +90,7 @@ def map_ligand(run: ProbeRun, over: InsertionFrames, name: str, terms: Nonbonded
         planning = plan_insertions(structure, source, molecule, sums, alignment={"group": group, "name": group_name},
                                    lattice=lattice, spacing=run.spacing, padding=None, options=over.options)
         blocks = run_blocks(planning.work, planning.numbers, size=planning.size,
-                            **over.execution.keeping(run.output).blocks)
+                            **over.execution.with_block_folder(run.output).blocks)
         free_energy = merge(planning, blocks, over.execution.partial)
     seconds = time.perf_counter() - start - clock.compiling
     minima = None if over.table is None else minima_and_barriers(

@@ -76,7 +76,7 @@ def rdf(
         elif exclude == "bonded":
             left_out = _bonded(structure)
         counts.append(PairHistogram(a, b, range, bins, left_out, engine))
-    start, execution = time.perf_counter(), execution.keeping(output.output)
+    start, execution = time.perf_counter(), execution.with_block_folder(output.output)
 
     def add(block: Arrays) -> None:
         for total, counted in zip(counts, block["counts"], strict=True):

@@ -350,7 +350,7 @@ def _check_method(backend: Engine, method: Method, lattice: Any, positions: Floa
     exact = accuracy.sample(request, positions, charges, get_engine("cpu"), points)
     limit = method.rounding[precision]
     if not method.exact:
-        limit, request = TOLERANCE, request.with_error(TOLERANCE * exact.goal)
+        limit, request = TOLERANCE, request.with_error(TOLERANCE * exact.target_rms)
     measured = None if method.exact else exact
     _, result, _ = accuracy.run_to_tolerance(method, request, positions, charges, measured, backend)
     errors = exact.errors(result)

@@ -31,7 +31,7 @@ from vmdpotential.frames.statistics import BLOCKS, TOO_SHORT, BlockMean, Moments
 from vmdpotential.frames.whole import Alignment
 from vmdpotential.grid.lattice import Box, Grid, Lattice, Provenance
 from vmdpotential.io.trajectories.frames import Frame, Frames, ahead, periodic_cell
-from vmdpotential.maps import MapOptions, MapPlan, choose_cell, lay_lattice, plan_map
+from vmdpotential.maps import MapOptions, MapPlan, build_lattice, choose_cell, plan_map
 from vmdpotential.maps.interaction import medium_of_sum
 from vmdpotential.maps.solute import in_continuum
 from vmdpotential.methods import Method, Planned, Request
@@ -348,7 +348,7 @@ def plan_average(structure: Structure, frames: Frames, options: MapOptions, alig
         positions = structure.positions
         if cell is None:
             positions = moves.align(positions, structure.cell if frame_cell is not None else None)
-        lattice = lay_lattice(structure, positions[chosen], cell, options.spacing, options.padding)
+        lattice = build_lattice(structure, positions[chosen], cell, options.spacing, options.padding)
     # in a continuum the molecule is whole and may have been rotated, so that the cell no longer fits it
     aligned = replace(structure, positions=moves.align(first.positions, frame_cell),
                       cell=None if medium.method else frame_cell)

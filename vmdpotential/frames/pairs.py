@@ -60,11 +60,11 @@ class PairEnergies(Work):
             item.run(self.frames.first.positions, self.frames.first.cell)
 
     def block(self, numbers: range) -> Arrays:
-        """Return the result of :meth:`over` for some of the frames."""
+        """Return the result of :meth:`compute` for some of the frames."""
         # copies share the plan but not its prepared state, so that the result does not depend on other blocks
-        return replace(self, sums=tuple(map(copy, self.sums))).over(self.frames.part(numbers))
+        return replace(self, sums=tuple(map(copy, self.sums))).compute(self.frames.part(numbers))
 
-    def over(self, frames: Iterable[Frame]) -> Arrays:
+    def compute(self, frames: Iterable[Frame]) -> Arrays:
         """Return the energies or forces in some frames.
 
         Returns
@@ -118,10 +118,10 @@ class PairCounts(Work):
             count.check(self.frames.first.cell)
 
     def block(self, numbers: range) -> Arrays:
-        """Return the result of :meth:`over` for some of the frames."""
-        return self.over(self.frames.part(numbers))
+        """Return the result of :meth:`compute` for some of the frames."""
+        return self.compute(self.frames.part(numbers))
 
-    def over(self, frames: Iterable[Frame]) -> Arrays:
+    def compute(self, frames: Iterable[Frame]) -> Arrays:
         """Return ``frames`` (F,), ``volumes`` (F,) of their cells, A^3, and ``counts`` (pairs, bins) over all frames.
         """
         counts = tuple(map(copy, self.counts))  # copies start with empty histograms
@@ -160,7 +160,7 @@ def over_frames(work: PairEnergies | PairCounts, add: Callable[[Arrays], None], 
     if execution.resume and not work.frames.source.portable:
         raise UsageError("resume", "a trajectory is needed", "give its file after the structure's")
     if len(numbers) == 1:  # computing the frame plans it, too
-        add(work.over(work.frames.part(numbers)))
+        add(work.compute(work.frames.part(numbers)))
         return True
     work.plan()
     size = block_size(len(numbers), len(work.frames.first.positions))

@@ -140,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with messages.warnings(partial(_warn, words), _spelling(words), "--verbose" in words):
                 run(words)
         except (VmdpotentialError, MemoryError) as error:
-            return _fail(messages.ours(error), words)
+            return _fail(messages.as_package_error(error), words)
         except KeyboardInterrupt:
             return _fail(VmdpotentialError("interrupted"), words, 130)
         except BrokenPipeError:  # the reader of the output, such as head, has ended

@@ -48,12 +48,12 @@ def install(
     target = plugin.folder
     if uninstall and folder is None:
         target = startup.folder_of(old) or target
-    if not uninstall and target.exists() and not plugin.owns(target):
+    if not uninstall and target.exists() and not plugin.contains_plugin(target):
         raise UsageError("folder", f"{target} contains other files", "choose another folder")
     lines = _uninstall(plugin, target, old, yes) if uninstall else _install(plugin, old, yes)
     again = shlex.join(["vmdpotential", "install", viewer, *(["--folder", str(folder)] if folder is not None else [])])
     if not yes:
-        if not uninstall or plugin.owns(target) or (old is not None and startup.has_block(old)):
+        if not uninstall or plugin.contains_plugin(target) or (old is not None and startup.has_block(old)):
             lines.append(f"nothing has been done; to do it: {again}{' --uninstall' if uninstall else ''} --yes")
     elif not uninstall:
         lines.append(f"to undo this: {again} --uninstall --yes")
@@ -128,7 +128,7 @@ def _uninstall(plugin: Viewer, target: Path, old: bytes | None, yes: bool) -> li
         lines.append(f"{'removed' if yes else 'would remove'} {what}: {plugin.startup}")
         if yes:
             startup.replace(plugin.startup, new)
-    if plugin.owns(target):
+    if plugin.contains_plugin(target):
         lines.append(f"{'removed' if yes else 'would remove'} {target}")
         if yes:
             startup.remove_folder(target)

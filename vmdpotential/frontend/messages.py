@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from vmdpotential.errors import MemoryPlanError, Message, Spelling, VmdpotentialError, spelled
 
 
-def ours(error: VmdpotentialError | MemoryError) -> VmdpotentialError:
+def as_package_error(error: VmdpotentialError | MemoryError) -> VmdpotentialError:
     """Return an error as one of this package, to which MemoryError is converted."""
     if isinstance(error, MemoryError):
         return MemoryPlanError("out of memory", "use a larger {spacing}, fewer {atoms} or a lower {dpi}")
@@ -18,7 +18,7 @@ def ours(error: VmdpotentialError | MemoryError) -> VmdpotentialError:
 
 def one_line(error: VmdpotentialError | MemoryError, spell: Spelling) -> str:
     """Return the line for the user about an error."""
-    return " ".join(ours(error).message(spell).split())
+    return " ".join(as_package_error(error).message(spell).split())
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import BackendError, InputError, VmdpotentialError
-from vmdpotential.io.files.text import COMPRESSED, BufferedStream, first_bytes, held, named
+from vmdpotential.io.files.text import COMPRESSED, BufferedStream, buffered, first_bytes, named
 from vmdpotential.io.structures import amber_coordinates
 from vmdpotential.io.topologies import gromacs_folder, tpr_nonbonded
 from vmdpotential.io.trajectories import xdr
@@ -61,7 +61,7 @@ def read_topology(path: str | Path) -> Structure:
     BackendError
         When MDAnalysis is not installed.
     """
-    return _read(held(path))[0]
+    return _read(buffered(path))[0]
 
 
 def read_structure(path: str | Path) -> Structure:
@@ -72,7 +72,7 @@ def read_structure(path: str | Path) -> Structure:
     InputError
         Also when the file holds no coordinates, or the installed MDAnalysis cannot read them.
     """
-    structure, has_positions = _read(held(path))
+    structure, has_positions = _read(buffered(path))
     if not has_positions:
         raise InputError(
             f"{path}: has no coordinates that MDAnalysis can read",
@@ -106,7 +106,7 @@ def read_frame(path: str | Path, n_atoms: int, frame: int = 0) -> tuple[Floats, 
     BackendError
         When MDAnalysis is not installed.
     """
-    path = held(path)
+    path = buffered(path)
     suffix = path.suffix.lower()
     if suffix in (".nc", ".ncdf"):  # Amber's NetCDF, which is read without MDAnalysis
         positions, cell, frames = amber_coordinates.read_netcdf_frame(path, frame)
@@ -249,7 +249,7 @@ def reading(path: Path) -> Iterator[None]:
             raise BackendError(f"{path}: needs {package} to be read", f"install it with pip install {package}")
         logger.setLevel(logging.CRITICAL)
         try:
-            with explained(path):
+            with converted_errors(path):
                 yield
         finally:
             logger.setLevel(level)
@@ -264,7 +264,7 @@ def quiet() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def explained(path: Path) -> Iterator[None]:
+def converted_errors(path: Path) -> Iterator[None]:
     """Convert whatever MDAnalysis raises while it reads a file to an error of one line."""
     try:
         yield
@@ -288,7 +288,7 @@ def _read(path: Path) -> tuple[Structure, bool]:
         import MDAnalysis
 
         options = {"topology_format": "ITP", "infer_system": True} if path.suffix.lower() in _GROMACS else {}
-        with tpr_nonbonded.keeping(path) as kept, _preprocessed(path) as plain:
+        with tpr_nonbonded.collecting(path) as kept, _preprocessed(path) as plain:
             universe = MDAnalysis.Universe(str(plain), **options)
         atoms = universe.atoms
         count = len(atoms)

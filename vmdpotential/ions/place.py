@@ -16,7 +16,7 @@ from vmdpotential.ions.montecarlo import DIELECTRIC
 from vmdpotential.ions.options import IonOptions
 from vmdpotential.ions.placement import PlacedIon, Placement
 from vmdpotential.ions.sites import SITE_METHODS, Candidates, Surroundings, choose_sites
-from vmdpotential.ions.templates import CLEAR, in_the_way, turned
+from vmdpotential.ions.templates import CLEAR, overlapping_waters, rotated
 from vmdpotential.maps import check_tolerance
 from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.structure import Structure
@@ -213,7 +213,7 @@ class _Placer:
         structure, candidates, counts = self.structure, self.candidates, self.counts
         sites = choose_sites(candidates, counts.added, method=self.site, net_charge=self.net_charge, seed=seed or 0,
                              refine=self.refine, factor=self.kt, sweeps=self.sweeps)
-        atoms = turned(sites, self.templates, candidates, self.site, self.kt, seed or 0)
+        atoms = rotated(sites, self.templates, candidates, self.site, self.kt, seed or 0)
         owner = np.repeat(np.arange(len(atoms)), [len(each) for each in atoms])
         positions = np.asfortranarray(np.concatenate([np.zeros((0, 3)), *atoms]))
         charges = np.concatenate([np.zeros(0), *(
@@ -228,7 +228,7 @@ class _Placer:
         rank = {s.name: i for i, (s, _) in enumerate(counts.added)}
         order = np.argsort([rank[s.name] for s in sites.species], kind="stable").tolist()
         chosen = self.allowed[sites.index]
-        overlapping = in_the_way(
+        overlapping = overlapping_waters(
             structure.positions[self.oxygens], [(self.templates[sites.species[i].name], atoms[i]) for i in order
                                                 if sites.species[i].name in self.templates], structure.cell)
         replaced = np.sort(self.residues[np.union1d(chosen, overlapping)])

@@ -48,7 +48,7 @@ def medium_of_sum(options: MethodOptions) -> Medium:
     UsageError
         For options that contradict each other, such as a screened potential with another interaction.
     """
-    own, medium = options.own, medium_of(options)
+    own, medium = options.named_method, medium_of(options)
     if own is not None and options.medium is None:
         salt = {} if options.screened is None else {"salt": options.screened}
         values = own.parameters({**salt, **(options.parameters or {})})
@@ -80,7 +80,7 @@ def bind(options: MediumOptions, cell: Cell | None) -> Bound:
     medium = medium_of_sum(summed)
     methods, summation = summed.methods, summed.summation
     name = summed.interaction
-    values = {} if summed.own else dict(summed.parameters or {})
+    values = {} if summed.named_method else dict(summed.parameters or {})
     screened = medium.interaction()
     if screened is not None:
         name, values = screened.interaction.name, dict(screened.values)
@@ -122,7 +122,7 @@ def bind(options: MediumOptions, cell: Cell | None) -> Bound:
 
 def _as_sum(options: MediumOptions) -> SumOptions:
     """Return the options of a sum with the given medium, and the method if that is one for a continuum."""
-    continuum = isinstance(options, MethodOptions) and options.own is not None
+    continuum = isinstance(options, MethodOptions) and options.named_method is not None
     shared = fields(MethodOptions if continuum else MediumOptions)
     return SumOptions(**{item.name: getattr(options, item.name) for item in shared})
 

@@ -12,7 +12,7 @@ from vmdpotential import registry
 from vmdpotential.errors import InputError, Message, UsageError
 from vmdpotential.grid.lattice import Lattice, bounds
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.filling import is_part
+from vmdpotential.molecule.filling import partial_fraction
 from vmdpotential.molecule.selection import is_solvated
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import warn_unused
@@ -47,7 +47,7 @@ def choose_cell(structure: Structure, method: str, boundary: str) -> Cell | None
             log.warning("%s: is the asymmetric unit of a crystal (%s); the boundary is open, with these atoms alone",
                         structure.where, structure.cell.space_group)
         elif boundary == "periodic" and structure.cell is not None and "open" in boundaries:
-            part = is_part(replace(structure.whole or structure, cell=structure.cell))
+            part = partial_fraction(replace(structure.whole or structure, cell=structure.cell))
             if part is not None:
                 boundary = "open"
                 log.warning(Message("%s: fills only %.0f %% of its periodic cell (%s), like an asymmetric unit or a "
@@ -71,7 +71,7 @@ def choose_cell(structure: Structure, method: str, boundary: str) -> Cell | None
     return structure.cell
 
 
-def lay_lattice(
+def build_lattice(
     structure: Structure, positions: NDArray[np.float64], cell: Cell | None, spacing: float, padding: float
 ) -> Lattice:
     """Return the lattice around positions, or over the periodic cell.

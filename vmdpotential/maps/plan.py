@@ -22,7 +22,7 @@ from vmdpotential.maps.choice import choose_method
 from vmdpotential.maps.interaction import bind, check_tolerance, medium_of_sum
 from vmdpotential.maps.medium import Medium, stated_medium
 from vmdpotential.maps.options import TOLERANCE, MapOptions
-from vmdpotential.maps.places import choose_cell, lay_lattice
+from vmdpotential.maps.places import build_lattice, choose_cell
 from vmdpotential.maps.solute import in_continuum
 from vmdpotential.maps.solution import solution_of
 from vmdpotential.methods import Charges, Method, Planned, Request, accuracy
@@ -93,11 +93,11 @@ class MapPlan:
         """Return the sum for positions (N, 3), A, of all atoms; `run` is a function from :meth:`Planned.in_order`."""
         return (run or self.plan.run)(*_counted(self.request, positions[self.chosen], self.charges))
 
-    def again(self, positions: NDArray[np.float64], cell: Cell | None) -> MapPlan:
+    def renewed(self, positions: NDArray[np.float64], cell: Cell | None) -> MapPlan:
         """Return a plan for positions or a cell that this one is not valid for, of the same accuracy (not measured)."""
         structure = replace(self.structure, positions=positions, cell=cell)
         chosen, cell = positions[self.chosen], None if self.request.cell is None else cell
-        lattice = lay_lattice(structure, chosen, cell, self.options.spacing, self.options.padding)
+        lattice = build_lattice(structure, chosen, cell, self.options.spacing, self.options.padding)
         error = self.plan.error
         request = replace(self.request, target=lattice, cell=cell, charges=_statistics(
             *_counted(replace(self.request, target=lattice, cell=cell), chosen, self.charges), cell, self.margin))
@@ -165,7 +165,7 @@ def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | No
         log.warning(Message("%s: all charges are 0, and so is the potential; {topology} or {charges} may provide "
                             "charges"), structure.where)
     if lattice is None:
-        lattice = lay_lattice(structure, positions, cell, options.spacing, options.padding)
+        lattice = build_lattice(structure, positions, cell, options.spacing, options.padding)
     backend = get_engine(options.engine)
     bound = bind(options, cell)
     charges = own

@@ -149,8 +149,8 @@ class Request:
     field : bool
         Whether the field is computed in addition to the potential.
     error : float, e/A
-        The rms error of the potential that corresponds to the tolerance (:func:`vmdpotential.methods.accuracy.goal`);
-        infinite if unknown.
+        The rms error of the potential that corresponds to the tolerance
+        (:attr:`vmdpotential.methods.accuracy.Sample.target_rms`); infinite if unknown.
     planes : int or None
         Number of lattice planes across z that are in memory at once, if the map is computed in slabs
         (:mod:`vmdpotential.methods.slabs`).
@@ -200,7 +200,7 @@ class Request:
         return self.cell is not None and self.interaction.cutoff is None and self.interaction.decay is None
 
     @property
-    def points_held(self) -> int:
+    def points_in_memory(self) -> int:
         """Number of lattice points that are in memory at once."""
         nx, ny, nz = self.lattice.shape
         return nx * ny * (nz if self.planes is None else min(nz, self.planes))
@@ -562,7 +562,7 @@ class Method(abc.ABC):
 def map_bytes(request: Request) -> int:
     """Return the bytes of the maps, and of the atoms with sorted copies."""
     copies = 1 if request.planes is None else 3  # a slab, a copy in the order of the file, and one in its blocks
-    return 4 * copies * request.points_held * (4 if request.field else 1) + 200 * request.charges.count
+    return 4 * copies * request.points_in_memory * (4 if request.field else 1) + 200 * request.charges.count
 
 
 def interpolated_bytes(request: Request) -> int:
@@ -573,7 +573,7 @@ def interpolated_bytes(request: Request) -> int:
     """
     real = 4 if request.precision == "single" else 8
     maps = 4 if request.field else real == 8
-    return (4 * maps + 2 * real) * request.points_held
+    return (4 * maps + 2 * real) * request.points_in_memory
 
 
 def check_memory(request: Request, estimate: Estimate, what: str = "", hint: str = "") -> None:

@@ -190,7 +190,7 @@ class ContinuumPoints:
         self.errors = (0.0, 0.0)
 
     @property
-    def own(self) -> float:
+    def self_potential(self) -> float:
         """Potential of a unit charge at its own position without the response of the water, 1/A."""
         return self._solution.dielectric / self._solution.values["inside"] / SOFT_CORE
 

@@ -19,7 +19,7 @@ from vmdpotential.grid.lattice import Box
 from vmdpotential.interactions import Bound
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.methods import Charges, Method, PointPlan, Points, Refusal, Request, ewald
-from vmdpotential.methods.accuracy import Attempt, until_within
+from vmdpotential.methods.accuracy import Attempt, refine_to_tolerance
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.long_range import long_range
 
@@ -126,11 +126,11 @@ def exact_values(plan: PointPlan, request: Request, points: Floats, positions: F
     target = replace(request.points, count=len(points))
     finer = exact_plan(replace(request, target=target), engine, MEASURING * request.tolerance)
     exact = finer.prepare(points, positions, cell)
-    (potential, field), own = exact.at(points, positions, charges, request.field), exact.own
+    (potential, field), own = exact.at(points, positions, charges, request.field), exact.self_potential
     if plan.short is not None:
         pairs = PointPlan("direct", engine.name, plan.estimate, plan.short).prepare(points, positions, cell)
         elsewhere, slope = pairs.at(points, positions, charges, request.field)
-        potential, own = potential - elsewhere, own - pairs.own
+        potential, own = potential - elsewhere, own - pairs.self_potential
         if field is not None and slope is not None:
             field = field - slope
     return potential, field, own
@@ -211,7 +211,7 @@ def sum_at(request: Request, points: Floats, positions: Floats, charges: Floats,
         return Attempt(PointValues(potential, field, max(errors), made.method), max(errors), made.error, str(made))
 
     try:
-        return until_within(plan.method, request.tolerance, request.tolerance * rms, attempt)
+        return refine_to_tolerance(plan.method, request.tolerance, request.tolerance * rms, attempt)
     except TaskError:  # no mesh keeps the tolerance
         if method != "auto":
             raise

@@ -42,7 +42,7 @@ def by_slabs(request: Request) -> Request:
     Half of the memory is for slabs, and the rest for other arrays, such as a mesh.
     """
     # for interpolation, and for copies in the order of the file and in its blocks
-    needed = interpolated_bytes(request) + 16 * request.points_held * (4 if request.field else 1)
+    needed = interpolated_bytes(request) + 16 * request.points_in_memory * (4 if request.field else 1)
     planes = planes_at_once(request, needed)
     return replace(request, planes=planes) if planes else request
 

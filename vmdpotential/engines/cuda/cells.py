@@ -39,7 +39,7 @@ def add_images(task: Any, lattice: Lattice, cell: Cell, reach: float) -> int:
     return int(np.prod(np.floor(task["last_image"] - task["first_image"]) + 1))
 
 
-def needed(task: Any, starts: int, images: int) -> int:
+def sort_bytes(task: Any, starts: int, images: int) -> int:
     """Return the bytes that :func:`sort` needs for a number of images."""
     return 76 * images + 4 * (2 * starts + rows(task) + 1)
 

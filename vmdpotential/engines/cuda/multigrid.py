@@ -54,7 +54,7 @@ class CudaMultigrid(multigrid.Multigrid):
 
     def _make(self, x: Values, y: Values, z: Values) -> None:
         self._edges = x, y, z
-        self.gpu = gpu = device.idlest(1)[0]
+        self.gpu = gpu = device.least_busy_gpus(1)[0]
         finest, every = 4 * int(self.offsets[1]), 4 * int(self.offsets[-1])
         sizes = {**dict.fromkeys(("x", "y", "z", "u", "f"), every),
                  "d": every - finest, **dict.fromkeys(("r", "k2", "p", "w"), finest),

@@ -51,7 +51,7 @@ class DeviceResult(UnstatedProperties):
         self._squares: Floats | None = None
 
     def __del__(self) -> None:
-        self.gpu.give_back_timers(self._timers)
+        self.gpu.release_timers(self._timers)
 
     @property
     def device_seconds(self) -> float:

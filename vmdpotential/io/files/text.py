@@ -1,7 +1,7 @@
 """Reading of plain, gzip and bzip2 files, from disk or a stream, with errors of one line.
 
 The amount of data is checked against the available memory while it is read, because a small file may unpack to more
-than that. A stream (standard input, which is ``-``, or a pipe) is read once and kept in memory, see :func:`held`.
+than that. A stream (standard input, which is ``-``, or a pipe) is read once and kept in memory, see :func:`buffered`.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def suffix(path: Path) -> str:
     return path.suffix.lower()
 
 
-def held(path: Path | str) -> Path:
+def buffered(path: Path | str) -> Path:
     """Return the path; for a stream, which can be read only once, read it and return a :class:`BufferedStream`.
 
     Raises
@@ -186,7 +186,7 @@ def write_bytes(path: Path, blocks: Iterable[bytes]) -> None:
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
     """Open a file for sequential reading, decompressed; raises the errors of :func:`read_bytes`."""
-    path = held(path)
+    path = buffered(path)
     with translating(path), contextlib.ExitStack() as stack:
         raw: IO[bytes] = (io.BytesIO(path.content) if isinstance(path, BufferedStream)
                           else stack.enter_context(open(path, "rb")))
@@ -208,7 +208,7 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
 @contextlib.contextmanager
 def seekable(path: Path) -> Iterator[IO[bytes]]:
     """Open a file for random access: a plain file on disk, or else the decompressed content in memory."""
-    path = held(path)
+    path = buffered(path)
     if not isinstance(path, BufferedStream):
         with translating(path), open(path, "rb") as file:
             if not _compression(path, file):

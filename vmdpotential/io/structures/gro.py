@@ -138,7 +138,7 @@ def _count(path: Path, lines: columns.Lines) -> int:
             "for the box are needed)"
         )
     if len(lines) >= 2 * (count + 3):
-        several.first_of(path, "frames", count)
+        several.warn_of_several(path, "frames", count)
     return count
 
 

@@ -33,7 +33,7 @@ def check(structure: Structure, path: Path) -> None:
     velocities = structure.velocities
     if velocities is not None and not ((velocities > -999) & (velocities < 9999)).all():
         raise UsageError("", f"{path}: velocities of 999 A/ps and more do not fit a GRO file's columns", hint)
-    if structure.cell is not None and structure.cell.turned:
+    if structure.cell is not None and structure.cell.rotated:
         raise UsageError("", f"{path}: the cell is rotated: GROMACS needs its first vector along x, and its second "
                          "in the xy plane", "rotate atoms and cell, or write .pdb or .cif instead")
 

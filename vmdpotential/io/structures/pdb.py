@@ -113,7 +113,7 @@ def _first_model(path: Path, words: columns.Bytes, atoms: Integers) -> Integers:
             f"{path}: line {ended[0] + 1} is END, but {others} more atoms follow",
             "remove that line, or what follows it",
         )
-    several.first_of(path, "models", count)
+    several.warn_of_several(path, "models", count)
     return atoms[:count]
 
 

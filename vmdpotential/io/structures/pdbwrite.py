@@ -203,7 +203,7 @@ def fits(cell: Cell) -> bool:
 
 def warn_rotated(cell: Cell) -> None:
     """Warn if a cell has another orientation than readers assume from its lengths and angles."""
-    if cell.turned:
+    if cell.rotated:
         log.warning("the file holds only lengths and angles of the cell, so the rotation of its vectors is lost")
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from vmdpotential.errors import InputError, listed
 from vmdpotential.io import mdanalysis
 from vmdpotential.io.files.hidden import final_folder
-from vmdpotential.io.files.text import BufferedStream, held, read_text, write_bytes
+from vmdpotential.io.files.text import BufferedStream, buffered, read_text, write_bytes
 from vmdpotential.io.topologies import gromacs_folder
 from vmdpotential.molecule.names import IONS, Ion
 from vmdpotential.molecule.structure import Integers, Structure
@@ -203,7 +203,7 @@ def read_top(path: str | Path) -> Structure:
     BackendError
         When MDAnalysis is not installed.
     """
-    path = held(path)
+    path = buffered(path)
     structure = mdanalysis.read_topology(path)
     if structure.topology is None or not re.search(r"^\s*\[\s*molecules\s*\]", _text(path), re.MULTILINE):
         return structure

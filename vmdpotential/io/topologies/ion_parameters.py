@@ -11,7 +11,7 @@ import numpy as np
 
 from vmdpotential.errors import InputError, listed
 from vmdpotential.io.files.recognise import PRMTOP
-from vmdpotential.io.files.text import first_bytes, held, read_text, suffix
+from vmdpotential.io.files.text import buffered, first_bytes, read_text, suffix
 from vmdpotential.io.topologies import charmm, openmm
 from vmdpotential.io.topologies.prmtop import read_prmtop
 from vmdpotential.molecule.names import IONS, Ion
@@ -74,7 +74,7 @@ def lennard_jones_of(structure: Structure, ions: Sequence[Ion]) -> tuple[Floats,
             for name, row in zip(only_ions.residue_names.tolist(), table.types.tolist(), strict=True):
                 result[IONS[name.upper()]] = float(table.sigma[row]), float(table.epsilon[row])
             continue
-        path = held(path)
+        path = buffered(path)
         if suffix(path) in charmm.SUFFIXES:
             parameters = charmm.lennard_jones(path, types)
         elif suffix(path) in PRMTOP or first_bytes(path, 20).startswith((b"%VERSION", b"%FLAG")):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import memory
 from vmdpotential.errors import InputError
-from vmdpotential.io.files.text import held, read_text
+from vmdpotential.io.files.text import buffered, read_text
 from vmdpotential.io.structures.amber_coordinates import MEMORY, cell_of
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.cell import Cell
@@ -164,7 +164,7 @@ def read_prmtop(path: str | Path) -> Structure:
     InputError
         When the file is not a prmtop, lacks a section, is truncated, or is for the AMOEBA force field.
     """
-    path = held(path)
+    path = buffered(path)
     sections = Sections(path)
     if _AMOEBA in sections:
         raise InputError(f"{path}: is for the AMOEBA force field, which has no fixed atomic charges")

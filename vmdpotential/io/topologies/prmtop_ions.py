@@ -11,7 +11,7 @@ import numpy as np
 
 from vmdpotential.errors import InputError, listed
 from vmdpotential.io.files.recognise import PRMTOP
-from vmdpotential.io.files.text import first_bytes, held, suffix
+from vmdpotential.io.files.text import buffered, first_bytes, suffix
 from vmdpotential.io.topologies.prmtop import AMBER_CHARGE, Sections
 from vmdpotential.io.topologies.prmtop_nonbonded import SCEE, SCNB, read_nonbonded
 from vmdpotential.molecule.nonbonded import Nonbonded, lennard_jones
@@ -113,8 +113,8 @@ def definition_of(structure: Structure, name: str, atoms: Sequence[str]) -> IonD
     for path in (*topology.extra.get("ion_parameters", ()), own):
         if suffix(path) == ".xml":  # may be the name of a file that is installed with OpenMM
             continue
-        if suffix(path) in PRMTOP or first_bytes(held(path), 20).startswith((b"%VERSION", b"%FLAG")):
-            result = _read(held(path), name, list(atoms))
+        if suffix(path) in PRMTOP or first_bytes(buffered(path), 20).startswith((b"%VERSION", b"%FLAG")):
+            result = _read(buffered(path), name, list(atoms))
             if result is not None:
                 return result
     raise InputError(f"{own}: no prmtop defines the ion {name} with the atoms {listed(atoms, 80)}",

@@ -132,7 +132,7 @@ def _decimal(value: float) -> float:
 
 
 @contextlib.contextmanager
-def keeping(path: Path) -> Iterator[TprParameters]:
+def collecting(path: Path) -> Iterator[TprParameters]:
     """Collect Lennard-Jones parameters, exclusions, 1-4 pairs and cross-terms (CMAP) while MDAnalysis reads a TPR.
 
     The counts in the file are also checked: MDAnalysis trusts them, and with damaged ones would loop for minutes, or

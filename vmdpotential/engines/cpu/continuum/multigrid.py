@@ -168,9 +168,9 @@ class Multigrid:
         workers = 1 if w.size < 10 * self.kernel.SMALL else max(1, min(threads.count(), self.shape[0] // 8))
         sums, count = np.zeros((3, self.shape[0])), np.zeros(1, np.int64)
 
-        def work(worker: int, board: NDArray[np.int64]) -> None:
+        def work(worker: int, counters: NDArray[np.int64]) -> None:
             self.kernel.solve(self.shapes, self.offsets, self.x, self.y, self.z, self.d, self.added, self.u,
-                              self.f, self.direction, w, sums, goal, ITERATIONS, count, worker, workers, board)
+                              self.f, self.direction, w, sums, goal, ITERATIONS, count, worker, workers, counters)
 
         threads.together(work, workers)
         return int(count[0])

@@ -33,12 +33,12 @@ F = np.float32
 
 
 @njit(**FAST)
-def meet(board, workers, meeting):
+def meet(counters, workers, meeting):
     """Wait for all threads; return the number of the next meeting, or -1 if the work was stopped."""
     if workers == 1:
-        return meeting if board[0] == 0 else -1
-    take(board, SUMMED)
-    return meeting + 1 if wait(board, SUMMED, meeting * workers) else -1
+        return meeting if counters[0] == 0 else -1
+    take(counters, SUMMED)
+    return meeting + 1 if wait(counters, SUMMED, meeting * workers) else -1
 
 
 @njit(**FAST)
@@ -67,20 +67,20 @@ else:
 
 
 @njit(**FAST)
-def smooth_ends(first, last, steps, begin, u, f, ex, ey, ez, d, worker, workers, board, meeting):
+def smooth_ends(first, last, steps, begin, u, f, ex, ey, ez, d, worker, workers, counters, meeting):
     """Smooth the planes at both ends of a thread's share that a pass over planes had to leave out: s planes in step s.
 
     These planes depend on those of other threads. Steps s, from `begin` on, solve for the nodes of colour s % 2.
     """
     for s in range(begin, steps + 1):
-        meeting = meet(board, workers, meeting)
+        meeting = meet(counters, workers, meeting)
         if meeting < 0:
             return meeting
         for i in range(first, min(first + s, last)):
             smooth_plane(i, s % 2, u, f, ex, ey, ez, d)
         for i in range(max(last - s, first + s), last):
             smooth_plane(i, s % 2, u, f, ex, ey, ez, d)
-    return meet(board, workers, meeting)
+    return meet(counters, workers, meeting)
 
 
 @njit(**FAST)
@@ -103,7 +103,7 @@ def restrict_plane(i, planes, coarse):
 
 
 @njit(**FAST)
-def down(first, last, u, f, ex, ey, ez, d, coarse, planes, worker, workers, board, meeting):
+def down(first, last, u, f, ex, ey, ez, d, coarse, planes, worker, workers, counters, meeting):
     """Smooth u, which is 0 at first, in two sweeps, and write weighted sums of the residual to the coarse level.
 
     All steps are done in one pass over planes, each step one plane behind the previous one, so that data are still in
@@ -122,7 +122,7 @@ def down(first, last, u, f, ex, ey, ez, d, coarse, planes, worker, workers, boar
             residual_plane(done, u, f, ex, ey, ez, d, planes[done % 3])
             if done % 2 and done - 2 >= first + end:
                 restrict_plane(done // 2, planes, coarse)
-    meeting = smooth_ends(first, last, steps, 1, u, f, ex, ey, ez, d, worker, workers, board, meeting)
+    meeting = smooth_ends(first, last, steps, 1, u, f, ex, ey, ez, d, worker, workers, counters, meeting)
     if meeting < 0:
         return meeting
     for i in range((first + 1) // 2, (last + 1) // 2):
@@ -130,11 +130,11 @@ def down(first, last, u, f, ex, ey, ez, d, coarse, planes, worker, workers, boar
             for fine in range(2 * i - 1, 2 * i + 2):
                 residual_plane(fine, u, f, ex, ey, ez, d, planes[fine % 3])
             restrict_plane(i, planes, coarse)
-    return meet(board, workers, meeting)
+    return meet(counters, workers, meeting)
 
 
 @njit(**FAST)
-def up(first, last, coarse, u, f, ex, ey, ez, d, worker, workers, board, meeting):
+def up(first, last, coarse, u, f, ex, ey, ez, d, worker, workers, counters, meeting):
     """Add the values of the coarse level and smooth u in two sweeps, in one pass as in :func:`down`."""
     steps = 2 * SMOOTHINGS
     for i in range(first, last + steps):
@@ -143,7 +143,7 @@ def up(first, last, coarse, u, f, ex, ey, ez, d, worker, workers, board, meeting
         for s in range(1, steps + 1):
             if first + s <= i - s < last - s:
                 smooth_plane(i - s, s % 2, u, f, ex, ey, ez, d)
-    return smooth_ends(first, last, steps, 1, u, f, ex, ey, ez, d, worker, workers, board, meeting)
+    return smooth_ends(first, last, steps, 1, u, f, ex, ey, ez, d, worker, workers, counters, meeting)
 
 
 @njit(**FAST)
@@ -156,7 +156,7 @@ def level(arrays, offsets, shapes, n):
 
 
 @njit(**FAST)
-def cycle(shapes, offsets, ex, ey, ez, d, u, f, worker, workers, board, meeting):
+def cycle(shapes, offsets, ex, ey, ez, d, u, f, worker, workers, counters, meeting):
     """Apply one V cycle to f and write the result to u; return the number of the next meeting.
 
     The first thread alone computes the small levels.
@@ -175,8 +175,8 @@ def cycle(shapes, offsets, ex, ey, ez, d, u, f, worker, workers, board, meeting)
         x, y, z = level(ex, offsets, shapes, n), level(ey, offsets, shapes, n), level(ez, offsets, shapes, n)
         scratch = planes[: 3 * shapes[n, 1] * shapes[n, 2]].reshape((3, shapes[n, 1], shapes[n, 2]))
         scratch[:] = F(0)
-        meeting = down(first, last, ul, fl, x, y, z, dl, level(f, offsets, shapes, n + 1), scratch, worker, team, board,
-                       meeting)
+        meeting = down(first, last, ul, fl, x, y, z, dl, level(f, offsets, shapes, n + 1), scratch, worker, team,
+                       counters, meeting)
         if meeting < 0:
             return meeting
     if worker == 0:
@@ -191,18 +191,18 @@ def cycle(shapes, offsets, ex, ey, ez, d, u, f, worker, workers, board, meeting)
         if n >= small and worker:
             continue
         if n == small - 1:
-            meeting = meet(board, workers, meeting)
+            meeting = meet(counters, workers, meeting)
             if meeting < 0:
                 return meeting
         team = workers if n < small else 1
         first, last = share(shapes[n, 0], worker, team)
         ul, fl, dl = level(u, offsets, shapes, n), level(f, offsets, shapes, n), level(d, offsets, shapes, n)
         x, y, z = level(ex, offsets, shapes, n), level(ey, offsets, shapes, n), level(ez, offsets, shapes, n)
-        meeting = up(first, last, level(u, offsets, shapes, n + 1), ul, fl, x, y, z, dl, worker, team, board,
+        meeting = up(first, last, level(u, offsets, shapes, n + 1), ul, fl, x, y, z, dl, worker, team, counters,
                      meeting)
         if meeting < 0:
             return meeting
-    return meet(board, workers, meeting) if small == 0 else meeting
+    return meet(counters, workers, meeting) if small == 0 else meeting
 
 
 @njit(**FAST)
@@ -217,7 +217,7 @@ def update_direction_plane(i, beta, z, p):
 
 
 @njit(**FAST)
-def update_direction(first, last, beta, z, p, ex, ey, ez, k2, q, sums, workers, board, meeting):
+def update_direction(first, last, beta, z, p, ex, ey, ez, k2, q, sums, workers, counters, meeting):
     """Replace the direction p by z + beta p, write the operator applied to p to q, and p q of each plane to sums.
 
     This is one pass over planes; q may be the same array as z, because z is read before q is written.
@@ -226,12 +226,12 @@ def update_direction(first, last, beta, z, p, ex, ey, ez, k2, q, sums, workers, 
         update_direction_plane(i, beta, z, p)
         if first < i - 1:
             sums[i - 1] = apply_plane(i - 1, p, ex, ey, ez, k2, q)
-    meeting = meet(board, workers, meeting)
+    meeting = meet(counters, workers, meeting)
     if meeting < 0:
         return meeting
     for i in (first, last - 1):
         sums[i] = apply_plane(i, p, ex, ey, ez, k2, q)
-    return meet(board, workers, meeting)
+    return meet(counters, workers, meeting)
 
 
 @njit(**FAST)
@@ -269,7 +269,7 @@ def products(first, last, r, z, sums):
 
 
 @njit(**FAST)
-def solve(shapes, offsets, ex, ey, ez, d, k2, u, f, p, w, sums, tolerance, most, iterations, worker, workers, board):
+def solve(shapes, offsets, ex, ey, ez, d, k2, u, f, p, w, sums, tolerance, most, iterations, worker, workers, counters):
     """Add to w the correction that reduces the residual f by the factor `tolerance`; set iterations[0] to their number.
 
     Parameters
@@ -286,29 +286,29 @@ def solve(shapes, offsets, ex, ey, ez, d, k2, u, f, p, w, sums, tolerance, most,
     first, last = share(shapes[0, 0], worker, workers)
     meeting = 1
     products(first, last, r, r, sums[0])
-    meeting = meet(board, workers, meeting)
+    meeting = meet(counters, workers, meeting)
     if meeting < 0:
         return
     goal = sums[0].sum() * tolerance**2
     before = 0.0
     for count in range(most):
-        meeting = cycle(shapes, offsets, ex, ey, ez, d, u, f, worker, workers, board, meeting)
+        meeting = cycle(shapes, offsets, ex, ey, ez, d, u, f, worker, workers, counters, meeting)
         if meeting < 0:
             return
         products(first, last, r, q, sums[1])
-        meeting = meet(board, workers, meeting)
+        meeting = meet(counters, workers, meeting)
         if meeting < 0:
             return
         now = sums[1].sum()
         if not now > 0 or not math.isfinite(now):
             return
         meeting = update_direction(first, last, now / before if count else 0.0, q, p, x, y, z, k2, q, sums[2],
-                                   workers, board, meeting)
+                                   workers, counters, meeting)
         before = now
         if meeting < 0:
             return
         advance(first, last, now / sums[2].sum(), w, p, r, q, sums[0])
-        meeting = meet(board, workers, meeting)
+        meeting = meet(counters, workers, meeting)
         if meeting < 0:
             return
         if worker == 0:

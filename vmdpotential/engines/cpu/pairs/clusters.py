@@ -174,17 +174,18 @@ class Clusters:
         atoms[:, 3:] = self.rows
         return atoms
 
-    def write(self, kernel: Any, positions: Floats, atoms: NDArray[Any], board: Integers | None = None,
+    def write(self, kernel: Any, positions: Floats, atoms: NDArray[Any], counters: Integers | None = None,
               counter: int = threads.TAKEN, longest: float = np.inf) -> float:
         """Write positions to chunks; return the largest displacement of an atom since the search, A.
 
-        It is infinite if a position is not finite. If threads share a board, each writes a part of the chunks, and all
-        stop when an atom has moved by more than `longest`.
+        It is infinite if a position is not finite. If threads share `counters`, each writes a part of the chunks, and
+        all stop when an atom has moved by more than `longest`.
         """
         box = self.box
         return math.sqrt(kernel.write_places(
-            threads.board() if board is None else board, counter, longest**2, self.slots, positions, box.rotation,
-            self.search_positions, box.vectors, box.inverse, self.half_height2, self.search_coordinates, atoms))
+            threads.counters() if counters is None else counters, counter, longest**2, self.slots, positions,
+            box.rotation, self.search_positions, box.vectors, box.inverse, self.half_height2,
+            self.search_coordinates, atoms))
 
 
 @dataclass(frozen=True)
