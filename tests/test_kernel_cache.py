@@ -221,7 +221,7 @@ def test_what_is_compiled_calls_the_functions_that_are_kept_with_it():
     kernel.table(np.array([5.5]), 20, np.empty((1, 10), np.int64), np.empty((1, 10)))
     (compiled,) = kernel.table.overloads.values()
     result = {function.linkage.name for function in compiled.library.get_defined_functions()
-             if "5nodal" in function.name}
+             if "12node_weights" in function.name}
     assert result == {"internal"}
 
 

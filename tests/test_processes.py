@@ -136,13 +136,13 @@ def test_turns_of_threads_are_as_before_also_where_another_thread_has_changed_th
 
 def test_how_many_share_gpus(monkeypatch):
     monkeypatch.setattr(processes.threads, "count", lambda: 6)
-    gpus, cores = (SimpleNamespace(bindings=lambda n=n: [None] * n, process_count=lambda size: 4) for n in (2, 0))
+    gpus, cores = (SimpleNamespace(bindings=lambda n=n: [None] * n, processes_per_gpu=lambda size: 4) for n in (2, 0))
     for engine, most, expected in ((gpus, 100, 6), (gpus, 3, 3), (gpus, 1, 2), (cores, 100, 6),
-                                 (SimpleNamespace(bindings=gpus.bindings, process_count=lambda size: 1), 100, 2)):
+                                 (SimpleNamespace(bindings=gpus.bindings, processes_per_gpu=lambda size: 1), 100, 2)):
         monkeypatch.setattr(processes, "get_engine", lambda name, engine=engine: engine)
-        assert processes.processes_per_gpu("any", most) == expected
+        assert processes.process_count("any", most) == expected
     # frames that take as long to be read as to be computed, or no time
     monkeypatch.setattr(processes.threads, "count", lambda: 100)
     monkeypatch.setattr(processes, "get_engine", lambda name: gpus)
     for reading, expected in ((1.0, 8), (0.4, 4), (0.0, 4), (9.0, 8)):
-        assert processes.processes_per_gpu("any", 100, Cost(1.0, reading, 0)) == expected
+        assert processes.process_count("any", 100, Cost(1.0, reading, 0)) == expected

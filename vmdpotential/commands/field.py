@@ -52,7 +52,7 @@ class SiteOptions:
         "space unless given", metavar="SEL", selection=True)] = None
 
     def check(self) -> None:
-        """Refuse options that do not fit together."""
+        """Raise an error for options that contradict each other."""
         if (self.at is not None) + bool(self.bonds) + (self.points is not None) != 1:
             raise UsageError("at", "the sites of the field must be given exactly once",
                              "give one of {at}, {bonds} and {points}")
@@ -176,7 +176,7 @@ class Field(Result):
     structure: Structure = shown()
 
     def text(self) -> Iterator[str | Rows]:
-        """Yield the error, and the largest means."""
+        """Yield the error of the field, and the largest mean values."""
         result, places, unit, frames = self.fields, self.fields.places, self.field_unit, "s" * (self.frames != 1)
         origin = "from two grids" if self.options.tolerance is None else f"tolerance {self.options.tolerance:g}"
         excluded = ("no charges are left out" if places.kind == "points" else

@@ -142,7 +142,7 @@ def _frames(stream: IO[bytes], atoms: int) -> Iterator[tuple[str, NDArray[np.flo
         if len(data) < 12 * atoms:
             raise InputError(f"standard input: it ends within frame {words[1]}, after {len(data)} of {12 * atoms} "
                              "bytes")
-        # without a cell, viewers send lengths of 0 or 1, which cell_of takes for none
+        # without a cell, viewers send lengths of 0 or 1, which cell_of interprets as no cell
         yield (words[1], np.frombuffer(data, np.float32).reshape(-1, 3).astype(np.float64),
                cell_of(cell, f"frame {words[1]}", "") if cell else None)
 

@@ -130,7 +130,7 @@ class PairCounts(Work):
             for item in counts:
                 item.add(frame.positions, frame.cell)
             numbers.append(frame.number)
-            assert frame.cell is not None  # the counts raise otherwise
+            assert frame.cell is not None  # otherwise, the histograms raise an error
             volumes.append(frame.cell.volume)
         return {"frames": np.array(numbers), "volumes": np.array(volumes),
                 "counts": np.array([count.counts for count in counts])}
@@ -159,7 +159,7 @@ def over_frames(work: PairEnergies | PairCounts, add: Callable[[Arrays], None], 
     numbers = work.frames.numbers()
     if execution.resume and not work.frames.source.portable:
         raise UsageError("resume", "a trajectory is needed", "give its file after the structure's")
-    if len(numbers) == 1:  # computing the frame plans it, too
+    if len(numbers) == 1:  # computing the frame includes planning it
         add(work.compute(work.frames.part(numbers)))
         return True
     work.plan()
@@ -174,5 +174,5 @@ def over_frames(work: PairEnergies | PairCounts, add: Callable[[Arrays], None], 
             raise
         if result is None:
             return True
-        add(result)  # not in the try: an interrupt in here would leave a block half added
+        add(result)  # outside of the try block: an interrupt would leave a block partly added
         first = False

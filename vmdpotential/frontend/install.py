@@ -33,7 +33,7 @@ def install(
     Raises
     ------
     UsageError
-        When the folder holds something else.
+        When the folder contains something else.
     InputError
         When the start-up file cannot be read.
     OutputError
@@ -62,7 +62,7 @@ def install(
 
 
 class Installation(Result):
-    """An installed or removed plugin, or what would be done."""
+    """An installed or removed plugin, or a preview of the installation."""
 
     viewer: str
     folder: Path
@@ -72,12 +72,12 @@ class Installation(Result):
     steps: Sequence[str] = hidden()
 
     def text(self) -> Iterator[str]:
-        """Yield what was done, or would be."""
+        """Yield the steps that were done, or that --yes would do."""
         yield from self.steps
 
 
 def _page(folder: Path | None, yes: bool, uninstall: bool) -> Installation:
-    """Download 3Dmol.js to where the page looks for it, or remove it."""
+    """Download 3Dmol.js into the folder that the page searches, or remove it."""
     target = (folder or page_script.user_folder()) / "node_modules" / "3dmol"
     would, did = ("would remove", "removed") if uninstall else (
         f"{verb} {page_script.ARCHIVE} to" for verb in ("would download", "downloaded"))

@@ -1,4 +1,4 @@
-"""Placement of ions in a structure; preparations that several replicas share are made once."""
+"""Placement of ions in a structure; the preparations are made once for several replicas."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def place_ions(structure: StructureLike, options: IonOptions | None = None, **ke
 @takes_fields(IonOptions)
 def place_replicas(structure: StructureLike, replicas: int, options: IonOptions | None = None,
                    **keywords: Any) -> list[Placement]:
-    """Return several placements, which differ in their seeds: `seed`, seed + 1, ...
+    """Return several placements with different seeds: `seed`, seed + 1, ...
 
     Each is the placement by :func:`place_ions` with that seed. Their common preparations are made once.
 

@@ -18,7 +18,7 @@ LEAST = 0.65
 #: Smallest number of atoms that is checked; fewer are a model system, not the rest of a simulation or a crystal.
 FEWEST = 100
 
-#: Cell length, A, above which nothing is checked; building a lattice in it fails with an error of its own.
+#: Cell length, A, above which nothing is checked, because building a lattice in such a cell raises an error anyway.
 HUGE = 1e6
 
 #: Number of atoms in 1 A^3 below that of any condensed matter.

@@ -26,7 +26,7 @@ ALLOWED = (
 
 
 class ResolvedSelection(str):
-    """Text of a selection, for reports, with the indices of its atoms, which a viewer or a program has determined."""
+    """Text of a selection, for reports, together with the indices of its atoms from a viewer or a program."""
 
     rows: Integers
 

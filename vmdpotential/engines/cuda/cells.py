@@ -45,7 +45,7 @@ def sort_bytes(task: Any, starts: int, images: int) -> int:
 
 
 def reserve(gpu: Any, task: Any, starts: int, periodic: bool) -> None:
-    """Set the addresses of the memory that :func:`sort` needs; with images, that of atoms is only taken there.
+    """Set the addresses of the memory that :func:`sort` needs, except that of images, which :func:`sort` allocates.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def reserve(gpu: Any, task: Any, starts: int, periodic: bool) -> None:
 def sort(gpu: Any, stream: Any, task: Any, starts: int, periodic: bool) -> None:
     """Queue the kernels that sort the atoms by cell, after :func:`reserve`.
 
-    With periodic images, it waits until the GPU has counted them, so that no more memory is taken than they need.
+    With periodic images, it waits until the GPU has counted them, and then allocates just the memory for them.
     """
     from vmdpotential.engines.cuda.device import driver
 

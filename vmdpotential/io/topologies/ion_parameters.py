@@ -31,7 +31,7 @@ _LINE = re.compile(r"\s*(\S+)\s+([0-9]+\.?[0-9]*(?:[eEdD][-+]?[0-9]+)?)\s+([0-9]
 
 
 def attached(structure: Structure, files: Sequence[Path], outputs: Sequence[Path] = ()) -> Structure:
-    """Return a structure whose writers take parameters of ions from `files`.
+    """Return a structure whose ions get their parameters from `files` when it is written.
 
     Raises
     ------
