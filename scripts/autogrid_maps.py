@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Compare nine maps of `probe` with those of the program autogrid4, of the same atoms on the same grid.
+"""Compare nine maps of `probe` with those of the program autogrid4, for the same atoms and the same grid.
 
 The receptor is HIV protease (1HVR), completed as `prepare` does it, without its ligand and water; the grid has 61^3
-nodes, 0.375 A apart, so that the Coulomb energies are summed by parts. Prints how far the maps are apart where an atom
-can be, which is where the energy of a carbon is below 1 kcal/mol: the median, what 99 % of the nodes are below, and the
-largest difference. AutoGrid reads energies at distances cut to 0.01 A from tables, and writes three decimals. What is
-left of the differences of C, A and N with such distances is printed too, and for the Coulomb energies what both differ
-from the sum over all pairs, with such distances and with exact ones. Debian has the program in its package autogrid.
+nodes, 0.375 A apart, so that the Coulomb energies are summed by parts. Prints the differences of the maps where an atom
+can be, that is where the energy of a carbon is below 1 kcal/mol: their median, 99th percentile and maximum. AutoGrid
+truncates distances to 0.01 A, reads energies from tables, and writes three decimals. So two more results are printed:
+the remaining differences of C, A and N if our distances are truncated in the same way, and the errors of both programs'
+Coulomb energies against the sum over all pairs, with truncated and with exact distances. Debian's package autogrid
+contains the program.
 
 `--nodes` and `--spacing` change the grid.
 """
@@ -34,24 +35,24 @@ from vmdpotential.units import coulomb_constant
 DATA = Path(__file__).parent.parent / "data"
 PROBES = ("C", "A", "N", "NA", "OA", "SA", "HD", "e", "d")
 
-#: A, what AutoGrid cuts distances to, and the least one of a charge.
+#: Step to which AutoGrid truncates distances, and smallest distance from a charge, A.
 STEP, LEAST = 0.01, 0.5
 
-#: kcal/mol, energy of a carbon below which an atom can be at a node.
+#: Energy of a carbon below which an atom can be at a node, kcal/mol.
 FREE = 1.0
 
 Floats = NDArray[np.float64]
 
 
 def rounded() -> Receptor:
-    """Return the receptor with the digits that a PDBQT file has."""
+    """Return the receptor, rounded to the digits of a PDBQT file."""
     structure = read_structure(DATA / "1hvr.pdb.gz")
     atoms = receptor(prepare_structure(structure.part(select(structure, "protein"))).structure)
     return Receptor(atoms.positions.round(3), atoms.kinds, atoms.charges.round(3))
 
 
 def autogrid(atoms: Receptor, lattice: Lattice, folder: Path) -> dict[str, Floats]:
-    """Return the maps of the program by their names, (nx, ny, nz)."""
+    """Return the maps (nx, ny, nz) of the program by name."""
     lines = [f"ATOM  {n % 100000:5d}  {kind[:1]:<3s} ALA A{n // 10 % 10000:4d}    {x:8.3f}{y:8.3f}{z:8.3f}  1.00  0.00"
              f"    {charge:6.3f} {kind:<2s}" for n, (kind, (x, y, z), charge) in enumerate(
                  zip(atoms.kinds.tolist(), atoms.positions.tolist(), atoms.charges.tolist(), strict=True), 1)]
@@ -70,19 +71,19 @@ def autogrid(atoms: Receptor, lattice: Lattice, folder: Path) -> dict[str, Float
 
 
 def coulomb(atoms: Receptor, points: Floats, step: float) -> Floats:
-    """Return the Coulomb energies (n,) at points, from distances cut to `step`, where it is not 0, and exact."""
+    """Return the Coulomb energies (n,) at points, for distances truncated to multiples of `step`; 0 for exact ones."""
     bound, result = SCREENED.bind(), np.empty(len(points))
     for n, point in enumerate(points):
         r = np.maximum(np.linalg.norm(atoms.positions - point, axis=1), 1e-6)
         near = np.floor(r / step) * step if step else r
-        # cut is the distance by which the permittivity follows, not that of Coulomb's law
+        # the truncated distance determines the permittivity, but not Coulomb's law
         values = bound(np.maximum(near, 1e-6)) * np.maximum(near, LEAST) / np.maximum(r, LEAST)
         result[n] = values @ atoms.charges
     return COULOMB_WEIGHT * coulomb_constant("kcal/mol/e") * result
 
 
 def cut_dispersion(atoms: Receptor, points: Floats, name: str) -> Floats:
-    """Return what cut distances change of the dispersion energies (n,) of a probe without hydrogen bonds."""
+    """Return the change of the dispersion energies (n,) of a probe without hydrogen bonds by truncated distances."""
     probe, result = autodock.KINDS[name], np.zeros(len(points))
     for kind in set(atoms.kinds.tolist()):
         rows, atom = atoms.kinds == kind, autodock.KINDS[kind]
@@ -99,8 +100,8 @@ def cut_dispersion(atoms: Receptor, points: Floats, name: str) -> Floats:
 def main() -> None:
     """Compare the maps."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nodes", type=int, default=61, help="along each axis, odd")
-    parser.add_argument("--spacing", type=float, default=0.375, help="A")
+    parser.add_argument("--nodes", type=int, default=61, help="number of nodes along each axis, odd (default 61)")
+    parser.add_argument("--spacing", type=float, default=0.375, help="grid spacing, A (default 0.375)")
     options = parser.parse_args()
     atoms = rounded()
     middle = atoms.positions.mean(0).round(3)
@@ -109,7 +110,7 @@ def main() -> None:
     print(f"{len(atoms.kinds)} atoms, {options.nodes}^3 nodes {options.spacing} A apart")
     start = time.perf_counter()
     ours = autodock_maps(atoms, lattice, PROBES, get_engine("cpu"))
-    print(f"probe: {time.perf_counter() - start:.2f} s, with what it compiles in the first run")
+    print(f"probe: {time.perf_counter() - start:.2f} s, including compilation in the first run")
     with tempfile.TemporaryDirectory() as folder:
         theirs = autogrid(atoms, lattice, Path(folder))
     free = np.flatnonzero(theirs["C"] < FREE)
@@ -122,13 +123,13 @@ def main() -> None:
     for name in ("C", "A", "N"):
         apart = (theirs[name] - ours[name].values).ravel()[nodes]
         rest = apart - cut_dispersion(atoms, points, name)
-        print(f"{name} at {len(nodes)} nodes: largest {np.abs(apart).max():.4f}, with distances cut as autogrid4 does "
+        print(f"{name} at {len(nodes)} nodes: largest {np.abs(apart).max():.4f}, with truncated distances "
               f"{np.abs(rest).max():.4f} kcal/mol")
     exact, cut = (coulomb(atoms, points, step) for step in (0.0, STEP))
     mine, its = (maps.ravel()[nodes] for maps in (ours["e"].values, theirs["e"]))
-    print(f"e at {len(nodes)} nodes: ours from all pairs {np.abs(mine - exact).max():.1e}, autogrid4 from all pairs "
-          f"at cut distances {np.abs(its - cut).max():.1e}, these from exact ones {np.abs(cut - exact).max():.1e} "
-          "kcal/mol")
+    print(f"e at {len(nodes)} nodes, largest difference, kcal/mol: ours, all pairs {np.abs(mine - exact).max():.1e}, "
+          f"autogrid4, all pairs with truncated distances {np.abs(its - cut).max():.1e}, "
+          f"all pairs with truncated and with exact distances {np.abs(cut - exact).max():.1e}")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""How often the 95 % intervals that commands state hold the true mean: of series whose correlation falls exponentially.
+"""Measure the coverage of the 95 % intervals of commands, for series whose correlation decays exponentially.
 
     python scripts/coverage_of_errors.py [SERIES]
 
-prints for each use, number of frames and correlation time: the part of the intervals stated that hold the mean, and in
-brackets the part of the series that have one.
+prints for each use, number of frames and correlation time the fraction of the stated intervals that contain the true
+mean, and in brackets the fraction of the series for which an interval is stated.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from vmdpotential.frames.statistics import (
     FrameMean,
     Uncertainty,
     as_equal,
-    each_uncertainty,
+    uncertainties,
     uncertainty,
 )
 
@@ -31,28 +31,28 @@ FRAMES, TIMES = (20, 50, 100, 200, 500, 1000), (0, 1, 2, 5, 10, 20, 50)
 
 
 def series(frames: int, count: int, time: float, rng: np.random.Generator) -> Floats:
-    """Return series (frames, count) of mean 0 and variance 1 whose correlation falls as exp(-t / time)."""
+    """Return series (frames, count) of mean 0 and variance 1 whose correlation decays as exp(-t / time)."""
     keep = np.exp(-1 / time) if time else 0.0
     noise = rng.normal(size=(count, frames))
     noise[:, 1:] *= np.sqrt(1 - keep**2)
-    made: Floats = lfilter([1.0], [1.0, -keep], noise, axis=1).T
-    return made
+    result: Floats = lfilter([1.0], [1.0, -keep], noise, axis=1).T
+    return result
 
 
 def blocks(values: Floats) -> tuple[list[int], list[Floats]]:
-    """Return the frames in each block, and means of blocks."""
+    """Return the number of frames in each block, and the means of the blocks."""
     size = max(1, len(values) // BLOCKS)
     parts = [values[start : start + size] for start in range(0, len(values), size)]
     return [len(part) for part in parts], [part.mean(0) for part in parts]
 
 
 def intervals(known: Sequence[Uncertainty | None]) -> Floats:
-    """Return half the widths of intervals, not a number where there are none."""
+    """Return half the widths of the intervals, NaN for those that are missing."""
     return np.array([np.nan if item is None else float(item.interval.ravel()[0]) for item in known])
 
 
 def average(values: Floats) -> Floats:
-    """Return the intervals of maps of one point."""
+    """Return the intervals of maps with a single point."""
     results = []
     for item in values.T:
         mean = BlockMean((1,), spread=False)
@@ -63,19 +63,19 @@ def average(values: Floats) -> Floats:
 
 
 def profile(values: Floats) -> Floats:
-    """Return the intervals of curves of one node."""
+    """Return the intervals of curves with a single node."""
     counts, means = blocks(values)
     return intervals([uncertainty(item) for item in as_equal(counts, np.array(means)).T])
 
 
 def field(values: Floats) -> Floats:
-    """Return the intervals of places."""
-    known = each_uncertainty(values)
+    """Return the intervals of sites."""
+    known = uncertainties(values)
     return np.full(values.shape[1], np.nan) if known is None else known.interval
 
 
 def energy(values: Floats) -> Floats:
-    """Return the intervals of rows."""
+    """Return the intervals of the rows of an energy table."""
     mean = FrameMean(values.shape[1:])
     for frame in values:
         mean.add(frame)
@@ -87,7 +87,7 @@ USES = {"average": average, "profile": profile, "field": field, "energy": energy
 
 
 def coverage(use: str, frames: int, time: float, count: int, seed: int = 2026) -> tuple[float, float]:
-    """Return the parts of so many series that have an interval, and of those whose interval holds the true mean."""
+    """Return the fraction of series with an interval, and the fraction whose interval contains the true mean."""
     values = series(frames, count, time, np.random.default_rng([seed, frames, int(10 * time)]))
     result = USES[use](values)
     return float(np.isfinite(result).mean()), float((np.abs(values.mean(0)) <= result).mean())
@@ -102,11 +102,11 @@ def main() -> None:
         for frames in FRAMES:
             cells = []
             for time in TIMES:
-                stated, held = coverage(use, frames, time, count)
-                wrong = max(wrong, stated - held)
-                cells.append(f"{held / stated if stated else float('nan'):.2f} ({stated:.2f})")
+                stated, covered = coverage(use, frames, time, count)
+                wrong = max(wrong, stated - covered)
+                cells.append(f"{covered / stated if stated else float('nan'):.2f} ({stated:.2f})")
             print(f"{frames:7d}" + "".join(f"{cell:>14}" for cell in cells), flush=True)
-    print(f"of all series of a kind, at most {wrong:.1%} have an interval that misses the true mean")
+    print(f"in each cell, at most {wrong:.1%} of all series have an interval that misses the true mean")
 
 
 if __name__ == "__main__":

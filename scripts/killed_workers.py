@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Compute frames by many processes, of which one is killed every second, and print what of the work was lost.
+"""Compute frames in many processes, kill one of them every second, and print how much work was lost.
 
     .venv/bin/python scripts/killed_workers.py --workers 64 --frames 10000
 
-A frame is a sleep and a sum whose rounding depends on the order; the result must be that of this process alone. Frames
-that were begun more than once are lost work.
+Each frame sleeps and adds to a sum whose rounding depends on the order. The result must be the same as that of a single
+process. Frames that were started more than once are lost work.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from vmdpotential.execution.work import Work
 
 @dataclass(frozen=True)
 class Sleeps(Work):
-    """A work whose frames sleep; each process counts its own in a file."""
+    """A work whose frames sleep; each process counts its frames in a file."""
 
     folder: Path
     seconds: float
 
     def identity(self) -> list[float]:
-        """Return what determines the result."""
+        """Return the values that determine the result."""
         return [self.seconds]
 
     def block(self, numbers: range) -> dict[str, np.ndarray]:
@@ -57,7 +57,7 @@ def total(work: Sleeps, numbers: range, size: int, workers: int) -> bytes:
 
 
 def kill(every: float, end: threading.Event, killed: list[int]) -> None:
-    """Kill a process of this one every few seconds until the end."""
+    """Kill a random child process at intervals until the end."""
     chance = random.Random(1)
     while not end.wait(every):
         result = multiprocessing.active_children()
@@ -72,8 +72,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--workers", type=int, default=64)
     parser.add_argument("--frames", type=int, default=10_000)
-    parser.add_argument("--atoms", type=int, default=400_000, help="that a frame would have, for the size of blocks")
-    parser.add_argument("--seconds", type=float, default=0.4, help="of a frame")
+    parser.add_argument("--atoms", type=int, default=400_000, help="atoms of a frame, which determine the block size")
+    parser.add_argument("--seconds", type=float, default=0.4, help="duration of a frame, s")
     parser.add_argument("--every", type=float, default=1.0, help="seconds between two kills")
     given = parser.parse_args()
     numbers, killed, end = range(given.frames), list[int](), threading.Event()
@@ -93,14 +93,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         same = result == total(Sleeps(Path(folder), 0.0), numbers, size, 0)
     print(f"{given.frames} frames in {len(split(numbers, size))} blocks of {size} at most, {given.workers} workers, "
-          f"{len(killed)} killed, {processes} processes that computed: {seconds:.1f} s "
-          f"({given.frames * given.seconds / given.workers:.1f} s without a loss)")
+          f"{len(killed)} killed, {processes} processes in all: {seconds:.1f} s "
+          f"({given.frames * given.seconds / given.workers:.1f} s without losses)")
     print(f"frames lost: {computed - given.frames} ({(computed - given.frames) / given.frames:.2%}); the result is "
-          f"{'the same bit by bit' if same else 'DIFFERENT'}")
+          f"{'bitwise identical' if same else 'DIFFERENT'}")
     sys.exit(not same)
 
 
 if __name__ == "__main__":
-    import killed_workers  # processes cannot have what a script defines
+    import killed_workers  # other processes cannot import what a script defines as __main__
 
     killed_workers.main()

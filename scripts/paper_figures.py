@@ -1,4 +1,4 @@
-"""The figures of reproduce_cutoff_paper, the papers' own points next to ours."""
+"""The figures of reproduce_cutoff_paper, with the points of the papers and ours."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import published
 
-#: Colours and markers that a run has in every figure.
+#: Colour and marker of each run, the same in every figure.
 STYLES = {"1 CPU core": ("tab:gray", "o"), "CPU cores": ("black", "s"), "largebin": ("tab:red", "v"),
           "smallbin": ("tab:orange", "^"), "overlap": ("tab:green", "D"), "ours on the GPU": ("tab:blue", "o"),
           "direct on 1 CPU core": ("tab:gray", "x"), "direct on the GPU": ("tab:blue", "x")}
 
-#: What the papers measured.
+#: Colour and markers of the values in the papers.
 PAPER = "tab:purple"
 MARKERS = {"CPU-SSE3": "*", "LargeBin": "v", "SmallBin": "^", "SmallBin-Overlap": "D", "SmallBin-CompSum": "s"}
 
@@ -38,8 +38,8 @@ def draw(tables: dict[str, list[dict]], folder: Path) -> None:
     gpu = any(row["device_seconds"] for row in times)
 
     def figure(panels: int = 1, share: bool = True):
-        made = Figure(figsize=(6.4 if panels == 1 else 10.5, 4.6), dpi=150, layout="constrained")
-        return made, made.subplots(1, panels, squeeze=False, sharey=share)[0]
+        result = Figure(figsize=(6.4 if panels == 1 else 10.5, 4.6), dpi=150, layout="constrained")
+        return result, result.subplots(1, panels, squeeze=False, sharey=share)[0]
 
     def curves(axes, column: str, direct: bool = True):
         for name in dict.fromkeys(row["run"] for row in times):
@@ -84,14 +84,14 @@ def draw(tables: dict[str, list[dict]], folder: Path) -> None:
 
     made, (axes,) = figure()
     curves(axes, "pairs_per_second")
-    axes.set_ylabel("pairs in range a second" + (" (GPU: of its kernels)" if gpu else ""))
+    axes.set_ylabel("pairs in range per second" + (" (GPU: kernels only)" if gpu else ""))
     axes.legend(fontsize="small")
     save(made, "figure5_rate")
 
     made, (axes,) = figure()
     curves(axes, "speedup", direct=False)
     points(axes, 1)
-    axes.set_ylabel("speed-up over one CPU core, each of its own time")
+    axes.set_ylabel("speed-up over one CPU core of the same year")
     axes.legend(fontsize="small")
     save(made, "figure6_speedup")
 
@@ -101,7 +101,7 @@ def draw(tables: dict[str, list[dict]], folder: Path) -> None:
         axes.plot([row["atoms_in_bin"] for row in rows], [row["device_seconds"] or row["seconds"] for row in rows],
                   label=name, **style(name))
     axes.set_xlabel("atoms in each bin of 4 Å")
-    axes.set_ylabel("time, s" + (" (GPU: of its kernels)" if gpu else ""))
+    axes.set_ylabel("time, s" + (" (GPU: kernels only)" if gpu else ""))
     axes.set_ylim(0)
     axes.grid(alpha=0.3)
     axes.legend(fontsize="small")
@@ -119,7 +119,7 @@ def draw(tables: dict[str, list[dict]], folder: Path) -> None:
     names = [row["run"] for row in tables["direct"]] + [
         "lecture: " * (row["run"] in published.GPUS) + f"{row['gpus']} x {row['run']}" for row in several]
     dots(axes, names, [row["evaluations_per_second"] for row in [*tables["direct"], *several]],
-         "evaluations of 1/r a second, direct sum")
+         "evaluations of 1/r per second, direct sum")
     save(made, "direct")
 
     steps = [row for row in tables["multilevel"] if row["step"] != "total"]
@@ -135,7 +135,7 @@ def draw(tables: dict[str, list[dict]], folder: Path) -> None:
                   color=PAPER if paper else "tab:blue" if n > 2 else "black", alpha=0.5 if n == 1 else 1.0)
     axes.set_yticks(range(len(steps)), [row["step"] for row in steps])
     axes.invert_yaxis()
-    axes.set_xlabel("part of the whole time, %")
+    axes.set_xlabel("fraction of the total time, %")
     axes.grid(alpha=0.3, axis="x")
     axes.legend(fontsize="small", loc="lower right")
     save(made, "multilevel")

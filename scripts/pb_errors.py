@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Compare the errors that the method `pb` states with actual ones: against grids that are finer, in 50 structures.
+"""Compare the errors that the method `pb` states with the actual errors, from finer grids, for 50 structures.
 
-Fragments of T4 lysozyme (openmmtools) and of dihydrofolate reductase (data/), drug-sized molecules, and whole proteins;
-small ones at 0.6 A against 0.15 A. Prints a line for each, and how many actual errors are larger than the stated ones.
-Takes a quarter of an hour and 4 GB. `--quick` takes every fifth structure.
+These are fragments of T4 lysozyme (openmmtools) and of dihydrofolate reductase (data/), drug-sized molecules, and whole
+proteins. A spacing of 0.6 A is compared with 0.15 A, or with 0.3 A for large structures. The script prints a line for
+each structure, and how many actual errors are larger than the stated ones. It takes a quarter of an hour and 4 GB.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from vmdpotential.molecule.structure import Structure
 DATA = Path(__file__).parent.parent / "data"
 OTHERS = Path(openmmtools.__file__).parent / "data"
 
-#: Nodes of the finer grid at most; where four times finer has more, it is two times finer, or the case starts coarser.
-MOST = 60_000_000
+#: Largest number of nodes of a grid with a quarter of the spacing; otherwise half the spacing is used.
+MAX_NODES = 60_000_000
 
 
 def fragments(structure: Structure, step: int, lengths: tuple[int, ...]) -> Iterator[tuple[str, Structure]]:
-    """Yield pieces of a chain, of so many residues in turn."""
+    """Yield fragments of a chain, whose numbers of residues cycle through `lengths`."""
     starts = structure.residue_starts
     for count, first in enumerate(range(3, len(starts) - 1 - max(lengths), step)):
         last = first + lengths[count % len(lengths)]
@@ -41,7 +41,7 @@ def fragments(structure: Structure, step: int, lengths: tuple[int, ...]) -> Iter
 
 
 def structures() -> Iterator[tuple[str, Structure, float]]:
-    """Yield names and structures with charges, and the spacing of their grid."""
+    """Yield the name, the structure with charges, and the grid spacing of each case."""
     lysozyme, t4 = OTHERS / "T4-lysozyme-L99A-implicit", []
     for name in ("receptor", "ligand", "complex"):
         t4.append(read_structure(lysozyme / f"{name}.pdb", topology=lysozyme / f"{name}.prmtop"))
@@ -69,9 +69,9 @@ def solve(structure: Structure, radii: str, lattice: Lattice, gaussian: float) -
 
 
 def compare(structure: Structure, spacing: float, gaussian: float) -> tuple[list[float], list[float], int]:
-    """Return the stated and the actual errors outside, at the surface and of the energy, and how much finer that is."""
+    """Return the stated and the actual errors outside, at the surface and of the energy, and the ratio of spacings."""
     lattice = Lattice.around(structure.positions, spacing, 6.0)
-    ratio = 4 if 64 * lattice.size < MOST else 2
+    ratio = 4 if 64 * lattice.size < MAX_NODES else 2
     shape = tuple(ratio * (n - 1) + 1 for n in lattice.shape)
     finer = Lattice(lattice.origin, lattice.spacing / ratio, (shape[0], shape[1], shape[2]))
     radii = "auto" if structure.radii is not None else "bondi"
@@ -100,7 +100,7 @@ def compare(structure: Structure, spacing: float, gaussian: float) -> tuple[list
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="every fifth structure")
+    parser.add_argument("--quick", action="store_true", help="only every fifth structure")
     parser.add_argument("--gaussian", type=float, default=0.0, help="width of the densities of a smooth permittivity")
     arguments = parser.parse_args()
     cases = list(structures())[:: 5 if arguments.quick else 1]

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Time the stages of the Poisson-Boltzmann solver of an engine, from input arrays to the output array.
 
-A lump of 40 balls of the permittivity 2 in water with 0.15 M of salt, 129^3 and 257^3 nodes 0.5 A apart. Prints the
-medians of five runs in ms, and on a GPU, with `--kernels`, the time of each kernel, which others do not overlap then.
+The molecule is a cluster of 40 balls with a permittivity of 2 in water with 0.15 M of salt, on 129^3 and 257^3 nodes
+0.5 A apart. The script prints medians of five runs, ms. With `--kernels`, on a GPU, it also prints the time of each
+kernel, which then runs without overlap.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from vmdpotential.grid.lattice import Lattice
 
 
 def timed(times: dict[str, float], name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what calls a function and adds the time that it took, ms, to those of its name."""
+    """Return a function that calls another one and adds the time that it takes, ms, to `times[name]`."""
 
     def wrapped(*arguments: Any, **options: Any) -> Any:
         start = time.perf_counter()
@@ -34,7 +35,7 @@ def timed(times: dict[str, float], name: str, call: Callable[..., Any]) -> Calla
 
 
 def problem(nodes: int) -> tuple[Any, ...]:
-    """Return conductances, what ions add, nodes with sources and what flows there, for a lump of balls."""
+    """Return the conductances, the contribution of the ions, the nodes with sources, and the sources."""
     rng, extent = np.random.default_rng(1), 0.25 * (nodes - 1)
     lattice = Lattice(np.full(3, -extent), np.full(3, 0.5), (nodes,) * 3)
     centres, radii = rng.normal(scale=extent / 4, size=(40, 3)), np.full(40, extent / 5)
@@ -79,7 +80,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engine", default="cpu", help="cpu or cuda")
     parser.add_argument("--nodes", type=int, nargs="+", default=[129, 257], help="along each axis (default 129 257)")
-    parser.add_argument("--kernels", action="store_true", help="of a GPU, each by itself")
+    parser.add_argument("--kernels", action="store_true", help="time each kernel of a GPU separately")
     arguments = parser.parse_args()
     engine = get_engine(arguments.engine)
     for nodes in arguments.nodes:

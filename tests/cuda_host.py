@@ -199,7 +199,7 @@ class HostGpu:
         self.buffers[name] = np.ascontiguousarray(array)
         return self.buffers[name].ctypes.data
 
-    def give_back_timers(self, timers):
+    def release_timers(self, timers):
         pass
 
     def keep(self, array):

@@ -58,6 +58,6 @@ def to_tolerance(method, lattice, positions, charges, cell, bound, tolerance, en
     engine = engine or get_engine("cpu")
     request = Request(lattice, cell, bound, Charges.of(positions, charges, cell), tolerance=tolerance, **options)
     sample = accuracy.sample(request, positions, charges, engine)
-    request = request.with_error(tolerance * sample.goal or np.inf)
+    request = request.with_error(tolerance * sample.target_rms or np.inf)
     _, result, errors = accuracy.run_to_tolerance(method, request, positions, charges, sample, engine)
     return result.values(), errors

@@ -69,11 +69,11 @@ def test_a_region_that_nothing_reaches_is_measured_by_the_whole():
     distances = np.repeat([1.0, 3.0], 50)
     indices = np.stack([np.arange(100), np.zeros(100, int), np.zeros(100, int)], 1)
     sample = Sample(indices, np.where(distances > 2, 0.0, 5.0)[None], np.full(100, 1 / 100), distances)
-    assert sample.goal == pytest.approx(5 / np.sqrt(2))
+    assert sample.target_rms == pytest.approx(5 / np.sqrt(2))
     errors = sample.errors(result_of(sample, (100, 1, 1), 1e-3, sample.away))
     assert errors.away == pytest.approx(1e-3 / (5 / np.sqrt(2)), rel=1e-3)
     nothing = Sample(indices, np.zeros((1, 100)), np.full(100, 1 / 100), distances)
-    assert nothing.goal == 0
+    assert nothing.target_rms == 0
     assert nothing.errors(HostResult(np.zeros((1, 100, 1, 1), np.float32))).largest == 0
     assert not np.isfinite(nothing.errors(HostResult(np.full((1, 100, 1, 1), np.inf, np.float32))).largest)
     assert not np.isfinite(Errors(1e-5, 1e-5, np.nan, 1e-5).largest)
@@ -137,13 +137,13 @@ class TestToTolerance:
         assert len(made.requests) == len(errors) <= accuracy.MOST_MAPS == 4
         assert result.largest == pytest.approx(9.4e-4, rel=1e-3)
 
-    @pytest.mark.parametrize(("precision", "cure"), [("single", "precision=double, or another"), ("double", "method")])
-    def test_a_tolerance_that_cannot_be_kept(self, precision, cure):
-        with pytest.raises(TaskError, match=f"reached an error of 2.0e-03; use a larger tolerance, .*{cure}"
+    @pytest.mark.parametrize(("precision", "hint"), [("single", "precision=double, or another"), ("double", "method")])
+    def test_a_tolerance_that_cannot_be_kept(self, precision, hint):
+        with pytest.raises(TaskError, match=f"reached an error of 2.0e-03; use a larger tolerance, .*{hint}"
                            ) as error:
             self.run([4e-3, 3e-3, 2e-3, 2e-3], precision=precision)
         assert (error.value.parameter, error.value.value) == ("tolerance", "0.001")
-        assert ("precision" in error.value.cure) == (precision == "single")
+        assert ("precision" in error.value.hint) == (precision == "single")
 
     def test_the_same_plan_is_not_tried_again(self):
         errors = [3e-3, 2e-3, 1e-5]

@@ -17,6 +17,7 @@ from MDAnalysisTests.datafiles import PRM_NCBOX, TRJ_NCBOX
 import vmdpotential as vp
 from vmdpotential import registry
 from vmdpotential.frontend.declarations import declarations
+from vmdpotential.methods import Refusal
 from vmdpotential.parameters import by_own_names, other_names
 
 
@@ -131,6 +132,12 @@ def test_functions_of_version_0_1_0_have_their_keywords_in_order(name):
     assert set(names) <= set(parameters)
     positional = [key for key in parameters if parameters[key].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
     assert [key for key in names if key in positional] == positional[: sum(key in positional for key in names)]
+
+
+def test_errors_have_the_former_name_of_their_hint():
+    for error in (vp.InputError("text", cure="a hint"), vp.UsageError("spacing", "text", cure="a hint"),
+                  Refusal("reason", cure="a hint")):
+        assert error.hint == error.cure == "a hint"
 
 
 def test_scripts_of_version_0_1_0_run():

@@ -1,4 +1,4 @@
-"""What goes wrong, through the shell program: exit code, one line with the cure, and nothing left behind or lost."""
+"""What goes wrong, through the shell program: exit code, one line with the hint, and nothing left behind or lost."""
 
 import builtins
 import os

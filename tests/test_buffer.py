@@ -23,11 +23,11 @@ def ions(charges=(10.0, -10.0, 10.0)):
 
 
 def kinds(masses=(16.0, 1.0, 1.0)):
-    return buffer.Kinds.of(FIELD, ions(), np.tile(masses, 100), 3000.0, 300.0)
+    return buffer.AtomKinds.of(FIELD, ions(), np.tile(masses, 100), 3000.0, 300.0)
 
 
 def test_missed_energy_equals_that_of_sampled_displacements():
-    kinds = buffer.Kinds.of(FIELD, ions((10.0,)), np.full(100, 20.0), 1000.0, 300.0)
+    kinds = buffer.AtomKinds.of(FIELD, ions((10.0,)), np.full(100, 20.0), 1000.0, 300.0)
     age, gap = 40.0, 0.3
     sigma = float(np.sqrt(kinds.spread[0, 0])) * age
     assert 0.1 < sigma < 0.3
@@ -39,7 +39,7 @@ def test_missed_energy_equals_that_of_sampled_displacements():
     energy = np.where(after < CUTOFF, 100.0 * term(after), 0.0)
     shells = 4 * np.pi * before**2 * 0.1 * 8 * sigma
     sampled = 0.5 * float(np.mean(energy * shells))
-    assert kinds.missed(gap, age) == pytest.approx(sampled, rel=0.05)  # the shell's radius is a mean one
+    assert kinds.missed_energy(gap, age) == pytest.approx(sampled, rel=0.05)  # the shell's radius is a mean one
 
 
 @pytest.mark.parametrize("length", [3.0, 0.4])
@@ -50,8 +50,8 @@ def test_missed_energy_of_constrained_atoms_equals_that_of_sampled_displacements
     charges[::2] = 10
     bonds = buffer.Constraints(np.arange(200).reshape(-1, 2)[:, ::-1].copy(), np.full(100, length))
     masses = np.tile([light, heavy], 100)
-    free, bound = (buffer.Kinds.of(FIELD, Atoms(np.zeros((200, 3)), {"charge": charges}),
-                                   masses, 1000.0, 300.0, given) for given in (None, bonds))
+    free, bound = (buffer.AtomKinds.of(FIELD, Atoms(np.zeros((200, 3)), {"charge": charges}),
+                                       masses, 1000.0, 300.0, given) for given in (None, bonds))
     rng = np.random.default_rng(1)
     arm, whole = length * heavy / (light + heavy), light + heavy
     variance = buffer.THERMAL * 300.0 * age**2
@@ -69,9 +69,9 @@ def test_missed_energy_of_constrained_atoms_equals_that_of_sampled_displacements
     energy = np.where(after < CUTOFF, 100.0 * FIELD.terms[0].bound(after), 0.0)
     sampled = 0.5 * 0.5 * float(np.mean(energy * 4 * np.pi * before**2 * 0.1 * reach))
     if length > 1:
-        assert bound.missed(gap, age) == pytest.approx(sampled, rel=0.06)
+        assert bound.missed_energy(gap, age) == pytest.approx(sampled, rel=0.06)
     else:  # what cannot go further than twice the arm is taken to be normal: a bound still
-        assert sampled < bound.missed(gap, age) < 0.7 * free.missed(gap, age)
+        assert sampled < bound.missed_energy(gap, age) < 0.7 * free.missed_energy(gap, age)
 
 
 def test_buffer_keeps_the_tolerance_and_is_the_least_that_does():
@@ -87,7 +87,7 @@ def test_buffer_keeps_the_tolerance_and_is_the_least_that_does():
 def test_what_makes_no_list_is_refused():
     gravity = PairPotential((Term("gravity", coulomb.INTERACTION.bind(), SOURCES),))
     with pytest.raises(UsageError, match="without a cutoff"):
-        buffer.Kinds.of(gravity, Atoms(np.zeros((1, 3)), {"source": np.ones(1)}), np.ones(1), 10.0)
+        buffer.AtomKinds.of(gravity, Atoms(np.zeros((1, 3)), {"source": np.ones(1)}), np.ones(1), 10.0)
     with pytest.raises(UsageError, match="above 0"):
         buffer.Kinds.of(FIELD, ions(), np.zeros(300), 10.0)
 

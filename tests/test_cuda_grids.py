@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from vmdpotential.densities.quantities import Counted
+from vmdpotential.densities.quantities import CountedAtoms
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.bonds import DONOR, ONE_PAIR, TWO_PAIRS, BondSum
 from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
@@ -82,7 +82,7 @@ def test_counts_are_those_of_the_cpu(gpu, spreading, periodic):
     cells = [Cell.from_parameters(*lengths, 75, 70, 80) for lengths in ((11, 12, 10), (11.2, 11.9, 10.1))]
     frames = Loaded("frames", list(zip(positions, cells if periodic else (None, None), strict=True)))
     radii = np.array(rng.uniform(0.8, 2, 30)) if spreading == "occupancy" else None
-    counted = Counted("number", "1/A^3", np.arange(3, 33), rng.normal(size=30), radii, "")
+    counted = CountedAtoms("number", "1/A^3", np.arange(3, 33), rng.normal(size=30), radii, "")
     lattice = Lattice.over_cell(cells[0], 1.0) if periodic else Lattice(np.full(3, -3.0), np.full(3, 1.1), (9, 8, 10))
     work = Densities(frames, None, lattice, cells[0] if periodic else None, True, None, counted,
                      1.1 if spreading == "gaussian" else 0.0)

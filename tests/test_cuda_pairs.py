@@ -81,7 +81,7 @@ def test_all_pairs_on_the_host(gpu, monkeypatch):
     for potential, jerk, chosen, precision in (
             (GRAVITY, True, (2, 1, 64), "single"), (OPEN, False, (1, 3, 64), "single"),
             (GRAVITY, True, (1, 2, 64), "double"), (OPEN, True, (2, 1, 64), "double")):
-        monkeypatch.setattr(nbody, "knobs", lambda *_, chosen=chosen: chosen)
+        monkeypatch.setattr(nbody, "launch_sizes", lambda *_, chosen=chosen: chosen)
         prepared = CUDA.prepare_pairs(PairSum(potential, None, precision, True, potential is OPEN, jerk))
         expected = reference(potential, atoms, None)
         check(prepared.run(atoms), expected, potential is OPEN, TOLERANCE[precision])

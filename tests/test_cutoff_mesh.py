@@ -96,7 +96,7 @@ def request_for(lattice, positions, charges, cell=None, reach=10.0, tolerance=1e
     request = Request(lattice, cell, shifted(reach), Charges.of(positions, charges, cell), tolerance=tolerance,
                       **options)
     sample = accuracy.sample(request, positions, charges, ENGINE)
-    return request.with_error(tolerance * sample.goal or np.inf), sample
+    return request.with_error(tolerance * sample.target_rms or np.inf), sample
 
 
 class TestMethod:
@@ -134,7 +134,7 @@ class TestMethod:
             request = Request(lattice, None, bind(expected, None), Charges.of(*atoms), tolerance=tolerance)
             method, request, sample = choose_method(expected, request, *atoms, ENGINE)
             assert (method is cutoff.BY_MESH) == (not method.exact) == (sample is not None)
-            assert method.exact or request.error == tolerance * sample.goal  # nothing is computed twice
+            assert method.exact or request.error == tolerance * sample.target_rms  # nothing is computed twice
             return "pair" if method.exact else "mesh"
 
         assert chosen(25.0, 1e-3) == "mesh"

@@ -12,7 +12,7 @@ from helpers import shell
 import vmdpotential as vp
 from vmdpotential.maps import choose_cell
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.filling import LEAST, filled
+from vmdpotential.molecule.filling import LEAST, filled_fraction
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.molecule.selection import select
 
@@ -64,7 +64,7 @@ def test_membranes_stay_periodic():
 def test_a_stripped_protein_is_summed_alone(box, tmp_path, capsys):
     protein = box.take(select(box, "protein"))
     assert protein.cell is not None
-    assert filled(protein)[0] < 0.3 < LEAST < 0.9 < filled(box)[0]
+    assert filled_fraction(protein)[0] < 0.3 < LEAST < 0.9 < filled_fraction(box)[0]
     vp.write_structure(protein, tmp_path / "protein.pdb")
     call = ("map", tmp_path / "protein.pdb", "--spacing", 3, "--padding", 2, "--json", "-o", tmp_path / "m.npz",
             "--force")
@@ -100,4 +100,4 @@ def test_coarse_grained_water_fills_its_cell():
     places += np.random.default_rng(1).normal(size=places.shape) * 0.7
     beads = vp.Structure(places, np.full(512, "W"), np.full(512, "W"), np.arange(512), np.arange(512),
                          cell=Cell.from_parameters(37.6, 37.6, 37.6))
-    assert filled(beads)[0] > LEAST
+    assert filled_fraction(beads)[0] > LEAST

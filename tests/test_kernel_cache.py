@@ -208,7 +208,7 @@ def test_what_is_compiled_calls_the_functions_that_are_kept_with_it():
     kernel.table(np.array([5.5]), 20, np.empty((1, 10), np.int64), np.empty((1, 10)))
     (compiled,) = kernel.table.overloads.values()
     result = {function.linkage.name for function in compiled.library.get_defined_functions()
-             if "5nodal" in function.name}
+             if "12node_weights" in function.name}
     assert result == {"internal"}
 
 
@@ -251,13 +251,13 @@ def test_entries_of_older_versions_are_removed(place, monkeypatch):
 @pytest.mark.slow
 def test_a_process_that_is_killed_keeps_nobody_waiting(place):
     code = ("import time\nfrom vmdpotential import cache\n"
-            "with cache.alone('entry'):\n    print('locked', flush=True)\n    time.sleep(600)\n")
+            "with cache.locked('entry'):\n    print('locked', flush=True)\n    time.sleep(600)\n")
     first = python(code, place)
     assert first.stdout.readline() == "locked\n"
-    waiting = python("from vmdpotential import cache\nwith cache.alone('entry'):\n    print('mine')\n", place)
+    waiting = python("from vmdpotential import cache\nwith cache.locked('entry'):\n    print('mine')\n", place)
     with pytest.raises(subprocess.TimeoutExpired):
         waiting.wait(2)
-    assert said(python("from vmdpotential import cache\nwith cache.alone('another'):\n    print('mine')\n", place))
+    assert said(python("from vmdpotential import cache\nwith cache.locked('another'):\n    print('mine')\n", place))
     first.send_signal(signal.SIGKILL)
     assert said(waiting)[0] == "mine"
     first.communicate()
@@ -267,7 +267,7 @@ def test_waiting_ends(place, monkeypatch):
     monkeypatch.setattr(cache, "_locked", lambda *_: False)
     monkeypatch.setattr(cache, "PATIENCE", 0.2)
     reports = []
-    with progress.listening(lambda *report: reports.append(report)), cache.alone("entry"):
+    with progress.listening(lambda *report: reports.append(report)), cache.locked("entry"):
         pass
     assert set(reports) == {(progress.COMPILING, 0.0)}
 

@@ -169,8 +169,8 @@ def test_a_limit_of_the_process_is_named(monkeypatch):
     for needed, named in ((5 * 10**9, True), (10**11, False)):
         with pytest.raises(MemoryPlanError) as caught:
             memory.require(needed, "a map", "use a larger {spacing}")
-        assert ("ulimit" in caught.value.cure) == named
-        assert "{spacing}" in caught.value.cure
+        assert ("ulimit" in caught.value.hint) == named
+        assert "{spacing}" in caught.value.hint
 
 
 # ---- force fields of OpenMM and memory -----------------------------------------------------------------

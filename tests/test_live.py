@@ -15,7 +15,7 @@ from vmdpotential.commands.live import command
 from vmdpotential.commands.live import command as live
 from vmdpotential.commands.map import command as map_
 from vmdpotential.errors import InputError
-from vmdpotential.frames.live import Latest
+from vmdpotential.frames.live import LatestRequestThread
 from vmdpotential.frontend.cli import main
 from vmdpotential.io import write_structure
 from vmdpotential.io.maps import read_map
@@ -85,7 +85,7 @@ def test_the_newest_alone():
         done.append(number)
         return number
 
-    latest = Latest(work)
+    latest = LatestRequestThread(work)
     latest.ask(0)
     assert begun.wait(20)
     for number in range(1, 6):
@@ -107,7 +107,7 @@ def test_an_error_ends_it_and_is_told_once():
     def work(number):
         return 1 // number
 
-    latest = Latest(work)
+    latest = LatestRequestThread(work)
     latest.ask(1)
     assert latest.wait(20)
     assert latest.take() == 1
@@ -134,7 +134,7 @@ def test_stopped_in_the_middle_of_work():
         progress.report("planning", 0.5)
         raise AssertionError("work went on")
 
-    latest = Latest(work)
+    latest = LatestRequestThread(work)
     latest.ask()
     assert begun.wait(20)
     stopping = threading.Thread(target=latest.stop)

@@ -17,7 +17,7 @@ from vmdpotential.errors import InputError, listed
 from vmdpotential.io import read_structure, read_topology
 from vmdpotential.io.topologies import tpr_nonbonded
 from vmdpotential.io.topologies.forcefield import nonbonded
-from vmdpotential.molecule.nonbonded import Deferred
+from vmdpotential.molecule.nonbonded import LazyNonbonded
 
 TPRS = MDA / "tprs"
 
@@ -219,7 +219,7 @@ def test_a_part_has_the_energy_of_its_atoms():
 def test_a_prmtop_is_read_for_it_only_when_it_is_asked_for(monkeypatch):
     monkeypatch.setitem(sys.modules, "vmdpotential.io.topologies.prmtop_nonbonded", None)  # cannot be imported
     structure = read_topology(AMBER / "ache.prmtop")
-    assert isinstance(structure.take(np.arange(9)).topology.nonbonded, Deferred)
+    assert isinstance(structure.take(np.arange(9)).topology.nonbonded, LazyNonbonded)
     with pytest.raises(InputError, match="ModuleNotFoundError"):
         nonbonded(structure)
 

@@ -17,7 +17,7 @@ from vmdpotential.errors import BackendError, InputError, VmdpotentialError
 from vmdpotential.io import read_structure, read_topology
 from vmdpotential.io.topologies import charmm, forcefield
 from vmdpotential.io.topologies.forcefield import nonbonded
-from vmdpotential.molecule.nonbonded import Deferred, Nonbonded, lorentz_berthelot, pairs_by_bonds
+from vmdpotential.molecule.nonbonded import LazyNonbonded, Nonbonded, lorentz_berthelot, pairs_by_bonds
 from vmdpotential.molecule.structure import Structure, Topology
 
 # ---- CHARMM --------------------------------------------------------------------------------------------
@@ -286,15 +286,15 @@ def test_rules():
 def test_a_missing_package_is_named(package, name, system_of_charmm, tmp_path, monkeypatch):
     (tmp_path / name).write_text("* t\n")
     monkeypatch.setitem(sys.modules, package.lower(), None)
-    cure = r"install it with pip install 'vmdpotential\[forcefields\]'"
-    with pytest.raises(BackendError, match=rf"x\.\w+: needs {package} to be read; {cure}"):
+    hint = r"install it with pip install 'vmdpotential\[forcefields\]'"
+    with pytest.raises(BackendError, match=rf"x\.\w+: needs {package} to be read; {hint}"):
         nonbonded(system_of_charmm, [tmp_path / name])
 
 
 def test_errors_are_one_line(system_of_charmm, tmp_path):
     psf, bare = system_of_charmm, replace(small(), topology=None)
     drude = replace(psf, topology=replace(psf.topology, flags=("DRUDE",)))
-    three = Deferred(lambda: plain(*np.zeros((2, 3, 3))))
+    three = LazyNonbonded(lambda: plain(*np.zeros((2, 3, 3))))
     grown = replace(small(), topology=replace(small().topology, nonbonded=three))
     names = np.unique(psf.topology.types).tolist()
     files = {

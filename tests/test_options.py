@@ -68,7 +68,7 @@ OLD = {
 def parsed(line):
     """Return the checked values of the parameters in a line of a shell."""
     words = shlex.split(line.partition(" > ")[0])
-    command = registry.get("command", words[0]).for_words(words[1:])
+    command = registry.get("command", words[0]).for_arguments(words[1:])
     values = vars(build_parser(words).parse_args(join_negative_values(words)))
     known = {parameter.name: parameter for parameter in command.parameters}
     return {name: known[name].convert(value) for name, value in values.items() if name in known}

@@ -15,7 +15,7 @@ from pyscf import gto, scf
 from pyscf.tools import molden
 
 from vmdpotential import io, progress
-from vmdpotential.engines.cpu.gaussian_mesh import lay_mesh
+from vmdpotential.engines.cpu.gaussian_mesh import build_mesh
 from vmdpotential.engines.cpu.gaussians import summed
 from vmdpotential.errors import BackendError, InputError, MemoryPlanError, UsageError
 from vmdpotential.frontend import cli
@@ -113,7 +113,7 @@ def test_potentials_as_pyscf_has_them(name, tmp_path, engine):
     assert np.abs(actual[chosen] - expected).max() < 1e-6
     work = gaussian_sum(wavefunction, lattice, 1.0)
     for width in (None, 0.3, 2.0) if engine.name == "cpu" else ():  # with two meshes one smooths what is wide too
-        mesh = None if width is None else lay_mesh(work.electrons, work.lattice.origin, work.lattice.last, width)
+        mesh = None if width is None else build_mesh(work.electrons, work.lattice.origin, work.lattice.last, width)
         assert np.abs(summed(work, mesh).ravel()[chosen] - expected).max() < 1e-6
 
 

@@ -119,7 +119,7 @@ def test_what_waits_at_many_sites_is_the_same_potential(cell):
         assert abs(waits).max() <= sites.slack
         np.testing.assert_allclose(sums[rows] + waits, expected[sites.order[rows]], atol=6e-5 / length)
     assert sites.slack > 100 * 6e-5 / length
-    sites.settle(sums)
+    sites.add_pending(sums)
     assert sites.slack == 0
     assert not sites.at(rows).any()
     np.testing.assert_allclose(sums, expected[sites.order], atol=6e-5 / length)

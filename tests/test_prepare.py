@@ -11,7 +11,7 @@ from rigid_hydrogens import FAR, by_bonded_terms, compared, keys, of_modeller, o
 from vmdpotential.commands.structures import charged
 from vmdpotential.errors import IncompleteError, TaskError, UsageError
 from vmdpotential.io import read_structure
-from vmdpotential.molecule.selection import Picked, select
+from vmdpotential.molecule.selection import ResolvedSelection, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.preparation.components import component
 from vmdpotential.preparation.prepare import prepare_structure
@@ -203,7 +203,7 @@ def test_selections_of_a_viewer_are_those_of_the_atoms_it_has():
     assert set(made.residue_names.tolist()) == {"TYR"}
     assert (made.elements == "H").any()
     whole, _ = charged(structure, "auto", "auto", prepare="auto")
-    mask = select(whole, Picked("picked", rows))
+    mask = select(whole, ResolvedSelection("picked", rows))
     assert set(whole.residue_names[mask].tolist()) == {"TYR"}
     assert mask.sum() == len(made)
 

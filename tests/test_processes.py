@@ -54,7 +54,7 @@ from vmdpotential.execution.blocks import run_blocks
 
 print("begun")
 processes.START = 1e-9  # seconds
-processes.sharers = lambda engine, most, cost: 2
+processes.process_count = lambda engine, most, cost: 2
 blocks.get_engine = processes.get_engine = lambda name: SimpleNamespace(
     bindings=lambda: [contextlib.nullcontext], environment=lambda place: {"VMDPOTENTIAL_GPUS": str(place + 3)})
 for seconds in (0.0, 1.0):

@@ -12,7 +12,7 @@ from structure_files import MDA, TOOLS
 
 from vmdpotential import io
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.pairs.rdf import Counts, same_residue
+from vmdpotential.pairs.rdf import PairHistogram, same_residue
 
 WATER = TOOLS / "alanine-dipeptide-explicit"
 
@@ -23,7 +23,7 @@ def test_an_ideal_gas_has_none(cell):
     positions = np.random.default_rng(1).random((4000, 3)) @ cell.vectors
     n = np.arange(4000)
     for a, b in ((n < 4000, n < 4000), (n < 2500, n > 1000)):
-        counts = Counts(a, b, 20.0, 40)  # beyond half of the cell
+        counts = PairHistogram(a, b, 20.0, 40)  # beyond half of the cell
         counts.add(positions, cell)
         actual = counts.result()
         shells = 4 / 3 * np.pi * np.diff(actual.edges**3)
@@ -43,7 +43,7 @@ def test_as_mdanalysis_has_it():
     for a, b, block in ((oxygen, oxygen, (1, 1)), (oxygen, hydrogen, None)):
         pair = universe.atoms[a], universe.atoms[b]
         theirs = InterRDF(*pair, nbins=75, range=(0.0, 10.0), exclusion_block=block).run()
-        counts = Counts(a, b, 10.0, 75)
+        counts = PairHistogram(a, b, 10.0, 75)
         counts.add(universe.atoms.positions.astype(float), structure.cell)
         actual = counts.result()
         pairs = a.sum() * b.sum()
@@ -60,7 +60,7 @@ def test_overlapping_selections_and_what_is_left_out():
     a, b = n < 40, n >= 25
     left_out = same_residue(n // 3, a | b)
     assert len(left_out) == 60
-    counts = Counts(a, b, 5.0, 10, left_out)
+    counts = PairHistogram(a, b, 5.0, 10, left_out)
     counts.add(positions, cell)
     expected = np.zeros(10, int)
     for i in np.flatnonzero(a):

@@ -129,7 +129,7 @@ def test_plans_for_many_frames_are_by_mesh(cell):
         mean.add(positions, planned.charges)
     expected = (result.values() + planned.run(other).values()) / 2
     assert relative_rms(mean.result().values(), expected) < 1e-5
-    again = planned.again(other, None if cell is None else Cell.from_parameters(18.2, 19, 20))
+    again = planned.renewed(other, None if cell is None else Cell.from_parameters(18.2, 19, 20))
     assert again.plan.method == "pme"
     assert again.request.error == pytest.approx(min(planned.request.error, accuracy.SPARE * planned.plan.error))
     assert again.plan.error <= again.request.error

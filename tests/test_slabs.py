@@ -28,7 +28,7 @@ ROUNDING = 1e-6
 CELLS = {"cubic": Cell.from_parameters(14, 14, 14), "slanted": Cell.from_parameters(14, 14, 14, 70, 80, 100)}
 
 
-class Kept:
+class KeptMap:
     """A sink that keeps all."""
 
     def begin(self, lattice):
@@ -61,7 +61,7 @@ def test_slabs_make_the_same_map(monkeypatch, engine, cell, options):
     common = {"spacing": 0.4, "padding": 2, "tolerance": 1e-3, "engine": engine.name} | options
     whole = potential_map(structure, **common)
     in_slabs(monkeypatch)
-    sink, steps = Kept(), []
+    sink, steps = KeptMap(), []
     with progress.listening(lambda label, fraction: steps.append((label, fraction))):
         grid = potential_map(structure, sink=sink, **common)
     assert whole.lattice.shape[2] > 2 * LAYER
@@ -99,7 +99,7 @@ def test_a_better_plan_makes_the_slabs_again(monkeypatch):
 
     monkeypatch.setattr(accuracy.Sample, "errors", worse_at_first)
     in_slabs(monkeypatch)
-    sink = Kept()
+    sink = KeptMap()
     structure = water(14, CELLS["cubic"])
     grid = potential_map(structure, method="pme", spacing=0.4, tolerance=1e-3, engine="cpu", sink=sink)
     assert len(seen) == 2
@@ -124,7 +124,7 @@ def test_the_refusal_of_a_map_names_formats_that_take_it(monkeypatch):
         with pytest.raises(MemoryPlanError, match=r"\.zarr, \.cmap or \.mrc"):
             potential_map(structure, method=method, spacing=0.5, engine="cpu")
     with pytest.raises(MemoryPlanError) as caught:  # not where it was done so already
-        potential_map(structure, method="direct", spacing=0.2, engine="cpu", sink=Kept())
+        potential_map(structure, method="direct", spacing=0.2, engine="cpu", sink=KeptMap())
     assert "zarr" not in str(caught.value)
 
 
@@ -218,6 +218,6 @@ def test_a_map_four_times_as_large_as_memory(tmp_path, method, suffix):
 
 def test_a_map_in_slabs_says_that_it_has_no_values(monkeypatch):
     in_slabs(monkeypatch)
-    grid = potential_map(water(10), method="direct", spacing=0.5, padding=3, engine="cpu", sink=Kept())
+    grid = potential_map(water(10), method="direct", spacing=0.5, padding=3, engine="cpu", sink=KeptMap())
     with pytest.raises(InputError, match="written to a file while it was computed"):
         grid.values  # noqa: B018

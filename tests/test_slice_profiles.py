@@ -104,11 +104,11 @@ def test_profile_where_the_plain_mean_is_right_or_all_that_is_known():
 TURNED = Cell(np.diag([18.0, 21.0, 24.0]) @ np.linalg.qr(np.random.default_rng(5).normal(size=(3, 3)))[0])
 
 
-@pytest.mark.parametrize(("cell", "axis", "cure"), [
+@pytest.mark.parametrize(("cell", "axis", "hint"), [
     (CELLS["triclinic"][0], "x", "use profile=z"), (CELLS["monoclinic"][0], "x", "use profile=y or profile=z"),
     (TURNED, "z", "use a map of the rotated structure"),
 ])
-def test_profile_across_planes_without_a_period(cell, axis, cure):
-    with pytest.raises(UsageError, match=f"profile={axis}: planes across {axis} are not periodic .*; {cure}") as caught:
+def test_profile_across_planes_without_a_period(cell, axis, hint):
+    with pytest.raises(UsageError, match=f"profile={axis}: planes across {axis} are not periodic .*; {hint}") as caught:
         command(maps=[over(cell, wave, 2.0)], profile=axis)
     assert "\n" not in str(caught.value)

@@ -151,7 +151,7 @@ def test_a_charged_gaussian_sheet():
     assert np.abs(result.field()[:2]).max() < 1e-4 * np.abs(result.field()[2]).max()
 
 
-def test_gaussians_too_narrow_for_a_mesh_are_refused_with_the_cure(monkeypatch):
+def test_gaussians_too_narrow_for_a_mesh_are_refused_with_a_hint(monkeypatch):
     structure = charges_at(POSITIONS, CHARGES, Cell.from_parameters(40, 40, 40))
     monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "40M")
     with pytest.raises(MemoryPlanError, match="use a larger smear"):

@@ -83,7 +83,7 @@ def test_what_has_no_error():
     assert (statistics.uncertainty(constant).error == 0).all()
     walk = np.arange(100.0)
     assert statistics.uncertainty(walk) is None
-    both = statistics.each_uncertainty(np.stack([walk, np.sin(37 * walk**2)], 1))
+    both = statistics.uncertainties(np.stack([walk, np.sin(37 * walk**2)], 1))
     assert np.isnan(both.error).tolist() == [True, False]
 
 

@@ -36,8 +36,8 @@ def test_molecular_area_of_three_spheres():
     angle = np.arccos((dot - dot**2) / (1 - dot**2))  # at a corner of the triangle
     triangles = 2 * PROBE**2 * (3 * angle - np.pi)
     circle, phi = np.sqrt(BIG**2 - side**2 / 4), np.arcsin(side / 2 / BIG)
-    barred = 2 * np.arctan2(height, side / np.sqrt(12))  # of the circle around a pair, by the third
-    tori = 3 * PROBE * 2 * (circle * phi - PROBE * np.sin(phi)) * (2 * np.pi - barred)
+    covered = 2 * np.arctan2(height, side / np.sqrt(12))  # of the circle around a pair, by the third
+    tori = 3 * PROBE * 2 * (circle * phi - PROBE * np.sin(phi)) * (2 * np.pi - covered)
     rng = np.random.default_rng(5)
     points = rng.normal(size=(400_000, 3))
     points *= BIG / np.linalg.norm(points, axis=1)[:, None]

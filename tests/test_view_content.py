@@ -10,7 +10,7 @@ from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.ions import PlacedIon
 from vmdpotential.plugins.web.atoms import structure_content, surface_content
-from vmdpotential.plugins.web.content import ion_content, map_content, thinned
+from vmdpotential.plugins.web.content import downsampled, ion_content, map_content
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_a_map_is_cut_to_the_atoms_on_its_own_points(grid):
 
 
 def test_a_large_map_is_thinned_by_interpolation(grid):
-    coarse = thinned(grid, 5000)
+    coarse = downsampled(grid, 5000)
     assert 4000 < coarse.lattice.size <= 5000
     np.testing.assert_allclose(coarse.lattice.last, grid.lattice.last)
     expected = grid.sample(coarse.lattice.points())

@@ -201,7 +201,7 @@ def test_velocities_are_in_units_of_amber(tmp_path: Path) -> None:
     assert io.read_structure(still, TOP).velocities is None
 
 
-def test_what_cannot_be_written_is_refused_with_the_cure(tmp_path: Path) -> None:
+def test_what_cannot_be_written_is_refused_with_a_hint(tmp_path: Path) -> None:
     output = (tmp_path / "out.prmtop", tmp_path / "out.rst7")
     with pytest.raises(InputError, match="has no ions, so it lacks their Lennard-Jones parameters; give parameters: A"):
         ionize(COORDINATES, TOP, output=output)

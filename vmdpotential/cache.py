@@ -125,7 +125,7 @@ def forget() -> None:
         function.cache_clear()
 
 
-def kept() -> tuple[Path | None, int]:
+def folder_and_size() -> tuple[Path | None, int]:
     """Return the user's folder of compiled kernels, or None if there is none, and the size of its files in bytes."""
     place = _kept("")
     if place is None:
@@ -135,7 +135,7 @@ def kept() -> tuple[Path | None, int]:
 
 def clear() -> int:
     """Remove all compiled kernels from the cache; return their size in bytes."""
-    place, size = kept()
+    place, size = folder_and_size()
     if place is not None:
         shutil.rmtree(place, ignore_errors=True)
         forget()
@@ -207,7 +207,7 @@ def _clean(place: Path) -> None:
 
 
 @contextlib.contextmanager
-def alone(entry: str, name: str = "") -> Iterator[None]:
+def locked(entry: str, name: str = "") -> Iterator[None]:
     """Lock an entry, so that other processes and threads that would compile it wait.
 
     The lock ends with the process, even if that is killed. On file systems without locks, processes do not wait.

@@ -55,7 +55,7 @@ def spelled(words: str, spell: Spelling = plain) -> str:
     return _PARAMETER.sub(lambda match: spell(match[1], match[2] or ""), words)
 
 
-class Words:
+class Message:
     """Log message with placeholders for parameters, ``{cutoff}``; interfaces replace them in :attr:`template`."""
 
     def __init__(self, template: str) -> None:
@@ -124,12 +124,14 @@ class VmdpotentialError(Exception):
     ----------
     text : str
         What is wrong; may contain any text.
-    cure : str
+    hint : str
         How to fix it; parameters are written as ``{spacing}`` or ``{boundary open}``.
     parameter : str
         Name of the invalid parameter, if the error is about one.
     value : str
         Value of the parameter, if it should be repeated.
+    cure : str
+        Former name of `hint`, which is still accepted.
 
     Examples
     --------
@@ -142,14 +144,19 @@ class VmdpotentialError(Exception):
 
     exit_code = 2
 
-    def __init__(self, text: str, cure: str = "", *, parameter: str = "", value: str = "") -> None:
-        super().__init__(text, cure)
-        self.text, self.cure, self.parameter, self.value = text, cure, parameter, value
+    def __init__(self, text: str, hint: str = "", *, parameter: str = "", value: str = "", cure: str = "") -> None:
+        super().__init__(text, hint or cure)
+        self.text, self.hint, self.parameter, self.value = text, hint or cure, parameter, value
+
+    @property
+    def cure(self) -> str:
+        """The hint, by its former name."""
+        return self.hint
 
     def message(self, spell: Spelling = plain) -> str:
         """Return the line, with parameters as an interface spells them."""
         head = f"{spell(self.parameter, shortened(self.value, 80))}: " if self.parameter else ""
-        return one_line(head + _limited(self.text) + (f"; {spelled(self.cure, spell)}" if self.cure else ""))
+        return one_line(head + _limited(self.text) + (f"; {spelled(self.hint, spell)}" if self.hint else ""))
 
     def __str__(self) -> str:
         return self.message()
@@ -174,10 +181,12 @@ class UsageError(VmdpotentialError, ValueError):
         Name of the parameter.
     text : str
         What is wrong.
-    cure : str
+    hint : str
         How to fix it.
     value : str
         Value of the parameter, if it should be repeated.
+    cure : str
+        Former name of `hint`, which is still accepted.
 
     Examples
     --------
@@ -185,8 +194,8 @@ class UsageError(VmdpotentialError, ValueError):
     tolerance=0: must be at least 1e-06
     """
 
-    def __init__(self, parameter: str, text: str, cure: str = "", *, value: str = "") -> None:
-        super().__init__(text, cure, parameter=parameter, value=value)
+    def __init__(self, parameter: str, text: str, hint: str = "", *, value: str = "", cure: str = "") -> None:
+        super().__init__(text, hint, parameter=parameter, value=value, cure=cure)
 
 
 class InputError(VmdpotentialError, ValueError):

@@ -29,6 +29,6 @@ def load(module: str, what: str, extra: str, instead: str = "") -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        cure = f"pip install 'vmdpotential[{extra}]'"
+        hint = f"pip install 'vmdpotential[{extra}]'"
         raise BackendError(f"{what} need the package {module.partition('.')[0]} ({error})",
-                           f"{cure}, or {instead}" if instead else cure) from None
+                           f"{hint}, or {instead}" if instead else hint) from None

@@ -190,10 +190,10 @@ def from_environment(name: str) -> int | None:
     return int(count)
 
 
-def require(needed: int, what: str, cure: str, reserve: int = RESERVE) -> None:
+def require(needed: int, what: str, hint: str, reserve: int = RESERVE) -> None:
     """Raise an error for a task that needs more memory than is available.
 
-    Parameters are written in `cure` as in :mod:`vmdpotential.errors`; `reserve` is as in :func:`limit`.
+    Parameters are written in `hint` as in :mod:`vmdpotential.errors`; `reserve` is as in :func:`limit`.
 
     Raises
     ------
@@ -204,8 +204,8 @@ def require(needed: int, what: str, cure: str, reserve: int = RESERVE) -> None:
     if needed > available:
         without_ulimit = min([*_of_machine(ROOT), *_of_groups(ROOT)], default=_NONE) - reserve
         if from_environment("VMDPOTENTIAL_MEMORY") is None and needed <= without_ulimit:
-            cure = f"raise the limit of this process, which is set by ulimit -v or -d, or {cure}"
-        raise MemoryPlanError(f"{what} needs {size(needed)} of memory, {size(available)} are free", cure)
+            hint = f"raise the limit of this process, which is set by ulimit -v or -d, or {hint}"
+        raise MemoryPlanError(f"{what} needs {size(needed)} of memory, {size(available)} are free", hint)
 
 
 def size(count: float) -> str:

@@ -42,7 +42,7 @@ from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from vmdpotential.docstrings import with_entries
-from vmdpotential.errors import InputError, UsageError, Words, similar
+from vmdpotential.errors import InputError, Message, UsageError, similar
 
 log = logging.getLogger(__name__)
 
@@ -200,7 +200,7 @@ class Parameter:
                 elif self.type is not str:  # kept for str, since it may be a subclass that also holds selected atoms
                     value = self.type(value)
             except (InputError, UsageError) as error:  # the parser is also a function of the library
-                raise UsageError(self.name, error.text, error.cure,
+                raise UsageError(self.name, error.text, error.hint,
                                  value="" if Path(value).name in error.text else value) from None
             except ValueError as error:
                 reason = str(error) if option.parse or self.type in (bool, Path) else (
@@ -406,7 +406,7 @@ class Command:
         return cls(name or function.__name__.strip("_"), function, tuple(parameters_of(function)), repeatable,
                    tuple(examples))
 
-    def for_words(self, words: Sequence[str]) -> Command:
+    def for_arguments(self, words: Sequence[str]) -> Command:
         """Return the command with its parameters in a call, which for ``batch`` depend on the call's first word."""
         return self
 
@@ -507,7 +507,7 @@ def warn_unused(names: Iterable[str], reason: str) -> None:
     if unused:
         options.difference_update(unused)
         verb = "has" if len(unused) == 1 else "have"
-        log.warning(Words(f"{' and '.join(f'{{{name}}}' for name in unused)} {verb} no effect: {reason}"))
+        log.warning(Message(f"{' and '.join(f'{{{name}}}' for name in unused)} {verb} no effect: {reason}"))
 
 
 #: Whether the caller uses the result itself, so that no file has to be written.

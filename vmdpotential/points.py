@@ -108,7 +108,7 @@ def potential_at(structure: StructureLike, points: ArrayLike, options: PointOpti
     places = np.asarray(points, np.float64)
     if places.ndim != 2 or places.shape[1] != 3 or not np.isfinite(places).all():
         raise UsageError("points", f"an array of finite numbers (P, 3) is needed, not {places.shape}")
-    cell = choose_cell(structure, chosen.summation if chosen.own else "auto", chosen.boundary)
+    cell = choose_cell(structure, chosen.summation if chosen.named_method else "auto", chosen.boundary)
     structure, sources, _ = in_continuum(structure, chosen.atoms, medium)
     charges = structure.known_charges
     positions, charges = structure.positions[sources], charges[sources]
@@ -116,7 +116,7 @@ def potential_at(structure: StructureLike, points: ArrayLike, options: PointOpti
         return np.zeros(0)
     request = request_at(places, positions, charges, cell, bind(chosen, cell), tolerance=tolerance)
     engine, constant = get_engine(chosen.engine), medium.constant(chosen.unit)
-    if chosen.own is None:
+    if chosen.named_method is None:
         method = "ewald" if chosen.method == "direct" and cell is not None else chosen.method
         return constant * sum_at(request, places, positions, charges, engine, method).potential
 

@@ -144,7 +144,7 @@ def fill(bins: Bins, positions: Floats, atoms: NDArray[np.float32]) -> tuple[NDA
 
 
 @dataclass(frozen=True)
-class Placed:
+class BinnedAtoms:
     """Atoms in their bins, and those left to the CPU.
 
     Parameters
@@ -168,14 +168,15 @@ class Placed:
     overflow: Integers
 
 
-def place(name: str, lattice: Lattice, positions: Floats, atoms: NDArray[np.float32], reach: float) -> Placed:
+def place(name: str, lattice: Lattice, positions: Floats, atoms: NDArray[np.float32], reach: float) -> BinnedAtoms:
     """Return atoms at positions (N, 3), A, in the bins of a method; `atoms` (N, 4) are their data for the kernel."""
     none = np.zeros(0, np.int64)
     if name == "largebin":
         bins = large_bins(lattice, reach)
         order, _, starts = bins.sort(bins.numbers(positions))
-        return Placed("largebin", bins, {"atoms": atoms[order], "starts": starts.astype(np.int32)}, none, none)
+        return BinnedAtoms("largebin", bins, {"atoms": atoms[order], "starts": starts.astype(np.int32)}, none, none)
     side = SIDE if name == "smallbin" else overlap_side(lattice, reach, positions)
     bins, homes, steps = small_bins(lattice, reach, side)
     filled, overflow = fill(bins, positions, atoms)
-    return Placed("smallbin", bins, {"atoms": filled, "index": np.concatenate(homes).astype(np.int32)}, steps, overflow)
+    indices = np.concatenate(homes).astype(np.int32)
+    return BinnedAtoms("smallbin", bins, {"atoms": filled, "index": indices}, steps, overflow)

@@ -61,7 +61,7 @@ class Constraints:
 
 
 @dataclass(frozen=True, eq=False)
-class Kinds:
+class AtomKinds:
     """Kinds of atoms that a potential does not distinguish, with data on their pairs for the estimate.
 
     Parameters
@@ -89,7 +89,7 @@ class Kinds:
 
     @classmethod
     def of(cls, potential: PairPotential, atoms: Atoms, masses: Floats, volume: float,
-           temperature: float = units.DEFAULT_TEMPERATURE, constraints: Constraints | None = None) -> Kinds:
+           temperature: float = units.DEFAULT_TEMPERATURE, constraints: Constraints | None = None) -> AtomKinds:
         """Return the kinds of some atoms.
 
         Parameters
@@ -133,7 +133,7 @@ class Kinds:
                    _derivatives(potential, inputs, cutoff, len(rows)), cutoff,
                    THERMAL * temperature * share / mass, length * share)
 
-    def missed(self, buffer: float, age: float) -> float:
+    def missed_energy(self, buffer: float, age: float) -> float:
         """Return the energy per atom that a list of some age (fs) misses, kcal/mol, at most."""
         around = self._around(age)
         if not around.any():
@@ -195,20 +195,20 @@ def _derivatives(potential: PairPotential, inputs: dict[str, Floats], cutoff: fl
     return np.stack([first[2], second, third])
 
 
-def drift(kinds: Kinds, buffer: float, life: float) -> float:
+def drift(kinds: AtomKinds, buffer: float, life: float) -> float:
     """Return an upper bound of the energy drift per atom, kcal/mol/ns, for a buffer (A) and lists used for `life` fs.
 
     The energy that a list misses at its end is assumed to be lost once per list.
     """
-    return kinds.missed(buffer, life) / (life * 1e-6)
+    return kinds.missed_energy(buffer, life) / (life * 1e-6)
 
 
-def buffer_for(kinds: Kinds, tolerance: float, life: float) -> float:
+def buffer_for(kinds: AtomKinds, tolerance: float, life: float) -> float:
     """Return the smallest buffer (A) that keeps the energy drift per atom below a tolerance (kcal/mol/ns).
 
     Parameters
     ----------
-    kinds : Kinds
+    kinds : AtomKinds
     tolerance : float, kcal/mol/ns
         Allowed drift per atom; 0.1 kT/ns is 0.06.
     life : float, fs

@@ -30,7 +30,7 @@ from vmdpotential.methods import Estimate, Request
 from vmdpotential.methods.cutoff import pairwise
 
 from .bins import CAPACITY, REGION, SIDE, Integers, place
-from .early import COPY, Early, Timed, four
+from .early import COPY, Early, TimedResult, packed_atoms
 
 HERE = Path(__file__).parent
 
@@ -50,7 +50,7 @@ BIN, LEFT = 1e-7, 0.026
 Floats = NDArray[np.float64]
 
 
-def by_bins(name: str, work: LatticeSum, positions: Floats, charges: Floats) -> Timed:
+def by_bins(name: str, work: LatticeSum, positions: Floats, charges: Floats) -> TimedResult:
     """Return the sum over the atoms within the cutoff, and over their periodic images if there is a cell."""
     lattice, interaction = work.lattice, work.pairs
     assert interaction is not None
@@ -61,23 +61,23 @@ def by_bins(name: str, work: LatticeSum, positions: Floats, charges: Floats) -> 
         positions, index = work.cell.images_in_box(positions, lattice.origin - reach, lattice.last + reach)
         charges = charges[index]
     if not len(positions):
-        return Timed(np.zeros((1, *lattice.shape), np.float32))
+        return TimedResult(np.zeros((1, *lattice.shape), np.float32))
     scaled = interaction.scaled(kernels.unit(lattice, reach))
-    placed = place(name, lattice, positions, four(lattice, positions, charges, scaled.length), reach)
+    placed = place(name, lattice, positions, packed_atoms(lattice, positions, charges, scaled.length), reach)
     task = kernels.base_task(lattice, scaled)
     task["count"] = len(positions)
     task["low"] = (placed.bins.low - lattice.origin) / scaled.length
     task["cells"], task["inverse_cell"] = placed.bins.shape, scaled.length / placed.bins.side
-    knobs: dict[str, object] = {"REAL": "float"}
+    constants: dict[str, object] = {"REAL": "float"}
     if placed.kernel == "smallbin":
-        knobs |= {"COMPENSATED": int(work.precision == "compensated"), "CAPACITY": CAPACITY, "LISTED": LISTED}
+        constants |= {"COMPENSATED": int(work.precision == "compensated"), "CAPACITY": CAPACITY, "LISTED": LISTED}
     nx, ny, nz = (-(-n // REGION) for n in lattice.shape)
     clock.append(time.perf_counter())
-    (gpu,) = kernels.idlest(1)
+    (gpu,) = kernels.least_busy_gpus(1)
     needed = 4 * lattice.size + sum(array.nbytes for array in placed.arrays.values())
     with gpu, kernels.errors(f"GPU {gpu.number} ({gpu.name})", needed):
         drv = kernels.driver()
-        start, lanes = gpu.lanes()
+        start, lanes = gpu.streams()
         stream, end = lanes[0]
         out = kernels.empty(lattice.shape)
         task["out"] = gpu.buffer("map 0", out.nbytes)
@@ -88,7 +88,7 @@ def by_bins(name: str, work: LatticeSum, positions: Floats, charges: Floats) -> 
         arguments = list_tasks(task, placed.steps) if placed.kernel == "smallbin" else [task.tobytes()]
         function = f"cutoff_{placed.kernel}"
         text = kernels.source(scaled, "float")
-        kernel = gpu.kernel(HERE / f"{function}.cu", function, knobs, text, len(arguments[0]))
+        kernel = gpu.kernel(HERE / f"{function}.cu", function, constants, text, len(arguments[0]))
         start.record(stream)
         for argument in arguments:
             kernel.prepared_async_call((nz, ny, nx), (128, 1, 1), stream, argument)
@@ -110,8 +110,8 @@ def by_bins(name: str, work: LatticeSum, positions: Floats, charges: Floats) -> 
     if len(rest):
         out += extra
     hashing, up, _, overflow, _, down = np.diff(clock).tolist()
-    return Timed(out[None], seconds, {"spatial hashing": hashing, "cutoff summation": seconds,
-                                      "copies between host and GPU": up + down, "overflow list": overflow})
+    return TimedResult(out[None], seconds, {"spatial hashing": hashing, "cutoff summation": seconds,
+                                            "copies between host and GPU": up + down, "overflow list": overflow})
 
 
 def list_tasks(task: Any, steps: Integers) -> list[bytes]:

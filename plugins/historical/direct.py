@@ -16,7 +16,7 @@ from vmdpotential.engines import Engine, LatticeSum
 from vmdpotential.engines.cuda import kernels
 from vmdpotential.methods import Estimate, Request, map_bytes
 
-from .early import COPY, Early, Timed, four
+from .early import COPY, Early, TimedResult, packed_atoms
 
 HERE = Path(__file__).parent
 
@@ -36,26 +36,26 @@ SLOWER = {"simple": 2.5, "constant": 2.5, "unrolled": 1.3, "coalesced": 1.2}
 Floats = NDArray[np.float64]
 
 
-def all_pairs(name: str, work: LatticeSum, positions: Floats, charges: Floats) -> Timed:
+def all_pairs(name: str, work: LatticeSum, positions: Floats, charges: Floats) -> TimedResult:
     """Return the Coulomb sum over all atoms."""
     lattice = work.lattice
     out = np.zeros(lattice.shape, np.float32)
     if not len(positions):
-        return Timed(out[None])
+        return TimedResult(out[None])
     assert work.pairs is not None
     scaled = work.pairs.scaled(float(lattice.spacing.max()))
-    atoms = four(lattice, positions, charges, scaled.length)
+    atoms = packed_atoms(lattice, positions, charges, scaled.length)
     task = kernels.base_task(lattice, scaled)
     nx, ny, nz = lattice.shape
     grid = (-(-nz // POINTS[name]), -(-ny // 8), nx)
     size = BATCH.get(name, len(atoms))
     macros: dict[str, object] = {"REAL": "float"} | ({"BATCH": size} if name in BATCH else {})
     file = HERE / f"direct_{name}.cu"
-    (gpu,) = kernels.idlest(1)
+    (gpu,) = kernels.least_busy_gpus(1)
     with gpu, kernels.errors(f"GPU {gpu.number} ({gpu.name})"):
         drv = kernels.driver()
         kernel = gpu.kernel(file, f"direct_{name}", macros, "", kernels.TASK.itemsize)
-        start, lanes = gpu.lanes()
+        start, lanes = gpu.streams()
         stream, end = lanes[0]
         task["out"] = gpu.buffer("map 0", out.nbytes)
         drv.memset_d8(int(task["out"]), 0, out.nbytes)
@@ -72,7 +72,7 @@ def all_pairs(name: str, work: LatticeSum, positions: Floats, charges: Floats) -
         drv.memcpy_dtoh(out, int(task["out"]))
         seconds = end.time_since(start) * 1e-3
         gpu.trim()
-    return Timed(out[None], seconds)
+    return TimedResult(out[None], seconds)
 
 
 class EarlyDirect(Early):

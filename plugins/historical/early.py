@@ -27,7 +27,7 @@ COPY = 2e-10
 Kernel = Callable[[str, LatticeSum, "Floats", "Floats"], HostResult]
 
 
-class Timed(HostResult):
+class TimedResult(HostResult):
     """A map on the host, with the times of the parts of its computation.
 
     Parameters
@@ -126,7 +126,7 @@ class Early(Method):
         return EarlyPlan(self.name, work, estimate, type(self).kernel)
 
 
-def four(lattice: Lattice, positions: Floats, charges: Floats, length: float) -> NDArray[np.float32]:
+def packed_atoms(lattice: Lattice, positions: Floats, charges: Floats, length: float) -> NDArray[np.float32]:
     """Return data of atoms for the kernels, (N, 4): coordinates relative to the lattice's first point, and charges."""
     atoms: Any = np.column_stack([(positions - lattice.origin) / length, charges])
     return np.ascontiguousarray(atoms, np.float32)

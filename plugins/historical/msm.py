@@ -18,7 +18,7 @@ import numpy as np
 from vmdpotential import memory
 from vmdpotential.engines import Engine, LatticeSum
 from vmdpotential.engines.costs import Costs
-from vmdpotential.methods import Estimate, Method, Plan, Refusal, Request, interpolated_bytes, slabs_cure
+from vmdpotential.methods import Estimate, Method, Plan, Refusal, Request, interpolated_bytes, slabs_hint
 from vmdpotential.methods.costs import Size, seconds
 
 from . import levels
@@ -74,7 +74,7 @@ class Msm(Method):
         nodes = [extent / spacing + order for extent in extents]
         memory.require(_bytes(request, float(np.prod(nodes)), radius),
                        f"a map with a level of {' x '.join(f'{n:.0f}' for n in nodes)} nodes",
-                       f"use a larger {{tolerance}} or {{spacing}}{slabs_cure(request)}")
+                       f"use a larger {{tolerance}} or {{spacing}}{slabs_hint(request)}")
         made = levels.make(request.lattice, request.charges.box, request.cell, order=order, spacing=spacing,
                            radius=radius)
         work = LatticeSum.split(request.lattice, made, request.precision, request.field)

@@ -124,7 +124,7 @@ class LevelSum(kernels.NodeSum):
 
     def queue_level(self, job: kernels.Job, name: str, grid: tuple[int, int, int], threads: int) -> None:
         """Queue a kernel of levels.cu with a grid of blocks."""
-        kernel = job.gpu.kernel(FILE, name, self.knobs, "", TASK.itemsize)
+        kernel = job.gpu.kernel(FILE, name, self.constants, "", TASK.itemsize)
         kernel.prepared_async_call(grid, (threads, 1, 1), job.stream, job.levels.tobytes())
 
 

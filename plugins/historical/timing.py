@@ -37,7 +37,7 @@ def _seconds(work: Any, repeats: int) -> list[float]:
     return times[1:]
 
 
-def _bodies(name: str, water: samples.Water, precision: str) -> tuple[PairSum, Atoms]:
+def _bodies(name: str, water: samples.WaterBox, precision: str) -> tuple[PairSum, Atoms]:
     """Return a sum over all pairs of atoms, by gravity or Lennard-Jones and Coulomb, and the atoms."""
     positions, masses = water.atoms.positions, water.masses
     if name != "lennard-jones-coulomb":
@@ -87,8 +87,8 @@ def time_pairs(name: str, backend: Engine, box: float, cutoff: float, precision:
     potential = samples.potential(name, cutoff)
     gap = 0.0
     if drift:
-        kinds = buffer.Kinds.of(potential, atoms, water.masses, water.cell.volume,
-                                constraints=buffer.Constraints.of_water(atoms.positions))
+        kinds = buffer.AtomKinds.of(potential, atoms, water.masses, water.cell.volume,
+                                    constraints=buffer.Constraints.of_water(atoms.positions))
         gap = buffer.buffer_for(kinds, drift * buffer.GAS_CONSTANT * DEFAULT_TEMPERATURE, LIFE)
     prepared = backend.prepare_pairs(PairSum(potential, water.cell, precision, buffer=gap))
     match = prepared.search(atoms)

@@ -63,7 +63,7 @@ def _extend(cmd: Any, function: Callable[..., Any]) -> str:
     return name
 
 
-class Typed:
+class PymolFunction:
     """A command's function as PyMOL calls it, with an error of one line for an unknown argument.
 
     PyMOL reads the names of arguments from the code object, but does not check them for functions with keyword-only
@@ -136,7 +136,7 @@ def adapt(command: Command) -> Callable[..., Report]:
     exec(f"def {name}({head}, quiet=1, *, _self=None):\n    return run({{{values}}}, quiet, _self)", space)
     function = space[name]
     function.__doc__ = arguments.help_text(command)
-    return Typed(function, command)
+    return PymolFunction(function, command)
 
 
 def _run(command: Command, inputs: dict[str, Any], quiet: Any, cmd: Any) -> Report:

@@ -51,7 +51,7 @@ class PyMOL:
         """Undo the last placement of ions and return the line for the user."""
         return self._in_one_line(Session.of(self.cmd).undo)
 
-    def tell(self, line: str) -> None:
+    def write_line(self, line: str) -> None:
         """Write a line to PyMOL's output."""
         print(f" {line}")
 

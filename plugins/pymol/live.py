@@ -80,7 +80,7 @@ class Live(Following):
     def _ask(self) -> None:
         if self._due() and (members := self._indices()) != self._members:
             self._members = members
-            self.task = self.task.again()
+            self.task = self.task.renewed()
             assert self.task.atoms is not None
             self.atoms, self._seen = self.task.atoms, None
             self.latest.ask(self.task, None, None)
@@ -105,7 +105,7 @@ class Live(Following):
 
     def _draw(self, grid: Grid) -> None:
         name, session = self.task.results.name, Session.of(self.cmd)
-        if not session.is_ours(name):
+        if not session.is_unchanged_result(name):
             raise CmdException(f"the map {name} was deleted or replaced")
         if draw_grid(self.cmd, name, grid):
             session.add(name, grid.header())

@@ -66,7 +66,7 @@ class Session:
         """Record that an object was made."""
         self.records[name] = ObjectRecord(header, self._fingerprint(name))
 
-    def is_ours(self, name: str) -> bool:
+    def is_unchanged_result(self, name: str) -> bool:
         """Return whether an object exists, was made by a command, and has not been changed."""
         record = self.records.get(name)
         return (record is not None and name in self.cmd.get_names("all")
@@ -74,7 +74,7 @@ class Session:
 
     def header(self, name: str) -> Mapping[str, str]:
         """Return the header of a map that a command made, an empty one for other maps."""
-        return self.records[name].header if self.is_ours(name) else {}
+        return self.records[name].header if self.is_unchanged_result(name) else {}
 
     def check_free(self, names: Sequence[str]) -> None:
         """Check that a run, whose name is the first of `names`, would not replace objects of the user.
@@ -85,7 +85,7 @@ class Session:
             When an object with one of the names exists that was not made by a command.
         """
         for name in names:
-            if name in self.cmd.get_names("all") and not self.is_ours(name):
+            if name in self.cmd.get_names("all") and not self.is_unchanged_result(name):
                 raise UsageError("name", f"the object {name} exists already, and was not made by this plugin",
                                  "choose another name", value=names[0])
 
@@ -97,7 +97,7 @@ class Session:
 
     def revert(self, step: Step) -> list[str]:
         """Delete the objects of a run, restore those it replaced or hid, and return the deleted names."""
-        deleted = [name for name in step.names if self.is_ours(name)]
+        deleted = [name for name in step.names if self.is_unchanged_result(name)]
         for name in deleted:
             self.cmd.delete(name)
         for name in step.names:
@@ -120,7 +120,8 @@ class Session:
         if not self.placements:
             raise TaskError("there is no placement of ions to undo")
         step = self.placements.pop()
-        changed = [name for name in step.names if name in self.cmd.get_names("all") and not self.is_ours(name)]
+        changed = [name for name in step.names
+                   if name in self.cmd.get_names("all") and not self.is_unchanged_result(name)]
         deleted = self.revert(step)
         text = f"deleted {' and '.join(deleted)}" if deleted else "the objects have already been deleted"
         if step.session is not None:

@@ -98,7 +98,7 @@ class Results:
     def display_objects(self) -> list[str]:
         """Return the objects of this and earlier runs that only display a map; their atoms are not part of a system."""
         names = [name for name in self.session.records
-                 if name.endswith(_DISPLAY_SUFFIXES) and self.session.is_ours(name)]
+                 if name.endswith(_DISPLAY_SUFFIXES) and self.session.is_unchanged_result(name)]
         return list(dict.fromkeys([*names, *(self.name + part for part in _DISPLAY_SUFFIXES)]))
 
     def find_map(self, name: str) -> Grid | Path:
@@ -161,7 +161,7 @@ class Results:
     def _clear(self, parts: tuple[str, ...]) -> None:
         """Delete the objects of an earlier run with this name."""
         for name in (self.name, *map(self._part, parts)):
-            if self.session.is_ours(name):
+            if self.session.is_unchanged_result(name):
                 self.cmd.delete(name)
 
     def _made(self, part: str = "", header: Mapping[str, str] | None = None) -> None:
@@ -205,7 +205,7 @@ class Results:
     def _show_orbital(self, grid: Grid, structure: Structure) -> None:
         """Show an orbital or a density by isosurfaces of both signs, and the nuclei as sticks."""
         cmd, nuclei = self.cmd, self._part("nuclei")
-        first = not self.session.is_ours(nuclei)
+        first = not self.session.is_unchanged_result(nuclei)
         self._clear(_ORBITAL_PARTS)
         load_grid(cmd, self.name, grid)
         self._made(header=grid.header())
@@ -223,9 +223,9 @@ class Results:
         """Redraw isosurfaces and cuts after the map's values have changed, at the levels that the user has set."""
         cmd = self.cmd
         for name in (self._part("positive"), self._part("negative")):
-            if self.session.is_ours(name):
+            if self.session.is_unchanged_result(name):
                 cmd.isolevel(name, cmd.isolevel(name, query=1))
-        if self.session.is_ours(self._part("cut")):
+        if self.session.is_unchanged_result(self._part("cut")):
             cmd.rebuild(self._part("cut"))
 
     def _show_legend(self, text: str) -> None:

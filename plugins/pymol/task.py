@@ -83,7 +83,7 @@ class Task(dialog.Task):
             lines.append("the map follows what is shown; end it with: potential_live off")
         return lines
 
-    def again(self) -> Task:
+    def renewed(self) -> Task:
         """Return the same task with the present atoms of the session."""
         return Task(self.cmd, self.command, self.inputs, self.warn)
 

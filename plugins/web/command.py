@@ -113,7 +113,7 @@ def view(
         metavar="CSV")] = None,
     shown: ShownOptions = ShownOptions(),
     written: PageOutput = PageOutput(),
-) -> Viewed:
+) -> ViewedPage:
     """Make a web page of a structure, isosurfaces and slices of maps, and ions, or a scene of Mol*.
 
     Without maps, the potential of the solute in water is computed: one command leads from a deposited structure to its
@@ -168,11 +168,11 @@ def view(
         page = view_page(structure, grids, ions, viewer_script=written.viewer_script, **options)
     if output is not None:
         page.save(output, written.force)
-    return Viewed(page=page, prepared=done[0] if done else None, file=output,
-                  warnings=[*warnings, *page.warnings])
+    return ViewedPage(page=page, prepared=done[0] if done else None, file=output,
+                      warnings=[*warnings, *page.warnings])
 
 
-class Viewed(Result):
+class ViewedPage(Result):
     """Result of the command: a page or scene, and a summary of its content."""
 
     prepared: str | None
@@ -194,7 +194,7 @@ class Viewed(Result):
             shape = " x ".join(map(str, item["shape"]))
             spacing = distances(item["spacing"], 3).replace("×", "x")
             medium = f", {item['medium']}" if item["medium"] else ""
-            yield (f"{item['name']}: {shape} points, {spacing} A apart{' (thinned)' if item['thinned'] else ''}, "
+            yield (f"{item['name']}: {shape} points, {spacing} A apart{' (downsampled)' if item['thinned'] else ''}, "
                    f"{item['minimum']:.4g} to {item['maximum']:.4g} {item['unit']}".rstrip() + medium)
         yield from (f"warning: {warning}" for warning in self.warnings)
         yield f"{f'wrote {self.file}' if self.file else 'page'}: {page.size / 1e6:.1f} MB"

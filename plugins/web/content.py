@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from vmdpotential.errors import InputError
 from vmdpotential.figures.colours import outwards, robust_range, sign_colour, standard_limit
 from vmdpotential.grid.lattice import Grid, Lattice
-from vmdpotential.grid.stored import StoredGrid, thinning
+from vmdpotential.grid.stored import StoredGrid, downsampling_step
 from vmdpotential.io.files import text as files
 from vmdpotential.io.files.numbers import real
 from vmdpotential.ions import PlacedIon, Placement
@@ -41,7 +41,7 @@ _UNITS = {"temperature": " K", "spacing": " Å", "cell": " Å", "cutoff": " Å"}
 
 
 def map_content(grid: Grid, name: str, around: Floats, margin: float, points: int) -> dict[str, Any]:
-    """Return the content of a map, cut to the atoms with a margin, and thinned if it has too many points.
+    """Return the content of a map, cut to the atoms with a margin, and downsampled if it has too many points.
 
     Parameters
     ----------
@@ -77,11 +77,11 @@ def map_content(grid: Grid, name: str, around: Floats, margin: float, points: in
 
 
 def shown_part(grid: Grid, name: str, around: Floats, margin: float, points: int) -> Grid:
-    """Return the part of a map around atoms, thinned to at most `points`; see :func:`map_content`."""
+    """Return the part of a map around atoms, downsampled to at most `points`; see :func:`map_content`."""
     part = cut(grid, around, margin, 8 * points)
     if not np.isfinite(part.values).all():
         raise InputError(f"{name}: has values that are not numbers", "compute the map again")
-    return thinned(part, points)
+    return downsampled(part, points)
 
 
 def overlaps(grid: Grid, around: Floats) -> bool:
@@ -100,11 +100,11 @@ def cut(grid: Grid, around: Floats, margin: float, most: int) -> Grid:
     high = np.clip(np.ceil((around.max(0) + margin - lattice.origin) / lattice.spacing), 0, top).astype(int)
     if not overlaps(grid, around):
         low, high = np.zeros_like(top), top
-    step = thinning(high - low + 1, most) if isinstance(grid, StoredGrid) else 1
+    step = downsampling_step(high - low + 1, most) if isinstance(grid, StoredGrid) else 1
     return grid.window(low // step * step, high + 1, step)
 
 
-def thinned(grid: Grid, points: int) -> Grid:
+def downsampled(grid: Grid, points: int) -> Grid:
     """Return a map of at most `points` points by trilinear interpolation, or the map itself if it has no more."""
     lattice = grid.lattice
     if lattice.size <= points:
@@ -203,7 +203,7 @@ def _ion(name: str, number: int, position: list[float], charge: int | None) -> d
 
 
 def _read_table(path: Path) -> list[dict[str, Any]]:
-    path = files.held(path)
+    path = files.buffered(path)
     with files.reading(path):
         try:
             reader = csv.DictReader(StringIO(files.read_text(path, 4, 4000).decode("utf-8")))

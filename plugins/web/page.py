@@ -94,7 +94,7 @@ def view_page(
     margin : float, A
         Margin around the shown atoms within which a map is kept.
     points : int
-        Largest number of points of a map; larger maps are thinned.
+        Largest number of points of a map; larger maps are downsampled.
     viewer_script : Path, optional
         3Dmol.js or the folder of its npm package; see :mod:`vmdpotential.plugins.web.script`.
 

@@ -1,7 +1,7 @@
 """Search for 3Dmol.js, which draws the page, with its version and its licence.
 
-It is the work of another project (BSD-3-Clause), and no package of PyPI has it as a separate file, so it is installed
-from its npm package: by npm, or by ``vmdpotential install page``. Places of the search, in this order:
+It belongs to another project (BSD-3-Clause), and no package of PyPI has it as a separate file, so it is installed from
+its npm package: by npm, or by ``vmdpotential install page``. The following are searched, in this order:
 
 1. the parameter ``viewer_script``, else the variable VMDPOTENTIAL_3DMOL: the script, or the package's folder;
 2. ``node_modules`` in the current folder;

@@ -12,7 +12,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.intersphinx", "sp
 root_doc = "index"
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 
-# types of other packages lead to their documentation, where INTERSPHINX=1 says that there is a network (not run yet)
+# types of other packages are linked to their documentation if INTERSPHINX=1, which needs a network (not tested yet)
 intersphinx_mapping = {} if os.environ.get("INTERSPHINX") != "1" else {
     "python": ("https://docs.python.org/3", None),
     "numpy": ("https://numpy.org/doc/stable", None),
@@ -24,7 +24,7 @@ intersphinx_timeout = 5
 # titles are anchors, as on GitHub
 myst_heading_anchors = 3
 myst_enable_extensions = ["deflist"]
-# commands of PyMOL are no Python; words of a type, such as (low, high), are no names
+# commands of PyMOL are not Python; words in a type, such as (low, high), are not names
 suppress_warnings = ["misc.highlighting_failure", "myst.header", "ref.python"]
 highlight_language = "none"
 pygments_style, pygments_dark_style = "friendly", "monokai"
@@ -33,7 +33,7 @@ napoleon_google_docstring = False
 napoleon_numpy_docstring = True
 napoleon_use_rtype = False
 autodoc_member_order = "bysource"
-autodoc_typehints = "none"  # docstrings say types, with shapes and units
+autodoc_typehints = "none"  # docstrings state types, with shapes and units
 add_module_names = False
 python_use_unqualified_type_names = True
 

@@ -1,4 +1,4 @@
-"""Put the pages of the documentation into a folder, for Sphinx: written ones and those that code makes."""
+"""Write the pages of the documentation into a folder for Sphinx: copies of written pages, and generated pages."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from vmdpotential.parameters import Command, Parameter
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "scripts" / "examples"
-#: Where examples leave what they make.
+#: Folder of the output of examples.
 DRAWN = ROOT / "build" / "examples"
 
-#: Pages that are written, by their path in the checkout.
+#: Written pages, by their paths in the checkout.
 TUTORIALS = [f"scripts/tutorials/{name}" for name in ("pymol", "vmd", "chimerax", "md", "python", "method-developer")]
 WRITTEN = ["README.md", *(f"{name}.md" for name in TUTORIALS), "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md",
            "LICENSE", "data/README.md", *(
     str(path.relative_to(ROOT)) for part in ("plugins", "vmdpotential")
     for path in sorted((ROOT / part).rglob("*.md")))]
 
-#: Packages of whose modules the reference is made, and single modules: what programs call.
+#: Packages and single modules in the reference, which are those that programs call.
 PACKAGES = ("densities", "figures", "frames", "grid", "ions", "molecule", "orbitals", "pairs", "probes")
 MODULES = ("engines", "errors", "interactions", "io", "io.maps", "io.topologies.forcefield", "io.trajectories.frames",
            "maps", "maps.binding", "maps.solvation", "methods", "parameters", "points", "preparation.prepare",
@@ -42,7 +42,7 @@ MODULES = ("engines", "errors", "interactions", "io", "io.maps", "io.topologies.
 
 @dataclass(frozen=True)
 class Task:
-    """A page of the reference: what serves one task."""
+    """A page of the reference, for one task."""
 
     text: str
     commands: str
@@ -51,11 +51,11 @@ class Task:
     theory: str = ""
     #: The title in the guide.
     guide: str = ""
-    #: Lines for a shell, where the commands' own examples are of another task.
+    #: Shell examples, if those of the commands belong to another task.
     lines: tuple[str, ...] = ()
 
 
-#: Every command, every exported function and every example is on one of these pages, or on more.
+#: The pages by task. Every command, exported function and example is on at least one of them.
 TASKS = {
     "Structures": Task(
         "Read a structure with its charges, complete what a deposited one lacks, and select atoms of it.",
@@ -107,7 +107,7 @@ TASKS = {
 
 
 def written_pages(folder: Path) -> dict[str, str]:
-    """Return the written pages by their paths in the checkout; copy the pictures and files that they name."""
+    """Return the written pages by their paths in the checkout; copy the pictures and files that they link."""
     pages = {}
     for name in WRITTEN:
         text = (ROOT / name).read_text(encoding="utf-8")
@@ -121,8 +121,8 @@ def written_pages(folder: Path) -> dict[str, str]:
 
 
 def with_pictures(folder: Path, name: str, text: str) -> str:
-    """Return a tutorial with the pictures that its blocks draw, which tests/test_documents.py leaves; links to
-    examples lead to their pages.
+    """Return a tutorial with the pictures that its blocks draw in tests/test_documents.py, and with links to the pages
+    of examples.
     """
     if not name.startswith("scripts/tutorials/"):
         return text
@@ -141,7 +141,7 @@ def with_pictures(folder: Path, name: str, text: str) -> str:
 
 
 def put(path: Path, text: str) -> None:
-    """Write a page, unless it is there already: what has not changed is not made again."""
+    """Write a page unless it exists unchanged, so that Sphinx does not build it again."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         path.write_text(text, encoding="utf-8")
@@ -191,7 +191,7 @@ def _help(parameter: Parameter) -> str:
 
 
 def _cell(text: str) -> str:
-    parts = text.split("`")  # code is as it is
+    parts = text.split("`")  # code is left unchanged
     parts[::2] = [re.sub(r"([|*_<\[])", r"\\\1", part) for part in parts[::2]]
     return "`".join(parts)
 
@@ -212,7 +212,7 @@ def drawn_by(script: Path) -> list[Path]:
 
 
 def draw_examples() -> None:
-    """Run the examples whose pictures are older than the scripts; the tests leave theirs."""
+    """Run the examples whose pictures are older than their scripts; tests may already have drawn the others."""
     for script in sorted(EXAMPLES.glob("*.py")):
         drawn = drawn_by(script)
         if not drawn or drawn[0].stat().st_mtime < script.stat().st_mtime:
@@ -221,7 +221,7 @@ def draw_examples() -> None:
 
 
 def modules() -> list[str]:
-    """Return the modules whose docstrings make the reference."""
+    """Return the modules of the reference."""
     results = [f"vmdpotential.{name}" for name in (*PACKAGES, *MODULES)]
     for name in PACKAGES:
         package = importlib.import_module(f"vmdpotential.{name}")
@@ -253,7 +253,7 @@ def task_page(title: str, task: Task) -> str:
 
 
 def check_tasks() -> None:
-    """Raise an error for a command, a function or an example that is on no page of a task, or does not exist."""
+    """Raise an error if a command, function or example is on no page by task, or if a page names an unknown one."""
     for part, present in (("commands", registry.available("command")), ("functions", vmdpotential.__all__),
                           ("examples", [script.stem for script in EXAMPLES.glob("*.py")])):
         listed = {name for task in TASKS.values() for name in getattr(task, part).split()}
@@ -284,7 +284,7 @@ def _first(text: str) -> str:
 
 
 def public_page() -> str:
-    """Return the page of the names that the package itself has."""
+    """Return the page of the names that the package exports."""
     entries = [_row(name) for name in vmdpotential.__all__]
     rows = [f"| [{name.removeprefix('vmdpotential.')}]({name}.rst) | {_cell(_first(_module_text(name)))} |"
             for name in modules()]
@@ -302,7 +302,7 @@ def _contents(pages: list[str], *options: str) -> str:
 
 
 def index() -> str:
-    """Return the first page: what the program does, and the contents, which the side bar shows."""
+    """Return the first page: a description of the program, and the contents, which the side bar shows."""
     theory = [name.removesuffix(".md") for name in WRITTEN if name.endswith("THEORY.md")]
     first = [f"plugins/{name}/README" for name in ("pymol", "vmd", "chimerax", "web")]
     viewers = [*first, *(name.removesuffix(".md") for name in WRITTEN
@@ -325,7 +325,7 @@ def _file(title: str) -> str:
 
 
 def main(folder: Path) -> None:
-    """Make all pages, and remove those of an earlier run that are no longer made."""
+    """Write all pages, and remove pages of an earlier run that no longer exist."""
     check_tasks()
     draw_examples()
     pages = written_pages(folder)

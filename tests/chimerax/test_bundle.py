@@ -108,19 +108,19 @@ def in_a_process(home, code, tmp_path):
     return core.run(sys.executable, "-c", program, Path(__file__).parent, home, tmp_path / "ion.pdb", cwd=tmp_path)
 
 
-@pytest.mark.parametrize(("package", "cure"), [
+@pytest.mark.parametrize(("package", "hint"), [
     ("vmdpotential", "ChimeraX's Python has no package 'vmdpotential'; "
                      "type: pip install vmdpotential, and restart ChimeraX"),
     ("gemmi", "ChimeraX's Python has no package 'gemmi', which vmdpotential needs; type: pip install gemmi"),
     ("numba", "Numba does not start: import of numba halted; None in sys.modules; check the environment variables "
               "NUMBA_..., or install numba again"),
 ])
-def test_missing_package_is_one_line_with_the_cure(home, tmp_path, package, cure):
+def test_missing_package_is_one_line_with_a_hint(home, tmp_path, package, hint):
     output = in_a_process(home, f"sys.modules[{package!r}] = None\n" + (
         "try:\n    run(session, 'potential map #1 spacing 5')\n"
         "except UserError as error:\n    print('UserError', error)\n"), tmp_path)
     (line,) = [line for line in output.splitlines() if line.startswith("UserError")]
-    assert line == f"UserError potential map: {cure}"
+    assert line == f"UserError potential map: {hint}"
 
 
 def test_commands_of_other_packages(home, tmp_path):

@@ -255,7 +255,7 @@ def test_maps_that_cannot_be_cut_are_refused(session, convert):
     with pytest.raises(InputError, match=f"map #{skewed.id_string} has oblique axes; resample"):
         convert.read_volume(skewed)
     first, second = show(session, grid()), show(session, grid())
-    assert convert.common_place([first, second]).same(first.scene_position)
+    assert convert.common_coordinate_system([first, second]).same(first.scene_position)
     second.position = translation((1, 0, 0))
     with pytest.raises(UsageError, match="are displaced relative to each other"):
-        convert.common_place([first, second])
+        convert.common_coordinate_system([first, second])

@@ -11,7 +11,7 @@ import threading
 import numpy as np
 import pytest
 
-from vmdpotential.errors import Words
+from vmdpotential.errors import Message
 from vmdpotential.frontend import cli, messages
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.maps import write_map
@@ -98,9 +98,9 @@ def test_warnings_have_parameters_as_each_interface_spells_them(caplog):
     log = logging.getLogger("vmdpotential.test")
     report = []
     with messages.warnings(report.append, lambda name, value: f"--{name}" + value and f"--{name}={value}"):
-        log.warning(Words("%s: {cutoff 5} or {cutoff x}"), "{data}")
+        log.warning(Message("%s: {cutoff 5} or {cutoff x}"), "{data}")
     assert report == ["{data}: --cutoff=5 or --cutoff=x"]
-    log.warning(Words("%s: {cutoff} of %g %%"), "{data}", 3)
+    log.warning(Message("%s: {cutoff} of %g %%"), "{data}", 3)
     assert caplog.messages[-1] == "{data}: cutoff of 3 %"
 
 

@@ -104,7 +104,7 @@ class _Work(Work):
         return ("numbers",)
 
 
-def _run(folder: Path, resume: bool) -> blocks.Run:
+def _run(folder: Path, resume: bool) -> blocks.BlockResults:
     return blocks.run_blocks(_Work(), range(4), size=4, folder=folder, resume=resume)
 
 

@@ -29,7 +29,7 @@ def test_a_cutoff_sum_is_added_to_what_a_slab_holds(engine, monkeypatch):
     cell = Cell.from_parameters(24, 25, 26, 70, 80, 110)
     before = np.random.default_rng(3).normal(size=lattice.shape).astype(np.float32)
 
-    class Added(maps.Sum):
+    class RecordingSum(maps.Sum):
         def launch(self, job, slab, out, size, stream=None):
             device.driver().memcpy_htod_async(out, before[slab.start : slab.stop], stream or job.stream)
             super().launch(job, slab, out, size, stream)
@@ -37,7 +37,7 @@ def test_a_cutoff_sum_is_added_to_what_a_slab_holds(engine, monkeypatch):
     monkeypatch.setattr(maps, "PAIRS_PER_LAUNCH", 1e6)  # several slabs
     for bound in (interaction("shifted_coulomb", cutoff=9.0), interaction("coulomb").truncated(5.0)):
         work = LatticeSum(lattice, bound, cell)
-        result = Added(work, add=True).run(positions, charges).values()
+        result = RecordingSum(work, add=True).run(positions, charges).values()
         alone = maps.Sum(work).run(positions, charges).values()
         np.testing.assert_allclose(result, before + alone, rtol=1e-6, atol=1e-6)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers import charges_at
 
-from vmdpotential.densities.quantities import Counted
+from vmdpotential.densities.quantities import CountedAtoms
 from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.frames.density import DensityOptions, merge, plan_density
 from vmdpotential.grid.lattice import Lattice
@@ -38,7 +38,7 @@ def test_densities_are_those_of_the_cpu(engine, smear, periodic):
     cell = Cell.from_parameters(48, 50, 46, 80, 75, 70) if periodic else None
     frames = [(rng.uniform(0, 50, (11084, 3)), cell) for _ in range(30)]
     structure, rows = charges_at(frames[0][0], np.zeros(11084), cell), np.arange(11084)
-    counted = Counted("charge", "e/A^3", rows, rng.normal(size=len(rows)), None, "")
+    counted = CountedAtoms("charge", "e/A^3", rows, rng.normal(size=len(rows)), None, "")
     results = []
     for name in (engine.name, engine.name, "cpu"):
         planning = plan_density(structure, Loaded("frames", frames), counted, DensityOptions(

@@ -89,7 +89,7 @@ def test_every_argument_has_its_field_default_help_and_choices(window):
     for form in window.panel.forms:
         expected = arguments.arguments(form.command)
         assert sorted(form.fields) == sorted(expected)
-        given = form.given()
+        given = form.texts()
         for argument, parameter in expected.items():
             field = form.fields[argument]
             assert field.toolTip() == arguments.describe(parameter) != ""
@@ -208,7 +208,7 @@ def test_dialog_is_one_and_keeps_what_was_entered(window, cmd):
     again = dialog.open_dialog(cmd, "ionize")
     assert again is window
     assert window.panel.tabs.tabText(window.panel.tabs.currentIndex()) == "Ionize"
-    assert form(window, "Map").given()["spacing"] == "0.75"
+    assert form(window, "Map").texts()["spacing"] == "0.75"
 
 
 def test_typed_command_can_be_stopped_in_a_box(window, cmd, do, monkeypatch):

@@ -16,7 +16,7 @@ def test_what_everybody_sets_is_in_front_and_the_rest_folded(window):  # noqa: F
     assert page.fields["tolerance"].isVisibleTo(page.widget)
     page.fold.click()
     assert not page.fields["tolerance"].isVisibleTo(page.widget)
-    assert page.given()["padding"] == "10.0"
+    assert page.texts()["padding"] == "10.0"
 
 
 def test_one_click_draws_a_coloured_surface_with_a_legend_and_again(window, cmd):  # noqa: F811

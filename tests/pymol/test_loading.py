@@ -120,7 +120,7 @@ def test_menu_has_an_entry_for_each_command(tmp_path):
 
 
 @pytest.mark.parametrize("package", ["vmdpotential", "numpy"])
-def test_missing_package_is_one_line_with_the_cure(tmp_path, package):
+def test_missing_package_is_one_line_with_a_hint(tmp_path, package):
     output = pymol(tmp_path, (
         "python\nimport sys\n"
         f"for name in [n for n in sys.modules if n.partition('.')[0] == {package!r}]: del sys.modules[name]\n"

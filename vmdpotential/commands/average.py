@@ -14,8 +14,8 @@ from vmdpotential.commands.gridded import LATTICE, SUM, GridResult, cell_lines, 
 from vmdpotential.commands.map import MapOutput
 from vmdpotential.commands.options import CompleteSource, Fit, FramesFile, FramesOption, LikeGrid, TrajectoryOptions
 from vmdpotential.errors import UsageError
-from vmdpotential.execution.blocks import Run
-from vmdpotential.frames.average import STATISTICS, Average, Planning, merge, plan_average
+from vmdpotential.execution.blocks import BlockResults
+from vmdpotential.frames.average import STATISTICS, Average, AveragePlan, merge, plan_average
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.statistics import TOO_SHORT
 from vmdpotential.frames.whole import reference_group
@@ -128,7 +128,7 @@ def average(
     for each in names:
         check_map_format(each)
     files.check(paths, force)
-    structure, charge_report, all_frames = source.over(
+    structure, charge_report, all_frames = source.with_frames_of(
         TrajectoryOptions(trajectory=trajectory, frames=frames), [options.atoms], single=True)
     alignment = fit.alignment(structure)
     lattice = lattice_like(like)
@@ -146,7 +146,7 @@ def average(
             outputs = dict(zip(chosen, zip(paths, names, strict=True), strict=True))
             averaged, runs = _in_slabs(planning, execution, outputs, force)
         else:
-            runs = [planning.run(execution.keeping(path))]
+            runs = [planning.run(execution.with_block_folder(path))]
             averaged = merge(planning, runs[0], execution.partial)
     seconds = time.perf_counter() - start - clock.compiling
     written = [path for path, word in zip(paths, chosen, strict=False) if word in averaged.grids]
@@ -173,16 +173,16 @@ def average(
     return complete(result, averaged.frames, total)
 
 
-def _in_slabs(planning: Planning, execution: PartialExecution, files_of: Mapping[str, tuple[Path, Path]],
-              force: bool) -> tuple[Average, list[Run]]:
+def _in_slabs(planning: AveragePlan, execution: PartialExecution, files_of: Mapping[str, tuple[Path, Path]],
+              force: bool) -> tuple[Average, list[BlockResults]]:
     """Compute an average that is written slab by slab, and return it with the runs of its slabs."""
     from vmdpotential.frames.slabs import average_in_slabs
     from vmdpotential.io.maps import MapWriters
 
     path, runs = files_of["mean"][0], []
 
-    def compute(number: int, part: Planning) -> Run:
-        runs.append(part.run(execution.keeping(path.with_name(f"{path.name}.{number}"))))
+    def compute(number: int, part: AveragePlan) -> BlockResults:
+        runs.append(part.run(execution.with_block_folder(path.with_name(f"{path.name}.{number}"))))
         return runs[-1]
 
     with contextlib.ExitStack() as stack:
@@ -205,7 +205,7 @@ class Mean(GridResult):
         "frames", "inefficiency", "correlation_time", "interval", "zero", "cell_deviation", time_step="step",
         standard_error="error", standard_deviation="deviation", cell_vectors="cell")
     options: MapOptions = part("smear")
-    planning: Planning = part(net_charge="charge")
+    planning: AveragePlan = part(net_charge="charge")
     first_frame: int
     last_frame: int
     frame_step: int
@@ -222,7 +222,7 @@ class Mean(GridResult):
         yield from _lines(self.planning, self.average, self)
 
 
-def _lines(planning: Planning, average: Average, result: Mean) -> list[str]:
+def _lines(planning: AveragePlan, average: Average, result: Mean) -> list[str]:
     """Return the lines of the report."""
     grid, plan, count, seconds = result.grid, planning.map, average.frames, result.seconds
     provenance, unit = grid.provenance, grid.unit

@@ -1,4 +1,4 @@
-"""The command ``batch``: any command over many input files, or over the rows of a table of options."""
+"""The command ``batch``: run any command for many input files, or for the rows of a table of options."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Parameter, Report, Rows, other_names, parameters_of
 from vmdpotential.results import Columns, Result, key, part
 
-#: Parameters of commands that mean nothing in a batch, whose inputs are computed whole.
+#: Parameters of commands that do not apply to a batch, which computes every input completely.
 _LEFT_OUT = ("partial",)
 
 Suffixes = tuple[str, ...]
@@ -42,7 +42,7 @@ Suffixes = tuple[str, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class BatchOptions:
-    """Which command is run on what, and how."""
+    """The command to run, its inputs, and how they are distributed."""
 
     task: Annotated[str, Option("command to run for each input, such as map or energy", positional=True,
                                 metavar="COMMAND")]
@@ -76,7 +76,7 @@ def batch(settings: BatchOptions, **options: Any) -> Batch:
     Raises
     ------
     UsageError
-        For options that do not fit together, or results of another run.
+        For options that contradict each other, or results of another run.
     InputError
         When there are no inputs, or the table cannot be read.
     CheckError
@@ -85,7 +85,7 @@ def batch(settings: BatchOptions, **options: Any) -> Batch:
         When the folder or the table cannot be written.
     """
     from vmdpotential.compiling import threads
-    from vmdpotential.execution.processes import sharers
+    from vmdpotential.execution.processes import process_count
 
     command, folder = _command(settings.task), settings.output
     source = _source(command)
@@ -107,8 +107,8 @@ def batch(settings: BatchOptions, **options: Any) -> Batch:
     given = _absolute({name: value for name, value in options.items() if name not in endings})
     engine = given.get("engine") or next((p.default for p in command.parameters if p.name == "engine"), "cpu")
     workers = settings.workers
-    if workers is None:  # reading and writing takes longer than a GPU's part
-        workers = threads.count() if settings.scheduler else sharers(engine, threads.count())
+    if workers is None:  # reading and writing files takes longer than the computation on a GPU
+        workers = threads.count() if settings.scheduler else process_count(engine, threads.count())
     outcome = run_batch(partial(_one, command.name, source.name, given), items, folder, given, workers=workers,
                         scheduler=settings.scheduler, engine=engine, resume=settings.resume, force=settings.force)
     result = Batch(command=command.name, outcome=outcome, folder=folder, report_file=folder / REPORT,
@@ -119,7 +119,7 @@ def batch(settings: BatchOptions, **options: Any) -> Batch:
 
 
 class Batch(Result):
-    """The inputs that were computed, and those that failed."""
+    """The results of a batch: the inputs that were computed, and those that failed."""
 
     command: str
     outcome: Outcome = part(done_before="before", seconds="seconds")
@@ -133,7 +133,7 @@ class Batch(Result):
 
     @key
     def done(self) -> int:
-        """The number of inputs that have results."""
+        """The number of inputs with results."""
         return self.structures - len(self.failed)
 
     @key
@@ -144,7 +144,7 @@ class Batch(Result):
     def text(self) -> Iterator[str | Rows]:
         """Yield the numbers of inputs, the errors and the speed."""
         before, seconds, failed = self.outcome.before, self.outcome.seconds, self.failed
-        earlier = f" ({before} of them before)" if before else ""
+        earlier = f" ({before} of them in an earlier run)" if before else ""
         yield f"{self.structures} inputs: {self.done} done{earlier}, {len(failed)} failed"
         yield Rows(lambda n: f"{failed[n]['structure']}: {failed[n]['message']}", range(len(failed)), 20)
         yield f"{seconds:.2f} s, {(self.structures - before) / max(seconds, 1e-9):.1f} inputs per second"
@@ -156,12 +156,12 @@ class Batch(Result):
 
 
 def _command(name: str) -> Command:
-    """Return a command that takes an input file.
+    """Return the command with this name.
 
     Raises
     ------
     UsageError
-        For one that does not.
+        For a command without an input file.
     """
     command: Command = registry.get("command", name)
     if not command.repeatable or not any(p.option.positional and p.type is Path for p in command.parameters):
@@ -172,12 +172,12 @@ def _command(name: str) -> Command:
 
 
 def _source(command: Command) -> Parameter:
-    """Return the parameter that the inputs are values of."""
+    """Return the parameter of the input file."""
     return next(p for p in command.parameters if p.option.positional and p.type is Path)
 
 
 def _fits(source: Parameter, path: Path) -> bool:
-    """Return whether a file of a folder is an input."""
+    """Return whether a file has a format that the command reads."""
     from vmdpotential.io.maps import is_map
 
     if Structure in source.objects or source.name == "structure":
@@ -186,7 +186,7 @@ def _fits(source: Parameter, path: Path) -> bool:
 
 
 def _absolute(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values whose files have absolute paths, as workers may have another folder."""
+    """Return the values with absolute paths, because workers may have another working folder."""
     def absolute(value: Any) -> Any:
         if isinstance(value, tuple):
             return tuple(map(absolute, value))
@@ -195,7 +195,7 @@ def _absolute(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _endings(command: Command, formats: Suffixes, options: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the endings of the files that each input has, by the parameters that name these."""
+    """Return the endings of the output files of an input, by the parameters that name these files."""
     endings = {}
     for parameter in command.parameters:
         if parameter.option.written and parameter.name == "output":
@@ -226,13 +226,12 @@ def _of_table(path: Path, command: Command) -> list[tuple[str, dict[str, Any]]]:
     known, source = {p.name: p for p in _inner(command)}, _source(command)
     known[source.name] = source
     with text_files.reading(path):
-        text = text_files.read_text(text_files.held(path)).decode("utf-8-sig", "surrogateescape")
+        text = text_files.read_text(text_files.buffered(path)).decode("utf-8-sig", "surrogateescape")
     reader = csv.DictReader(text.splitlines())
     others = other_names(known.values())
     names_of_columns = {column: column.strip().replace("-", "_") for column in reader.fieldnames or ()}
     columns = {column: others.get(name, name) for column, name in names_of_columns.items()}
-    if twice := [column for column,
-    name in columns.items() if [*columns.values()].count(name) > 1]:
+    if twice := [column for column, name in columns.items() if [*columns.values()].count(name) > 1]:
         raise InputError(f"{path}: the columns {' and '.join(twice)} are for the same parameter",
                          "leave one of them out")
     for column in columns.values():
@@ -255,12 +254,12 @@ def _of_table(path: Path, command: Command) -> list[tuple[str, dict[str, Any]]]:
             raise InputError(f"{path}: line {reader.line_num}: {error}") from None
         results.append((next((cell.strip() for column, cell in row.items() if columns[column] == "name"), ""), values))
     if not results:
-        raise InputError(f"{path}: has no rows", "give a row for each input")
+        raise InputError(f"{path}: has no rows", "write a row for each input")
     return results
 
 
 def _one(name: str, source: str, options: Mapping[str, Any], item: Item) -> dict[str, Any]:
-    """Run the command for an input; return its figures for the table."""
+    """Run the command for an input; return its values for the table."""
     command: Command = registry.get("command", name)
     known = {parameter.name: parameter for parameter in command.parameters}
     written = {key: tuple(paths) if known[key].several else paths[0] for key, paths in item.outputs.items()}
@@ -268,7 +267,7 @@ def _one(name: str, source: str, options: Mapping[str, Any], item: Item) -> dict
     report = command(**{source: item.path, **options, **item.values, **written, **force})
     figures = {key: round(value, 4) + 0.0 if key == "net_charge" else value for key, value in report.row.items()
                if key not in FIRST + LAST}
-    # by what it reports, as names of several replicas or probes have numbers or names in them
+    # the files that it reports: with several replicas or probes, numbers or names are added to the file names
     folders = {path.parent for path in item.files}
     made = [path.name for value in report.data.values() for text in (value if isinstance(value, list) else [value])
             if isinstance(text, str) and (path := Path(text)).parent in folders]
@@ -276,7 +275,7 @@ def _one(name: str, source: str, options: Mapping[str, Any], item: Item) -> dict
 
 
 def _inner(command: Command) -> list[Parameter]:
-    """Return the parameters of a command that a batch of it has in addition to its own."""
+    """Return the parameters of a command that a batch of it accepts in addition to its own."""
     own = {parameter.name for parameter in parameters_of(batch)}
     taken = {_source(command).name, *own, *_LEFT_OUT}
     results = []
@@ -291,9 +290,9 @@ def _inner(command: Command) -> list[Parameter]:
 
 
 class BatchCommand(Command):
-    """The command, whose parameters are also those of the command that it runs."""
+    """The command ``batch``, which also accepts the parameters of the command that it runs."""
 
-    def for_words(self, words: Sequence[str]) -> Command:
+    def for_arguments(self, words: Sequence[str]) -> Command:
         """Return the command with the parameters of the command that the first word names."""
         if not words or words[0].startswith("-"):
             return self
@@ -301,7 +300,7 @@ class BatchCommand(Command):
 
     def __call__(self, **values: Any) -> Report:
         """Check the values and run."""
-        return Command.__call__(self.for_words([str(values.get("task", "-"))]), **values)
+        return Command.__call__(self.for_arguments([str(values.get("task", "-"))]), **values)
 
 
 command = BatchCommand.of(batch, repeatable=False, examples=(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from vmdpotential.errors import UsageError, Words
+from vmdpotential.errors import Message, UsageError
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.maps.options import Boundary
 from vmdpotential.molecule.cell import Cell
@@ -95,8 +95,8 @@ def warn_of_mixture(structure: Structure, charges: ChargeReport, terms: Nonbonde
                      for source in (charges.source, terms.source))
     if len(first) == len(second) == 1 and first != second:
         where = structure.sources[0] if structure.sources else "structure"
-        log.warning(Words("%s: charges are from %s (%s) and Lennard-Jones parameters from %s (%s), which are not "
-                          "compatible; choose by {force_field} or {parameters}"),
+        log.warning(Message("%s: charges are from %s (%s) and Lennard-Jones parameters from %s (%s), which are not "
+                            "compatible; choose by {force_field} or {parameters}"),
                     where, first[0], charges.source, second[0], terms.source)
 
 

@@ -26,7 +26,7 @@ from vmdpotential.densities.quantities import UNITS, count
 from vmdpotential.densities.sites import Site, find_sites
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import run_blocks
-from vmdpotential.frames.density import Density, DensityOptions, Planning, merge, plan_density
+from vmdpotential.frames.density import Density, DensityOptions, DensityPlan, merge, plan_density
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.statistics import TOO_SHORT
 from vmdpotential.grid.lattice import Grid
@@ -129,7 +129,7 @@ def density(
     over, head, about = TrajectoryOptions(trajectory=trajectory, frames=frames), [], {}
     structure, all_frames = source.with_frames(over, single=True)
     if of == "charge" or (of == "electrons" and structure.charges is not None):
-        structure, charge_report, all_frames = source.over(over, [options.atoms], single=True)
+        structure, charge_report, all_frames = source.with_frames_of(over, [options.atoms], single=True)
         head, about = [str(charge_report)], charge_report.data
     counted = count(structure, select(structure, options.atoms), of, options.unit)
     alignment = fit.alignment(structure)
@@ -141,7 +141,7 @@ def density(
                                 fixed_cell=source.cell is not None, lattice=lattice)
         planning.check_bulk(options.bulk)
         run = run_blocks(planning.work, planning.numbers, size=planning.size,
-                         **execution.keeping(output.output).blocks)
+                         **execution.with_block_folder(output.output).blocks)
         statistics = (*chosen, "sem") if sites is not None else chosen
         averaged = merge(planning, run, statistics, options.bulk, execution.partial)
     seconds = time.perf_counter() - start - clock.compiling
@@ -176,7 +176,7 @@ class DensityMap(GridResult):
     std: Grid | None = shown()
     sem: Grid | None = shown()
     density: Density = part("bulk", "total", "frames", "cell_deviation", standard_error="error")
-    planning: Planning = part(quantity="work.counted.quantity", smear="work.width", engine="work.engine")
+    planning: DensityPlan = part(quantity="work.counted.quantity", smear="work.width", engine="work.engine")
     first_frame: int
     last_frame: int
     frame_step: int
@@ -200,7 +200,7 @@ class DensityMap(GridResult):
             yield from _site_lines(self.maxima, self.radius)
 
 
-def _sites(planning: Planning, density: Density, radius: float, least: float | None) -> list[Site]:
+def _sites(planning: DensityPlan, density: Density, radius: float, least: float | None) -> list[Site]:
     grid, work = density.grids["mean"], planning.work
     values = grid.values.astype(np.float64)
     sem = density.grids.get("sem")
@@ -234,7 +234,7 @@ def _site_lines(table: Sequence[Site], radius: float) -> Iterator[str | Rows]:
     yield Rows(line, range(len(table)))
 
 
-def _lines(planning: Planning, density: Density, result: DensityMap) -> list[str]:
+def _lines(planning: DensityPlan, density: Density, result: DensityMap) -> list[str]:
     """Return the lines of the report."""
     grid, work, seconds = result.grid, planning.work, result.seconds
     counted, provenance = work.counted, grid.provenance

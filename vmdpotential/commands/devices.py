@@ -24,7 +24,7 @@ def devices(
 
     engines = {name: _hardware(name) for name in registry.available("engine")}
     chosen, removed = automatic(), cache.clear() if clear_cache else 0
-    folder, size = cache.kept()
+    folder, size = cache.folder_and_size()
     return Devices(engines=engines, auto=chosen, reason=reason(),
                    kernels={"folder": str(folder or ""), "bytes": size, "removed": removed},
                    cleared=clear_cache)

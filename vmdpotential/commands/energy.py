@@ -152,13 +152,13 @@ def energy(
                          value=solvent.solvent)
     if solvent.solvent == "none":
         warn_unused(("radii", "spacing"), "there is no continuum; add {solvent pb}")
-    structure, report, frames = source.over(trajectory, between, "between")
+    structure, report, frames = source.with_frames_of(trajectory, between, "between")
     chosen = selections(structure, between)
     terms = options.terms(structure)
     warn_of_mixture(structure, report, terms)
     sums = [options.between(structure, terms, a, b) for _, _, a, b in chosen]
     rows = [_Rows(structure, a, b, by, entry.atoms) for (a, b, _, _), entry in zip(chosen, sums, strict=True)]
-    start, execution = time.perf_counter(), execution.keeping(output.output)
+    start, execution = time.perf_counter(), execution.with_block_folder(output.output)
     last: Cell | None = None
 
     def add(block: Arrays) -> None:

@@ -20,7 +20,7 @@ from vmdpotential.execution.blocks import clear
 from vmdpotential.figures import profiles as figures
 from vmdpotential.frames.field import TOLERANCE, FieldOptions, FieldSeries, Places, bonds_between, field_at
 from vmdpotential.frames.options import Execution
-from vmdpotential.frames.statistics import PLUS_MINUS, TOO_SHORT, each_uncertainty, error_text, uncertainty, without_nan
+from vmdpotential.frames.statistics import PLUS_MINUS, TOO_SHORT, error_text, uncertainties, uncertainty, without_nan
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.molecule.charges import ChargeReport
@@ -52,7 +52,7 @@ class SiteOptions:
         "the points are fixed in space", metavar="SEL", selection=True)] = None
 
     def check(self) -> None:
-        """Refuse options that do not fit together."""
+        """Raise an error for options that contradict each other."""
         if (self.at is not None) + bool(self.bonds) + (self.points is not None) != 1:
             raise UsageError("at", "the sites of the field must be given exactly once",
                              "give one of {at}, {bonds} and {points}")
@@ -127,15 +127,15 @@ def field(
     sites.check()
     trajectory.check()
     output.check()
-    if options.own is None:
+    if options.named_method is None:
         warn_unused(("spacing",), "only a continuum has a grid; add {method pb}")
     if sites.points is not None:
         warn_unused(("exclude",), "a point has no charges of its own")
-    atoms, report, frames = source.over(trajectory)
+    atoms, report, frames = source.with_frames_of(trajectory)
     places = sites.places(atoms)
     left_out = options.left_out(places)
-    tolerance = options.tolerance or (None if options.own else TOLERANCE)
-    start, execution = time.perf_counter(), execution.keeping(path)
+    tolerance = options.tolerance or (None if options.named_method else TOLERANCE)
+    start, execution = time.perf_counter(), execution.with_block_folder(path)
     with progress.clock() as clock:
         field_series = field_at(
             atoms, places, frames,
@@ -178,7 +178,7 @@ class Field(Result):
     structure: Structure = shown()
 
     def text(self) -> Iterator[str | Rows]:
-        """Yield the error, and the largest means."""
+        """Yield the error of the field, and the largest mean values."""
         result, places, unit, frames = self.fields, self.fields.places, self.field_unit, "s" * (self.frames != 1)
         origin = "from two grids" if self.options.tolerance is None else f"tolerance {self.options.tolerance:g}"
         excluded = ("no charges are left out" if places.kind == "points" else
@@ -224,7 +224,7 @@ def _summary(fields: FieldSeries, scale: float) -> tuple[dict[str, Any], Floats]
 
     def moments(name: str, values: Floats, scale: float = 1.0) -> dict[str, Any]:
         deviation = scale * values.std(0, ddof=1) if len(values) > 1 else None
-        errors = each_uncertainty(values)
+        errors = uncertainties(values)
         return {name: (scale * values.mean(0)).tolist(),
                 f"{name}_std": None if deviation is None else deviation.tolist(),
                 **{f"{name}_{key}": None if errors is None else without_nan(scale * getattr(errors, key))
@@ -239,7 +239,7 @@ def _summary(fields: FieldSeries, scale: float) -> tuple[dict[str, Any], Floats]
 def _lines(fields: FieldSeries, summary: Mapping[str, Any], series: Floats) -> Iterator[str | Rows]:
     """Yield the mean over all sites, and the rows of the report, the largest values first."""
     mean = series.mean(0)
-    site_errors = each_uncertainty(series[:, 0])
+    site_errors = uncertainties(series[:, 0])
     for n, name in enumerate(fields.names):
         yield (f"  mean over sites, {name}: {mean[n].mean():.4f}{error_text(uncertainty(series[:, n].mean(1)))}, "
                f"{np.mean(summary['potential'][n]):.4f}")

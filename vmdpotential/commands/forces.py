@@ -66,13 +66,13 @@ def forces(
     if len(between) != 2:
         raise UsageError("between", f"exactly two selections are needed, and there are {len(between)}",
                          "such as {between protein} water")
-    structure, report, frames = source.over(trajectory, between, "between")
+    structure, report, frames = source.with_frames_of(trajectory, between, "between")
     (a, b, first, second), = selections(structure, between)
     terms = options.terms(structure)
     warn_of_mixture(structure, report, terms)
     pair = options.between(structure, terms, first, second, forces=True)
     blocks: list[Arrays] = []
-    execution = execution.keeping(output)
+    execution = execution.with_block_folder(output)
     work = PairEnergies(CellFrames.of(structure, frames, options.boundary, source.cell), (pair,), structure, "forces")
     whole = over_frames(work, blocks.append, execution)
     last = Cell(blocks[-1]["cell"]) if "cell" in blocks[-1] else None

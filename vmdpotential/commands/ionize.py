@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from vmdpotential.commands.options import ChargedSource, Force, Format
-from vmdpotential.errors import UsageError, Words
+from vmdpotential.errors import Message, UsageError
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.io.files.recognise import PRMTOP
@@ -127,8 +127,8 @@ def ionize(
     check_templates(templates, names[0], system)
     placements = place_replicas(system, replicas, replace(options, templates=templates))
     if system.cell is None:
-        log.warning(Words("%s: has no periodic cell, so periodic images are ignored and ions may come too close to "
-                          "them; {cell} gives it one"), system.where)
+        log.warning(Message("%s: has no periodic cell, so periodic images are ignored and ions may come too close to "
+                            "them; {cell} gives it one"), system.where)
     written: list[Path] = []
     for placement, group, suffixes in zip(placements, groups, names, strict=True):
         if not dry_run and group.all:

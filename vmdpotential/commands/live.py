@@ -50,7 +50,7 @@ def live(
     output: Annotated[Path | None, Option(
         "map file that a viewer reads, rewritten for every frame: .mrc, .dx ...", short="o", viewer=False, shell=True,
         written=True)] = None,
-) -> Followed:
+) -> LiveRun:
     """Keep a map up to date in a viewer while frames are played, atoms are moved and selections changed.
 
     The first map is checked against the tolerance, and the others are computed in the same way. A coarse spacing makes
@@ -83,8 +83,8 @@ def live(
         changes = (*changes, Follower(copies, structure))
     start = time.perf_counter()
     live_map = LiveMap(structure, options, fixed_cell=source.cell is not None, changes=changes, atoms=len(shown))
-    result = Followed(charges=charge_report, first=live_map.first, live=live_map, structure=structure,
-                      seconds=time.perf_counter() - start)
+    result = LiveRun(charges=charge_report, first=live_map.first, live=live_map, structure=structure,
+                     seconds=time.perf_counter() - start)
     if output is None:
         return result
 
@@ -106,7 +106,7 @@ def live(
     return replace(result, answered=count)
 
 
-class Followed(Result):
+class LiveRun(Result):
     """A live map, and in a shell the number of frames that were answered."""
 
     charges: ChargeReport = part()
@@ -154,7 +154,7 @@ def _frames(stream: IO[bytes], atoms: int) -> Iterator[tuple[str, NDArray[np.flo
         if len(data) < 12 * atoms:
             raise InputError(f"standard input: it ends within frame {words[1]}, after {len(data)} of {12 * atoms} "
                              "bytes")
-        # without a cell, viewers send lengths of 0 or 1, which cell_of takes for none
+        # without a cell, viewers send lengths of 0 or 1, which cell_of interprets as no cell
         yield (words[1], np.frombuffer(data, np.float32).reshape(-1, 3).astype(np.float64),
                cell_of(cell, f"frame {words[1]}", "") if cell else None)
 

@@ -107,7 +107,7 @@ def map_(
     files.check(paths, force, names)
 
     from vmdpotential.maps.interaction import medium_of_sum
-    from vmdpotential.maps.solute import chosen_atoms, left_to_solution
+    from vmdpotential.maps.solute import chosen_atoms, ions_of_solution
 
     atoms = options.atoms
     structure, charge_report = source.charged([atoms, *([] if options.sources is None else [options.sources])])
@@ -138,7 +138,7 @@ def map_(
     return Map(
         charges=charge_report, grid=grid, structure=structure, options=options, seconds=seconds, file=path,
         net_charge=charge_report.net_charge if str(atoms) == "all" else float(chosen.sum()), count=len(chosen),
-        left_out=left_to_solution(structure, atoms, rows), limits=limits, field_files=fields,
+        left_out=ions_of_solution(structure, atoms, rows), limits=limits, field_files=fields,
         cell=structure.cell if grid.provenance.boundary == "periodic" else None,
         solvation=None if grid.solvation is None else solvation_data(grid.solvation, structure), files=paths)
 

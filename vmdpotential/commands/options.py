@@ -191,8 +191,8 @@ class ChargedSource(TemplateOptions, Source):
         """
         return charged(structure, self.force_field, self.water, self.charges, atoms, parameter)
 
-    def over(self, trajectory: TrajectoryOptions, atoms: Sequence[Selection] = (), parameter: str = "atoms",
-             single: bool = False) -> tuple[Structure, ChargeReport, Frames | None]:
+    def with_frames_of(self, trajectory: TrajectoryOptions, atoms: Sequence[Selection] = (), parameter: str = "atoms",
+                       single: bool = False) -> tuple[Structure, ChargeReport, Frames | None]:
         """Return the structure with charges, a report of their sources, and the frames of its atoms, if any.
 
         If atoms were added to the structure, they are placed in every frame relative to the atoms next to them.
@@ -229,8 +229,8 @@ class CompleteSource(ChargedSource):
                                    self.prepare if whole else "never", self.ph, self.pka)
         except IncompleteError as error:
             if not whole and self.prepare != "never":
-                error.cure = ("atoms are added to models of a PDB or mmCIF file, but not to frames of a simulation, "
-                              f"which had its own: give its {{topology}}, or {error.cure}")
+                error.hint = ("atoms are added to models of a PDB or mmCIF file, but not to frames of a simulation, "
+                              f"which had its own: give its {{topology}}, or {error.hint}")
             raise
         if not report.prepared:
             warn_unused(("ph", "pka"), "no atoms had to be added")

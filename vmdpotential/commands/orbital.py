@@ -90,7 +90,7 @@ def orbital_(
     """Compute a molecular orbital, an electron density or the electrostatic potential on a grid.
 
     The file contains the basis functions (s to h shells, Cartesian or spherical) and the orbitals. Basis functions are
-    left out only where they are negligible.
+    neglected only where they are too small to matter.
 
     Raises
     ------

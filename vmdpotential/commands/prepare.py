@@ -19,7 +19,7 @@ from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.radii import SETS
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option
-from vmdpotential.preparation.report import Prepared
+from vmdpotential.preparation.report import PreparedStructure
 from vmdpotential.results import Columns, Result, key, part, put_table, shown
 
 
@@ -40,7 +40,7 @@ def prepare(
         "residues); unless given, only the report is printed",
         short="o", viewer=False, written=True, suffix=".pqr")] = (),
     force: Force = False,
-) -> Completed:
+) -> CompletedStructure:
     """Complete a structure: hydrogens, missing atoms, protonation states, charges and radii.
 
     Hydrogens are added to proteins, nucleic acids, sugars, ligands and waters; incomplete side chains and the ends of
@@ -70,27 +70,27 @@ def prepare(
         if structures and all(path.suffix.lower() == ".pdb" for path in structures):
             whole = _with_short_chains(whole)
         if tables:
-            raise UsageError("output", "there is no table, as nothing is done to residues", "leave out the table",
+            raise UsageError("output", "there is no table, because no residue is changed", "omit the table",
                              value=str(tables[0]))
         write_structures(whole, structures, force)
-        return Completed(structure=whole, charges=None, prepared=None, seconds=time.perf_counter() - start,
-                         files=output)
+        return CompletedStructure(structure=whole, charges=None, prepared=None, seconds=time.perf_counter() - start,
+                                  files=output)
     completed = prepare_structure(
         whole, ph=ph, pka=pka, force_field=templates.force_field,
         water=templates.water, charges=residue_charges(templates.charges), leave_out=leave_out, radii=radii)
-    result = Completed(structure=completed.structure, charges=completed.charges, prepared=completed,
-                       seconds=time.perf_counter() - start, files=output)
+    result = CompletedStructure(structure=completed.structure, charges=completed.charges, prepared=completed,
+                                seconds=time.perf_counter() - start, files=output)
     write_structures(result.structure, structures, force,
                      {path: lambda place: put_table(result.table(), place) for path in tables}, structures)
     return result
 
 
-class Completed(Result):
-    """A completed structure, and what was done to each residue; no charges where nothing was to be done."""
+class CompletedStructure(Result):
+    """A completed structure, and the changes of each residue; without charges if nothing was to be completed."""
 
     structure: Structure = shown()
     charges: ChargeReport | None = part()
-    prepared: Prepared | None = part(shown=True)
+    prepared: PreparedStructure | None = part(shown=True)
     seconds: float
 
     @key
@@ -109,9 +109,9 @@ class Completed(Result):
         return len(self.structure)
 
     def text(self) -> Iterator[str]:
-        """Yield what was done."""
+        """Yield the changes and the charges."""
         if self.prepared is None:
-            yield f"{len(self.structure)} atoms as they are"
+            yield f"{len(self.structure)} atoms, unchanged"
             return
         yield from self.prepared.lines()
         yield str(self.charges)
@@ -123,7 +123,7 @@ class Completed(Result):
 
 
 def _with_short_chains(structure: Structure) -> Structure:
-    """Return a structure as PDB files can hold it: the chain A2, a copy of A, is chain A with the segment A2."""
+    """Return a structure with one-letter chains for PDB files: chain A2, a copy of A, becomes chain A, segment A2."""
     if not (np.char.str_len(structure.chain_ids) > 1).any():
         return structure
     return replace(structure, chain_ids=structure.chain_ids.astype("<U1"), segment_ids=structure.chain_ids)

@@ -6,8 +6,8 @@ from vmdpotential.commands.between import ParameterOptions
 from vmdpotential.commands.gridded import lattice_like
 from vmdpotential.commands.options import CompleteSource, LikeGrid, TrajectoryOptions
 from vmdpotential.commands.probe_atoms import map_atoms
-from vmdpotential.commands.probe_ligand import Over, map_ligand
-from vmdpotential.commands.probe_options import InsertionOptions, ProbeOptions, ProbeOutput, Run
+from vmdpotential.commands.probe_ligand import InsertionFrames, map_ligand
+from vmdpotential.commands.probe_options import InsertionOptions, ProbeOptions, ProbeOutput, ProbeRun
 from vmdpotential.errors import UsageError
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.maps.options import Engine
@@ -59,11 +59,11 @@ def probe_(
         warn_unused(("around",), "the grid is that of {like}")
     structure, all_frames = source.with_frames(trajectory)
     lattice = lattice_like(like)
-    run = Run(structure, options, lattice, options.spacing or (_LIGAND_SPACING if ligand else _PROBE_SPACING), engine,
-               output, outputs.force)
+    spacing = options.spacing or (_LIGAND_SPACING if ligand else _PROBE_SPACING)
+    run = ProbeRun(structure, options, lattice, spacing, engine, output, outputs.force)
     if probe:
         return map_atoms(run, source, force_field)
-    over = Over(all_frames, insertion.fit, insertion.stat, outputs.paths,
+    over = InsertionFrames(all_frames, insertion.fit, insertion.stat, outputs.paths,
                  {"orientations": insertion.orientations, "parts": insertion.places,
                   "temperature": insertion.temperature, "boundary": insertion.boundary, "engine": engine,
                   "fixed_cell": source.cell is not None}, execution)

@@ -15,7 +15,7 @@ from vmdpotential import progress
 from vmdpotential.commands.between import ParameterOptions
 from vmdpotential.commands.gridded import GridResult
 from vmdpotential.commands.options import CompleteSource
-from vmdpotential.commands.probe_options import Run
+from vmdpotential.commands.probe_options import ProbeRun
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
@@ -27,7 +27,7 @@ from vmdpotential.probes.energies import ProbeSum, probe_sum, type_sum
 from vmdpotential.results import hidden, key
 
 
-def map_atoms(run: Run, source: CompleteSource, force_field: ParameterOptions) -> ProbeMaps:
+def map_atoms(run: ProbeRun, source: CompleteSource, force_field: ParameterOptions) -> ProbeMaps:
     """Compute maps of probe atoms around one structure."""
     from vmdpotential.io.maps import check_map_format, put_map
     from vmdpotential.io.maps.autodock import check_lattice, write_autodock

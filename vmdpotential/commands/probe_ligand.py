@@ -13,10 +13,10 @@ import numpy as np
 from vmdpotential import progress
 from vmdpotential.commands.average import statistic_files
 from vmdpotential.commands.gridded import LATTICE, GridResult, wraps
-from vmdpotential.commands.probe_options import Run
+from vmdpotential.commands.probe_options import ProbeRun
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import run_blocks
-from vmdpotential.frames.ligand import HIGHEST, FreeEnergy, Planning, merge, plan_insertions
+from vmdpotential.frames.ligand import HIGHEST, FreeEnergy, InsertionPlan, merge, plan_insertions
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.statistics import TOO_SHORT
 from vmdpotential.frames.whole import reference_group
@@ -34,7 +34,7 @@ from vmdpotential.results import Columns, complete, hidden, key, part, put_table
 
 
 @dataclass(frozen=True, eq=False)
-class Over:
+class InsertionFrames:
     """Frames, and options of the free energy over them.
 
     Parameters
@@ -60,7 +60,7 @@ class Over:
     execution: PartialExecution
 
 
-def map_ligand(run: Run, over: Over, name: str, terms: Nonbonded) -> FreeEnergyMap:
+def map_ligand(run: ProbeRun, over: InsertionFrames, name: str, terms: Nonbonded) -> FreeEnergyMap:
     """Compute the free energy of a molecule over frames."""
     from vmdpotential.io.maps import check_map_format, put_map
 
@@ -90,7 +90,7 @@ def map_ligand(run: Run, over: Over, name: str, terms: Nonbonded) -> FreeEnergyM
                                    lattice=lattice, spacing=run.spacing, padding=run.options.padding,
                                    options=over.options)
         blocks = run_blocks(planning.work, planning.numbers, size=planning.size,
-                            **over.execution.keeping(run.output).blocks)
+                            **over.execution.with_block_folder(run.output).blocks)
         free_energy = merge(planning, blocks, over.execution.partial)
     seconds = time.perf_counter() - start - clock.compiling
     minima = None if over.table is None else minima_and_barriers(
@@ -121,7 +121,7 @@ class FreeEnergyMap(GridResult):
     molecule: Ligand = part(ligand="name")
     source: str = hidden()
     free_energy: FreeEnergy = part("frames", "solvation", "solvation_error", standard_error="error")
-    planning: Planning = part("temperature", "work.engine")
+    planning: InsertionPlan = part("temperature", "work.engine")
     places: int
     least: Sequence[Minimum] | None = hidden()
 

@@ -80,7 +80,7 @@ class ProbeOutput:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class ProbeRun:
     """Common parameters of both kinds of maps.
 
     Parameters

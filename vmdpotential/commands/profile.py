@@ -81,7 +81,7 @@ def profile(
     output.check()
     if options.slab_correction and integral:
         raise UsageError("slab_correction", "cannot be combined with the double integral", "leave out {integral}")
-    start, execution = time.perf_counter(), execution.keeping(output.output)
+    start, execution = time.perf_counter(), execution.with_block_folder(output.output)
     with progress.clock() as clock:
         if isinstance(source.structure, Path) and is_map(source.structure):
             given = {"trajectory": trajectory.trajectory, "from": from_, "center": center, "topology": source.topology,
@@ -91,7 +91,7 @@ def profile(
             profile_, head, data = _of_map(source.structure, axis, zero, options.unit, given)
             objects: dict[str, Any] = {}
         else:
-            atoms, report, frames = source.over(trajectory)
+            atoms, report, frames = source.with_frames_of(trajectory)
             profile_ = of_frames(atoms, frames, replace(
                 options, axis="xyz".index(axis), center=None if center is None else select(atoms, center, "center"),
                 zero=zero if zero in _ZEROS else select(atoms, zero, "zero"),

@@ -22,7 +22,7 @@ from vmdpotential.frames.pairs import PairCounts, over_frames
 from vmdpotential.maps.options import Engine
 from vmdpotential.molecule.overlaps import check_overlaps
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.pairs.rdf import Counts, Distribution, same_residue
+from vmdpotential.pairs.rdf import Distribution, PairHistogram, same_residue
 from vmdpotential.parameters import Command, Option
 from vmdpotential.results import Axes, Columns, Figure, Result, complete, hidden, shown
 
@@ -76,8 +76,8 @@ def rdf(
             left_out = same_residue(structure.residue_index, a | b)
         elif exclude == "bonded":
             left_out = _bonded(structure)
-        counts.append(Counts(a, b, range, bins, left_out, engine))
-    start, execution = time.perf_counter(), execution.keeping(output.output)
+        counts.append(PairHistogram(a, b, range, bins, left_out, engine))
+    start, execution = time.perf_counter(), execution.with_block_folder(output.output)
 
     def add(block: Arrays) -> None:
         for total, counted in zip(counts, block["counts"], strict=True):

@@ -166,7 +166,7 @@ def completed(structure: Structure, error: IncompleteError, **options: Any) -> t
     try:
         prepared = prepare_structure(whole, **options)
     except BackendError as missing:
-        error.cure = f"{missing.cure} to have them added; or {error.cure}"
+        error.hint = f"{missing.hint} to have them added; or {error.hint}"
         raise error from None
     result, report = prepared.structure, replace(prepared.charges, prepared=prepared.summary())
     if structure.whole_rows is not None and result.origins is not None:

@@ -34,7 +34,7 @@ def verify(
         "check every method in every precision, with and without the field")] = False,
     points: Annotated[int, Option("number of points at which maps are compared", low=10, high=10000)] = 400,
     seed: Annotated[int, Option("seed of the random box and points", low=0)] = 1,
-) -> Verified:
+) -> Verification:
     """Check every engine, method and interaction on this machine against a plain float64 sum.
 
     Potentials and fields of random water molecules are compared at random points, and interactions and forces of pairs
@@ -75,14 +75,14 @@ def verify(
             except VmdpotentialError as error:
                 result = [{"what": label, "error": None, "limit": None, "passed": False, "reason": str(error)}]
             rows += [{"engine": name, **row, "seconds": time.perf_counter() - start} for row in result]
-    verified = Verified(rows=rows, skipped=skipped, passed=all(row["passed"] for row in rows))
+    verified = Verification(rows=rows, skipped=skipped, passed=all(row["passed"] for row in rows))
     if not verified.passed:
         raise CheckError(f"verify: {len(verified.failed)} of {len(rows)} failed: " + ", ".join(
             f"{row['engine']} {row['what']}" for row in verified.failed), verified)
     return verified
 
 
-class Verified(Result):
+class Verification(Result):
     """Errors of every engine, method and interaction, and what was not checked."""
 
     rows: Sequence[Mapping[str, Any]]
@@ -280,7 +280,7 @@ def _check_densities(backend: Engine, seed: int) -> list[dict[str, Any]]:
     """Compare the density of atoms in a triclinic cell with the histogram of all their images."""
     import numpy as np
 
-    from vmdpotential.densities.quantities import Counted
+    from vmdpotential.densities.quantities import CountedAtoms
     from vmdpotential.frames.density import Densities
     from vmdpotential.grid.lattice import Lattice
     from vmdpotential.io.trajectories.frames import Loaded
@@ -289,7 +289,7 @@ def _check_densities(backend: Engine, seed: int) -> list[dict[str, Any]]:
     positions = np.random.default_rng(seed).uniform(-40, 40, (2000, 3))
     cell = Cell.from_parameters(24, 25, 26, 70, 65, 80)
     lattice = Lattice.over_cell(cell, 1.0)
-    counted = Counted("number", "1/A^3", np.arange(len(positions)), np.ones(len(positions)), None, "")
+    counted = CountedAtoms("number", "1/A^3", np.arange(len(positions)), np.ones(len(positions)), None, "")
     work = Densities(Loaded("box", [(positions, cell)]), None, lattice, cell, True, None, counted, 0.0, backend.name)
     result = work.block(range(1))
     values = np.zeros(lattice.size)
@@ -350,7 +350,7 @@ def _check_method(backend: Engine, method: Method, lattice: Any, positions: Floa
     exact = accuracy.sample(request, positions, charges, get_engine("cpu"), points)
     limit = method.rounding[precision]
     if not method.exact:
-        limit, request = TOLERANCE, request.with_error(TOLERANCE * exact.goal)
+        limit, request = TOLERANCE, request.with_error(TOLERANCE * exact.target_rms)
     measured = None if method.exact else exact
     _, result, _ = accuracy.run_to_tolerance(method, request, positions, charges, measured, backend)
     errors = exact.errors(result)

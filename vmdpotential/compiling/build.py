@@ -1,8 +1,8 @@
 """Kernel modules for one radial function and precision, compiled once and kept on disk.
 
 A kernel file is run once for each set of constants, as a module whose name contains a hash of everything that it
-depends on. :class:`Kept` stores its compiled functions in the user's cache folder. Numba's own cache identifies a
-function by its file and date: it cannot distinguish constants that are set at run time, and does not check what it
+depends on. :class:`KernelCache` stores its compiled functions in the user's cache folder. Numba's own cache identifies
+a function by its file and date: it cannot distinguish constants that are set at run time, and does not check what it
 reads.
 
 If vector code cannot be built, because a Numba that is newer than those tested has changed internally, the same files
@@ -157,17 +157,17 @@ def _load(template: str | Path, **constants: Hashable) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     vars(module).update(values)
     spec.loader.exec_module(module)
-    in_its_place = None if constants.get("plain", True) else (template, constants | {"plain": True})
+    fallback = None if constants.get("plain", True) else (template, constants | {"plain": True})
     for function in list(vars(module).values()):
         if hasattr(function, "py_func") and function.__module__ == name:
-            function._cache = kept = Kept(function, in_its_place)
+            function._cache = kept = KernelCache(function, fallback)
             function.compile = kept.compile
             function.targetoptions["no_cfunc_wrapper"] = True  # it is never called from C
     sys.modules[name] = module  # where code from the cache looks for it
     return module
 
 
-class Kept:
+class KernelCache:
     """The disk cache of a function, with the interface of Numba's; Numba calls it while its compiler is locked.
 
     Parameters
@@ -179,36 +179,36 @@ class Kept:
 
     cache_path = None
 
-    def __init__(self, function: Any, in_its_place: tuple[str | Path, dict[str, Hashable]] | None) -> None:
+    def __init__(self, function: Any, fallback: tuple[str | Path, dict[str, Hashable]] | None) -> None:
         self._name = function.py_func.__name__
         self._module = function.__module__
         self._compile = function.compile
-        self._in_its_place = in_its_place
+        self._fallback = fallback
 
     def compile(self, signature: Any) -> Any:
         """Return the address of the function for a signature, from the cache or compiled."""
         if getattr(_under_way, "kept", None) is not None:
             return self._compile(signature)
-        if self._in_its_place is not None and _no_vectors.is_set():
-            return self._plainly(signature)
+        if self._fallback is not None and _no_vectors.is_set():
+            return self._compile_fallback(signature)
         try:
             with contextlib.ExitStack() as steps:
                 _under_way.kept, _under_way.steps = self, steps
                 steps.callback(setattr, _under_way, "kept", None)
                 return self._compile(signature)
         except Exception as error:
-            if self._in_its_place is None:
+            if self._fallback is None:
                 raise
             try:
-                entry = self._plainly(signature)
+                entry = self._compile_fallback(signature)
             except Exception:
                 raise error from None
             _do_without_vectors(error)
             return entry
 
-    def _plainly(self, signature: Any) -> Any:
-        assert self._in_its_place is not None
-        template, constants = self._in_its_place
+    def _compile_fallback(self, signature: Any) -> Any:
+        assert self._fallback is not None
+        template, constants = self._fallback
         with _loading:
             module = _load(template, **constants)
         return getattr(module, self._name).compile(signature)
@@ -225,7 +225,7 @@ class Kept:
         result = _rebuilt(entry, target)
         if result is None:
             _under_way.steps.enter_context(progress.compiling())
-            _under_way.steps.enter_context(files.alone(entry))
+            _under_way.steps.enter_context(files.locked(entry))
             _under_way.steps.enter_context(_self_contained(self._name, target.codegen()))
             result = _rebuilt(entry, target)  # compiled by another process in the meantime
         return result

@@ -19,28 +19,28 @@ I64 = ir.IntType(64)
 
 
 def _place(context, builder, sig, arguments):
-    """Return the address of an element of a board."""
+    """Return the address of an element of an array of counters."""
     return builder.gep(context.make_array(sig.args[0])(context, builder, arguments[0]).data, [arguments[1]])
 
 
 @intrinsic
-def _look(typing, board, index):
+def _look(typing, counters, index):
     """Return a number that other threads may write."""
 
     def codegen(context, builder, sig, arguments):
         return builder.load_atomic(_place(context, builder, sig, arguments), "seq_cst", 8)
 
-    return types.int64(board, types.int64), codegen
+    return types.int64(counters, types.int64), codegen
 
 
 @intrinsic
-def _count(typing, board, index):
+def _count(typing, counters, index):
     """Add 1 to a number that other threads may write; return what it was."""
 
     def codegen(context, builder, sig, arguments):
         return builder.atomic_rmw("add", _place(context, builder, sig, arguments), ir.Constant(I64, 1), "seq_cst")
 
-    return types.int64(board, types.int64), codegen
+    return types.int64(counters, types.int64), codegen
 
 
 @intrinsic
@@ -63,20 +63,20 @@ else:
 
 
 @njit(nogil=True)
-def take(board, counter):
+def take(counters, counter):
     """Return the number of a counter and increment it: each call takes the next part of some work."""
-    return _count(board, counter * LINE)
+    return _count(counters, counter * LINE)
 
 
 @njit(nogil=True)
-def stop(board):
+def stop(counters):
     """Make all threads stop."""
-    _count(board, STOP)
+    _count(counters, STOP)
 
 
 @njit(nogil=True)
-def wait(board, counter, number):
+def wait(counters, counter, number):
     """Wait until a counter has reached a number; return False if the threads have to stop."""
-    while _look(board, counter * LINE) < number and not _look(board, STOP):
+    while _look(counters, counter * LINE) < number and not _look(counters, STOP):
         _yield()  # to threads that wait for a processor
-    return _look(board, STOP) == 0
+    return _look(counters, STOP) == 0

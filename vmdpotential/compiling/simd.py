@@ -126,7 +126,7 @@ class Vector:
         """Return a number in all lanes."""
         return self._fill(self.element, float(np.float32(value)) if self.bits == 32 else float(value))
 
-    def lane_values(self, values: list[float]) -> Any:
+    def constant_vector(self, values: list[float]) -> Any:
         """Return a constant vector."""
         return ir.Constant(self.type, [ir.Constant(self.element, v) for v in values])
 

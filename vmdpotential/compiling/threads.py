@@ -23,15 +23,15 @@ MOST = 4096
 
 _share: contextvars.ContextVar[int] = contextvars.ContextVar("share", default=0)
 
-#: Counters of a board (:func:`together`), each in its own cache line: STOP is not 0 when all threads have to stop,
-#: WRITTEN counts how often positions were written, SUMMED the workers that have summed, and from TAKEN on parts taken.
+#: Shared counters (:func:`together`), each in its own cache line: STOP is not 0 when all threads have to stop, WRITTEN
+#: counts how often positions were written, SUMMED the workers that have summed, and from TAKEN on parts taken.
 STOP, WRITTEN, SUMMED, TAKEN = range(4)
-#: Number of lines of a board, and of numbers in a line.
+#: Number of lines of an array of counters, and of numbers in a line.
 LINES, LINE = 8, 8
 
 
-def board() -> NDArray[np.int64]:
-    """Return a board, an array of counters for threads."""
+def counters() -> NDArray[np.int64]:
+    """Return an array of shared counters for threads."""
     return np.zeros(LINES * LINE, np.int64)
 
 
@@ -161,13 +161,13 @@ def run(task: Callable[[int, int], None], total: int, label: str, grain: int = 1
 
 
 def together(task: Callable[[int, NDArray[np.int64]], None], workers: int) -> None:
-    """Call ``task(worker, board)`` on several threads at once, the first of which is the calling thread.
+    """Call ``task(worker, counters)`` on several threads at once, the first of which is the calling thread.
 
     For work of milliseconds, to which :func:`run` would add one: nothing waits for a thread to start, and compiled code
-    shares out the work, and waits for other threads, by means of the board (:mod:`~vmdpotential.compiling.meeting`).
-    When a thread fails, also by Ctrl-C, ``board[STOP]`` becomes 1, and the others end.
+    shares out the work, and waits for other threads, by means of the counters (:mod:`~vmdpotential.compiling.meeting`).
+    When a thread fails, also by Ctrl-C, ``counters[STOP]`` becomes 1, and the others end.
     """
-    shared = board()
+    shared = counters()
     errors: list[BaseException] = []
 
     def work(worker: int) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-#: Names of ions with their charge at the end: Mg2+ and SO42- (a number before the sign is the charge of an element, and
-#: the second of two that of others), Mg+2, SO4-2, Na+ and NO3- (one that follows it, or 1).
+#: Names of ions, which end with their charge. Its number precedes the sign, as in Mg2+ (an element) and SO42- (the last
+#: digit), or follows it, as in Mg+2 and SO4-2. Without a number, as in Na+ and NO3-, the charge is 1.
 _NAMES = [re.compile(form, re.ASCII) for form in (
     r"(?:[A-Z][a-z]?|[A-Za-z]\w*\d)(?P<size>\d)(?P<sign>[+-])", r"[A-Za-z]\w*(?P<sign>[+-])(?P<size>\d?)")]
 
@@ -23,12 +23,15 @@ def valence(name: str) -> int | None:
 
 
 def named(values: Mapping[str, float]) -> dict[str, float]:
-    """Return the parameters that are named as ions, with their concentrations (M)."""
+    """Return the parameters whose names are those of ions, with their concentrations (M)."""
     return {name: value for name, value in values.items() if valence(name) is not None}
 
 
 def ions_of(values: Mapping[str, float]) -> list[tuple[int, float]]:
-    """Return valence and concentration (M) of each kind of ions, from ions' names, ``salt`` and ``divalent``."""
+    """Return the valence and concentration (M) of each kind of ion, from the parameters of a solution.
+
+    These are the names of ions, ``salt`` (monovalent) and ``divalent`` (with monovalent anions), in M.
+    """
     kinds = [(valence(name) or 0, value) for name, value in named(values).items()]
     salt, divalent = values.get("salt", 0.0), values.get("divalent", 0.0)
     kinds += [(1, salt), (2, divalent), (-1, salt + 2 * divalent)]

@@ -1,4 +1,4 @@
-"""The kernel of the jump at a molecule's surface: cut edges, and the charges' own potential on them.
+"""The kernel of the jump at a molecule's surface: cut edges, and the potential of the charges on them.
 
 This file is run once, see :mod:`vmdpotential.compiling.build`.
 """
@@ -15,7 +15,7 @@ from vmdpotential.continuum.jump import along as of_numbers
 
 PLAIN_CODE = {"error_model": "numpy", "boundscheck": False, "nogil": True}
 
-#: A^2, of the soft core of charges, across an edge.
+#: Smallest square of the distance of a charge from the line of an edge, A^2 (soft core).
 CORE = 1e-4
 
 
@@ -24,9 +24,9 @@ along = njit(**PLAIN_CODE)(of_numbers)
 
 @njit(**PLAIN_CODE)
 def solid_angle(height, y, z, half_y, half_z):
-    """Return that of a rectangle at a height above a point, which its middle is (y, z) from; negative from below.
+    """Return the solid angle of a rectangle seen from a point: its centre is at (height, y, z), negative if height < 0.
 
-    A sum of four arc tangents, one for each corner, computed as the angle of a product of complex numbers.
+    It is a sum of four arc tangents, one for each corner, computed as the angle of a product of complex numbers.
     """
     real, imaginary = 1.0, 0.0
     for a in (-1, 1):
@@ -38,7 +38,7 @@ def solid_angle(height, y, z, half_y, half_z):
         size = abs(real) + abs(imaginary)
         real, imaginary = real / size, imaginary / size
     angle = math.atan2(imaginary, real)
-    # above the rectangle it is positive up to 2 pi; elsewhere up to pi, and may be a little below 0 by rounding
+    # from 0 to 2 pi under the rectangle; elsewhere at most pi, and rounding may make it slightly negative
     if angle < (0.0 if abs(y) < half_y and abs(z) < half_z else -1.0):
         angle += 2 * math.pi
     return angle if height > 0 else -angle
@@ -46,7 +46,7 @@ def solid_angle(height, y, z, half_y, half_z):
 
 @njit(**PLAIN_CODE)
 def count_cut(distances, numbers, first_plane, last_plane):
-    """Write how many edges from the nodes of some planes the surface cuts to `numbers` (nx,)."""
+    """Write to `numbers` (nx,) how many edges from the nodes of each plane the surface cuts."""
     nx, ny, nz = distances.shape
     for i in range(first_plane, last_plane):
         count = 0
@@ -63,7 +63,7 @@ def count_cut(distances, numbers, first_plane, last_plane):
 
 @njit(**PLAIN_CODE)
 def cut(distances, x, y, z, own, begins, inner, outer, shares, conductances, inside, first_plane, last_plane):
-    """Write the edges from the nodes of some planes that the surface cuts, those of plane i from begins[i] on.
+    """Write the edges from the nodes of some planes that the surface cuts; those of plane i begin at begins[i].
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def cut(distances, x, y, z, own, begins, inner, outer, shares, conductances, ins
     own : (3,)
         Conductances along the axes inside.
     begins, inner, outer, shares, conductances, inside, first_plane, last_plane
-        The result, as :class:`~vmdpotential.continuum.jump.CutEdges` has it, and the range of planes.
+        The result, which :class:`~vmdpotential.continuum.jump.CutEdges` describes, and the range of planes.
     """
     nx, ny, nz = distances.shape
     strides = ((ny + 2) * (nz + 2), nz + 2, 1)
@@ -104,21 +104,21 @@ def cut(distances, x, y, z, own, begins, inner, outer, shares, conductances, ins
 @njit(**PLAIN_CODE)
 def known(inner_nodes, outer_nodes, t, phi, shape, origin, spacing, centres, charges, starts, low, side, counts, near,
           out, first, last):
-    """Write what :func:`along` has of the charges' potential to out (4, E), also next to charges, for some edges.
+    """Write the values of :func:`along` for the potential of the charges to out (4, E), exact next to charges, too.
 
     Parameters
     ----------
     inner_nodes, outer_nodes : (E,)
-        Ends of the edges, as places in `phi`.
+        Ends of the edges, as indices of `phi`.
     t : (E,)
-        Part of the edge that is inside.
+        Fraction of the edge that is inside.
     phi : flat
-        The potential at the nodes of a lattice of a shape, origin and spacing.
+        The potential at the nodes of a lattice with this shape, origin and spacing.
     centres, charges : (N, 3), (N,)
-        Charges, whose potential is charge / r, sorted by cubes of a side from `low` on, of which there are `counts`
-        along each axis: those of cube c from starts[c] on.
+        Charges, whose potential is charge / r, sorted by cubes of this side. The corner of the first cube is at `low`,
+        there are `counts` cubes along the axes, and the charges of cube c begin at starts[c].
     near : float
-        Charges nearer than this, at most `side`, to the inner node are summed by closed forms.
+        Largest distance from the inner node, at most `side`, of charges that are summed by closed forms.
     out, first, last
         The result, and the range of edges.
     """
@@ -155,7 +155,7 @@ def known(inner_nodes, outer_nodes, t, phi, shape, origin, spacing, centres, cha
                     x, middle = shift + t[e] * h, shift + h / 2
                     inverse = 1 / math.sqrt(x * x + off)
                     cubed = inverse**3
-                    if middle == 0:  # a charge in the face itself is on its inner side
+                    if middle == 0:  # a charge exactly in the face counts as inside
                         middle = 1e-9
                     angle = solid_angle(middle, y, z, sides[0] / 2, sides[1] / 2)
                     value += charges[n] * (inverse - fitted[0])

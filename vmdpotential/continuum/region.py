@@ -1,9 +1,9 @@
 """The region of a molecule on a lattice: signed distances of nodes to its surface, and the region of the ions.
 
-The molecular surface (F. M. Richards, Annu. Rev. Biophys. Bioeng. 6 (1977) 151) is a probe's radius inside of where
-the probe's centre can be: outside of spheres of the radii r + p. A node's distance to that is the way out of the sphere
-that it is the deepest in, where another sphere does not cover its end; elsewhere it is that to an arc between two
-spheres.
+The centre of a probe of radius p can be anywhere outside of the spheres with radii r + p around the atoms. The
+molecular surface (F. M. Richards, Annu. Rev. Biophys. Bioeng. 6 (1977) 151) is at the distance p from this accessible
+region. The nearest accessible point to a node is straight out of the sphere in which the node is deepest, unless
+another sphere covers that point; otherwise it is on an arc where two spheres intersect.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ Floats = NDArray[np.float64]
 Values = NDArray[np.float32]
 
 #: Largest number of cubes along an axis.
-MOST = 200
+MAX_CUBES = 200
 
-#: Numbers that describe an arc.
+#: Number of values that describe an arc.
 ARC = 16
 
-#: Atoms for which a thread computes neighbours or arcs at a time.
-SOME_ATOMS = 500
+#: Number of atoms for which a thread computes neighbours or arcs at a time.
+ATOMS_AT_ONCE = 500
 
 
 class Cubes:
-    """Points sorted by the cubes that they are in, row by row.
+    """Points sorted by the cubes of space that contain them, row by row.
 
     Parameters
     ----------
     points : (N, 3) float64, A
     side : float, A
-        Smallest side; longer where there would be too many cubes.
+        Smallest side of a cube; cubes are larger if there would be too many of them.
 
     Attributes
     ----------
     order : (N,) int64
-        The points in the order of their cubes.
+        Indices of the points in the order of their cubes.
     of : (N, 3) int64
-        The cubes of the points in this order.
+        The cube of each point, in this order.
     starts : (C + 1,) int64
         Index of the first point of each cube; z changes fastest.
     low : (3,) float64, A
-        The first cube's corner.
+        Corner of the first cube.
     side : float, A
     counts : (3,) int64
         Cubes along each axis.
@@ -56,7 +56,7 @@ class Cubes:
 
     def __init__(self, points: Floats, side: float) -> None:
         low, high = bounds(points) if len(points) else (np.zeros(3), np.zeros(3))
-        self.low, self.side = low, max(side, float((high - low).max()) / MOST, 1e-9)
+        self.low, self.side = low, max(side, float((high - low).max()) / MAX_CUBES, 1e-9)
         cubes = ((points - low) / self.side).astype(np.int64)
         self.counts = cubes.max(0, initial=0) + 1
         number = (cubes[:, 0] * self.counts[1] + cubes[:, 1]) * self.counts[2] + cubes[:, 2]
@@ -73,15 +73,15 @@ class Surface:
     ----------
     positions : (N, 3) float64, A
     radii : (N,) float64, A
-        Atoms of a radius of 0 have no part in the surface.
+        Atoms with a radius of 0 are ignored.
     probe : float, A
 
     Attributes
     ----------
     order : (M,) int64
-        The atoms with a radius, in the order of the next two.
+        Indices of the atoms with a radius, in the order of `centres` and `radii`.
     centres, radii : (M, 3) and (M,) float64, A
-        The spheres outside of which the probe's centre can be.
+        The spheres that the centre of the probe cannot enter.
     """
 
     def __init__(self, positions: Floats, radii: Floats, probe: float) -> None:
@@ -94,15 +94,15 @@ class Surface:
     def distances(self, lattice: Lattice, layers: int = 1) -> Values:
         """Return the distances (nx, ny, nz), A, of nodes to the surface, negative inside.
 
-        Exact within `layers` spacings of the surface, a bound farther away.
+        They are exact within `layers` spacings of the surface, and bounds farther away.
         """
         return self.with_ions(lattice, None, layers)[0]
 
     def with_ions(self, lattice: Lattice, ion: float | None, layers: int = 1) -> tuple[Values, Values | None]:
         """Return :meth:`distances` and the fraction of each node's cell that is accessible to the centres of ions.
 
-        The centres are outside of spheres with the atoms' radii plus `ion`, A. The sphere in which a node is the
-        deepest is the same for the ions as for the probe.
+        The centres of ions are outside of spheres with the radii of the atoms plus `ion`, A. The sphere in which a node
+        is deepest is the same for ions as for the probe.
         """
         if lattice.shape[2] < self._kernel.LANES:
             longer = Lattice(lattice.origin, lattice.spacing, (*lattice.shape[:2], self._kernel.LANES))
@@ -125,7 +125,7 @@ class Surface:
         return depth, shares
 
     def _depths(self, lattice: Lattice, reach: float) -> tuple[Values, NDArray[np.int32]]:
-        """Return the depth, at least -`reach`, A, of nodes in the sphere that they are deepest in, and its index."""
+        """Return the depth of each node in the sphere in which it is deepest, at least -`reach`, A, and that sphere."""
         depth = np.full(lattice.shape, -reach, np.float32)
         deepest = np.zeros(lattice.shape, np.int32)
         by_planes(partial(self._kernel.stamp, self.centres, self.radii, reach, lattice.origin, lattice.spacing,
@@ -134,7 +134,7 @@ class Surface:
 
     @cached_property
     def neighbours(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """The spheres that meet each sphere, the nearest first, those of sphere n from first[n] on."""
+        """The index of the first neighbour of each sphere, and the intersecting spheres of all, nearest first."""
         numbers, cubes = np.zeros(len(self.centres), np.int64), self._cubes
         others = self._of_atoms(partial(self._kernel.neighbours, self.centres, self.radii,
                                         cubes.starts, cubes.of, cubes.counts, numbers), np.empty(100, np.int32))
@@ -142,15 +142,15 @@ class Surface:
 
     @cached_property
     def arcs(self) -> Floats:
-        """(A, ARC) arcs of the centres of probes that touch two atoms, see the kernel."""
+        """(A, ARC) arcs on which the centres of probes are that touch two atoms; the kernel describes the columns."""
         return self._of_atoms(partial(self._kernel.arcs, self.centres, self.radii, *self.neighbours),
                               np.empty((4, ARC)))
 
     def _of_atoms(self, kernel: Any, rows: NDArray[Any]) -> NDArray[Any]:
         """Return the rows that a kernel writes for all atoms, on all threads.
 
-        `rows` has the type and the expected number of rows per atom; the kernel returns the actual number for a range
-        of atoms, and is called again where that is larger.
+        The length of `rows` is the expected number of rows per atom, and its type is that of the result. The kernel
+        returns the actual number of rows for a range of atoms, and is called again if that is larger.
         """
         parts = {}
 
@@ -162,7 +162,7 @@ class Surface:
                 kernel(first, last, out)
             parts[first] = out[:count].copy()
 
-        threads.run(add, len(self.centres), "surface", SOME_ATOMS)
+        threads.run(add, len(self.centres), "surface", ATOMS_AT_ONCE)
         return np.concatenate([parts[first] for first in sorted(parts)])
 
 

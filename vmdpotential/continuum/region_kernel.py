@@ -1,4 +1,4 @@
-"""Kernels of a molecule's region: signed distances of nodes to its surface, and what edges and nodes get from them.
+"""Kernels for the region of a molecule: signed distances of nodes to its surface, and conductances of the edges.
 
 This file is run once, see :mod:`vmdpotential.compiling.build`.
 """
@@ -13,13 +13,13 @@ from numba import njit
 
 PLAIN_CODE = {"error_model": "numpy", "boundscheck": False, "nogil": True}
 
-#: Whether to do without vector code.
+#: Whether plain loops replace vector code.
 PLAIN: bool
 
-#: Parts of a circle outside of other spheres, at most.
-MOST = 512
+#: Largest number of parts of a circle that are outside of other spheres.
+MAX_PARTS = 512
 
-#: Radians of an arc that share a box of nodes.
+#: Longest piece of an arc, in radians, that is processed with one box of nodes.
 PIECE = 0.5
 
 if PLAIN:
@@ -27,14 +27,14 @@ if PLAIN:
 
     @njit(**PLAIN_CODE)
     def deepen(depth, deepest, at, squares, k, square, radius, sphere):
-        """Raise the depth of a node to that in a sphere, and note where it is the deepest."""
+        """Raise the depth of a node to its depth in a sphere, and record the sphere if that is deeper."""
         here = radius - np.sqrt(square + squares[k])
         if here > depth[at]:
             depth[at], deepest[at] = here, sphere
 
     @njit(**PLAIN_CODE)
     def approach(distances, at, places, k, row, piece):
-        """Raise the signed distance of a node to that of a probe on a piece of an arc."""
+        """Raise the signed distance of a node to its depth in a probe on a piece of an arc."""
         z = places[k]
         a, b = row[0] + z * piece[0], row[1] + z * piece[1]
         across = np.sqrt(a * a + b * b)
@@ -49,9 +49,9 @@ else:
 
 @njit(**PLAIN_CODE)
 def stamp(centres, radii, reach, origin, spacing, depth, deepest, first_plane, last_plane):
-    """Raise the depth (nx, ny, nz) in some planes to that in the sphere that is the deepest there, and note which.
+    """Write the depth of the nodes (nx, ny, nz) of some planes in the sphere where they are deepest, and that sphere.
 
-    Nodes that are farther than `reach` outside of every sphere keep their value.
+    Nodes that are more than `reach` outside of every sphere keep their values.
     """
     _, ny, nz = depth.shape
     flat, flat_deepest, squares = depth.reshape(-1), deepest.reshape(-1), np.empty(nz, np.float32)
@@ -84,10 +84,10 @@ def stamp(centres, radii, reach, origin, spacing, depth, deepest, first_plane, l
 
 @njit(**PLAIN_CODE)
 def neighbours(centres, radii, starts, cubes, counts, numbers, first_sphere, last_sphere, out):
-    """Write the spheres that meet each of some spheres, the nearest first, one after the other; return how many.
+    """Write the spheres that intersect each sphere of a range, nearest first; return their total number.
 
-    Spheres are sorted by their `cubes` (N, 3), whose side is the largest diameter: those of cube c from starts[c] on.
-    `numbers` (N,) gets how many each sphere has; where there are more than `out` has room for, they are only counted.
+    Spheres are sorted by their `cubes` (N, 3), whose side is the largest diameter; those of cube c begin at starts[c].
+    The number for each sphere is written to `numbers` (N,). Neighbours that do not fit into `out` are only counted.
     """
     _, ny, nz = counts
     squares, result = np.empty(len(out)), 0
@@ -118,8 +118,8 @@ def neighbours(centres, radii, starts, cubes, counts, numbers, first_sphere, las
 def project(centres, radii, first, others, origin, spacing, probe, reach, depth, deepest, first_plane, last_plane):
     """Replace depths in accessible spheres by signed distances to the molecular surface, negative inside.
 
-    The way out of the deepest sphere is the shortest where it ends outside of all others. Where it does not, a node
-    counts as `reach` inside, until :func:`roll` finds a probe that touches more than one atom.
+    The nearest point outside of the deepest sphere is the nearest accessible point if no other sphere contains it. If
+    one does, the distance is set to -`reach`, until :func:`roll` finds a probe that touches more than one atom.
     """
     _, ny, nz = depth.shape
     p = np.float32(probe)
@@ -148,7 +148,7 @@ def project(centres, radii, first, others, origin, spacing, probe, reach, depth,
 
 @njit(**PLAIN_CODE)
 def turns(x, y):
-    """Return a number from 0 to 4 that grows with the angle of (x, y) and needs no trigonometry."""
+    """Return a number from 0 to 4 that increases with the angle of (x, y), without trigonometric functions."""
     part = y / (abs(x) + abs(y))
     if x < 0:
         return 2 - part
@@ -157,7 +157,7 @@ def turns(x, y):
 
 @njit(**PLAIN_CODE)
 def radians(turn):
-    """Return the angle of which :func:`turns` makes a number."""
+    """Return the angle that belongs to a number from :func:`turns`."""
     if turn >= 4:
         return 2 * math.pi
     quarter = math.floor(turn)
@@ -167,16 +167,16 @@ def radians(turn):
 
 @njit(**PLAIN_CODE)
 def without(parts, count, begin, end, sphere):
-    """Take what a sphere buries from begin to end off the free parts of a circle; return how many are left.
+    """Remove the range from begin to end, which a sphere buries, from the free parts of a circle; return their number.
 
-    A row of `parts` is where a part begins and ends, and the spheres that bury what is before and after it, -1 for
-    none.
+    A row of `parts` holds the begin and the end of a part, and the spheres that bury the circle before and after it
+    (-1 for none).
     """
     kept = 0
-    cut = -1.0  # where the second of two parts of one begins
+    cut = -1.0  # begin of the second part, if one part is split into two
     for n in range(count):
         low, high, before, after = parts[n, 0], parts[n, 1], parts[n, 2], parts[n, 3]
-        around = begin > end  # past the angle of 0
+        around = begin > end  # the buried range includes the angle 0
         if not around and low < begin and end < high:
             cut, until, last = end, high, after
             high, after = begin, sphere
@@ -194,7 +194,7 @@ def without(parts, count, begin, end, sphere):
         if high > low + 1e-9:
             parts[kept, 0], parts[kept, 1], parts[kept, 2], parts[kept, 3] = low, high, before, after
             kept += 1
-    if cut >= 0 and until > cut + 1e-9 and kept < MOST:
+    if cut >= 0 and until > cut + 1e-9 and kept < MAX_PARTS:
         parts[kept, 0], parts[kept, 1], parts[kept, 2], parts[kept, 3] = cut, until, sphere, last
         kept += 1
     return kept
@@ -202,14 +202,14 @@ def without(parts, count, begin, end, sphere):
 
 @njit(**PLAIN_CODE)
 def arcs(centres, radii, first, others, first_atom, last_atom, out):
-    """Write the arcs of circles between two spheres that are outside of all others; return how many there are.
+    """Write the arcs, outside of all other spheres, of the circles where two spheres intersect; return their number.
 
-    Of the circles of some atoms with those of larger numbers. A row of `out` (A, 16) is the circle's centre, two unit
-    vectors in its plane, its radius and two angles, the two spheres, and those that the arc begins and ends at, -1 for
-    none; where there are more arcs than rows, those beyond are only counted.
+    The first sphere of each pair is in the given range, and the second has a larger index. A row of `out` (A, 16) holds
+    the circle's centre, two unit vectors in its plane, its radius, the two angles of the arc, the two spheres, and the
+    spheres at which the arc begins and ends (-1 for none). Arcs that do not fit into `out` are only counted.
     """
     result = 0
-    parts = np.empty((MOST, 4))
+    parts = np.empty((MAX_PARTS, 4))
     u, v, along = np.empty(3), np.empty(3), np.empty(3)
     most = 0
     for a in range(first_atom, last_atom):
@@ -247,13 +247,13 @@ def arcs(centres, radii, first, others, first_atom, last_atom, out):
             v[1] = along[2] * u[0] - along[0] * u[2]
             v[2] = along[0] * u[1] - along[1] * u[0]
             parts[0, 0], parts[0, 1], parts[0, 2], parts[0, 3], left = 0.0, 4.0, -1, -1, 1
-            for c in range(count):  # the nearest first: few of them bury most circles
+            for c in range(count):  # nearest first, because few spheres bury most circles
                 gx, gy, gz = t * along[0] - near[c, 0], t * along[1] - near[c, 1], t * along[2] - near[c, 2]
                 square = gx * gx + gy * gy + gz * gz
                 level = (near[c, 3] - square - radius * radius) / (2 * radius)
                 x, y = gx * u[0] + gy * u[1] + gz * u[2], gx * v[0] + gy * v[1] + gz * v[2]
                 rest = x * x + y * y - level * level
-                if c == m:  # the circle is on it
+                if c == m:  # the circle is on this sphere
                     continue
                 if rest <= 0:  # the sphere's surface does not cut the circle
                     if level > 1e-12:
@@ -280,7 +280,7 @@ def arcs(centres, radii, first, others, first_atom, last_atom, out):
 
 @njit(**PLAIN_CODE)
 def roll(rolled, probe, reach, origin, spacing, distances, first_plane, last_plane):
-    """Raise signed distances in some planes to those of probes whose centres are on arcs (:func:`arcs`)."""
+    """Raise signed distances in some planes to the depths of nodes in probes with centres on arcs (:func:`arcs`)."""
     _, ny, nz = distances.shape
     flat, places = distances.reshape(-1), np.empty(nz, np.float32)
     ends, middle = np.empty((2, 3)), np.empty(3)
@@ -334,9 +334,10 @@ def roll(rolled, probe, reach, origin, spacing, distances, first_plane, last_pla
 
 @njit(**PLAIN_CODE)
 def conductance(here, there, inside, own, other, between):
-    """Return the permittivity of an edge between nodes `here` and `there` of the surface, whose parts are in series.
+    """Return the permittivity of an edge, whose parts on both sides of the surface are in series.
 
-    That of the solvent is `own` at one node and `other` at the other one, and `between` of an edge in the solvent.
+    Its nodes are at the distances `here` and `there` from the surface. The permittivity of the solvent is `own` at the
+    first node and `other` at the second, and `between` for an edge that is all in the solvent.
     """
     part = abs(here if here < 0 else there) / max(np.float32(1e-30), abs(here) + abs(there))
     outer = own if here >= 0 else other
@@ -348,8 +349,8 @@ def conductance(here, there, inside, own, other, between):
 def edges(distances, inside, outside, weights, x, y, z, first_plane, last_plane):
     """Write the conductances of the edges from each node along x, y and z in some planes.
 
-    The two parts of an edge that the surface cuts are in series; `outside` (nz,) is the permittivity of the solvent's
-    side at each height, and of edges between nodes there the mean of both ends in series.
+    The two parts of an edge that the surface cuts are in series. `outside` (nz,) is the permittivity of the solvent at
+    each height; two halves in series give that of an edge along z in the solvent.
     """
     nx, ny, nz = distances.shape
     between = 2 / (1 / outside[:-1] + 1 / outside[1:])
@@ -378,8 +379,8 @@ def edges(distances, inside, outside, weights, x, y, z, first_plane, last_plane)
 def refine(coarse, charged, coarse_within, first, ratio, within, out, first_plane, last_plane):
     """Write a coarse solution, interpolated trilinearly, to some planes of a finer lattice.
 
-    Node 0 of that is node `first` of the coarse one. The solution is the potential outside, and that without `charged`
-    inside; it is interpolated between nodes on the same side of the surface, where there are any.
+    Node 0 of the finer lattice is node `first` of the coarse one. The solution is the potential outside, and the
+    potential minus `charged` inside; it is interpolated between nodes on the same side of the surface if there are any.
     """
     _, ny, nz = out.shape
     scale = np.float32(1 / ratio)

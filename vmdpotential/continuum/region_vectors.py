@@ -1,6 +1,6 @@
 """Vectors of nodes in a row of a lattice, for the kernels of a molecule's region.
 
-LLVM makes none of these loops: they are shorter than a vector, and write to arrays that could be those that they read.
+LLVM does not vectorize these loops by itself: they are short, and the arrays that they read and write could overlap.
 """
 
 # numba's intrinsics have no annotations that mypy could check
@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 from vmdpotential.compiling.simd import LANES as OF_BITS
 from vmdpotential.compiling.simd import Vector, constant, pointer
 
-#: Nodes of a vector.
+#: Number of nodes in a vector.
 LANES = OF_BITS[32]
 
 
@@ -25,9 +25,9 @@ def _vector(builder):
 
 @intrinsic
 def deepen(typing, depth, deepest, at, squares, k, square, radius, sphere):
-    """Raise the depths of nodes from `at` on to that in a sphere, and note where it is the deepest.
+    """Raise the depths of nodes from `at` on to their depths in a sphere, and record the sphere where that is deeper.
 
-    `square` and those from squares[k] on are the squares of the nodes' distances across the row and along it.
+    `square` is the square of the distance from the centre across the row; those along it begin at squares[k].
     """
 
     def codegen(context, builder, signature, arguments):
@@ -51,10 +51,10 @@ def deepen(typing, depth, deepest, at, squares, k, square, radius, sphere):
 
 @intrinsic
 def approach(typing, distances, at, places, k, row, piece):
-    """Raise the signed distances of nodes from `at` on to those of a probe on a piece of an arc.
+    """Raise the signed distances of nodes from `at` on to their depths in a probe on a piece of an arc.
 
-    From places[k] on is where nodes are along the row from the arc's centre; `row` and `piece` are the numbers that
-    :func:`~vmdpotential.continuum.region_kernel.roll` has of the row and of the piece.
+    The coordinates of the nodes along the row, relative to the centre of the arc, begin at places[k]. `row` and `piece`
+    are numbers that :func:`~vmdpotential.continuum.region_kernel.roll` computes once for a row and for a piece.
     """
 
     def codegen(context, builder, signature, arguments):

@@ -1,16 +1,16 @@
 """A molecule without a sharp surface: its permittivity follows from the Gaussian densities of its atoms.
 
-The density of an atom of radius R is exp(-(r / (s R))^2), that of the molecule 1 - prod (1 - density), and the
+The density of an atom of radius R is exp(-(r / (s R))^2), that of the molecule is 1 - prod (1 - density), and the
 permittivity is the mean of the molecule's and the solvent's, weighted by the density (J. A. Grant, B. T. Pickup,
 A. Nicholls, J. Comput. Chem. 22 (2001) 608; L. Li, C. Li, Z. Zhang, E. Alexov, J. Chem. Theory Comput. 9 (2013)
-2126). The unknown is that of a sharp surface: the potential outside of van der Waals' spheres, and inside
-w = phi - phi_c, without the potential of the charges in a medium of the molecule's permittivity. At an atom at the
-surface the permittivity doubles within a part of an Angstrom of the charge, where most of the displacement is still
-that of phi_c. So the flow along an edge is one that is exact where all of the displacement is:
+2126). The unknown is the same as for a sharp surface: outside of the van der Waals spheres it is the potential phi;
+inside it is w = phi - phi_c, where phi_c is the potential of the charges in a uniform medium with the molecule's
+permittivity. The permittivity around an atom at the surface doubles within a fraction of an Angstrom of the charge,
+where phi_c still causes most of the displacement. The flux along an edge is therefore computed from
 
-    flow = e (w_b - w_a - J) + that of phi_c,    J = integral of (inside / eps - 1) phi_c' along the edge
+    flux = e (w_b - w_a - J) + flux of phi_c,    J = integral of (inside / eps - 1) phi_c' along the edge
 
-which makes the equation of an ion exact at nodes.
+which is exact where phi_c causes all of the displacement, so that the equation of a single ion is exact at the nodes.
 """
 
 from __future__ import annotations
@@ -29,39 +29,39 @@ from vmdpotential.grid.lattice import Lattice
 Values = NDArray[np.float32]
 Edges = tuple[Values, Values, Values]
 
-#: Widths beyond which the density of an atom, 1e-5 there, is left out.
+#: Distance from an atom, in widths, beyond which its density (1e-5 there) is neglected.
 REACH = 3.4
 
-#: Edges whose charges are looked up together.
+#: Number of edges whose nearby charges are searched for in one step.
 TOGETHER = 20_000
 
-#: Charges nearer to an edge than this, in A and in spacings, have integrals of their own.
+#: Charges nearer to an edge than this, in A and in spacings, are integrated one by one.
 NEAR, NEAR_SPACINGS = 1.5, 1.5
 
-#: A, within which the kink that a charge makes is taken from what is interpolated.
+#: Distance from a charge, A, within which its kink is subtracted before interpolation.
 KINKED = 2.5
 
-#: Nodes and weights of an integral over half of an edge, and over the way to a charge.
+#: Nodes and weights of the quadrature on [0, 1].
 _NODES, _WEIGHTS = 0.5 * (np.polynomial.legendre.leggauss(6)[0] + 1), 0.5 * np.polynomial.legendre.leggauss(6)[1]
 
 
 def widths(c: Continuum) -> Floats:
-    """Return the widths (N,) of the atoms' densities, A."""
+    """Return the widths (N,) of the densities of the atoms, A."""
     return c.gaussian * c.radii
 
 
 def discretised(c: Continuum, lattice: Lattice, distances: Values,
                 potential: Values) -> tuple[Edges, NDArray[np.int64], Floats]:
-    """Return conductances, the nodes that something flows into as places in a flat array, and what that is.
+    """Return the conductances, the flat indices of the nodes with sources, and the sources.
 
     Parameters
     ----------
     c : Continuum
     lattice : Lattice
     distances : (nx, ny, nz) float32
-        Of nodes to van der Waals' surface, where the unknown changes.
+        Of the nodes to the van der Waals surface, where the definition of the unknown changes.
     potential : (nx + 2, ny + 2, nz + 2) float32, kT/e
-        phi_c at the nodes and one more on each side.
+        phi_c at the nodes, and at one more layer of nodes on each side.
     """
     within, around = distances < 0, np.array(lattice.shape) + 2
     strides = (around[1] * around[2], around[2], 1)
@@ -97,7 +97,7 @@ def discretised(c: Continuum, lattice: Lattice, distances: Values,
     at = tuple(nodes[:, 0].T)
     e = np.choose(axis_of, [part[at].astype(np.float64) for part in edges])
     inside = within[tuple(np.moveaxis(nodes, -1, 0))]
-    # what flows into the first node of an edge, and out of the second, besides e times the difference of the unknown
+    # flow into the first node of an edge and out of the second, in addition to e times the difference of the unknown
     flow = e * (np.where(inside[:, 0], 0, phi[which[:, 1]]) - np.where(inside[:, 1], 0, phi[which[:, 2]]) - integrals)
     outer, through = flow_through_cuts(c, lattice, distances, (x, y, z), potential)
     astray, flows = sources_of_outer_charges(c, lattice, distances)
@@ -107,7 +107,7 @@ def discretised(c: Continuum, lattice: Lattice, distances: Values,
 
 
 def _free(c: Continuum, lattice: Lattice) -> Values:
-    """Return which part of the space at each node no density of an atom has."""
+    """Return the fraction of the space at each node that is free of the densities of all atoms."""
     result = np.ones(lattice.shape, np.float32)
     width = widths(c)
     chosen = width > 0
@@ -124,13 +124,13 @@ def _integrals(c: Continuum, first: Floats, spacing: Floats, axis: NDArray[np.in
     ----------
     c : Continuum
     first : (E, 3) float64, A
-        The first node of each.
+        The first node of each edge.
     spacing : (3,) float64, A
     axis : (E,) int64
     free : (E, 3) float64
-        Which part no density has, at both ends and in the middle between them.
+        Fraction of the space that is free of densities: at the first end, in the middle, and at the second end.
     phi : (E, 4) float64, kT/e
-        phi_c at both ends, and one node before and after them.
+        phi_c at the node before the edge, at its two ends, and at the node after it.
     """
     from scipy.spatial import cKDTree
 
@@ -143,7 +143,7 @@ def _integrals(c: Continuum, first: Floats, spacing: Floats, axis: NDArray[np.in
     away = first[edge] - c.positions[atom]
     own = np.arange(len(edge))
     x, step = away[own, axis[edge]][:, None], h[edge][:, None]
-    off = np.maximum((away**2).sum(1, keepdims=True) - x * x, 1e-4)  # of the soft core
+    off = np.maximum((away**2).sum(1, keepdims=True) - x * x, 1e-4)  # at least the soft core
     factor = (c.constant / c.inside * c.charges[atom])[:, None]
     known = factor / np.sqrt((x + step * np.arange(-1, 3)) ** 2 + off)
     rest = phi - np.stack([np.bincount(edge, part, len(first)) for part in known.T], 1)
@@ -151,7 +151,7 @@ def _integrals(c: Continuum, first: Floats, spacing: Floats, axis: NDArray[np.in
     a, m, b, d = rest.T
     slopes = np.stack([along(a, m, b, d, np.full(len(first), t))[1] for t in ends], 1)
     result: Floats = ((c.inside / c.mixed(free) - 1) * slopes) @ [1 / 6, 4 / 6, 1 / 6]
-    # what others than the atom leave free changes little along the edge: a parabola
+    # the fraction that the other atoms leave free changes little along the edge, and is interpolated by a parabola
     width = widths(c)[atom][:, None]
     others = free[edge] / _left(np.sqrt((x + step * ends) ** 2 + off), width)
     nearest = np.clip(-x / step, 0, 1)
@@ -167,12 +167,12 @@ def _integrals(c: Continuum, first: Floats, spacing: Floats, axis: NDArray[np.in
 
 
 def _left(r: Floats, width: Floats) -> Floats:
-    """Return what the densities of atoms of such widths leave free at distances; of a width of 0 all."""
+    """Return the fraction that an atom of a width leaves free at a distance; 1 for a width of 0."""
     return np.where(width > 0, -np.expm1(-((r / np.where(width > 0, width, 1)) ** 2)), 1.0)
 
 
 class Kinks:
-    """What the displacement of each charge by itself adds to the unknown around it: a kink, that no polynomial has.
+    """The kinks of the unknown at the charges, caused by the displacement of each; no polynomial interpolates them.
 
     Parameters
     ----------
@@ -188,11 +188,11 @@ class Kinks:
         pairs = pairs[(pairs["i"] != pairs["j"]) & (self._widths[pairs["j"]] > 0)]
         with np.errstate(divide="ignore"):
             logs = np.log(_left(pairs["v"], self._widths[pairs["j"]]))
-        #: (N,) what the densities of the others leave free at each atom.
+        #: (N,) fraction that the densities of all other atoms leave free at each atom.
         self._others = np.exp(np.bincount(pairs["i"], logs, len(self._widths)))
 
     def near(self, points: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return pairs of points (P, 3) and charges that are near each other."""
+        """Return the pairs of a point (P, 3) and a charge that are within :data:`KINKED`, as two index arrays."""
         from scipy.spatial import cKDTree
 
         pairs = cKDTree(points).sparse_distance_matrix(self._tree, KINKED, output_type="ndarray")
@@ -200,12 +200,12 @@ class Kinks:
         return pairs["i"], pairs["j"]
 
     def at(self, atom: NDArray[np.int64], r: Floats) -> Floats:
-        """Return by how much the unknown is larger at distances (K, ...), A, from atoms (K,) than at them, kT/e."""
+        """Return the unknown at distances (K, ...), A, from atoms (K,) minus its value at these atoms, kT/e."""
         result: Floats = r * (self.slope(atom, r[..., None] * _NODES) @ _WEIGHTS)
         return result
 
     def slope(self, atom: NDArray[np.int64], r: Floats) -> Floats:
-        """Return the derivative of that."""
+        """Return the derivative of :meth:`at` with respect to the distance."""
         c, shape = self._continuum, (-1,) + (1,) * (r.ndim - 1)
         factor, others, width = (values[atom].reshape(shape) for values in (
             c.constant / c.inside * c.charges, self._others, self._widths))

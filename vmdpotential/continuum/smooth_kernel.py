@@ -1,4 +1,4 @@
-"""The kernel of a smooth permittivity: which part of the space at each node the Gaussian densities of atoms leave.
+"""The kernel of a smooth permittivity: the fraction of the space at each node that is free of atoms' densities.
 
 This file is run once, see :mod:`vmdpotential.compiling.build`.
 """

@@ -27,7 +27,7 @@ _FACTORS = {"1/A^3": 1.0, "e/A^3": 1.0, "mol/L": 1e27 / AVOGADRO, "g/cm^3": 1e24
 
 
 @dataclass(frozen=True, eq=False)
-class Counted:
+class CountedAtoms:
     """Atoms that a density counts, with their weights.
 
     Parameters
@@ -59,7 +59,7 @@ class Counted:
         return _FACTORS[UNITS[self.quantity][0] if self.unit == "relative" else self.unit]
 
 
-def count(structure: Structure, chosen: Mask, quantity: str, unit: str = "auto") -> Counted:
+def count(structure: Structure, chosen: Mask, quantity: str, unit: str = "auto") -> CountedAtoms:
     """Return the weights with which a density counts the chosen atoms.
 
     Parameters
@@ -96,7 +96,7 @@ def count(structure: Structure, chosen: Mask, quantity: str, unit: str = "auto")
     elif quantity == "occupancy":
         all_radii, name = prepared_radii(structure, "bondi")
         radii, source = _nonzero(structure, all_radii, rows, "radius"), f"van der Waals radii: {name}"
-    return Counted(quantity, units[0] if unit == "auto" else unit, rows, weights, radii, source)
+    return CountedAtoms(quantity, units[0] if unit == "auto" else unit, rows, weights, radii, source)
 
 
 def _electrons(structure: Structure, rows: NDArray[np.int64]) -> tuple[Floats, str]:

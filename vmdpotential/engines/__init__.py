@@ -170,13 +170,13 @@ class PointSum:
         return cls(smooth.short if pairs else None, smooth.cell, smooth)
 
     @property
-    def own(self) -> float:
+    def self_potential(self) -> float:
         """Potential of a unit charge at its own position, 1/A, to be subtracted if a charge must not act on itself."""
         pairs = 0.0 if self.pairs is None else float(self.pairs(SOFT_CORE))
         return pairs + (0.0 if self.smooth is None else float(self.smooth.splitting.long(0.0)))
 
     @property
-    def nearest_alone(self) -> bool:
+    def single_image(self) -> bool:
         """Whether at most one image of each charge is within the cutoff of a point."""
         if self.cell is None or self.pairs is None or self.pairs.cutoff is None:
             return True
@@ -200,7 +200,7 @@ class PreparedPoints(Protocol):
     """A sum at points prepared on an engine: everything that does not depend on the charges is computed once."""
 
     @property
-    def own(self) -> float:
+    def self_potential(self) -> float:
         """Potential of a unit charge at its own position in this sum, 1/A; its field there is zero."""
 
     def at(self, points: Floats, positions: Floats, charges: Floats, field: bool = False,
@@ -263,7 +263,7 @@ class Engine(Protocol):
     def environment(self, place: int) -> dict[str, str]:
         """Return environment variables that give the process number `place`, from 0, a GPU of its own."""
 
-    def sharers(self, size: int = 0) -> int:
+    def processes_per_gpu(self, size: int = 0) -> int:
         """Return how many processes should share each GPU, judged by the last run, with `size` more bytes for each."""
 
     def prepare(self, work: LatticeSum) -> Prepared:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 
-class Waiting(Protocol):
+class PendingPotential(Protocol):
     """The potential of charges at reordered sites, of which a small and smooth pending part is added later."""
 
     #: Indices (W,) of the sites in the order of the potentials.
@@ -25,7 +25,7 @@ class Waiting(Protocol):
     def at(self, rows: NDArray[np.int64]) -> Floats:
         """Return the pending part, at most `slack` e/A, at some of the sites."""
 
-    def settle(self, potential: Floats) -> None:
+    def add_pending(self, potential: Floats) -> None:
         """Add the pending part to the potential at the sites."""
 
 
@@ -39,8 +39,8 @@ class ChargePotential(Protocol):
     def add(self, points: Floats, position: Floats, charge: float, potential: Floats) -> None:
         """Add the potential (e/A) of a charge, with all its images in a periodic cell, to that at points."""
 
-    def waiting(self, sites: Floats) -> Waiting | None:
+    def pending(self, sites: Floats) -> PendingPotential | None:
         """Return an object that adds potentials at many sites faster, or None if the engine has none."""
 
-    def most(self, distance: float) -> float:
+    def upper_bound(self, distance: float) -> float:
         """Return an upper bound of the potential (1/A) of a unit charge at a distance (A) or farther."""

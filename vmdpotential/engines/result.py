@@ -176,7 +176,7 @@ def check_frames(count: int) -> None:
         raise InputError("there are no frames to average")
 
 
-class StatedNothing:
+class UnstatedProperties:
     """The properties of :class:`Result` that are None for a plain sum of terms."""
 
     @property
@@ -195,7 +195,7 @@ class StatedNothing:
         return None
 
 
-class HostResult(StatedNothing):
+class HostResult(UnstatedProperties):
     """Maps in the memory of the host.
 
     Parameters

@@ -96,7 +96,7 @@ def inputs_of(source: Path, fits: Callable[[Path], bool], what: str = "structure
             raise InputError(f"{source}: there are no {what} files in this folder")
         return results
     with text_files.reading(source):
-        lines = text_files.read_text(text_files.held(source)).decode("utf-8", "surrogateescape").split("\n")
+        lines = text_files.read_text(text_files.buffered(source)).decode("utf-8", "surrogateescape").split("\n")
     results = [Path(line.strip()) for line in lines if line.strip() and not line.lstrip().startswith("#")]
     if not results:
         raise InputError(f"{source}: lists no files", "give a path on each line")

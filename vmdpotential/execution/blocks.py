@@ -21,7 +21,16 @@ from vmdpotential import __version__, progress
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import OutputError, TaskError, UsageError
 from vmdpotential.execution.cluster import cluster
-from vmdpotential.execution.pools import Here, Pool, Result, WorkerError, collect, finished, on_threads, picklable
+from vmdpotential.execution.pools import (
+    CallingThread,
+    Pool,
+    Result,
+    WorkerError,
+    collect,
+    finished,
+    on_threads,
+    picklable,
+)
 from vmdpotential.execution.processes import Processes, on_gpus
 from vmdpotential.execution.tree import merged
 from vmdpotential.execution.work import Arrays, Work, fingerprint
@@ -104,7 +113,7 @@ def clear(folder: Path | None) -> None:
             folder.rmdir()
 
 
-class Run:
+class BlockResults:
     """The results of all blocks, in their order, computed while the caller iterates over them.
 
     Parameters
@@ -189,7 +198,7 @@ class Run:
                     arrays, _ = future.result()
                 except WorkerError as error:
                     block = self.blocks[number]
-                    raise TaskError(f"frames {block[0]} to {block[-1]}: {error.text}", error.cure) from None
+                    raise TaskError(f"frames {block[0]} to {block[-1]}: {error.text}", error.hint) from None
                 yield arrays
 
     @contextlib.contextmanager
@@ -203,7 +212,7 @@ class Run:
         pool: Pool
         needs = self.work.needs()
         if not missing:
-            pool = Here(self.work)
+            pool = CallingThread(self.work)
         elif self.workers:
             pool = Processes(self.work, self.workers)
         elif (cost := needs.cost) is not None and get_engine(needs.engine).bindings() and picklable(self.work):
@@ -305,4 +314,4 @@ class _Heard:
 
 
 #: The name by which tasks call it.
-run_blocks = Run
+run_blocks = BlockResults

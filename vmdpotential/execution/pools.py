@@ -147,7 +147,7 @@ def timed(work: Work, block: range) -> Result:
         sys.setswitchinterval(before if before > 2 * TURN else DEFAULT_TURN)
 
 
-class Here(Pool):
+class CallingThread(Pool):
     """The calling thread, which computes a block when it is submitted."""
 
     def __init__(self, work: Work) -> None:
@@ -158,7 +158,7 @@ class Here(Pool):
         return finished(lambda: timed(self.work, block))
 
 
-class Slots(Pool):
+class WorkerThreads(Pool):
     """Threads, each with its own function that computes a block.
 
     Parameters
@@ -215,7 +215,9 @@ def on_threads(work: Work, blocks: int) -> Pool:
         with binding(), progress.listening(hear):
             return timed(work, block)
 
-    return Slots([partial(compute, item) for item in bindings], stopped.set) if len(bindings) > 1 else Here(work)
+    if len(bindings) > 1:
+        return WorkerThreads([partial(compute, item) for item in bindings], stopped.set)
+    return CallingThread(work)
 
 
 def shares(work: Work, blocks: int) -> Sequence[Binding]:

@@ -30,12 +30,12 @@ from vmdpotential.compiling import threads
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError, VmdpotentialError
 from vmdpotential.execution.pools import (
-    Here,
+    CallingThread,
     LostError,
     Pool,
     Result,
-    Slots,
     WorkerError,
+    WorkerThreads,
     on_threads,
     picklable,
     timed,
@@ -58,19 +58,19 @@ BY_FILE = 2**22
 _starting = threading.Lock()
 
 
-def sharers(engine: str, most: int, cost: Cost | None = None) -> int:
+def process_count(engine: str, most: int, cost: Cost | None = None) -> int:
     """Return the number of processes: several for each GPU, as far as there are cores, or one for each core.
 
     With a cost, twice as many share a GPU as would keep it busy if Python took no time. Each needs as much of the GPU's
     memory as the last work did, in addition to a result.
     """
     size, enough = (0, most) if cost is None else (cost.size, 2 * round((cost.reading + cost.seconds) / cost.seconds))
-    result = get_engine(engine)
+    result, cores = get_engine(engine), threads.count()
     gpus = len(result.bindings())
-    return max(gpus, min(most, threads.count(), gpus * min(result.sharers(size), enough) if gpus else threads.count()))
+    return max(gpus, min(most, cores, gpus * min(result.processes_per_gpu(size), enough) if gpus else cores))
 
 
-class Processes(Slots):
+class Processes(WorkerThreads):
     """Worker processes on this machine, each of which computes one block at a time.
 
     Parameters
@@ -124,10 +124,10 @@ def on_gpus(work: Work, cost: Cost, blocks: Sequence[range]) -> tuple[Pool, Futu
     left, bindings = max(cost.seconds, cost.reading) * sum(map(len, blocks)), get_engine(engine).bindings()
     if left < START:  # measured, as Python also takes time
         with bindings[0]() if len(bindings) > 1 else contextlib.nullcontext():
-            first = Here(work).submit(blocks[0])
+            first = CallingThread(work).submit(blocks[0])
         left = 0.0 if first.exception() else first.result()[1] * (len(blocks) - 1)
     if left > START:
-        return Processes(work, sharers(engine, len(blocks), cost), cost.size), first
+        return Processes(work, process_count(engine, len(blocks), cost), cost.size), first
     return on_threads(work, len(blocks)), first
 
 

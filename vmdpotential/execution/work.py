@@ -1,4 +1,4 @@
-"""Works: what is computed from each block of frames; and a digest of everything that determines a result."""
+"""Computations on blocks of frames, and a digest of everything that determines a result."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Cost(NamedTuple):
 
 
 class Needs(NamedTuple):
-    """Requirements of a work, by which its pool is chosen.
+    """Requirements of a computation, which determine the pool that runs it.
 
     Parameters
     ----------
@@ -38,8 +38,8 @@ class Needs(NamedTuple):
         Bytes that a block needs while other threads compute other blocks; 0 if unknown: then one block is computed at a
         time.
     cost : callable or None
-        Function that estimates the cost of a frame; given if processes that share GPUs, and read the frames themselves,
-        may compute it.
+        Function that estimates the cost of a frame. None if the work cannot run in several processes that share GPUs
+        and read the frames themselves.
     """
 
     engine: str = "cpu"
@@ -48,7 +48,7 @@ class Needs(NamedTuple):
 
 
 class Work(ABC):
-    """A computation on blocks of frames. It is pickled, and with the frames' numbers it determines the results.
+    """A computation on blocks of frames. It can be pickled; its results depend only on it and the frame numbers.
 
     Blocks of an earlier run are used if its :func:`fingerprint` is the same.
     """
@@ -71,11 +71,11 @@ class MergingWork(Work):
 
 
 @runtime_checkable
-class Identified(Protocol):
-    """An object of which only a part determines the result."""
+class HasIdentity(Protocol):
+    """An object of which only some data determine a result."""
 
     def identity(self) -> object:
-        """Return the part that determines the result."""
+        """Return the data that determine the result."""
 
 
 def fingerprint(*parts: object) -> str:
@@ -107,7 +107,7 @@ def _feed(digest: Any, part: object) -> None:
         except OSError as error:
             raise InputError(f"{part}: cannot be read ({error.strerror})") from None
         feed(os.path.realpath(part), result.st_size, result.st_mtime_ns)
-    elif isinstance(part, Identified):
+    elif isinstance(part, HasIdentity):
         _feed(digest, part.identity())
     elif dataclasses.is_dataclass(part) and not isinstance(part, type):
         feed(type(part).__qualname__)

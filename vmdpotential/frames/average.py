@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from vmdpotential import memory, progress
 from vmdpotential.engines import get_engine, stretch
 from vmdpotential.errors import InputError
-from vmdpotential.execution.blocks import LABEL, LEAST, Run, piece_size, run_blocks
+from vmdpotential.execution.blocks import LABEL, LEAST, BlockResults, piece_size, run_blocks
 from vmdpotential.execution.work import Arrays, Cost, MergingWork, Needs
 from vmdpotential.frames.gridded import frames_text, lattice_in
 from vmdpotential.frames.options import Execution
@@ -31,7 +31,7 @@ from vmdpotential.frames.statistics import BLOCKS, TOO_SHORT, BlockMean, Moments
 from vmdpotential.frames.whole import Alignment
 from vmdpotential.grid.lattice import Box, Grid, Lattice, Provenance
 from vmdpotential.io.trajectories.frames import Frame, Frames, ahead, periodic_cell
-from vmdpotential.maps import MapOptions, MapPlan, choose_cell, lay_lattice, plan_map
+from vmdpotential.maps import MapOptions, MapPlan, build_lattice, choose_cell, plan_map
 from vmdpotential.maps.interaction import medium_of_sum
 from vmdpotential.maps.solute import in_continuum
 from vmdpotential.methods import Method, Planned, Request
@@ -244,7 +244,7 @@ class _Tally:
         return result
 
 
-class Nowhere:
+class DiscardingSink:
     """A :class:`vmdpotential.methods.slabs.Sink` that discards a map, of which only the errors are needed."""
 
     def begin(self, lattice: Lattice) -> None:
@@ -255,7 +255,7 @@ class Nowhere:
 
 
 @dataclass(frozen=True, eq=False)
-class Planning:
+class AveragePlan:
     """Everything that is needed to compute an average.
 
     Parameters
@@ -295,7 +295,7 @@ class Planning:
         """Lattice of the map, in the first frame's cell."""
         return self.map.request.lattice
 
-    def run(self, execution: Execution) -> Run:
+    def run(self, execution: Execution) -> BlockResults:
         """Return the results of the blocks, which are computed as they are consumed."""
         return run_blocks(self.work, self.numbers, size=self.size, piece=self.piece, merge=self.work.merge,
                           **execution.blocks)
@@ -303,7 +303,7 @@ class Planning:
 
 def plan_average(structure: Structure, frames: Frames, options: MapOptions, alignment: Mapping[str, Any], *,
                  statistics: Sequence[str] = ("mean",), fixed_cell: bool = False, lattice: Lattice | None = None,
-                 in_slabs: bool = False) -> Planning:
+                 in_slabs: bool = False) -> AveragePlan:
     """Return the plan of a mean over frames.
 
     Parameters
@@ -348,12 +348,12 @@ def plan_average(structure: Structure, frames: Frames, options: MapOptions, alig
         positions = structure.positions
         if cell is None:
             positions = moves.align(positions, structure.cell if frame_cell is not None else None)
-        lattice = lay_lattice(structure, positions[chosen], cell, options.spacing, options.padding)
+        lattice = build_lattice(structure, positions[chosen], cell, options.spacing, options.padding)
     # in a continuum the molecule is whole and may have been rotated, so that the cell no longer fits it
     aligned = replace(structure, positions=moves.align(first.positions, frame_cell),
                       cell=None if medium.method else frame_cell)
     plan, _ = plan_map(aligned, replace(options, boundary=boundary), lattice=lattice, margin=MARGIN, soon=0.0,
-                       sink=Nowhere() if in_slabs else None)
+                       sink=DiscardingSink() if in_slabs else None)
     second_cell = opening[-1].cell
     changes = cell is not None and own_cells and second_cell is not None and not same_cell(cell, second_cell, SAME)
     spread = "std" in statistics or changes
@@ -370,8 +370,8 @@ def plan_average(structure: Structure, frames: Frames, options: MapOptions, alig
     step = None
     if len(opening) > 1 and first.time is not None and opening[1].time is not None:
         step = opening[1].time - first.time
-    return Planning(work, plan, numbers, size, piece, step if step and step > 0 else None, tuple(statistics),
-                    float(structure.known_charges[chosen].sum()), planes)
+    return AveragePlan(work, plan, numbers, size, piece, step if step and step > 0 else None, tuple(statistics),
+                       float(structure.known_charges[chosen].sum()), planes)
 
 
 def node_bytes(size: int, piece: int, spread: bool) -> int:
@@ -425,7 +425,7 @@ class Average:
         return None if self.inefficiency is None else max(0.0, (self.inefficiency - 1) / 2)
 
 
-def merge(planning: Planning, results: Iterable[Arrays], partial: bool = False) -> Average:
+def merge(planning: AveragePlan, results: Iterable[Arrays], partial: bool = False) -> Average:
     """Return the average of the blocks' results, which are computed as they are consumed.
 
     With `partial`, a KeyboardInterrupt after the first block ends the computation, and the average is over the frames
@@ -505,7 +505,7 @@ class Common:
     deviation: Floats | None
 
     @classmethod
-    def of(cls, planning: Planning, sampled: BlockMean, cells: Moments, variance: Floats | None) -> Common:
+    def of(cls, planning: AveragePlan, sampled: BlockMean, cells: Moments, variance: Floats | None) -> Common:
         """Return the properties from the means at the sample, the cells, and the single frames' variance there."""
         work, plan, inefficiency = planning.work, planning.map, None
         long_run = sampled.long_run()
@@ -530,13 +530,13 @@ class Common:
         provenance = replace(self.provenance, quantity=f"{STATISTICS[name]} {of}{self.provenance.quantity}")
         return provenance if name == "mean" else replace(provenance, error=None, error_away=None)
 
-    def grid(self, planning: Planning, name: str, values: NDArray[np.float32]) -> Grid:
+    def grid(self, planning: AveragePlan, name: str, values: NDArray[np.float32]) -> Grid:
         """Return a map of :data:`STATISTICS`."""
         medium = planning.map.medium
         return Grid(self.lattice, values, planning.map.options.unit, medium.temperature, medium.dielectric,
                     self.provenance_of(name))
 
-    def average(self, planning: Planning, grids: Mapping[str, Grid], error: float | None, deviation: float | None,
+    def average(self, planning: AveragePlan, grids: Mapping[str, Grid], error: float | None, deviation: float | None,
                 interval: float | None) -> Average:
         """Return the average with these maps, and root mean squares over the map."""
         return Average(grids, sum(self.counts), self.counts, self.provenance.inefficiency, planning.step, error,

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from vmdpotential import memory
 from vmdpotential.compiling import build
-from vmdpotential.densities.quantities import UNITS, Counted
+from vmdpotential.densities.quantities import UNITS, CountedAtoms
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.counting import Counter, Counting
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.execution.blocks import Run
+from vmdpotential.execution.blocks import BlockResults
 from vmdpotential.execution.work import Arrays, Needs
 from vmdpotential.frames.gridded import GridWork, frames_text, lattice_in
 from vmdpotential.frames.statistics import BLOCKS, TOO_SHORT, BlockMean, Moments
@@ -49,13 +49,13 @@ class Densities(GridWork):
 
     Parameters
     ----------
-    counted : Counted
+    counted : CountedAtoms
     width : float
         Standard deviation, A, of the Gaussian of each atom; 0 counts it at the nearest node.
     engine : str
     """
 
-    counted: Counted
+    counted: CountedAtoms
     width: float
     engine: str = "cpu"
 
@@ -149,7 +149,7 @@ def _images(cell: Floats, shape: NDArray[np.int64], reach: NDArray[np.int64]) ->
 
 
 @dataclass(frozen=True, eq=False)
-class Planning:
+class DensityPlan:
     """Everything that is needed to compute densities.
 
     Parameters
@@ -206,8 +206,8 @@ class DensityOptions:
     engine: Engine = "auto"
 
 
-def plan_density(structure: Structure, frames: Frames, counted: Counted, options: DensityOptions | None = None, *,
-                 alignment: Mapping[str, Any], fixed_cell: bool = False, lattice: Lattice | None = None) -> Planning:
+def plan_density(structure: Structure, frames: Frames, counted: CountedAtoms, options: DensityOptions | None = None, *,
+                 alignment: Mapping[str, Any], fixed_cell: bool = False, lattice: Lattice | None = None) -> DensityPlan:
     """Return the plan of densities over frames.
 
     Parameters
@@ -215,7 +215,7 @@ def plan_density(structure: Structure, frames: Frames, counted: Counted, options
     structure : Structure
         Frames are fitted onto its positions, which also determine the lattice.
     frames : Frames
-    counted : Counted
+    counted : CountedAtoms
     options : DensityOptions, optional
         Without a padding the lattice covers the periodic cell; with one, or with 5 A in an open boundary, it is around
         the group.
@@ -250,8 +250,8 @@ def plan_density(structure: Structure, frames: Frames, counted: Counted, options
         _warn_of_corners(lattice, work.fixed)
     memory.require((work.node_bytes + 40) * lattice.size, f"a density on {' x '.join(map(str, lattice.shape))} points",
                    "use a larger {spacing}")
-    return Planning(work, numbers, max(1, len(numbers) // BLOCKS), options.atoms,
-                    (*structure.sources, frames.name))
+    return DensityPlan(work, numbers, max(1, len(numbers) // BLOCKS), options.atoms,
+                       (*structure.sources, frames.name))
 
 
 def _warn_of_corners(lattice: Lattice, cell: Cell) -> None:
@@ -298,13 +298,13 @@ class Density:
     voxel: float
 
 
-def merge(planning: Planning, results: Iterable[Arrays] | Run, statistics: Sequence[str] = ("mean",),
+def merge(planning: DensityPlan, results: Iterable[Arrays] | BlockResults, statistics: Sequence[str] = ("mean",),
           bulk: float | None = None, partial: bool = False) -> Density:
     """Return the density of the blocks' results.
 
     Parameters
     ----------
-    planning : Planning
+    planning : DensityPlan
     results : iterable
         Results of the blocks, which are computed as they are consumed.
     statistics : sequence of str
@@ -340,7 +340,7 @@ def merge(planning: Planning, results: Iterable[Arrays] | Run, statistics: Seque
     return _density(planning, totals, squares, BlockMean.of_series(counts, series), cells, statistics, bulk)
 
 
-def _density(planning: Planning, totals: Floats, squares: Floats, blocks: BlockMean, cells: Moments,
+def _density(planning: DensityPlan, totals: Floats, squares: Floats, blocks: BlockMean, cells: Moments,
              statistics: Sequence[str], bulk: float | None) -> Density:
     """Return the maps computed from the totals of all frames; `blocks` has the blocks' means at a sample of nodes."""
     work, counted = planning.work, planning.work.counted

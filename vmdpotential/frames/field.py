@@ -36,7 +36,7 @@ from vmdpotential.maps.refine import refined
 from vmdpotential.maps.solute import in_continuum
 from vmdpotential.maps.solution import solution_of
 from vmdpotential.methods import PointPlan, Points, Solution
-from vmdpotential.methods.accuracy import Attempt, until_within
+from vmdpotential.methods.accuracy import Attempt, refine_to_tolerance
 from vmdpotential.methods.points import MEASURING, START, exact_plan, plan_points, relative, request_at, sample
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
@@ -202,17 +202,17 @@ class Fields(Work):
     def _cost(self) -> Cost:
         """Return the time for a frame, measured on the first one, and the size of a block's result."""
         frame, size = self.frames.first, block_size(len(self.frames.numbers()), len(self.charges))
-        self.over([frame])
+        self.compute([frame])
         start = time.perf_counter()
-        result = self.over([frame, frame])["values"]
+        result = self.compute([frame, frame])["values"]
         seconds = (time.perf_counter() - start) / 2
         return Cost(seconds, self.frames.source.seconds(), result.nbytes // 2 * size)
 
     def block(self, numbers: range) -> Mapping[str, NDArray[np.generic]]:
-        """Return potential and field in some frames of the trajectory, see :meth:`over`."""
-        return self.over(self.frames.part(numbers))
+        """Return potential and field in some frames of the trajectory, see :meth:`compute`."""
+        return self.compute(self.frames.part(numbers))
 
-    def over(self, frames: Iterable[Frame]) -> Mapping[str, NDArray[np.generic]]:
+    def compute(self, frames: Iterable[Frame]) -> Mapping[str, NDArray[np.generic]]:
         """Return ``values`` (F, names, M, 4), potential, e/A, and field, e/A^2, ``along`` (F, M, 3) and ``frames``."""
         values: list[Floats] = []
         along: list[Floats] = []
@@ -256,7 +256,7 @@ class Fields(Work):
         q = self.charges[atoms]
         here = r < SOFT_CORE
         far = np.where(here, SOFT_CORE, r)
-        potential = np.where(here, q * total.own, factor * q * bound(far))
+        potential = np.where(here, q * total.self_potential, factor * q * bound(far))
         slope = np.where(here, 0.0, -factor * q * bound.derivative(far) / far)
         np.subtract.at(parts[..., 0], (kind[atoms], where), potential)
         np.subtract.at(parts[..., 1:], (kind[atoms], where), slope[:, None] * d)
@@ -407,15 +407,15 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
     method = "ewald" if asked.method == "direct" and begin.cell is not None else asked.summation
 
     text = bound.medium(medium.dielectric, medium.temperature)
-    if asked.own is not None:
+    if asked.named_method is not None:
         request = replace(request, solution=_solute(structure, solute, asked.radii, medium))
-        text = asked.own.medium(request, medium.dielectric, medium.temperature)
+        text = asked.named_method.medium(request, medium.dielectric, medium.temperature)
         if len(names) > 1 and medium.parameters.get("nonlinear"):
             raise UsageError("set", "contributions only add up for the linear equation", "leave out nonlinear")
 
     def computes(plan: PointPlan | None) -> tuple[Fields, Mapping[str, Any]]:
         work = Fields(frames, charges, places, parts, rows, left_out, plan)
-        return work, work.over([begin])
+        return work, work.compute([begin])
 
     def in_solution(spacing: float) -> tuple[tuple[Fields, Mapping[str, Any], Floats], float]:
         """Return the work with its result for the first frame and its errors, and the largest relative error."""
@@ -440,7 +440,7 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
         chosen = sample(len(places))
         exactly = exact_plan(replace(request, target=Points(len(chosen), request.points.box)), backend,
                              MEASURING * tolerance)
-        exact = np.asarray(work.subset(chosen, exactly).over([begin])["values"], np.float64)[0, 0]
+        exact = np.asarray(work.subset(chosen, exactly).compute([begin])["values"], np.float64)[0, 0]
         values = np.asarray(result["values"], np.float64)[0, 0]
         difference = exact - values[chosen]
         field_error = float(np.sqrt(np.mean(np.square(difference[:, 1:]))))
@@ -448,11 +448,11 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
         errors = (relative(difference[:, 0], values[:, 0]), relative(difference[:, 1:], values[:, 1:], least))
         return Attempt((work, result, np.array([field_error, *errors])), max(errors), plan.error, str(plan))
 
-    if asked.own is not None and not nothing:
+    if asked.named_method is not None and not nothing:
         work, first, errors = in_solution(asked.spacing)[0] if asked.tolerance is None else refined(
             tolerance, asked.spacing, in_solution)
     else:
-        work, first, errors = until_within("pme", tolerance, START * tolerance, attempt)
+        work, first, errors = refine_to_tolerance("pme", tolerance, START * tolerance, attempt)
     # filled block by block, since concatenating blocks would need a second copy of all frames
     values = np.empty((len(numbers), len(names), len(places), 4))
     along, read, count = [], [], 0

@@ -21,7 +21,7 @@ from vmdpotential.frames.statistics import Moments
 from vmdpotential.frames.whole import Alignment
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.trajectories.frames import Frame, Frames, periodic_cell
-from vmdpotential.maps import choose_cell, lay_lattice
+from vmdpotential.maps import build_lattice, choose_cell
 from vmdpotential.molecule.cell import SAME, Cell
 from vmdpotential.molecule.structure import Structure
 
@@ -85,7 +85,7 @@ class GridWork(Work):
         moves = None if alignment.get("group") is None else Alignment.of(
             structure, boundary="open" if cell is None else "periodic", **alignment)
         if lattice is None and cell is not None and padding is None:
-            lattice = lay_lattice(structure, structure.positions, cell, spacing, 0.0)
+            lattice = build_lattice(structure, structure.positions, cell, spacing, 0.0)
         if lattice is None:
             lattice = Lattice.around(around if moves is None else moves.reference, spacing,
                                      5.0 if padding is None else padding)

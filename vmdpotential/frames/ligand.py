@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from vmdpotential import memory
 from vmdpotential.engines import Prepared, get_engine, stretch
 from vmdpotential.errors import InputError
-from vmdpotential.execution.blocks import Run, block_size
+from vmdpotential.execution.blocks import BlockResults, block_size
 from vmdpotential.execution.work import Arrays, Cost, Needs
 from vmdpotential.frames.gridded import GridWork, frames_text
 from vmdpotential.frames.statistics import TOO_SHORT, BlockMean, Moments
@@ -155,7 +155,7 @@ class Insertions(GridWork):
 
 
 @dataclass(frozen=True, eq=False)
-class Planning:
+class InsertionPlan:
     """Everything that is needed to compute insertions.
 
     Parameters
@@ -181,7 +181,7 @@ class Planning:
 
 def plan_insertions(structure: Structure, frames: Frames, ligand: Ligand, sums: tuple[ProbeSum, ...], *,
                     alignment: Mapping[str, Any], lattice: Lattice | None, spacing: float, padding: float | None,
-                    options: Mapping[str, Any]) -> Planning:
+                    options: Mapping[str, Any]) -> InsertionPlan:
     """Return the plan of the free energy of a ligand over frames.
 
     Parameters
@@ -218,7 +218,7 @@ def plan_insertions(structure: Structure, frames: Frames, ligand: Ligand, sums: 
     memory.require((72 + 12 * options["parts"] ** 3) * lattice.size,
                    f"a map of {' x '.join(map(str, lattice.shape))} points", "use a larger {spacing}")
     inputs = (*structure.sources, frames.name)
-    return Planning(work, numbers, min(8, block_size(len(numbers))), ligand, options["temperature"], inputs)
+    return InsertionPlan(work, numbers, min(8, block_size(len(numbers))), ligand, options["temperature"], inputs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +253,7 @@ class FreeEnergy:
     solvation_error: float | None
 
 
-def merge(planning: Planning, results: Iterable[Arrays] | Run, partial: bool = False) -> FreeEnergy:
+def merge(planning: InsertionPlan, results: Iterable[Arrays] | BlockResults, partial: bool = False) -> FreeEnergy:
     """Return the free energy of the blocks' results.
 
     With `partial`, a KeyboardInterrupt after the first block ends the computation, with the frames until then as

@@ -61,7 +61,7 @@ class LiveMap:
         self._changes = changes
         #: Number of atoms in a frame.
         self.atoms = len(structure) if atoms is None else atoms
-        if options.own is not None:
+        if options.named_method is not None:
             warn_unused(("tolerance",), "the grid of a live map in a continuum is not made finer; set {spacing}")
         plan, result = plan_map(structure, options, margin=min(MARGIN, PART * options.padding), soon=0.0)
         #: Map of the structure at its own positions.
@@ -91,13 +91,13 @@ class LiveMap:
             positions, cell = change(positions, cell)
         positions = self._plan.whole(positions, cell)
         if not self._plan.fits(positions, cell):
-            self._plan = self._plan.again(positions, cell)
+            self._plan = self._plan.renewed(positions, cell)
             self.plans += 1
             self._run = self._plan.plan.in_order()
         return self._plan.grid(self._plan.run(positions, self._run))
 
 
-class Latest(Generic[Result]):
+class LatestRequestThread(Generic[Result]):
     """A thread that processes the newest request; older requests that have not started are dropped.
 
     Parameters

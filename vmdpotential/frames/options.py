@@ -23,7 +23,7 @@ class Execution:
         "Dask cluster can run code on it with your account", viewer=False, metavar="ADDRESS")] = ""
     folder: Path | None = None
 
-    def keeping(self, output: Path | None) -> Self:
+    def with_block_folder(self, output: Path | None) -> Self:
         """Return the same options with a folder for the blocks of an output.
 
         Raises

@@ -22,7 +22,7 @@ from vmdpotential.frames.options import PartialExecution
 from vmdpotential.io.trajectories.frames import Frame
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.energy import Between, by_residue
-from vmdpotential.pairs.rdf import Counts
+from vmdpotential.pairs.rdf import PairHistogram
 
 Floats = NDArray[np.float64]
 
@@ -60,11 +60,11 @@ class PairEnergies(Work):
             item.run(self.frames.first.positions, self.frames.first.cell)
 
     def block(self, numbers: range) -> Arrays:
-        """Return the result of :meth:`over` for some of the frames."""
+        """Return the result of :meth:`compute` for some of the frames."""
         # copies share the plan but not its prepared state, so that the result does not depend on other blocks
-        return replace(self, sums=tuple(map(copy, self.sums))).over(self.frames.part(numbers))
+        return replace(self, sums=tuple(map(copy, self.sums))).compute(self.frames.part(numbers))
 
-    def over(self, frames: Iterable[Frame]) -> Arrays:
+    def compute(self, frames: Iterable[Frame]) -> Arrays:
         """Return the energies or forces in some frames.
 
         Returns
@@ -101,12 +101,12 @@ class PairCounts(Work):
     Parameters
     ----------
     frames : CellFrames
-    counts : tuple of Counts
+    counts : tuple of PairHistogram
         One for each pair of selections.
     """
 
     frames: CellFrames
-    counts: tuple[Counts, ...]
+    counts: tuple[PairHistogram, ...]
 
     def needs(self) -> Needs:
         """Return the engine."""
@@ -118,10 +118,10 @@ class PairCounts(Work):
             count.check(self.frames.first.cell)
 
     def block(self, numbers: range) -> Arrays:
-        """Return the result of :meth:`over` for some of the frames."""
-        return self.over(self.frames.part(numbers))
+        """Return the result of :meth:`compute` for some of the frames."""
+        return self.compute(self.frames.part(numbers))
 
-    def over(self, frames: Iterable[Frame]) -> Arrays:
+    def compute(self, frames: Iterable[Frame]) -> Arrays:
         """Return ``frames`` (F,), ``volumes`` (F,) of their cells, A^3, and ``counts`` (pairs, bins) over all frames.
         """
         counts = tuple(map(copy, self.counts))  # copies start with empty histograms
@@ -130,7 +130,7 @@ class PairCounts(Work):
             for item in counts:
                 item.add(frame.positions, frame.cell)
             numbers.append(frame.number)
-            assert frame.cell is not None  # the counts raise otherwise
+            assert frame.cell is not None  # otherwise, the histograms raise an error
             volumes.append(frame.cell.volume)
         return {"frames": np.array(numbers), "volumes": np.array(volumes),
                 "counts": np.array([count.counts for count in counts])}
@@ -159,8 +159,8 @@ def over_frames(work: PairEnergies | PairCounts, add: Callable[[Arrays], None], 
     numbers = work.frames.numbers()
     if execution.resume and not work.frames.source.portable:
         raise UsageError("resume", "a trajectory is needed", "give its file after the structure's")
-    if len(numbers) == 1:  # computing the frame plans it, too
-        add(work.over(work.frames.part(numbers)))
+    if len(numbers) == 1:  # computing the frame includes planning it
+        add(work.compute(work.frames.part(numbers)))
         return True
     work.plan()
     size = block_size(len(numbers), len(work.frames.first.positions))
@@ -174,5 +174,5 @@ def over_frames(work: PairEnergies | PairCounts, add: Callable[[Arrays], None], 
             raise
         if result is None:
             return True
-        add(result)  # not in the try: an interrupt in here would leave a block half added
+        add(result)  # outside of the try block: an interrupt would leave a block partly added
         first = False

@@ -239,14 +239,14 @@ class Profiles(MergingWork):
         return Needs(memory=200 * len(self.charges) + 200 * self.nodes * len(self.rows))
 
     def block(self, numbers: range) -> Mapping[str, NDArray[np.float64]]:
-        """Return the sums over some frames of the trajectory, see :meth:`over`."""
-        return self.over(self.frames.part(numbers))
+        """Return the sums over some frames of the trajectory, see :meth:`compute`."""
+        return self.compute(self.frames.part(numbers))
 
     def merge(self, a: Mapping[str, Floats], b: Mapping[str, Floats]) -> Mapping[str, Floats]:
         """Return the sums over the frames of both."""
         return {name: a[name] + b[name] for name in a}
 
-    def over(self, frames: Iterable[Frame]) -> Mapping[str, NDArray[np.float64]]:
+    def compute(self, frames: Iterable[Frame]) -> Mapping[str, NDArray[np.float64]]:
         """Return sums over frames: ``values`` (rows, 3, n), ``region`` (n,), ``integral`` (n + 1,), and ``cells`` (4,):
         period, its square, 1/V, and the field of all charges in the vacuum, V/A.
         """

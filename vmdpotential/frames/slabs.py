@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from vmdpotential import memory, progress
 from vmdpotential.engines import get_engine
 from vmdpotential.execution.work import Arrays
-from vmdpotential.frames.average import Average, Common, MeanMap, Planning, collect, node_bytes
+from vmdpotential.frames.average import Average, AveragePlan, Common, MeanMap, collect, node_bytes
 from vmdpotential.frames.statistics import TOO_SHORT, BlockMean, Moments
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.grid.stored import StoredGrid
@@ -31,7 +31,7 @@ from vmdpotential.methods.slabs import Sink
 log = logging.getLogger(__name__)
 
 
-def parts_of(planning: Planning) -> Iterator[tuple[int, Planning]]:
+def parts_of(planning: AveragePlan) -> Iterator[tuple[int, AveragePlan]]:
     """Yield the first plane and the planning of each slab; plans of slabs are as accurate as that of the whole map.
 
     Raises
@@ -55,13 +55,13 @@ def parts_of(planning: Planning) -> Iterator[tuple[int, Planning]]:
         yield start, replace(planning, work=replace(work, request=asked, plan=plan, sample=sample), planes=0)
 
 
-def average_in_slabs(planning: Planning, compute: Callable[[int, Planning], Iterable[Arrays]],
+def average_in_slabs(planning: AveragePlan, compute: Callable[[int, AveragePlan], Iterable[Arrays]],
                      sinks: Mapping[str, Sink], folder: Path) -> Average:
     """Return the average over frames; the values of its maps are not kept in memory but passed to `sinks`.
 
     Parameters
     ----------
-    planning : Planning
+    planning : AveragePlan
         With `planes` > 0.
     compute : callable
         Function of the number of a slab and its planning that returns the results of its blocks.
@@ -108,7 +108,7 @@ class _Slab(NamedTuple):
     deviation: float
 
 
-def _slab(first: Planning | None, start: int, work: MeanMap, results: Iterable[Arrays], sinks: Mapping[str, Sink],
+def _slab(first: AveragePlan | None, start: int, work: MeanMap, results: Iterable[Arrays], sinks: Mapping[str, Sink],
           waiting: IO[bytes]) -> _Slab:
     """Pass the maps of a slab to their sinks, and return what is needed later; its maps do not stay in memory."""
     blocks, cells, variance = collect(work, results)

@@ -311,8 +311,8 @@ class FrameMean:
         return None if count < 2 else np.sqrt(self.moments.m2 / (count - 1))
 
     def uncertainty(self) -> Uncertainty | None:
-        """Return the errors of the means, each by its own correlation time, see :func:`each_uncertainty`."""
-        return each_uncertainty(np.array(self._blocks)) if self._blocks else None
+        """Return the errors of the means, each by its own correlation time, see :func:`uncertainties`."""
+        return uncertainties(np.array(self._blocks)) if self._blocks else None
 
 
 def as_equal(counts: ArrayLike, means: Floats) -> Floats:
@@ -388,7 +388,7 @@ def uncertainty(series: ArrayLike) -> Uncertainty | None:
     return None if freedom < ENOUGH else _errors(values, together, freedom)
 
 
-def each_uncertainty(series: ArrayLike) -> Uncertainty | None:
+def uncertainties(series: ArrayLike) -> Uncertainty | None:
     """Return the errors of the means of unrelated series (n, P); NaN for a series that is too short, None if all are.
     """
     result = _errors(np.asarray(series, np.float64), 1.0, np.inf)

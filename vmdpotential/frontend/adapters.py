@@ -20,7 +20,7 @@ from vmdpotential.frontend.declarations import kind, takes_data
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.structures.pdb import cell_of as cell_of_file
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.selection import WORDS, Picked, present, select
+from vmdpotential.molecule.selection import WORDS, ResolvedSelection, present, select
 from vmdpotential.parameters import Command, Parameter, Report
 
 if TYPE_CHECKING:
@@ -361,7 +361,7 @@ def selection(parameter: Parameter, text: str, structure: Structure,
             return text
         raise UsageError(parameter.name, "this is neither a selection in the viewer's language, nor a word of this "
                          f"program ({', '.join(WORDS)}), nor a CID", value=text)
-    picked = Picked(text, rows)
+    picked = ResolvedSelection(text, rows)
     if not len(picked.rows):
         raise UsageError(parameter.name, f"selects no atoms of the system; {present(structure)}", value=text)
     if word and not np.array_equal(np.flatnonzero(WORDS[text.strip().lower()](structure)), picked.rows):
@@ -371,7 +371,7 @@ def selection(parameter: Parameter, text: str, structure: Structure,
 
 
 def with_charges(whole: Structure, chosen: NDArray[np.bool_], charges: NDArray[np.float64], viewer: str,
-                 name: Callable[[int], str], cure: str) -> Structure:
+                 name: Callable[[int], str], hint: str) -> Structure:
     """Return the chosen atoms with the viewer's charges, or without charges if it has none.
 
     Parameters
@@ -386,7 +386,7 @@ def with_charges(whole: Structure, chosen: NDArray[np.bool_], charges: NDArray[n
         Source of the charges for reports, e.g. ``PyMOL object dhfr``.
     name : function
         Returns the name of the atom in a row.
-    cure : str
+    hint : str
         Hint for the error if only some atoms have charges.
 
     Raises
@@ -400,7 +400,7 @@ def with_charges(whole: Structure, chosen: NDArray[np.bool_], charges: NDArray[n
         return part
     if len(missing):
         raise InputError(f"{len(missing)} of {len(part)} atoms have no charge, such as {name(int(missing[0]))}, and "
-                         "the others have", cure)
+                         "the others have", hint)
     return replace(part, charges=charges[chosen], charge_source=viewer, whole=None, whole_rows=None)
 
 

@@ -78,7 +78,7 @@ class _Once(argparse.Action):
 def called(arguments: Sequence[str]) -> Command:
     """Return the command that is the first of the arguments, with its parameters in this call."""
     command: Command = registry.get("command", arguments[0])
-    return command.for_words(arguments[1:])
+    return command.for_arguments(arguments[1:])
 
 
 def build_parser(arguments: Sequence[str] | None = None) -> argparse.ArgumentParser:

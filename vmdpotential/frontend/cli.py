@@ -140,19 +140,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with messages.warnings(partial(_warn, words), _spelling(words), "--verbose" in words):
                 run(words)
         except (VmdpotentialError, MemoryError) as error:
-            return _fail(messages.ours(error), words)
+            return _fail(messages.as_package_error(error), words)
         except KeyboardInterrupt:
             return _fail(VmdpotentialError("interrupted"), words, 130)
         except BrokenPipeError:  # the reader of the output, such as head, has ended
             _drop("stdout")
             return 141
         except ImportError as error:  # a broken installation, or not enough memory to load a library
-            cure = "install it again, or see 'ulimit -v'"
-            return _fail(BackendError(f"a package cannot be loaded ({error})", cure), words)
+            hint = "install it again, or see 'ulimit -v'"
+            return _fail(BackendError(f"a package cannot be loaded ({error})", hint), words)
         except OSError as error:  # from files other than inputs and outputs, such as compiled kernels and fonts
             where = error.filename or "a temporary file"
-            cure = "free disk space, or correct the permissions"
-            return _fail(OutputError(f"{where}: {error.strerror or error}", cure), words)
+            hint = "free disk space, or correct the permissions"
+            return _fail(OutputError(f"{where}: {error.strerror or error}", hint), words)
     return 0
 
 
@@ -172,7 +172,7 @@ def _fail(error: VmdpotentialError, arguments: Sequence[str], code: int = 0) -> 
 
 def _fields(error: VmdpotentialError) -> dict[str, dict[str, str]]:
     """Return an error as plain data, with parameters not yet in the syntax of an interface."""
-    return {"error": {name: getattr(error, name) for name in ("parameter", "value", "text", "cure")}}
+    return {"error": {name: getattr(error, name) for name in ("parameter", "value", "text", "hint", "cure")}}
 
 
 def _spelling(arguments: Sequence[str]) -> Spelling:

@@ -73,7 +73,7 @@ class Viewer(Protocol):
     def end_live(self) -> str:
         """End the live map and return the line for the user."""
 
-    def tell(self, line: str) -> None:
+    def write_line(self, line: str) -> None:
         """Write a line to the viewer's log or console."""
 
 
@@ -221,7 +221,7 @@ class Panel:
             return
         form = self.forms[self.tabs.currentIndex()]
         try:
-            self.work = Work(self.viewer.task(form.command, form.given(), self._warnings.append), self.viewer.failure)
+            self.work = Work(self.viewer.task(form.command, form.texts(), self._warnings.append), self.viewer.failure)
         except self.viewer.failure as error:
             self.say(str(error), error=True)
             return
@@ -263,7 +263,7 @@ class Panel:
     def _look(self) -> None:
         """Show the progress of the task, and its results when it is done."""
         while self._warnings:  # from the thread, which must not use the viewer
-            self.viewer.tell(f"warning: {self._warnings.pop(0)}")
+            self.viewer.write_line(f"warning: {self._warnings.pop(0)}")
         work = self.work
         if work is None:
             self.live_box.setChecked(self.viewer.live)
@@ -293,7 +293,7 @@ class Panel:
 
     def _finish(self, name: str, lines: Sequence[str]) -> None:
         for line in lines:
-            self.viewer.tell(f"{name}: {line}")  # the log keeps all lines, the status shows only the last
+            self.viewer.write_line(f"{name}: {line}")  # the log keeps all lines, the status shows only the last
         self.say(f"{name}: {lines[-1] if lines else 'done'}")
 
     def _enable(self) -> None:

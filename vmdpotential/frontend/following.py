@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vmdpotential.errors import Spelling, VmdpotentialError
-from vmdpotential.frames.live import Latest
+from vmdpotential.frames.live import LatestRequestThread
 from vmdpotential.frontend import messages
 from vmdpotential.grid.lattice import Grid
 
@@ -33,7 +33,7 @@ class Following(abc.ABC):
 
     def __init__(self, spell: Spelling) -> None:
         self._spell = spell
-        self.latest: Latest[Grid] = Latest(self._compute)
+        self.latest: LatestRequestThread[Grid] = LatestRequestThread(self._compute)
         self._checked = time.monotonic()
 
     @property

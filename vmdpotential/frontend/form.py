@@ -199,7 +199,7 @@ class Form:
             needs_map = entry.parameter is not None and entry.parameter.required and kind == "map" and offered
             field.setEditText(text or (offered[-1] if needs_map else ""))
 
-    def given(self) -> dict[str, str]:
+    def texts(self) -> dict[str, str]:
         """Return the text of the fields by the names of the entries, in their order."""
         result = {}
         for entry in self.entries:

@@ -24,7 +24,7 @@ def install(
     folder: Annotated[Path | None, Option(
         "folder in which a folder for the plugin is made, instead of in the viewer's usual place",
         viewer=False)] = None,
-) -> Installed:
+) -> Installation:
     """Install the plugin for a viewer, and report how to load it.
 
     The plugin's files are copied. The lines that load them are added once to the viewer's start-up file, between two
@@ -33,7 +33,7 @@ def install(
     Raises
     ------
     UsageError
-        When the folder holds something else.
+        When the folder contains something else.
     InputError
         When the start-up file cannot be read.
     OutputError
@@ -48,21 +48,21 @@ def install(
     target = plugin.folder
     if uninstall and folder is None:
         target = startup.folder_of(old) or target
-    if not uninstall and target.exists() and not plugin.owns(target):
+    if not uninstall and target.exists() and not plugin.contains_plugin(target):
         raise UsageError("folder", f"{target} contains other files", "choose another folder")
     lines = _uninstall(plugin, target, old, yes) if uninstall else _install(plugin, old, yes)
     again = shlex.join(["vmdpotential", "install", viewer, *(["--folder", str(folder)] if folder is not None else [])])
     if not yes:
-        if not uninstall or plugin.owns(target) or (old is not None and startup.has_block(old)):
+        if not uninstall or plugin.contains_plugin(target) or (old is not None and startup.has_block(old)):
             lines.append(f"nothing has been done; to do it: {again}{' --uninstall' if uninstall else ''} --yes")
     elif not uninstall:
         lines.append(f"to undo this: {again} --uninstall --yes")
-    return Installed(viewer=viewer, folder=target, done=yes, uninstalled=yes and uninstall, startup=plugin.startup,
-                     steps=lines)
+    return Installation(viewer=viewer, folder=target, done=yes, uninstalled=yes and uninstall, startup=plugin.startup,
+                        steps=lines)
 
 
-class Installed(Result):
-    """An installed or removed plugin, or what would be done."""
+class Installation(Result):
+    """An installed or removed plugin, or a preview of the installation."""
 
     viewer: str
     folder: Path
@@ -72,12 +72,12 @@ class Installed(Result):
     steps: Sequence[str] = hidden()
 
     def text(self) -> Iterator[str]:
-        """Yield what was done, or would be."""
+        """Yield the steps that were done, or that --yes would do."""
         yield from self.steps
 
 
-def _page(folder: Path | None, yes: bool, uninstall: bool) -> Installed:
-    """Download 3Dmol.js to where the page looks for it, or remove it."""
+def _page(folder: Path | None, yes: bool, uninstall: bool) -> Installation:
+    """Download 3Dmol.js into the folder that the page searches, or remove it."""
     target = (folder or page_script.user_folder()) / "node_modules" / "3dmol"
     would, did = ("would remove", "removed") if uninstall else (
         f"{verb} {page_script.ARCHIVE} to" for verb in ("would download", "downloaded"))
@@ -90,7 +90,8 @@ def _page(folder: Path | None, yes: bool, uninstall: bool) -> Installed:
         page_script.download(target)
     else:
         lines.append(f"nothing has been done; add {'--uninstall ' if uninstall else ''}--yes")
-    return Installed(viewer="page", folder=target, done=yes, uninstalled=yes and uninstall, startup=None, steps=lines)
+    return Installation(viewer="page", folder=target, done=yes, uninstalled=yes and uninstall, startup=None,
+                        steps=lines)
 
 
 def _install(plugin: Viewer, old: bytes | None, yes: bool) -> list[str]:
@@ -127,7 +128,7 @@ def _uninstall(plugin: Viewer, target: Path, old: bytes | None, yes: bool) -> li
         lines.append(f"{'removed' if yes else 'would remove'} {what}: {plugin.startup}")
         if yes:
             startup.replace(plugin.startup, new)
-    if plugin.owns(target):
+    if plugin.contains_plugin(target):
         lines.append(f"{'removed' if yes else 'would remove'} {target}")
         if yes:
             startup.remove_folder(target)

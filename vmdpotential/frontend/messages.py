@@ -6,10 +6,10 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterator
 
-from vmdpotential.errors import MemoryPlanError, Spelling, VmdpotentialError, Words, spelled
+from vmdpotential.errors import MemoryPlanError, Message, Spelling, VmdpotentialError, spelled
 
 
-def ours(error: VmdpotentialError | MemoryError) -> VmdpotentialError:
+def as_package_error(error: VmdpotentialError | MemoryError) -> VmdpotentialError:
     """Return an error as one of this package, to which MemoryError is converted."""
     if isinstance(error, MemoryError):
         return MemoryPlanError("out of memory", "use a larger {spacing}, fewer {atoms} or a lower {dpi}")
@@ -18,7 +18,7 @@ def ours(error: VmdpotentialError | MemoryError) -> VmdpotentialError:
 
 def one_line(error: VmdpotentialError | MemoryError, spell: Spelling) -> str:
     """Return the line for the user about an error."""
-    return " ".join(ours(error).message(spell).split())
+    return " ".join(as_package_error(error).message(spell).split())
 
 
 @contextlib.contextmanager
@@ -27,7 +27,7 @@ def warnings(tell: Callable[[str], None], spell: Spelling, verbose: bool = False
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             # placeholders are replaced before the arguments are inserted, which may contain braces
-            text = spelled(record.msg.template if isinstance(record.msg, Words) else str(record.msg), spell)
+            text = spelled(record.msg.template if isinstance(record.msg, Message) else str(record.msg), spell)
             tell(" ".join((text % record.args if record.args else text).split()))
 
     level = logging.DEBUG if verbose else logging.WARNING

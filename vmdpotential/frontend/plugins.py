@@ -14,17 +14,17 @@ def plugins(
     declarations: Annotated[bool, Option(
         "print the options of all commands for structures and maps instead, for viewers (with --json)",
         viewer=False)] = False,
-) -> Registered | Declarations:
+) -> PluginList | Declarations:
     """List commands, methods, interactions and engines, and plugins that failed to load."""
     if declarations:
         from vmdpotential.frontend.declarations import declarations as declare
 
         return Declarations(declared=declare())
     names = {f"{kind}s": registry.available(kind) for kind in registry.KINDS}
-    return Registered(names=names, broken=registry.broken(commands=True))
+    return PluginList(names=names, broken=registry.broken(commands=True))
 
 
-class Registered(Result):
+class PluginList(Result):
     """The registered names of every kind, and plugins that failed to load."""
 
     names: Mapping[str, Sequence[str]] = part()

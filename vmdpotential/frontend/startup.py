@@ -50,7 +50,7 @@ def with_block(old: bytes | None, lines: list[str], path: Path, folder: Path) ->
     folder : Path
         Folder of the plugin, which is noted in the block for :func:`folder_of`.
     """
-    is_new_file = old is None or made_here(old)
+    is_new_file = old is None or was_created(old)
     base = without_block(old or b"", path)
     end = b"\r\n" if b"\r\n" in base else b"\n"
     added = 0
@@ -90,7 +90,7 @@ def has_block(old: bytes | None) -> bool:
     return old is not None and _BLOCK.search(old) is not None
 
 
-def made_here(old: bytes) -> bool:
+def was_created(old: bytes) -> bool:
     """Return whether a file was created for its block."""
     match = _BLOCK.search(old)
     return match is not None and _NEW_FILE.encode() in match["body"]
@@ -106,7 +106,7 @@ def folder_of(old: bytes | None) -> Path | None:
 def removed(old: bytes, path: Path) -> bytes | None:
     """Return a file's bytes without the block, or None if the file was created for it and has no other content."""
     left = without_block(old, path)
-    return None if not left and made_here(old) else left
+    return None if not left and was_created(old) else left
 
 
 def replace(path: Path, data: bytes | None) -> None:

@@ -55,7 +55,7 @@ class Viewer:
     after: list[str] = field(default_factory=list)
     undone: list[str] = field(default_factory=list)
 
-    def owns(self, folder: Path) -> bool:
+    def contains_plugin(self, folder: Path) -> bool:
         """Return whether a folder contains this plugin, by a file that all versions have."""
         mark = {"VMD": "vmdpotential.tcl", "PyMOL": "__init__.py", "ChimeraX": "pyproject.toml"}[self.title]
         try:
@@ -110,7 +110,7 @@ def _vmd(where: Path | None) -> Viewer:
         "}",
     ]
     old = startup.read(rc)
-    if old is None or startup.made_here(old):
+    if old is None or startup.was_created(old):
         # VMD runs the user's file instead of its own, which opens the main menu and therefore has to be run as well
         lines = ["if {[info exists env(VMDDIR)] && [file exists [file join $env(VMDDIR) .vmdrc]]} {",
                  "    source [file join $env(VMDDIR) .vmdrc]", "}", *lines]

@@ -24,7 +24,7 @@ WINDOW = 2**22
 CACHED_PLANES = 4
 
 
-def thinning(shape: ArrayLike, points: int) -> int:
+def downsampling_step(shape: ArrayLike, points: int) -> int:
     """Return the smallest power of two n for which every n-th node along each axis makes at most `points` nodes."""
     step, shape = 1, np.asarray(shape)
     while np.prod(-(-shape // step)) > points:
@@ -120,7 +120,7 @@ class StoredGrid(Grid):
     def display_limit(self) -> float:
         """Return a limit for isosurfaces and colours, estimated from a part of the nodes."""
         shape = self.lattice.shape
-        return self.window((0, 0, 0), shape, thinning(shape, WINDOW // 16)).display_limit()
+        return self.window((0, 0, 0), shape, downsampling_step(shape, WINDOW // 16)).display_limit()
 
     def sample(self, points: ArrayLike, outside: float = np.nan) -> Floats:
         """Return the trilinear interpolation at points, see :meth:`vmdpotential.grid.lattice.Grid.sample`."""

@@ -89,11 +89,11 @@ def read_structure(path: str | Path, topology: str | Path | None = None) -> Stru
     >>> round(structure.net_charge), structure.topology.source
     (-11, 'psf')
     """
-    path = files.held(path)
+    path = files.buffered(path)
     if topology is None:
         with files.reading(path):
             return elements.fill(_read_whole(path, _kind_of_structure(path, False)))
-    topology = files.held(topology)
+    topology = files.buffered(topology)
     with files.reading(path):
         kind = _kind_of_structure(path, True)
     with files.reading(topology):
@@ -117,7 +117,7 @@ def read_first_frame(path: Path, trajectory: Path) -> Structure | None:
 
     Returns None if `path` is not a topology without coordinates (PSF, prmtop or .top).
     """
-    path, trajectory = files.held(path), files.held(trajectory)
+    path, trajectory = files.buffered(path), files.buffered(trajectory)
     if recognise.kind_of(path) not in _TOPOLOGIES:
         return None
     from vmdpotential.io.trajectories.frames import Trajectory
@@ -169,7 +169,7 @@ def read_topology(path: str | Path) -> Structure:
     BackendError
         When the format needs MDAnalysis, which is not installed.
     """
-    path = files.held(path)
+    path = files.buffered(path)
     with files.reading(path):
         return _read_topology(path)
 

@@ -21,12 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import BackendError, InputError, VmdpotentialError, shortened
-from vmdpotential.io.files.text import COMPRESSED, Held, first_bytes, held, named
+from vmdpotential.io.files.text import COMPRESSED, BufferedStream, buffered, first_bytes, named
 from vmdpotential.io.structures import amber_coordinates
 from vmdpotential.io.topologies import gromacs_folder, tpr_nonbonded
 from vmdpotential.io.trajectories import xdr
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.nonbonded import Deferred
+from vmdpotential.molecule.nonbonded import LazyNonbonded
 from vmdpotential.molecule.structure import Floats, Integers, Names, Structure, Topology
 
 log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ def read_topology(path: str | Path) -> Structure:
     BackendError
         When MDAnalysis is not installed.
     """
-    return _read(held(path))[0]
+    return _read(buffered(path))[0]
 
 
 def read_structure(path: str | Path) -> Structure:
@@ -72,7 +72,7 @@ def read_structure(path: str | Path) -> Structure:
     InputError
         Also when the file holds no coordinates, or the installed MDAnalysis cannot read them.
     """
-    structure, has_positions = _read(held(path))
+    structure, has_positions = _read(buffered(path))
     if not has_positions:
         raise InputError(
             f"{path}: has no coordinates that MDAnalysis can read",
@@ -106,7 +106,7 @@ def read_frame(path: str | Path, n_atoms: int, frame: int = 0) -> tuple[Floats, 
     BackendError
         When MDAnalysis is not installed.
     """
-    path = held(path)
+    path = buffered(path)
     suffix = path.suffix.lower()
     if suffix in (".nc", ".ncdf"):  # Amber's NetCDF, which is read without MDAnalysis
         positions, cell, frames = amber_coordinates.read_netcdf_frame(path, frame)
@@ -214,7 +214,7 @@ def cell_of(dimensions: Any, path: Path) -> Cell | None:
     try:
         return Cell.from_parameters(*(float(x) for x in dimensions))
     except InputError as error:
-        raise InputError(f"{path}: {error.text}", error.cure) from None
+        raise InputError(f"{path}: {error.text}", error.hint) from None
 
 
 def box_of(vectors: Floats, path: Path) -> Cell | None:
@@ -224,7 +224,7 @@ def box_of(vectors: Floats, path: Path) -> Cell | None:
     try:
         return Cell(vectors)
     except InputError as error:
-        raise InputError(f"{path}: {error.text}", error.cure) from None
+        raise InputError(f"{path}: {error.text}", error.hint) from None
 
 
 @contextlib.contextmanager
@@ -242,14 +242,14 @@ def reading(path: Path) -> Iterator[None]:
         except ImportError:
             raise BackendError(
                 f"{path}: needs MDAnalysis to be read", "install it with pip install 'vmdpotential[traj]'") from None
-        if path.suffix.lower() in COMPRESSED or isinstance(path, Held):  # MDAnalysis unpacks the whole file
+        if path.suffix.lower() in COMPRESSED or isinstance(path, BufferedStream):  # MDAnalysis unpacks the whole file
             raise InputError(f"{path}: this format is read from a plain file only", "unpack it first")
         package = _NEEDS.get(path.suffix.lower())
         if package and importlib.util.find_spec(package) is None:
             raise BackendError(f"{path}: needs {package} to be read", f"install it with pip install {package}")
         logger.setLevel(logging.CRITICAL)
         try:
-            with explained(path):
+            with converted_errors(path):
                 yield
         finally:
             logger.setLevel(level)
@@ -264,7 +264,7 @@ def quiet() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def explained(path: Path) -> Iterator[None]:
+def converted_errors(path: Path) -> Iterator[None]:
     """Convert whatever MDAnalysis raises while it reads a file to an error of one line."""
     try:
         yield
@@ -288,7 +288,7 @@ def _read(path: Path) -> tuple[Structure, bool]:
         import MDAnalysis
 
         options = {"topology_format": "ITP", "infer_system": True} if path.suffix.lower() in _GROMACS else {}
-        with tpr_nonbonded.keeping(path) as kept, _preprocessed(path) as plain:
+        with tpr_nonbonded.collecting(path) as kept, _preprocessed(path) as plain:
             universe = MDAnalysis.Universe(str(plain), **options)
         atoms = universe.atoms
         count = len(atoms)
@@ -355,13 +355,13 @@ def _preprocessed(path: Path) -> Iterator[Path]:
         yield copy
 
 
-def _nonbonded(atoms: Any, kept: tpr_nonbonded.Kept, types: Names, path: Path) -> Deferred | None:
+def _nonbonded(atoms: Any, kept: tpr_nonbonded.TprParameters, types: Names, path: Path) -> LazyNonbonded | None:
     """Return the Lennard-Jones parameters, exclusions and 1-4 pairs of a TPR."""
     if kept.general is None:
         return None
     first = np.flatnonzero(np.diff(np.asarray(atoms.molnums), prepend=-1))
     names = np.asarray(atoms.moltypes)[first].astype(str)
-    return Deferred(functools.partial(kept.nonbonded, names, first, types, str(path)))
+    return LazyNonbonded(functools.partial(kept.nonbonded, names, first, types, str(path)))
 
 
 def _cross_terms(atoms: Any, kept: dict[str, Integers]) -> Integers:

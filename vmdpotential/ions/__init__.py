@@ -1,6 +1,6 @@
 """Ions for a solvated structure: their numbers (counts, salts), sites (sites, montecarlo), and the edit (edit)."""
 
-from vmdpotential.ions.counts import COUNT_METHODS, Counts, parse_list
+from vmdpotential.ions.counts import COUNT_METHODS, IonCounts, parse_list
 from vmdpotential.ions.edit import CONVENTIONS
 from vmdpotential.ions.montecarlo import SWEEPS
 from vmdpotential.ions.options import IonOptions
@@ -10,6 +10,6 @@ from vmdpotential.ions.salts import parse_salt
 from vmdpotential.ions.sites import SITE_METHODS, TOLERANCE
 
 __all__ = [
-    "CONVENTIONS", "COUNT_METHODS", "SITE_METHODS", "SWEEPS", "TOLERANCE", "Counts", "IonOptions", "PlacedIon",
+    "CONVENTIONS", "COUNT_METHODS", "SITE_METHODS", "SWEEPS", "TOLERANCE", "IonCounts", "IonOptions", "PlacedIon",
     "Placement", "parse_list", "parse_salt", "place_ions", "place_replicas",
 ]

@@ -42,7 +42,7 @@ class Species:
 
 
 @dataclass(frozen=True)
-class Counts:
+class IonCounts:
     """Numbers of the ions to add, and how they were determined.
 
     Parameters
@@ -196,9 +196,9 @@ def parse_list(text: str) -> dict[str, int]:
 
 def explicit_counts(
     net_charge: float, waters: int, ions: Sequence[tuple[Species, int]], existing: Mapping[str, int]
-) -> Counts:
+) -> IonCounts:
     """Return the counts for an explicit list of ions, without regard to the net charge."""
-    counts = Counts(
+    counts = IonCounts(
         tuple((s, n) for s, n in ions if n), {}, {}, "explicit", net_charge, waters, 0.0, existing, False, False
     )
     if abs(counts.final_charge) > INTEGER_WARNING:
@@ -218,7 +218,7 @@ def plan_counts(
     method: str = "add",
     existing: Sequence[tuple[Species, int]] = (),
     count_existing: bool = True,
-) -> Counts:
+) -> IonCounts:
     """Return the numbers of cations and anions to add.
 
     The numbers for the system without any free ions are computed first. Existing ions are subtracted (unless
@@ -259,7 +259,7 @@ def plan_counts(
 
     Returns
     -------
-    Counts
+    IonCounts
 
     Raises
     ------
@@ -293,7 +293,7 @@ def plan_counts(
     numbers: dict[str, int] = {}
     for ion, number in existing:
         numbers[ion.name] = numbers.get(ion.name, 0) + number
-    return Counts(
+    return IonCounts(
         tuple((s, n) for s, n in zip(species, added, strict=True) if n),
         {s.name: n for s, n in zip(species, base, strict=True) if n},
         {s.name: n - b for s, n, b in zip(species, added, base, strict=True) if n - b},

@@ -47,7 +47,7 @@ class IonNames(NamedTuple):
     charge: float
 
 
-class Added(NamedTuple):
+class AddedIon(NamedTuple):
     """Placed ion: residue of the water that it replaced, atoms, their positions (A, 3) in A and bonds (B, 2)."""
 
     water: int
@@ -193,7 +193,7 @@ def check_neutral(structure: Structure, residues: Integers) -> None:
         )
 
 
-def replace_waters(structure: Structure, residues: Integers, ions: Sequence[Added]) -> Structure:
+def replace_waters(structure: Structure, residues: Integers, ions: Sequence[AddedIon]) -> Structure:
     """Return the structure without some waters and with ions appended.
 
     All atoms of the waters are removed, with their bonded terms. The ions are residues 1, 2, ... of a new segment
@@ -206,7 +206,7 @@ def replace_waters(structure: Structure, residues: Integers, ions: Sequence[Adde
         Structure with charges.
     residues : (K,) int64
         Residues of the waters, as rows of `structure.residue_starts`.
-    ions : sequence of Added
+    ions : sequence of AddedIon
     """
     drop = np.zeros(structure.residue_count, bool)
     drop[residues] = True

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from vmdpotential.errors import UsageError
-from vmdpotential.ions.counts import Counts, Species, explicit_counts, plan_counts
+from vmdpotential.ions.counts import IonCounts, Species, explicit_counts, plan_counts
 from vmdpotential.ions.edit import IonNames, find_ion, name_ion
 from vmdpotential.ions.salts import Salt, check_fractions, find_salt, neutralising, plan_mixture
 from vmdpotential.ions.templates import Template, template_of
@@ -15,7 +15,7 @@ from vmdpotential.molecule.names import IONS, Ion
 from vmdpotential.molecule.structure import Structure
 
 
-class Kinds:
+class RequestedIons:
     """Requested ions, and the names with which they are written.
 
     Parameters
@@ -106,7 +106,7 @@ class Kinds:
         return results
 
     def counts(self, net_charge: float, waters: int, existing: Sequence[tuple[Species, int]], neutralize: bool,
-               concentration: float, method: str, count_existing: bool) -> Counts:
+               concentration: float, method: str, count_existing: bool) -> IonCounts:
         """Return the numbers of ions to add; see :func:`~vmdpotential.ions.counts.plan_counts`."""
         if self._listed is not None:
             if concentration:

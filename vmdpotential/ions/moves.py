@@ -97,7 +97,8 @@ def improve(phi: SitePotential, placed: Integers, species: Sequence[Species], si
     charge = np.array([float(ion.charge) for ion in species])
     size, sign = abs(charge), np.sign(charge)
     reach = np.maximum(REACH * size, apart[sizes].max(1))
-    farther = size * np.array([pair.most(distance) for distance in reach])  # the ion's own potential beyond its reach
+    # the ion's own potential beyond its reach
+    farther = size * np.array([pair.upper_bound(distance) for distance in reach])
     itself = np.zeros(1)  # the potential of a unit charge at its own site
     pair.add(phi.sites[:1], phi.sites[0], 1.0, itself)
     near = [neighbours.near(int(site), distance) for site, distance in zip(placed, reach, strict=True)]

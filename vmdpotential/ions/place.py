@@ -1,4 +1,4 @@
-"""Placement of ions in a structure; preparations that several replicas share are made once."""
+"""Placement of ions in a structure; the preparations are made once for several replicas."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 
 from vmdpotential.errors import UsageError
 from vmdpotential.ions.counts import Species
-from vmdpotential.ions.edit import Added, check_neutral, replace_waters, water_sites
+from vmdpotential.ions.edit import AddedIon, check_neutral, replace_waters, water_sites
 from vmdpotential.ions.energies import Energies, describe
-from vmdpotential.ions.kinds import Kinds
+from vmdpotential.ions.kinds import RequestedIons
 from vmdpotential.ions.montecarlo import DIELECTRIC
 from vmdpotential.ions.options import IonOptions
 from vmdpotential.ions.placement import PlacedIon, Placement
 from vmdpotential.ions.sites import SITE_METHODS, Candidates, Surroundings, choose_sites
-from vmdpotential.ions.templates import CLEAR, in_the_way, turned
+from vmdpotential.ions.templates import CLEAR, overlapping_waters, rotated
 from vmdpotential.maps import check_tolerance
 from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.structure import Structure
@@ -117,7 +117,7 @@ def place_ions(structure: StructureLike, options: IonOptions | None = None, **ke
 @takes_fields(IonOptions)
 def place_replicas(structure: StructureLike, replicas: int, options: IonOptions | None = None,
                    **keywords: Any) -> list[Placement]:
-    """Return several placements, which differ in their seeds: `seed`, seed + 1, ...
+    """Return several placements with different seeds: `seed`, seed + 1, ...
 
     Each is the placement by :func:`place_ions` with that seed. Their common preparations are made once.
 
@@ -187,8 +187,8 @@ class _Placer:
         self.structure, self.site, self.refine, self.sweeps = structure, site, options.refine, options.sweeps
         self.temperature, self.dielectric = temperature, dielectric
         charges = structure.known_charges
-        kinds = Kinds(structure, options.naming, options.templates or {}, options.cation, options.anion, options.salt,
-                      options.ions)
+        kinds = RequestedIons(structure, options.naming, options.templates or {}, options.cation, options.anion,
+                              options.salt, options.ions)
         self.written, self.templates = kinds.written, kinds.templates
         structure.require_whole_cell("use {expand cell}")
         self.residues, self.oxygens = water_sites(structure)
@@ -214,7 +214,7 @@ class _Placer:
         structure, candidates, counts = self.structure, self.candidates, self.counts
         sites = choose_sites(candidates, counts.added, method=self.site, net_charge=self.net_charge, seed=seed or 0,
                              refine=self.refine, factor=self.kt, sweeps=self.sweeps)
-        atoms = turned(sites, self.templates, candidates, self.site, self.kt, seed or 0)
+        atoms = rotated(sites, self.templates, candidates, self.site, self.kt, seed or 0)
         owner = np.repeat(np.arange(len(atoms)), [len(each) for each in atoms])
         positions = np.asfortranarray(np.concatenate([np.zeros((0, 3)), *atoms]))
         charges = np.concatenate([np.zeros(0), *(
@@ -229,7 +229,7 @@ class _Placer:
         rank = {s.name: i for i, (s, _) in enumerate(counts.added)}
         order = np.argsort([rank[s.name] for s in sites.species], kind="stable").tolist()
         chosen = self.allowed[sites.index]
-        overlapping = in_the_way(
+        overlapping = overlapping_waters(
             structure.positions[self.oxygens], [(self.templates[sites.species[i].name], atoms[i]) for i in order
                                                 if sites.species[i].name in self.templates], structure.cell)
         replaced = np.sort(self.residues[np.union1d(chosen, overlapping)])
@@ -243,11 +243,11 @@ class _Placer:
                          self.dielectric, sites.moves, sites.gain * self.kcal, sites.sampling,
                          self.candidates.tolerance, self.candidates.error if counts.added else None)
 
-    def _added(self, water: int, ion: Species, positions: Any) -> Added:
+    def _added(self, water: int, ion: Species, positions: Any) -> AddedIon:
         template = self.templates.get(ion.name)
         if template is None:
-            return Added(water, (self.written[ion.name],), positions, np.zeros((0, 2), np.int64))
-        return Added(water, template.names, positions, template.bonds)
+            return AddedIon(water, (self.written[ion.name],), positions, np.zeros((0, 2), np.int64))
+        return AddedIon(water, template.names, positions, template.bonds)
 
     def _record(self, oxygen: int, ion: Species, energies: Energies, row: int, number: int, atoms: int) -> PlacedIon:
         def finite(distance: float) -> float | None:

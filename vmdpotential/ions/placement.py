@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.ions.counts import Counts
+from vmdpotential.ions.counts import IonCounts
 from vmdpotential.ions.montecarlo import Sampling
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Rows, written_out
@@ -107,7 +107,7 @@ class Placement(Tabular):
     replaced : (K,) int64
         Waters that were removed, as residues of `original`: those replaced by ions, and those that overlap with ions
         of several atoms.
-    counts : Counts
+    counts : IonCounts
     site : str
         ``potential``, ``random`` or ``monte-carlo``.
     seed : int or None
@@ -130,7 +130,7 @@ class Placement(Tabular):
     original: Structure
     ions: tuple[PlacedIon, ...]
     replaced: NDArray[np.int64]
-    counts: Counts
+    counts: IonCounts
     site: str
     seed: int | None
     temperature: float

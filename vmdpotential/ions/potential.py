@@ -20,7 +20,7 @@ Integers = NDArray[np.int64]
 #: Distances that differ by less, A, count as equal.
 ALIKE = 1e-6
 
-#: Waiting charges are added at all sites once more than one site in this number is evaluated.
+#: Pending charges are added at all sites once more than one site in this number is evaluated.
 _FEW = 64
 
 
@@ -32,7 +32,7 @@ def quiet() -> AbstractContextManager[None]:
 class SitePotential:
     """Potential at sites, e/A, of the solute and the existing ions, and of charges that are added.
 
-    Added charges wait: their potentials are first computed only at the sites that are evaluated.
+    New charges are pending: their potentials are first computed only at the sites that are evaluated.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class SitePotential:
     def __init__(self, sites: Floats, potential: Floats, pair: ChargePotential, barred: NDArray[np.bool_],
                  remoteness: Callable[[Floats], Floats]) -> None:
         self.sites, self._pair, self._remoteness = sites, pair, remoteness
-        self._waiting = pair.waiting(sites)
+        self._waiting = pair.pending(sites)
         count = len(sites)
         # the arrays below are in an order in which neighbours are close in memory
         self._order = np.arange(count) if self._waiting is None else self._waiting.order
@@ -129,5 +129,5 @@ class SitePotential:
             energy += sign * self._waiting.at(rows)
             if len(rows) * _FEW > len(self._order):
                 with quiet():
-                    self._waiting.settle(self._potential)
+                    self._waiting.add_pending(self._potential)
         return self._order[rows], energy

@@ -10,7 +10,7 @@ import numpy as np
 
 from vmdpotential.ions.placement import Placement
 from vmdpotential.molecule.selection import is_ion, is_water
-from vmdpotential.pairs.rdf import Counts
+from vmdpotential.pairs.rdf import PairHistogram
 from vmdpotential.parameters import Rows
 
 #: Range (A) and number of bins of g(r), which are wide because there are few ions.
@@ -55,7 +55,7 @@ def radial_distributions(placements: Sequence[Placement], engine: str = "auto") 
                       *(ion.name for ion in placements[0].ions)])
     kinds = [name for name in dict.fromkeys(names.tolist()) if name != SOLUTE]
     pairs = [*itertools.combinations_with_replacement(kinds, 2), *((name, SOLUTE) for name in kinds)]
-    counts = {f"{a}-{b}": Counts(names == a, names == b, RANGE, BINS, engine=engine) for a, b in pairs
+    counts = {f"{a}-{b}": PairHistogram(names == a, names == b, RANGE, BINS, engine=engine) for a, b in pairs
               if (names == a).sum() * (names == b).sum() > (a == b)}
     for placement in placements:
         positions = np.concatenate([fixed, [ion.position for ion in placement.ions]])

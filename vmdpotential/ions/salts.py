@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from vmdpotential.errors import UsageError
-from vmdpotential.ions.counts import FORMULAS, Counts, Species, balance, check_method, salt_target, whole_charge
+from vmdpotential.ions.counts import FORMULAS, IonCounts, Species, balance, check_method, salt_target, whole_charge
 from vmdpotential.molecule.names import IONS
 from vmdpotential.parameters import items
 
@@ -152,7 +152,7 @@ def plan_mixture(
     method: str = "add",
     existing: Sequence[tuple[Species, int]] = (),
     count_existing: bool = True,
-) -> Counts:
+) -> IonCounts:
     """Return the numbers of ions of a mixture of salts to add.
 
     As in :func:`~vmdpotential.ions.counts.plan_counts`, with these differences:
@@ -215,7 +215,7 @@ def plan_mixture(
     pair = balance(charge, 0, cation.charge, -anion.charge) if neutralize else (0, 0)
     base = dict.fromkeys(kinds, 0) | {
         ion: min(number, added[ion]) for ion, number in zip((cation, anion), pair, strict=True)}
-    return Counts(
+    return IonCounts(
         tuple((ion, number) for ion, number in added.items() if number),
         {ion.name: number for ion, number in base.items() if number},
         {ion.name: number - base[ion] for ion, number in added.items() if number > base[ion]},

@@ -31,7 +31,7 @@ from vmdpotential.molecule.cell import Cell
 
 if TYPE_CHECKING:
     from vmdpotential.engines import Engine
-    from vmdpotential.engines.charges import ChargePotential, Waiting
+    from vmdpotential.engines.charges import ChargePotential, PendingPotential
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -373,11 +373,11 @@ class _OpenPair:
         """Add the potential (e/A) of a charge to that at points."""
         potential += self._sum.at(points, position[None], np.array([charge]))[0]
 
-    def waiting(self, sites: Floats) -> Waiting | None:
+    def pending(self, sites: Floats) -> PendingPotential | None:
         """Return None: adding a charge at once is fast enough in an open boundary."""
         return None
 
-    def most(self, distance: float) -> float:
+    def upper_bound(self, distance: float) -> float:
         """Return the potential (1/A) of a unit charge at a distance (A)."""
         return 1 / distance
 

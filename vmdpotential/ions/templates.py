@@ -100,8 +100,8 @@ def template_of(name: str, structure: Structure) -> Template:
     return Template(atoms, structure.positions - structure.positions.mean(0), bonds)
 
 
-def turned(sites: Sites, templates: Mapping[str, Template], candidates: Candidates, method: str, factor: float,
-           seed: int) -> list[Floats]:
+def rotated(sites: Sites, templates: Mapping[str, Template], candidates: Candidates, method: str, factor: float,
+            seed: int) -> list[Floats]:
     """Return the positions (A, 3), A, of the atoms of every placed ion, after rotating those of several atoms.
 
     Of :data:`TURNS` random rotations the one with the lowest energy with the solute and all other ions is chosen, where
@@ -155,7 +155,7 @@ def turned(sites: Sites, templates: Mapping[str, Template], candidates: Candidat
     return atoms
 
 
-def in_the_way(oxygens: Floats, ions: Sequence[tuple[Template, Floats]], cell: Cell | None) -> Integers:
+def overlapping_waters(oxygens: Floats, ions: Sequence[tuple[Template, Floats]], cell: Cell | None) -> Integers:
     """Return the indices of the waters whose oxygens (W, 3) overlap with ions, given by template and positions."""
     if not ions:
         return np.zeros(0, np.int64)

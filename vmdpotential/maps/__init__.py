@@ -20,20 +20,34 @@ from vmdpotential.parameters import changed, setting, takes_fields, warn_unused
 if TYPE_CHECKING:
     from vmdpotential.maps.choice import choose_method
     from vmdpotential.maps.interaction import bind, check_tolerance, medium_of
-    from vmdpotential.maps.places import choose_cell, lay_lattice
+    from vmdpotential.maps.places import build_lattice, choose_cell
     from vmdpotential.maps.plan import MapPlan, plan_map
     from vmdpotential.methods.slabs import Sink
 
 __all__ = [
-    "CUTOFF", "LEAST_TOLERANCE", "GridOptions", "MapOptions", "MapPlan", "Medium", "MediumOptions", "SumOptions",
-    "bind", "check_tolerance", "choose_cell", "choose_method", "lay_lattice", "medium_of", "plan_map", "potential_map",
+    "CUTOFF",
+    "LEAST_TOLERANCE",
+    "GridOptions",
+    "MapOptions",
+    "MapPlan",
+    "Medium",
+    "MediumOptions",
+    "SumOptions",
+    "bind",
+    "build_lattice",
+    "check_tolerance",
+    "choose_cell",
+    "choose_method",
+    "medium_of",
+    "plan_map",
+    "potential_map",
     "stated_medium",
 ]
 
 #: Modules that are imported when first used, as options are declared without them.
 _LATER = {
     "choice": ("choose_method",), "interaction": ("bind", "check_tolerance", "medium_of"),
-    "places": ("choose_cell", "lay_lattice"), "plan": ("MapPlan", "plan_map"),
+    "places": ("choose_cell", "build_lattice"), "plan": ("MapPlan", "plan_map"),
 }
 
 
@@ -150,7 +164,7 @@ def potential_map(structure: StructureLike, options: MapOptions | None = None, *
 
     structure = as_structure(structure)
     chosen = changed(MapOptions, options, keywords)
-    tolerance, own = chosen.tolerance, chosen.own
+    tolerance, own = chosen.tolerance, chosen.named_method
 
     def attempt(spacing: float) -> tuple[Grid, float]:
         planned, result = plan_map(structure, replace(chosen, spacing=spacing), lattice=lattice, field=field, sink=sink)

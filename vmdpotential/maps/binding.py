@@ -19,7 +19,7 @@ from vmdpotential.errors import UsageError
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.maps.medium import Medium
 from vmdpotential.maps.options import MapOptions, SumOptions
-from vmdpotential.maps.places import lay_lattice
+from vmdpotential.maps.places import build_lattice
 from vmdpotential.maps.plan import plan_map
 from vmdpotential.maps.solute import in_continuum
 from vmdpotential.molecule.conversions import StructureLike, as_structure
@@ -115,7 +115,7 @@ def binding_energy(structure: StructureLike, first: Selection, second: Selection
         raise UsageError("set", "the energies of parts only add up for the linear equation", "leave out nonlinear")
     both = a | b
     structure = in_continuum(structure, both, Medium.continuum())[0]
-    lattice = lay_lattice(structure, structure.positions[both], None, spacing, PADDING)
+    lattice = build_lattice(structure, structure.positions[both], None, spacing, PADDING)
 
     def solved(atoms: NDArray[np.bool_], sources: NDArray[np.bool_]) -> tuple[NDArray[np.float64], Solvated]:
         """Return the reaction potential (N,) at all atoms, kT/e, and the energies."""
@@ -140,7 +140,7 @@ def binding_energy(structure: StructureLike, first: Selection, second: Selection
     kt = coulomb_constant("kcal/mol/e") / coulomb_constant("kT/e", temperature)
     potential = get_engine(engine).prepare_points(PointSum(COULOMB.bind())).at(
         structure.positions[b], structure.positions[a], charges[a])[0]
-    solver = SumOptions(method="pb").own
+    solver = SumOptions(method="pb").named_method
     assert solver is not None
     permittivity = solver.parameters(parameters or {})["inside"]
     return Binding(coulomb_constant("kcal/mol/e") / permittivity * float(charges[b] @ potential),

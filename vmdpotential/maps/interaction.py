@@ -8,7 +8,7 @@ from dataclasses import fields
 import numpy as np
 
 from vmdpotential import registry
-from vmdpotential.errors import UsageError, Words
+from vmdpotential.errors import Message, UsageError
 from vmdpotential.interactions import Bound
 from vmdpotential.interactions.screened_coulomb import WATER
 from vmdpotential.maps.medium import Medium
@@ -48,7 +48,7 @@ def medium_of_sum(options: MethodOptions) -> Medium:
     UsageError
         For options that contradict each other, such as a screened potential with another interaction.
     """
-    own, medium = options.own, medium_of(options)
+    own, medium = options.named_method, medium_of(options)
     if own is not None and options.medium is None:
         salt = {} if options.screened is None else {"salt": options.screened}
         values = own.parameters({**salt, **(options.parameters or {})})
@@ -81,7 +81,7 @@ def bind(options: MediumOptions, cell: Cell | None) -> Bound:
     medium = medium_of_sum(summed)
     methods, summation = summed.methods, summed.summation
     name = summed.interaction
-    values = {} if summed.own else dict(summed.parameters or {})
+    values = {} if summed.named_method else dict(summed.parameters or {})
     screened = medium.interaction()
     if screened is not None:
         name, values = screened.interaction.name, dict(screened.values)
@@ -118,14 +118,14 @@ def bind(options: MediumOptions, cell: Cell | None) -> Bound:
         residual = abs(float(bound(np.nextafter(CUTOFF, 0)))) * CUTOFF
         if residual > 0.01:
             log.warning(
-                Words("%s is cut off at %g A, where it is still %.2g %% of q/r; {cutoff} sets another distance"),
+                Message("%s is cut off at %g A, where it is still %.2g %% of q/r; {cutoff} sets another distance"),
                 name, CUTOFF, 100 * residual)
     return bound
 
 
 def _as_sum(options: MediumOptions) -> SumOptions:
     """Return the options of a sum with the given medium, and the method if that is one for a continuum."""
-    continuum = isinstance(options, MethodOptions) and options.own is not None
+    continuum = isinstance(options, MethodOptions) and options.named_method is not None
     shared = fields(MethodOptions if continuum else MediumOptions)
     return SumOptions(**{item.name: getattr(options, item.name) for item in shared})
 

@@ -131,7 +131,7 @@ class MethodOptions(MediumOptions):
         return self.medium.method if self.method == "auto" and self.medium and self.medium.method else self.method
 
     @property
-    def own(self) -> Method | None:
+    def named_method(self) -> Method | None:
         """The named method if it has parameters, as methods for a continuum do; otherwise None."""
         method: Method | None = None if self.summation == "auto" else registry.get("method", self.summation)
         return method if method is not None and method.quantities else None

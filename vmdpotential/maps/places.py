@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import registry
-from vmdpotential.errors import InputError, UsageError, Words
+from vmdpotential.errors import InputError, Message, UsageError
 from vmdpotential.grid.lattice import Lattice, bounds
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.filling import is_part
+from vmdpotential.molecule.filling import partial_fraction
 from vmdpotential.molecule.selection import is_solvated
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import warn_unused
@@ -40,23 +40,23 @@ def choose_cell(structure: Structure, method: str, boundary: str) -> Cell | None
     if boundary == "auto":
         boundary = "periodic" if structure.cell is not None and "periodic" in boundaries else "open"
         if structure.cell is None and is_solvated(structure):
-            log.warning(Words("%s: is solvated but has no periodic cell, so the boundary is open; {cell} sets a cell"),
+            log.warning(Message("%s: is solvated but has no periodic cell, so the boundary is open; {cell} sets one"),
                         structure.where)
         if boundary == "periodic" and structure.cell is not None and not structure.cell.whole:
             boundary = "open"
             log.warning("%s: is the asymmetric unit of a crystal (%s); the boundary is open, with these atoms alone",
                         structure.where, structure.cell.space_group)
         elif boundary == "periodic" and structure.cell is not None and "open" in boundaries:
-            part = is_part(replace(structure.whole or structure, cell=structure.cell))
+            part = partial_fraction(replace(structure.whole or structure, cell=structure.cell))
             if part is not None:
                 boundary = "open"
-                log.warning(Words("%s: fills only %.0f %% of its periodic cell (%s), like an asymmetric unit or a "
-                                  "molecule without solvent; it is treated as not periodic, and {boundary periodic} "
-                                  "includes the images"), structure.where, 100 * part, structure.cell)
+                log.warning(Message("%s: fills only %.0f %% of its periodic cell (%s), like an asymmetric unit or a "
+                                    "molecule without solvent; it is treated as not periodic, and {boundary periodic} "
+                                    "includes the images"), structure.where, 100 * part, structure.cell)
     if boundary not in boundaries:
         reason = registry.get("method", method).boundary_reason
         raise UsageError("boundary", f"the method {method} does not support this boundary{reason}", value=boundary,
-                         cure=f"use {' or '.join(f'{{boundary {b}}}' for b in boundaries)}, or another {{method}}")
+                         hint=f"use {' or '.join(f'{{boundary {b}}}' for b in boundaries)}, or another {{method}}")
     if boundary == "open":
         return None
     name = structure.where
@@ -71,7 +71,7 @@ def choose_cell(structure: Structure, method: str, boundary: str) -> Cell | None
     return structure.cell
 
 
-def lay_lattice(
+def build_lattice(
     structure: Structure, positions: NDArray[np.float64], cell: Cell | None, spacing: float, padding: float
 ) -> Lattice:
     """Return the lattice around positions, or over the periodic cell.

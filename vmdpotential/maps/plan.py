@@ -14,7 +14,7 @@ from vmdpotential import __version__
 from vmdpotential.engines import Engine, get_engine
 from vmdpotential.engines.inputs import near
 from vmdpotential.engines.result import Result
-from vmdpotential.errors import InputError, TaskError, UsageError, Words
+from vmdpotential.errors import InputError, Message, TaskError, UsageError
 from vmdpotential.grid.lattice import Box, Grid, Lattice, Provenance
 from vmdpotential.grid.solvation import Solvation
 from vmdpotential.grid.stored import StoredGrid
@@ -22,7 +22,7 @@ from vmdpotential.maps.choice import choose_method
 from vmdpotential.maps.interaction import bind, check_tolerance, medium_of_sum
 from vmdpotential.maps.medium import Medium, stated_medium
 from vmdpotential.maps.options import TOLERANCE, MapOptions
-from vmdpotential.maps.places import choose_cell, lay_lattice
+from vmdpotential.maps.places import build_lattice, choose_cell
 from vmdpotential.maps.solute import in_continuum
 from vmdpotential.maps.solution import solution_of
 from vmdpotential.methods import Charges, Method, Planned, Request, accuracy
@@ -93,11 +93,11 @@ class MapPlan:
         """Return the sum for positions (N, 3), A, of all atoms; `run` is a function from :meth:`Planned.in_order`."""
         return (run or self.plan.run)(*_counted(self.request, positions[self.chosen], self.charges))
 
-    def again(self, positions: NDArray[np.float64], cell: Cell | None) -> MapPlan:
+    def renewed(self, positions: NDArray[np.float64], cell: Cell | None) -> MapPlan:
         """Return a plan for positions or a cell that this one is not valid for, of the same accuracy (not measured)."""
         structure = replace(self.structure, positions=positions, cell=cell)
         chosen, cell = positions[self.chosen], None if self.request.cell is None else cell
-        lattice = lay_lattice(structure, chosen, cell, self.options.spacing, self.options.padding)
+        lattice = build_lattice(structure, chosen, cell, self.options.spacing, self.options.padding)
         error = self.plan.error
         request = replace(self.request, target=lattice, cell=cell, charges=_statistics(
             *_counted(replace(self.request, target=lattice, cell=cell), chosen, self.charges), cell, self.margin))
@@ -147,8 +147,8 @@ def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | No
     cell = choose_cell(structure, options.summation, options.boundary)
     structure, chosen, together = in_continuum(structure, options.atoms, medium)
     if screened_and_solvated and is_water(structure)[chosen].any():
-        log.warning(Words("%s: water is among the charges and also the medium, so that it screens twice; "
-                          "{atoms solute} leaves it to the medium"), structure.where)
+        log.warning(Message("%s: water is among the charges and also the medium, so that it screens twice; "
+                            "{atoms solute} leaves it to the medium"), structure.where)
     # in units in which the sum of q V(r) is the potential
     positions, own = structure.positions[chosen], constant * structure.known_charges[chosen]
     if options.sources is not None:
@@ -163,10 +163,10 @@ def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | No
                              "select some of {atoms}, or more {atoms}", value=str(named_selection(options.sources)))
         own[~charged[chosen]] = 0
     if not own.any():
-        log.warning(Words("%s: all charges are 0, and so is the potential; {topology} or {charges} may provide "
-                          "charges"), structure.where)
+        log.warning(Message("%s: all charges are 0, and so is the potential; {topology} or {charges} may provide "
+                            "charges"), structure.where)
     if lattice is None:
-        lattice = lay_lattice(structure, positions, cell, options.spacing, options.padding)
+        lattice = build_lattice(structure, positions, cell, options.spacing, options.padding)
     backend = get_engine(options.engine)
     bound = bind(options, cell)
     charges = own
@@ -188,8 +188,8 @@ def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | No
         except TaskError as error:  # rounding is part of the error, a large one if the potential is small
             if options.summation != "auto" or request.precision == "double" or error.parameter != "tolerance":
                 raise
-            log.warning(Words("%s: rounding in %s precision is more than {tolerance} %g allows; {precision double} is "
-                              "used"), structure.where, request.precision, tolerance)
+            log.warning(Message("%s: rounding in %s precision is more than {tolerance} %g allows; {precision double} "
+                                "is used"), structure.where, request.precision, tolerance)
             request = replace(request, precision="double")
     if not np.isfinite(result.mean_squares()).all():
         raise InputError(f"{structure.where}: its potential is too large for a map (3e38 {unit})",

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import Words
+from vmdpotential.errors import Message
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.maps.medium import Medium
 from vmdpotential.molecule.selection import Selection, is_salt, is_solvated, is_water, select
@@ -32,7 +32,7 @@ def chosen_atoms(structure: Structure, selection: Selection, medium: Medium) -> 
     return kept if kept.any() else chosen
 
 
-def left_to_solution(structure: Structure, selection: Selection, chosen: NDArray[np.bool_]) -> str:
+def ions_of_solution(structure: Structure, selection: Selection, chosen: NDArray[np.bool_]) -> str:
     """Return a description of the atoms of a selection that were not chosen, ``11 free ions (SOD)``; empty for none."""
     salt = select(structure, selection) & ~chosen
     names = ", ".join(sorted(set(structure.residue_names[salt].tolist())))
@@ -56,9 +56,9 @@ def in_continuum(structure: Structure, selection: Selection, medium: Medium,
         Whether the other positions come from a trajectory, which may have cells even if the structure has none.
     """
     chosen = chosen_atoms(structure, selection, medium)
-    if salt := left_to_solution(structure, selection, chosen):
-        log.warning(Words("%s: %s are left out, because the medium includes the solution's ions; a selection such as "
-                          "{atoms not water} keeps them"), structure.where, salt)
+    if salt := ions_of_solution(structure, selection, chosen):
+        log.warning(Message("%s: %s are left out, because the medium includes the solution's ions; a selection such as "
+                            "{atoms not water} keeps them"), structure.where, salt)
     if not medium.method:
         return structure, chosen, None
     together = Complex.of(structure, chosen, frames)

@@ -149,8 +149,8 @@ class Request:
     field : bool
         Whether the field is computed in addition to the potential.
     error : float, e/A
-        The rms error of the potential that corresponds to the tolerance (:func:`vmdpotential.methods.accuracy.goal`);
-        infinite if unknown.
+        The rms error of the potential that corresponds to the tolerance
+        (:attr:`vmdpotential.methods.accuracy.Sample.target_rms`); infinite if unknown.
     planes : int or None
         Number of lattice planes across z that are in memory at once, if the map is computed in slabs
         (:mod:`vmdpotential.methods.slabs`).
@@ -200,7 +200,7 @@ class Request:
         return self.cell is not None and self.interaction.cutoff is None and self.interaction.decay is None
 
     @property
-    def points_held(self) -> int:
+    def points_in_memory(self) -> int:
         """Number of lattice points that are in memory at once."""
         nx, ny, nz = self.lattice.shape
         return nx * ny * (nz if self.planes is None else min(nz, self.planes))
@@ -228,19 +228,29 @@ class Estimate:
     bytes: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Refusal:
-    """The reason why a method cannot compute a request, and a cure, as in :class:`.VmdpotentialError`."""
+    """The reason why a method cannot compute a request, and a hint, as in :class:`.VmdpotentialError`."""
 
     reason: str
-    cure: str = ""
-    error: type[VmdpotentialError] = UsageError
+    hint: str
+    error: type[VmdpotentialError]
+
+    def __init__(self, reason: str, hint: str = "", error: type[VmdpotentialError] = UsageError, *,
+                 cure: str = "") -> None:
+        for name, value in (("reason", reason), ("hint", hint or cure), ("error", error)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def cure(self) -> str:
+        """The hint, by its former name."""
+        return self.hint
 
     def as_error(self, method: str) -> VmdpotentialError:
         """Return the error for a method that was chosen by name."""
         if self.error is UsageError:
-            return UsageError("method", self.reason, self.cure, value=method)
-        return self.error(f"the method {method}: {self.reason}", self.cure)
+            return UsageError("method", self.reason, self.hint, value=method)
+        return self.error(f"the method {method}: {self.reason}", self.hint)
 
 
 _NO_MAPS = Refusal("cannot compute maps", "use another {method}")
@@ -552,7 +562,7 @@ class Method(abc.ABC):
 def map_bytes(request: Request) -> int:
     """Return the bytes of the maps, and of the atoms with sorted copies."""
     copies = 1 if request.planes is None else 3  # a slab, a copy in the order of the file, and one in its blocks
-    return 4 * copies * request.points_held * (4 if request.field else 1) + 200 * request.charges.count
+    return 4 * copies * request.points_in_memory * (4 if request.field else 1) + 200 * request.charges.count
 
 
 def interpolated_bytes(request: Request) -> int:
@@ -563,10 +573,10 @@ def interpolated_bytes(request: Request) -> int:
     """
     real = 4 if request.precision == "single" else 8
     maps = 4 if request.field else real == 8
-    return (4 * maps + 2 * real) * request.points_held
+    return (4 * maps + 2 * real) * request.points_in_memory
 
 
-def check_memory(request: Request, estimate: Estimate, what: str = "", cure: str = "") -> None:
+def check_memory(request: Request, estimate: Estimate, what: str = "", hint: str = "") -> None:
     """Raise an error if a sum of pairs does not fit into memory.
 
     Raises
@@ -575,10 +585,10 @@ def check_memory(request: Request, estimate: Estimate, what: str = "", cure: str
     """
     points = " x ".join(map(str, request.lattice.shape))
     memory.require(estimate.bytes, f"a map of {points} points{' with its field' if request.field else ''}{what}",
-                   (f"use a shorter {cure} or fewer {{atoms}}" if cure else
-                    "use a larger {spacing}, less {padding} or fewer {atoms}") + slabs_cure(request))
+                   (f"use a shorter {hint} or fewer {{atoms}}" if hint else
+                    "use a larger {spacing}, less {padding} or fewer {atoms}") + slabs_hint(request))
 
 
-def slabs_cure(request: Request) -> str:
-    """Return a further cure for a map that does not fit: formats that are written in slabs, unless one is in use."""
+def slabs_hint(request: Request) -> str:
+    """Return a further hint for a map that does not fit: formats that are written in slabs, unless one is in use."""
     return "" if request.planes else ", or write .zarr, .cmap or .mrc, which are written in slabs"

@@ -90,7 +90,7 @@ class Sample:
         return float(np.sqrt(weights @ squares / weights.sum()))
 
     @property
-    def goal(self) -> float:
+    def target_rms(self) -> float:
         """The lesser rms of the potential of those over all points and away from charges, e/A; 0 without any."""
         return min(filter(None, (self._rms(self.values[0]), self._rms(self.values[0], self.away))), default=0.0)
 
@@ -222,8 +222,8 @@ class Attempt(Generic[T]):
     choices: str
 
 
-def until_within(method: str, tolerance: float, error: float, attempt: Callable[[float], Attempt[T]],
-                 more: str = "", most: int = MOST) -> T:
+def refine_to_tolerance(method: str, tolerance: float, error: float, attempt: Callable[[float], Attempt[T]],
+                        more: str = "", most: int = MOST) -> T:
     """Return a result within a tolerance, from plans for smaller and smaller errors.
 
     Errors are predicted for uncorrelated charges. The charges of molecules are correlated, so that a plan may turn out
@@ -239,7 +239,7 @@ def until_within(method: str, tolerance: float, error: float, attempt: Callable[
     attempt : callable
         Makes a plan for an error, runs it, and measures the relative error.
     more : str
-        Further cures for a tolerance that cannot be kept.
+        Further hints for a tolerance that cannot be kept.
     most : int
         Greatest number of plans that are tried.
 
@@ -320,4 +320,4 @@ def run_to_tolerance(method: Method, request: Request, positions: Floats, charge
         return Attempt((plan, result, errors), measured, plan.error, str(plan))
 
     more = ("" if request.precision == "double" else ", {precision double}") + ", or another {method}"
-    return until_within(method.name, request.tolerance, request.error, attempt, more, MOST_MAPS)
+    return refine_to_tolerance(method.name, request.tolerance, request.error, attempt, more, MOST_MAPS)

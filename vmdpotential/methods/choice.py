@@ -49,7 +49,7 @@ def fastest(methods: Iterable[Method], request: Request, positions: NDArray[np.f
                 break
             if not method.exact and exact is None:
                 exact = accuracy.sample(request, positions, charges, engine)
-                goal = request.tolerance * exact.goal
+                goal = request.tolerance * exact.target_rms
                 request = request.with_error(goal if goal > 0 else np.inf)
             estimate = method.estimate(request, engine)
         if isinstance(estimate, Refusal):

@@ -37,7 +37,7 @@ DEGREE = 22
 LONGEST = 9999.0
 
 
-def band_for(accuracy: float) -> float:
+def band_limit(accuracy: float) -> float:
     """Return the greatest wave number that is summed, in inverse split radii; psi beyond it is about exp(-band).
 
     For 1e-9 it is just below 7 pi, so that a cube has no seventh wave along an edge.
@@ -135,7 +135,7 @@ class EwaldSum:
                        "correct the cell if it is far too thin, or use a longer {cutoff}")
         larger = Cell(tiling.basis * np.array(tiling.repeats)[:, None])
         self._pairs = [(sign, engine.prepare_points(PointSum(bound, larger))) for sign, bound in waves.pairs if pairs]
-        self.own = float(waves.smooth.long(0.0)) + sum(
+        self.self_potential = float(waves.smooth.long(0.0)) + sum(
             sign * float(bound(SOFT_CORE)) for sign, bound in waves.pairs if pairs)
 
     def at(self, points: Floats, positions: Floats, charges: Floats, field: bool = False,
@@ -208,7 +208,7 @@ def ewald_sum(bound: Bound, cell: Cell, points: int, atoms: int, engine: Engine,
 
 def _fastest(split: LongRange, cell: Cell, points: int, atoms: int, engine: Engine,
              accuracy: float = ACCURACY) -> tuple[Tiling, float]:
-    band = band_for(accuracy)
+    band = band_limit(accuracy)
     return tiling(cell, points, atoms, min(LONGEST, split.longest), band, engine.point_costs), band
 
 
@@ -233,7 +233,7 @@ class EwaldPlan(PointPlan):
         return None if self.radius is None else self._splitting(self.radius).short()
 
     def _splitting(self, radius: float) -> Splitting:
-        return Splitting(radius, _prolate(band_for(ACCURACY)))
+        return Splitting(radius, _prolate(band_limit(ACCURACY)))
 
     def prepare(self, points: Floats, positions: Floats, cell: Cell | None) -> EwaldSum:
         """Return the sum for a frame."""
@@ -245,7 +245,7 @@ class EwaldPlan(PointPlan):
         assert split is not None
         basis = cell.vectors if cell.orthogonal else cell.reduced
         return EwaldSum(Tiling(basis, (1, 1, 1), self.radius),
-                        split.waves(self._splitting(self.radius), band_for(ACCURACY)), engine, pairs=False)
+                        split.waves(self._splitting(self.radius), band_limit(ACCURACY)), engine, pairs=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,7 +44,7 @@ SLAB = ("membrane", "membrane_centre", "membrane_inside")
 PADDING = 6.0
 
 
-class Continued(HostResult):
+class ContinuumResult(HostResult):
     """The potential in a continuum, with its errors, reaction potentials and energies.
 
     Parameters
@@ -94,7 +94,7 @@ class PbPlan(Planned):
     method: str = field(default="pb", init=False)
     error: float | None = field(default=None, init=False)  # known when it is solved
 
-    def run(self, positions: ArrayLike, charges: ArrayLike) -> Continued:
+    def run(self, positions: ArrayLike, charges: ArrayLike) -> ContinuumResult:
         """Return the potential of positions (N, 3), A, and charges (N,) in the request's unit.
 
         Raises
@@ -105,7 +105,7 @@ class PbPlan(Planned):
         return self.follow(positions, charges, None)[0]
 
     def follow(self, positions: ArrayLike, charges: ArrayLike,
-               before: tuple[Known, Known] | None) -> tuple[Continued, tuple[Known, Known]]:
+               before: tuple[Known, Known] | None) -> tuple[ContinuumResult, tuple[Known, Known]]:
         """Return the potential of a frame and its solutions; starts from the solutions of another frame, if any."""
         places, sources = charges_and_positions(positions, charges)
         solvent = self.solution
@@ -116,8 +116,8 @@ class PbPlan(Planned):
         if self.request.field:
             values = np.concatenate([values, solved.field()])
             errors = solved.with_field(errors)
-        return Continued(np.ascontiguousarray(unit * values, np.float32), errors, continuum.charges, solved.reaction,
-                         solved.energy_error()), solved.known
+        return ContinuumResult(np.ascontiguousarray(unit * values, np.float32), errors, continuum.charges,
+                               solved.reaction, solved.energy_error()), solved.known
 
     def in_order(self) -> Frames:
         """Return a callable for consecutive frames, which starts each from the solution of the last."""
@@ -140,7 +140,7 @@ class Frames:
         self._plan = plan
         self._before: tuple[Known, Known] | None = None
 
-    def __call__(self, positions: ArrayLike, charges: ArrayLike) -> Continued:
+    def __call__(self, positions: ArrayLike, charges: ArrayLike) -> ContinuumResult:
         """Return the potential of the next frame."""
         result, self._before = self._plan.follow(positions, charges, self._before)
         return result
@@ -190,7 +190,7 @@ class ContinuumPoints:
         self.errors = (0.0, 0.0)
 
     @property
-    def own(self) -> float:
+    def self_potential(self) -> float:
         """Potential of a unit charge at its own position without the response of the water, 1/A."""
         return self._solution.dielectric / self._solution.values["inside"] / SOFT_CORE
 

@@ -28,8 +28,7 @@ from vmdpotential.interactions.screened_coulomb import INTERACTION as SCREENED
 from vmdpotential.methods import Charges, Method, Request, Solution
 from vmdpotential.methods.accuracy import Errors, run_to_tolerance
 from vmdpotential.methods.choice import fastest
-from vmdpotential.methods.points import Values as Sums
-from vmdpotential.methods.points import request_at, sum_at
+from vmdpotential.methods.points import PointValues, request_at, sum_at
 from vmdpotential.units import coulomb_constant, debye_length
 
 #: The coarse lattice reaches this far beyond the molecule, A.
@@ -388,7 +387,7 @@ def _gathered(positions: Floats, charges: Floats, apart: float) -> tuple[Floats,
     return low + apart * np.stack(np.unravel_index(nodes, tuple(shape)), 1), sums[nodes]
 
 
-def _sum(engine: Engine, points: Floats, positions: Floats, charges: Floats, field: bool = False) -> Sums:
+def _sum(engine: Engine, points: Floats, positions: Floats, charges: Floats, field: bool = False) -> PointValues:
     return sum_at(request_at(points, positions, charges, None, tolerance=TOLERANCE, field=field), points, positions,
                   charges, engine)
 

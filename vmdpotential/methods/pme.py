@@ -29,7 +29,7 @@ from vmdpotential.engines import Engine, LatticeSum, PointSum, PreparedPoints, g
 from vmdpotential.errors import BackendError, TaskError
 from vmdpotential.grid.lattice import Box, Lattice
 from vmdpotential.interactions import Bound
-from vmdpotential.methods import Estimate, Method, Plan, PointPlan, Refusal, Request, interpolated_bytes, slabs_cure
+from vmdpotential.methods import Estimate, Method, Plan, PointPlan, Refusal, Request, interpolated_bytes, slabs_hint
 from vmdpotential.methods.costs import Size, cheapest, cheapest_at_points, cheapest_smeared, point_extents
 from vmdpotential.methods.costs import transform as _transform
 from vmdpotential.molecule.cell import Cell, same_cell
@@ -84,8 +84,8 @@ class Pme(Method):
         estimate = self.require(request, engine)
         best, split = _choose(request, engine), _split(request)
         assert best is not None
-        cure = "{tolerance} or {spacing}" if split.width is None else "{smear}"
-        return plan_on_mesh(self.name, request, engine, estimate, best, cure, split.mesh)
+        hint = "{tolerance} or {spacing}" if split.width is None else "{smear}"
+        return plan_on_mesh(self.name, request, engine, estimate, best, hint, split.mesh)
 
     def plan_points(self, request: Request, engine: Engine) -> MeshPlan:
         """Return the plan of a sum at points, in double precision.
@@ -212,7 +212,7 @@ def _bytes(request: Request, nodes: float, radius: float) -> int:
     return int(3.5 * real * nodes + interpolated_bytes(request) + (100 + 200 * images) * request.charges.count)
 
 
-def make_mesh(request: Request, spacing: float, ratio: float, order: int, cure: str, split: Split = optimal) -> Mesh:
+def make_mesh(request: Request, spacing: float, ratio: float, order: int, hint: str, split: Split = optimal) -> Mesh:
     """Return a mesh over the cell, or around lattice and charges.
 
     Parameters
@@ -224,7 +224,7 @@ def make_mesh(request: Request, spacing: float, ratio: float, order: int, cure: 
         Split radius divided by the spacing.
     order : int
         Order of the B-splines.
-    cure : str
+    hint : str
         Options that must be larger if the mesh does not fit.
     split : callable
         Returns the splitting for a radius, a mesh spacing and an order.
@@ -240,15 +240,15 @@ def make_mesh(request: Request, spacing: float, ratio: float, order: int, cure: 
         mesh = around(request.lattice, request.charges.box, spacing, order, ratio, split)
     memory.require(_bytes(request, float(np.prod(mesh.transform_shape)), ratio * spacing),
                    f"a mesh of {' x '.join(map(str, mesh.transform_shape))} points",
-                   f"use a larger {cure}{slabs_cure(request)}")
+                   f"use a larger {hint}{slabs_hint(request)}")
     return mesh
 
 
-def plan_on_mesh(method: str, request: Request, engine: Engine, estimate: Estimate, best: Choice, cure: str,
+def plan_on_mesh(method: str, request: Request, engine: Engine, estimate: Estimate, best: Choice, hint: str,
                  split: Split) -> Plan:
-    """Return the plan of a sum on the chosen mesh; `cure` and `split` are those of :func:`make_mesh`."""
+    """Return the plan of a sum on the chosen mesh; `hint` and `split` are those of :func:`make_mesh`."""
     spacing, ratio, order, _ = best
-    mesh = make_mesh(request, spacing, ratio, order, cure, split)
+    mesh = make_mesh(request, spacing, ratio, order, hint, split)
     work = LatticeSum.split(request.lattice, mesh, request.precision, request.field)
     error = split(ratio * spacing, spacing, order)[1] * request.charges.density
     return Plan(method, engine.name, work, estimate, error, _choices_of(mesh))

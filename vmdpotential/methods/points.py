@@ -19,7 +19,7 @@ from vmdpotential.grid.lattice import Box
 from vmdpotential.interactions import Bound
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.methods import Charges, Method, PointPlan, Points, Refusal, Request, ewald
-from vmdpotential.methods.accuracy import Attempt, until_within
+from vmdpotential.methods.accuracy import Attempt, refine_to_tolerance
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.long_range import long_range
 
@@ -39,7 +39,7 @@ FINER_BY = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class Values:
+class PointValues:
     """Potential and field at points.
 
     Parameters
@@ -126,11 +126,11 @@ def exact_values(plan: PointPlan, request: Request, points: Floats, positions: F
     target = replace(request.points, count=len(points))
     finer = exact_plan(replace(request, target=target), engine, MEASURING * request.tolerance)
     exact = finer.prepare(points, positions, cell)
-    (potential, field), own = exact.at(points, positions, charges, request.field), exact.own
+    (potential, field), own = exact.at(points, positions, charges, request.field), exact.self_potential
     if plan.short is not None:
         pairs = PointPlan("direct", engine.name, plan.estimate, plan.short).prepare(points, positions, cell)
         elsewhere, slope = pairs.at(points, positions, charges, request.field)
-        potential, own = potential - elsewhere, own - pairs.own
+        potential, own = potential - elsewhere, own - pairs.self_potential
         if field is not None and slope is not None:
             field = field - slope
     return potential, field, own
@@ -148,21 +148,21 @@ def relative(difference: Floats, values: Floats, least: float = 0.0) -> float:
 
 
 def _in_solution(request: Request, points: Floats, positions: Floats, charges: Floats, engine: Engine,
-                 method: str) -> Values:
+                 method: str) -> PointValues:
     """Return the values of a method that includes the solution around the charges, and the error that it states."""
     plan = plan_points(request, engine, method)
     prepared = plan.prepare(points, positions, request.cell)
     potential, field = prepared.at(points, positions, charges, request.field)
     errors = plan.measured(prepared)
     if errors is None:
-        return Values(potential, field, None, plan.method)
+        return PointValues(potential, field, None, plan.method)
     sizes = [float(np.sqrt(np.mean(each**2))) for each in (potential, field) if each is not None]
-    return Values(potential, field, max(error / size if size > 0 else 0.0 for error, size in zip(
+    return PointValues(potential, field, max(error / size if size > 0 else 0.0 for error, size in zip(
         errors, sizes, strict=False)), plan.method)
 
 
 def sum_at(request: Request, points: Floats, positions: Floats, charges: Floats, engine: Engine,
-           method: str = "auto") -> Values:
+           method: str = "auto") -> PointValues:
     """Return the sum at points to the request's tolerance, and the error measured at 200 of them.
 
     Parameters
@@ -185,7 +185,7 @@ def sum_at(request: Request, points: Floats, positions: Floats, charges: Floats,
         When a mesh does not fit into memory.
     """
     if not len(points) or not charges.any():
-        return Values(np.zeros(len(points)), np.zeros((len(points), 3)) if request.field else None, None, "direct")
+        return PointValues(np.zeros(len(points)), np.zeros((len(points), 3)) if request.field else None, None, "direct")
 
     def run(plan: PointPlan) -> tuple[Floats, Floats | None]:
         return plan.prepare(points, positions, request.cell).at(points, positions, charges, request.field)
@@ -195,25 +195,25 @@ def sum_at(request: Request, points: Floats, positions: Floats, charges: Floats,
     few = method == "auto" and len(points) <= MEASURED
     plan = exact_plan(request, engine) if few else plan_points(request, engine, method)
     if few or (plan.error is None and method != "auto"):
-        return Values(*run(plan), None, plan.method)
+        return PointValues(*run(plan), None, plan.method)
     rows = sample(len(points))
     exact, slope, _ = exact_values(plan, request, points[rows], positions, charges, request.cell, engine)
     rms = float(np.sqrt(np.mean(exact**2)))
 
-    def attempt(error: float) -> Attempt[Values]:
+    def attempt(error: float) -> Attempt[PointValues]:
         made = plan_points(request.with_error(error), engine, method)
         potential, field = run(made)
         if made.error is None:
-            return Attempt(Values(potential, field, None, made.method), 0.0, None, str(made))
+            return Attempt(PointValues(potential, field, None, made.method), 0.0, None, str(made))
         errors = [relative(potential[rows] - exact, potential)]
         if field is not None and slope is not None:
             errors.append(relative(field[rows] - slope, field))
-        return Attempt(Values(potential, field, max(errors), made.method), max(errors), made.error, str(made))
+        return Attempt(PointValues(potential, field, max(errors), made.method), max(errors), made.error, str(made))
 
     try:
-        return until_within(plan.method, request.tolerance, request.tolerance * rms, attempt)
+        return refine_to_tolerance(plan.method, request.tolerance, request.tolerance * rms, attempt)
     except TaskError:  # no mesh keeps the tolerance
         if method != "auto":
             raise
     plan = exact_plan(request, engine)
-    return Values(*run(plan), None, plan.method)
+    return PointValues(*run(plan), None, plan.method)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
 from vmdpotential.engines import Floats
-from vmdpotential.engines.result import HostSums, Maps, Result, StatedNothing
+from vmdpotential.engines.result import HostSums, Maps, Result, UnstatedProperties
 from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.methods import Planned, Request, interpolated_bytes
@@ -42,7 +42,7 @@ def by_slabs(request: Request) -> Request:
     Half of the memory is for slabs, and the rest for other arrays, such as a mesh.
     """
     # for interpolation, and for copies in the order of the file and in its blocks
-    needed = interpolated_bytes(request) + 16 * request.points_held * (4 if request.field else 1)
+    needed = interpolated_bytes(request) + 16 * request.points_in_memory * (4 if request.field else 1)
     planes = planes_at_once(request, needed)
     return replace(request, planes=planes) if planes else request
 
@@ -56,7 +56,7 @@ def planes_at_once(request: Request, needed: int) -> int:
     return min(max(planes, LAYER), nz)
 
 
-class SlabResult(StatedNothing):
+class SlabResult(UnstatedProperties):
     """The part of a map that is kept when it went to a sink: values at some points, mean squares and extremes.
 
     Parameters

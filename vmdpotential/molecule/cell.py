@@ -116,9 +116,14 @@ class Cell:
         return Cell.from_parameters(*self.parameters).vectors
 
     @property
-    def turned(self) -> bool:
+    def rotated(self) -> bool:
         """Whether the cell is rotated against the orientation of :attr:`standard`."""
         return not np.allclose(self.vectors, self.standard, rtol=0, atol=1e-3)
+
+    @property
+    def turned(self) -> bool:
+        """Former name of :attr:`rotated`."""
+        return self.rotated
 
     @property
     def whole(self) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import ChargeError, IncompleteError, UsageError, Words, listed
+from vmdpotential.errors import ChargeError, IncompleteError, Message, UsageError, listed
 from vmdpotential.molecule.atomnames import family
 from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.names import IONS, WATERS, named, unique_names
@@ -22,7 +22,7 @@ from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.templates import FORCE_FIELDS, Match, Miss, library
 from vmdpotential.molecule.user_charges import ResidueCharges, UserCharges
 from vmdpotential.molecule.water import CHOICES as WATER_CHOICES
-from vmdpotential.molecule.water import LABELS, Water, find_water, site_distance
+from vmdpotential.molecule.water import LABELS, IdentifiedWater, find_water, site_distance
 
 log = logging.getLogger(__name__)
 
@@ -238,9 +238,9 @@ def charges_and_report(
             without[kind.residue_name] += kind.residues
         if getattr(match, "file", "") or isinstance(match, Miss):
             continue
-        label = LABELS[match.model] if isinstance(match, Water) else getattr(match, "label", "")
+        label = LABELS[match.model] if isinstance(match, IdentifiedWater) else getattr(match, "label", "")
         templates[label] += kind.residues
-        if isinstance(match, Water):
+        if isinstance(match, IdentifiedWater):
             waters[label] = match.evidence
     result = structure.with_charges(charges)
     return result, ChargeReport(fits[0], result.net_charge, dict(templates.most_common()), fits, waters,
@@ -292,7 +292,7 @@ def _force_fields(structure: Structure, warn: bool) -> tuple[str, ...]:
         decided = sum(evidence[best][:2]) > 0 == sum(evidence[other][:2])
         # CHARMM's names of atoms are its own; Amber's are those of the PDB, which many programs write
         if warn and not decided and not (best == "charmm36" and evidence[best][2] > 0 == sum(evidence[other])):
-            log.warning(Words("%s: its names fit %s and %s; the charges are those of %s, choose with {force_field}"),
+            log.warning(Message("%s: its names fit %s and %s; the charges are those of %s, choose with {force_field}"),
                         whole.where, best, other, best)
     return tuple(fits)
 
@@ -391,9 +391,9 @@ def _disulfides(structure: Structure, residue_names: NDArray[np.str_], name_of: 
 
 def _match_all(
     structure: Structure, kinds: _Kinds, force_field: str, water: str = "auto", user_charges: UserCharges | None = None,
-) -> list[Match | Miss | Water]:
+) -> list[Match | Miss | IdentifiedWater]:
     """Return the match, or the lack of one, of every kind of residue."""
-    result: list[Match | Miss | Water] = []
+    result: list[Match | Miss | IdentifiedWater] = []
     for index, kind in enumerate(kinds.kinds):
         name = kind.residue_name.upper()
         ion = IONS.get(name) if len(kind.atom_names) == 1 else None
@@ -412,7 +412,7 @@ def _match_all(
 
 
 def _error(
-    structure: Structure, kinds: _Kinds, matches: Sequence[Match | Miss | Water], force_field: str
+    structure: Structure, kinds: _Kinds, matches: Sequence[Match | Miss | IdentifiedWater], force_field: str
 ) -> ChargeError:
     """Return the error for residues without a template, which lists the atoms concerned and their numbers."""
     extra: Counter[str] = Counter()
@@ -432,15 +432,15 @@ def _error(
         parts.append("the file contains no hydrogens")
     elif lacking:
         parts.append(f"missing atoms of {force_field}: {_list(lacking)}")
-    cure = "give a file that has charges (PSF, prmtop, TPR, PQR) as {topology}"
+    hint = "give a file that has charges (PSF, prmtop, TPR, PQR) as {topology}"
     if len({name.split()[0] for name in extra}) == 1 and not reasons and not lacking:
-        cure = "give a file of its charges (MOL2, ITP, XML, CSV) as {charges}, or of all as {topology}"
+        hint = "give a file of its charges (MOL2, ITP, XML, CSV) as {charges}, or of all as {topology}"
     if reasons and not extra and not lacking:
-        cure = "choose a model with these sites by {water}, or " + cure
+        hint = "choose a model with these sites by {water}, or " + hint
     if lacking:
-        cure = "complete the structure by the command prepare, or " + cure
+        hint = "complete the structure by the command prepare, or " + hint
     error = IncompleteError if extra or lacking else ChargeError
-    return error(f"{structure.where}: {'; '.join(parts)}", cure)
+    return error(f"{structure.where}: {'; '.join(parts)}", hint)
 
 
 def _other_atoms(structure: Structure, residue_name: str, miss: Miss) -> ChargeError:

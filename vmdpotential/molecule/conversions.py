@@ -388,6 +388,6 @@ def _in_standard_frame(structure: Structure) -> tuple[Floats, Any]:
     cell = structure.cell
     if cell is None or not cell.whole:
         return structure.positions, None
-    if not cell.turned:
+    if not cell.rotated:
         return structure.positions, cell.parameters
     return structure.positions @ np.linalg.inv(cell.vectors) @ cell.standard, cell.parameters

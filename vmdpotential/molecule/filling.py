@@ -18,7 +18,7 @@ LEAST = 0.65
 #: Smallest number of atoms that is checked; fewer are a model system, not the rest of a simulation or a crystal.
 FEWEST = 100
 
-#: Cell length, A, above which nothing is checked; building a lattice in it fails with an error of its own.
+#: Cell length, A, above which nothing is checked, because building a lattice in such a cell raises an error anyway.
 HUGE = 1e6
 
 #: Number of atoms in 1 A^3 below that of any condensed matter.
@@ -36,7 +36,7 @@ POINTS, APART, BIN = 40_000, 1.5, 3.0
 SOLVATED = 1 / 3
 
 
-def filled(structure: Structure) -> tuple[float, bool]:
+def filled_fraction(structure: Structure) -> tuple[float, bool]:
     """Return the filled fraction of a structure's periodic cell, and whether the atoms span the cell along an axis.
 
     Raises
@@ -72,7 +72,7 @@ def filled(structure: Structure) -> tuple[float, bool]:
     return float(near.mean()), spans
 
 
-def is_part(structure: Structure) -> float | None:
+def partial_fraction(structure: Structure) -> float | None:
     """Return the filled fraction of a structure's cell if the structure is only a part of its content, else None.
 
     It is a part if it fills less than :data:`LEAST`, unless it has water and spans the cell along an axis, like a slab
@@ -80,5 +80,5 @@ def is_part(structure: Structure) -> float | None:
     """
     if len(structure) < FEWEST or (structure.cell is not None and np.abs(structure.cell.vectors).max() > HUGE):
         return None
-    part, spans = filled(structure)
+    part, spans = filled_fraction(structure)
     return None if part >= LEAST or (spans and float(is_water(structure).mean()) > SOLVATED) else part

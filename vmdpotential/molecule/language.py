@@ -79,7 +79,7 @@ def evaluate(structure: Structure, text: str, words: Mapping[str, Callable[[Stru
             return f"group index{len(groups) - 1}"
 
         tokens = _GROUP.sub(group, text).replace("(", " ( ").replace(")", " ) ").split()
-        if structure.cell is not None and _COORDINATES.intersection(tokens) and structure.cell.turned:
+        if structure.cell is not None and _COORDINATES.intersection(tokens) and structure.cell.rotated:
             raise ValueError("depends on x, y and z, but the periodic cell is rotated against these axes")
         replaced = []
         for place, token in enumerate(tokens):

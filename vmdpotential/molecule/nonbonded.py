@@ -127,7 +127,7 @@ def lennard_jones(sigma: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
 
 
 @dataclass(frozen=True, eq=False)
-class Deferred:
+class LazyNonbonded:
     """A :class:`Nonbonded` that is read only when it is called, as most commands do not need it.
 
     Parameters
@@ -141,9 +141,9 @@ class Deferred:
     make: Callable[[], Nonbonded]
     atoms: Integers | None = None
 
-    def take(self, atoms: Integers) -> Deferred:
+    def take(self, atoms: Integers) -> LazyNonbonded:
         """Return the deferred parameters of the selected atoms (increasing indices)."""
-        return Deferred(self.make, atoms if self.atoms is None else self.atoms[atoms])
+        return LazyNonbonded(self.make, atoms if self.atoms is None else self.atoms[atoms])
 
     def __call__(self) -> Nonbonded:
         """Return the parameters of the selected atoms."""

@@ -25,12 +25,12 @@ ALLOWED = (
 )
 
 
-class Picked(str):
-    """Text of a selection, for reports, with the indices of its atoms, which a viewer or a program has determined."""
+class ResolvedSelection(str):
+    """Text of a selection, for reports, together with the indices of its atoms from a viewer or a program."""
 
     rows: Integers
 
-    def __new__(cls, text: str, rows: ArrayLike) -> Picked:
+    def __new__(cls, text: str, rows: ArrayLike) -> ResolvedSelection:
         """Return the text with atoms, given as indices in any order or as a mask (N,)."""
         result = super().__new__(cls, text)
         rows = np.asarray(rows)
@@ -38,7 +38,7 @@ class Picked(str):
         return result
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Picked, (str(self), self.rows)
+        return ResolvedSelection, (str(self), self.rows)
 
 
 #: Residue names of the ions of common salts.
@@ -56,11 +56,11 @@ def rows_of(selection: Any) -> NDArray[Any]:
 
 
 def named_selection(selection: Selection) -> str:
-    """Return a selection as text, which can be compared and reported; for an array, a :class:`Picked`."""
+    """Return a selection as text, which can be compared and reported; for an array, a :class:`ResolvedSelection`."""
     if isinstance(selection, str):
         return selection
     rows = rows_of(selection)
-    return Picked(f"{int(rows.sum()) if rows.dtype == bool else len(rows)} given atoms", rows)
+    return ResolvedSelection(f"{int(rows.sum()) if rows.dtype == bool else len(rows)} given atoms", rows)
 
 
 def _per_residue(structure: Structure, table: Collection[str]) -> Mask:
@@ -203,7 +203,7 @@ def select(structure: StructureLike, selection: Selection, parameter: str = "ato
                 f"{len(structure)}", "give the Universe as {structure}, or select by words or indices")
         _check_rows(rows_of(selection), len(structure), parameter)
     text = named_selection(selection)
-    if isinstance(text, Picked):
+    if isinstance(text, ResolvedSelection):
         origins = structure.origins if isinstance(selection, str) else None
         if origins is not None:  # the indices refer to the structure before its completion
             result = np.isin(origins, text.rows)
@@ -229,7 +229,7 @@ def _check_rows(rows: NDArray[Any], count: int, parameter: str) -> None:
                          "give text, indices (K,) or a mask (N,)")
 
 
-def _by_rows(structure: Structure, picked: Picked, parameter: str) -> Mask:
+def _by_rows(structure: Structure, picked: ResolvedSelection, parameter: str) -> Mask:
     rows, count = picked.rows, len(structure)
     if not len(rows):
         raise UsageError(parameter, "selects no atoms", value=picked)

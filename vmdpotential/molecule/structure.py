@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential.errors import InputError, listed
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.nonbonded import Deferred
+from vmdpotential.molecule.nonbonded import LazyNonbonded
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -63,7 +63,7 @@ class Topology:
         Further data of the file's format that are needed to write the file again. An array has one row per atom, but
         none for atoms appended later. ``terms`` is a dictionary of index arrays (M, k), with -1 for "none", and
         ``term_values`` one of (M, ...) arrays that belong to the terms of the same name.
-    nonbonded : Deferred or None
+    nonbonded : LazyNonbonded or None
         Nonbonded parameters, if the file has them; :func:`vmdpotential.io.topologies.forcefield.nonbonded` returns
         these or those of separate force-field files.
 
@@ -89,7 +89,7 @@ class Topology:
     title: Sequence[str] = ()
     flags: Sequence[str] = ()
     extra: dict[str, Any] = field(default_factory=dict)
-    nonbonded: Deferred | None = None
+    nonbonded: LazyNonbonded | None = None
 
     #: Names of the index arrays, in the order of a PSF.
     TERMS = ("bonds", "angles", "dihedrals", "impropers", "donors", "acceptors", "cross_terms")
@@ -378,11 +378,11 @@ class Structure:
                              "correct it")
         return self.charges
 
-    def require_whole_cell(self, cure: str) -> None:
+    def require_whole_cell(self, hint: str) -> None:
         """Raise InputError if the atoms are a crystal's asymmetric unit, not the whole content of its cell."""
         if self.cell is not None and not self.cell.whole:
             raise InputError(f"{self.where}: is the asymmetric unit of a crystal ({self.cell.space_group})",
-                             f"{cure}; if the file contains the whole cell, set its space group to P 1")
+                             f"{hint}; if the file contains the whole cell, set its space group to P 1")
 
     def group(self, name: str) -> Integers:
         """Return the atom indices (K,) of a group of the index file; raise ValueError if no group has this name."""

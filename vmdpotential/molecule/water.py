@@ -70,7 +70,7 @@ MASSLESS = frozenset(
 )
 
 
-class Water(NamedTuple):
+class IdentifiedWater(NamedTuple):
     """The model of a kind of water: its name, its charges (e) in the order of the sites, and the evidence for it."""
 
     model: str
@@ -105,7 +105,7 @@ def site_distance(structure: Structure, starts: Integers, atom_names: Sequence[s
 
 def find_water(
     residue_name: str, atom_names: Sequence[str], count: int = 1, distance: float | None = None, model: str = "auto"
-) -> Water | Miss:
+) -> IdentifiedWater | Miss:
     """Return the model that a water's name, sites and geometry indicate, or the requested one.
 
     Parameters
@@ -148,7 +148,7 @@ def find_water(
                                 f"and {LABELS[candidates[0]]} has it at {MODELS[candidates[0]].distance:g} A")
     chosen = MODELS[model]
     charge = {"O": chosen.oxygen, "H": chosen.hydrogen, "M": chosen.site}
-    return Water(model, tuple(charge[kind] for kind in kinds), evidence)
+    return IdentifiedWater(model, tuple(charge[kind] for kind in kinds), evidence)
 
 
 def _choose(named: Sequence[str], sites: int, count: int, distance: float | None) -> tuple[str, str]:

@@ -25,7 +25,7 @@ from vmdpotential.errors import InputError, TaskError, UsageError
 from vmdpotential.interactions.pairs import PairPotential
 from vmdpotential.maps import check_tolerance
 from vmdpotential.methods import Method, PointPlan, Request
-from vmdpotential.methods.accuracy import Attempt, until_within
+from vmdpotential.methods.accuracy import Attempt, refine_to_tolerance
 from vmdpotential.methods.points import START, exact_values, plan_points, relative, request_at, sample
 from vmdpotential.molecule.cell import Cell, same_cell
 from vmdpotential.molecule.conversions import StructureLike, as_structure
@@ -211,7 +211,7 @@ class Between:
             measured = self._measure(result, positions, cell)
             return Attempt(result, measured, None if self._long is None else self._long.error, str(self._long))
 
-        return until_within(self.electrostatics, self.tolerance, START * self.tolerance, attempt)
+        return refine_to_tolerance(self.electrostatics, self.tolerance, START * self.tolerance, attempt)
 
     def _request(self, positions: Floats, cell: Cell | None) -> Request:
         """Return a request for the smooth part of the potential at the atoms of A."""
@@ -228,7 +228,7 @@ class Between:
         q = self.charges[self.atoms[rows]]
         exact, slope, own = exact_values(self._long, self._request(positions, cell), positions[self.atoms[rows]],
                                          positions[self.others], self.charges[self.others], cell, self.engine)
-        exact = exact + np.where(self.in_b[self.atoms[rows]], q * (self._field.own - own), 0.0)
+        exact = exact + np.where(self.in_b[self.atoms[rows]], q * (self._field.self_potential - own), 0.0)
         half = 0.5 if len(self.both) == len(self.others) else 1.0  # share of a pair's energy if both atoms have rows
         weight = np.where(self.in_b[self.atoms[rows]], half, 1.0)
         self.error = relative(weight * q * (potential[rows] - exact), result.coulomb)
@@ -308,7 +308,7 @@ class Between:
     def _add_smooth(self, field: PreparedPoints, positions: Floats, energies: Floats, forces: Floats) -> None:
         """Add the smooth part of the Coulomb energy, without the energy of atoms with themselves."""
         q, both = self.charges, self.both
-        own = q * field.own
+        own = q * field.self_potential
         self._smooth = field.at(positions[self.atoms], positions[self.others], q[self.others], self.forces)
         potential, gradient = self._smooth[0].copy(), self._smooth[1]
         if gradient is not None:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential.engines import get_engine
-from vmdpotential.errors import InputError, TaskError, UsageError, Words
+from vmdpotential.errors import InputError, Message, TaskError, UsageError
 from vmdpotential.molecule.cell import Cell
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class Distribution:
         return centres
 
 
-class Counts:
+class PairHistogram:
     """Histogram of the distances of pairs between two selections, summed over frames.
 
     Parameters
@@ -156,7 +156,7 @@ class Counts:
         if pairs > MOST_PAIRS:
             raise TaskError(text, "use a smaller {range}", parameter="range")
         if pairs > MANY_PAIRS:
-            log.warning(Words("%s, which takes minutes; a smaller {range} takes less"), text)
+            log.warning(Message("%s, which takes minutes; a smaller {range} takes less"), text)
         return cell
 
     def result(self) -> Distribution:

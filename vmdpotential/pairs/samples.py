@@ -28,7 +28,7 @@ POTENTIALS = ("rf", "ewald")
 
 
 @dataclass(frozen=True, eq=False)
-class Water:
+class WaterBox:
     """Periodic cube of water molecules.
 
     Parameters
@@ -45,7 +45,7 @@ class Water:
     cell: Cell
 
 
-def water(edge: float) -> Water:
+def water(edge: float) -> WaterBox:
     """Return a cube of TIP3P water with an edge length in A, see :func:`vmdpotential.molecule.samples.water_box`."""
     positions, charges = water_box(edge)
     count = len(charges) // 3
@@ -58,7 +58,7 @@ def water(edge: float) -> Water:
         {"charge": charges * np.sqrt(coulomb_constant("kcal/mol/e")), "root_a6": oxygen * np.sqrt(6 * c6),
          "root_a12": oxygen * np.sqrt(12 * c12)},
         exclusions=np.ascontiguousarray(exclusions))
-    return Water(atoms, np.tile(MASSES, count), Cell.from_parameters(edge, edge, edge))
+    return WaterBox(atoms, np.tile(MASSES, count), Cell.from_parameters(edge, edge, edge))
 
 
 def potential(name: str, cutoff: float) -> PairPotential:

@@ -1,8 +1,8 @@
 """Addition of missing heavy atoms, with ideal coordinates of the dictionary, and of caps at chain breaks.
 
 For each missing fragment, the ideal coordinates are superposed on the atom that it is bonded to and the known atoms
-near that (W. Kabsch, Acta Cryst. A32, 1976, 922). A fragment that can rotate about its bond is turned to where it is
-farthest from other atoms.
+near that (W. Kabsch, Acta Cryst. A32, 1976, 922). A fragment that can rotate about its bond gets the torsion at which
+it is farthest from other atoms.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _backbone(before: dict[str, Floats], here: dict[str, Floats], tree: cKDTree)
 
 
 def _missing(component: Component, names: tuple[str, ...], linked: set[str]) -> list[int]:
-    """Return the indices of a component's atoms that a residue lacks, except those that a bond to another replaces."""
+    """Return the indices of a component's atoms that a residue lacks, except those that bonds to others replace."""
     present = set(names)
     result = []
     for row, name in enumerate(component.atoms):

@@ -214,7 +214,7 @@ def _positions(ccd: Any, name: str) -> Floats:
     return result.astype(np.float64)
 
 
-def meant(residue_name: str, atom_names: Collection[str]) -> Component | None:
+def identify_component(residue_name: str, atom_names: Collection[str]) -> Component | None:
     """Return the component that a residue's name and heavy atoms indicate, None if no component has these atoms.
 
     Names of variants in programs (HSE, CYX, ASH, ADE) indicate the parent residue. If the dictionary has another

@@ -13,7 +13,14 @@ from vmdpotential.molecule.charges import DISULFIDE
 from vmdpotential.molecule.gasteiger import SINGLE
 from vmdpotential.molecule.names import IONS, WATERS
 from vmdpotential.molecule.structure import Floats, Integers, Names, Structure
-from vmdpotential.preparation.components import AMINO_ACIDS, NUCLEOTIDES, Component, component, meant, renamed
+from vmdpotential.preparation.components import (
+    AMINO_ACIDS,
+    NUCLEOTIDES,
+    Component,
+    component,
+    identify_component,
+    renamed,
+)
 from vmdpotential.preparation.matching import SHORTEST, TOLERANCE, matched
 
 #: Metals; bonds to them are coordinative and are not searched.
@@ -132,7 +139,7 @@ def _known(name: str, atoms: tuple[str, ...], elements: list[str],
         names = renamed(stated, atoms) or matched(stated, elements, positions)
         if names is not None:
             return stated, names, ""
-    result, note = meant(name, atoms), ""
+    result, note = identify_component(name, atoms), ""
     names = renamed(result, atoms) if result is not None else None
     if result is None and (result := component(name.upper())) is not None:
         names, note = matched(result, elements, positions), RENAMED

@@ -30,11 +30,11 @@ from vmdpotential.preparation.complete import complete
 from vmdpotential.preparation.components import Component
 from vmdpotential.preparation.draft import METALS, Draft, all_bonds, draft_of
 from vmdpotential.preparation.orient import orient
-from vmdpotential.preparation.report import Prepared, Row
+from vmdpotential.preparation.report import PreparedStructure, Row
 
-__all__ = ["Prepared", "Row", "prepare_structure"]
+__all__ = ["PreparedStructure", "Row", "prepare_structure"]
 
-_CURE = ("give a file of each with its hydrogens (SDF, MOL2) by {charges}, or remove them by {leave_out} of the "
+_HINT = ("give a file of each with its hydrogens (SDF, MOL2) by {charges}, or remove them by {leave_out} of the "
          "command prepare")
 
 
@@ -49,7 +49,7 @@ _DUMMIES = ("DUM",)
 def prepare_structure(
     structure: StructureLike, *, ph: float = 7.0, pka: str = "model", force_field: str = "auto", water: str = "auto",
     charges: Sequence[ResidueCharges] = (), leave_out: Collection[str] = (), radii: str = "mbondi2",
-) -> Prepared:
+) -> PreparedStructure:
     """Return the structure with missing atoms, charges and radii added, and a report.
 
     Parameters
@@ -72,7 +72,7 @@ def prepare_structure(
 
     Returns
     -------
-    Prepared
+    PreparedStructure
         The structure, and a row for each residue.
 
     Raises
@@ -153,7 +153,7 @@ def prepare_structure(
             _which("atoms without an element", structure, unknown): int(unknown.sum()),
             **{f"atoms of {name}": len(rows) for name, rows in left_out.items()},
             **{f"atoms of {name}": int((structure.residue_names == name).sum()) for name in _DUMMIES if dummy.any()}}
-    return Prepared(whole, report, rows, gaps, ph, pka, source, {name: n for name, n in left.items() if n})
+    return PreparedStructure(whole, report, rows, gaps, ph, pka, source, {name: n for name, n in left.items() if n})
 
 
 def _named(structure: Structure, names: Collection[str]) -> dict[str, Integers]:
@@ -230,7 +230,7 @@ def _check_known(structure: Structure, draft: Draft, charged: set[str], force_fi
         raise TaskError(
             f"{structure.where}: no template for residues that the Chemical Component Dictionary lacks or has with "
             "other atoms: "
-            + listed([f"{name} ({count})" for name, count in unknown.items()], 40), _CURE)
+            + listed([f"{name} ({count})" for name, count in unknown.items()], 40), _HINT)
 
 
 def _as_named(charges: Sequence[ResidueCharges], draft: Draft, assembly: Assembly) -> list[ResidueCharges]:
@@ -260,7 +260,7 @@ def _approximate(assembly: Assembly, atoms: NDArray[np.bool_], others: Floats) -
     if len(bad):
         names = [assembly.structure.label(int(atom)) for atom in bad]
         raise TaskError(f"{assembly.structure.where}: no charges, not even approximate ones, are available for "
-                        f"{len(bad)} atom{'s' * (len(bad) > 1)}: {listed(names, 80)}", _CURE)
+                        f"{len(bad)} atom{'s' * (len(bad) > 1)}: {listed(names, 80)}", _HINT)
     return charges
 
 

@@ -43,7 +43,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Prepared(Tabular):
+class PreparedStructure(Tabular):
     """A completed structure, and a report on its completion.
 
     Parameters

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.io.files.text import held, read_text, reading
+from vmdpotential.io.files.text import buffered, read_text, reading
 from vmdpotential.units import AVOGADRO, BOLTZMANN, CALORIE
 
 Floats = NDArray[np.float64]
@@ -164,7 +164,7 @@ def read_ligand(path: Path) -> Ligand:
     InputError
         If the file cannot be read, or numbers are missing or out of range.
     """
-    path = held(path)
+    path = buffered(path)
     with reading(path):
         lines = read_text(path, 20, 200).decode("utf-8", "replace").split("\n")
     rows: list[list[float]] = []

@@ -14,9 +14,9 @@ With psi = (r P)' in Legendre polynomials, the transform of L, divided by ``4 pi
     psi^(k a) + 4 (a/rc)^2 (sin t / t - (1 - cos t) / t^2) + I(k rc),    t = k a,
     I(s) = int_0^1 4 (x^3 - x) cos(s x) dx = (4 + 8 cos s) / s^2 - 24 sin s / s^3 + 24 (1 - cos s) / s^4
 
-The second derivative of V jumps by 8/rc^3 at the cutoff, which P does not change: it contributes waves with
-the mean square 32 / (k rc)^4, of which those beyond the band of a mesh with the spacing h make an error
-proportional to h^2.5 / rc^2. P minimises the rest of the error.
+The second derivative of V jumps by 8/rc^3 at the cutoff, whatever P is. The jump contributes waves with the mean
+square 32 / (k rc)^4. Waves that a mesh with the spacing h cannot resolve cause an error proportional to
+h^2.5 / rc^2; P minimises the rest of the error.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def parts_around(x, y, z, reach, left_out, parts, starts, low, side, counts, out
 
 
 @njit(**PLAIN_CODE)
-def barred(x, y, z, sphere, centres, radii, first, others):
+def covered(x, y, z, sphere, centres, radii, first, others):
     """Return whether the radial projection of a point in a sphere onto that sphere is inside another one."""
     e, f, g = x - centres[sphere, 0], y - centres[sphere, 1], z - centres[sphere, 2]
     scale = radii[sphere] / max(1e-9, math.sqrt(e * e + f * f + g * g))
@@ -172,7 +172,7 @@ def add(places, sizes, count, around, many, sure, least, spheres, parts, near, a
     """Add the areas `sizes` of points `places` (3, M) on a patch to those of the spheres in which they are deepest.
 
     Points with another probe's centre at a distance below `least` are left out. `around` and `near` are the spheres and
-    the parts of arcs next to the patch; :func:`barred` is known to be true for the first `sure` spheres.
+    the parts of arcs next to the patch; :func:`covered` is known to be true for the first `sure` spheres.
     """
     centres, radii, first, others = spheres
     whole = -(-count // LANES) * LANES
@@ -188,8 +188,8 @@ def add(places, sizes, count, around, many, sure, least, spheres, parts, near, a
             known = False
             for m in range(sure):
                 known |= around[m] == s
-            if nearest[n] < least * least or not (known or barred(places[0, n], places[1, n], places[2, n], s, centres,
-                                                                  radii, first, others)):
+            if nearest[n] < least * least or not (known or covered(places[0, n], places[1, n], places[2, n], s, centres,
+                                                                   radii, first, others)):
                 continue
         area[s] += sizes[n]
         points[s, 0], points[s, 1], points[s, 2] = places[0, n], places[1, n], places[2, n]
@@ -250,7 +250,7 @@ def strips(arcs, piece, probe, least, centres, radii, first, others, parts, star
                         places[d, used] = arc[d] - to_axis * inwards[d] + probe * math.sin(phi) * along[d]
                     sizes[used] = probe * step * to_axis * turn
                     used += 1
-            # `barred` is true for both atoms, by the other one
+            # `covered` is true for both atoms, by the other one
             add(places, sizes, used, around, many, 2, least, (centres, radii, first, others), parts, near, arcs_near,
                 area, points)
 

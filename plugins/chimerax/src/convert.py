@@ -240,7 +240,7 @@ def _header(volume: Any) -> Mapping[str, str]:
         return {}
 
 
-def common_place(volumes: Sequence[Any]) -> Any:
+def common_coordinate_system(volumes: Sequence[Any]) -> Any:
     """Return the common coordinate system of maps.
 
     Raises

@@ -24,7 +24,7 @@ from vmdpotential.molecule.names import WATERS, named
 from vmdpotential.parameters import Command, Report, by_own_names
 
 from . import missing
-from .convert import Selected, common_place, read_atoms, read_frames, read_volume, rows_of
+from .convert import Selected, common_coordinate_system, read_atoms, read_frames, read_volume, rows_of
 from .live import Live
 from .show import show, show_copies
 
@@ -180,7 +180,7 @@ def _convert(command: Command, inputs: Mapping[str, Any], session: Any) -> tuple
             volumes: Sequence[Any] = value if parameter.several else [value]
             if not volumes:
                 raise UsageError(parameter.name, "there is no such map", "open one, or make it with potential map")
-            place = common_place(volumes)
+            place = common_coordinate_system(volumes)
             grids = [read_volume(volume) for volume in volumes]
             values[parameter.name] = grids if parameter.several else grids[0]
         elif kind == "structure":

@@ -74,7 +74,7 @@ class ChimeraX:
         """End the live map and return the line for the user."""
         return end_live(self.session) or "there is no live map"
 
-    def tell(self, line: str) -> None:
+    def write_line(self, line: str) -> None:
         """Write a warning to the log; results have already been written."""
         if line.startswith("warning: "):
             self.session.logger.warning(line)

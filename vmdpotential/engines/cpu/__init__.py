@@ -53,7 +53,7 @@ class CpuEngine:
         """Return no environment variables, because processes share the cores."""
         return {}
 
-    def sharers(self, size: int = 0) -> int:
+    def processes_per_gpu(self, size: int = 0) -> int:
         """Return 1, because there is no GPU to share."""
         return 1
 

@@ -50,7 +50,7 @@ def place(begin, w):
 
 
 @njit(error_model="numpy", nogil=True, fastmath=FAST)
-def one_direction(dx, dy, z, ux, uy, rise, squared, r, front, part):
+def single_bond(dx, dy, z, ux, uy, rise, squared, r, front, part):
     """Fill distances, cosines with the direction of a hydrogen or nitrogen, and the angular factor of the well."""
     flat, square = dx * ux + dy * uy, dx * dx + dy * dy
     for w in range(WIDTH):
@@ -63,7 +63,7 @@ def one_direction(dx, dy, z, ux, uy, rise, squared, r, front, part):
 
 
 @njit(error_model="numpy", nogil=True, fastmath=FAST)
-def two_pairs(dx, dy, z, ux, uy, rise, axis_x, axis_y, up, r, part):
+def lone_pairs(dx, dy, z, ux, uy, rise, axis_x, axis_y, up, r, part):
     """Fill distances and the angular factor of the well of an oxygen or sulfur with two lone pairs.
 
     The axis is the normal of the plane of the lone pairs.
@@ -83,7 +83,7 @@ def two_pairs(dx, dy, z, ux, uy, rise, axis_x, axis_y, up, r, part):
 
 
 @njit(error_model="numpy", nogil=True, fastmath=FAST)
-def turn_away(a, ux, uy, uz, front, closest, others, begin, ramp):
+def facing_factor(a, ux, uy, uz, front, closest, others, begin, ramp):
     """Fill sin^2(2 t / 3), the factor of a hydrogen that faces a probe to which another hydrogen is nearer.
 
     t is the angle of the directions of both hydrogens. arccos is the root of 1 - c times a polynomial (M. Abramowitz,
@@ -164,16 +164,16 @@ def run(positions, kinds, directions, normals, powers, types, distances, depths,
                     for w in range(WIDTH):
                         z[w] = F(steps[place(begin, w)] - middle)
                     if kinds[a] == TWO_PAIRS:
-                        two_pairs(dx, dy, z, ux, uy, uz, axes[a, 0], axes[a, 1], axes[a, 2], r, part)
+                        lone_pairs(dx, dy, z, ux, uy, uz, axes[a, 0], axes[a, 1], axes[a, 2], r, part)
                     else:
-                        one_direction(dx, dy, z, ux, uy, uz, powers[a] == 2, r, front, part)
+                        single_bond(dx, dy, z, ux, uy, uz, powers[a] == 2, r, front, part)
                     left = ZERO
                     for w in range(WIDTH):
                         left += part[w] + (ONE if r[w] < repelled else ZERO)
                     if left == ZERO:  # all nodes are behind the atom and out of its repulsion
                         energy[:] = ZERO
                     elif donors:
-                        turn_away(a, ux, uy, uz, front, closest, others, begin, ramp)
+                        facing_factor(a, ux, uy, uz, front, closest, others, begin, ramp)
                     for p in range(count):
                         distance, depth = distances[p, types[a]], depths[p, types[a]]
                         if left > ZERO:

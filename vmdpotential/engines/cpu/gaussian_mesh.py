@@ -71,7 +71,7 @@ def exponential_reach(exponent: float | Floats, sizes: Floats, orders: NDArray[n
     return result
 
 
-def lay_mesh(charges: Gaussians, low: Floats, high: Floats, width: float) -> Mesh:
+def build_mesh(charges: Gaussians, low: Floats, high: Floats, width: float) -> Mesh:
     """Return a mesh for charges and for their potential in a box from `low` to `high`, (3,) bohr."""
     from scipy.fft import next_fast_len
 

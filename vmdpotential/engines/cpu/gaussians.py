@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import memory
 from vmdpotential.compiling import build, threads
-from vmdpotential.engines.cpu.gaussian_mesh import BYTES, Mesh, exponential_reach, lay_mesh, smooth_potential
+from vmdpotential.engines.cpu.gaussian_mesh import BYTES, Mesh, build_mesh, exponential_reach, smooth_potential
 from vmdpotential.engines.gaussians import Gaussians, GaussianSum, boys_table, hermite
 from vmdpotential.grid.lattice import Lattice
 
@@ -40,7 +40,7 @@ def choose_mesh(electrons: Gaussians, lattice: Lattice) -> Mesh | None:
     """Return the mesh with the shortest estimated time; None if the sum without a mesh is faster."""
     best, least = None, _seconds(electrons, lattice, None)
     for width in WIDTHS if len(electrons.exponents) else ():
-        mesh = lay_mesh(electrons, lattice.origin, lattice.last, width)
+        mesh = build_mesh(electrons, lattice.origin, lattice.last, width)
         if BYTES * mesh.nodes + 12 * lattice.size > memory.limit():
             continue
         seconds = _seconds(electrons, lattice, mesh)

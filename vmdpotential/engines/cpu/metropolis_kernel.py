@@ -23,7 +23,7 @@ KERNEL: str
 PLAIN: bool
 
 _points = build.load_with("point_kernel", plain=PLAIN, program=PROGRAM, precision="double", masked=True, field=False)
-one_charge, nearest, BLOCK = _points.one_charge, _points.nearest, _points.BLOCK
+add_charge, nearest, BLOCK = _points.add_charge, _points.nearest, _points.BLOCK
 
 FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil": True}
 
@@ -58,7 +58,7 @@ def steps(ions, partners, targets, chances, sites, where, placed, size, apart2, 
     the potential at the sites without that of the charges. phi (K,): the potential at each charge of everything but
     itself. pairs (K, K): the potential of a unit charge in place of one charge at another one, 0 on the diagonal.
     scale: factor from the potential's unit to the energy's. counts (2, 2): tried and accepted hops, tried and accepted
-    exchanges. unit and the following parameters are those of :func:`one_charge`. where, placed, phi, pairs and counts
+    exchanges. unit and the following parameters are those of :func:`add_charge`. where, placed, phi, pairs and counts
     are changed in place.
     """
     count, gained = len(placed), 0.0
@@ -73,7 +73,7 @@ def steps(ions, partners, targets, chances, sites, where, placed, size, apart2, 
             if not free(ion, new, ion, sites, where, placed, size, apart2, barred, basis, inverse, shifts):
                 continue
             new_row[:] = 0
-            one_charge(where[0], where[1], where[2], sites[0, new], sites[1, new], sites[2, new], unit,
+            add_charge(where[0], where[1], where[2], sites[0, new], sites[1, new], sites[2, new], unit,
                        basis, inverse, shifts, values, soft2, cutoff2, smooth, new_row, 0, -(-count // BLOCK))
             new_row[ion] = 0
             potential = fixed[new]

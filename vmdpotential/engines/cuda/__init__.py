@@ -89,11 +89,11 @@ class CudaEngine:
         result = device.gpus()
         return {"VMDPOTENTIAL_GPUS": str(result[place % len(result)].number)}
 
-    def sharers(self, size: int = 0) -> int:
+    def processes_per_gpu(self, size: int = 0) -> int:
         """Return how many processes should share each GPU, judged by the last run, with `size` more bytes for each."""
         from vmdpotential.engines.cuda import device
 
-        return max(1, min(PROCESSES, *(gpu.sharers(size) for gpu in device.gpus())))
+        return max(1, min(PROCESSES, *(gpu.process_capacity(size) for gpu in device.gpus())))
 
     @property
     def special_limit(self) -> float:

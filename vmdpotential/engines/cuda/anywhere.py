@@ -33,7 +33,7 @@ class AtPoints(MeshSum):
         if cell is not None and not cell.orthogonal:
             cell = Cell(cell.reduced)  # fewer images are in its bounding box
         super().__init__(LatticeSum(_box(mesh, cell), work.pairs, mesh.cell, "double", True, mesh))
-        self.own, self._compact = work.own, cell
+        self.self_potential, self._compact = work.self_potential, cell
         self._direct = None if work.pairs is None else PairsAtPoints(replace(work, smooth=None))
 
     def at(self, points: Floats, positions: Floats, charges: Floats, field: bool = False,
@@ -45,7 +45,7 @@ class AtPoints(MeshSum):
         values = np.zeros((4 if field else 1, len(points)))
         if len(points) and len(positions):
             points = np.ascontiguousarray(points if self._compact is None else self._compact.wrap(points), np.float64)
-            gpu = device.idlest(1)[0]
+            gpu = device.least_busy_gpus(1)[0]
             needed = self.fixed_bytes(len(positions)) + 56 * len(points)
             with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})", needed):
                 if needed > gpu.free():
@@ -55,7 +55,7 @@ class AtPoints(MeshSum):
         return values[0], values[1:].T if field else None
 
     def _sum(self, gpu: device.Gpu, points: Floats, positions: Floats, charges: Floats, values: Floats) -> None:
-        stream = gpu.lanes()[1][0][0]
+        stream = gpu.streams()[1][0][0]
         job = self.prepare(gpu, positions, charges, stream)
         self.sort(job)
         places = gpu.send("points", points, stream)

@@ -124,7 +124,7 @@ def compile_module(file: str | Path, macros: Mapping[str, object], radial: str, 
     entry = f"{Path(file).stem}-{hashlib.sha256(chr(0).join(depends).encode()).hexdigest()[:16]}"
     binary = cache.read(entry, FOLDER)
     if binary is None:
-        with cache.alone(entry, FOLDER), progress.compiling():
+        with cache.locked(entry, FOLDER), progress.compiling():
             binary = cache.read(entry, FOLDER)  # another process may have compiled it in the meantime
             if binary is None:
                 binary = _compile(file, text, nvcc, options(macros), architecture)

@@ -39,13 +39,13 @@ def add_images(task: Any, lattice: Lattice, cell: Cell, reach: float) -> int:
     return int(np.prod(np.floor(task["last_image"] - task["first_image"]) + 1))
 
 
-def needed(task: Any, starts: int, images: int) -> int:
+def sort_bytes(task: Any, starts: int, images: int) -> int:
     """Return the bytes that :func:`sort` needs for a number of images."""
     return 76 * images + 4 * (2 * starts + rows(task) + 1)
 
 
 def reserve(gpu: Any, task: Any, starts: int, periodic: bool) -> None:
-    """Set the addresses of the memory that :func:`sort` needs; with images, that of atoms is only taken there.
+    """Set the addresses of the memory that :func:`sort` needs, except that of images, which :func:`sort` allocates.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def reserve(gpu: Any, task: Any, starts: int, periodic: bool) -> None:
 def sort(gpu: Any, stream: Any, task: Any, starts: int, periodic: bool) -> None:
     """Queue the kernels that sort the atoms by cell, after :func:`reserve`.
 
-    With periodic images, it waits until the GPU has counted them, so that no more memory is taken than they need.
+    With periodic images, it waits until the GPU has counted them, and then allocates just the memory for them.
     """
     from vmdpotential.engines.cuda.device import driver
 

@@ -135,7 +135,7 @@ def geometry(cell: Cell | None, reach: float) -> Any:
     return task
 
 
-class Held:
+class DeviceBuffers:
     """Named blocks of GPU memory that belong to one list."""
 
     def __init__(self, gpu: Any) -> None:
@@ -174,7 +174,7 @@ def set_bins(task: Any, side: Any, positions: Floats) -> int:
     return int(across.prod())
 
 
-def arrange(held: Held, task: Any, sets: list[Floats], records: list[NDArray[Any]], launch: Any) -> None:
+def arrange(held: DeviceBuffers, task: Any, sets: list[Floats], records: list[NDArray[Any]], launch: Any) -> None:
     """Sort atoms into compact super clusters of 64, each of eight clusters of 8 and sixteen groups of 4.
 
     Bins are ordered along the columns. Each 64 successive atoms of a column are a super cluster, which is then halved
@@ -182,7 +182,7 @@ def arrange(held: Held, task: Any, sets: list[Floats], records: list[NDArray[Any
 
     Parameters
     ----------
-    held : Held
+    held : DeviceBuffers
         Memory on the current GPU, to which that of the lists is added.
     task : record of TASK
         Task with its cell and `same`.
@@ -233,7 +233,7 @@ def arrange(held: Held, task: Any, sets: list[Floats], records: list[NDArray[Any
     launch("arrange", sum(int(task[name]["supers"]) for name in names), SUPER)
 
 
-def leave_out(held: Held, task: Any, exclusions: Integers | None, launch: Any) -> None:
+def sort_exclusions(held: DeviceBuffers, task: Any, exclusions: Integers | None, launch: Any) -> None:
     """Sort the excluded pairs by super cluster, after :func:`arrange`."""
     supers = int(task["first"]["supers"])
     counts = np.zeros(supers, np.int32)
@@ -298,13 +298,13 @@ class ClusterList:
             return
         programs, terms, real = pairs.programs, len(pairs.work.potential.terms), pairs.programs.real.itemsize
         sides = [atoms] + ([others] if others is not None else [])
-        self.gpu = gpu = device.idlest(1)[0]
+        self.gpu = gpu = device.least_busy_gpus(1)[0]
         with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
-            self.held = held = Held(gpu)
+            self.allocated_bytes = held = DeviceBuffers(gpu)
             task["same"] = others is None
             arrange(held, task, [np.asarray(side.positions, np.float64) for side in sides],
                     [programs.records(side) for side in sides], self._launch)
-            leave_out(held, task, atoms.exclusions if others is None else None, self._launch)
+            sort_exclusions(held, task, atoms.exclusions if others is None else None, self._launch)
             for name, of in zip(("first", "second"), sides, strict=False):
                 side, places = task[name], SUPER * int(task[name]["supers"])
                 side["forces"] = held.take(f"{name} forces", 3 * real * places)
@@ -325,7 +325,7 @@ class ClusterList:
 
     def _build(self) -> None:
         """Make the list; if it does not fit into its memory, repeat with more."""
-        task, gpu, held = self.task, self.gpu, self.held
+        task, gpu, held = self.task, self.gpu, self.allocated_bytes
         supers = int(task["first"]["supers"])
         expected = _entries(task) * supers
         task["chunk"] = entries_of_items(expected, gpu.multiprocessors, self.pairs.work.energy)
@@ -432,9 +432,9 @@ def count_distances(positions: Floats, others: Floats | None, cell: Cell | None,
     sets = [positions] if others is None else [positions, others]
     if not all(len(of) for of in sets):
         return counts.astype(np.int64)
-    gpu = device.idlest(1)[0]
+    gpu = device.least_busy_gpus(1)[0]
     with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
-        held = Held(gpu)
+        held = DeviceBuffers(gpu)
         task["same"] = others is None
         launch = counting(gpu, task)
         arrange(held, task, [np.asarray(of, np.float64) for of in sets], [], launch)

@@ -57,7 +57,7 @@ class CudaCounter:
             values |= {"cell": counting.cell.ravel(), "inverse": counting.inverse.ravel()}
         for name, value in values.items():
             self.task[name] = value
-        self.gpu = device.idlest(1)[0]
+        self.gpu = device.least_busy_gpus(1)[0]
         with self.gpu, device.errors(f"GPU {self.gpu.number} ({self.gpu.name})", 24 * self.nodes):
             zeros = np.zeros(self.nodes)  # zero bits, for arrays of any type
             arrays = {"weights": counting.weights, "widths": counting.widths, "shifts": images, "values": zeros,

@@ -39,7 +39,7 @@ PLANS = 8
 #: Inverse square roots per clock cycle and multiprocessor that the special function units compute.
 SPECIAL_RATE = 16
 
-_CURE = "use {engine cpu}"
+_HINT = "use {engine cpu}"
 
 
 @cache
@@ -55,16 +55,16 @@ def driver() -> Any:
         import pycuda.driver as drv
     except ModuleNotFoundError as error:
         raise BackendError(f"PyCUDA is not installed (no module {error.name})",
-                           f"pip install 'vmdpotential[cuda]', or {_CURE}") from None
+                           f"pip install 'vmdpotential[cuda]', or {_HINT}") from None
     except ImportError as error:
-        raise BackendError(f"there is no NVIDIA driver ({_line(error)})", f"install it, or {_CURE}") from None
+        raise BackendError(f"there is no NVIDIA driver ({_line(error)})", f"install it, or {_HINT}") from None
     try:
         drv.init()
         count = drv.Device.count()
     except drv.Error as error:
-        raise BackendError(f"the NVIDIA driver does not work ({_line(error)})", f"see nvidia-smi, or {_CURE}") from None
+        raise BackendError(f"the NVIDIA driver does not work ({_line(error)})", f"see nvidia-smi, or {_HINT}") from None
     if not count:
-        raise BackendError("the NVIDIA driver finds no GPU", f"see nvidia-smi, or {_CURE}")
+        raise BackendError("the NVIDIA driver finds no GPU", f"see nvidia-smi, or {_HINT}")
     return drv
 
 
@@ -98,7 +98,7 @@ def nvcc() -> str:
         if result:
             return result
     raise BackendError("the CUDA compiler nvcc is missing",
-                       f"install the CUDA toolkit and put nvcc on PATH, or {_CURE}")
+                       f"install the CUDA toolkit and put nvcc on PATH, or {_HINT}")
 
 
 class Block:
@@ -124,7 +124,7 @@ class Block:
 
     def __del__(self) -> None:
         if self._allocation is not None:
-            self.gpu.give_back(self._allocation, self.size)
+            self.gpu.release_allocation(self._allocation, self.size)
 
 
 class Gpu:
@@ -138,7 +138,7 @@ class Gpu:
         if self.capability < OLDEST:
             raise BackendError(
                 f"GPU {number} ({self.name}) is too old: compute capability {_dotted(self.capability)}, "
-                f"{_dotted(OLDEST)} is needed", _CURE)
+                f"{_dotted(OLDEST)} is needed", _HINT)
         attribute = driver().device_attribute
         self.multiprocessors = int(device.get_attribute(attribute.MULTIPROCESSOR_COUNT))
         self.clock = 1e3 * float(device.get_attribute(attribute.CLOCK_RATE))
@@ -155,7 +155,7 @@ class Gpu:
         self._modules: dict[Any, Any] = {}
         self._plans: dict[Any, Any] = {}
         self._shared: weakref.WeakValueDictionary[Any, Block] = weakref.WeakValueDictionary()
-        self._lanes: tuple[Any, list[tuple[Any, Any]]] | None = None
+        self._streams: tuple[Any, list[tuple[Any, Any]]] | None = None
 
     def __enter__(self) -> Gpu:
         self.users += 1
@@ -176,22 +176,25 @@ class Gpu:
             self.users -= 1
 
     def timers(self) -> tuple[Any, Any]:
-        """Return two events that time a run; :meth:`give_back_timers` returns them for reuse."""
+        """Return two events that time a run; :meth:`release_timers` returns them for reuse."""
         try:
             return self._timers.pop()
         except IndexError:
             return driver().Event(), driver().Event()
 
-    def give_back_timers(self, timers: tuple[Any, Any]) -> None:
+    def release_timers(self, timers: tuple[Any, Any]) -> None:
         """Keep events that are no longer needed for reuse; from any thread."""
         self._timers.append(timers)
 
-    def lanes(self) -> tuple[Any, list[tuple[Any, Any]]]:
+    def streams(self) -> tuple[Any, list[tuple[Any, Any]]]:
         """Return an event, and two streams with an event each; created once, as only this context can free them."""
-        if self._lanes is None:
+        if self._streams is None:
             drv = driver()
-            self._lanes = drv.Event(), [(drv.Stream(), drv.Event()) for _ in range(2)]
-        return self._lanes
+            self._streams = drv.Event(), [(drv.Stream(), drv.Event()) for _ in range(2)]
+        return self._streams
+
+    #: Former name of :meth:`streams`.
+    lanes = streams
 
     @property
     def special_limit(self) -> float:
@@ -200,19 +203,20 @@ class Gpu:
 
     def free(self) -> int:
         """Return the bytes that may be taken: free memory and our own buffers, up to the limit that is set."""
-        free: int = int(driver().mem_get_info()[0]) + self.held() - 64 * 2**20  # the driver needs some for launches
+        # the driver needs some memory for launches
+        free: int = int(driver().mem_get_info()[0]) + self.allocated_bytes() - 64 * 2**20
         limit = memory.from_environment("VMDPOTENTIAL_GPU_MEMORY")
         return free if limit is None else min(free, limit)
 
-    def held(self) -> int:
+    def allocated_bytes(self) -> int:
         """Return the bytes of our own buffers and spare allocations."""
         return sum(size for _, size in self._buffers.values()) + sum(
             size * len(spare) for size, spare in self._spare.items())
 
-    def sharers(self, size: int) -> int:
+    def process_capacity(self, size: int) -> int:
         """Return how many more processes fit onto this GPU, if each needs this one's buffers and `size` more bytes."""
         with self:
-            return int(self.free() // (self.held() + size + CONTEXT))
+            return int(self.free() // (self.allocated_bytes() + size + CONTEXT))
 
     def buffer(self, name: str, size: int) -> int:
         """Return the address of a named buffer of at least `size` bytes, valid until the next call with this name.
@@ -271,7 +275,7 @@ class Gpu:
             block = self._shared[key] = self.keep(make())
         return block
 
-    def give_back(self, allocation: Any, size: int) -> None:
+    def release_allocation(self, allocation: Any, size: int) -> None:
         """Keep an allocation that is no longer in use for the next request of its size; from any thread."""
         self._spare.setdefault(size, []).append(allocation)
 
@@ -347,7 +351,7 @@ class Gpu:
             self._plans.clear()
             self._staging.clear()
             self._timers.clear()
-            self._lanes = None
+            self._streams = None
 
     def __str__(self) -> str:
         return f"{self.name}, {memory.size(self.memory)}, compute capability {_dotted(self.capability)}"
@@ -363,9 +367,9 @@ def errors(what: str, size: int = 0) -> Iterator[None]:
         free = memory.size(drv.mem_get_info()[0]) if size else "too little"
         raise MemoryPlanError(
             f"{what} is full: {memory.size(size)} of memory are needed, {free} is free",
-            f"end other programs on it, or {_CURE}") from None
+            f"end other programs on it, or {_HINT}") from None
     except drv.Error as error:
-        raise BackendError(f"{what}: {_line(error)}", f"see what verify says, or {_CURE}") from None
+        raise BackendError(f"{what}: {_line(error)}", f"see what verify says, or {_HINT}") from None
 
 
 @cache
@@ -414,7 +418,7 @@ def bound(gpu: Gpu) -> Iterator[None]:
         _bound.reset(token)
 
 
-def idlest(count: int) -> list[Gpu]:
+def least_busy_gpus(count: int) -> list[Gpu]:
     """Return up to `count` GPUs, those first that the fewest threads use or wait for.
 
     A thread that is :func:`bound` to a GPU gets only this one.
@@ -427,14 +431,14 @@ def idlest(count: int) -> list[Gpu]:
 
 @contextlib.contextmanager
 def with_room(size: int) -> Iterator[Gpu]:
-    """Make the idlest GPU current for work that needs `size` bytes of its memory.
+    """Make the least busy GPU current for work that needs `size` bytes of its memory.
 
     Raises
     ------
     MemoryPlanError
         If more memory is needed than is free.
     """
-    gpu = idlest(1)[0]
+    gpu = least_busy_gpus(1)[0]
     with gpu, errors(f"GPU {gpu.number} ({gpu.name})", size):
         if size > gpu.free():
             raise MemoryPlanError(f"{memory.size(size)} of GPU memory are needed, {memory.size(gpu.free())} are free",

@@ -1,20 +1,23 @@
 """The stable interface for packages with CUDA kernels of their own.
 
-``idlest(1)`` returns a list with one :class:`Gpu`, which ``with gpu:`` makes current; its methods for other packages
-are ``kernel``, ``symbol``, ``upload``, ``buffer``, ``lanes`` and ``trim``. `struct` declares the task that a kernel
-reads, with `address` for its pointers. :data:`TASK` is the task of a lattice sum, `base_task` fills it, and `unit`
-returns its unit of length. `source` returns the device code of a radial function, `empty` an array in pinned memory,
-and `driver` the module ``pycuda.driver``, whose errors `errors` converts into ours. A sum with a smooth part that is
-not on a mesh is a subclass of :class:`NodeSum`, which spreads charges, interpolates and sums pairs; the method `solve`
-of the subclass gets a :class:`Job`.
+``least_busy_gpus(1)`` returns a list with one :class:`Gpu`, which ``with gpu:`` makes current; its methods for other
+packages are ``kernel``, ``symbol``, ``upload``, ``buffer``, ``streams`` and ``trim``. `struct` declares the task that a
+kernel reads, with `address` for its pointers. :data:`TASK` is the task of a lattice sum, `base_task` fills it, and
+`unit` returns its unit of length. `source` returns the device code of a radial function, `empty` an array in pinned
+memory, and `driver` the module ``pycuda.driver``, whose errors `errors` converts into ours. A sum with a smooth part
+that is not on a mesh is a subclass of :class:`NodeSum`, which spreads charges, interpolates and sums pairs; the method
+`solve` of the subclass gets a :class:`Job`.
 """
 
 from vmdpotential.engines.cuda.build import address, struct
-from vmdpotential.engines.cuda.device import Gpu, driver, errors, idlest
+from vmdpotential.engines.cuda.device import Gpu, driver, errors, least_busy_gpus
 from vmdpotential.engines.cuda.maps import TASK, Job, base_task, unit
 from vmdpotential.engines.cuda.nodes import NodeSum
 from vmdpotential.engines.cuda.pinned import empty
 from vmdpotential.engines.cuda.radial import source
 
-__all__ = ["TASK", "Gpu", "Job", "NodeSum", "address", "base_task", "driver", "empty", "errors", "idlest", "source",
-           "struct", "unit"]
+__all__ = ["TASK", "Gpu", "Job", "NodeSum", "address", "base_task", "driver", "empty", "errors", "idlest",
+           "least_busy_gpus", "source", "struct", "unit"]
+
+#: Former name of :func:`least_busy_gpus`.
+idlest = least_busy_gpus

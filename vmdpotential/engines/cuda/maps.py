@@ -227,7 +227,7 @@ class Sum:
 
     def fixed_bytes(self, count: int) -> int:
         """Return the bytes that a GPU needs for a number of atoms, in addition to the map."""
-        return 32 * count + (cells.needed(self.task, self.starts, self.images * count) if self.sorted else 0)
+        return 32 * count + (cells.sort_bytes(self.task, self.starts, self.images * count) if self.sorted else 0)
 
     def table(self, gpu: Any, name: str, make: Callable[[], np.ndarray[Any, Any]], shared: Any = None) -> int:
         """Return the address of an array that is the same for all charges; it stays on the GPU as long as this sum.
@@ -284,7 +284,7 @@ def run(work: Sum, positions: Floats, charges: Floats) -> Result:
     from vmdpotential.engines.cuda import device
 
     pairs = work.pairs_per_atom * len(charges)
-    gpus = device.idlest(max(1, int(pairs // PAIRS_PER_GPU)))
+    gpus = device.least_busy_gpus(max(1, int(pairs // PAIRS_PER_GPU)))
     if len(gpus) == 1 and (gpus[0].number, len(charges)) in work.fits:  # avoids a slow query of free memory
         whole = Slab(0, work.lattice.shape[0])
         return on_one_gpu(work, gpus[0], positions, charges, [whole])
@@ -309,7 +309,7 @@ def on_one_gpu(work: Sum, gpu: Any, positions: Floats, charges: Floats, pieces: 
 
     size, plane = work.lattice.size, int(np.prod(work.lattice.shape[1:]))
     with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
-        stream = gpu.lanes()[1][0][0]
+        stream = gpu.streams()[1][0][0]
         start, end = timers = gpu.timers()
         out = gpu.take(4 * work.maps * size)
         job = work.prepare(gpu, positions, charges, stream)
@@ -391,7 +391,7 @@ def _worker(gpu: Any, work: Sum, positions: Floats, charges: Floats, todo: queue
 
     drv = device.driver()
     with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
-        start, lanes = gpu.lanes()
+        start, lanes = gpu.streams()
         job = work.prepare(gpu, positions, charges, lanes[0][0])
         waiting: list[tuple[Slab, Any, Any]] = []
         seconds = 0.0

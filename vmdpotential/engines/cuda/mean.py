@@ -25,7 +25,7 @@ class MeshMean:
     ----------
     work : MeshSum
     gpu : Gpu, optional
-        By default the idlest GPU.
+        By default the least busy GPU.
     """
 
     def __init__(self, work: MeshSum, gpu: Any = None) -> None:
@@ -52,7 +52,7 @@ class MeshMean:
         from vmdpotential.engines.cuda import device
 
         work = self.work
-        self.gpu = self.gpu or device.idlest(1)[0]
+        self.gpu = self.gpu or device.least_busy_gpus(1)[0]
         nodes, size = 8 * int(work.node_task["shape"].prod()), work.maps * work.lattice.size
         pairs = 0 if work.work.pairs is None else 8 * size
         with self.gpu, device.errors(f"GPU {self.gpu.number} ({self.gpu.name})"):
@@ -69,7 +69,7 @@ class MeshMean:
                 device.driver().memset_d32_async(self._pairs.address, 0, pairs // 4, stream)
 
     def _stream(self) -> Any:
-        return self.gpu.lanes()[1][0][0]
+        return self.gpu.streams()[1][0][0]
 
     def _queue(self, positions: Any, charges: Any) -> None:
         from vmdpotential.engines.cuda import device
@@ -114,7 +114,7 @@ class MeshMean:
             start, end = timers = gpu.timers()
             out = gpu.take(4 * work.maps * work.lattice.size)
             start.record(stream)
-            work.take_buffers(job)
+            work.set_buffers(job)
             job.nodes["share"] = 1 / self.count
             work.solve(job)
             work.interpolate(job, maps.Slab(0, work.lattice.shape[0]), out.address, work.lattice.size)

@@ -1,18 +1,18 @@
-// Conjugate gradients preconditioned by one cycle of multigrid, as engines/cpu/continuum/multigrid_kernel.py has it.
-// Levels lie one after the other in flat arrays, the finest first; nodes on their faces keep their values. A thread has
-// one node after another; what fits into one block is smoothed by one, all levels at once.
+// Conjugate gradients preconditioned by one multigrid cycle, as in engines/cpu/continuum/multigrid_kernel.py.
+// Flat arrays hold one level after the other, the finest first; nodes on the faces of a level keep their values. One
+// thread computes one node. A single block smooths all the levels that are small enough for it, in one launch.
 
 #define THREADS 256  // as in multigrid.py
-#define PARTS 1024   // of a sum, which are added up in the same order always; as in multigrid.py
-#define SWEEPS 12    // up and down on the coarsest level
-#define SMOOTHINGS 2 // sweeps on each of the others before and after the level below; as in multigrid_kernel.py
+#define PARTS 1024   // partial sums of a sum, always added in the same order; as in multigrid.py
+#define SWEEPS 12    // in each direction on the coarsest level
+#define SMOOTHINGS 2 // sweeps on each other level before and after the coarser ones; as in multigrid_kernel.py
 
 struct Node { int i, j, k; size_t at; bool inner; };
 
 __device__ __forceinline__ Node node(const MultigridTask &t, int level, size_t n)
 {
     const int *shape = t.levels[level].shape;
-    const unsigned row = (unsigned)n / shape[2];  // more nodes than 2^32 fit into no memory
+    const unsigned row = (unsigned)n / shape[2];  // no memory holds more than 2^32 nodes
     Node a;
     a.k = (unsigned)n - row * shape[2];
     a.i = row / shape[1];
@@ -28,7 +28,7 @@ __device__ __forceinline__ size_t count(const MultigridTask &t, int level)
     return (size_t)shape[0] * shape[1] * shape[2];
 }
 
-// What flows to a node from those next to it, times their potentials.
+// The sum over the neighbours of a node of conductance times potential.
 __device__ __forceinline__ float around(const MultigridTask &t, int level, const float *u, size_t at)
 {
     const size_t y = t.levels[level].shape[2], x = y * t.levels[level].shape[1];
@@ -36,7 +36,7 @@ __device__ __forceinline__ float around(const MultigridTask &t, int level, const
         + t.z[at] * u[at + 1] + t.z[at - 1] * u[at - 1];
 }
 
-// The conductances of a coarse level: in series along an edge, the weighted mean of those next to it.
+// The conductance of a coarse edge: two fine edges in series, averaged with weights over parallel edges around it.
 __device__ float coarser(const MultigridTask &t, int level, const Node &a, const float *conductances, int axis)
 {
     const int *shape = t.levels[level - 1].shape, *own = t.levels[level].shape;
@@ -64,7 +64,7 @@ __device__ void coarsen_at(const MultigridTask &t, int level, size_t n)
     t.z[a.at] = coarser(t, level, a, t.z, 2);
 }
 
-// The diagonal at an inner node with what ions add to it. Only levels below the finest store it.
+// The diagonal at an inner node, including the contribution of the ions. It is stored on all levels but the finest.
 __device__ __forceinline__ float diagonal(const MultigridTask &t, int level, size_t at)
 {
     if (level > 0)
@@ -73,7 +73,7 @@ __device__ __forceinline__ float diagonal(const MultigridTask &t, int level, siz
     return t.x[at] + t.x[at - x] + t.y[at] + t.y[at - y] + t.z[at] + t.z[at - 1] + t.added[at];
 }
 
-// What ions add to the diagonal of a coarse level is that of the finest level's node, for a larger cell.
+// The contribution of the ions to the diagonal of a coarse level is that at the finest node, scaled to a larger cell.
 __device__ void diagonal_at(const MultigridTask &t, int level, size_t n)
 {
     const Node a = node(t, level, n);
@@ -104,7 +104,7 @@ __device__ void residual_at(const MultigridTask &t, int level, size_t n)
     t.r[n] = a.inner ? t.f[a.at] + around(t, level, t.u, a.at) - t.u[a.at] * diagonal(t, level, a.at) : 0.0f;
 }
 
-// The residual's weighted sum at a node of the level below.
+// The weighted sum of the residual at a node of the next coarser level.
 __device__ void restrict_at(const MultigridTask &t, int level, size_t n)
 {
     const Node a = node(t, level + 1, n);
@@ -121,7 +121,7 @@ __device__ void restrict_at(const MultigridTask &t, int level, size_t n)
     t.f[a.at] = sum / 16;
 }
 
-// The level below, interpolated trilinearly, is added.
+// Adds the next coarser level, interpolated trilinearly.
 __device__ void prolong_at(const MultigridTask &t, int level, size_t n)
 {
     const Node a = node(t, level, n);
@@ -152,7 +152,7 @@ ONE_NODE(residual, t.level, residual_at(t, t.level, n))
 ONE_NODE(restricted, t.level + 1, restrict_at(t, t.level, n))
 ONE_NODE(prolong, t.level, prolong_at(t, t.level, n))
 
-// Rows and planes of all levels but the coarsest have odd numbers of nodes, so that colours alternate in memory.
+// Rows and planes have odd numbers of nodes on all levels but the coarsest, so that colours alternate in memory.
 extern "C" __global__ void __launch_bounds__(THREADS) smooth(const MultigridTask t)
 {
     const size_t n = 2 * ((size_t)blockIdx.x * THREADS + threadIdx.x) + t.colour;
@@ -165,7 +165,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) smooth(const MultigridTask
         call;                                                                               \
     __syncthreads();
 
-// One block does all levels from the level t.level on.
+// One block computes level t.level and all coarser ones.
 extern "C" __global__ void __launch_bounds__(1024) coarse(const MultigridTask t)
 {
     const int most = t.count - 1;
@@ -190,7 +190,7 @@ extern "C" __global__ void __launch_bounds__(1024) coarse(const MultigridTask t)
     }
 }
 
-// The sum of a block's threads goes to its place among the parts.
+// Writes the sum over the threads of a block to its element of the partial sums.
 __device__ void add_up(const MultigridTask &t, double mine)
 {
     __shared__ double partial[THREADS];
@@ -212,7 +212,7 @@ __device__ void add_up(const MultigridTask &t, double mine)
     }                                                                                       \
     add_up(t, sum);
 
-// What ions add at a potential, over what they add to the linear equation's diagonal, or the derivative of it.
+// The ions' term at a potential, divided by its coefficient in the linear equation, or the derivative of that.
 __device__ double of_ions(const MultigridTask &t, double w, bool derivative)
 {
     double sum = 0;
@@ -256,13 +256,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) squares(const MultigridTas
     FINEST(sum += (double)t.f[n] * t.f[n])
 }
 
-// r z, which the next two need.
+// r z, for `direction` and `advance`.
 extern "C" __global__ void __launch_bounds__(THREADS) products(const MultigridTask t)
 {
     FINEST(sum += (double)t.f[n] * t.u[n])
 }
 
-// The operator's values at p, to where z was, and p times these.
+// Replaces z by the operator applied to p, and sums the products of both.
 extern "C" __global__ void __launch_bounds__(THREADS) apply(const MultigridTask t)
 {
     const size_t y = t.levels[0].shape[2], x = y * t.levels[0].shape[1];
@@ -279,7 +279,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) apply(const MultigridTask 
         t.u[n] = value)
 }
 
-// A step along p, and the squares of what is left.
+// Takes a step along p, and sums the squares of the new residual.
 extern "C" __global__ void __launch_bounds__(THREADS) advance(const MultigridTask t)
 {
     const float alpha = t.totals[0] / t.totals[1];
@@ -290,8 +290,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) advance(const MultigridTas
         sum += (double)left * left)
 }
 
-// The next direction: z, and the last one times the ratio of r z now and before.
-extern "C" __global__ void __launch_bounds__(THREADS) turn(const MultigridTask t)
+// The next direction: z plus the previous direction times the ratio of the new to the previous r z.
+extern "C" __global__ void __launch_bounds__(THREADS) direction(const MultigridTask t)
 {
     const size_t n = (size_t)blockIdx.x * THREADS + threadIdx.x;
     const double before = t.totals[3];
@@ -299,7 +299,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) turn(const MultigridTask t
         t.p[n] = t.u[n] + (before > 0 ? (float)(t.totals[0] / before) * t.p[n] : 0.0f);
 }
 
-// Parts are added up, into the total t.level; of r z, the last one is kept.
+// Adds the partial sums up to the total number t.level, and keeps the previous r z.
 extern "C" __global__ void __launch_bounds__(THREADS) total(const MultigridTask t)
 {
     __shared__ double partial[THREADS];

@@ -18,13 +18,13 @@ from vmdpotential.errors import MemoryPlanError
 Floats = NDArray[np.float64]
 Values = NDArray[np.float32]
 
-#: Most levels, threads of a block, and parts of a sum, as in multigrid.cu.
+#: Largest number of levels, threads of a block, and partial sums of a sum, as in multigrid.cu.
 LEVELS, THREADS, PARTS = 12, 256, 1024
 
-#: Sweeps on each level before and after the one below, as in multigrid.cu.
+#: Sweeps on each level before and after the coarser ones, as in multigrid.cu.
 SMOOTHINGS = 2
 
-#: Nodes of a level that one block smooths with all levels below.
+#: Largest number of nodes of a level that one block smooths, together with all coarser levels.
 SMALL = 6000
 
 LEVEL = struct("MultigridLevel", [("first", np.uint64), ("shape", np.int32, 3)], "multigrid.cu")
@@ -32,14 +32,14 @@ LEVEL = struct("MultigridLevel", [("first", np.uint64), ("shape", np.int32, 3)],
 #: Struct MultigridTask of multigrid.cu.
 TASK = struct("MultigridTask", [
     ("x", address("float")), ("y", address("float")), ("z", address("float")), ("d", address("float")),
-    ("u", address("float")), ("f", address("float")),  # all levels, d those below the finest
+    ("u", address("float")), ("f", address("float")),  # all levels; d without the finest
     ("r", address("float")),  # of one level at a time
-    ("k2", address("const float")), ("added", address("const float")),  # the finest: of ions, and where w is now
+    ("k2", address("const float")), ("added", address("const float")),  # finest level: of the ions, at 0 and at w
     ("slope", address("float")), ("p", address("float")), ("w", address("float")), ("whole", address("const float")),
     ("ions", address("const double")),  # (kinds, 2)
     ("nodes", address("const long long")), ("sources", address("const float")),  # (source_count,)
     ("parts", address("double")),  # (PARTS,)
-    ("totals", address("double")),  # r z, p A p, squares of r, the last r z
+    ("totals", address("double")),  # r z, p A p, squares of r, the previous r z
     ("levels", LEVEL, LEVELS),
     ("source_count", np.uint64),
     ("kinds", np.int32),
@@ -54,7 +54,7 @@ class CudaMultigrid(multigrid.Multigrid):
 
     def _make(self, x: Values, y: Values, z: Values) -> None:
         self._edges = x, y, z
-        self.gpu = gpu = device.idlest(1)[0]
+        self.gpu = gpu = device.least_busy_gpus(1)[0]
         finest, every = 4 * int(self.offsets[1]), 4 * int(self.offsets[-1])
         sizes = {**dict.fromkeys(("x", "y", "z", "u", "f"), every),
                  "d": every - finest, **dict.fromkeys(("r", "k2", "p", "w"), finest),
@@ -116,10 +116,10 @@ class CudaMultigrid(multigrid.Multigrid):
     def _gradients(self, w: Values, goal: float) -> int:
         task = self._steps.task
         with self._bound():
-            if len(self.ions):  # w is 0, and what changes the solution
+            if len(self.ions):  # w is the change of the solution, 0 at first
                 task["w"] = self._blocks["change"].address
                 copies.put((int(task["w"]), w))
-            count = self._steps.run(goal**2 * self._squares, multigrid.MOST)
+            count = self._steps.run(goal**2 * self._squares, multigrid.ITERATIONS)
             copies.get(w, int(task["w"]))
         return count
 
@@ -150,11 +150,11 @@ class Steps:
         for count in range(1, most + 1):
             self.cycle()
             self.add_up("products", 0)
-            self.start("turn", 0)
+            self.start("direction", 0)
             self.add_up("apply", 1)
             self.add_up("advance", 2)
             device.driver().memcpy_dtoh(totals, int(self.task["totals"]))
-            if not totals[2] > limit:  # also ends where it is not a number, for charges that are too large
+            if not totals[2] > limit:  # also true if it is NaN, for charges that are too large
                 return count
         return most
 

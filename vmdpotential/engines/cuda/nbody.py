@@ -37,7 +37,7 @@ TASK = struct("AllPairsTask", [
 BLOCKS = 128
 
 
-def knobs(count: int, others: int, multiprocessors: int, jerk: bool) -> tuple[int, int, int]:
+def launch_sizes(count: int, others: int, multiprocessors: int, jerk: bool) -> tuple[int, int, int]:
     """Return the number of atoms of a thread, of parts into which the others are divided, and of threads of a block.
 
     Many blocks, which end at about the same time, are faster than few that just fill the GPU. With enough atoms, a
@@ -89,7 +89,7 @@ class AllPairs:
         if others is not None and not empty:
             centre = (centre + others.positions.mean(0)) / 2
         table = self.programs.table(atoms)
-        gpu = device.idlest(1)[0]
+        gpu = device.least_busy_gpus(1)[0]
         with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
             own = self._nothing(atoms) if empty else self._sum(gpu, atoms, second, centre, table)
             if others is not None:
@@ -122,7 +122,7 @@ class AllPairs:
                 chosen: tuple[int, int, int] | None = None) -> tuple[Any, Any]:
         """Return a task with its atoms on the current GPU, and a function that queues its kernel on a stream.
 
-        `chosen` replaces the numbers that :func:`knobs` returns.
+        `chosen` replaces the numbers that :func:`launch_sizes` returns.
         """
         task, same = np.zeros((), TASK), others is atoms
         for side, name, velocities in ((atoms, "atoms", "velocities"), (others, "others", "other_velocities")):
@@ -140,9 +140,9 @@ class AllPairs:
         task["table"], task["types"] = gpu.upload("pairs table", table), len(table)
         starts, left_out = np.zeros(len(atoms) + 1, np.int32), np.zeros(1, np.int32)
         if same:
-            starts, left_out = left_out_of(len(atoms), atoms.exclusions)
+            starts, left_out = exclusion_lists(len(atoms), atoms.exclusions)
         task["starts"], task["excluded"] = gpu.upload("pairs starts", starts), gpu.upload("pairs excluded", left_out)
-        each, parts, threads = chosen or knobs(len(atoms), len(others), gpu.multiprocessors, self.work.jerk)
+        each, parts, threads = chosen or launch_sizes(len(atoms), len(others), gpu.multiprocessors, self.work.jerk)
         part = -(-len(others) // (parts * threads)) * threads
         parts, blocks = -(-len(others) // part), -(-len(atoms) // (threads * each))
         task["totals"] = gpu.buffer("pairs totals", parts * len(atoms) * self.total.itemsize)
@@ -157,7 +157,7 @@ class AllPairs:
         return task, launch
 
 
-def left_out_of(count: int, exclusions: Integers | None) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def exclusion_lists(count: int, exclusions: Integers | None) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return the starts (N + 1,) of the atoms' lists, and the lists: the atom and those it excludes, sorted."""
     if exclusions is None or not len(exclusions):
         return np.arange(count + 1, dtype=np.int32), np.arange(count, dtype=np.int32)

@@ -98,8 +98,8 @@ class NodeSum(maps.Sum, ABC):
                             "use {engine cpu} or a larger {tolerance}")
         self.shape = shape
         self.real = np.dtype(np.float32 if work.precision == "single" else np.float64)
-        self.knobs = {"REAL": "float" if work.precision == "single" else "double", "ORDER": nodes.order,
-                      "NODAL": int(nodal)}
+        self.constants = {"REAL": "float" if work.precision == "single" else "double", "ORDER": nodes.order,
+                          "NODAL": int(nodal)}
         self.node_task = node_task(nodes, shape, work.lattice)
         self.tiled, self.shared = tiling(self.node_task, self.real.itemsize, nodes.order)
 
@@ -121,10 +121,10 @@ class NodeSum(maps.Sum, ABC):
         # no sum at a node exceeds the sum of all absolute charges, which is below 2^62 units
         own["unit"] = 2.0 ** (int(np.frexp(np.abs(charges).sum())[1]) - 62)
         own["positions"], own["charges"] = job.task["positions"], job.task["charges"]
-        self.take_buffers(job)
+        self.set_buffers(job)
         return job
 
-    def take_buffers(self, job: maps.Job) -> None:
+    def set_buffers(self, job: maps.Job) -> None:
         """Set the addresses of the nodes' buffers, which are shared with other sums."""
         job.nodes["fixed"] = job.gpu.buffer("fixed", 8 * int(job.nodes["shape"].prod()))
         job.nodes["nodes"] = job.gpu.buffer("nodes", self.node_bytes)
@@ -171,7 +171,7 @@ class NodeSum(maps.Sum, ABC):
     def queue(self, job: maps.Job, name: str, grid: tuple[int, int, int], threads: int, shared: int = 0,
               stream: Any = None) -> None:
         """Queue a kernel of mesh.cu."""
-        kernel = job.gpu.kernel("mesh.cu", name, self.knobs, "", TASK.itemsize)
+        kernel = job.gpu.kernel("mesh.cu", name, self.constants, "", TASK.itemsize)
         kernel.prepared_async_call(grid, (threads, 1, 1), stream or job.stream, job.nodes.tobytes(), shared_size=shared)
 
 

@@ -43,7 +43,7 @@ class PairsAtPoints:
 
     def __init__(self, work: PointSum) -> None:
         assert work.pairs is not None
-        self.work, self.own, self._bound = work, work.own, work.pairs
+        self.work, self.self_potential, self._bound = work, work.self_potential, work.pairs
 
     def at(self, points: Floats, positions: Floats, charges: Floats, field: bool = False,
            nearest: Floats | None = None) -> tuple[Floats, Floats | None]:
@@ -55,7 +55,7 @@ class PairsAtPoints:
                 nearest[:] = np.inf
             return np.zeros(len(points)), np.zeros((len(points), 3)) if field else None
         cell, reach = self.work.cell, self._bound.cutoff
-        if cell is not None and reach is not None and not self.work.nearest_alone:  # all images, not one of each
+        if cell is not None and reach is not None and not self.work.single_image:  # all images, not one of each
             cell = cell if cell.orthogonal else Cell(cell.reduced)  # fewer images are in its bounding box
             points = cell.wrap(points)
             low, high = bounds(points)
@@ -87,7 +87,7 @@ def _sums(points: Floats, positions: Floats, charges: Floats, cell: Cell | None,
     macros = {"REAL": "double", "MASKED": int(bound.masked), "FIELD": int(field)}
     sums = np.empty((parts, 5 if field else 2, len(points)))  # the last row has the smallest squared distances
     needed = 24 * len(points) + 32 * len(positions) + sums.nbytes
-    gpu = device.idlest(1)[0]
+    gpu = device.least_busy_gpus(1)[0]
     with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})", needed):
         if needed > gpu.free():
             raise MemoryPlanError(f"{len(points)} points and {len(positions)} atoms need {needed} bytes of GPU memory, "

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from vmdpotential.engines.cuda import pinned
 from vmdpotential.engines.cuda.build import address, struct
 from vmdpotential.engines.cuda.device import Block, Gpu, driver, errors
-from vmdpotential.engines.result import Result, StatedNothing
+from vmdpotential.engines.result import Result, UnstatedProperties
 
 Floats = NDArray[np.float64]
 Maps = NDArray[np.float32]
@@ -33,7 +33,7 @@ TASK = struct("ResultTask", [
 ], "result.cu")
 
 
-class DeviceResult(StatedNothing):
+class DeviceResult(UnstatedProperties):
     """Maps in the memory of a GPU; see :class:`vmdpotential.engines.result.Result`.
 
     Parameters
@@ -51,7 +51,7 @@ class DeviceResult(StatedNothing):
         self._squares: Floats | None = None
 
     def __del__(self) -> None:
-        self.gpu.give_back_timers(self._timers)
+        self.gpu.release_timers(self._timers)
 
     @property
     def device_seconds(self) -> float:

@@ -36,7 +36,7 @@ def structure_factors(fraction: Floats, charges: Floats, counts: NDArray[np.int6
     task["counts"], task["waves"], task["atoms"] = (nx, ny, nz), waves, len(charges)
     task["part"] = -(-len(charges) // parts)
     sums = np.empty((parts, *shape), np.complex128)
-    gpu = device.idlest(1)[0]
+    gpu = device.least_busy_gpus(1)[0]
     with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})", sums.nbytes + 32 * len(charges)):
         task["fraction"] = gpu.upload("positions", np.asarray(fraction, np.float64))
         task["charges"] = gpu.upload("charges", np.asarray(charges, np.float64))

@@ -69,7 +69,7 @@ def _read_cell(path: Path) -> Cell:
     try:
         return Cell([[float(word) for word in words[k : k + 3]] for k in (0, 3, 6)])  # type: ignore[arg-type]
     except InputError as error:
-        raise InputError(f"{path}: {error.text}", error.cure) from None
+        raise InputError(f"{path}: {error.text}", error.hint) from None
 
 
 def with_cell(structure: Structure, cell: Cell | None) -> Structure:

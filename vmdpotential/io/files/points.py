@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential.errors import InputError, UsageError, one_line
-from vmdpotential.io.files.text import held, read_text, reading
+from vmdpotential.io.files.text import buffered, read_text, reading
 
 
 def read_points(path: Path | str) -> tuple[NDArray[np.float64], list[str]]:
@@ -22,7 +22,7 @@ def read_points(path: Path | str) -> tuple[NDArray[np.float64], list[str]]:
     InputError
         When the file cannot be read, or a line does not begin with three numbers; the message gives its number.
     """
-    path = held(path)
+    path = buffered(path)
     with reading(path):
         lines = read_text(path, 20, 200).decode("utf-8", "replace").split("\n")
     points: list[list[float]] = []

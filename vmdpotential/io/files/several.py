@@ -15,7 +15,7 @@ _chosen: ContextVar[bool] = ContextVar("chosen", default=False)
 
 @contextlib.contextmanager
 def frame_chosen() -> Iterator[None]:
-    """Suppress the warning of :func:`first_of` in the block, because the caller then replaces the first frame."""
+    """Suppress the warning of :func:`warn_of_several` in the block, because the caller replaces the first frame."""
     token = _chosen.set(True)
     try:
         yield
@@ -23,7 +23,7 @@ def frame_chosen() -> Iterator[None]:
         _chosen.reset(token)
 
 
-def first_of(path: Path, what: str, atoms: int) -> None:
+def warn_of_several(path: Path, what: str, atoms: int) -> None:
     """Warn that the first of several frames or models is used, except within :func:`frame_chosen`."""
     if not _chosen.get():
         log.warning("%s: contains several %s; the first one (%d atoms) is used", path, what, atoms)

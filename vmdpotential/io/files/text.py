@@ -1,7 +1,7 @@
 """Reading of plain, gzip and bzip2 files, from disk or a stream, with errors of one line.
 
 The amount of data is checked against the available memory while it is read, because a small file may unpack to more
-than that. A stream (standard input, which is ``-``, or a pipe) is read once and kept in memory, see :func:`held`.
+than that. A stream (standard input, which is ``-``, or a pipe) is read once and kept in memory, see :func:`buffered`.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ _FREE, _RATIO = 1 << 26, 100
 _BLOCK = 1 << 20
 #: Most characters of a reader's message, without the program's name in front and a viewer's spelling of parameters.
 _MESSAGE = 270
-_CURE = "correct it, write it again, or give it the suffix of its format"
+_HINT = "correct it, write it again, or give it the suffix of its format"
 _LESS = "read a smaller file, or make memory free"
 
 
-class Held(type(Path())):  # type: ignore[misc]  # Path itself cannot be subclassed before Python 3.12
+class BufferedStream(type(Path())):  # type: ignore[misc]  # Path itself cannot be subclassed before Python 3.12
     """The path of a stream, with its whole content."""
 
     content: bytes
@@ -71,8 +71,8 @@ def suffix(path: Path) -> str:
     return path.suffix.lower()
 
 
-def held(path: Path | str) -> Path:
-    """Return the path; for a stream, which can be read only once, read it and return a :class:`Held`.
+def buffered(path: Path | str) -> Path:
+    """Return the path; for a stream, which can be read only once, read it and return a :class:`BufferedStream`.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def held(path: Path | str) -> Path:
     MemoryPlanError
         When its content does not fit into memory.
     """
-    if isinstance(path, Held):
+    if isinstance(path, BufferedStream):
         return path
     path = Path(path)
     if path == STREAM:
@@ -89,7 +89,7 @@ def held(path: Path | str) -> Path:
         if stream is None or sys.stdin.isatty():
             raise InputError(f"{STANDARD_INPUT}: no data arrive from a file or pipe",
                              "send a file, such as with <, or name one")
-        result = Held(STANDARD_INPUT)
+        result = BufferedStream(STANDARD_INPUT)
         with translating(result):
             result.content = take(stream, result)
         return result
@@ -99,7 +99,7 @@ def held(path: Path | str) -> Path:
         return path
     if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
         return path
-    result = Held(path)
+    result = BufferedStream(path)
     with translating(path), open(path, "rb") as file:
         result.content = take(file, path)
     return result
@@ -175,8 +175,8 @@ def first_bytes(path: Path, count: int = 8192) -> bytes:
 
 
 def _empty(path: Path) -> InputError:
-    cure = "send a file to it, and name it once" if str(path) == STANDARD_INPUT else "write or copy it again"
-    return InputError(f"{path}: is empty", cure)
+    hint = "send a file to it, and name it once" if str(path) == STANDARD_INPUT else "write or copy it again"
+    return InputError(f"{path}: is empty", hint)
 
 
 def write_bytes(path: Path, blocks: Iterable[bytes]) -> None:
@@ -195,9 +195,10 @@ def write_bytes(path: Path, blocks: Iterable[bytes]) -> None:
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
     """Open a file for sequential reading, decompressed; raises the errors of :func:`read_bytes`."""
-    path = held(path)
+    path = buffered(path)
     with translating(path), contextlib.ExitStack() as stack:
-        raw: IO[bytes] = io.BytesIO(path.content) if isinstance(path, Held) else stack.enter_context(open(path, "rb"))
+        raw: IO[bytes] = (io.BytesIO(path.content) if isinstance(path, BufferedStream)
+                          else stack.enter_context(open(path, "rb")))
         kind = _compression(path, raw)
         file = raw
         if kind == ".gz":
@@ -216,8 +217,8 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
 @contextlib.contextmanager
 def seekable(path: Path) -> Iterator[IO[bytes]]:
     """Open a file for random access: a plain file on disk, or else the decompressed content in memory."""
-    path = held(path)
-    if not isinstance(path, Held):
+    path = buffered(path)
+    if not isinstance(path, BufferedStream):
         with translating(path), open(path, "rb") as file:
             if not _compression(path, file):
                 yield cast(IO[bytes], file)
@@ -271,7 +272,7 @@ def _most_unpacked(file: IO[bytes], path: Path) -> float:
     """Return the number of bytes that a file may unpack to; infinite if it is not compressed."""
     if not isinstance(file, (gzip.GzipFile, bz2.BZ2File)):
         return math.inf
-    return _FREE + _RATIO * (len(path.content) if isinstance(path, Held) else path.stat().st_size)
+    return _FREE + _RATIO * (len(path.content) if isinstance(path, BufferedStream) else path.stat().st_size)
 
 
 @contextlib.contextmanager
@@ -309,7 +310,7 @@ def reading(path: Path) -> Iterator[None]:
     except UsageError as error:
         if error.parameter.startswith("VMDPOTENTIAL_"):  # a variable of the environment, not the file, is wrong
             raise
-        raise named(path, InputError(f"{error.parameter}: {error.text}", error.cure)) from None
+        raise named(path, InputError(f"{error.parameter}: {error.text}", error.hint)) from None
     except VmdpotentialError as error:
         raise named(path, error) from error.__cause__
     except Exception as error:
@@ -318,10 +319,10 @@ def reading(path: Path) -> Iterator[None]:
 
 def named(path: Path, error: Any) -> Any:
     """Return a reader's error with the file's name and a hint added, and with a long name and a long text shortened."""
-    error.cure = error.cure or _CURE
+    error.hint = error.hint or _HINT
     name, text = one_line(str(path)), one_line(error.text)
     text = text if name in text else f"{name}: {text}"
-    most = _MESSAGE - len(error.cure)
+    most = _MESSAGE - len(error.hint)
     if len(text) > most:  # the end of a name identifies the file better than its start
         short = shortened(name, 100, 80)
         before, _, reason = text.partition(name)

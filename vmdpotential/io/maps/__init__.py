@@ -219,10 +219,10 @@ def open_map(path: Path | str, whole: int = WINDOW) -> Grid:
     >>> vp.open_map("map.npz").lattice.shape == grid.lattice.shape
     True
     """
-    path = files.held(path)
+    path = files.buffered(path)
     with files.reading(path):
         suffix = _format(path)
-        if suffix in LARGE and not isinstance(path, files.Held) and not files.is_compressed(path):
+        if suffix in LARGE and not isinstance(path, files.BufferedStream) and not files.is_compressed(path):
             grid = _opener(suffix)(path)
             if grid.lattice.size > whole:
                 return grid
@@ -273,7 +273,7 @@ def read_map(path: Path | str) -> Grid:
     >>> vp.read_map("map.dx").unit
     'kT/e'
     """
-    path = files.held(path)
+    path = files.buffered(path)
     with files.reading(path):
         suffix = _format(path)
         if not suffix:

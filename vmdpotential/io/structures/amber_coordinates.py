@@ -19,7 +19,7 @@ import numpy as np
 
 from vmdpotential.errors import InputError
 from vmdpotential.io.files.numbers import reals
-from vmdpotential.io.files.text import first_bytes, held, read_text, seekable
+from vmdpotential.io.files.text import buffered, first_bytes, read_text, seekable
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Floats
 
@@ -39,7 +39,7 @@ def cell_of(lengths: tuple[float, ...], angles: tuple[float, ...], path: Path) -
     try:
         return Cell.from_parameters(*map(float, (*lengths, *angles)))
     except InputError as error:
-        raise InputError(f"{path}: {error.text}", error.cure) from None
+        raise InputError(f"{path}: {error.text}", error.hint) from None
 
 
 def read_coordinates(path: str | Path) -> tuple[Floats, Cell | None]:
@@ -60,7 +60,7 @@ def read_coordinates(path: str | Path) -> tuple[Floats, Cell | None]:
     InputError
         When the file is truncated, contains asterisks, is NetCDF-4 (HDF5), or is not a coordinate file of Amber.
     """
-    path = held(path)
+    path = buffered(path)
     magic = first_bytes(path, 8)
     if magic.startswith(b"\x89HDF"):
         raise InputError(f"{path}: is NetCDF-4 (HDF5)", "convert it to NetCDF-3, as Amber writes it, with nccopy -3")
@@ -185,7 +185,7 @@ def _read_ascii(path: Path) -> tuple[Floats, Cell | None]:
 
 def read_velocities(path: str | Path, count: int) -> Floats | None:
     """Return the velocities of an inpcrd, rst7 or NetCDF restart, (N, 3) A/ps; None if it has none."""
-    path = held(path)
+    path = buffered(path)
     try:
         if first_bytes(path, 3) == b"CDF":
             result = _variables(path, 0, ("velocities",))[0].get("velocities")

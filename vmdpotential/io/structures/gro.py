@@ -138,7 +138,7 @@ def _count(path: Path, lines: columns.Lines) -> int:
             "for the box are needed)"
         )
     if len(lines) >= 2 * (count + 3):
-        several.first_of(path, "frames", count)
+        several.warn_of_several(path, "frames", count)
     return count
 
 
@@ -208,4 +208,4 @@ def _cell(path: Path, lines: columns.Lines, row: int) -> Cell | None:
     try:
         return Cell(vectors)
     except InputError as error:
-        raise InputError(f"{path}: line {row + 1}: {error.text}", error.cure) from None
+        raise InputError(f"{path}: line {row + 1}: {error.text}", error.hint) from None

@@ -20,20 +20,20 @@ _DECIMALS = (3, 6)
 
 def check(structure: Structure, path: Path) -> None:
     """Raise UsageError when a structure does not fit the columns of a GRO file, or its cell is rotated."""
-    cure = "write .pdb or .cif instead"
+    hint = "write .pdb or .cif instead"
     for what, names in (("atom", structure.atom_names), ("residue", structure.residue_names)):
         if columns.longest(names) > 5:
             name = names[int(np.argmax(np.char.str_len(names) > 5))]
-            raise UsageError("", f"{path}: the {what} name '{name}' is too long for a GRO file", cure)
+            raise UsageError("", f"{path}: the {what} name '{name}' is too long for a GRO file", hint)
     wide = ~((structure.positions > -9999) & (structure.positions < 99999)).all(1)
     if wide.any():
         atom = int(np.argmax(wide))
         raise UsageError("", f"{path}: atom {atom + 1} ({structure.label(atom)}) is too far away for a GRO file's "
-                         "columns", cure)
+                         "columns", hint)
     velocities = structure.velocities
     if velocities is not None and not ((velocities > -999) & (velocities < 9999)).all():
-        raise UsageError("", f"{path}: velocities of 999 A/ps and more do not fit a GRO file's columns", cure)
-    if structure.cell is not None and structure.cell.turned:
+        raise UsageError("", f"{path}: velocities of 999 A/ps and more do not fit a GRO file's columns", hint)
+    if structure.cell is not None and structure.cell.rotated:
         raise UsageError("", f"{path}: the cell is rotated: GROMACS needs its first vector along x, and its second "
                          "in the xy plane", "rotate atoms and cell, or write .pdb or .cif instead")
 

@@ -65,7 +65,7 @@ def read_mmcif(path: Path) -> Structure:
     """
     block, models = _models(path)
     if len(models) > 1:
-        several.first_of(path, "models", len(models[0]["Cartn_x"]))
+        several.warn_of_several(path, "models", len(models[0]["Cartn_x"]))
     return _structure(path, block, models[0])
 
 

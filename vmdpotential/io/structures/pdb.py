@@ -113,7 +113,7 @@ def _first_model(path: Path, words: columns.Bytes, atoms: Integers) -> Integers:
             f"{path}: line {ended[0] + 1} is END, but {others} more atoms follow",
             "remove that line, or what follows it",
         )
-    several.first_of(path, "models", count)
+    several.warn_of_several(path, "models", count)
     return atoms[:count]
 
 
@@ -258,7 +258,7 @@ def cell_of(values: list[float], where: str, space_group: str = "P 1") -> Cell |
     try:
         return Cell.from_parameters(*values, space_group=space_group)
     except InputError as error:
-        raise InputError(f"{where}: {error.text}", error.cure) from None
+        raise InputError(f"{where}: {error.text}", error.hint) from None
 
 
 def _title(lines: columns.Lines, rows: Integers) -> str:

@@ -31,23 +31,23 @@ _MOST_PARTS = 900
 
 def check(structure: Structure, path: Path) -> None:
     """Raise UsageError when a structure does not fit the columns of a PDB file."""
-    cure = "write mmCIF (.cif) instead"
+    hint = "write mmCIF (.cif) instead"
     for what, width in (("atom_names", 4), ("residue_names", 4), ("chain_ids", 1), ("insertion_codes", 1)):
         values = getattr(structure, what)
         if columns.longest(values) > width:
             lengths = np.char.str_len(values)
             name = values[int(np.flatnonzero(lengths > width)[0])]
             label = what[:-1].replace("_", " ")
-            raise UsageError("", f"{path}: the {label} '{name}' is too long for a PDB file", cure)
+            raise UsageError("", f"{path}: the {label} '{name}' is too long for a PDB file", hint)
     if structure.cell is not None and not fits(structure.cell):
-        raise UsageError("", f"{path}: the cell is too large for a PDB file", cure)
+        raise UsageError("", f"{path}: the cell is too large for a PDB file", hint)
     wide = ~((structure.positions > -999.9995) & (structure.positions < 9999.9995)).all(1)
     if wide.any():
         atom = int(np.flatnonzero(wide)[0])
         position = " ".join(f"{x:.3f}" for x in structure.positions[atom])
         raise UsageError(
             "", f"{path}: atom {atom + 1} ({structure.label(atom)}) at {position} does not fit a PDB file's columns",
-            cure)
+            hint)
 
 
 def write_pdb(structure: Structure, path: Path) -> None:
@@ -203,7 +203,7 @@ def fits(cell: Cell) -> bool:
 
 def warn_rotated(cell: Cell) -> None:
     """Warn if a cell has another orientation than readers assume from its lengths and angles."""
-    if cell.turned:
+    if cell.rotated:
         log.warning("the file holds only lengths and angles of the cell, so the rotation of its vectors is lost")
 
 

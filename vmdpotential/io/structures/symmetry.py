@@ -59,7 +59,7 @@ class Copies:
         copies = np.concatenate(self.of_positions(positions, cell))
         return copies, None if self.cell is None else Cell((cell or self.cell).vectors)
 
-    def once(self, structure: Structure) -> Copies:
+    def without_duplicates(self, structure: Structure) -> Copies:
         """Return the copies without duplicates of atoms on symmetry axes; a warning gives their number."""
         rows: list[Integers] = []
         positions: list[Floats] = []
@@ -133,7 +133,7 @@ def crystal(structure: Structure) -> Copies:
     shifts = np.array([operator.tran for operator in operators], np.float64) / gemmi.Op.DEN
     shifts -= np.floor(rotations @ centre + shifts)
     everything = np.arange(len(structure))
-    return Copies((everything,) * len(operators), rotations, shifts, cell).once(structure)
+    return Copies((everything,) * len(operators), rotations, shifts, cell).without_duplicates(structure)
 
 
 def assembly(structure: Structure, path: Path, name: str) -> Copies:
@@ -149,7 +149,7 @@ def assembly(structure: Structure, path: Path, name: str) -> Copies:
     import gemmi
 
     with files.reading(path):
-        data = files.read_text(files.held(path), 8, 200).decode("latin-1")
+        data = files.read_text(files.buffered(path), 8, 200).decode("latin-1")
         try:
             if data.lstrip().startswith(("data_", "#", "loop_")) or files.suffix(path) in (".cif", ".mmcif"):
                 file = gemmi.make_structure_from_block(gemmi.cif.read_string(data).sole_block())
@@ -172,7 +172,7 @@ def assembly(structure: Structure, path: Path, name: str) -> Copies:
         operators += [operator.transform for operator in generator.operators]
         rows += [atoms] * len(generator.operators)
     return Copies(tuple(rows), np.array([operator.mat.tolist() for operator in operators]).reshape(-1, 3, 3),
-                  np.array([operator.vec.tolist() for operator in operators]).reshape(-1, 3), None).once(
+                  np.array([operator.vec.tolist() for operator in operators]).reshape(-1, 3), None).without_duplicates(
                       structure)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from vmdpotential.errors import InputError
 from vmdpotential.io import read_topology
-from vmdpotential.io.files.text import held, reading, suffix
+from vmdpotential.io.files.text import buffered, reading, suffix
 from vmdpotential.io.structures.merge import merge
 from vmdpotential.io.topologies import charmm, openmm
 from vmdpotential.molecule.conversions import StructureLike, as_structure
@@ -54,7 +54,7 @@ def nonbonded(structure: StructureLike, files: Sequence[Path] = (), scripts: boo
     True
     """
     structure = as_structure(structure)
-    paths = [path if suffix(path) == ".xml" else held(path) for path in map(Path, files)]
+    paths = [path if suffix(path) == ".xml" else buffered(path) for path in map(Path, files)]
     parameters = [path for path in paths if suffix(path) in charmm.SUFFIXES]
     force_fields = [path for path in paths if suffix(path) == ".xml"]
     topologies = [path for path in paths if path not in parameters and path not in force_fields]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vmdpotential.errors import InputError
-from vmdpotential.io.files.text import Held, read_text
+from vmdpotential.io.files.text import BufferedStream, read_text
 
 #: Names of GROMACS' main program, whose location gives the prefix of the installation.
 _PROGRAMS = ("gmx", "gmx_mpi", "gmx_d", "gmx_mpi_d")
@@ -45,7 +45,7 @@ def folders() -> list[Path]:
 
 def find_include(name: str, path: Path) -> Path | None:
     """Return the file that ``#include "name"`` in the file `path` refers to: in its folder, or in :func:`folders`."""
-    own = Path() if isinstance(path, Held) else Path(path).parent
+    own = Path() if isinstance(path, BufferedStream) else Path(path).parent
     return next((result for folder in (own, *folders()) if (result := folder / name).is_file()), None)
 
 

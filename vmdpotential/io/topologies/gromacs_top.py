@@ -19,7 +19,7 @@ import numpy as np
 from vmdpotential.errors import InputError, listed
 from vmdpotential.io import mdanalysis
 from vmdpotential.io.files.hidden import final_folder
-from vmdpotential.io.files.text import Held, held, read_text, write_bytes
+from vmdpotential.io.files.text import BufferedStream, buffered, read_text, write_bytes
 from vmdpotential.io.topologies import gromacs_folder
 from vmdpotential.molecule.names import IONS, Ion
 from vmdpotential.molecule.structure import Integers, Structure
@@ -65,7 +65,7 @@ class _Entry(NamedTuple):
 
 
 @dataclass
-class Top:
+class GromacsTopology:
     """The molecules of a .top.
 
     Parameters
@@ -93,7 +93,7 @@ class Top:
     unfit: InputError | None = None
 
     @classmethod
-    def read(cls, path: Path) -> Top:
+    def read(cls, path: Path) -> GromacsTopology:
         """Read a .top; raises InputError when it is invalid."""
         result = cls(path)
         result._add(path)
@@ -203,11 +203,11 @@ def read_top(path: str | Path) -> Structure:
     BackendError
         When MDAnalysis is not installed.
     """
-    path = held(path)
+    path = buffered(path)
     structure = mdanalysis.read_topology(path)
     if structure.topology is None or not re.search(r"^\s*\[\s*molecules\s*\]", _text(path), re.MULTILINE):
         return structure
-    top = Top.read(path)
+    top = GromacsTopology.read(path)
     ions = {
         ion: (molecule.residues[0], molecule.atoms[0], molecule.types[0], _number(molecule.masses[0], 0.0))
         for ion, molecule in top.ions.items()
@@ -235,7 +235,7 @@ def write_top(structure: Structure, path: Path) -> None:
     topology = structure.topology
     assert topology is not None
     source: Path = topology.extra["file"]
-    top = Top.read(source)
+    top = GromacsTopology.read(source)
     if top.unfit is not None:
         raise top.unfit
     rows: Integers = topology.extra["rows"]
@@ -258,7 +258,7 @@ def write_top(structure: Structure, path: Path) -> None:
                              "it could", "include them")
         lines[system:system] = ["; ions", f'#include "{top.include}"', ""]
     folder = final_folder(path.resolve())
-    if not isinstance(source, Held) and folder != source.resolve().parent:
+    if not isinstance(source, BufferedStream) and folder != source.resolve().parent:
         lines = [_moved(line, source, folder) for line in lines]
     lines += [f"{name:<15s} {number:5d}" for name, number in added]
     write_bytes(path, [("\n".join(lines) + "\n").encode("utf-8", "surrogateescape")])
@@ -279,7 +279,7 @@ def check_ion(structure: Structure, name: str, ion: Structure) -> None:
         The ion's atoms, with charges.
     """
     assert structure.topology is not None
-    top = Top.read(structure.topology.extra["file"])
+    top = GromacsTopology.read(structure.topology.extra["file"])
     atoms = ion.atom_names.tolist()
     described = [name] * len(ion) + atoms
     match = next((entry for entry in top.molecules.values() if entry.residues + entry.atoms == described), None)
@@ -294,7 +294,7 @@ def check_ion(structure: Structure, name: str, ion: Structure) -> None:
                              f"type {match.name}, and {charge:g} e in the template", "take the charges of the .top")
 
 
-def _remaining(top: Top, rows: Integers) -> list[int]:
+def _remaining(top: GromacsTopology, rows: Integers) -> list[int]:
     """Return the number of molecules of each entry whose atoms are still present."""
     counts = [entry.number for entry in top.entries]
     sizes = np.repeat([len(entry.molecule.atoms) for entry in top.entries], counts)
@@ -309,7 +309,7 @@ def _remaining(top: Top, rows: Integers) -> list[int]:
     return [int(part.sum()) for part in np.split(number > 0, np.cumsum(counts)[:-1])]
 
 
-def _added(top: Top, structure: Structure, first: int) -> list[tuple[str, int]]:
+def _added(top: GromacsTopology, structure: Structure, first: int) -> list[tuple[str, int]]:
     """Return names and numbers of the molecules of the atoms from `first` on, where each residue is a molecule."""
     known = {(*molecule.residues, *molecule.atoms): molecule.name
              for molecule in (*reversed(top.molecules.values()), *reversed([entry.molecule for entry in top.entries]))}

@@ -11,7 +11,7 @@ import numpy as np
 
 from vmdpotential.errors import InputError, listed
 from vmdpotential.io.files.recognise import PRMTOP
-from vmdpotential.io.files.text import first_bytes, held, read_text, suffix
+from vmdpotential.io.files.text import buffered, first_bytes, read_text, suffix
 from vmdpotential.io.topologies import charmm, openmm
 from vmdpotential.io.topologies.prmtop import read_prmtop
 from vmdpotential.molecule.names import IONS, Ion
@@ -20,7 +20,7 @@ from vmdpotential.molecule.structure import Floats, Structure
 
 #: Sigma divided by Rmin/2.
 _SIGMA = 2 ** (5 / 6)
-_CURE = ("give {parameters}: Amber's file for the water model (frcmod.ionsjc_tip3p), OpenMM's (amber14/tip3p.xml), or "
+_HINT = ("give {parameters}: Amber's file for the water model (frcmod.ionsjc_tip3p), OpenMM's (amber14/tip3p.xml), or "
          "a prmtop with these ions")
 #: Start of the section of Lennard-Jones parameters in Amber's files (frcmod; parm10.dat).
 _NONBONDED = re.compile(r"NONB|MOD4\s+RE")
@@ -31,7 +31,7 @@ _LINE = re.compile(r"\s*(\S+)\s+([0-9]+\.?[0-9]*(?:[eEdD][-+]?[0-9]+)?)\s+([0-9]
 
 
 def attached(structure: Structure, files: Sequence[Path], outputs: Sequence[Path] = ()) -> Structure:
-    """Return a structure whose writers take parameters of ions from `files`.
+    """Return a structure whose ions get their parameters from `files` when it is written.
 
     Raises
     ------
@@ -40,7 +40,7 @@ def attached(structure: Structure, files: Sequence[Path], outputs: Sequence[Path
     """
     topology = structure.topology
     if not files and any(suffix(path) in PRMTOP for path in outputs) and not is_ion(structure).any():
-        raise InputError(f"{structure.sources[-1]}: has no ions, so it lacks their Lennard-Jones parameters", _CURE)
+        raise InputError(f"{structure.sources[-1]}: has no ions, so it lacks their Lennard-Jones parameters", _HINT)
     if topology is None or not files:
         return structure
     return replace(structure, topology=replace(topology, extra={**topology.extra, "ion_parameters": tuple(files)}))
@@ -74,7 +74,7 @@ def lennard_jones_of(structure: Structure, ions: Sequence[Ion]) -> tuple[Floats,
             for name, row in zip(only_ions.residue_names.tolist(), table.types.tolist(), strict=True):
                 result[IONS[name.upper()]] = float(table.sigma[row]), float(table.epsilon[row])
             continue
-        path = held(path)
+        path = buffered(path)
         if suffix(path) in charmm.SUFFIXES:
             parameters = charmm.lennard_jones(path, types)
         elif suffix(path) in PRMTOP or first_bytes(path, 20).startswith((b"%VERSION", b"%FLAG")):
@@ -86,7 +86,7 @@ def lennard_jones_of(structure: Structure, ions: Sequence[Ion]) -> tuple[Floats,
     if missing:
         where = listed(map(str, files), 80) if files else topology.extra["file"]
         raise InputError(
-            f"{where}: no Lennard-Jones parameters for the ions {listed(missing, 80)}", _CURE)
+            f"{where}: no Lennard-Jones parameters for the ions {listed(missing, 80)}", _HINT)
     values = np.array([result[ion] for ion in ions])
     if not np.isfinite(values).all():
         raise InputError(f"{listed(map(str, files), 80)}: Lennard-Jones parameters of ions are not numbers",

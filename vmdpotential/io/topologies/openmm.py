@@ -117,7 +117,7 @@ def nonbonded(structure: Structure, files: Sequence[Path], scripts: bool = False
         return _of_system(system, f"OpenMM {names}")
 
 
-def _load(force_field: Any, parts: Sequence[openmm_files.Part]) -> None:
+def _load(force_field: Any, parts: Sequence[openmm_files.ForceFieldFile]) -> None:
     try:
         force_field.loadFile(tuple(io.StringIO(part.text) for part in parts))
     except Exception as error:  # OpenMM's parser raises any exception

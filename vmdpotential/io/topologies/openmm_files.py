@@ -29,14 +29,14 @@ _CLASS = re.compile(r"""\stype[\s=][^"']*["']([^"']*)""")
 _REMEDY = "remove it from the file; {allow_scripts} of energy and forces runs it, for files that you trust"
 
 
-class Part(NamedTuple):
+class ForceFieldFile(NamedTuple):
     """A file of a force field: its path, and its text without includes."""
 
     path: Path
     text: str
 
 
-def force_field(paths: Sequence[Path], scripts: bool = False) -> list[Part]:
+def force_field(paths: Sequence[Path], scripts: bool = False) -> list[ForceFieldFile]:
     """Return the files of a force field and the files that they include, in the order in which OpenMM loads them.
 
     Parameters
@@ -51,7 +51,7 @@ def force_field(paths: Sequence[Path], scripts: bool = False) -> list[Part]:
     InputError
         When a file cannot be read, is not XML, or contains code; or for more than :data:`MOST_FILES` files.
     """
-    results: list[Part] = []
+    results: list[ForceFieldFile] = []
     waiting = [_located(path) for path in paths]
     known = set(waiting)
     while waiting:
@@ -72,7 +72,7 @@ def force_field(paths: Sequence[Path], scripts: bool = False) -> list[Part]:
             if len(known) > MOST_FILES:
                 raise InputError(f"{path}: its includes lead to more than {MOST_FILES} files",
                                  "give the files themselves")
-            results.append(Part(path, ElementTree.tostring(root, encoding="unicode") if includes else text))
+            results.append(ForceFieldFile(path, ElementTree.tostring(root, encoding="unicode") if includes else text))
     return results
 
 

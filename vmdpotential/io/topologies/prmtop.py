@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from vmdpotential import memory
 from vmdpotential.errors import InputError
-from vmdpotential.io.files.text import held, read_text
+from vmdpotential.io.files.text import buffered, read_text
 from vmdpotential.io.structures.amber_coordinates import MEMORY, cell_of
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.nonbonded import Deferred, Nonbonded
+from vmdpotential.molecule.nonbonded import LazyNonbonded, Nonbonded
 from vmdpotential.molecule.structure import Floats, Integers, Names, Structure, Topology
 
 log = logging.getLogger(__name__)
@@ -164,7 +164,7 @@ def read_prmtop(path: str | Path) -> Structure:
     InputError
         When the file is not a prmtop, lacks a section, is truncated, or is for the AMOEBA force field.
     """
-    path = held(path)
+    path = buffered(path)
     sections = Sections(path)
     if _AMOEBA in sections:
         raise InputError(f"{path}: is for the AMOEBA force field, which has no fixed atomic charges")
@@ -249,7 +249,7 @@ def _terms(sections: Sections, pointers: Integers, types: Names, masses: Floats)
         source="prmtop", types=types, masses=masses, bonds=np.abs(bonds) - 1, angles=np.abs(angles) - 1,
         dihedrals=np.abs(torsions[~improper]) - 1, impropers=impropers - 1, cross_terms=cross_terms - 1,
         title=tuple(f" REMARKS {line.rstrip()}" for line in text.split("\n")) if text else (),
-        nonbonded=Deferred(functools.partial(_nonbonded, path)),
+        nonbonded=LazyNonbonded(functools.partial(_nonbonded, path)),
         extra={"file": path, "rows": np.arange(count), "chamber": "CTITLE" in sections},
     )
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from vmdpotential.errors import InputError, listed
 from vmdpotential.io.files.recognise import PRMTOP
-from vmdpotential.io.files.text import first_bytes, held, suffix
+from vmdpotential.io.files.text import buffered, first_bytes, suffix
 from vmdpotential.io.topologies.prmtop import AMBER_CHARGE, Sections
 from vmdpotential.io.topologies.prmtop_nonbonded import SCEE, SCNB, read_nonbonded
 from vmdpotential.molecule.nonbonded import Nonbonded, lennard_jones
@@ -37,11 +37,11 @@ _ATOMS = ("ATOMIC_NUMBER", "MASS", "AMBER_ATOM_TYPE", "RADII", "SCREEN", "ATOM_E
 #: Largest difference, e, from the charges of a template, because files have few digits.
 _CHARGE = 1e-3
 
-_CURE = "give a prmtop of the ion alone, as tleap writes it"
+_HINT = "give a prmtop of the ion alone, as tleap writes it"
 
 
 @dataclass(frozen=True, eq=False)
-class Defined:
+class IonDefinition:
     """An ion of A atoms in a prmtop.
 
     Parameters
@@ -98,7 +98,7 @@ class Defined:
         return self.sections.floats(name, int(number))[self.used(size)]
 
 
-def definition_of(structure: Structure, name: str, atoms: Sequence[str]) -> Defined:
+def definition_of(structure: Structure, name: str, atoms: Sequence[str]) -> IonDefinition:
     """Return the definition of a polyatomic ion in the files attached to a structure, or in its own prmtop.
 
     Raises
@@ -113,8 +113,8 @@ def definition_of(structure: Structure, name: str, atoms: Sequence[str]) -> Defi
     for path in (*topology.extra.get("ion_parameters", ()), own):
         if suffix(path) == ".xml":  # may be the name of a file that is installed with OpenMM
             continue
-        if suffix(path) in PRMTOP or first_bytes(held(path), 20).startswith((b"%VERSION", b"%FLAG")):
-            result = _read(held(path), name, list(atoms))
+        if suffix(path) in PRMTOP or first_bytes(buffered(path), 20).startswith((b"%VERSION", b"%FLAG")):
+            result = _read(buffered(path), name, list(atoms))
             if result is not None:
                 return result
     raise InputError(f"{own}: no prmtop defines the ion {name} with the atoms {listed(atoms, 80)}",
@@ -141,7 +141,7 @@ def check_ion(structure: Structure, name: str, ion: Structure) -> None:
                              f"{stated:g} e in the template", "take the charges of the prmtop")
 
 
-def _read(path: Path, name: str, atoms: list[str]) -> Defined | None:
+def _read(path: Path, name: str, atoms: list[str]) -> IonDefinition | None:
     sections = Sections(path)
     pointers = sections.integers("POINTERS", None)
     count, residues = int(pointers[0]), int(pointers[11])
@@ -153,14 +153,14 @@ def _read(path: Path, name: str, atoms: list[str]) -> Defined | None:
     if first is None:
         return None
     if any(section.startswith(("CHARMM_", "CMAP_", "CTITLE")) for section in sections.by_name):
-        raise InputError(f"{path}: has CHARMM's kinds of terms, which cannot be copied", _CURE)
+        raise InputError(f"{path}: has CHARMM's kinds of terms, which cannot be copied", _HINT)
     terms, signs = {}, {}
     for kind, (size, places) in TERMS.items():
         rows = sections.integers(kind, int(pointers[places[0]]) * (size + 1)).reshape(-1, size + 1)
         within_ion = np.abs(rows[:, :size]) // 3 - first
         inside = (within_ion >= 0) & (within_ion < len(atoms))
         if (inside.any(1) & ~inside.all(1)).any():
-            raise InputError(f"{path}: the residue {name} is bonded to others", _CURE)
+            raise InputError(f"{path}: the residue {name} is bonded to others", _HINT)
         keep = inside.all(1)
         terms[kind] = np.column_stack([within_ion[keep], rows[keep, size] - 1])
         signs[kind] = np.where(rows[keep, :size] < 0, -1, 1)
@@ -172,7 +172,7 @@ def _read(path: Path, name: str, atoms: list[str]) -> Defined | None:
         if not np.allclose(actual[np.ix_(used, used)], by_rule, rtol=1e-4,
                            atol=1e-12 * float(by_rule.max(initial=0.0))):
             raise InputError(f"{path}: the atoms of {name} have Lennard-Jones parameters of pairs of types (NBFIX), "
-                             "which cannot be copied", _CURE)
+                             "which cannot be copied", _HINT)
     pairs = table.exclusions - first
     pairs = pairs[((pairs >= 0) & (pairs < len(atoms))).all(1)]
-    return Defined(sections, slice(first, first + len(atoms)), terms, signs, table, pairs)
+    return IonDefinition(sections, slice(first, first + len(atoms)), terms, signs, table, pairs)

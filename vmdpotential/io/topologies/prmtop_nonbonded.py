@@ -12,7 +12,7 @@ from vmdpotential.molecule.nonbonded import Floats, Integers, Nonbonded, positio
 
 #: Amber's default divisors of the Coulomb and the Lennard-Jones energies of 1-4 pairs.
 SCEE, SCNB = 1.2, 2.0
-_CURE = "compute it with Amber"
+_HINT = "compute it with Amber"
 
 
 def read_nonbonded(path: Path) -> Nonbonded:
@@ -29,7 +29,7 @@ def read_nonbonded(path: Path) -> Nonbonded:
         raise InputError(f"{sections.path}: section POINTERS is incomplete", "write it again")
     count, kinds = int(pointers[0]), int(pointers[1])
     if "LENNARD_JONES_CCOEF" in sections and sections.floats("LENNARD_JONES_CCOEF", kinds * (kinds + 1) // 2).any():
-        raise InputError(f"{sections.path}: has 12-6-4 terms (LENNARD_JONES_CCOEF), which are not supported", _CURE)
+        raise InputError(f"{sections.path}: has 12-6-4 terms (LENNARD_JONES_CCOEF), which are not supported", _HINT)
     types = sections.integers("ATOM_TYPE_INDEX", count) - 1
     _check(sections, "ATOM_TYPE_INDEX", types, kinds)
     rows = _rows(sections, kinds, pointers)
@@ -66,7 +66,7 @@ def _rows(sections: Sections, kinds: int, pointers: Integers) -> Integers:
             values = sections.floats(name, int(pointers[19]))
             _check(sections, "NONBONDED_PARM_INDEX", bonds, len(values))
             if values[bonds].any():
-                raise InputError(f"{sections.path}: has 10-12 terms ({name}), which are not supported", _CURE)
+                raise InputError(f"{sections.path}: has 10-12 terms ({name}), which are not supported", _HINT)
     rows = np.where(rows < 0, 0, rows)
     _check(sections, "NONBONDED_PARM_INDEX", rows, kinds * (kinds + 1) // 2 + 1)
     return rows - 1

@@ -19,7 +19,7 @@ from vmdpotential.io.files import columns
 from vmdpotential.io.files.text import read_text, write_bytes
 from vmdpotential.io.topologies.ion_parameters import lennard_jones_of
 from vmdpotential.io.topologies.prmtop import AMBER_CHARGE, CHAMBER_CHARGE, Sections
-from vmdpotential.io.topologies.prmtop_ions import PARAMETERS, TERMS, Defined, definition_of
+from vmdpotential.io.topologies.prmtop_ions import PARAMETERS, TERMS, IonDefinition, definition_of
 from vmdpotential.io.topologies.prmtop_nonbonded import read_nonbonded
 from vmdpotential.molecule.names import IONS, Ion
 from vmdpotential.molecule.nonbonded import lennard_jones
@@ -49,7 +49,7 @@ _KEPT = re.compile(
     r"|LENNARD_JONES_[CD]COEF")
 _COEFFICIENTS = re.compile(r"LENNARD_JONES_(14_)?([AB])COEF")
 
-_CURE = "write .pdb, for tleap"
+_HINT = "write .pdb, for tleap"
 
 Fields = NDArray[np.bytes_]
 
@@ -138,10 +138,10 @@ class _Edit:
         self._edit_molecules()
         self._put("POINTERS", self.pointers)
 
-    def _polyatomic(self) -> list[tuple[int, str, Defined]]:
+    def _polyatomic(self) -> list[tuple[int, str, IonDefinition]]:
         """Return the first atom, the name and the definition of each added polyatomic ion."""
-        s, result = self.structure, list[tuple[int, str, Defined]]()
-        defined: dict[str, Defined] = {}
+        s, result = self.structure, list[tuple[int, str, IonDefinition]]()
+        defined: dict[str, IonDefinition] = {}
         for start, size in zip(s.residue_starts[len(self.residues):-1].tolist(),
                                self.sizes[len(self.residues):].tolist(), strict=True):
             name = str(s.residue_names[start])
@@ -178,9 +178,9 @@ class _Edit:
         for name, section in self.sections.by_name.items():
             if name not in known and not _KEPT.fullmatch(name) and not _COEFFICIENTS.fullmatch(name):
                 raise InputError(f"{self.path}: its section {name} (line {section.line}) is not understood and would "
-                                 "be lost", _CURE)
+                                 "be lost", _HINT)
         if len(self.pointers) > 29 and self.pointers[29]:
-            raise InputError(f"{self.path}: has a water cap, which is not supported", _CURE)
+            raise InputError(f"{self.path}: has a water cap, which is not supported", _HINT)
 
     def _fields(self, name: str, count: int) -> Fields:
         fields = self.sections.fields(name, count)
@@ -247,7 +247,7 @@ class _Edit:
         if not missing:
             return of_ions
         if any(f"LENNARD_JONES_{letter}COEF" in self.sections for letter in "CD"):
-            raise InputError(f"{self.path}: has 12-6-4 terms, but none for the added ions", _CURE)
+            raise InputError(f"{self.path}: has 12-6-4 terms, but none for the added ions", _HINT)
         single = [key for key in missing if isinstance(key, Ion)]
         sigma, epsilon = lennard_jones_of(self.structure, single) if single else (np.zeros(0), np.zeros(0))
         missing = [*single, *values]
@@ -295,7 +295,7 @@ class _Edit:
                 if section in self.sections:
                     self._put(section, values, self._fields(section, old))
                 elif default is None or (values != default).any():
-                    raise InputError(f"{self.path}: has no section {section}, which an ion needs", _CURE)
+                    raise InputError(f"{self.path}: has no section {section}, which an ion needs", _HINT)
         return new_numbers
 
     def _edit_terms(self) -> None:

@@ -20,7 +20,7 @@ from vmdpotential import memory
 from vmdpotential.errors import InputError
 from vmdpotential.io.files import columns
 from vmdpotential.io.files.numbers import reals, whole
-from vmdpotential.io.files.text import held, read_text
+from vmdpotential.io.files.text import buffered, read_text
 from vmdpotential.io.topologies.psfwrite import write_psf
 from vmdpotential.molecule import residues
 from vmdpotential.molecule.names import unique_names
@@ -95,7 +95,7 @@ def read_psf(path: str | Path) -> Structure:
         When the file is not a PSF, is truncated, or a section disagrees with its count or lists an atom
         that does not exist.
     """
-    path = held(path)
+    path = buffered(path)
     data = read_text(path, *_MEMORY).replace(b"\t", b" ")
     head = data[: data.find(b"\n") if b"\n" in data else None]
     if not head.startswith(b"PSF"):

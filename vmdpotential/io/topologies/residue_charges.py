@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 from vmdpotential.errors import InputError, one_line
 from vmdpotential.io.files.numbers import real
-from vmdpotential.io.files.text import held, read_text, reading, suffix
+from vmdpotential.io.files.text import buffered, read_text, reading, suffix
 from vmdpotential.io.topologies.gromacs_folder import read_lines
 from vmdpotential.io.topologies.molecules import of_bonds, order_of, read_sdf, valence_charges
 from vmdpotential.molecule.structure import LARGEST_CHARGE
@@ -40,7 +40,7 @@ def read_residue_charges(path: str | Path) -> list[ResidueCharges]:
     InputError
         When the file cannot be read, has no charges, or two atoms of a residue have the same name.
     """
-    path = held(path)
+    path = buffered(path)
     molecules: Molecules = {}
     with_bonds = _WITH_BONDS.get(suffix(path))
     residues: dict[object, tuple[str, dict[str, float]]] = {}

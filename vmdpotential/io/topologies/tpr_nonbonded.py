@@ -22,7 +22,7 @@ from vmdpotential.molecule.nonbonded import Integers, Names, Nonbonded, position
 
 #: Factors from kJ/mol nm^6 to kcal/mol A^6, and from kJ/mol nm^12 to kcal/mol A^12.
 _C6, _C12 = 1e6 / units.CALORIE, 1e12 / units.CALORIE
-_CURE = "compute it with GROMACS"
+_HINT = "compute it with GROMACS"
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class Molecule:
 
 
 @dataclass
-class Kept:
+class TprParameters:
     """Data collected from a TPR while MDAnalysis reads it."""
 
     molecules: dict[str, Molecule] = field(default_factory=dict)
@@ -70,16 +70,16 @@ class Kept:
         """
         count, kinds = len(labels), self.general.atnr
         if any(len(values) != 2 for values in self.functions[: kinds**2]):
-            raise InputError(f"{path}: has Buckingham potentials, which are not supported", _CURE)
+            raise InputError(f"{path}: has Buckingham potentials, which are not supported", _HINT)
         if self.general.reppow != 12:
-            raise InputError(f"{path}: has the repulsion exponent {self.general.reppow:g}, not 12", _CURE)
+            raise InputError(f"{path}: has the repulsion exponent {self.general.reppow:g}, not 12", _HINT)
         others = sorted({name for kind in set(names.tolist()) for name in self.molecules[kind].others})
         if any(not (0 <= kind.pairs14[:, 1:].min(initial=0) <= kind.pairs14[:, 1:].max(initial=0) < len(kind.types))
                for kind in self.molecules.values()):
             raise InputError(f"{path}: lists atoms in 1-4 pairs that its molecules do not have", "write it again")
         if others:
             raise InputError(
-                f"{path}: has pairs with own charges ({', '.join(others)}), which are not supported", _CURE)
+                f"{path}: has pairs with own charges ({', '.join(others)}), which are not supported", _HINT)
         if any(self.molecules[name].perturbed for name in set(names.tolist())):
             log.warning("%s: has a second state of molecules (for free energies); the first one is used", path)
         first_atoms = {name: starts[names == name] for name in self.molecules}
@@ -132,7 +132,7 @@ def _decimal(value: float) -> float:
 
 
 @contextlib.contextmanager
-def keeping(path: Path) -> Iterator[Kept]:
+def collecting(path: Path) -> Iterator[TprParameters]:
     """Collect Lennard-Jones parameters, exclusions, 1-4 pairs and cross-terms (CMAP) while MDAnalysis reads a TPR.
 
     The counts in the file are also checked: MDAnalysis trusts them, and with damaged ones would loop for minutes, or
@@ -148,7 +148,7 @@ def keeping(path: Path) -> Iterator[Kept]:
             raise InputError(f"{path}: states larger counts than its size allows; it may be damaged")
         return numbers
 
-    kept = Kept()
+    kept = TprParameters()
     lists: list[Any] = []
     atoms: list[Any] = []
     numbers: deque[list[int]] = deque(maxlen=2)  # where each atom's exclusions end, and their atoms

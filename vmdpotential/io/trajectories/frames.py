@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError
 from vmdpotential.io import mdanalysis
-from vmdpotential.io.files.text import first_bytes, held, suffix
+from vmdpotential.io.files.text import buffered, first_bytes, suffix
 from vmdpotential.io.structures import gro, mmcif
 from vmdpotential.io.trajectories import xdr
 from vmdpotential.molecule.cell import Cell
@@ -178,7 +178,7 @@ class Trajectory:
 
     def numbers(self) -> range:
         """Return the numbers of the frames, without reading them; raises the errors of :meth:`__iter__`."""
-        path = held(self.path)
+        path = buffered(self.path)
         with mdanalysis.reading(path):
             if path.suffix.lower() in _LOCATED:
                 return _chosen(path, self.frames, len(self._starts))
@@ -208,19 +208,19 @@ class Trajectory:
     @cached_property
     def _starts(self) -> NDArray[np.int64]:
         """Offsets of the frames of an XTC, TRR or GRO file, bytes."""
-        path = held(self.path)
+        path = buffered(self.path)
         if path.suffix.lower() == ".gro":
             return np.array(list(gro.frames(path, self.atoms)), np.int64)
         return np.array(list(xdr.frames(path, self.atoms, path.suffix.lower() == ".xtc")), np.int64)
 
     def _frames(self) -> Iterator[Frame]:
-        path = held(self.path)
+        path = buffered(self.path)
         with mdanalysis.reading(path):
             readers = {".xtc": self._xtc, ".trr": self._trr, ".gro": self._gro, **dict.fromkeys(_MODELS, self._mmcif)}
             frames = readers.get(path.suffix.lower(), self._others)(path)
             first = next(frames)  # raises the errors of the file as a whole
         yield first
-        with mdanalysis.explained(path):
+        with mdanalysis.converted_errors(path):
             yield from frames
 
     def _dtype(self, values: NDArray[Any]) -> Any:
@@ -248,7 +248,7 @@ class Trajectory:
                 try:
                     step = file.read()
                 except StopIteration:
-                    raise xdr.cut_while_read(path, number) from None
+                    raise xdr.vanished_frame(path, number) from None
                 if not step.hasx:
                     raise InputError(f"{path}: frame {number} contains no positions", "choose other {frames}")
                 box = np.array(step.box, np.float64) * 10  # nm to A
@@ -266,7 +266,7 @@ class Trajectory:
     @cached_property
     def _models(self) -> list[tuple[NDArray[np.float64], Cell | None]]:
         """Positions and cells of the models of an mmCIF file."""
-        models = [(model.positions, model.cell) for model in mmcif.read_models(held(self.path))]
+        models = [(model.positions, model.cell) for model in mmcif.read_models(buffered(self.path))]
         for positions, _ in models:
             mdanalysis.check_atoms(self.path, len(positions), self.atoms)
         return models
@@ -278,7 +278,7 @@ class Trajectory:
 
     def _reader(self) -> Any:
         """Open the file with MDAnalysis."""
-        path, suffix = held(self.path), held(self.path).suffix.lower()
+        path, suffix = buffered(self.path), buffered(self.path).suffix.lower()
         if suffix == ".dcd":  # for a damaged file, MDAnalysis' reader would print a traceback
             from MDAnalysis.lib.formats.libdcd import DCDFile
 
@@ -300,7 +300,7 @@ class Trajectory:
                         reader.seek(number)
                         entry = reader.read()
                     except StopIteration:
-                        raise xdr.cut_while_read(path, number) from None
+                        raise xdr.vanished_frame(path, number) from None
                     if entry.xyz.shape != (self.atoms, 3):
                         raise InputError(f"{path}: frame {number} has {' x '.join(map(str, entry.xyz.shape))} numbers, "
                                          f"where {self.atoms} atoms have {self.atoms} x 3",
@@ -312,7 +312,7 @@ class Trajectory:
             size = path.stat().st_size
             for number in chosen:
                 if path.stat().st_size < size:  # reading missing pages of a mapped file would end the process
-                    raise xdr.cut_while_read(path, number)
+                    raise xdr.vanished_frame(path, number)
                 with mdanalysis.quiet():
                     entry = reader[number]
                 yield Frame(number, mdanalysis.checked(entry.positions, path, self._dtype(entry.positions), number),

@@ -56,7 +56,7 @@ def frames(path: Path, n_atoms: int, is_xtc: bool) -> Iterator[int]:
             start = end
 
 
-def cut_while_read(path: Path, number: int) -> InputError:
+def vanished_frame(path: Path, number: int) -> InputError:
     """Return the error for a frame that has disappeared since the frames were counted."""
     return InputError(f"{path}: frame {number} is no longer there: the file was changed while it was read",
                       "run again when nothing writes it")
@@ -130,11 +130,11 @@ def read_xtc(path: Path, file: IO[bytes], start: int, n_atoms: int, number: int 
     """
     end = _end_of_xtc(path, file, start, n_atoms)
     if not end:
-        raise cut_while_read(path, number)
+        raise vanished_frame(path, number)
     file.seek(start)
     data = np.zeros(end - start + _SPARE, np.uint8)
     if file.readinto(data[: end - start].data) < end - start:  # type: ignore[attr-defined]
-        raise cut_while_read(path, number)
+        raise vanished_frame(path, number)
     reals = data[: _PACKED].view(">f4").astype(np.float64)
     box, time = reals[4:13].reshape(3, 3) * 10, float(reals[3])  # nm to A
     ten = np.dtype(dtype).type(10)

@@ -16,14 +16,14 @@ from vmdpotential.progress import report
 
 Floats = NDArray[np.float64]
 Values = NDArray[np.float32]
-#: Values of the finest level's nodes, and of all others' one after the other.
+#: Values at the nodes of the finest level, and at those of all other levels, one level after the other.
 Levels = tuple[Values, Values]
 
-#: Reduction of the residual by each round of conjugate gradients; most rounds, and most iterations of each.
-GOAL, ROUNDS, MOST = 1e-4, 4, 60
+#: Reduction of the residual by each round of conjugate gradients, and the limits of rounds and of iterations in each.
+GOAL, ROUNDS, ITERATIONS = 1e-4, 4, 60
 
-#: Most steps of Newton's method, and the largest change of a potential in one where ions are, kT/e.
-STEPS, LARGEST = 30, 3.0
+#: Limit of the steps of Newton's method, and of the change of the potential by one step where ions are, kT/e.
+STEPS, LARGEST_CHANGE = 30, 3.0
 
 
 class Multigrid:
@@ -56,7 +56,7 @@ class Multigrid:
                 self._by_planes(self.kernel.coarsen, level, self._level(a, level - 1), axis, self._level(a, level))
 
     def _levels(self, finest: Values | None = None) -> Levels:
-        """Return the finest level, zeros where there is none, and zeros for all others one after the other."""
+        """Return the given finest level, or zeros, and zeros for all other levels."""
         if finest is None:
             finest = np.zeros(self.offsets[1], np.float32)
         return finest.reshape(-1), np.zeros(self.offsets[-1] - self.offsets[1], np.float32)
@@ -68,7 +68,7 @@ class Multigrid:
 
     @contextmanager
     def _scratch(self) -> Iterator[None]:
-        """Allocate the arrays that only :meth:`solve` needs, so that two lattices do not keep them at once."""
+        """Allocate the arrays of :meth:`solve` for its duration, so that only one lattice has them at a time."""
         self.d, self.u, self.f = (self._levels() for _ in range(3))
         self.direction = np.zeros(self.shape, np.float32)
         try:
@@ -96,7 +96,7 @@ class Multigrid:
             Indices of w.ravel() that have sources.
         sources : (S,) float64
         tolerance : float
-            Norm of the residual relative to that of the first residual or of the sources, whichever is larger.
+            Norm of the residual, relative to that of the first residual or of the sources, whichever is larger.
 
         Raises
         ------
@@ -132,7 +132,7 @@ class Multigrid:
         return self._level(self.x, 0), self._level(self.y, 0), self._level(self.z, 0)
 
     def _by_planes(self, kernel: Any, level: int, *arguments: Any) -> None:
-        """Run a kernel of the planes of a level on all threads, or on one where it is small."""
+        """Run a kernel for all planes of a level, on all threads, or on one if the level is small."""
         planes = int(self.shapes[level, 0])
         if level and self.shapes[level].prod() < self.kernel.SMALL:
             kernel(*arguments, 0, planes)
@@ -154,7 +154,7 @@ class Multigrid:
         self._linearise(w)
         count = self._gradients(change, goal)
         largest = float(np.abs(change[self.k2 > 0]).max(initial=0))
-        w += change * np.float32(min(1.0, LARGEST / max(1e-30, largest)))
+        w += change * np.float32(min(1.0, LARGEST_CHANGE / max(1e-30, largest)))
         return count
 
     def _linearise(self, w: Values) -> None:
@@ -164,13 +164,13 @@ class Multigrid:
         self._invert(slope)
 
     def _gradients(self, w: Values, goal: float) -> int:
-        """Add to w the correction that reduces the residual to `goal` of it; return the number of iterations."""
+        """Add to w the correction that reduces the residual by the factor `goal`; return the number of iterations."""
         workers = 1 if w.size < 10 * self.kernel.SMALL else max(1, min(threads.count(), self.shape[0] // 8))
         sums, count = np.zeros((3, self.shape[0])), np.zeros(1, np.int64)
 
-        def work(worker: int, board: NDArray[np.int64]) -> None:
+        def work(worker: int, counters: NDArray[np.int64]) -> None:
             self.kernel.solve(self.shapes, self.offsets, self.x, self.y, self.z, self.d, self.added, self.u,
-                              self.f, self.direction, w, sums, goal, MOST, count, worker, workers, board)
+                              self.f, self.direction, w, sums, goal, ITERATIONS, count, worker, workers, counters)
 
         threads.together(work, workers)
         return int(count[0])

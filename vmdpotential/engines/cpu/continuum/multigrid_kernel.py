@@ -1,8 +1,8 @@
-"""Conjugate gradients preconditioned by one multigrid cycle: all of it in compiled code, on threads that keep step.
+"""Conjugate gradients preconditioned by one multigrid cycle, as one compiled function that synchronized threads run.
 
-The finest level is a flat array, and all others are one after the other in a second one. Nodes on the faces of a level
-keep their values.
-Sums over nodes are added up plane by plane, so that results do not depend on the number of threads.
+The finest level is a flat array, and all other levels are stored one after the other in a second one. Nodes on the
+faces of a level keep their values. Sums over nodes are added up plane by plane, so that results do not depend on the
+number of threads.
 
 This file is run once, see :mod:`vmdpotential.compiling.build`.
 """
@@ -18,27 +18,27 @@ from numba import njit
 from vmdpotential.compiling.meeting import take, wait
 from vmdpotential.compiling.threads import SUMMED
 
-#: Whether to do without vector code.
+#: Whether plain loops replace vector code.
 PLAIN: bool
 
 FAST = {"fastmath": {"contract", "reassoc", "nsz", "arcp"}, "error_model": "numpy", "boundscheck": False, "nogil": True}
 
-#: Nodes of a level that one thread has smoothed before several have met.
+#: Number of nodes of a level below which one thread alone is faster than several that have to synchronize.
 SMALL = 30_000
 
-#: Sweeps up and down on the coarsest level, and on each of the others before and after the level below it.
+#: Sweeps in each direction on the coarsest level, and sweeps on each other level before and after the coarser ones.
 SWEEPS, SMOOTHINGS = 12, 2
 
 F = np.float32
 
 
 @njit(**FAST)
-def meet(board, workers, meeting):
-    """Wait for all threads; return the number of the next meeting, negative where the work has been stopped."""
+def meet(counters, workers, meeting):
+    """Wait for all threads; return the number of the next meeting, or -1 if the work was stopped."""
     if workers == 1:
-        return meeting if board[0] == 0 else -1
-    take(board, SUMMED)
-    return meeting + 1 if wait(board, SUMMED, meeting * workers) else -1
+        return meeting if counters[0] == 0 else -1
+    take(counters, SUMMED)
+    return meeting + 1 if wait(counters, SUMMED, meeting * workers) else -1
 
 
 @njit(**FAST)
@@ -67,27 +67,28 @@ else:
 
 
 @njit(**FAST)
-def smooth_ends(first, last, steps, begin, u, f, ex, ey, ez, d, worker, workers, board, meeting):
-    """Smooth what a pass over planes had to leave at its ends: in step s, s planes, of which other threads' are next.
+def smooth_ends(first, last, steps, begin, u, f, ex, ey, ez, d, worker, workers, counters, meeting):
+    """Smooth the planes at both ends of a thread's share that a pass over planes had to leave out: s planes in step s.
 
-    Steps s, from `begin` on, solve for the nodes of colour s % 2.
+    These planes depend on those of other threads. Steps s, from `begin` on, solve for the nodes of colour s % 2.
     """
     for s in range(begin, steps + 1):
-        meeting = meet(board, workers, meeting)
+        meeting = meet(counters, workers, meeting)
         if meeting < 0:
             return meeting
         for i in range(first, min(first + s, last)):
             smooth_plane(i, s % 2, u, f, ex, ey, ez, d)
         for i in range(max(last - s, first + s), last):
             smooth_plane(i, s % 2, u, f, ex, ey, ez, d)
-    return meet(board, workers, meeting)
+    return meet(counters, workers, meeting)
 
 
 @njit(**FAST)
 def restrict_plane(i, planes, coarse):
-    """Write weighted sums of the residual's planes 2 i - 1 to 2 i + 1, of which `planes` has three, to a coarse one.
+    """Write weighted sums of planes 2 i - 1 to 2 i + 1 of the residual to plane i of the coarse level.
 
-    Trilinear weights; next to a coarse node and at the corners around it the residual is 0.
+    `planes` holds these three planes. The weights are trilinear; the residual is 0 at the direct neighbours of a coarse
+    node and at the corners around it.
     """
     _, my, mz = coarse.shape
     low, middle, high = planes[(2 * i - 1) % 3], planes[2 * i % 3], planes[(2 * i + 1) % 3]
@@ -102,11 +103,11 @@ def restrict_plane(i, planes, coarse):
 
 
 @njit(**FAST)
-def down(first, last, u, f, ex, ey, ez, d, coarse, planes, worker, workers, board, meeting):
-    """Smooth u, which is 0, in two sweeps, and write the residual's weighted sums to the coarse level.
+def down(first, last, u, f, ex, ey, ez, d, coarse, planes, worker, workers, counters, meeting):
+    """Smooth u, which is 0 at first, in two sweeps, and write weighted sums of the residual to the coarse level.
 
-    In one pass over planes, in which each step follows the one before a plane behind, while data are near; `planes`
-    (3, ny, nz) is scratch.
+    All steps are done in one pass over planes, each step one plane behind the previous one, so that data are still in
+    the cache; `planes` (3, ny, nz) is scratch.
     """
     steps = 2 * SMOOTHINGS - 1
     end = steps + 1
@@ -121,7 +122,7 @@ def down(first, last, u, f, ex, ey, ez, d, coarse, planes, worker, workers, boar
             residual_plane(done, u, f, ex, ey, ez, d, planes[done % 3])
             if done % 2 and done - 2 >= first + end:
                 restrict_plane(done // 2, planes, coarse)
-    meeting = smooth_ends(first, last, steps, 1, u, f, ex, ey, ez, d, worker, workers, board, meeting)
+    meeting = smooth_ends(first, last, steps, 1, u, f, ex, ey, ez, d, worker, workers, counters, meeting)
     if meeting < 0:
         return meeting
     for i in range((first + 1) // 2, (last + 1) // 2):
@@ -129,12 +130,12 @@ def down(first, last, u, f, ex, ey, ez, d, coarse, planes, worker, workers, boar
             for fine in range(2 * i - 1, 2 * i + 2):
                 residual_plane(fine, u, f, ex, ey, ez, d, planes[fine % 3])
             restrict_plane(i, planes, coarse)
-    return meet(board, workers, meeting)
+    return meet(counters, workers, meeting)
 
 
 @njit(**FAST)
-def up(first, last, coarse, u, f, ex, ey, ez, d, worker, workers, board, meeting):
-    """Add the coarse level's values and smooth u in two sweeps, in one pass as :func:`down`."""
+def up(first, last, coarse, u, f, ex, ey, ez, d, worker, workers, counters, meeting):
+    """Add the values of the coarse level and smooth u in two sweeps, in one pass as in :func:`down`."""
     steps = 2 * SMOOTHINGS
     for i in range(first, last + steps):
         if i < last:
@@ -142,12 +143,12 @@ def up(first, last, coarse, u, f, ex, ey, ez, d, worker, workers, board, meeting
         for s in range(1, steps + 1):
             if first + s <= i - s < last - s:
                 smooth_plane(i - s, s % 2, u, f, ex, ey, ez, d)
-    return smooth_ends(first, last, steps, 1, u, f, ex, ey, ez, d, worker, workers, board, meeting)
+    return smooth_ends(first, last, steps, 1, u, f, ex, ey, ez, d, worker, workers, counters, meeting)
 
 
 @njit(**FAST)
 def level(arrays, offsets, shapes, n):
-    """Return a level of a flat array of the finest one and another one of all others."""
+    """Return level n from a flat array of the finest level and another one of all other levels."""
     shape = (shapes[n, 0], shapes[n, 1], shapes[n, 2])
     if n == 0:
         return arrays[0].reshape(shape)
@@ -155,10 +156,10 @@ def level(arrays, offsets, shapes, n):
 
 
 @njit(**FAST)
-def cycle(shapes, offsets, ex, ey, ez, d, u, f, worker, workers, board, meeting):
-    """Write to u what one V cycle makes of f; return the number of the next meeting.
+def cycle(shapes, offsets, ex, ey, ez, d, u, f, worker, workers, counters, meeting):
+    """Apply one V cycle to f and write the result to u; return the number of the next meeting.
 
-    Small levels are the first thread's alone.
+    The first thread alone computes the small levels.
     """
     most = len(shapes) - 1
     planes = np.empty(3 * shapes[0, 1] * shapes[0, 2], F)
@@ -174,8 +175,8 @@ def cycle(shapes, offsets, ex, ey, ez, d, u, f, worker, workers, board, meeting)
         x, y, z = level(ex, offsets, shapes, n), level(ey, offsets, shapes, n), level(ez, offsets, shapes, n)
         scratch = planes[: 3 * shapes[n, 1] * shapes[n, 2]].reshape((3, shapes[n, 1], shapes[n, 2]))
         scratch[:] = F(0)
-        meeting = down(first, last, ul, fl, x, y, z, dl, level(f, offsets, shapes, n + 1), scratch, worker, team, board,
-                       meeting)
+        meeting = down(first, last, ul, fl, x, y, z, dl, level(f, offsets, shapes, n + 1), scratch, worker, team,
+                       counters, meeting)
         if meeting < 0:
             return meeting
     if worker == 0:
@@ -190,23 +191,23 @@ def cycle(shapes, offsets, ex, ey, ez, d, u, f, worker, workers, board, meeting)
         if n >= small and worker:
             continue
         if n == small - 1:
-            meeting = meet(board, workers, meeting)
+            meeting = meet(counters, workers, meeting)
             if meeting < 0:
                 return meeting
         team = workers if n < small else 1
         first, last = share(shapes[n, 0], worker, team)
         ul, fl, dl = level(u, offsets, shapes, n), level(f, offsets, shapes, n), level(d, offsets, shapes, n)
         x, y, z = level(ex, offsets, shapes, n), level(ey, offsets, shapes, n), level(ez, offsets, shapes, n)
-        meeting = up(first, last, level(u, offsets, shapes, n + 1), ul, fl, x, y, z, dl, worker, team, board,
+        meeting = up(first, last, level(u, offsets, shapes, n + 1), ul, fl, x, y, z, dl, worker, team, counters,
                      meeting)
         if meeting < 0:
             return meeting
-    return meet(board, workers, meeting) if small == 0 else meeting
+    return meet(counters, workers, meeting) if small == 0 else meeting
 
 
 @njit(**FAST)
-def turn_plane(i, beta, z, p):
-    """Turn the direction p to z + beta p in a plane."""
+def update_direction_plane(i, beta, z, p):
+    """Replace the direction p by z + beta p in a plane."""
     b = F(beta)
     _, ny, nz = p.shape
     for j in range(1, ny - 1):
@@ -216,26 +217,26 @@ def turn_plane(i, beta, z, p):
 
 
 @njit(**FAST)
-def turn(first, last, beta, z, p, ex, ey, ez, k2, q, sums, workers, board, meeting):
-    """Turn the direction p to z + beta p, write the operator's values at p to q, and p q of each plane to sums.
+def update_direction(first, last, beta, z, p, ex, ey, ez, k2, q, sums, workers, counters, meeting):
+    """Replace the direction p by z + beta p, write the operator applied to p to q, and p q of each plane to sums.
 
-    In one pass over planes; q may be z, whose planes are turned before.
+    This is one pass over planes; q may be the same array as z, because z is read before q is written.
     """
     for i in range(first, last):
-        turn_plane(i, beta, z, p)
+        update_direction_plane(i, beta, z, p)
         if first < i - 1:
             sums[i - 1] = apply_plane(i - 1, p, ex, ey, ez, k2, q)
-    meeting = meet(board, workers, meeting)
+    meeting = meet(counters, workers, meeting)
     if meeting < 0:
         return meeting
     for i in (first, last - 1):
         sums[i] = apply_plane(i, p, ex, ey, ez, k2, q)
-    return meet(board, workers, meeting)
+    return meet(counters, workers, meeting)
 
 
 @njit(**FAST)
 def advance(first, last, alpha, w, p, r, q, sums):
-    """Go on by alpha along p; write the residual's squares of each plane to sums."""
+    """Take a step alpha along p; write the sum of squares of the residual in each plane to sums."""
     a = F(alpha)
     _, ny, nz = p.shape
     for i in range(first, last):
@@ -254,7 +255,7 @@ def advance(first, last, alpha, w, p, r, q, sums):
 
 @njit(**FAST)
 def products(first, last, r, z, sums):
-    """Write r z of each plane to sums."""
+    """Write the sum of r z in each plane to sums."""
     _, ny, nz = r.shape
     for i in range(first, last):
         total = 0.0
@@ -268,15 +269,15 @@ def products(first, last, r, z, sums):
 
 
 @njit(**FAST)
-def solve(shapes, offsets, ex, ey, ez, d, k2, u, f, p, w, sums, tolerance, most, iterations, worker, workers, board):
-    """Add to w what takes the residual f away, to `tolerance` of it; iterations[0] becomes the number of iterations.
+def solve(shapes, offsets, ex, ey, ez, d, k2, u, f, p, w, sums, tolerance, most, iterations, worker, workers, counters):
+    """Add to w the correction that reduces the residual f by the factor `tolerance`; set iterations[0] to their number.
 
     Parameters
     ----------
     shapes : (L, 3), offsets : (L + 1,) int64
-        Of the levels in ex, ey, ez (conductances from a node to the next), d (one over the diagonal), u and f.
+        Of the levels in ex, ey, ez (conductances from a node to the next), d (inverse diagonal), u and f.
     k2 : float32
-        What the diagonal has next to the conductances, on the finest level, as p (0 at first) and w.
+        Contribution of the ions to the diagonal. Like p, which is 0 at first, and w, it is on the finest level.
     sums : (3, nx) float64
         Scratch.
     """
@@ -285,29 +286,29 @@ def solve(shapes, offsets, ex, ey, ez, d, k2, u, f, p, w, sums, tolerance, most,
     first, last = share(shapes[0, 0], worker, workers)
     meeting = 1
     products(first, last, r, r, sums[0])
-    meeting = meet(board, workers, meeting)
+    meeting = meet(counters, workers, meeting)
     if meeting < 0:
         return
     goal = sums[0].sum() * tolerance**2
     before = 0.0
     for count in range(most):
-        meeting = cycle(shapes, offsets, ex, ey, ez, d, u, f, worker, workers, board, meeting)
+        meeting = cycle(shapes, offsets, ex, ey, ez, d, u, f, worker, workers, counters, meeting)
         if meeting < 0:
             return
         products(first, last, r, q, sums[1])
-        meeting = meet(board, workers, meeting)
+        meeting = meet(counters, workers, meeting)
         if meeting < 0:
             return
         now = sums[1].sum()
         if not now > 0 or not math.isfinite(now):
             return
-        meeting = turn(first, last, now / before if count else 0.0, q, p, x, y, z, k2, q, sums[2], workers, board,
-                       meeting)
+        meeting = update_direction(first, last, now / before if count else 0.0, q, p, x, y, z, k2, q, sums[2],
+                                   workers, counters, meeting)
         before = now
         if meeting < 0:
             return
         advance(first, last, now / sums[2].sum(), w, p, r, q, sums[0])
-        meeting = meet(board, workers, meeting)
+        meeting = meet(counters, workers, meeting)
         if meeting < 0:
             return
         if worker == 0:
@@ -318,7 +319,9 @@ def solve(shapes, offsets, ex, ey, ez, d, k2, u, f, p, w, sums, tolerance, most,
 
 @njit(**FAST)
 def coarsen(fine, axis, coarse, first_plane, last_plane):
-    """Write the conductances of planes of a coarse level: in series along an edge, weighted means of those next to it.
+    """Write the conductances of planes of a coarse level.
+
+    Two fine edges are in series along a coarse one; this is averaged with weights over the neighbouring parallel edges.
     """
     nx, ny, nz = fine.shape
     ax, ay, az = 1 * (axis == 0), 1 * (axis == 1), 1 * (axis == 2)
@@ -339,7 +342,7 @@ def coarsen(fine, axis, coarse, first_plane, last_plane):
 
 @njit(**FAST)
 def invert(ex, ey, ez, k2, d, first_plane, last_plane):
-    """Write one over the diagonal to planes of d."""
+    """Write the inverse diagonal to planes of d."""
     nx, ny, nz = d.shape
     for i in range(max(1, first_plane), min(nx - 1, last_plane)):
         for j in range(1, ny - 1):
@@ -360,7 +363,7 @@ def residual(w, ex, ey, ez, k2, ions, out, first_plane, last_plane):
 
 @njit(error_model="numpy", boundscheck=False, nogil=True)
 def slope(w, k2, ions, out, first_plane, last_plane):
-    """Write the derivative of what ions add to the full equation, as `residual` has it, to planes of out."""
+    """Write the derivative of the ions' term of the full equation (see `residual`) to planes of out."""
     _, ny, nz = w.shape
     for i in range(first_plane, last_plane):
         for j in range(ny):

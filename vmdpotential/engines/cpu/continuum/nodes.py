@@ -1,6 +1,6 @@
 """Steps of multigrid for a plane of nodes, node by node.
 
-Nodes of colour 0 have an even sum of their three numbers.
+A node has colour 0 if the sum of its three indices is even, otherwise colour 1.
 """
 
 # numba's kernels have no annotations that mypy could check
@@ -19,7 +19,7 @@ F = np.float32
 
 @njit(**FAST)
 def around(u, x, y, z, at, sx, sy):
-    """Return what flows to a node from those next to it, times their potentials; sx and sy are steps to the next."""
+    """Return the sum over neighbours of conductance times potential; sx and sy are the strides along x and y."""
     return (x[at] * u[at + sx] + x[at - sx] * u[at - sx] + y[at] * u[at + sy] + y[at - sy] * u[at - sy]
             + z[at] * u[at + 1] + z[at - 1] * u[at - 1])
 
@@ -97,7 +97,7 @@ def start_nodes(i, u, f, d):
 
 @njit(**FAST)
 def prolong_nodes(i, j, k, coarse, u):
-    """Do what :func:`prolong_plane` does in a row, node by node from the coarse node k on."""
+    """Do what :func:`prolong_plane` does in one row, node by node, from the coarse node k on."""
     mz = coarse.shape[2]
     a, b, c, e = i // 2, (i + 1) // 2, j // 2, (j + 1) // 2
     odd = (i + j) % 2
@@ -110,9 +110,9 @@ def prolong_nodes(i, j, k, coarse, u):
 
 @njit(**FAST)
 def prolong_plane(i, coarse, u):
-    """Add the coarse level's values, interpolated trilinearly, to the nodes of colour 0 in a plane.
+    """Add the values of the coarse level, interpolated trilinearly, to the nodes of colour 0 in a plane.
 
-    Those of colour 1 are solved for next, from these alone.
+    The next step solves for the nodes of colour 1, from those of colour 0 alone.
     """
     for j in range(1, u.shape[1] - 1):
         prolong_nodes(i, j, 1 - (i + j) % 2, coarse, u)

@@ -1,7 +1,8 @@
-"""Steps of multigrid for a plane of nodes, by vectors; what they do is in :mod:`.nodes`.
+"""Steps of multigrid for a plane of nodes, in vectors; :mod:`.nodes` has the same steps node by node.
 
-A plane's inner rows are one run of nodes, faces between them, and colours alternate all along it where rows have an odd
-number of nodes; the last vector may reach into the last row, which is a face.
+The inner rows of a plane are processed as one run of consecutive nodes, including the face nodes between rows. Colours
+alternate along the whole run if rows have an odd number of nodes. The last vector may extend into the last row, which
+is a face.
 """
 
 # numba's kernels have no annotations that mypy could check
@@ -24,26 +25,26 @@ from vmdpotential.engines.cpu.continuum.stencil import (
     DOUBLES,
     NODES,
     TOGETHER,
-    begin,
+    apply,
+    exact_residual,
     interpolate,
-    lacking,
-    lacking_exactly,
-    operate,
     relax,
     relax_together,
+    residual,
+    start,
 )
 
 
 @njit(**FAST)
 def run_of(i, shape):
-    """Return the first node of a plane's inner rows, and the first behind them."""
+    """Return the first node of the inner rows of a plane, and the first node after them."""
     _, ny, nz = shape
     return (i * ny + 1) * nz, (i * ny + ny - 1) * nz
 
 
 @njit(**FAST)
 def clear_faces(i, values):
-    """Write 0 to what vectors have written to the faces of a plane."""
+    """Reset the faces of a plane, which vectors have overwritten, to 0."""
     _, ny, nz = values.shape
     for j in range(1, ny - 1):
         values[i, j, 0] = values[i, j, nz - 1] = F(0)
@@ -60,14 +61,14 @@ def start_plane(i, u, f, d):
         return
     first, last = run_of(i, u.shape)
     for at in range(first + (i + 1) % 2, last, NODES):
-        begin(u, f, d, at)
+        start(u, f, d, at)
 
 
 @njit(**FAST)
 def prolong_plane(i, coarse, u):
-    """Add the coarse level's values, interpolated trilinearly, to the nodes of colour 0 in a plane.
+    """Add the values of the coarse level, interpolated trilinearly, to the nodes of colour 0 in a plane.
 
-    Those of colour 1 are solved for next, from these alone.
+    The next step solves for the nodes of colour 1, from those of colour 0 alone.
     """
     _, ny, nz = u.shape
     _, my, mz = coarse.shape
@@ -101,26 +102,26 @@ def smooth_plane(i, colour, u, f, ex, ey, ez, d):
 
 @njit(**FAST)
 def residual_plane(i, u, f, ex, ey, ez, d, out):
-    """Write the residual of a plane after its nodes of colour 1 were solved for, which have none."""
+    """Write the residual of a plane just after solving for the nodes of colour 1, where it is 0."""
     _, ny, nz = u.shape
     if nz < NODES or nz % 2 == 0:
         residual_nodes(i, u, f, ex, ey, ez, d, out)
         return
     first, last = run_of(i, u.shape)
     for at in range(first + (i + 1) % 2, last, NODES):
-        lacking(u, f, ex, ey, ez, d, out, at, ny * nz, nz, at - i * ny * nz)
+        residual(u, f, ex, ey, ez, d, out, at, ny * nz, nz, at - i * ny * nz)
 
 
 @njit(**FAST)
 def apply_plane(i, p, ex, ey, ez, k2, q):
-    """Write the operator's values at p in a plane to q; return their sum of p q."""
+    """Write the operator applied to p in a plane to q; return the sum of p q in it."""
     _, ny, nz = p.shape
     if nz < NODES:
         return apply_nodes(i, p, ex, ey, ez, k2, q)
     sums, total = np.zeros(NODES, F), 0.0
     first, last = run_of(i, p.shape)
     for at in range(first, last, NODES):
-        operate(p, ex, ey, ez, k2, q, sums, at, ny * nz, nz)
+        apply(p, ex, ey, ez, k2, q, sums, at, ny * nz, nz)
     clear_faces(i, q)
     for n in range(NODES):
         total += sums[n]
@@ -136,5 +137,5 @@ def exact_residual_plane(i, w, ex, ey, ez, k2, ions, out):
         return
     first, last = run_of(i, w.shape)
     for at in range(first, last, DOUBLES):
-        lacking_exactly(w, ex, ey, ez, k2, out, at, ny * nz, nz)
+        exact_residual(w, ex, ey, ez, k2, out, at, ny * nz, nz)
     clear_faces(i, out)

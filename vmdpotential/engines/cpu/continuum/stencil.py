@@ -1,7 +1,7 @@
-"""Vectors of nodes of a lattice and what flows to them, for multigrid: LLVM makes none of loops over so many arrays.
+"""Stencils of multigrid for a vector of nodes, because LLVM does not vectorize loops over so many arrays.
 
-Each function does as many nodes as a vector has, from the place `at` of flat arrays on. `sx` and `sy` are the steps to
-the next node along x and y, and x, y, z the conductances of the edges from each node along an axis.
+Each function processes one vector of nodes, which begins at the index `at` of flat arrays. `sx` and `sy` are the
+strides along x and y, and x, y, z are the conductances of the edges from each node along an axis.
 """
 
 # numba's intrinsics have no annotations that mypy could check
@@ -13,10 +13,10 @@ from numba.extending import intrinsic
 
 from vmdpotential.compiling.simd import LANES, Vector, constant, pointer
 
-#: Nodes of a vector, and of one in float64.
+#: Number of nodes in a vector of float32 and of float64.
 NODES, DOUBLES = LANES[32], LANES[64]
 
-#: LLVM may change the order of sums, but has to keep infinities, by which a solution is known to fail.
+#: LLVM may change the order of sums, but has to keep infinities, which show that a solution failed.
 FLAGS = ("contract", "reassoc", "nsz", "arcp")
 
 
@@ -32,7 +32,7 @@ def _pointers(context, builder, signature, arguments, count):
 
 
 def _edges(builder, conductances, at, sx, sy):
-    """Yield for each of the six edges of nodes its conductances, and where these and the other nodes start."""
+    """Yield for each of the six edges of a vector of nodes: conductances, their index, the index of the neighbours."""
     for p, step in zip(conductances, (sx, sy, constant(1)), strict=True):
         below = builder.sub(at, step)
         yield p, at, builder.add(at, step)
@@ -44,7 +44,7 @@ def _even(vector):
 
 
 def _relaxing(count):
-    """Return what solves for every second node of `count` vectors; u is written when all of them are known."""
+    """Return an intrinsic that solves for every second node of `count` vectors, and then writes all of them to u."""
 
     @intrinsic
     def relax(typing, u, f, x, y, z, d, at, sx, sy):
@@ -68,15 +68,15 @@ def _relaxing(count):
     return relax
 
 
-#: Vectors that are solved for together: the next ones need some of the places that they are written to, and would wait.
+#: Number of vectors that are solved for together: one by one, each would have to wait until the previous is written.
 TOGETHER = 4
 
 relax, relax_together = _relaxing(1), _relaxing(TOGETHER)
 
 
 @intrinsic
-def begin(typing, u, f, d, at):
-    """Solve for every second node where all others are 0, which those between become."""
+def start(typing, u, f, d, at):
+    """Solve for every second node where all others are 0; set the nodes between them to 0."""
 
     def codegen(context, builder, signature, arguments):
         v = _vector(builder)
@@ -90,9 +90,9 @@ def begin(typing, u, f, d, at):
 
 @intrinsic
 def interpolate(typing, coarse, first, second, third, fourth, ahead, u, at):
-    """Add to every second node, half as many as a vector has, the mean of coarse ones that start at four places.
+    """Add to every second node of a vector the mean of coarse nodes, which begin at four indices.
 
-    With `ahead` the next coarse nodes count as much as these.
+    Each mean is over eight nodes: those at the four indices, and those `ahead` (0 or 1) of them.
     """
 
     def codegen(context, builder, signature, arguments):
@@ -116,8 +116,8 @@ def interpolate(typing, coarse, first, second, third, fourth, ahead, u, at):
 
 
 @intrinsic
-def lacking(typing, u, f, x, y, z, d, out, at, sx, sy, to):
-    """Write the residual of every second node, 0 for those between, to out from `to` on."""
+def residual(typing, u, f, x, y, z, d, out, at, sx, sy, to):
+    """Write the residual of every second node, and 0 for those between, to out from the index `to` on."""
 
     def codegen(context, builder, signature, arguments):
         v = _vector(builder)
@@ -134,8 +134,8 @@ def lacking(typing, u, f, x, y, z, d, out, at, sx, sy, to):
 
 
 @intrinsic
-def operate(typing, p, x, y, z, k2, q, sums, at, sx, sy):
-    """Write the operator's values at p to q, and add their products with p to a vector of sums."""
+def apply(typing, p, x, y, z, k2, q, sums, at, sx, sy):
+    """Write the operator applied to p to q, and add the products p q to a vector of sums."""
 
     def codegen(context, builder, signature, arguments):
         v = _vector(builder)
@@ -153,8 +153,8 @@ def operate(typing, p, x, y, z, k2, q, sums, at, sx, sy):
 
 
 @intrinsic
-def lacking_exactly(typing, w, x, y, z, k2, out, at, sx, sy):
-    """Write the residual without sources, summed in float64, to out."""
+def exact_residual(typing, w, x, y, z, k2, out, at, sx, sy):
+    """Write the residual without its sources, summed in float64, to out."""
 
     def codegen(context, builder, signature, arguments):
         v = _vector(builder, 64)

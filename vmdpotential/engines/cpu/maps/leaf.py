@@ -65,8 +65,8 @@ def vector_leaf(program, bits, newton_steps, masked, field):
             p_sums = builder.gep(pointer(context, builder, sig.args[11], arguments[11], ir.DoubleType()),
                                  [arguments[12]])
             lanes = [range(p * width, p * width + width) for p in range(parts)]
-            point_y = [v.add(cy, v.mul(hy, v.lane_values([n // 4 - 1.5 for n in lane]))) for lane in lanes]
-            point_z = [v.add(cz, v.mul(hz, v.lane_values([n % 4 - 1.5 for n in lane]))) for lane in lanes]
+            point_y = [v.add(cy, v.mul(hy, v.constant_vector([n // 4 - 1.5 for n in lane]))) for lane in lanes]
+            point_z = [v.add(cz, v.mul(hz, v.constant_vector([n % 4 - 1.5 for n in lane]))) for lane in lanes]
             values = {name: v.load_one(p_values, constant(k)) for k, name in enumerate(program.parameters)}
             back_end = Dual(v) if field else v
             if field:

@@ -3,7 +3,7 @@
 ``bspline``
     B-splines of even order p, which use p nodes along each axis (U. Essmann et al., J. Chem. Phys.
     103 (1995) 8577, eq. 4.1).
-``nodal``
+``node_weights``
     Linear blends of two polynomials of degree p - 2, each through the p - 1 nodes nearest to one of the two nodes
     around a point: they use p nodes, have a continuous slope, and reproduce the values at the nodes
     (D. J. Hardy, J. E. Stone, K. Schulten, Parallel Comput. 35 (2009) 164, for p = 4).
@@ -57,7 +57,7 @@ def bspline(t, w):
 
 
 @njit(**FAST)
-def nodal(t, w):
+def node_weights(t, w):
     """Write the weights of the ORDER nodes around a point, a fraction t above the node below it."""
     place = t + (ORDER // 2 - 1)
     for j in range(ORDER):
@@ -110,7 +110,7 @@ def nodal_slope(t, w, below):
         w[j] = derivative * blend + value * change
 
 
-spline, slope = (bspline, bspline_slope) if BASIS == "bspline" else (nodal, nodal_slope)
+spline, slope = (bspline, bspline_slope) if BASIS == "bspline" else (node_weights, nodal_slope)
 
 
 @njit(**FAST)

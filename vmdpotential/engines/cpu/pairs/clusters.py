@@ -174,21 +174,22 @@ class Clusters:
         atoms[:, 3:] = self.rows
         return atoms
 
-    def write(self, kernel: Any, positions: Floats, atoms: NDArray[Any], board: Integers | None = None,
+    def write(self, kernel: Any, positions: Floats, atoms: NDArray[Any], counters: Integers | None = None,
               counter: int = threads.TAKEN, longest: float = np.inf) -> float:
         """Write positions to chunks; return the largest displacement of an atom since the search, A.
 
-        It is infinite if a position is not finite. If threads share a board, each writes a part of the chunks, and all
-        stop when an atom has moved by more than `longest`.
+        It is infinite if a position is not finite. If threads share `counters`, each writes a part of the chunks, and
+        all stop when an atom has moved by more than `longest`.
         """
         box = self.box
         return math.sqrt(kernel.write_places(
-            threads.board() if board is None else board, counter, longest**2, self.slots, positions, box.rotation,
-            self.search_positions, box.vectors, box.inverse, self.half_height2, self.search_coordinates, atoms))
+            threads.counters() if counters is None else counters, counter, longest**2, self.slots, positions,
+            box.rotation, self.search_positions, box.vectors, box.inverse, self.half_height2,
+            self.search_coordinates, atoms))
 
 
 @dataclass(frozen=True)
-class Part:
+class PartialList:
     """The list of some clusters, see :mod:`~vmdpotential.engines.cpu.pairs.search_kernel`."""
 
     entries: Integers
@@ -203,7 +204,7 @@ class Search:
 
     Parameters
     ----------
-    parts : list of Part
+    parts : list of PartialList
         The list of pairs.
     steps, remainders : (S, 3) float32 or float64, A
         Displacement of atoms i for each image: its multiple of the grid of chunk centres, and the remainder.
@@ -211,7 +212,7 @@ class Search:
         Chunks of one set or of both.
     """
 
-    parts: list[Part]
+    parts: list[PartialList]
     steps: NDArray[Any]
     remainders: NDArray[Any]
     chunks: list[NDArray[Any]]
@@ -260,7 +261,7 @@ def search(kernel: Any, box: CellBox, i: Clusters, j: Clusters, reach: float, ex
     numbers = np.array([kernel.code(*image) for image in images.tolist()], np.int64)
     chunks_i, each = len(i.chunk_boxes), kernel.EACH
     size = max(-(-chunks_i // PARTS), LEAST)
-    parts: list[Part | None] = [None] * -(-chunks_i // size)
+    parts: list[PartialList | None] = [None] * -(-chunks_i // size)
     density = len(j) / max(float(np.prod(box.sides)), 1.0)
     near = 4.2 * (reach + 3 * CLOSE / 4) ** 3 * density / kernel.N / (2 if same else 1) + 8
 
@@ -279,8 +280,8 @@ def search(kernel: Any, box: CellBox, i: Clusters, j: Clusters, reach: float, ex
                 break
             entries, chunks, bits, masks = (np.resize(a, (2 * len(a), *a.shape[1:]))
                                             for a in (entries, chunks, bits, masks))
-        parts[first] = Part(entries[: counts[0]].copy(), chunks[: counts[1]].copy(), bits[: counts[1]].copy(),
-                            masks[: counts[2]].copy())
+        parts[first] = PartialList(entries[: counts[0]].copy(), chunks[: counts[1]].copy(), bits[: counts[1]].copy(),
+                                   masks[: counts[2]].copy())
 
     threads.run(one_part, len(parts), "list of pairs")
     return Search([part for part in parts if part is not None and len(part.entries)], steps, remainders,

@@ -31,7 +31,7 @@ class Pairs:
         values = {name: v.load_one(p_values, constant(k)) for k, name in enumerate(shape.parameters)}
         self.uniform = [run_program(p, v, values, part="uniform") if p else {} for p in shape.programs]
 
-    def own(self, atom):
+    def steps_of_i(self, atom):
         """Return the steps of each program that only depend on atom i."""
         return [run_program(p, self.v, self._named("i", atom), part="own", done=done) if p else {}
                 for p, done in zip(self.shape.programs, self.uniform, strict=True)]
@@ -132,7 +132,7 @@ def vector_loops(shape):
                 atoms = [[v.load_one(p_i, builder.add(builder.mul(constant(n), stride_i), a)) for n in range(columns)]
                          for a in atom]
                 types_i = [builder.load(builder.gep(p_rows_i, [a])) if shape.tables else None for a in atom]
-                own = [pairs.own(a) for a in atoms]
+                own = [pairs.steps_of_i(a) for a in atoms]
                 places = [[constant((n * shape.unroll_i + k) * width) for n in range(size)] for k in each]
                 columns_j = [builder.mul(constant(n), stride_j) for n in range(columns)]
                 columns_out = [builder.mul(constant(n), stride) for n in range(size)]

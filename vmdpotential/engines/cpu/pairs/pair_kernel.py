@@ -136,8 +136,8 @@ def _add(entries, chunks, bits, masks, atoms_i, centres_i, sums_i, atoms_j, cent
 
 
 @njit(**FAST)
-def run(board, writes, first, last, begin, end, parts, atoms_i, centres_i, sums_i, atoms_j, centres_j, sums_j, values,
-        tables, kinds, steps, rests, cutoff2, soft2, aside, total):
+def run(counters, writes, first, last, begin, end, parts, atoms_i, centres_i, sums_i, atoms_j, centres_j, sums_j,
+        values, tables, kinds, steps, rests, cutoff2, soft2, aside, total):
     """Add the pairs of parts first <= k < last of the list to a worker's sums; its parts are begin <= k < end.
 
     It waits until all threads have written the positions, `writes` in total, and resets the sums before the first part.
@@ -151,7 +151,7 @@ def run(board, writes, first, last, begin, end, parts, atoms_i, centres_i, sums_
         sums_i[:] = 0
         if sums_j.ctypes.data != sums_i.ctypes.data:
             sums_j[:] = 0
-    if not wait(board, WRITTEN, writes):
+    if not wait(counters, WRITTEN, writes):
         return
     for k in range(first, last):
         _add(carray(address(parts[k, 0]), (parts[k, 1], 9), np.int64), carray(address(parts[k, 2]), (1,), np.int32),
@@ -159,21 +159,21 @@ def run(board, writes, first, last, begin, end, parts, atoms_i, centres_i, sums_
              atoms_i, centres_i, sums_i, atoms_j, centres_j, sums_j, values, tables, kinds, steps, rests, cutoff2,
              soft2, aside, total, buffer)
     if last == end:
-        take(board, SUMMED)
+        take(counters, SUMMED)
 
 
 @njit(**FAST)
-def gather(board, workers, counter, slots, sums, turn, slope_factor, forces, energies):
+def gather(counters, workers, counter, slots, sums, turn, slope_factor, forces, energies):
     """Add up the sums (workers, chunks, CHANNELS, N) to forces and energies of the atoms, after all workers are done.
 
     Each worker takes the next chunks that no other has taken. Sums over workers and the rotation of forces are loops
     over the lanes of a chunk, which become vector code, before the values are written to the atoms.
     """
-    if not wait(board, SUMMED, workers):
+    if not wait(counters, SUMMED, workers):
         return
     total = np.empty((CHANNELS, N))
     chunks = sums.shape[1]
-    first = take(board, counter) * GRAIN
+    first = take(counters, counter) * GRAIN
     while first < chunks:
         for c in range(first, min(first + GRAIN, chunks)):
             for k in range(CHANNELS):
@@ -194,4 +194,4 @@ def gather(board, workers, counter, slots, sums, turn, slope_factor, forces, ene
                     forces[a, d] = total[d, lane]
                 for k in range(ENERGIES):
                     energies[a, k] = 0.5 * total[3 + k, lane]
-        first = take(board, counter) * GRAIN
+        first = take(counters, counter) * GRAIN

@@ -97,7 +97,7 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
             value = {name: v.load_one(p_values, constant(k)) for k, name in enumerate(program.parameters)}
             v.places = {value[name]: builder.gep(p_values, [constant(k)]) for k, name in enumerate(value)}
 
-            def own(held_names):
+            def steps_of_i(held_names):
                 """Return the steps of a program that only depend on atom i, for each atom i."""
                 if held_names is None:
                     return None
@@ -107,7 +107,7 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
                 return [run_program(held_names, v, {f"i.{name}": mine[3 + k][a] for k, name in enumerate(names)},
                                     part="own", done=known) for a in range(m)]
 
-            done, done_light, done_excluded = (own(item) for item in programs)
+            done, done_light, done_excluded = (steps_of_i(item) for item in programs)
 
             def evaluate(flags, known, a, j, r2, rinv):
                 """Return the slope and the energies of atom a with atoms j, and those of atoms j with atom a."""
@@ -195,7 +195,7 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
             def with_types(j):
                 return [*j[:-1], builder.fptosi(j[-1], ir.VectorType(I32, n))] if tables else j
 
-            def hand_over(chunk, given):
+            def add_contributions(chunk, given):
                 """Add contributions to the sums of a chunk; forces on j have the opposite sign."""
                 start = builder.mul(chunk, constant(channels * n))
                 for k in range(channels):
@@ -211,13 +211,13 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
             flags = [[v.bits_of(builder.load(builder.gep(p_masks, [builder.add(where, constant(2 * a + k))]), align=2))
                       for k in range(2)] for a in range(m)]
             new, given = block(with_types(load(chunk)), loop.state, flags)
-            hand_over(chunk, given)
+            add_contributions(chunk, given)
             sums = loop.close(new)
 
             loop = Loop(builder, dense, packs if packed else end, sums)
             chunk = chunk_at(loop.index)
             new, given = block(with_types(load(chunk)), loop.state)
-            hand_over(chunk, given)
+            add_contributions(chunk, given)
             sums = loop.close(new)
 
             if packed:
@@ -246,7 +246,7 @@ def entry_loops(programs, names, tables, m, n, bits, packed, outputs, virial, so
                 filled, = loop.state
                 flag, count = flags_at(loop.index)
                 numbers, zero = v.unpacking(flag), v.const(0.0)
-                hand_over(chunk_at(loop.index), [
+                add_contributions(chunk_at(loop.index), [
                     v.select(flag, v.pick(v.load(p_buffer, builder.add(filled, constant((rows + k) * ROW))), numbers),
                              zero) for k in range(channels)])
                 loop.close([builder.add(filled, count)])

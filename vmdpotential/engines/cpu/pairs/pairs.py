@@ -63,7 +63,7 @@ def layout(name: str, precision: str) -> tuple[int, int, bool]:
     return *LAYOUTS[name], False
 
 
-def lacking(potential: PairPotential, atoms: Atoms) -> tuple[tuple[int, ...], NDArray[np.bool_]]:
+def missing_terms(potential: PairPotential, atoms: Atoms) -> tuple[tuple[int, ...], NDArray[np.bool_]]:
     """Return the terms that are worth leaving out, one or none, and whether each atom lacks them (N,)."""
     best: tuple[tuple[int, ...], NDArray[np.bool_]] = ((), np.zeros(len(atoms), bool))
     if len(potential.terms) < 2 or not len(atoms):
@@ -120,7 +120,7 @@ class ClusterPairs:
         """Return the pairs in range, see :mod:`vmdpotential.engines.pairs`."""
         work = self.work
         box = CellBox.around(work.cell, *(_positions(a.positions) for a in (atoms, others) if a is not None))
-        without, lacks = lacking(work.potential, atoms)
+        without, lacks = missing_terms(work.potential, atoms)
         kernel, sums = self.kernels(without)
         sets = [Clusters(kernel, box, _positions(a.positions), self._rows(a), flags, self.reach)
                 for a, flags in ((atoms, lacks), (others, None if others is None else np.zeros(len(others), bool)))
@@ -263,22 +263,22 @@ class ClusterList:
         results = [PairResult(np.empty((len(item), 3)), np.empty((len(item), sums.ENERGIES)) if work.energy else None)
                    for item in sets]
 
-        def run_thread(worker: int, board: NDArray[np.int64]) -> None:
+        def run_thread(worker: int, counters: NDArray[np.int64]) -> None:
             """Write positions, sum pairs and gather results as one thread; threads wait for each other in between."""
             for n, (part, x) in enumerate(zip(sets, values, strict=True)):
-                displacement = part.write(kernel, x, chunks[n], board, threads.TAKEN + n, work.buffer / 2)
+                displacement = part.write(kernel, x, chunks[n], counters, threads.TAKEN + n, work.buffer / 2)
                 displacements[worker] = max(displacements[worker], displacement)
             first, last = part_starts[worker : worker + 2]
             for at in range(first, max(last, first + 1), step):
-                sums.run(board, workers * len(sets), at, min(at + step, last), first, last, self.addresses, chunks[0],
-                         sets[0].centres, totals[0][worker], chunks[-1], sets[-1].centres, totals[-1][worker],
-                         *self.fixed, virials[worker])
-                if board[threads.STOP]:
+                sums.run(counters, workers * len(sets), at, min(at + step, last), first, last, self.addresses,
+                         chunks[0], sets[0].centres, totals[0][worker], chunks[-1], sets[-1].centres,
+                         totals[-1][worker], *self.fixed, virials[worker])
+                if counters[threads.STOP]:
                     return
                 if worker == 0:
                     progress.report("pairs", min((at + step - first) / max(last - first, 1), 0.999))
             for n, (part, result) in enumerate(zip(sets, results, strict=True)):
-                sums.gather(board, workers, threads.TAKEN + len(sets) + n, part.slots, totals[n], part.box.rotation,
+                sums.gather(counters, workers, threads.TAKEN + len(sets) + n, part.slots, totals[n], part.box.rotation,
                             1 / LENGTH**2, result.forces, NONE if result.energies is None else result.energies)
 
         threads.together(run_thread, workers)

@@ -72,7 +72,7 @@ if PLAIN:
         return in_range
 
     @njit(**FAST)
-    def ones(number):
+    def popcount(number):
         """Return the number of set bits of an integer."""
         count = 0
         while number:
@@ -83,7 +83,7 @@ if PLAIN:
 else:
     from vmdpotential.compiling.simd import LEVEL
     from vmdpotential.engines.cpu.pairs.moves import place_writer
-    from vmdpotential.engines.cpu.pairs.search_vectors import ones, range_filter
+    from vmdpotential.engines.cpu.pairs.search_vectors import popcount, range_filter
 
     PACKS = LEVEL == "avx512" and N % 8 == 0
 
@@ -275,7 +275,7 @@ def _write_some(first, last, slots, positions, turn, before, vectors, inverse, n
 
 
 @njit(**CAREFUL)
-def write_places(board, counter, limit2, slots, positions, turn, before, vectors, inverse, near2, homes, atoms):
+def write_places(counters, counter, limit2, slots, positions, turn, before, vectors, inverse, near2, homes, atoms):
     """Write rotated positions (N, 3) to chunks, shared among threads; return the largest squared displacement.
 
     Displacements are relative to `before`, the positions of the search, whose coordinates in chunks are `homes`. If an
@@ -284,15 +284,15 @@ def write_places(board, counter, limit2, slots, positions, turn, before, vectors
     threads are stopped.
     """
     longest = 0.0
-    first = take(board, counter) * GRAIN
+    first = take(counters, counter) * GRAIN
     while first < len(atoms):
         way = _write_some(first, min(first + GRAIN, len(atoms)), slots, positions, turn, before, vectors, inverse,
                           near2, homes, atoms)
         longest = max(longest, way if way < np.inf else np.inf)
-        first = take(board, counter) * GRAIN
+        first = take(counters, counter) * GRAIN
     if longest > limit2:
-        stop(board)
-    take(board, WRITTEN)
+        stop(counters)
+    take(counters, WRITTEN)
     return longest
 
 
@@ -528,7 +528,7 @@ def search(first, last, same, slots_i, atoms_i, centres_i, boxes_i, slots_j, ato
 @njit(**FAST)
 def _sizes(result):
     """Return whether at least FULL atoms of a chunk are in range, and whether there are some, but fewer, as 0 or 1."""
-    several = ones(result)
+    several = popcount(result)
     full = several >= FULL
     return full, (several > 0) & (several < FULL)
 
@@ -544,7 +544,7 @@ def _write(ci, sh, light, first, dense, packs, mask, few, few_bits, rest, entrie
         atoms = 0
         while k < rest and atoms <= MOST - N:
             chunks[at], bits[at] = few[k], few_bits[k]
-            atoms += ones(np.int64(few_bits[k]))
+            atoms += popcount(np.int64(few_bits[k]))
             at, k = at + 1, k + 1
         row = entries[entry]
         row[0], row[1], row[2], row[3], row[4] = ci, sh, first, dense, packs

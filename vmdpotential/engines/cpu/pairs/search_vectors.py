@@ -46,7 +46,7 @@ def range_filter(m, n, bits, clusters):
 
 
 @intrinsic
-def ones(typing, number):
+def popcount(typing, number):
     """Return the number of set bits of an integer."""
 
     def codegen(context, builder, sig, arguments):

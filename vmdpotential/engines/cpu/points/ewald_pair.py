@@ -98,12 +98,12 @@ class EwaldPair:
         fixed = (*columns, x, y, z, charge * self.factor, *self.fixed, self._smooth, potential)
         blocks = -(-len(points) // self.kernel.BLOCK)
         if blocks <= FEW:
-            self.kernel.one_charge(*fixed, 0, blocks)
+            self.kernel.add_charge(*fixed, 0, blocks)
             return
         grain = max(1, min(64, blocks // threads.count()))
-        threads.run(lambda first, last: self.kernel.one_charge(*fixed, first, last), blocks, "one charge", grain)
+        threads.run(lambda first, last: self.kernel.add_charge(*fixed, first, last), blocks, "one charge", grain)
 
-    def waiting(self, sites: Floats) -> EwaldSites | None:
+    def pending(self, sites: Floats) -> EwaldSites | None:
         """Return a faster sum than :meth:`add` for many sites (P, 3), A; None for few sites."""
         return EwaldSites(self, sites) if len(sites) * _NODES_A_SITE > self.unit.size else None
 
@@ -118,7 +118,7 @@ class EwaldPair:
         kernel = build.load("metropolis_kernel", program=self._program, kernel=self.kernel.__name__)
         return float(kernel.steps(*state, self.factor, *self.fixed, self._smooth))
 
-    def most(self, distance: float) -> float:
+    def upper_bound(self, distance: float) -> float:
         """Return an upper bound of the potential (1/A) of a unit charge at a distance (A) or farther.
 
         The short-range part decreases with the distance, and B-splines do not exceed their largest coefficient.
@@ -175,9 +175,9 @@ class EwaldSites:
         pair = self._pair
         x, y, z = (float(component) for component in position)
         u, v, w = (float(component) for component in self._within(position) * pair.unit.shape)
-        pair.kernel.one_short(*self._columns, *self._bins, x, y, z, charge * pair.factor, *pair.fixed, potential,
-                              0, len(self._start) - 1)
-        self.slack = pair.kernel.one_smooth(pair.unit, u, v, w, charge, self._pending)
+        pair.kernel.add_short_range(*self._columns, *self._bins, x, y, z, charge * pair.factor, *pair.fixed, potential,
+                                    0, len(self._start) - 1)
+        self.slack = pair.kernel.smooth_value(pair.unit, u, v, w, charge, self._pending)
 
     def at(self, rows: Integers) -> Floats:
         """Return the pending smooth part, e/A, at some rows."""
@@ -186,7 +186,7 @@ class EwaldSites:
                                     len(rows))
         return result
 
-    def settle(self, potential: Floats) -> None:
+    def add_pending(self, potential: Floats) -> None:
         """Add the pending smooth part to the potential at the sites, and reset it."""
         fixed = (*self._coordinates, self._pending, potential)
         threads.run(lambda first, last: self._pair.kernel.smooth_at(*fixed, first, last), len(potential),

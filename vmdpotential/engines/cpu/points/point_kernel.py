@@ -222,7 +222,7 @@ else:
 
 
 @njit(**FAST)
-def one_charge(px, py, pz, x, y, z, q, basis, inverse, shifts, values, soft2, cutoff2, smooth, out, first_block,
+def add_charge(px, py, pz, x, y, z, q, basis, inverse, shifts, values, soft2, cutoff2, smooth, out, first_block,
                last_block):
     """Add the potential of one charge with all its periodic images to the points of some blocks.
 
@@ -275,12 +275,12 @@ def one_charge(px, py, pz, x, y, z, q, basis, inverse, shifts, values, soft2, cu
 
 
 @njit(**FAST)
-def one_short(px, py, pz, start, centres, radius, x, y, z, q, basis, inverse, shifts, values, soft2, cutoff2, out,
-              first_bin, last_bin):
+def add_short_range(px, py, pz, start, centres, radius, x, y, z, q, basis, inverse, shifts, values, soft2, cutoff2, out,
+                    first_bin, last_bin):
     """Add the short-range part of the potential of one charge to the points of some bins.
 
     Points start[b] : start[b + 1] are in bin b, within `radius` of its centre; centres is (3, B). Other parameters are
-    those of :func:`one_charge`.
+    those of :func:`add_charge`.
     """
     dx, dy, dz, r2, gap2 = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     far2 = (np.sqrt(cutoff2) + radius) ** 2
@@ -303,11 +303,11 @@ def one_short(px, py, pz, start, centres, radius, x, y, z, q, basis, inverse, sh
 
 
 @njit(**FAST)
-def one_smooth(smooth, u, v, w, q, total):
+def smooth_value(smooth, u, v, w, q, total):
     """Add the smooth part of a charge at mesh coordinates u, v and w to a sum; return its largest absolute value.
 
     Both are coefficients of cubic B-splines: `smooth` (NX, NY, NZ) of a unit charge on the first node, and `total`
-    (NX + 3, NY + 3, NZ + 3) of the sum, continued periodically as in :func:`one_charge`.
+    (NX + 3, NY + 3, NZ + 3) of the sum, continued periodically as in :func:`add_charge`.
     """
     nx, ny, nz = smooth.shape
     iu, iv, iw = int(min(np.floor(u), nx - 1.0)), int(min(np.floor(v), ny - 1.0)), int(min(np.floor(w), nz - 1.0))
@@ -337,7 +337,7 @@ def one_smooth(smooth, u, v, w, q, total):
 
 @njit(**FAST)
 def smooth_at(u, v, w, smooth, out, first, last):
-    """Add the sum of smooth parts that :func:`one_smooth` accumulates to `out` at mesh coordinates u, v and w."""
+    """Add the sum of smooth parts that :func:`smooth_value` accumulates to `out` at mesh coordinates u, v and w."""
     na, nb, nc = smooth.shape[0] - 3, smooth.shape[1] - 3, smooth.shape[2] - 3
     row, plane = smooth.shape[2], smooth.shape[1] * smooth.shape[2]
     for i in range(first, last):

@@ -22,7 +22,7 @@ class CpuPoints:
     """A sum at points; see :class:`vmdpotential.engines.PreparedPoints`."""
 
     def __init__(self, work: PointSum) -> None:
-        self.work, self.own = work, work.own
+        self.work, self.self_potential = work, work.self_potential
         self._smooth = None if work.smooth is None else MeshAtPoints(work.smooth)
 
     def at(self, points: Floats, positions: Floats, charges: Floats, field: bool = False,
@@ -47,9 +47,9 @@ class CpuPoints:
         reach = bound.cutoff
         # a sum over all atoms is slower if few of them are within the cutoff, but only it finds the nearest atoms
         few = reach is not None and (work.cell is None or (4 * reach) ** 3 < work.cell.volume)
-        if nearest is not None or not (field or few or not work.nearest_alone):
+        if nearest is not None or not (field or few or not work.single_image):
             potential = at_points(points, positions, charges, work.cell, bound, nearest)
-            if work.nearest_alone and not field:
+            if work.single_image and not field:
                 return potential, None
         if reach is None:
             return field_at_points(points, positions, charges, bound)
