@@ -282,7 +282,7 @@ def install(monkeypatch):
     for module in (device, kernels, result):
         monkeypatch.setattr(module, "errors", lambda *_: contextlib.nullcontext())
     for module in (device, kernels):
-        monkeypatch.setattr(module, "idlest", lambda count: [host])
+        monkeypatch.setattr(module, "least_busy_gpus", lambda count: [host])
     for module, name in ((result.pinned, "empty"), (kernels, "empty")):
         monkeypatch.setattr(module, name, lambda shape, dtype=np.float32: np.empty(shape, dtype))
     monkeypatch.setattr(device_fft, "Transform", Transform)

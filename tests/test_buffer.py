@@ -89,7 +89,7 @@ def test_what_makes_no_list_is_refused():
     with pytest.raises(UsageError, match="without a cutoff"):
         buffer.AtomKinds.of(gravity, Atoms(np.zeros((1, 3)), {"source": np.ones(1)}), np.ones(1), 10.0)
     with pytest.raises(UsageError, match="above 0"):
-        buffer.Kinds.of(FIELD, ions(), np.zeros(300), 10.0)
+        buffer.AtomKinds.of(FIELD, ions(), np.zeros(300), 10.0)
 
 
 #: kcal/mol in u A^2/fs^2.
@@ -111,7 +111,7 @@ def test_energy_is_kept_over_a_thousand_steps(engine):
     potential = PairPotential((Term("lj", lennard_jones.SWITCHED.bind(cutoff=9.0, switch=7.0), GEOMETRIC),))
     cell = Cell.from_parameters(edge, edge, edge)
     masses = np.full(count, mass)
-    kinds = buffer.Kinds.of(potential, Atoms(x, roots), masses, edge**3, 100.0)
+    kinds = buffer.AtomKinds.of(potential, Atoms(x, roots), masses, edge**3, 100.0)
     kt = buffer.GAS_CONSTANT * 100.0
     gap = buffer.buffer_for(kinds, 1e-3 * kt, 10 * step)
     # what the list may miss moves from pairs, and a list ends where one atom has moved by half of the buffer
@@ -145,7 +145,7 @@ def test_lists_miss_less_than_the_estimate(engine):
     water = samples.water(24.8)
     cutoff, life = 9.0, 20.0
     potential = samples.potential("rf", cutoff)
-    kinds = buffer.Kinds.of(potential, water.atoms, water.masses, water.cell.volume)
+    kinds = buffer.AtomKinds.of(potential, water.atoms, water.masses, water.cell.volume)
     speed = np.sqrt(buffer.THERMAL * 298.15 / water.masses)[:, None]
     later = water.atoms.positions + life * speed * np.random.default_rng(2).normal(size=water.atoms.positions.shape)
     exact, missed = None, []

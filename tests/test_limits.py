@@ -22,7 +22,7 @@ from vmdpotential.io.topologies import charmm, gromacs_folder, ion_parameters
 from vmdpotential.io.topologies.forcefield import nonbonded
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.pairs.rdf import Counts
+from vmdpotential.pairs.rdf import PairHistogram
 from vmdpotential.splitting.coulomb import PER_RADIUS, optimal
 from vmdpotential.splitting.mesh import over_cell
 from vmdpotential.units import coulomb_constant
@@ -246,7 +246,7 @@ def test_a_range_that_takes_days_is_refused(caplog):
     every = np.ones(1000, bool)
     positions = np.random.default_rng(1).uniform(0, 10, (1000, 3))
     with pytest.raises(TaskError) as caught:
-        Counts(every, every, 1e5, 10).add(positions, Cell.from_parameters(10, 10, 10))
+        PairHistogram(every, every, 1e5, 10).add(positions, Cell.from_parameters(10, 10, 10))
     assert caught.value.parameter == "range"
     assert not caplog.records
 
