@@ -8,7 +8,7 @@ unknown outside is the potential itself, no small difference of two large number
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -203,7 +203,7 @@ class Problem:
         if self._distances is not None:
             nodes, flows = sources_along(self.continuum, self.lattice, self._distances, self.within, self._outside,
                                          self.edges, self.unknown)
-            self.nodes, self.sources = summed(np.concatenate([self.nodes, nodes]), np.concatenate(
+            self.nodes, self.sources = summed(self.lattice.size, np.concatenate([self.nodes, nodes]), np.concatenate(
                 [self.sources, flows]))
             self._distances = None
 
@@ -306,19 +306,40 @@ class Problem:
         positions, unknown = self.continuum.positions, self.unknown if unknown is None else unknown
         if not ((positions >= self.lattice.origin) & (positions <= self.lattice.last)).all():
             return np.zeros(len(positions))
-        place = (positions - self.lattice.origin) / self.lattice.spacing
-        cell = np.clip(np.floor(place).astype(np.int64), 0, np.array(self.lattice.shape) - 2)
-        t, result = place - cell, np.zeros(len(positions))
+        cell, corners = around_points(self.lattice, positions)
         kinks = smooth.Kinks(self.continuum) if self.continuum.gaussian else None
-        for corner in np.ndindex(2, 2, 2):
-            at = tuple((cell + corner).T)
-            values = unknown[at].astype(np.float64)
-            values -= np.where(self.within[at], 0, self._of_charges[at])  # outside, around charges near the surface
+        within, of_charges = self.within.ravel(), self._of_charges
+        unknown, result = unknown.ravel(), np.zeros(len(positions))
+        for offset, away, weights in corners:
+            node = cell + offset
+            values = unknown[node].astype(np.float64)
+            outer = np.flatnonzero(~within[node])  # around charges near the surface
+            values[outer] -= of_charges[np.unravel_index(node[outer], self.lattice.shape)]
             if kinks is not None:
-                r = np.linalg.norm((corner - t) * self.lattice.spacing, axis=1)
+                r = np.linalg.norm(away, axis=1)
                 values -= kinks.at(np.arange(len(r)), r)
-            result += np.where(corner, t, 1 - t).prod(1) * values
+            result += weights * values
         return result
+
+
+def around_points(lattice: Lattice, points: Floats) -> tuple[NDArray[np.int64], Iterator[tuple[int, Floats, Floats]]]:
+    """Return the first node (P,) of the cell of each point, as places in a flat array, and the corners of the cells.
+
+    Each of the eight corners is its offset in the flat array, the vectors (P, 3) from points to it, A, and the weights
+    (P,) of its values in trilinear interpolation.
+    """
+    place = (points - lattice.origin) / lattice.spacing
+    cell = np.clip(np.floor(place).astype(np.int64), 0, np.array(lattice.shape) - 2)
+    t, (_, ny, nz) = place - cell, lattice.shape
+    parts = np.stack([1 - t, t])
+
+    def corners() -> Iterator[tuple[int, Floats, Floats]]:
+        for i, j, k in np.ndindex(2, 2, 2):
+            weights = parts[i, :, 0] * parts[j, :, 1]
+            weights *= parts[k, :, 2]
+            yield (i * ny + j) * nz + k, ((i, j, k) - t) * lattice.spacing, weights
+
+    return (cell[:, 0] * ny + cell[:, 1]) * nz + cell[:, 2], corners()
 
 
 def ion_charge(w: Floats, ions: Floats) -> Floats:

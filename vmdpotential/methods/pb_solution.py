@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import registry
-from vmdpotential.continuum.equation import FACES, Cubic, Known, Problem, Values, enclosing
+from vmdpotential.continuum.equation import FACES, Cubic, Known, Problem, Values, around_points, enclosing
 from vmdpotential.continuum.interpolation import Smooth
 from vmdpotential.continuum.ions import ions_of, strength
 from vmdpotential.continuum.molecule import Continuum, Floats, Membrane, Sum
@@ -375,16 +375,15 @@ def _gathered(positions: Floats, charges: Floats, apart: float) -> tuple[Floats,
 
     This preserves their sum and their dipole moment.
     """
-    low = positions.min(0)
-    place = (positions - low) / apart
-    cell = place.astype(np.int64)
-    shape = cell.max(0) + 2
-    sums = np.zeros(int(shape.prod()))
-    for corner in np.ndindex(2, 2, 2):
-        weights = np.where(corner, place - cell, 1 - place + cell).prod(1)
-        sums += np.bincount(np.ravel_multi_index(tuple((cell + corner).T), tuple(shape)), weights * charges, len(sums))
+    low, high = bounds(positions)
+    a, b, c = (int(n) for n in (high - low) / apart)
+    lattice = Lattice(low, np.full(3, apart), (a + 2, b + 2, c + 2))
+    cell, corners = around_points(lattice, positions)
+    sums = np.zeros(lattice.size)
+    for offset, _, weights in corners:
+        sums += np.bincount(cell + offset, weights * charges, lattice.size)
     nodes = np.flatnonzero(sums)
-    return low + apart * np.stack(np.unravel_index(nodes, tuple(shape)), 1), sums[nodes]
+    return lattice.points(np.stack(np.unravel_index(nodes, lattice.shape), 1)), sums[nodes]
 
 
 def _sum(engine: Engine, points: Floats, positions: Floats, charges: Floats, field: bool = False) -> PointValues:
