@@ -203,7 +203,7 @@ class Problem:
         if self._distances is not None:
             nodes, flows = sources_along(self.continuum, self.lattice, self._distances, self.within, self._outside,
                                          self.edges, self.unknown)
-            self.nodes, self.sources = summed(self.lattice.size, np.concatenate([self.nodes, nodes]), np.concatenate(
+            self.nodes, self.sources = summed(np.concatenate([self.nodes, nodes]), np.concatenate(
                 [self.sources, flows]))
             self._distances = None
 

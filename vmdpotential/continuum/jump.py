@@ -58,8 +58,8 @@ def sources_of_jump(c: Continuum, lattice: Lattice, distances: Values, edges: tu
     # charges' own; outside that bends by the ratio of the permittivities
     jump = e * (value - t * slope + 0.5 * (eps / e - t) * (1 - t) * bend) + eps * slope
     astray, flows = sources_of_outer_charges(c, lattice, distances)
-    return at_free_nodes(lattice, np.concatenate([inner, outer, astray]), np.concatenate(
-        [-jump, jump - eps * through, flows]))
+    return at_free_nodes(lattice, *summed(np.concatenate([inner, outer, astray]), np.concatenate(
+        [-jump, jump - eps * through, flows])))
 
 
 def flow_through_cuts(c: Continuum, lattice: Lattice, distances: Values, edges: tuple[Values, Values, Values],
@@ -69,20 +69,19 @@ def flow_through_cuts(c: Continuum, lattice: Lattice, distances: Values, edges: 
     return cut.outer, cut.inside * _known(c, lattice, cut, phi)[3]
 
 
-def summed(size: int, nodes: NDArray[np.int64], flows: Floats) -> tuple[NDArray[np.int64], Floats]:
-    """Return which of `size` nodes have flows, increasing, and the sum of the flows into each of them."""
-    sums: Floats = np.bincount(nodes, flows, size)
+def summed(nodes: NDArray[np.int64], flows: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """Return the nodes with flows, each once and increasing, and the sum of the flows into each of them."""
+    first = int(nodes.min()) if len(nodes) else 0
+    sums = np.bincount(nodes - first, flows)
     result = np.flatnonzero(sums)
-    return result, sums[result]
+    return result + first, sums[result].astype(np.float64)
 
 
-def at_free_nodes(lattice: Lattice, ends: NDArray[np.int64], flows: Floats) -> tuple[NDArray[np.int64], Floats]:
-    """Return :func:`summed` on a lattice, except on its faces, for nodes as places in a larger lattice."""
-    wide = tuple(np.array(lattice.shape) + 2)
-    sums = np.zeros(lattice.shape)
-    sums[1:-1, 1:-1, 1:-1] = np.bincount(ends, flows, int(np.prod(wide))).reshape(wide)[2:-2, 2:-2, 2:-2]
-    nodes = np.flatnonzero(sums)
-    return nodes, sums.ravel()[nodes]
+def at_free_nodes(lattice: Lattice, ends: NDArray[np.int64], sums: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """Return places in a larger lattice as those in the lattice, with what flows there; none of its faces."""
+    nodes = np.stack(np.unravel_index(ends, tuple(np.array(lattice.shape) + 2)), 1) - 1
+    free = ((nodes > 0) & (nodes < np.array(lattice.shape) - 1)).all(1)  # those on the faces have their potential
+    return np.ravel_multi_index(tuple(nodes[free].T), lattice.shape), sums[free]
 
 
 def _known(c: Continuum, lattice: Lattice, cut: CutEdges, phi: Values) -> Floats:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.compiling import build
-from vmdpotential.continuum.jump import along, at_free_nodes, flow_through_cuts, sources_of_outer_charges
+from vmdpotential.continuum.jump import along, at_free_nodes, flow_through_cuts, sources_of_outer_charges, summed
 from vmdpotential.continuum.molecule import Continuum, Floats
 from vmdpotential.continuum.region import by_planes
 from vmdpotential.grid.lattice import Lattice
@@ -101,9 +101,9 @@ def discretised(c: Continuum, lattice: Lattice, distances: Values,
     flow = e * (np.where(inside[:, 0], 0, phi[which[:, 1]]) - np.where(inside[:, 1], 0, phi[which[:, 2]]) - integrals)
     outer, through = flow_through_cuts(c, lattice, distances, (x, y, z), potential)
     astray, flows = sources_of_outer_charges(c, lattice, distances)
-    nodes, sources = at_free_nodes(lattice, np.concatenate([line[:, 1], line[:, 2], outer, astray]), np.concatenate(
+    ends, sums = summed(np.concatenate([line[:, 1], line[:, 2], outer, astray]), np.concatenate(
         [flow, -flow, -through, flows]))
-    return (x, y, z), nodes, sources
+    return (x, y, z), *at_free_nodes(lattice, ends, sums)
 
 
 def _free(c: Continuum, lattice: Lattice) -> Values:
