@@ -83,7 +83,7 @@ def test_the_paper_is_reproduced_without_a_gpu(tmp_path):
     assert [row["atoms_in_bin"] for row in tables["bins"]] == [str(n) for n in range(1, 9)]
     steps = {row.pop("step"): float(list(row.values())[-1]) for row in tables["multilevel"]}
     assert all(seconds > 0 for seconds in steps.values())
-    assert "GPU counts are missing" in done.stderr
+    assert "GPU" in done.stderr
     for name in ("figure4_time", "figure5_rate", "figure6_speedup", "figure7_bins", "table2_accuracy", "direct",
                  "multilevel"):
         assert (tmp_path / f"{name}.png").read_bytes()[:4] == b"\x89PNG"

@@ -316,7 +316,7 @@ def test_errors_are_one_line(system_of_charmm, tmp_path):
         (psf, ["one.prm", "less.prm"], "scale charges of 1-4 pairs differently (e14fac 1, 0.4)"),
         (psf, ["zero.prm"], "zero.prm: cannot be read (ZeroDivisionError"), (psf, ["bad.prm"], "bad.prm"),
         (psf, ["huge.prm"], "huge.prm: contains Lennard-Jones parameters that are not numbers"),
-        (psf, ["nul.str"], "nul.str: line 1: holds a NUL byte"),
+        (psf, ["nul.str"], "nul.str: line 1: contains a NUL byte"),
         (psf, ["no.prm"], "no.prm: there is no such file"), (psf, ["no.xml"], "none of that name comes with OpenMM"),
         (bare, ["bad.xml"], "bad.xml: is not a force field of OpenMM (no element found"),
         (psf, ["empty.prm", "bad.xml"], "are for different programs"),

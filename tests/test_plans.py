@@ -186,7 +186,7 @@ def request_for(edge, spacing=1.0, tolerance=1e-4):
     request = Request(Lattice(np.zeros(3), np.full(3, spacing), (count, count, count)), None, COULOMB,
                       Charges.of(positions, charges), tolerance=tolerance)
     sample = accuracy.sample(request, positions, charges, CPU)
-    return request.with_error(tolerance * sample.goal), sample
+    return request.with_error(tolerance * sample.target_rms), sample
 
 
 def test_a_mesh_that_does_not_fit_is_refused(monkeypatch):

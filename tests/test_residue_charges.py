@@ -115,7 +115,7 @@ def test_residues_must_have_just_the_atoms_that_are_given(
     renamed = replace(xylene, residue="TMP1", short="TMP")
     structure, report = charges_and_report(
         lysozyme, "amber14", residues=[renamed, replace(renamed, charges={"C1": 1.0}), nothing])
-    assert report.texts[0].startswith("TMP1 from ligand.mol2 (1 residue")
+    assert report.given[0].startswith("TMP1 from ligand.mol2 (1 residue")
     assert "has no residues NIL, for which charges were given" in caplog.text
     with pytest.raises(UsageError, match="is for residues without charges, and all of these atoms have some"):
         charges_and_report(structure, residues=[xylene])

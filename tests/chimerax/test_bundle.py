@@ -60,7 +60,7 @@ def test_usage_lists_every_option_with_unit_and_default(session, name):
             assert f"[{keyword} _" in text
             assert parameter.option.help in text or parameter.name == "frames"  # of which a viewer has loaded ones
             if parameter.option.unit:
-                assert f", {parameter.option.unit}" in text
+                assert f"({parameter.option.unit}" in text
     assert command.summary in text
     assert ("[force _" in text) == (name in ("slice", "view"))
 
@@ -157,7 +157,7 @@ for charge in (-1, 2):
     except UserError as error:
         print("UserError", error)
 """, tmp_path)
-    assert "[leastCharge _a number: that counts, e; default 0.0_]" in output
+    assert "[leastCharge _a number: that counts (e); default 0.0_]" in output
     assert "1 atoms from 0.5 e" in output
     assert "the command 'broken' is left out: " in output
     assert "No module named 'no_such_module'" in output

@@ -149,7 +149,7 @@ def test_help_and_usage_show_every_argument(survey_cmd, do):
     text = do("help potential_survey")
     for expected in ("DESCRIPTION", "Survey the atoms.", "A map of x + y + z is made.", "USAGE", "ARGUMENTS",
                      "selection = selection of atoms: atoms to look at {default: all}",
-                     "spacing = number: distance of lattice points, A {default: 2.0}",
+                     "spacing = number: distance of lattice points (A) {default: 2.0}",
                      "mode = plain, fail, interrupt, memory: what to do {default: plain}"):
         assert expected in text
     assert "force" not in text
