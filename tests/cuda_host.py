@@ -217,7 +217,7 @@ class HostGpu:
 
     timer = SimpleNamespace(record=lambda stream: None, synchronize=lambda: None, time_since=lambda start: 1.0)
 
-    def lanes(self):
+    def streams(self):
         return self.timer, [(self.timer, self.timer)]
 
     def timers(self):

@@ -156,5 +156,5 @@ def test_lists_miss_less_than_the_estimate(engine):
         energy = listed.run(later).energies.sum()
         exact = energy if exact is None else exact
         missed.append(abs(float(energy - exact)) / len(later))
-        assert missed[-1] <= kinds.missed(gap, life)
+        assert missed[-1] <= kinds.missed_energy(gap, life)
     assert missed[1] > missed[2] > missed[3] > 0

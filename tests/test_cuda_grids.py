@@ -119,7 +119,7 @@ def test_solution_is_that_of_the_cpu(gpu, monkeypatch, small, ions):
         results.append((w, count))
     assert abs(results[0][1] - results[1][1]) <= 1
     assert np.abs(results[0][0] - results[1][0]).max() < 1e-4
-    assert {"coarse", "advance", "turn"} <= gpu.used
+    assert {"coarse", "advance", "direction"} <= gpu.used
     assert ("prolong" in gpu.used) == (small == 10)
 
 

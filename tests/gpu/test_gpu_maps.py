@@ -124,7 +124,7 @@ def test_transforms_of_any_shape(engine, shape, real, accuracy):
     gpu = device.gpus()[0]
     with gpu:
         address = gpu.upload("nodes", padded)
-        transform = fft.Transform(shape, np.dtype(real), gpu.lanes()[1][0][0])
+        transform = fft.Transform(shape, np.dtype(real), gpu.streams()[1][0][0])
         transform.forward(address)
         device.driver().memcpy_dtoh(padded, address)
         expected = np.fft.rfftn(values.astype(float))
