@@ -76,7 +76,8 @@ def test_maps_and_fields_are_those_of_the_cpu_and_the_same_every_time(engine, na
 @pytest.mark.parametrize("boundary", sums.CELLS)
 @pytest.mark.parametrize("options", [
     {"method": "pme"}, {"method": "pme", "screened": 0.15}, {"method": "msm"},
-    {"method": "cutoff", "algorithm": "mesh", "cutoff": 10.0, "field": False}], ids=["pme", "screened", "msm", "cutoff"])
+    {"method": "cutoff", "algorithm": "mesh", "cutoff": 10.0, "field": False}],
+    ids=["pme", "screened", "msm", "cutoff"])
 def test_the_tolerance_is_kept(engine, boundary, options):
     positions, charges = water_box(30.0)
     structure = charges_at(positions, charges + 0.01, sums.CELLS[boundary])  # k = 0 counts
