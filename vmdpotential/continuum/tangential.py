@@ -41,6 +41,10 @@ REACH = 1.25
 #: Nodes that a thread takes at a time.
 TOGETHER = 5000
 
+#: Numbers of outer nodes around a node up to which the correction is 0, and from which on it is complete: in narrow
+#: pockets of the solvent, few nodes do not determine a polynomial.
+FEW, ENOUGH = 9, 14
+
 #: Regularisation of coefficients where few nodes are outside: of the constant, the gradient, and the second degree.
 STIFFNESS = np.repeat([1e-6, 0.1, 3.0], [1, 3, 5])
 
@@ -74,12 +78,13 @@ def sources_along(c: Continuum, lattice: Lattice, distances: Values, within: NDA
     inner = within.ravel()
     outer = nodes[(distances.ravel()[nodes] < REACH * lattice.spacing.max()) & ~inner[nodes]]
     around = np.stack(np.meshgrid(*[np.arange(-1, 2)] * 3, indexing="ij"), -1).reshape(-1, 3)
+    around = around[np.argsort(np.abs(around).sum(1), kind="stable")]
     x, y, z = (around * (lattice.spacing / unit)).T
     basis = np.stack([np.ones(len(x)), x, y, z, x * y, y * z, z * x, x * x - y * y, 2 * z * z - x * x - y * y], 1)
     products = (basis[:, :, None] * basis[:, None]).reshape(len(x), -1)
     coefficients = np.empty((len(outer), kernel.TERMS))
-    threads.run(partial(kernel.fit, outer, inner, unknown.ravel(), around @ strides, basis, products, STIFFNESS,
-                        coefficients), len(outer), "surface", TOGETHER)
+    threads.run(partial(kernel.fit, outer, inner, unknown.ravel(), around @ strides, _nearer(around), basis,
+                        products, STIFFNESS, FEW, ENOUGH, coefficients), len(outer), "surface", TOGETHER)
     rows = np.full(lattice.size, -1, np.int32)
     rows[outer] = np.arange(len(outer))
     parts = {}
@@ -96,3 +101,13 @@ def sources_along(c: Continuum, lattice: Lattice, distances: Values, within: NDA
         return np.zeros(0, np.int64), np.zeros(0)
     ends, flows = (np.concatenate(each) for each in zip(*(parts[first] for first in sorted(parts)), strict=True))
     return ends.T.ravel(), np.concatenate([flows, -flows])
+
+
+def _nearer(around: Integers) -> Integers:
+    """Return (27, 3) rows of the neighbours of nodes around a node that are one step nearer to it, three for each."""
+    steps = np.abs(around[:, None] - around).sum(2)
+    result = []
+    for n, size in enumerate(np.abs(around).sum(1)):
+        rows = np.flatnonzero((steps[n] == 1) & (np.abs(around).sum(1) == size - 1))
+        result.append(np.resize(rows if len(rows) else [0], 3))
+    return np.array(result)

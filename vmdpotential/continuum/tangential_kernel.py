@@ -39,8 +39,10 @@ def near_surface(within, margin, near, first_plane, last_plane):
 
 
 @njit(**PLAIN_CODE)
-def fit(nodes, within, values, offsets, basis, products, stiffness, out, first, last):
+def fit(nodes, within, values, offsets, nearer, basis, products, stiffness, few, enough, out, first, last):
     """Fit polynomials of degree 2 to the values at the outer nodes among the 27 nodes around some outer nodes.
+
+    Outer nodes behind a wall are not used: those that no path of outer nodes connects with the node in the middle.
 
     Parameters
     ----------
@@ -49,29 +51,36 @@ def fit(nodes, within, values, offsets, basis, products, stiffness, out, first, 
     within, values : flat
         Which nodes are inside, and the values.
     offsets : (27,) int64
-        Of the nodes around a node, in flat arrays.
+        Of the nodes around a node, in flat arrays, nearer ones first.
+    nearer : (27, 3) int64
+        The rows of the neighbours of each that are nearer to the middle.
     basis : (27, TERMS) float64
         The basis polynomials at these.
     products : (27, TERMS * TERMS) float64
         Their products with each other.
     stiffness : (TERMS,) float64
         Regularisation of each coefficient.
+    few, enough : int
+        Numbers of used nodes up to which coefficients are 0, and from which on they are not reduced.
     out : (M, TERMS) float64
         The coefficients.
     first, last : int
         The range of nodes.
     """
-    sums, right = np.empty(TERMS * TERMS), np.empty(TERMS)
+    sums, right, used = np.empty(TERMS * TERMS), np.empty(TERMS), np.empty(27, np.bool_)
     matrix = sums.reshape(TERMS, TERMS)
     for m in range(first, last):
         node = nodes[m]
         middle = np.float64(values[node])
         sums[:] = 0.0
         right[:] = 0.0
+        count = 0
         for n in range(27):
             other = node + offsets[n]
-            if within[other]:
+            used[n] = not within[other] and (n == 0 or used[nearer[n, 0]] or used[nearer[n, 1]] or used[nearer[n, 2]])
+            if not used[n]:
                 continue
+            count += 1
             change = values[other] - middle
             for i in range(TERMS):
                 right[i] += change * basis[n, i]
@@ -94,7 +103,7 @@ def fit(nodes, within, values, offsets, basis, products, stiffness, out, first, 
             for k in range(i + 1, TERMS):
                 right[i] -= matrix[k, i] * right[k]
             right[i] *= matrix[i, i]
-            out[m, i] = right[i]
+            out[m, i] = right[i] * min(1.0, max(0.0, (count - few) / (enough - few)))
 
 
 @njit(**PLAIN_CODE)
