@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.compiling import build
+from vmdpotential.compiling import build, threads
 from vmdpotential.continuum import region, smooth
 from vmdpotential.continuum.jump import sources_of_jump, summed
 from vmdpotential.continuum.molecule import Continuum, Floats, Sum
@@ -151,7 +151,8 @@ class Problem:
         np.multiply(total(needed, c.positions, c.charges), np.float32(c.constant / c.inside), out=phi[part])
         self._of_charges = phi[1:-1, 1:-1, 1:-1]
         distances, shares = c.surface.with_ions(lattice, c.ion_radius if c.kappa > 0 else None)
-        self.within = distances < 0
+        self.within = np.empty(lattice.shape, np.bool_)
+        region.by_planes(partial(build.load("region_kernel").sides, distances, self.within), lattice)
         water = self._water()
         if c.gaussian:
             self.edges, self.nodes, self.sources = smooth.discretised(c, lattice, distances, phi)
@@ -164,9 +165,9 @@ class Problem:
         del distances
         self.k2 = np.zeros(lattice.shape, np.float32) if shares is None else shares
         if c.kappa > 0:
-            self.k2 *= np.float32(c.outside * c.kappa**2 * np.prod(lattice.spacing) / lattice.spacing.mean())
-            self.k2[self.within] = 0
-            self.k2 *= water.astype(np.float32)
+            factors = water * (c.outside * c.kappa**2 * np.prod(lattice.spacing) / lattice.spacing.mean())
+            region.by_planes(partial(build.load("region_kernel").ions, self.k2, self.within,
+                                     factors.astype(np.float32)), lattice)
         self.ions = c.ions if c.kappa > 0 else c.ions[:0]
         self.unknown = np.zeros(lattice.shape, np.float32)
         self._solver = engine.multigrid(*self.edges, self.k2, self.ions, depth)
@@ -220,8 +221,12 @@ class Problem:
             self.unknown[at] = values - np.where(self.within[at], self._of_charges[at], 0)
         return self._solver.solve(self.unknown, self.nodes, self.sources, tolerance)
 
+    def rest(self) -> None:
+        """Free the memory that only solving needs until the next solution."""
+        self._solver.release()
+
     def finish(self) -> None:
-        """Free the memory that only solving needs."""
+        """Free the memory that only solving needs, after the last solution."""
         del self._solver, self.edges, self.k2
 
     @property
@@ -242,7 +247,7 @@ class Problem:
     def begin(self, coarser: Problem, ratio: int) -> None:
         """Start from the solution on a coarser lattice that contains this one and has every `ratio`-th of its nodes."""
         first = np.rint((self.lattice.origin - coarser.lattice.origin) / coarser.lattice.spacing).astype(np.int64)
-        region.by_planes(partial(build.load("region_kernel").refine, coarser.unknown, coarser._of_charges,
+        region.by_planes(partial(build.load("exchange_kernel").refine, coarser.unknown, coarser._of_charges,
                                  coarser.within, first, ratio, self.within, self.unknown), self.lattice)
 
     def agree(self, finer: Problem, ratio: int) -> None:
@@ -255,17 +260,16 @@ class Problem:
         part = tuple(slice(s.start + MARGIN, s.stop - MARGIN) for s in shared)
         if any(s.stop - s.start < 1 for s in part):
             return
-        inner = tuple(slice(MARGIN, -MARGIN) for _ in range(3))
-        flows = np.zeros(values[inner].shape)
-        for axis, e in enumerate(self.edges):
-            for step, at in ((1, part), (-1, _moved(part, axis, -1))):
-                flows += e[at] * (values[_moved(inner, axis, step, values.shape)] - values[inner])
-        flows -= self.k2[part] * ion_charge(values[inner], self.ions)
-        replaced = np.zeros(self.lattice.shape, bool)
-        replaced[part] = True
-        kept = ~replaced.ravel()[self.nodes]
-        self.nodes = np.concatenate([self.nodes[kept], np.flatnonzero(replaced)])
-        self.sources = np.concatenate([self.sources[kept], -flows.ravel()])
+        flows = np.empty([s.stop - s.start for s in part])
+        begin = np.array([s.start for s in shared])
+        threads.run(partial(build.load("exchange_kernel").flows, values, *self.edges, self.k2, self.ions, begin, MARGIN,
+                            flows), len(flows), "surface", max(8, -(-len(flows) // threads.count())))
+        first, last = (np.array([getattr(s, end) for s in part]) for end in ("start", "stop"))
+        place = np.stack(np.unravel_index(self.nodes, self.lattice.shape), 1)
+        kept = ((place < first) | (place >= last)).any(1)
+        replaced = np.arange(self.lattice.size).reshape(self.lattice.shape)[part].ravel()
+        self.nodes = np.concatenate([self.nodes[kept], replaced])
+        self.sources = np.concatenate([self.sources[kept], flows.ravel()])
 
     def shared(self, finer: Problem, ratio: int) -> tuple[tuple[slice, slice, slice], Floats]:
         """Return the part of the lattice that it shares with a finer one, and the finer solution at its nodes."""
@@ -340,19 +344,3 @@ def around_points(lattice: Lattice, points: Floats) -> tuple[NDArray[np.int64], 
             yield (i * ny + j) * nz + k, ((i, j, k) - t) * lattice.spacing, weights
 
     return (cell[:, 0] * ny + cell[:, 1]) * nz + cell[:, 2], corners()
-
-
-def ion_charge(w: Floats, ions: Floats) -> Floats:
-    """Return the ions' term of the equation, divided by its coefficient in the linear equation."""
-    if not len(ions):
-        return w
-    result: Floats = -sum(share / z * np.exp(np.minimum(50.0, -z * w)) for z, share in ions)
-    return result
-
-
-def _moved(part: tuple[slice, ...], axis: int, step: int,
-           shape: tuple[int, ...] | None = None) -> tuple[slice, ...]:
-    """Return slices moved along an axis; with a `shape`, negative ends are converted to positive ones."""
-    ends = [(s.start, s.stop if shape is None or s.stop >= 0 else n + s.stop)
-            for s, n in zip(part, shape or (0, 0, 0), strict=True)]
-    return tuple(slice(a + step * (d == axis), b + step * (d == axis)) for d, (a, b) in enumerate(ends))

@@ -376,39 +376,20 @@ def edges(distances, inside, outside, weights, x, y, z, first_plane, last_plane)
 
 
 @njit(**PLAIN_CODE)
-def refine(coarse, charged, coarse_within, first, ratio, within, out, first_plane, last_plane):
-    """Write a coarse solution, interpolated trilinearly, to some planes of a finer lattice.
-
-    Node 0 of the finer lattice is node `first` of the coarse one. The solution is the potential outside, and the
-    potential minus `charged` inside; it is interpolated between nodes on the same side of the surface if there are any.
-    """
-    _, ny, nz = out.shape
-    scale = np.float32(1 / ratio)
-    unit = np.float32(1)
+def sides(distances, within, first_plane, last_plane):
+    """Write which nodes of some planes are inside."""
+    _, ny, nz = distances.shape
     for i in range(first_plane, last_plane):
-        a = first[0] + i // ratio
-        ta = np.float32(i % ratio) * scale
         for j in range(ny):
-            b = first[1] + j // ratio
-            tb = np.float32(j % ratio) * scale
             for k in range(nz):
-                c = first[2] + k // ratio
-                tc = np.float32(k % ratio) * scale
-                total, weight, other = np.float32(0), np.float32(0), np.float32(0)
-                inside = within[i, j, k]
-                for da in range(2):
-                    wa = ta if da else unit - ta
-                    for db in range(2):
-                        wb = tb if db else unit - tb
-                        for dc in range(2):
-                            share = wa * wb * (tc if dc else unit - tc)
-                            if share == 0:
-                                continue
-                            value = coarse[a + da, b + db, c + dc]
-                            if coarse_within[a + da, b + db, c + dc] == inside:
-                                total += share * value
-                                weight += share
-                            elif weight == 0:
-                                own = charged[a + da, b + db, c + dc]
-                                other += share * (value - own if inside else value + own)
-                out[i, j, k] = total / weight if weight > 0 else other
+                within[i, j, k] = distances[i, j, k] < 0
+
+
+@njit(**PLAIN_CODE)
+def ions(shares, within, factors, first_plane, last_plane):
+    """Multiply the shares of cells that ions can reach by a factor for each height (nz,), and by 0 inside."""
+    _, ny, nz = shares.shape
+    for i in range(first_plane, last_plane):
+        for j in range(ny):
+            for k in range(nz):
+                shares[i, j, k] = np.float32(0) if within[i, j, k] else shares[i, j, k] * factors[k]

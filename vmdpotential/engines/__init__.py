@@ -227,6 +227,9 @@ class Multigrid(Protocol):
         the first one.
         """
 
+    def release(self) -> None:
+        """Free memory that the next solution allocates again."""
+
 
 class Engine(Protocol):
     """The interface of every engine; arrays are float64, returned potentials are in e/A."""

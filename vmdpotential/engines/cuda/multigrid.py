@@ -82,10 +82,11 @@ class CudaMultigrid(multigrid.Multigrid):
             if not len(self.ions):
                 self._steps.diagonals()
 
-    @contextmanager
-    def _scratch(self) -> Iterator[None]:
-        """Allocate nothing: all arrays stay on the GPU."""
-        yield
+    def _allocate(self) -> None:
+        """Allocate nothing: all arrays are on the GPU, and stay there."""
+
+    def release(self) -> None:
+        """Free nothing, see :meth:`_allocate`."""
 
     @property
     def edges(self) -> tuple[Values, Values, Values]:

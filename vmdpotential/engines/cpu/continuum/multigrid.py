@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -66,25 +64,25 @@ class Multigrid:
                                                   self.offsets[1]]
         return part.reshape(self.shapes[n])
 
-    @contextmanager
-    def _scratch(self) -> Iterator[None]:
-        """Allocate the arrays of :meth:`solve` for its duration, so that only one lattice has them at a time."""
-        self.d, self.u, self.f = (self._levels() for _ in range(3))
-        self.direction = np.zeros(self.shape, np.float32)
-        try:
+    def _allocate(self) -> None:
+        """Allocate the arrays that only :meth:`solve` needs, unless they are."""
+        if not hasattr(self, "direction"):
+            self.d, self.u, self.f = (self._levels() for _ in range(3))
+            self.direction = np.zeros(self.shape, np.float32)
             if not len(self.ions):
                 self._invert(self.k2)
-            yield
-        finally:
-            del self.d, self.u, self.f, self.direction
+
+    def release(self) -> None:
+        """Free the arrays that only :meth:`solve` needs, so that another lattice can have theirs."""
+        del self.d, self.u, self.f, self.direction
 
     def _invert(self, k2: Values) -> None:
         """Compute the inverse diagonals of all levels, including the contribution of the ions."""
         self.added = k2
         for level in range(len(self.shapes)):
-            self._by_planes(self.kernel.invert, level, *(self._level(a, level) for a in (self.x, self.y, self.z)), k2,
-                            self._level(self.d, level))
-            k2 = np.ascontiguousarray(4 * k2[::2, ::2, ::2])
+            step = 2**level
+            self._by_planes(self.kernel.invert, level, *(self._level(a, level) for a in (self.x, self.y, self.z)),
+                            k2[::step, ::step, ::step], np.float32(step**2), self._level(self.d, level))
 
     def solve(self, w: Values, nodes: NDArray[np.int64], sources: Floats, tolerance: float) -> int:
         """Replace w, whose faces are the boundary, by the solution; return the number of iterations.
@@ -103,11 +101,7 @@ class Multigrid:
         TaskError
             When it does not converge.
         """
-        with self._scratch():
-            return self._iterate(w, nodes, sources, tolerance)
-
-    def _iterate(self, w: Values, nodes: NDArray[np.int64], sources: Floats, tolerance: float) -> int:
-        """Do the work of :meth:`solve` with its arrays allocated."""
+        self._allocate()
         first, count = 0.0, 0
         for step in range(STEPS if len(self.ions) else ROUNDS):
             norm = self._residual(w, nodes, sources)
@@ -145,7 +139,7 @@ class Multigrid:
         self._by_planes(self.kernel.residual, 0, w, *self.edges, self.k2, self.ions, residual)
         np.add.at(residual.reshape(-1), nodes, sources.astype(np.float32))
         sums = np.zeros(self.shape[0])
-        self.kernel.products(1, self.shape[0] - 1, residual, residual, sums)
+        self._by_planes(self.kernel.squares, 0, residual, sums)
         return float(np.sqrt(sums.sum()))
 
     def _newton(self, w: Values, goal: float) -> int:

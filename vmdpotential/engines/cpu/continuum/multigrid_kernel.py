@@ -207,10 +207,13 @@ def cycle(shapes, offsets, ex, ey, ez, d, u, f, worker, workers, counters, meeti
 
 @njit(**FAST)
 def update_direction_plane(i, beta, z, p):
-    """Replace the direction p by z + beta p in a plane."""
+    """Replace the direction p by z + beta p in a plane; with a beta of 0, p may be what an earlier solution left."""
     b = F(beta)
     _, ny, nz = p.shape
     for j in range(1, ny - 1):
+        if beta == 0:
+            p[i, j, 1 : nz - 1] = z[i, j, 1 : nz - 1]
+            continue
         zi, pi = z[i, j], p[i, j]
         for k in range(1, nz - 1):
             pi[k] = zi[k] + b * pi[k]
@@ -269,6 +272,12 @@ def products(first, last, r, z, sums):
 
 
 @njit(**FAST)
+def squares(r, sums, first_plane, last_plane):
+    """Write the sum of the squares of r in each inner plane to sums."""
+    products(max(1, first_plane), min(len(r) - 1, last_plane), r, r, sums)
+
+
+@njit(**FAST)
 def solve(shapes, offsets, ex, ey, ez, d, k2, u, f, p, w, sums, tolerance, most, iterations, worker, workers, counters):
     """Add to w the correction that reduces the residual f by the factor `tolerance`; set iterations[0] to their number.
 
@@ -277,7 +286,7 @@ def solve(shapes, offsets, ex, ey, ez, d, k2, u, f, p, w, sums, tolerance, most,
     shapes : (L, 3), offsets : (L + 1,) int64
         Of the levels in ex, ey, ez (conductances from a node to the next), d (inverse diagonal), u and f.
     k2 : float32
-        Contribution of the ions to the diagonal. Like p, which is 0 at first, and w, it is on the finest level.
+        Contribution of the ions to the diagonal. Like p, whose faces are 0, and w, it is on the finest level.
     sums : (3, nx) float64
         Scratch.
     """
@@ -341,14 +350,14 @@ def coarsen(fine, axis, coarse, first_plane, last_plane):
 
 
 @njit(**FAST)
-def invert(ex, ey, ez, k2, d, first_plane, last_plane):
-    """Write the inverse diagonal to planes of d."""
+def invert(ex, ey, ez, k2, factor, d, first_plane, last_plane):
+    """Write the inverse diagonal, with a factor on the contribution of the ions, to planes of d."""
     nx, ny, nz = d.shape
     for i in range(max(1, first_plane), min(nx - 1, last_plane)):
         for j in range(1, ny - 1):
             for k in range(1, nz - 1):
                 d[i, j, k] = F(1) / (ex[i, j, k] + ex[i - 1, j, k] + ey[i, j, k] + ey[i, j - 1, k] + ez[i, j, k]
-                                     + ez[i, j, k - 1] + k2[i, j, k])
+                                     + ez[i, j, k - 1] + factor * k2[i, j, k])
 
 
 @njit(**FAST)
