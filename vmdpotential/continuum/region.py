@@ -134,7 +134,7 @@ class Surface:
 
     @cached_property
     def neighbours(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """The index of the first neighbour of each sphere, and the intersecting spheres of all, nearest first."""
+        """The index of the first neighbour of each sphere, and the intersecting spheres of all, nearer ones first."""
         numbers, cubes = np.zeros(len(self.centres), np.int64), self._cubes
         others = self._of_atoms(partial(self._kernel.neighbours, self.centres, self.radii,
                                         cubes.starts, cubes.of, cubes.counts, numbers), np.empty(100, np.int32))

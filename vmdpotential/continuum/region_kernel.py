@@ -19,6 +19,9 @@ PLAIN: bool
 #: Largest number of parts of a circle that are outside of other spheres.
 MAX_PARTS = 512
 
+#: Number of ranges of distance by which the neighbours of a sphere are sorted.
+BINS = 32
+
 #: Longest piece of an arc, in radians, that is processed with one box of nodes.
 PIECE = 0.5
 
@@ -84,33 +87,49 @@ def stamp(centres, radii, reach, origin, spacing, depth, deepest, first_plane, l
 
 @njit(**PLAIN_CODE)
 def neighbours(centres, radii, starts, cubes, counts, numbers, first_sphere, last_sphere, out):
-    """Write the spheres that intersect each sphere of a range, nearest first; return their total number.
+    """Write the spheres that intersect each sphere of a range, nearer ones first; return their total number.
+
+    They are sorted by :data:`BINS` ranges of the square of their distance.
 
     Spheres are sorted by their `cubes` (N, 3), whose side is the largest diameter; those of cube c begin at starts[c].
     The number for each sphere is written to `numbers` (N,). Neighbours that do not fit into `out` are only counted.
     """
     _, ny, nz = counts
-    squares, result = np.empty(len(out)), 0
+    result, longest, largest = 0, 0, 0.0
+    for cube in range(len(starts) - 1):
+        longest = max(longest, starts[cube + 1] - starts[cube])
+    for n in range(len(radii)):
+        largest = max(largest, radii[n])
+    # of the spheres of three cubes, which are consecutive: squares of distances, and these less those of contact
+    squares, near = np.empty(3 * longest), np.empty(3 * longest)
+    chosen, bins, ends = np.empty(27 * longest, np.int32), np.empty(27 * longest, np.int64), np.empty(BINS + 1, np.int64)
     for a in range(first_sphere, last_sphere):
-        begin = result
         x, y, z, radius = centres[a, 0], centres[a, 1], centres[a, 2], radii[a]
+        scale, number = BINS / (radius + largest) ** 2, 0
         low, high = max(0, cubes[a, 2] - 1), min(nz, cubes[a, 2] + 2)
+        ends[:] = 0
         for i in range(max(0, cubes[a, 0] - 1), min(counts[0], cubes[a, 0] + 2)):
             for j in range(max(0, cubes[a, 1] - 1), min(ny, cubes[a, 1] + 2)):
                 row = (i * ny + j) * nz
-                for b in range(starts[row + low], starts[row + high]):
-                    u, v, w = centres[b, 0] - x, centres[b, 1] - y, centres[b, 2] - z
-                    square, reach = u * u + v * v + w * w, radius + radii[b]
-                    if square >= reach * reach or b == a:
-                        continue
-                    if result < len(out):  # sorted as it comes
-                        place = result
-                        while place > begin and squares[place - 1] > square:
-                            squares[place], out[place] = squares[place - 1], out[place - 1]
-                            place -= 1
-                        squares[place], out[place] = square, b
-                    result += 1
-        numbers[a] = result - begin
+                start, count = starts[row + low], starts[row + high] - starts[row + low]
+                for n in range(count):
+                    u, v, w = centres[start + n, 0] - x, centres[start + n, 1] - y, centres[start + n, 2] - z
+                    reach = radius + radii[start + n]
+                    squares[n] = u * u + v * v + w * w
+                    near[n] = squares[n] - reach * reach
+                for n in range(count):
+                    if near[n] < 0 and start + n != a:
+                        chosen[number], bins[number] = start + n, min(np.int64(scale * squares[n]), BINS - 1)
+                        ends[bins[number] + 1] += 1
+                        number += 1
+        numbers[a] = number
+        if result + number <= len(out):
+            for n in range(BINS):
+                ends[n + 1] += ends[n]
+            for n in range(number):
+                out[result + ends[bins[n]]] = chosen[n]
+                ends[bins[n]] += 1
+        result += number
     return result
 
 
@@ -214,30 +233,43 @@ def arcs(centres, radii, first, others, first_atom, last_atom, out):
     most = 0
     for a in range(first_atom, last_atom):
         most = max(most, first[a + 1] - first[a])
-    near = np.empty((most, 4))
+    # of each neighbour: its vector from the sphere, the square of that, and a constant of its radius
+    x, y, z, squares, powers = np.empty(most), np.empty(most), np.empty(most), np.empty(most), np.empty(most)
+    levels, rests = np.empty(most), np.empty(most)
     for a in range(first_atom, last_atom):
         count = first[a + 1] - first[a]
         for m in range(count):
             c = others[first[a] + m]
-            for d in range(3):
-                near[m, d] = centres[c, d] - centres[a, d]
-            near[m, 3] = radii[c] ** 2
+            x[m], y[m], z[m] = centres[c, 0] - centres[a, 0], centres[c, 1] - centres[a, 1], centres[c, 2] - centres[a, 2]
+            squares[m] = x[m] * x[m] + y[m] * y[m] + z[m] * z[m]
+            powers[m] = radii[c] ** 2 - radii[a] ** 2 - squares[m]
         for m in range(count):
             b = others[first[a] + m]
             if b < a:
                 continue
-            square = near[m, 0] ** 2 + near[m, 1] ** 2 + near[m, 2] ** 2
-            apart = math.sqrt(square)
+            apart = math.sqrt(squares[m])
             if apart < 1e-6 or apart <= abs(radii[a] - radii[b]):
                 continue
-            t = (square + radii[a] ** 2 - radii[b] ** 2) / (2 * apart)
+            t = (squares[m] + radii[a] ** 2 - radii[b] ** 2) / (2 * apart)
             radius = radii[a] ** 2 - t * t
             if radius <= 1e-12:
                 continue
             radius = math.sqrt(radius)
+            axis_x, axis_y, axis_z = x[m] / apart, y[m] / apart, z[m] / apart
+            # Sphere c buries what is beyond a line across the circle's plane. The distance of that line from the centre,
+            # the level, and whether it cuts the circle depend only on the height of c along the axis.
+            inverse, burying = 0.5 / radius, 0
+            for n in range(count):
+                height = axis_x * x[n] + axis_y * y[n] + axis_z * z[n]
+                level = inverse * (powers[n] + 2 * t * height)
+                rest = squares[n] - height * height - level * level
+                levels[n], rests[n] = level, rest
+                burying += (rest <= 0) & (level > 1e-12) & (n != m)  # all of the circle
+            if burying:
+                continue
+            along[0], along[1], along[2] = axis_x, axis_y, axis_z
             least = 0
             for d in range(3):
-                along[d] = near[m, d] / apart
                 if abs(along[d]) < abs(along[least]):
                     least = d
             length = math.sqrt(1 - along[least] ** 2)
@@ -248,21 +280,12 @@ def arcs(centres, radii, first, others, first_atom, last_atom, out):
             v[2] = along[0] * u[1] - along[1] * u[0]
             parts[0, 0], parts[0, 1], parts[0, 2], parts[0, 3], left = 0.0, 4.0, -1, -1, 1
             for c in range(count):  # nearest first, because few spheres bury most circles
-                gx, gy, gz = t * along[0] - near[c, 0], t * along[1] - near[c, 1], t * along[2] - near[c, 2]
-                square = gx * gx + gy * gy + gz * gz
-                level = (near[c, 3] - square - radius * radius) / (2 * radius)
-                x, y = gx * u[0] + gy * u[1] + gz * u[2], gx * v[0] + gy * v[1] + gz * v[2]
-                rest = x * x + y * y - level * level
-                if c == m:  # the circle is on this sphere
+                if rests[c] <= 0 or c == m:  # the sphere's surface does not cut the circle, or the circle is on it
                     continue
-                if rest <= 0:  # the sphere's surface does not cut the circle
-                    if level > 1e-12:
-                        left = 0
-                        break
-                    continue
-                rest = math.sqrt(rest)
-                left = without(parts, left, turns(x * level - y * rest, y * level + x * rest),
-                               turns(x * level + y * rest, y * level - x * rest), others[first[a] + c])
+                level, rest = levels[c], math.sqrt(rests[c])
+                to_x, to_y = -(x[c] * u[0] + y[c] * u[1] + z[c] * u[2]), -(x[c] * v[0] + y[c] * v[1] + z[c] * v[2])
+                left = without(parts, left, turns(to_x * level - to_y * rest, to_y * level + to_x * rest),
+                               turns(to_x * level + to_y * rest, to_y * level - to_x * rest), others[first[a] + c])
                 if left == 0:
                     break
             for part in range(left):
