@@ -32,7 +32,7 @@ TOLERANCE = 1e-5
 MARGIN = 2
 
 #: Spacings around the molecule within which phi_c is needed: at cut edges and for interpolation between lattices.
-NEXT = 4
+NEXT = 3
 
 
 def levels(shape: tuple[int, int, int]) -> int:
