@@ -8,7 +8,7 @@ unknown outside is the potential itself, no small difference of two large number
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -30,6 +30,9 @@ TOLERANCE = 1e-5
 
 #: Layers of coarse nodes along the faces of a finer lattice, inside of it, that keep the coarse lattice's equation.
 MARGIN = 2
+
+#: Number of charges that a thread interpolates at a time.
+TOGETHER = 10_000
 
 #: Spacings around the molecule within which phi_c is needed: at cut edges and for interpolation between lattices.
 NEXT = 3
@@ -310,37 +313,13 @@ class Problem:
         positions, unknown = self.continuum.positions, self.unknown if unknown is None else unknown
         if not ((positions >= self.lattice.origin) & (positions <= self.lattice.last)).all():
             return np.zeros(len(positions))
-        cell, corners = around_points(self.lattice, positions)
-        kinks = smooth.Kinks(self.continuum) if self.continuum.gaussian else None
-        within, of_charges = self.within.ravel(), self._of_charges
-        unknown, result = unknown.ravel(), np.zeros(len(positions))
-        for offset, away, weights in corners:
-            node = cell + offset
-            values = unknown[node].astype(np.float64)
-            outer = np.flatnonzero(~within[node])  # around charges near the surface
-            values[outer] -= of_charges[np.unravel_index(node[outer], self.lattice.shape)]
-            if kinks is not None:
-                r = np.linalg.norm(away, axis=1)
-                values -= kinks.at(np.arange(len(r)), r)
-            result += weights * values
+        place = (self.lattice.origin, self.lattice.spacing)
+        result = np.zeros(len(positions))
+        threads.run(partial(build.load("trilinear_kernel").reaction, positions, *place, unknown, self.within,
+                            self._of_charges, result), len(positions), "surface", TOGETHER)
+        if self.continuum.gaussian:
+            kinks, part = smooth.Kinks(self.continuum), ((positions - place[0]) / place[1]) % 1
+            for corner in np.ndindex(2, 2, 2):
+                r = np.linalg.norm((corner - part) * place[1], axis=1)
+                result -= np.where(corner, part, 1 - part).prod(1) * kinks.at(np.arange(len(r)), r)
         return result
-
-
-def around_points(lattice: Lattice, points: Floats) -> tuple[NDArray[np.int64], Iterator[tuple[int, Floats, Floats]]]:
-    """Return the first node (P,) of the cell of each point, as places in a flat array, and the corners of the cells.
-
-    Each of the eight corners is its offset in the flat array, the vectors (P, 3) from points to it, A, and the weights
-    (P,) of its values in trilinear interpolation.
-    """
-    place = (points - lattice.origin) / lattice.spacing
-    cell = np.clip(np.floor(place).astype(np.int64), 0, np.array(lattice.shape) - 2)
-    t, (_, ny, nz) = place - cell, lattice.shape
-    parts = np.stack([1 - t, t])
-
-    def corners() -> Iterator[tuple[int, Floats, Floats]]:
-        for i, j, k in np.ndindex(2, 2, 2):
-            weights = parts[i, :, 0] * parts[j, :, 1]
-            weights *= parts[k, :, 2]
-            yield (i * ny + j) * nz + k, ((i, j, k) - t) * lattice.spacing, weights
-
-    return (cell[:, 0] * ny + cell[:, 1]) * nz + cell[:, 2], corners()

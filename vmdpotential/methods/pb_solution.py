@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import registry
-from vmdpotential.continuum.equation import FACES, Cubic, Known, Problem, Values, around_points, enclosing
+from vmdpotential.compiling import build
+from vmdpotential.continuum.equation import FACES, Cubic, Known, Problem, Values, enclosing
 from vmdpotential.continuum.interpolation import Smooth
 from vmdpotential.continuum.ions import ions_of, strength
 from vmdpotential.continuum.molecule import Continuum, Floats, Membrane, Sum
@@ -381,12 +382,10 @@ def _gathered(positions: Floats, charges: Floats, apart: float) -> tuple[Floats,
     low, high = bounds(positions)
     a, b, c = (int(n) for n in (high - low) / apart)
     lattice = Lattice(low, np.full(3, apart), (a + 2, b + 2, c + 2))
-    cell, corners = around_points(lattice, positions)
-    sums = np.zeros(lattice.size)
-    for offset, _, weights in corners:
-        sums += np.bincount(cell + offset, weights * charges, lattice.size)
-    nodes = np.flatnonzero(sums)
-    return lattice.points(np.stack(np.unravel_index(nodes, lattice.shape), 1)), sums[nodes]
+    sums = np.zeros(lattice.shape)
+    build.load("trilinear_kernel").spread(positions, charges, lattice.origin, lattice.spacing, sums)
+    nodes = np.nonzero(sums)
+    return lattice.points(np.stack(nodes, 1)), sums[nodes]
 
 
 def _sum(engine: Engine, points: Floats, positions: Floats, charges: Floats, field: bool = False) -> PointValues:
