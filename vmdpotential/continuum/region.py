@@ -57,13 +57,11 @@ class Cubes:
     def __init__(self, points: Floats, side: float) -> None:
         low, high = bounds(points) if len(points) else (np.zeros(3), np.zeros(3))
         self.low, self.side = low, max(side, float((high - low).max()) / MAX_CUBES, 1e-9)
-        cubes = ((points - low) / self.side).astype(np.int64)
-        self.counts = cubes.max(0, initial=0) + 1
-        number = (cubes[:, 0] * self.counts[1] + cubes[:, 1]) * self.counts[2] + cubes[:, 2]
-        self.order = np.argsort(number, kind="stable")
-        self.of = cubes[self.order]
-        ends = np.cumsum(np.bincount(number, minlength=int(self.counts.prod())))
-        self.starts = np.concatenate([np.zeros(1, np.int64), ends])
+        self.counts = np.floor((high - low) / self.side).astype(np.int64) + 1
+        self.starts = np.zeros(int(self.counts.prod()) + 1, np.int64)
+        self.order, self.of = np.empty(len(points), np.int64), np.empty((len(points), 3), np.int64)
+        build.load("region_kernel").sort(np.ascontiguousarray(points), low, self.side, self.counts, self.starts,
+                                         self.order, self.of)
 
 
 class Surface:

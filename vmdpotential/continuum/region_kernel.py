@@ -51,6 +51,28 @@ else:
 
 
 @njit(**PLAIN_CODE)
+def sort(points, low, side, counts, starts, order, cubes):
+    """Sort points by their cubes, row by row, for :class:`vmdpotential.continuum.region.Cubes`, which has the results.
+
+    The corner of the first cube is at `low`; `starts`, whose length is the number of cubes and one, is 0 at first.
+    """
+    numbers, ends = np.empty(len(points), np.int64), np.zeros(len(starts), np.int64)
+    for n in range(len(points)):
+        i, j, k = (math.floor((points[n, 0] - low[0]) / side), math.floor((points[n, 1] - low[1]) / side),
+                   math.floor((points[n, 2] - low[2]) / side))
+        numbers[n] = (i * counts[1] + j) * counts[2] + k
+        starts[numbers[n] + 1] += 1
+    for cube in range(len(starts) - 1):
+        starts[cube + 1] += starts[cube]
+        ends[cube] = starts[cube]
+    for n in range(len(points)):
+        place, row = ends[numbers[n]], numbers[n] // counts[2]
+        ends[numbers[n]] += 1
+        order[place] = n
+        cubes[place, 0], cubes[place, 1], cubes[place, 2] = row // counts[1], row % counts[1], numbers[n] % counts[2]
+
+
+@njit(**PLAIN_CODE)
 def stamp(centres, radii, reach, origin, spacing, depth, deepest, first_plane, last_plane):
     """Write the depth of the nodes (nx, ny, nz) of some planes in the sphere where they are deepest, and that sphere.
 
