@@ -59,10 +59,10 @@ class Cubes:
         low, high = bounds(points) if len(points) else (np.zeros(3), np.zeros(3))
         self.low, self.side = low, max(side, float((high - low).max()) / MAX_CUBES, 1e-9)
         cubes = ((points - low) / self.side).astype(np.int64)
-        self.counts = cubes.max(0, initial=0) + 1
+        self.counts = ((high - low) / self.side).astype(np.int64) + 1
         number = (cubes[:, 0] * self.counts[1] + cubes[:, 1]) * self.counts[2] + cubes[:, 2]
         self.order = np.argsort(number, kind="stable")
-        self.of = cubes[self.order]
+        self.of = cubes.take(self.order, 0)  # faster than an index
         ends = np.cumsum(np.bincount(number, minlength=int(self.counts.prod())))
         self.starts = np.concatenate([np.zeros(1, np.int64), ends])
 
@@ -90,9 +90,9 @@ class Surface:
     def __init__(self, positions: Floats, radii: Floats, probe: float) -> None:
         chosen = np.flatnonzero(radii > 0)
         self.probe, self._kernel = probe, build.load("region_kernel")
-        self.cubes = Cubes(positions[chosen], 2 * float(radii.max(initial=0.0) + probe))
+        self.cubes = Cubes(positions.take(chosen, 0), 2 * float(radii.max(initial=0.0) + probe))
         self.order = chosen[self.cubes.order]  # neighbours in space are neighbours in memory
-        self.centres, self.radii = positions[self.order], radii[self.order] + probe
+        self.centres, self.radii = positions.take(self.order, 0), radii[self.order] + probe
 
     def distances(self, lattice: Lattice, layers: int = 1, engine: Engine | None = None) -> Values:
         """Return the distances (nx, ny, nz), A, of nodes to the surface, negative inside.

@@ -111,6 +111,8 @@ class Held:
             task["room"] = counters[0]
         self.arcs, self.complete = int(counters[0]), not counters[1]
         self._release("starts", "numbers", "counters")  # no lattice needs them
+        if not self.complete:
+            self._blocks.clear()
 
     def start(self, name: str, blocks: int, threads: int = WARP) -> None:
         """Start a kernel."""
