@@ -1,8 +1,8 @@
 """A GPU that is not there: its kernels compiled for the host, where the threads of a block take turns.
 
 It takes the place of :class:`vmdpotential.engines.cuda.device.Gpu` for the smooth part of a sum, for results, pairs,
-points anywhere, multigrid, orbitals, Gaussian charges, hydrogen bonds and counts of atoms (the files of TASKS);
-Fourier transforms are scipy's, and the kernels of other files do nothing.
+points anywhere, molecular surfaces, multigrid, orbitals, Gaussian charges, hydrogen bonds and counts of atoms (the
+files of TASKS); Fourier transforms are scipy's, and the kernels of other files do nothing.
 """
 
 import contextlib
@@ -66,6 +66,8 @@ static void __attribute__((noinline)) __syncthreads()
 }
 
 template <class T, class U> static T atomicAdd(T *sum, U value) { const T old = *sum; *sum += value; return old; }
+template <class T> static T atomicMax(T *most, T value) { const T old = *most; *most = max(old, value); return old; }
+template <class T> static T atomicMin(T *least, T value) { const T old = *least; *least = min(old, value); return old; }
 static void atomicOr(unsigned *bits, unsigned more) { *bits |= more; }
 static double __dmul_rn(double a, double b) { return a * b; }
 static double rsqrt(double x) { return 1 / sqrt(x); }
@@ -74,6 +76,9 @@ static int __ffs(unsigned x) { return __builtin_ffs(x); }
 static int __popc(unsigned x) { return __builtin_popcount(x); }
 static double __longlong_as_double(long long x) { double y; memcpy(&y, &x, sizeof y); return y; }
 static float __int_as_float(int x) { float y; memcpy(&y, &x, 4); return y; }
+static float __uint_as_float(unsigned x) { float y; memcpy(&y, &x, 4); return y; }
+static int __float_as_int(float x) { int y; memcpy(&y, &x, 4); return y; }
+static unsigned __float_as_uint(float x) { unsigned y; memcpy(&y, &x, 4); return y; }
 static void __threadfence() {}
 
 // What the lanes of a warp tell each other; all threads of the block have to call them, in blocks of one warp at best.
@@ -150,8 +155,8 @@ extern "C" void run(void (*wanted)(const TASK), const TASK *argument, const unsi
 TASKS = {"mesh.cu": "MeshTask", "levels.cu": "LevelTask", "result.cu": "ResultTask", "nbody.cu": "AllPairsTask",
          "clusters.cu": "ClusterTask", "sort.cu": "Task", "near.cu": "Task", "points.cu": "PointTask",
          "multigrid.cu": "MultigridTask", "orbitals.cu": "OrbitalTask", "counting.cu": "CountingTask",
-         "bonds.cu": "BondTask", "gaussians.cu": "GaussianTask", "cutoff_largebin.cu": "Task",
-         "cutoff_smallbin.cu": "ListTask"}
+         "bonds.cu": "BondTask", "gaussians.cu": "GaussianTask", "region.cu": "RegionTask",
+         "cutoff_largebin.cu": "Task", "cutoff_smallbin.cu": "ListTask"}
 
 #: Instructions of a GPU that results depend on, and what they compute.
 INSTRUCTIONS = ((r'asm\("rsqrt\S+ %0, %1;" : .*\)', "y = 1 / sqrtf(x)"),

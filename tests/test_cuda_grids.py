@@ -1,19 +1,23 @@
-"""Orbitals, charges, hydrogen bonds, counts and multigrid for a GPU, run on the host, against the CPU's; copies."""
+"""Surfaces, orbitals, charges, hydrogen bonds, counts, multigrid for a GPU, on the host, against the CPU's; copies."""
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from vmdpotential import read_structure
+from vmdpotential.continuum.region import Surface
 from vmdpotential.densities.quantities import CountedAtoms
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.bonds import DONOR, ONE_PAIR, TWO_PAIRS, BondSum
 from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
 from vmdpotential.engines.cpu.gaussians import summed
-from vmdpotential.engines.cuda import CudaEngine, copies, gaussians, multigrid
+from vmdpotential.engines.cuda import CudaEngine, copies, gaussians, multigrid, region
 from vmdpotential.engines.gaussians import Gaussians, GaussianSum, hermite
 from vmdpotential.engines.orbitals import OrbitalSum
+from vmdpotential.errors import MemoryPlanError
 from vmdpotential.frames.density import Densities
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.trajectories.frames import Loaded
@@ -121,6 +125,83 @@ def test_solution_is_that_of_the_cpu(gpu, monkeypatch, small, ions):
     assert np.abs(results[0][0] - results[1][0]).max() < 1e-4
     assert {"coarse", "advance", "direction"} <= gpu.used
     assert ("prolong" in gpu.used) == (small == 10)
+
+
+def protein(count=2489):
+    """Return the positions and radii of a protein's first atoms."""
+    structure = read_structure(Path(__file__).parent.parent / "data" / "dhfr.pdb.gz")
+    radii = {"H": 1.2, "C": 1.7, "N": 1.55, "O": 1.52, "S": 1.8}
+    return structure.positions[:count], np.array([radii[element] for element in structure.elements[:count]])
+
+
+def assert_same_surface(surface, lattice, ion, layers=1):
+    reach = 1.01 * layers * lattice.spacing.max()
+    (actual, shares), (expected, others) = (
+        surface.with_ions(lattice, ion, layers, engine) for engine in (CudaEngine(), get_engine("cpu")))
+    near = abs(expected) < reach
+    assert near.sum() > 100
+    np.testing.assert_allclose(actual[near], expected[near], rtol=0, atol=1e-5)
+    assert (abs(actual[~near]) >= reach - 1e-5).all()
+    np.testing.assert_array_equal(actual < 0, expected < 0)
+    if ion is None:
+        assert shares is None
+    else:
+        assert 0 < others.mean() < 1
+        np.testing.assert_allclose(shares, others, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(("probe", "ion", "layers"), [(1.4, 2.0, 1), (1.4, None, 2), (0.0, 2.0, 1), (2.5, 1.0, 1)])
+def test_surface_of_a_protein_is_that_of_the_cpu(gpu, probe, ion, layers):
+    surface, spacing = Surface(*protein(), probe), np.array([1.5, 1.2, 1.3])
+    lattice = Lattice(surface.centres.min(0) - 7, spacing, (37, 48, 45))
+    for case in (lattice, Lattice(lattice.origin + 13, 2 * spacing, (12, 9, 10))):  # the second is inside in part
+        assert_same_surface(surface, case, ion, layers)
+    assert {"stamp", "project"} <= gpu.used
+    assert ({"neighbours", "arcs", "roll"} <= gpu.used) == (probe > 0)
+
+
+def test_surfaces_on_few_nodes_and_of_few_atoms_are_those_of_the_cpu(gpu):
+    positions, radii = protein(300)
+    lattice = Lattice(positions.mean(0) - [9, 9, 0.3], np.full(3, 0.4), (46, 46, 2))
+    assert_same_surface(Surface(positions, radii, 1.4), lattice, 2.0)
+    alone = Surface(np.array([[0.1, 0.2, 0.3]]), np.full(1, 1.7), 1.4)
+    assert_same_surface(alone, Lattice(np.full(3, -4.0), np.full(3, 0.5), (17,) * 3), 2.0)
+    for engine in (CudaEngine(), get_engine("cpu")):  # nothing is inside of atoms without radii
+        assert (Surface(positions, np.zeros(300), 1.4).distances(lattice, engine=engine) > 0.4).all()
+
+
+def test_surfaces_of_crowded_atoms_are_those_of_the_cpu(gpu, monkeypatch):
+    """With more neighbours than are sorted, more arcs than there is room for at first, and circles in many parts."""
+    rng = np.random.default_rng(5)
+    crowd = rng.uniform(-3.2, 3.2, (700, 3))
+    lattice = Lattice(np.full(3, -7.0), np.full(3, 0.7), (21,) * 3)
+    monkeypatch.setattr(region, "ARCS", 0)
+    crowded = Surface(crowd, rng.uniform(1.0, 1.6, 700), 1.4)
+    assert np.diff(crowded.neighbours[0]).max() > 600
+    assert_same_surface(crowded, lattice, 2.0)
+    turns = 2 * np.pi * np.arange(36) / 36
+    # small spheres along the circle where two large ones intersect cut it into 36 parts
+    ring = np.stack([2.4 * np.cos(turns), 2.4 * np.sin(turns), np.zeros(36)], 1)
+    cut = Surface(np.concatenate([ring, [[0, 0, 1.8], [0, 0, -1.8]]]), np.array([0.1] * 36 + [2.9, 2.9]), 0.1)
+    assert_same_surface(cut, lattice, None)
+    assert not region._held[cut].complete
+
+
+def test_what_a_gpu_holds_of_a_surface_is_released_with_it(gpu):
+    lattice = Lattice(np.full(3, -4.0), np.full(3, 0.5), (17,) * 3)
+    surface, before = Surface(np.eye(3), np.full(3, 1.7), 1.4), len(region._held)
+    surface.distances(lattice, engine=CudaEngine())
+    assert len(region._held) == before + 1
+    assert not {"keys", "values"} & set(region._held[surface]._blocks)
+    del surface
+    assert len(region._held) == before
+
+
+def test_a_surface_that_does_not_fit_says_what_helps(gpu, monkeypatch):
+    surface = Surface(np.eye(3), np.full(3, 1.7), 1.4)
+    monkeypatch.setattr(gpu, "free", lambda: 100_000)
+    with pytest.raises(MemoryPlanError, match="GPU memory"):
+        surface.distances(Lattice(np.full(3, -4.0), np.full(3, 0.3), (27,) * 3), engine=CudaEngine())
 
 
 class Late:

@@ -12,6 +12,7 @@ from helpers import water
 
 import vmdpotential
 from vmdpotential import engines, registry
+from vmdpotential.continuum import region
 from vmdpotential.engines import charges, counting, cpu, cuda, get_engine, result, smooth
 from vmdpotential.engines import pairs as pair_sums
 from vmdpotential.engines.cpu import counting as cpu_counting
@@ -40,6 +41,8 @@ IMPLEMENTATIONS = {
     smooth.SmoothPart: [levels.Levels],
     engines.PreparedPoints: [cpu_points.CpuPoints, points.PairsAtPoints, anywhere.AtPoints, ewald.EwaldSum,
                              pb.ContinuumPoints],
+    engines.Cubes: [region.Cubes],
+    engines.Spheres: [region.Surface],
     engines.Multigrid: [cpu_multigrid.Multigrid, multigrid.CudaMultigrid],
     charges.ChargePotential: [ewald_pair.EwaldPair],
     charges.PendingPotential: [ewald_pair.EwaldSites],

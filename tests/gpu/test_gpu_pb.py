@@ -1,12 +1,15 @@
 """Poisson-Boltzmann on a GPU, against the CPU engine and Born's closed form."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from helpers import charges_at, relative_rms
 
-from vmdpotential import potential_map
+from vmdpotential import potential_map, read_structure
+from vmdpotential.continuum.region import Surface
+from vmdpotential.grid.lattice import Lattice
 
 pytestmark = pytest.mark.gpu
 
@@ -20,3 +23,21 @@ def test_map_is_that_of_the_cpu(engine, nonlinear):
                                      parameters={"nonlinear": nonlinear}) for name in (engine.name, "cpu"))
     assert actual.provenance.engine == engine.name
     assert relative_rms(actual.values, expected.values) < 1e-5
+
+
+@pytest.mark.parametrize("probe", [0.0, 1.4])
+def test_distances_to_the_surface_of_a_protein_are_those_of_the_cpu(engine, probe):
+    structure = read_structure(Path(__file__).parents[2] / "data" / "dhfr.pdb.gz")
+    positions, elements = structure.positions[:2489], structure.elements[:2489]
+    radii = np.array([{"H": 1.2, "C": 1.7, "N": 1.55, "O": 1.52, "S": 1.8}[element] for element in elements])
+    surface = Surface(positions, radii, probe)
+    for spacing in (0.5, 1.3):  # neighbours and arcs stay on the GPU
+        lattice = Lattice.around(positions, spacing, 6.0)
+        actual, shares = surface.with_ions(lattice, 2.0, engine=engine)
+        expected, others = surface.with_ions(lattice, 2.0)
+        near = abs(expected) < spacing
+        np.testing.assert_allclose(actual[near], expected[near], rtol=0, atol=1e-5)
+        assert (abs(actual[~near]) >= spacing - 1e-5).all()
+        np.testing.assert_allclose(shares, others, rtol=0, atol=1e-5)
+        again, _ = surface.with_ions(lattice, 2.0, engine=engine)
+        np.testing.assert_array_equal(again, actual)

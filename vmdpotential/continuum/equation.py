@@ -143,7 +143,7 @@ class Problem:
     """
 
     def __init__(self, continuum: Continuum, lattice: Lattice, depth: int, total: Sum, engine: Engine) -> None:
-        self.continuum, self.lattice = continuum, lattice
+        self.continuum, self.lattice, self._engine = continuum, lattice, engine
         c = continuum
         nx, ny, nz = lattice.shape
         wide = Lattice(lattice.origin - lattice.spacing, lattice.spacing, (nx + 2, ny + 2, nz + 2))
@@ -153,7 +153,7 @@ class Problem:
                          tuple(s.stop - s.start for s in part))
         np.multiply(total(needed, c.positions, c.charges), np.float32(c.constant / c.inside), out=phi[part])
         self._of_charges = phi[1:-1, 1:-1, 1:-1]
-        distances, shares = c.surface.with_ions(lattice, c.ion_radius if c.kappa > 0 else None)
+        distances, shares = c.surface.with_ions(lattice, c.ion_radius if c.kappa > 0 else None, engine=engine)
         self.within = np.empty(lattice.shape, np.bool_)
         region.by_planes(partial(build.load("region_kernel").sides, distances, self.within), lattice)
         water = self._water()
@@ -181,7 +181,7 @@ class Problem:
 
         Without a sharp surface that is van der Waals', where the unknown changes.
         """
-        return self.continuum.surface.distances(self.lattice)
+        return self.continuum.surface.distances(self.lattice, engine=self._engine)
 
     def _water(self) -> Floats:
         """Return the fraction (nz,) of the cells of nodes at each height that is outside of the membrane."""

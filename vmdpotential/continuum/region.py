@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.compiling import build, threads
+from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice, bounds
 
 Floats = NDArray[np.float64]
@@ -80,33 +81,44 @@ class Surface:
         Indices of the atoms with a radius, in the order of `centres` and `radii`.
     centres, radii : (M, 3) and (M,) float64, A
         The spheres that the centre of the probe cannot enter.
+    cubes : Cubes
+        The cubes by which spheres are sorted; their sides are at least the largest diameter.
     """
 
     def __init__(self, positions: Floats, radii: Floats, probe: float) -> None:
         chosen = np.flatnonzero(radii > 0)
         self.probe, self._kernel = probe, build.load("region_kernel")
-        self._cubes = Cubes(positions[chosen], 2 * float(radii.max(initial=0.0) + probe))
-        self.order = chosen[self._cubes.order]  # neighbours in space are neighbours in memory
-        self.centres, self.radii = positions[self.order], radii[self.order] + probe
+        self.cubes = Cubes(positions.take(chosen, 0), 2 * float(radii.max(initial=0.0) + probe))
+        self.order = chosen[self.cubes.order]  # neighbours in space are neighbours in memory
+        self.centres, self.radii = positions.take(self.order, 0), radii[self.order] + probe
 
-    def distances(self, lattice: Lattice, layers: int = 1) -> Values:
+    def distances(self, lattice: Lattice, layers: int = 1, engine: Engine | None = None) -> Values:
         """Return the distances (nx, ny, nz), A, of nodes to the surface, negative inside.
 
         They are exact within `layers` spacings of the surface, and bounds farther away.
         """
-        return self.with_ions(lattice, None, layers)[0]
+        return self.with_ions(lattice, None, layers, engine)[0]
 
-    def with_ions(self, lattice: Lattice, ion: float | None, layers: int = 1) -> tuple[Values, Values | None]:
+    def with_ions(self, lattice: Lattice, ion: float | None, layers: int = 1,
+                  engine: Engine | None = None) -> tuple[Values, Values | None]:
         """Return :meth:`distances` and the fraction of each node's cell that is accessible to the centres of ions.
 
-        The centres of ions are outside of spheres with the radii of the atoms plus `ion`, A. The sphere in which a node
-        is deepest is the same for ions as for the probe.
+        The centres of ions are outside of spheres with the radii of the atoms plus `ion`, A. The CPU computes both
+        unless an engine is given.
+        """
+        reach = 1.01 * layers * float(lattice.spacing.max())
+        return self.signed(lattice, reach, ion) if engine is None else engine.surface(self, lattice, reach, ion)
+
+    def signed(self, lattice: Lattice, reach: float, ion: float | None) -> tuple[Values, Values | None]:
+        """Return :meth:`with_ions`, computed on the CPU; distances are exact up to `reach`, A, from the surface.
+
+        The sphere in which a node is deepest is the same for ions as for the probe.
         """
         if lattice.shape[2] < self._kernel.LANES:
             longer = Lattice(lattice.origin, lattice.spacing, (*lattice.shape[:2], self._kernel.LANES))
-            distances, shares = self.with_ions(longer, ion, layers)
+            distances, shares = self.signed(longer, reach, ion)
             return distances[..., :lattice.shape[2]], None if shares is None else shares[..., :lattice.shape[2]]
-        reach, probe = 1.01 * layers * float(lattice.spacing.max()), self.probe
+        probe = self.probe
         depth, deepest = self._depths(lattice, reach if ion is None else max(reach, ion - probe + reach))
         shares = None
         if ion is not None:
@@ -133,7 +145,7 @@ class Surface:
     @cached_property
     def neighbours(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The index of the first neighbour of each sphere, and the intersecting spheres of all, nearer ones first."""
-        numbers, cubes = np.zeros(len(self.centres), np.int64), self._cubes
+        numbers, cubes = np.zeros(len(self.centres), np.int64), self.cubes
         others = self._of_atoms(partial(self._kernel.neighbours, self.centres, self.radii,
                                         cubes.starts, cubes.of, cubes.counts, numbers), np.empty(100, np.int32))
         return np.concatenate([[0], np.cumsum(numbers)]), others

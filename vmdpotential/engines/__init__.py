@@ -231,6 +231,31 @@ class Multigrid(Protocol):
         """Free memory that the next solution allocates again."""
 
 
+class Cubes(Protocol):
+    """Cubes of space, and the points that are sorted by them, z fastest."""
+
+    low: Floats  # (3,), A, the corner of the first cube
+    side: float  # A
+    counts: NDArray[np.int64]  # (3,), cubes along each axis
+    starts: NDArray[np.int64]  # (C + 1,), first point of each cube
+
+
+class Spheres(Protocol):
+    """The spheres around atoms that the centre of a probe cannot enter, sorted by cubes of their largest diameter."""
+
+    probe: float  # radius, A
+    centres: Floats  # (M, 3), A
+    radii: Floats  # (M,), A
+
+    @property
+    def cubes(self) -> Cubes:
+        """The cubes by which the spheres are sorted."""
+
+    def signed(self, lattice: Lattice, reach: float,
+               ion: float | None) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
+        """Return what :meth:`Engine.surface` returns, computed on the CPU."""
+
+
 class Engine(Protocol):
     """The interface of every engine; arrays are float64, returned potentials are in e/A."""
 
@@ -296,6 +321,15 @@ class Engine(Protocol):
         `x`, `y` and `z` (nx, ny, nz) are the conductances of the edges from each node along an axis, `k2` what ions
         add, and `ions` (I, 2) their valences and shares of the ionic strength for the full equation, else none. The
         numbers of nodes less one are multiples of 2 to the power of `levels` less one.
+        """
+
+    def surface(self, spheres: Spheres, lattice: Lattice, reach: float,
+                ion: float | None) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
+        """Return the distances (nx, ny, nz), A, of nodes to the surface that probes touch, and shares for ions.
+
+        Distances are negative inside, exact up to `reach` (A) from the surface, and bounds farther away. Shares
+        (nx, ny, nz) are the fractions of the nodes' cells that are accessible to the centres of ions, which can be as
+        close to an atom's surface as `ion` (A); without it they are None.
         """
 
     def orbitals(self, work: OrbitalSum) -> NDArray[np.float32]:

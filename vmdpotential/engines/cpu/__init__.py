@@ -13,7 +13,7 @@ from vmdpotential.engines.costs import CPU, CPU_POINTS, Costs, PointCosts
 from vmdpotential.splitting.mesh import Mesh
 
 if TYPE_CHECKING:
-    from vmdpotential.engines import LatticeSum, PointSum, Prepared
+    from vmdpotential.engines import LatticeSum, PointSum, Prepared, Spheres
     from vmdpotential.engines.bonds import BondSum
     from vmdpotential.engines.charges import ChargePotential
     from vmdpotential.engines.counting import Counter, Counting
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from vmdpotential.engines.gaussians import GaussianSum
     from vmdpotential.engines.orbitals import OrbitalSum
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
+    from vmdpotential.grid.lattice import Lattice
     from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
@@ -91,6 +92,11 @@ class CpuEngine:
         from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
 
         return Multigrid(x, y, z, k2, ions, levels)
+
+    def surface(self, spheres: Spheres, lattice: Lattice, reach: float,
+                ion: float | None) -> tuple[Values, Values | None]:
+        """Return distances to a molecular surface, see :class:`vmdpotential.engines.Engine`."""
+        return spheres.signed(lattice, reach, ion)
 
     def orbitals(self, work: OrbitalSum) -> Values:
         """Return an orbital or a sum of squares, see :class:`vmdpotential.engines.Engine`."""

@@ -20,7 +20,7 @@ from vmdpotential.engines.costs import CUDA, CUDA_POINTS, Costs, PointCosts
 from vmdpotential.errors import BackendError
 
 if TYPE_CHECKING:
-    from vmdpotential.engines import LatticeSum, Multigrid, PointSum, Prepared, PreparedPoints
+    from vmdpotential.engines import LatticeSum, Multigrid, PointSum, Prepared, PreparedPoints, Spheres
     from vmdpotential.engines.bonds import BondSum
     from vmdpotential.engines.charges import ChargePotential
     from vmdpotential.engines.counting import Counting
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from vmdpotential.engines.gaussians import GaussianSum
     from vmdpotential.engines.orbitals import OrbitalSum
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
+    from vmdpotential.grid.lattice import Lattice
     from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
@@ -153,6 +154,13 @@ class CudaEngine:
         from vmdpotential.engines.cuda.multigrid import CudaMultigrid
 
         return CudaMultigrid(x, y, z, k2, ions, levels)
+
+    def surface(self, spheres: Spheres, lattice: Lattice, reach: float,
+                ion: float | None) -> tuple[Values, Values | None]:
+        """Return distances to a molecular surface, see :class:`vmdpotential.engines.Engine`."""
+        from vmdpotential.engines.cuda.region import signed
+
+        return signed(spheres, lattice, reach, ion)
 
     def orbitals(self, work: OrbitalSum) -> Values:
         """Return an orbital or a sum of squares, see :class:`vmdpotential.engines.Engine`."""

@@ -430,15 +430,15 @@ def least_busy_gpus(count: int) -> list[Gpu]:
 
 
 @contextlib.contextmanager
-def with_room(size: int) -> Iterator[Gpu]:
-    """Make the least busy GPU current for work that needs `size` bytes of its memory.
+def with_room(size: int, gpu: Gpu | None = None) -> Iterator[Gpu]:
+    """Make a GPU, by default the least busy one, current for work that needs `size` bytes of its memory.
 
     Raises
     ------
     MemoryPlanError
         If more memory is needed than is free.
     """
-    gpu = least_busy_gpus(1)[0]
+    gpu = gpu or least_busy_gpus(1)[0]
     with gpu, errors(f"GPU {gpu.number} ({gpu.name})", size):
         if size > gpu.free():
             raise MemoryPlanError(f"{memory.size(size)} of GPU memory are needed, {memory.size(gpu.free())} are free",
