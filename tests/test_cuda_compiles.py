@@ -4,7 +4,21 @@ import pytest
 from cuda_kernels import ARCHITECTURES, INTERACTIONS, compile_for_all, work
 from helpers import EVERYTHING
 
-from vmdpotential.engines.cuda import bonds, build, counting, gaussians, multigrid, orbitals, points, radial, result
+from vmdpotential.engines.cuda import (
+    bonds,
+    build,
+    counting,
+    gaussians,
+    jump,
+    multigrid,
+    orbitals,
+    points,
+    radial,
+    result,
+    tangential,
+)
+from vmdpotential.engines.jump import CORE
+from vmdpotential.engines.tangential import TERMS
 
 #: Every operation in each precision with and without the field, the others in two of these four.
 MAPS = [(interaction, precision, field) for n, interaction in enumerate(INTERACTIONS)
@@ -36,6 +50,10 @@ def test_other_kernels_compile(tmp_path):
     compile_for_all(build.source("result.cu", macros) + same, macros, tmp_path, architectures=ARCHITECTURES[1:2])
     same = f"static_assert(PARTS == {multigrid.PARTS} && THREADS == {multigrid.THREADS});\n"
     compile_for_all(build.source("multigrid.cu", macros) + same, macros, tmp_path)
+    same = f"static_assert(THREADS == {jump.THREADS} && CORE == {CORE}f);\n"
+    compile_for_all(build.source("jump.cu", macros) + same, macros, tmp_path)
+    same = f"static_assert(THREADS == {tangential.THREADS} && TERMS == {TERMS} && KEPT == {tangential.KEPT});\n"
+    compile_for_all(build.source("tangential.cu", macros) + same, macros, tmp_path)
     same = "".join(f"static_assert(EDGE_{d} == {n});\n" for d, n in zip("XYZ", orbitals.EDGES, strict=True))
     for together in (1, orbitals.TOGETHER):
         macros = {"REAL": "float", "ORBITALS": together}

@@ -1,12 +1,13 @@
 """Poisson-Boltzmann on a GPU, against the CPU engine and Born's closed form."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from helpers import charges_at, relative_rms
 
-from vmdpotential import potential_map
+from vmdpotential import potential_map, read_structure
 
 pytestmark = pytest.mark.gpu
 
@@ -19,4 +20,14 @@ def test_map_is_that_of_the_cpu(engine, nonlinear):
     actual, expected = (potential_map(molecule, method="pb", spacing=0.4, engine=name,
                                      parameters={"nonlinear": nonlinear}) for name in (engine.name, "cpu"))
     assert actual.provenance.engine == engine.name
+    assert relative_rms(actual.values, expected.values) < 1e-5
+
+
+@pytest.mark.parametrize("parameters", [{}, {"membrane": 20.0, "membrane_centre": 30.0}, {"gaussian": 0.93}])
+def test_map_of_a_protein_is_that_of_the_cpu(engine, parameters):
+    data = Path(__file__).parent.parent.parent / "data"
+    protein = read_structure(data / "dhfr.pdb.gz", topology=data / "dhfr.psf.gz")
+    actual, expected = (potential_map(protein, atoms="protein", method="pb", radii="bondi", spacing=1.5,
+                                     padding=8.0, engine=name, parameters=parameters)
+                        for name in (engine.name, "cpu"))
     assert relative_rms(actual.values, expected.values) < 1e-5
