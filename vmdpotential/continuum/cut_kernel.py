@@ -117,38 +117,43 @@ def outer_charges(positions, charges, origin, spacing, distances, first, last):
 
 
 @njit(**PLAIN_CODE)
-def sums(nodes, flows, shape, first_plane, last_plane):
+def sums(lists, shape, first_plane, last_plane):
     """Return the nodes of some planes with flows, each once and increasing, and the sums of the flows into them.
 
-    Nodes on the faces of the lattice are left out.
+    Nodes on the faces of the lattice are left out. Each of `lists` is an array of nodes, as places in a flat array, and
+    one of flows into them.
     """
     nx, ny, nz = shape
     plane, begin, count = ny * nz, first_plane * ny * nz, (last_plane - first_plane) * ny * nz
     ends = np.zeros(last_plane - first_plane + 1, np.int64)  # of the flows into each plane, which are summed in turn
-    for n in range(len(nodes)):
-        place = nodes[n] - begin
-        if 0 <= place < count:
-            ends[place // plane + 1] += 1
+    for m in range(len(lists)):
+        nodes, _ = lists[m]
+        for n in range(len(nodes)):
+            place = nodes[n] - begin
+            if 0 <= place < count:
+                ends[place // plane + 1] += 1
     for i in range(len(ends) - 1):
         ends[i + 1] += ends[i]
-    chosen, total = np.empty(ends[-1], np.int64), np.zeros(plane)
-    for n in range(len(nodes) - 1, -1, -1):
-        place = nodes[n] - begin
-        if 0 <= place < count:
-            i = place // plane + 1
-            ends[i] -= 1
-            chosen[ends[i]] = n
-    result, parts, found, start = np.empty(len(chosen), np.int64), np.empty(len(chosen)), 0, 0
+    places, values, total = np.empty(ends[-1], np.int64), np.empty(ends[-1]), np.zeros(plane)
+    for m in range(len(lists) - 1, -1, -1):
+        nodes, flows = lists[m]
+        for n in range(len(nodes) - 1, -1, -1):
+            place = nodes[n] - begin
+            if 0 <= place < count:
+                i = place // plane
+                ends[i + 1] -= 1
+                places[ends[i + 1]], values[ends[i + 1]] = place - i * plane, flows[n]
+    result, parts, found, start = np.empty(len(places), np.int64), np.empty(len(places)), 0, 0
     for i in range(first_plane, last_plane):
-        begin, stop = i * plane, ends[i - first_plane + 2] if i + 1 < last_plane else len(chosen)
+        stop = ends[i - first_plane + 2] if i + 1 < last_plane else len(places)
         for n in range(start, stop):
-            total[nodes[chosen[n]] - begin] += flows[chosen[n]]
+            total[places[n]] += values[n]
         for j in range(1, ny - 1 if start < stop and 0 < i < nx - 1 else 1):
             for k in range(j * nz + 1, j * nz + nz - 1):
                 if total[k] != 0:
-                    result[found], parts[found] = begin + k, total[k]
+                    result[found], parts[found] = i * plane + k, total[k]
                     found += 1
         for n in range(start, stop):
-            total[nodes[chosen[n]] - begin] = 0
+            total[places[n]] = 0
         start = stop
     return result[:found].copy(), parts[:found].copy()

@@ -201,10 +201,9 @@ class Problem:
     def correct(self) -> None:
         """Add the flow along the surface, computed from the present solution, to the sources; only once."""
         if self._distances is not None:
-            nodes, flows = sources_along(self.continuum, self.lattice, self._distances, self.within, self._outside,
-                                         self.unknown, self._engine)
-            self.nodes, self.sources = summed(self.lattice, np.concatenate([self.nodes, nodes]), np.concatenate(
-                [self.sources, flows]))
+            flows = sources_along(self.continuum, self.lattice, self._distances, self.within, self._outside,
+                                  self.unknown, self._engine)
+            self.nodes, self.sources = summed(self.lattice, (self.nodes, self.sources), flows)
             self._distances = None
 
     def solve(self, boundary: Sequence[Floats], tolerance: float = TOLERANCE) -> int:

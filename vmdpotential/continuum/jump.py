@@ -64,7 +64,7 @@ def sources_of_jump(c: Continuum, lattice: Lattice, distances: Values, edges: tu
                         _known(c, lattice, cut, engine), flows[:count], flows[count : 2 * count]),
                 count, "surface", TOGETHER)
     nodes[2 * count :], flows[2 * count :] = astray, into_astray
-    return summed(lattice, nodes, flows)
+    return summed(lattice, (nodes, flows))
 
 
 def flow_through_cuts(c: Continuum, lattice: Lattice, distances: Values, edges: tuple[Values, Values, Values],
@@ -74,14 +74,15 @@ def flow_through_cuts(c: Continuum, lattice: Lattice, distances: Values, edges: 
     return cut.outer, cut.inside * _known(c, lattice, cut, engine)[3]
 
 
-def summed(lattice: Lattice, nodes: Places, flows: Floats) -> tuple[Places, Floats]:
+def summed(lattice: Lattice, *lists: tuple[Places, Floats]) -> tuple[Places, Floats]:
     """Return the nodes with flows, each once and increasing, and the sum of the flows into each of them.
 
-    Nodes on the faces of the lattice are left out.
+    Nodes on the faces of the lattice are left out. Each of `lists` is an array of nodes, as places in a flat array, and
+    one of flows into them.
     """
     planes = lattice.shape[0]
-    nodes, flows = threads.joined(partial(build.load("cut_kernel").sums, nodes, flows, lattice.shape), planes,
-                                  "surface", max(8, -(-planes // threads.count())))
+    nodes, flows = threads.joined(partial(build.load("cut_kernel").sums, lists, lattice.shape), planes, "surface",
+                                  max(8, -(-planes // threads.count())))
     return nodes, flows
 
 
@@ -95,10 +96,9 @@ def sources_of_outer_charges(c: Continuum, lattice: Lattice, distances: Values) 
 
 def _known(c: Continuum, lattice: Lattice, cut: CutEdges, engine: Engine) -> Floats:
     """Return value, slope, bend and flow (4, E) of phi_c, kT/e, see :class:`vmdpotential.engines.Engine`."""
-    charged = np.flatnonzero(c.charges)
     return engine.potential_on_edges(EdgeSum(
-        lattice, cut.inner, cut.outer, cut.share, cut.line, c.positions[charged],
-        c.constant / c.inside * c.charges[charged], NEAR * float(lattice.spacing.max())))
+        lattice, cut.inner, cut.outer, cut.share, cut.line, c.positions, c.constant / c.inside * c.charges,
+        NEAR * float(lattice.spacing.max())))
 
 
 def _cut_edges(c: Continuum, lattice: Lattice, distances: Values, edges: tuple[Values, Values, Values], phi: Values,

@@ -105,8 +105,8 @@ def discretised(c: Continuum, lattice: Lattice, distances: Values,
     outer, through = flow_through_cuts(c, lattice, distances, (x, y, z), potential, engine)
     astray, flows = sources_of_outer_charges(c, lattice, distances)
     ends = np.ravel_multi_index(tuple(np.moveaxis(nodes, -1, 0)), lattice.shape)
-    return (x, y, z), *summed(lattice, np.concatenate([*ends.T, outer, astray]), np.concatenate(
-        [flow, -flow, -through, flows]))
+    return (x, y, z), *summed(lattice, (np.concatenate([*ends.T, outer, astray]), np.concatenate(
+        [flow, -flow, -through, flows])))
 
 
 def _free(c: Continuum, lattice: Lattice) -> Values:

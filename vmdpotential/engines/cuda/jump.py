@@ -33,7 +33,7 @@ TASK = struct("EdgeTask", [
 
 def potential_on_edges(work: EdgeSum) -> Floats:
     """Return the potential, its derivatives and its flow (4, E); see :class:`vmdpotential.engines.Engine`."""
-    if not len(work.charges) or not len(work.share):
+    if not len(work.share) or not work.charges.any():
         return jump.potential_on_edges(work)
     values = np.empty((4, len(work.share)))
     charges, starts, low, side, counts = jump.in_cubes(work)

@@ -30,7 +30,7 @@ def potential_on_edges(work: EdgeSum) -> Floats:
 
 
 def in_cubes(work: EdgeSum) -> tuple[Floats, NDArray[np.int64], Floats, float, NDArray[np.int64]]:
-    """Return charges sorted by cubes whose side is at least `near`.
+    """Return charges that are not 0 sorted by cubes whose side is at least `near`.
 
     Positions and charges (N, 4); the index (C + 1,) of the first charge of each cube, with z changing fastest; the
     corner (3,) of the first cube, A; the side of a cube, A; and the number of cubes (3,) along each axis.
@@ -40,4 +40,4 @@ def in_cubes(work: EdgeSum) -> tuple[Floats, NDArray[np.int64], Floats, float, N
     counts = ((high - low) / side).astype(np.int64) + 1
     starts, charges = np.zeros(counts.prod() + 1, np.int64), np.empty((len(work.charges), 4))
     build.load("jump_kernel").sort(work.positions, work.charges, low, side, counts, starts, charges)
-    return charges, starts, low, side, counts
+    return charges[: starts[-1]], starts, low, side, counts

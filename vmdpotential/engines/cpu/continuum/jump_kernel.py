@@ -43,16 +43,21 @@ def solid_angle(height, y, z, half_y, half_z):
 
 @njit(**PLAIN_CODE)
 def sort(positions, charges, low, side, counts, starts, out):
-    """Write positions and charges (N, 4) sorted by cubes, and where each cube begins, to starts (C + 1,), 0 before."""
+    """Write positions and charges (N, 4) sorted by cubes, without those of 0, and where each cube begins.
+
+    `starts` (C + 1,) has zeros before.
+    """
     numbers = np.empty(len(charges), np.int64)
     for n in range(len(charges)):
         i, j = int((positions[n, 0] - low[0]) / side), int((positions[n, 1] - low[1]) / side)
         numbers[n] = (i * counts[1] + j) * counts[2] + int((positions[n, 2] - low[2]) / side)
-        starts[numbers[n] + 1] += 1
+        starts[numbers[n] + 1] += charges[n] != 0
     for cube in range(1, len(starts)):
         starts[cube] += starts[cube - 1]
     places = starts[:-1].copy()
     for n in range(len(charges)):
+        if charges[n] == 0:
+            continue
         place = places[numbers[n]]
         places[numbers[n]] += 1
         for d in range(3):

@@ -27,12 +27,13 @@ def flow_along(work: SurfaceFlow) -> tuple[Integers, Floats]:
     within, rows = work.within.ravel(), np.zeros(lattice.size, np.int32)  # memory where nothing is written is not taken
     coefficients = np.empty((len(outer), TERMS - 1), np.float32)
     order, nearer = _neighbours()
+    scales = np.repeat([1, 1 / unit, 1 / unit**2], [1, 3, 5]).astype(np.float32)  # for coordinates in A
     threads.run(partial(kernel.fit, outer, within, work.unknown.ravel(), strides, order, nearer,
-                        *_in_monomials(lattice.spacing / unit), work.stiffness.astype(np.float32), work.few,
-                        work.enough, rows, coefficients), len(outer), "surface", TOGETHER)
+                        *_in_monomials(*(lattice.spacing / unit).tolist()), work.stiffness.astype(np.float32), scales,
+                        work.few, work.enough, rows, coefficients), len(outer), "surface", TOGETHER)
     weights = np.prod(lattice.spacing) / lattice.spacing**2 / unit
     into, out_of, flows = threads.joined(
-        partial(kernel.flows, nodes, rows, coefficients, within, work.distances.ravel(), strides, lattice.spacing, unit,
+        partial(kernel.flows, nodes, outer, rows, coefficients, within, work.distances.ravel(), strides, lattice.spacing,
                 weights, work.inside, work.outside), len(nodes), "surface", NODES)
     return np.concatenate([into, out_of]), np.concatenate([flows, -flows])
 
@@ -50,7 +51,8 @@ def _neighbours() -> tuple[Integers, Integers]:
     return np.argsort(sizes, kind="stable"), np.array([np.resize(each if len(each) else [13], 3) for each in nearer])
 
 
-def _in_monomials(spacing: Floats) -> tuple[Integers, NDArray[np.float32], Integers, NDArray[np.float32]]:
+@cache
+def _in_monomials(*spacing: float) -> tuple[Integers, NDArray[np.float32], Integers, NDArray[np.float32]]:
     """Return the basis polynomials, and their products, as sums of x^p y^q z^r for nodes around a node.
 
     There the powers p, q and r are at most 2, as coordinates are -1, 0 or 1. Each of both is an array (T, 2) of the
@@ -59,7 +61,7 @@ def _in_monomials(spacing: Floats) -> tuple[Integers, NDArray[np.float32], Integ
     """
     powers = np.stack([np.ones(3), np.arange(-1, 2), np.arange(-1, 2) ** 2])
     inverse = np.linalg.inv(powers)
-    x, y, z = (np.stack(np.unravel_index(np.arange(27), (3, 3, 3)), 1) - 1).T * spacing[:, None]
+    x, y, z = (np.stack(np.unravel_index(np.arange(27), (3, 3, 3)), 1) - 1).T * np.reshape(spacing, (3, 1))
     basis = np.stack([np.ones(27), x, y, z, x * y, y * z, z * x, x * x - y * y, 2 * z * z - x * x - y * y])
     products = (basis[:, None] * basis).reshape(-1, 27)
     first, second = np.divmod(np.arange(TERMS**2), TERMS)

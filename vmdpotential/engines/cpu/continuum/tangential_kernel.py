@@ -68,8 +68,8 @@ def add_moments(values):
 
 
 @njit(**PLAIN_CODE)
-def fit(nodes, within, values, strides, order, nearer, terms, factors, product_terms, product_factors, stiffness, few,
-        enough, rows, out, first, last):
+def fit(nodes, within, values, strides, order, nearer, terms, factors, product_terms, product_factors, stiffness, scales,
+        few, enough, rows, out, first, last):
     """Fit polynomials of degree 2 to the values at the outer nodes among the 27 nodes around some outer nodes.
 
     Outer nodes behind a wall are not used: those that no path of outer nodes connects with the node in the middle.
@@ -86,6 +86,8 @@ def fit(nodes, within, values, strides, order, nearer, terms, factors, product_t
         What the functions of tangential.py return.
     stiffness : (TERMS,) float32
         Regularisation of each coefficient.
+    scales : (TERMS,) float32
+        Factors of the coefficients in the result.
     few, enough : int
         Numbers of used nodes up to which coefficients are 0, and from which on they are not reduced.
     rows : flat int32
@@ -153,19 +155,18 @@ def fit(nodes, within, values, strides, order, nearer, terms, factors, product_t
         for m in range(min(LANES, last - begin)):
             weight = np.float32(min(1.0, max(0.0, (used[0, m] - few) / (enough - few))))
             for i in range(1, size):
-                out[begin + m, i - 1] = right[i, m] * weight
+                out[begin + m, i - 1] = right[i, m] * weight * scales[i]
 
 
 @njit(**PLAIN_CODE)
-def slope(coefficients, row, unit, x, y, z, gradient):
-    """Add the gradient of a polynomial of :func:`fit` at (x, y, z) from its node, in A; `unit` A are its length."""
-    x, y, z = x / unit, y / unit, z / unit
+def slope(coefficients, row, x, y, z, gradient):
+    """Add the gradient of a polynomial of :func:`fit` at (x, y, z) from its node, A."""
     # of x y, y z, z x, x^2 - y^2, 2 z^2 - x^2 - y^2
     a, b, c = coefficients[row, 3], coefficients[row, 4], coefficients[row, 5]
     d, e = coefficients[row, 6], coefficients[row, 7]
-    gradient[0] += (coefficients[row, 0] + a * y + c * z + 2 * (d - e) * x) / unit
-    gradient[1] += (coefficients[row, 1] + a * x + b * z - 2 * (d + e) * y) / unit
-    gradient[2] += (coefficients[row, 2] + b * y + c * x + 4 * e * z) / unit
+    gradient[0] += coefficients[row, 0] + a * y + c * z + 2 * (d - e) * x
+    gradient[1] += coefficients[row, 1] + a * x + b * z - 2 * (d + e) * y
+    gradient[2] += coefficients[row, 2] + b * y + c * x + 4 * e * z
 
 
 @njit(**PLAIN_CODE)
@@ -175,20 +176,22 @@ def outer_fraction(height, u, v):
     if 2 * abs(height) >= a + b:
         return 1.0 if height > 0 else 0.0
     b = max(b, 1e-9)
-    area = 0.0
-    for sign, corner in ((1, a + b), (-1, a - b), (-1, b - a), (1, -a - b)):
-        area += sign * max(0.0, height + 0.5 * corner) ** 2
+    far, near = 0.5 * (a + b), 0.5 * (a - b)
+    c, d, e, f = height + far, height + near, height - near, height - far  # at the corners
+    area = max(0.0, c) ** 2 - max(0.0, d) ** 2 - max(0.0, e) ** 2 + max(0.0, f) ** 2
     return min(1.0, max(0.0, area / (2 * a * b)))
 
 
 @njit(**PLAIN_CODE)
-def owner(node, within, normal, strides):
-    """Return the node if it is outside, or its outer neighbour in the direction of the normal there, or -1.
+def owner(node, rows, within, normal, strides):
+    """Return one plus the row of the polynomial of a node's owner, at most 0 without one.
 
-    All faces of an inner node's cell have the same owner, as what flows into the cell's part outside flows out again.
+    The owner is the node if it is outside, else its outer neighbour in the direction of the normal there. All faces of
+    an inner node's cell have the same owner, as what flows into the cell's part outside flows out again; its row is
+    kept in `rows`.
     """
-    if not within[node]:
-        return node
+    if rows[node] != 0 or not within[node]:
+        return rows[node]
     x = strides[0] if normal[0] > 0 else -strides[0]
     y = strides[1] if normal[1] > 0 else -strides[1]
     z = strides[2] if normal[2] > 0 else -strides[2]
@@ -200,31 +203,39 @@ def owner(node, within, normal, strides):
         a, c, x, z = c, a, z, x
     if b < c:
         b, c, y, z = c, b, z, y
+    row = -1
     for step in (x, y, z, x + y, x + z, y + z, x + y + z):
         if not within[node + step]:
-            return node + step
-    return -1
+            row = rows[node + step]
+            break
+    rows[node] = row if row > 0 else -1
+    return rows[node]
 
 
 @njit(**PLAIN_CODE)
-def flows(nodes, rows, coefficients, within, distances, strides, spacing, unit, weights, inside, outside, first, last):
+def rise(distances, node, strides, inverses, out):
+    """Write the differences of the distances across a node, per spacing."""
+    for d in range(3):
+        out[d] = (np.float64(distances[node + strides[d]]) - distances[node - strides[d]]) * inverses[d]
+
+
+@njit(**PLAIN_CODE)
+def flows(nodes, outer, rows, coefficients, within, distances, strides, spacing, weights, inside, outside, first, last):
     """Return the flows (E,) that edges between nodes next to the surface lack.
 
     Also returned, before them, are the nodes (E,) that they enter and the nodes (E,) that they leave.
 
     Parameters
     ----------
-    nodes : (N,) int64
-        The nodes next to the surface.
+    nodes, outer : (N,), (M,) int64
+        The nodes next to the surface, and those that have polynomials.
     rows : flat int32
-        Of each outer node next to the surface, one plus the row of its polynomial in `coefficients`; 0 elsewhere.
+        Of each node in `outer`, one plus its row in `coefficients`; 0 elsewhere, where :func:`owner` writes.
     coefficients : (M, TERMS - 1) float32
     within, distances : flat
         Which nodes are inside, and distances to the surface.
     strides, spacing, weights : (3,)
         Steps between nodes along the axes, A between them, and conductances of an edge of the permittivity 1.
-    unit : float, A
-        Length of the polynomials.
     inside, outside : float, (nz,) float64
         Permittivities of the molecule, and around it at each height.
     first, last : int
@@ -232,46 +243,46 @@ def flows(nodes, rows, coefficients, within, distances, strides, spacing, unit, 
     """
     size = 6 * (last - first)
     into, out_of, out = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size)
-    result, heights = 0, strides[1]
+    result, heights, inverses = 0, strides[1], 1 / spacing
     normal, gradient, middle, shift = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
     here, there = np.empty(3), np.empty(3)
     for n in range(first, last):
-        p = nodes[n]
+        p, known = nodes[n], False
+        k = p % heights
         for axis in range(3):
             q = p + strides[axis]
             u, v = (axis + 1) % 3, (axis + 2) % 3
             distance = 0.5 * (np.float64(distances[p]) + distances[q])
             if 4 * distance * distance >= spacing[u] ** 2 + spacing[v] ** 2:  # the surface does not meet the face
                 continue
+            if not known:
+                rise(distances, p, strides, inverses, here)
+                known = True
+            rise(distances, q, strides, inverses, there)
             length = 0.0
             for d in range(3):
-                s = strides[d]
-                here[d] = (np.float64(distances[p + s]) - distances[p - s]) / spacing[d]
-                there[d] = (np.float64(distances[q + s]) - distances[q - s]) / spacing[d]
                 normal[d] = here[d] + there[d]
                 length += normal[d] ** 2
-            length = max(math.sqrt(length), 1e-9)
+            length = 1 / max(math.sqrt(length), 1e-9)
             for d in range(3):
-                normal[d] /= length
+                normal[d] *= length
             free = outer_fraction(distance, normal[u] * spacing[u], normal[v] * spacing[v])
             lacks = free - (not within[p] and not within[q])
             cut = within[p] != within[q]
             if lacks == 0 and not cut:
                 continue
-            a, b = owner(p, within, here, strides), owner(q, within, there, strides)
-            if a < 0 or b < 0 or rows[a] == 0 or rows[b] == 0:
+            i, j = owner(p, rows, within, here, strides) - 1, owner(q, rows, within, there, strides) - 1
+            if i < 0 or j < 0:
                 continue
-            i, j = rows[a] - 1, rows[b] - 1
-            k = p % heights
             around = outside[k] if axis < 2 else 0.5 * (outside[k] + outside[k + 1])
-            for d in range(3):  # from p to the point of the surface next to the face
-                middle[d] = (0.5 * spacing[d] if d == axis else 0.0) - distance * normal[d]
-            if a != b and lacks != 0:
+            if i != j and lacks != 0:
+                a, b = outer[i], outer[j]
+                for d in range(3):  # from p to the point of the surface next to the face
+                    middle[d] = (0.5 * spacing[d] if d == axis else 0.0) - distance * normal[d]
                 gradient[:] = 0.0
                 for row, node in ((i, a), (j, b)):
                     steps(node - p, strides, spacing, shift)
-                    slope(coefficients, row, unit, middle[0] - shift[0], middle[1] - shift[1], middle[2] - shift[2],
-                          gradient)
+                    slope(coefficients, row, middle[0] - shift[0], middle[1] - shift[1], middle[2] - shift[2], gradient)
                 across = gradient[0] * normal[0] + gradient[1] * normal[1] + gradient[2] * normal[2]
                 along = 0.5 * (gradient[axis] - across * normal[axis])
                 into[result], out_of[result] = a, b
@@ -284,10 +295,10 @@ def flows(nodes, rows, coefficients, within, distances, strides, spacing, unit, 
                     shift[d] = 0.0
                 shift[axis] = (-share if end == q else share) * spacing[axis]
                 gradient[:] = 0.0
-                slope(coefficients, row, unit, shift[0], shift[1], shift[2], gradient)
+                slope(coefficients, row, shift[0], shift[1], shift[2], gradient)
                 across = gradient[0] * normal[0] + gradient[1] * normal[1] + gradient[2] * normal[2]
                 along = gradient[axis] - across * normal[axis]
-                own = outside[end % heights]
+                own = outside[k + 1 if end == q and axis == 2 else k]
                 conductance = weights[axis] * inside * own / ((1 - share) * own + share * inside)
                 into[result], out_of[result] = inner, end
                 out[result] = conductance * (1 - inside / around) * shift[axis] * along
@@ -299,6 +310,8 @@ def flows(nodes, rows, coefficients, within, distances, strides, spacing, unit, 
 def steps(offset, strides, spacing, shift):
     """Write the vector, A, of an offset in flat arrays to a node at most two steps away along each axis."""
     for d in range(3):
-        count = math.floor(offset / strides[d] + 0.5) if d < 2 else offset
-        offset -= count * strides[d]
+        step = strides[d]
+        half = step // 2 if d < 2 else 0
+        count = (offset > half) + (offset > half + step) - (offset < -half) - (offset < -half - step)
+        offset -= count * step
         shift[d] = count * spacing[d]
