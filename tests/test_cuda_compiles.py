@@ -9,13 +9,17 @@ from vmdpotential.engines.cuda import (
     build,
     counting,
     gaussians,
+    jump,
     multigrid,
     orbitals,
     points,
     radial,
     region,
     result,
+    tangential,
 )
+from vmdpotential.engines.jump import CORE
+from vmdpotential.engines.tangential import TERMS
 
 #: Every operation in each precision with and without the field, the others in two of these four.
 MAPS = [(interaction, precision, field) for n, interaction in enumerate(INTERACTIONS)
@@ -49,6 +53,10 @@ def test_other_kernels_compile(tmp_path):
     compile_for_all(build.source("multigrid.cu", macros) + same, macros, tmp_path)
     same, macros = f"static_assert(WARP == {region.WARP} && THREADS == {region.THREADS});\n", {"REAL": "double"}
     compile_for_all(build.source("region.cu", macros) + same, macros, tmp_path)
+    same = f"static_assert(THREADS == {jump.THREADS} && CORE == {CORE}f);\n"
+    compile_for_all(build.source("jump.cu", macros) + same, macros, tmp_path)
+    same = f"static_assert(THREADS == {tangential.THREADS} && TERMS == {TERMS} && KEPT == {tangential.KEPT});\n"
+    compile_for_all(build.source("tangential.cu", macros) + same, macros, tmp_path)
     same = "".join(f"static_assert(EDGE_{d} == {n});\n" for d, n in zip("XYZ", orbitals.EDGES, strict=True))
     for together in (1, orbitals.TOGETHER):
         macros = {"REAL": "float", "ORBITALS": together}

@@ -1,13 +1,15 @@
 """Surfaces, orbitals, charges, hydrogen bonds, counts, multigrid for a GPU, on the host, against the CPU's; copies."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from vmdpotential import read_structure
+from vmdpotential.continuum.equation import Problem, enclosing
+from vmdpotential.continuum.molecule import Continuum, Membrane
 from vmdpotential.continuum.region import Surface
 from vmdpotential.densities.quantities import CountedAtoms
 from vmdpotential.engines import get_engine
@@ -20,8 +22,11 @@ from vmdpotential.engines.orbitals import OrbitalSum
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.frames.density import Densities
 from vmdpotential.grid.lattice import Lattice
+from vmdpotential.io import read_structure
 from vmdpotential.io.trajectories.frames import Loaded
+from vmdpotential.methods.pb_solution import _potential
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.orbitals.shells import monomials
 
 
@@ -202,6 +207,32 @@ def test_a_surface_that_does_not_fit_says_what_helps(gpu, monkeypatch):
     monkeypatch.setattr(gpu, "free", lambda: 100_000)
     with pytest.raises(MemoryPlanError, match="GPU memory"):
         surface.distances(Lattice(np.full(3, -4.0), np.full(3, 0.3), (27,) * 3), engine=CudaEngine())
+@pytest.mark.parametrize(("spacing", "membrane"), [(1.5, None), ((1.9, 1.4, 1.6), Membrane(20.0, 45.0, 4.0))])
+def test_flow_at_the_surface_of_a_protein_is_that_of_the_cpu(gpu, spacing, membrane):
+    data, count = Path(__file__).parent.parent / "data", 2489
+    dhfr = read_structure(data / "dhfr.pdb.gz", topology=data / "dhfr.psf.gz")
+    radii, _ = atomic_radii(dhfr, np.arange(len(dhfr)) < count, "bondi")
+    protein = Continuum(dhfr.positions[:count], dhfr.charges[:count], radii[:count], 560.0, 2.0, 78.5, 1.4, 2.0, 0.0,
+                        np.zeros((0, 2)), membrane)
+    low, high = protein.positions.min(0) - 4, protein.positions.max(0) + 4
+    steps = np.broadcast_to(np.array(spacing), 3)
+    # the last plane along z is in the molecule
+    lattice, _, depth = enclosing(Lattice(low, steps, tuple(((high - [0, 0, 14] - low) / steps).astype(int))))
+    problems = [Problem(protein, lattice, depth, partial(_potential, get_engine("cpu")), engine)
+                for engine in (get_engine("cpu"), CudaEngine())]
+    changes = []
+    for problem in problems:
+        before = np.zeros(lattice.size)
+        before[problem.nodes] = problem.sources
+        problem.unknown[:] = problem._of_charges * np.float32(protein.inside / protein.outside)
+        problem.correct()
+        after = np.zeros(lattice.size)
+        after[problem.nodes] = problem.sources
+        changes.append((before, after - before))
+    assert {"known", "fit", "add"} <= gpu.used
+    for expected, actual in zip(*changes, strict=True):
+        assert np.count_nonzero(expected) > 2000
+        assert np.abs(actual - expected).max() < 1e-5 * np.sqrt(np.mean(expected[expected != 0] ** 2))
 
 
 class Late:

@@ -41,3 +41,13 @@ def test_distances_to_the_surface_of_a_protein_are_those_of_the_cpu(engine, prob
         np.testing.assert_allclose(shares, others, rtol=0, atol=1e-5)
         again, _ = surface.with_ions(lattice, 2.0, engine=engine)
         np.testing.assert_array_equal(again, actual)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"membrane": 20.0, "membrane_centre": 30.0}, {"gaussian": 0.93}])
+def test_map_of_a_protein_is_that_of_the_cpu(engine, parameters):
+    data = Path(__file__).parent.parent.parent / "data"
+    protein = read_structure(data / "dhfr.pdb.gz", topology=data / "dhfr.psf.gz")
+    actual, expected = (potential_map(protein, atoms="protein", method="pb", radii="bondi", spacing=1.5,
+                                     padding=8.0, engine=name, parameters=parameters)
+                        for name in (engine.name, "cpu"))
+    assert relative_rms(actual.values, expected.values) < 1e-5

@@ -40,7 +40,7 @@ PARTS = ("engines/cpu/scalar.py", "engines/cpu/maps/rows.py", "engines/cpu/maps/
          "engines/cpu/continuum/nodes.py", "engines/cpu/continuum/planes.py", "engines/cpu/continuum/stencil.py",
          "engines/cpu/pairs/moves.py", "engines/cpu/pairs/nbody_loop.py", "engines/cpu/pairs/pair_vectors.py",
          "engines/cpu/pairs/search_vectors.py", "engines/cpu/pairs/vector_parts.py",
-         "continuum/jump.py", "continuum/region_vectors.py",
+         "continuum/region_vectors.py", "engines/jump.py",
          "compiling/simd.py", "compiling/meeting.py", "compiling/threads.py",
          "interactions/tracing.py", "interactions/program.py", "interactions/derivative.py", "interactions/csource.py")
 

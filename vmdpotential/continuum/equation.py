@@ -158,12 +158,12 @@ class Problem:
         region.by_planes(partial(build.load("region_kernel").sides, distances, self.within), lattice)
         water = self._water()
         if c.gaussian:
-            self.edges, self.nodes, self.sources = smooth.discretised(c, lattice, distances, phi)
+            self.edges, self.nodes, self.sources = smooth.discretised(c, lattice, distances, phi, engine)
         else:
             self._outside = c.outside * water + (0 if c.membrane is None else c.membrane.permittivity * (1 - water))
             self.edges = region.conductances(distances, c.inside, self._outside, lattice)
             self._layer()
-            self.nodes, self.sources = sources_of_jump(c, lattice, distances, self.edges, phi)
+            self.nodes, self.sources = sources_of_jump(c, lattice, distances, self.edges, phi, engine)
         self._distances = None if c.gaussian else distances  # until the flow along the surface is corrected
         del distances
         self.k2 = np.zeros(lattice.shape, np.float32) if shares is None else shares
@@ -205,10 +205,9 @@ class Problem:
     def correct(self) -> None:
         """Add the flow along the surface, computed from the present solution, to the sources; only once."""
         if self._distances is not None:
-            nodes, flows = sources_along(self.continuum, self.lattice, self._distances, self.within, self._outside,
-                                         self.edges, self.unknown)
-            self.nodes, self.sources = summed(np.concatenate([self.nodes, nodes]), np.concatenate(
-                [self.sources, flows]))
+            flows = sources_along(self.continuum, self.lattice, self._distances, self.within, self._outside,
+                                  self.unknown, self._engine)
+            self.nodes, self.sources = summed(self.lattice, (self.nodes, self.sources), flows)
             self._distances = None
 
     def solve(self, boundary: Sequence[Floats], tolerance: float = TOLERANCE) -> int:

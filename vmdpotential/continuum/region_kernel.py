@@ -124,7 +124,8 @@ def neighbours(centres, radii, starts, cubes, counts, numbers, first_sphere, las
         largest = max(largest, radii[n])
     # of the spheres of three cubes, which are consecutive: squares of distances, and these less those of contact
     squares, near = np.empty(3 * longest), np.empty(3 * longest)
-    chosen, bins, ends = np.empty(27 * longest, np.int32), np.empty(27 * longest, np.int64), np.empty(BINS + 1, np.int64)
+    chosen, bins = np.empty(27 * longest, np.int32), np.empty(27 * longest, np.int64)
+    ends = np.empty(BINS + 1, np.int64)
     for a in range(first_sphere, last_sphere):
         x, y, z, radius = centres[a, 0], centres[a, 1], centres[a, 2], radii[a]
         scale, number = BINS / (radius + largest) ** 2, 0
@@ -262,7 +263,8 @@ def arcs(centres, radii, first, others, first_atom, last_atom, out):
         count = first[a + 1] - first[a]
         for m in range(count):
             c = others[first[a] + m]
-            x[m], y[m], z[m] = centres[c, 0] - centres[a, 0], centres[c, 1] - centres[a, 1], centres[c, 2] - centres[a, 2]
+            x[m], y[m] = centres[c, 0] - centres[a, 0], centres[c, 1] - centres[a, 1]
+            z[m] = centres[c, 2] - centres[a, 2]
             squares[m] = x[m] * x[m] + y[m] * y[m] + z[m] * z[m]
             powers[m] = radii[c] ** 2 - radii[a] ** 2 - squares[m]
         for m in range(count):
@@ -278,8 +280,8 @@ def arcs(centres, radii, first, others, first_atom, last_atom, out):
                 continue
             radius = math.sqrt(radius)
             axis_x, axis_y, axis_z = x[m] / apart, y[m] / apart, z[m] / apart
-            # Sphere c buries what is beyond a line across the circle's plane. The distance of that line from the centre,
-            # the level, and whether it cuts the circle depend only on the height of c along the axis.
+            # Sphere c buries what is beyond a line across the circle's plane. The distance of that line from the
+            # centre, the level, and whether it cuts the circle depend only on the height of c along the axis.
             inverse, burying = 0.5 / radius, 0
             for n in range(count):
                 height = axis_x * x[n] + axis_y * y[n] + axis_z * z[n]

@@ -21,9 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.compiling import build
-from vmdpotential.continuum.jump import along, at_free_nodes, flow_through_cuts, sources_of_outer_charges, summed
+from vmdpotential.continuum.jump import flow_through_cuts, sources_of_outer_charges, summed
 from vmdpotential.continuum.molecule import Continuum, Floats
 from vmdpotential.continuum.region import by_planes
+from vmdpotential.engines import Engine
+from vmdpotential.engines.jump import along
 from vmdpotential.grid.lattice import Lattice
 
 Values = NDArray[np.float32]
@@ -51,7 +53,7 @@ def widths(c: Continuum) -> Floats:
 
 
 def discretised(c: Continuum, lattice: Lattice, distances: Values,
-                potential: Values) -> tuple[Edges, NDArray[np.int64], Floats]:
+                potential: Values, engine: Engine) -> tuple[Edges, NDArray[np.int64], Floats]:
     """Return the conductances, the flat indices of the nodes with sources, and the sources.
 
     Parameters
@@ -62,6 +64,7 @@ def discretised(c: Continuum, lattice: Lattice, distances: Values,
         Of the nodes to the van der Waals surface, where the definition of the unknown changes.
     potential : (nx + 2, ny + 2, nz + 2) float32, kT/e
         phi_c at the nodes, and at one more layer of nodes on each side.
+    engine : Engine
     """
     within, around = distances < 0, np.array(lattice.shape) + 2
     strides = (around[1] * around[2], around[2], 1)
@@ -99,11 +102,11 @@ def discretised(c: Continuum, lattice: Lattice, distances: Values,
     inside = within[tuple(np.moveaxis(nodes, -1, 0))]
     # flow into the first node of an edge and out of the second, in addition to e times the difference of the unknown
     flow = e * (np.where(inside[:, 0], 0, phi[which[:, 1]]) - np.where(inside[:, 1], 0, phi[which[:, 2]]) - integrals)
-    outer, through = flow_through_cuts(c, lattice, distances, (x, y, z), potential)
+    outer, through = flow_through_cuts(c, lattice, distances, (x, y, z), potential, engine)
     astray, flows = sources_of_outer_charges(c, lattice, distances)
-    ends, sums = summed(np.concatenate([line[:, 1], line[:, 2], outer, astray]), np.concatenate(
-        [flow, -flow, -through, flows]))
-    return (x, y, z), *at_free_nodes(lattice, ends, sums)
+    ends = np.ravel_multi_index(tuple(np.moveaxis(nodes, -1, 0)), lattice.shape)
+    return (x, y, z), *summed(lattice, (np.concatenate([*ends.T, outer, astray]), np.concatenate(
+        [flow, -flow, -through, flows])))
 
 
 def _free(c: Continuum, lattice: Lattice) -> Values:

@@ -44,10 +44,12 @@ if TYPE_CHECKING:
     from vmdpotential.engines.costs import Costs, PointCosts
     from vmdpotential.engines.counting import Counter, Counting
     from vmdpotential.engines.gaussians import GaussianSum
+    from vmdpotential.engines.jump import EdgeSum
     from vmdpotential.engines.orbitals import OrbitalSum
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.engines.result import Mean, Result
     from vmdpotential.engines.smooth import SmoothPart
+    from vmdpotential.engines.tangential import SurfaceFlow
     from vmdpotential.splitting.mesh import Mesh
 
 Floats = NDArray[np.float64]
@@ -330,6 +332,19 @@ class Engine(Protocol):
         Distances are negative inside, exact up to `reach` (A) from the surface, and bounds farther away. Shares
         (nx, ny, nz) are the fractions of the nodes' cells that are accessible to the centres of ions, which can be as
         close to an atom's surface as `ion` (A); without it they are None.
+        """
+
+    def potential_on_edges(self, work: EdgeSum) -> Floats:
+        """Return a potential, its first and second derivatives per edge, and its flow (4, E), kT/e, on E edges.
+
+        The flow is the mean of the derivative over the face of the nodes' cells between both ends of an edge. All but
+        the first are in the direction from the inner to the outer end.
+        """
+
+    def flow_along(self, work: SurfaceFlow) -> tuple[NDArray[np.int64], Floats]:
+        """Return nodes (S,), as places in a flat array, and what flows into them (S,), kT/e, along a surface.
+
+        A node may be there more than once: the flows into it add up.
         """
 
     def orbitals(self, work: OrbitalSum) -> NDArray[np.float32]:

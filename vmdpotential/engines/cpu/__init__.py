@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
     from vmdpotential.engines.cpu.points.sums import CpuPoints
     from vmdpotential.engines.gaussians import GaussianSum
+    from vmdpotential.engines.jump import EdgeSum
     from vmdpotential.engines.orbitals import OrbitalSum
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
+    from vmdpotential.engines.tangential import SurfaceFlow
     from vmdpotential.grid.lattice import Lattice
     from vmdpotential.molecule.cell import Cell
 
@@ -97,6 +99,18 @@ class CpuEngine:
                 ion: float | None) -> tuple[Values, Values | None]:
         """Return distances to a molecular surface, see :class:`vmdpotential.engines.Engine`."""
         return spheres.signed(lattice, reach, ion)
+
+    def potential_on_edges(self, work: EdgeSum) -> Floats:
+        """Return the potential of charges on cut edges, see :class:`vmdpotential.engines.Engine`."""
+        from vmdpotential.engines.cpu.continuum.jump import potential_on_edges
+
+        return potential_on_edges(work)
+
+    def flow_along(self, work: SurfaceFlow) -> tuple[NDArray[np.int64], Floats]:
+        """Return the flow along a surface, see :class:`vmdpotential.engines.Engine`."""
+        from vmdpotential.engines.cpu.continuum.tangential import flow_along
+
+        return flow_along(work)
 
     def orbitals(self, work: OrbitalSum) -> Values:
         """Return an orbital or a sum of squares, see :class:`vmdpotential.engines.Engine`."""

@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from vmdpotential.engines.counting import Counting
     from vmdpotential.engines.cuda.counting import CudaCounter
     from vmdpotential.engines.gaussians import GaussianSum
+    from vmdpotential.engines.jump import EdgeSum
     from vmdpotential.engines.orbitals import OrbitalSum
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
+    from vmdpotential.engines.tangential import SurfaceFlow
     from vmdpotential.grid.lattice import Lattice
     from vmdpotential.molecule.cell import Cell
 
@@ -161,6 +163,18 @@ class CudaEngine:
         from vmdpotential.engines.cuda.region import signed
 
         return signed(spheres, lattice, reach, ion)
+
+    def potential_on_edges(self, work: EdgeSum) -> Floats:
+        """Return the potential of charges on cut edges, see :class:`vmdpotential.engines.Engine`."""
+        from vmdpotential.engines.cuda.jump import potential_on_edges
+
+        return potential_on_edges(work)
+
+    def flow_along(self, work: SurfaceFlow) -> tuple[NDArray[np.int64], Floats]:
+        """Return the flow along a surface, see :class:`vmdpotential.engines.Engine`."""
+        from vmdpotential.engines.cuda.tangential import flow_along
+
+        return flow_along(work)
 
     def orbitals(self, work: OrbitalSum) -> Values:
         """Return an orbital or a sum of squares, see :class:`vmdpotential.engines.Engine`."""
