@@ -105,7 +105,7 @@ def _cut_edges(c: Continuum, lattice: Lattice, distances: Values, edges: tuple[V
                more: int = 0) -> tuple[CutEdges, Places]:
     """Return the edges that the surface cuts, and their inner and outer nodes in one array with room for `more`."""
     kernel, weights = build.load("cut_kernel"), np.prod(lattice.spacing) / lattice.spacing**2 / lattice.spacing.mean()
-    numbers = np.zeros(lattice.shape[0] + 1, np.int64)
+    numbers = np.zeros(lattice.shape[0] * lattice.shape[1] + 1, np.int64)
     by_planes(partial(kernel.count_cut, distances, numbers[1:]), lattice)
     ends = np.cumsum(numbers)
     count = int(ends[-1])
