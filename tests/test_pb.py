@@ -14,6 +14,7 @@ from vmdpotential import read_structure, registry, solvation_energy
 from vmdpotential.commands.map import command as map_
 from vmdpotential.continuum.equation import FACES, Problem, enclosing, on_face
 from vmdpotential.continuum.ions import valence
+from vmdpotential.continuum.jump import summed
 from vmdpotential.continuum.molecule import Continuum
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
@@ -134,6 +135,19 @@ def discretised(structure, spacing, padding=5.0, lattice=None):
         return values.reshape(lattice.shape).astype(np.float32)
 
     return Problem(continuum, lattice, depth, total, get_engine("cpu"))
+
+
+def test_flows_into_nodes_are_summed_but_not_on_faces():
+    rng, shape = np.random.default_rng(3), (23, 6, 7)
+    lists = [(rng.integers(0, np.prod(shape), count), rng.normal(size=count)) for count in (400, 300, 0)]
+    expected = np.zeros(shape)
+    for nodes, flows in lists:
+        np.add.at(expected.ravel(), nodes, flows)
+    inner = np.zeros(shape)
+    inner[1:-1, 1:-1, 1:-1] = expected[1:-1, 1:-1, 1:-1]
+    nodes, sums = summed(Lattice(np.zeros(3), np.ones(3), shape), *lists)
+    assert nodes.tolist() == np.flatnonzero(inner).tolist()
+    assert sums == pytest.approx(inner.ravel()[nodes], abs=1e-12)
 
 
 @pytest.mark.parametrize("spacing", [1.3, 0.6])

@@ -14,11 +14,11 @@ PLAIN_CODE = {"error_model": "numpy", "boundscheck": False, "nogil": True}
 
 @njit(**PLAIN_CODE)
 def count_cut(distances, numbers, first_plane, last_plane):
-    """Write to `numbers` (nx,) how many edges from the nodes of each plane the surface cuts."""
+    """Write to `numbers` (nx ny,) how many edges from the nodes of each row the surface cuts."""
     nx, ny, nz = distances.shape
     for i in range(first_plane, last_plane):
-        count = 0
         for j in range(ny):
+            count = 0
             here = distances[i, j]
             next_plane, next_row = distances[min(i + 1, nx - 1), j], distances[i, min(j + 1, ny - 1)]
             for k in range(nz):
@@ -26,13 +26,15 @@ def count_cut(distances, numbers, first_plane, last_plane):
                 count += (inside != (next_plane[k] < 0)) + (inside != (next_row[k] < 0))
             for k in range(nz - 1):
                 count += (here[k] < 0) != (here[k + 1] < 0)
-        numbers[i] = count
+            numbers[i * ny + j] = count
 
 
 @njit(**PLAIN_CODE)
 def cut(distances, x, y, z, own, phi, begins, inner, outer, shares, conductances, inside, line, first_plane,
         last_plane):
-    """Write the edges from the nodes of some planes that the surface cuts; those of plane i begin at begins[i].
+    """Write the edges from the nodes of some planes that the surface cuts.
+
+    Those of row j of plane i begin at begins[i ny + j].
 
     Parameters
     ----------
@@ -49,8 +51,10 @@ def cut(distances, x, y, z, own, phi, begins, inner, outer, shares, conductances
     """
     nx, ny, nz = distances.shape
     for i in range(first_plane, last_plane):
-        n = begins[i]
         for j in range(ny):
+            n = begins[i * ny + j]
+            if n == begins[i * ny + j + 1]:
+                continue
             here = distances[i, j]
             next_plane, next_row = distances[min(i + 1, nx - 1), j], distances[i, min(j + 1, ny - 1)]
             for k in range(nz):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.compiling import build, threads
 from vmdpotential.continuum import region, smooth
-from vmdpotential.continuum.jump import sources_of_jump, summed
+from vmdpotential.continuum.jump import NEAR, sources_of_jump, summed
 from vmdpotential.continuum.molecule import Continuum, Floats, Sum
 from vmdpotential.continuum.tangential import sources_along
 from vmdpotential.engines import Engine
@@ -133,6 +133,8 @@ class Problem:
     total : callable
         The exact sum of q / r at the nodes of a lattice.
     engine : Engine
+    near : float
+        Spacings within which charges have a closed form on the edges that the surface cuts.
 
     Attributes
     ----------
@@ -142,7 +144,8 @@ class Problem:
         Which nodes are inside.
     """
 
-    def __init__(self, continuum: Continuum, lattice: Lattice, depth: int, total: Sum, engine: Engine) -> None:
+    def __init__(self, continuum: Continuum, lattice: Lattice, depth: int, total: Sum, engine: Engine,
+                 near: float = NEAR) -> None:
         self.continuum, self.lattice, self._engine = continuum, lattice, engine
         c = continuum
         nx, ny, nz = lattice.shape
@@ -163,7 +166,7 @@ class Problem:
             self._outside = c.outside * water + (0 if c.membrane is None else c.membrane.permittivity * (1 - water))
             self.edges = region.conductances(distances, c.inside, self._outside, lattice)
             self._layer()
-            self.nodes, self.sources = sources_of_jump(c, lattice, distances, self.edges, phi, engine)
+            self.nodes, self.sources = sources_of_jump(c, lattice, distances, self.edges, phi, engine, near)
         self._distances = None if c.gaussian else distances  # until the flow along the surface is corrected
         del distances
         self.k2 = np.zeros(lattice.shape, np.float32) if shares is None else shares

@@ -26,8 +26,9 @@ from vmdpotential.grid.lattice import Lattice
 Values = NDArray[np.float32]
 Places = NDArray[np.int64]
 
-#: Charges nearer to an edge than this many spacings have a closed form there.
-NEAR = 3.0
+#: Charges nearer to an edge than this many spacings have a closed form there. On the lattice that only gives boundary
+#: values, fewer will do: they change DHFR's potential on the finer one by less than 1e-4.
+NEAR, NEAR_COARSE = 3.0, 2.0
 
 #: Edges or charges that a thread takes at a time.
 TOGETHER = 20_000
@@ -48,7 +49,7 @@ class CutEdges(NamedTuple):
 
 
 def sources_of_jump(c: Continuum, lattice: Lattice, distances: Values, edges: tuple[Values, Values, Values],
-                    phi: Values, engine: Engine) -> tuple[Places, Floats]:
+                    phi: Values, engine: Engine, near: float = NEAR) -> tuple[Places, Floats]:
     """Return the nodes that cut edges end at, as places in a flat array, and what flows into them by the jump.
 
     `phi` (nx + 2, ny + 2, nz + 2) is phi_c, kT/e, at the nodes and one more on each side. Nodes on the faces of the
@@ -61,7 +62,7 @@ def sources_of_jump(c: Continuum, lattice: Lattice, distances: Values, edges: tu
     cut, nodes = _cut_edges(c, lattice, distances, edges, phi, len(astray))
     count, flows = len(cut.share), np.empty(len(nodes))
     threads.run(partial(build.load("cut_kernel").flows, cut.share, cut.conductance, cut.inside,
-                        _known(c, lattice, cut, engine), flows[:count], flows[count : 2 * count]),
+                        _known(c, lattice, cut, engine, near), flows[:count], flows[count : 2 * count]),
                 count, "surface", TOGETHER)
     nodes[2 * count :], flows[2 * count :] = astray, into_astray
     return summed(lattice, (nodes, flows))
@@ -94,18 +95,18 @@ def sources_of_outer_charges(c: Continuum, lattice: Lattice, distances: Values) 
     return nodes, 4 * np.pi * c.constant / float(lattice.spacing.mean()) * charges
 
 
-def _known(c: Continuum, lattice: Lattice, cut: CutEdges, engine: Engine) -> Floats:
+def _known(c: Continuum, lattice: Lattice, cut: CutEdges, engine: Engine, near: float = NEAR) -> Floats:
     """Return value, slope, bend and flow (4, E) of phi_c, kT/e, see :class:`vmdpotential.engines.Engine`."""
     return engine.potential_on_edges(EdgeSum(
         lattice, cut.inner, cut.outer, cut.share, cut.line, c.positions, c.constant / c.inside * c.charges,
-        NEAR * float(lattice.spacing.max())))
+        near * float(lattice.spacing.max())))
 
 
 def _cut_edges(c: Continuum, lattice: Lattice, distances: Values, edges: tuple[Values, Values, Values], phi: Values,
                more: int = 0) -> tuple[CutEdges, Places]:
     """Return the edges that the surface cuts, and their inner and outer nodes in one array with room for `more`."""
     kernel, weights = build.load("cut_kernel"), np.prod(lattice.spacing) / lattice.spacing**2 / lattice.spacing.mean()
-    numbers = np.zeros(lattice.shape[0] + 1, np.int64)
+    numbers = np.zeros(lattice.shape[0] * lattice.shape[1] + 1, np.int64)
     by_planes(partial(kernel.count_cut, distances, numbers[1:]), lattice)
     ends = np.cumsum(numbers)
     count = int(ends[-1])

@@ -20,6 +20,7 @@ from vmdpotential.compiling import build
 from vmdpotential.continuum.equation import FACES, Cubic, Known, Problem, Values, enclosing
 from vmdpotential.continuum.interpolation import Smooth
 from vmdpotential.continuum.ions import ions_of, strength
+from vmdpotential.continuum.jump import NEAR_COARSE
 from vmdpotential.continuum.molecule import Continuum, Floats, Membrane, Sum
 from vmdpotential.engines import Engine, PointSum
 from vmdpotential.errors import InputError
@@ -106,7 +107,7 @@ class TwoLattices:
         fine, first, depth = enclosing(lattice)
         self.part = tuple(slice(a, a + n) for a, n in zip(first, lattice.shape, strict=True))
         wide, levels, self.ratio = around(fine, continuum)
-        self.far = Problem(continuum, wide, levels, total, engine)
+        self.far = Problem(continuum, wide, levels, total, engine, NEAR_COARSE)
         if before is not None:
             self.far.start(before[1])
         apart = SMOOTH_OVER if continuum.membrane is None else 0.0  # a membrane causes kinks

@@ -33,8 +33,8 @@ def flow_along(work: SurfaceFlow) -> tuple[Integers, Floats]:
                         work.few, work.enough, rows, coefficients), len(outer), "surface", TOGETHER)
     weights = np.prod(lattice.spacing) / lattice.spacing**2 / unit
     into, out_of, flows = threads.joined(
-        partial(kernel.flows, nodes, outer, rows, coefficients, within, work.distances.ravel(), strides, lattice.spacing,
-                weights, work.inside, work.outside), len(nodes), "surface", NODES)
+        partial(kernel.flows, nodes, outer, rows, coefficients, within, work.distances.ravel(), strides,
+                lattice.spacing, weights, work.inside, work.outside), len(nodes), "surface", NODES)
     return np.concatenate([into, out_of]), np.concatenate([flows, -flows])
 
 

@@ -68,8 +68,8 @@ def add_moments(values):
 
 
 @njit(**PLAIN_CODE)
-def fit(nodes, within, values, strides, order, nearer, terms, factors, product_terms, product_factors, stiffness, scales,
-        few, enough, rows, out, first, last):
+def fit(nodes, within, values, strides, order, nearer, terms, factors, product_terms, product_factors, stiffness,
+        scales, few, enough, rows, out, first, last):
     """Fit polynomials of degree 2 to the values at the outer nodes among the 27 nodes around some outer nodes.
 
     Outer nodes behind a wall are not used: those that no path of outer nodes connects with the node in the middle.
@@ -280,9 +280,10 @@ def flows(nodes, outer, rows, coefficients, within, distances, strides, spacing,
                 for d in range(3):  # from p to the point of the surface next to the face
                     middle[d] = (0.5 * spacing[d] if d == axis else 0.0) - distance * normal[d]
                 gradient[:] = 0.0
-                for row, node in ((i, a), (j, b)):
-                    steps(node - p, strides, spacing, shift)
-                    slope(coefficients, row, middle[0] - shift[0], middle[1] - shift[1], middle[2] - shift[2], gradient)
+                steps(a - p, strides, spacing, shift)
+                slope(coefficients, i, middle[0] - shift[0], middle[1] - shift[1], middle[2] - shift[2], gradient)
+                steps(b - p, strides, spacing, shift)
+                slope(coefficients, j, middle[0] - shift[0], middle[1] - shift[1], middle[2] - shift[2], gradient)
                 across = gradient[0] * normal[0] + gradient[1] * normal[1] + gradient[2] * normal[2]
                 along = 0.5 * (gradient[axis] - across * normal[axis])
                 into[result], out_of[result] = a, b
