@@ -122,10 +122,9 @@ class Surface:
         depth, deepest = self._depths(lattice, reach if ion is None else max(reach, ion - probe + reach))
         shares = None
         if ion is not None:
-            side = float(lattice.spacing.mean())
-            shares = depth * np.float32(-1 / side)
-            shares += np.float32(0.5 - (ion - probe) / side)
-            np.clip(shares, 0, 1, out=shares)
+            side, shares = float(lattice.spacing.mean()), np.empty(lattice.shape, np.float32)
+            by_planes(partial(self._kernel.shares, depth, np.float32(-1 / side),
+                              np.float32(0.5 - (ion - probe) / side), shares), lattice)
         if probe == 0 or not len(self.centres):
             return np.negative(depth, out=depth), shares
         place = (lattice.origin, lattice.spacing)
@@ -136,8 +135,7 @@ class Surface:
 
     def _depths(self, lattice: Lattice, reach: float) -> tuple[Values, NDArray[np.int32]]:
         """Return the depth of each node in the sphere in which it is deepest, at least -`reach`, A, and that sphere."""
-        depth = np.full(lattice.shape, -reach, np.float32)
-        deepest = np.zeros(lattice.shape, np.int32)
+        depth, deepest = np.empty(lattice.shape, np.float32), np.empty(lattice.shape, np.int32)
         by_planes(partial(self._kernel.stamp, self.centres, self.radii, reach, lattice.origin, lattice.spacing,
                           depth, deepest), lattice)
         return depth, deepest

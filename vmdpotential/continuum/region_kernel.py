@@ -76,9 +76,10 @@ def sort(points, low, side, counts, starts, order, cubes):
 def stamp(centres, radii, reach, origin, spacing, depth, deepest, first_plane, last_plane):
     """Write the depth of the nodes (nx, ny, nz) of some planes in the sphere where they are deepest, and that sphere.
 
-    Nodes that are more than `reach` outside of every sphere keep their values.
+    Nodes that are more than `reach` outside of every sphere have a depth of -`reach`, and no sphere.
     """
     _, ny, nz = depth.shape
+    depth[first_plane:last_plane] = np.float32(-reach)
     flat, flat_deepest, squares = depth.reshape(-1), deepest.reshape(-1), np.empty(nz, np.float32)
     for n in range(len(radii)):
         radius, far = np.float32(radii[n]), radii[n] + reach
@@ -105,6 +106,16 @@ def stamp(centres, radii, reach, origin, spacing, depth, deepest, first_plane, l
                     k = min(k, nz - LANES)
                     deepen(flat, flat_deepest, (i * ny + j) * nz + k, squares, k, square, radius, n)
                     k += LANES
+
+
+@njit(**PLAIN_CODE)
+def shares(depth, slope, offset, out, first_plane, last_plane):
+    """Write the fractions of the cells of nodes in some planes that ions can reach, linear in the depth there."""
+    _, ny, nz = depth.shape
+    for i in range(first_plane, last_plane):
+        for j in range(ny):
+            for k in range(nz):
+                out[i, j, k] = min(np.float32(1), max(np.float32(0), depth[i, j, k] * slope + offset))
 
 
 @njit(**PLAIN_CODE)
