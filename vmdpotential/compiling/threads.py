@@ -7,6 +7,7 @@ import contextlib
 import contextvars
 import itertools
 import os
+import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -67,29 +68,46 @@ def sharing(workers: int) -> Iterator[None]:
         _share.reset(token)
 
 
+#: Inboxes of threads that wait for work. They stay, because a new thread often starts on a processor that is busy.
+_idle: list[queue.SimpleQueue[Callable[[], None]]] = []
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_idle.clear)
+
+
+def _serve(inbox: queue.SimpleQueue[Callable[[], None]]) -> None:
+    while True:
+        inbox.get()()
+
+
 def _start(task: Callable[[], None]) -> threading.Event:
-    """Call a task on a new thread, and return an event that is set when it has ended.
+    """Call a task on another thread, and return an event that is set when it has ended.
 
     The task has a copy of the caller's context, and so its listeners and clocks, as two threads cannot share one.
-    ``threading`` would wait until the thread runs, which takes a millisecond if other threads hold the GIL.
     """
     ended = threading.Event()  # an event can be waited for again after Ctrl-C interrupted the wait
+    try:
+        inbox = _idle.pop()
+    except IndexError:
+        inbox = queue.SimpleQueue()
+        _thread.start_new_thread(_serve, (inbox,))  # threading would wait until it runs, which may take a millisecond
+    call = partial(contextvars.copy_context().run, task)
 
     def whole() -> None:
         try:
-            task()
+            call()
         finally:
+            _idle.append(inbox)
             ended.set()
 
-    _thread.start_new_thread(contextvars.copy_context().run, (whole,))
+    inbox.put(whole)
     return ended
 
 
 def run(task: Callable[[int, int], None], total: int, label: str, grain: int = 1) -> None:
-    """Call ``task(start, stop)`` for consecutive parts of range(total) on all threads.
+    """Call ``task(start, stop)`` for consecutive parts of range(total) on all threads, the calling one among them.
 
-    Progress, also that of the tasks, such as the compilation of kernels, is reported by the calling thread. Ctrl-C
-    takes effect when the parts under way have ended.
+    Progress, also that of the tasks, such as the compilation of kernels, is reported by the calling thread, between its
+    own parts and while it waits for the others. Ctrl-C takes effect when the parts under way have ended.
 
     Parameters
     ----------
@@ -100,17 +118,21 @@ def run(task: Callable[[int, int], None], total: int, label: str, grain: int = 1
     label : str
         Label of the progress.
     """
-    if count() == 1 or total <= grain:  # starting a thread takes as long as a small sum
-        for start in range(0, total, grain):
-            task(start, min(start + grain, total))
-            progress.report(label, min((start + grain) / total, 0.999))
-        progress.report(label, 1.0)
-        return
-    parts = itertools.count()
-    done = 0
+    parts, done = itertools.count(), 0
+
+    def take() -> bool:
+        """Do the next part; return False if there is none."""
+        nonlocal done
+        start = next(parts) * grain
+        if start >= total or stop.is_set():
+            return False
+        task(start, min(start + grain, total))
+        done += min(grain, total - start)
+        return True
+
     stop = threading.Event()
     errors: list[BaseException] = []
-    reports: deque[tuple[str, float]] = deque()  # of the tasks
+    reports: deque[tuple[str, float]] = deque()  # of other threads
 
     def listen(text: str, fraction: float) -> None:
         if stop.is_set():
@@ -119,43 +141,41 @@ def run(task: Callable[[int, int], None], total: int, label: str, grain: int = 1
 
     def work() -> None:
         with progress.listening(listen):
-            work_on()
-
-    def work_on() -> None:
-        nonlocal done
-        while not stop.is_set():
-            start = next(parts) * grain
-            if start >= total:
-                return
             try:
-                task(start, min(start + grain, total))
+                while take():
+                    pass
             except BaseException as error:
                 errors.append(error)
                 stop.set()
-                return
-            done += min(grain, total - start)
 
-    workers: list[threading.Event] = []
     now = ("", 1.0)
+
+    def tell() -> None:
+        nonlocal now
+        while reports:
+            now = reports.popleft()
+            progress.report(*now)
+        if now[1] < 1:  # that of a part, which is not finished
+            progress.report(*now)
+        else:
+            progress.report(label, min(done / total, 0.999))
+
+    others: list[threading.Event] = []
     try:
-        for _ in range(min(count(), -(-total // grain))):
-            workers.append(_start(work))
-        while workers:
-            if workers[-1].wait(0.1):
-                workers.pop()
-            while reports:
-                now = reports.popleft()
-                progress.report(*now)
-            if now[1] < 1:  # that of a task, which is not finished
-                progress.report(*now)
-            else:
-                progress.report(label, min(done / total, 0.999))
+        for _ in range(min(count(), -(-total // grain)) - 1):
+            others.append(_start(work))
+        while take():
+            tell()
+        while others:
+            if others[-1].wait(0.1):
+                others.pop()
+            tell()
     except BaseException:
         stop.set()
         raise
     finally:
-        for worker in workers:
-            worker.wait()
+        for other in others:
+            other.wait()
     if errors:
         raise errors[0]
     progress.report(label, 1.0)
