@@ -20,8 +20,9 @@ pytest.register_assert_rewrite("broken_inputs", "damaged", "helpers", "openmm_pa
 gc.set_threshold(50_000, 20, 20)
 
 #: Files that take long: first, so that two processes end at the same time; the last is that of the longest test.
-LONG = ["test_engine_cpu", "test_ions", "test_write_psf", "test_energy", "test_cuda_compiles", "test_processors",
-        "test_foreign", "test_nbody", "test_readme", "test_tolerance", "test_pairs_cpu", "test_engines", "test_vmd"]
+LONG = ["test_engine_cpu", "test_ions", "test_write_psf", "test_energy", "test_cuda_compiles", "test_foreign",
+        "test_nbody", "test_examples", "test_tolerance", "test_documents", "test_pairs_cpu", "test_engines",
+        "test_readme", "test_vmd", "test_processors"]
 
 
 def pytest_collection_modifyitems(items):

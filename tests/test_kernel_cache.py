@@ -75,15 +75,25 @@ def test_the_next_process_finds_a_kernel(filled):
     assert said(python(KERNEL, folder)) == (FOUND, "")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("damage", [lambda data: b"", lambda data: data[:20], lambda data: data[: len(data) // 2],
                                     lambda data: data[:999] + bytes([data[999] ^ 1]) + data[1000:],
                                     lambda data: bytes(len(data))],
                          ids=["empty", "checksum", "half", "bit", "zeros"])
-def test_a_damaged_kernel_is_compiled_again(damage, filled):
+def test_a_damaged_entry_is_none_and_is_removed(damage, place):
+    content = np.random.default_rng(0).bytes(3000)
+    cache.write("entry", content)
+    assert cache.read("entry") == content
+    path = place / "kernels" / "entry"
+    path.write_bytes(damage(path.read_bytes()))
+    assert cache.read("entry") is None
+    assert not path.exists()
+
+
+@pytest.mark.slow
+def test_a_damaged_kernel_is_compiled_again(filled):
     folder, entry = filled
     whole = entry.read_bytes()
-    entry.write_bytes(damage(whole))
+    entry.write_bytes(whole[: len(whole) // 2])
     assert said(python(KERNEL, folder)) == (COMPILED, "")
     assert len(entry.read_bytes()) == pytest.approx(len(whole), rel=0.1)
     assert said(python(KERNEL, folder)) == (FOUND, "")

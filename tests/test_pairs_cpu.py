@@ -113,9 +113,9 @@ def test_tables_are_what_they_stand_for(layout):
     assert errors(compute(table, sample, cell, layout=layout), reference(exact, sample, cell)) < 5e-6
 
 
+# those of processors without AVX-512, and one with other clusters
 @pytest.mark.parametrize(("layout", "precision"), [("auto", "single"), ("4x8", "single"), ("4x4", "double"),
-                                                    ("8x8", "single"),
-                                                    pytest.param("2x2", "double", marks=pytest.mark.slow)])
+                                                    ("8x8", "single")])
 def test_layouts(layout, precision):
     for cell in CELLS.values():
         sample = atoms(120, cell)
