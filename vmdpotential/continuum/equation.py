@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -223,7 +224,8 @@ class Problem:
         """
         for face, values in zip(FACES, boundary, strict=True):
             at = on_face(*face)
-            self.unknown[at] = values - np.where(self.within[at], self._of_charges[at], 0)
+            inner = self.within[at]
+            self.unknown[at] = values - np.where(inner, self._of_charges[at], 0) if inner.any() else values
         return self._solver.solve(self.unknown, self.nodes, self.sources, tolerance)
 
     def rest(self) -> None:
@@ -252,8 +254,8 @@ class Problem:
     def begin(self, coarser: Problem, ratio: int) -> None:
         """Start from the solution on a coarser lattice that contains this one and has every `ratio`-th of its nodes."""
         first = np.rint((self.lattice.origin - coarser.lattice.origin) / coarser.lattice.spacing).astype(np.int64)
-        region.by_planes(partial(build.load("exchange_kernel").refine, coarser.unknown, coarser._of_charges,
-                                 coarser.within, first, ratio, self.within, self.unknown), self.lattice)
+        self._by_parts("refine", self.lattice.shape[0], coarser.unknown, coarser._of_charges, coarser.within, first,
+                       ratio, self.within, self.unknown)
 
     def agree(self, finer: Problem, ratio: int) -> None:
         """Change the equation inside a finer lattice so that the solution of that lattice fulfils it.
@@ -267,8 +269,7 @@ class Problem:
             return
         flows = np.empty([s.stop - s.start for s in part])
         begin = np.array([s.start for s in shared])
-        threads.run(partial(build.load("exchange_kernel").flows, values, *self.edges, self.k2, self.ions, begin, MARGIN,
-                            flows), len(flows), "surface", max(8, -(-len(flows) // threads.count())))
+        self._by_parts("flows", len(flows), values, *self.edges, self.k2, self.ions, begin, MARGIN, flows)
         first, last = (np.array([getattr(s, end) for s in part]) for end in ("start", "stop"))
         place = np.stack(np.unravel_index(self.nodes, self.lattice.shape), 1)
         kept = ((place < first) | (place >= last)).any(1)
@@ -287,11 +288,29 @@ class Problem:
         values[at] += np.where(inside[at], phi, -phi)
         return (x, y, z), values
 
-    def potential(self, part: tuple[slice, slice, slice]) -> Values:
-        """Return the total potential on a part of the lattice, kT/e."""
-        values = self.unknown[part].copy()
-        np.add(values, self._of_charges[part], out=values, where=self.within[part])
-        return values
+    def potential(self, part: tuple[slice, slice, slice], unit: float = 1.0) -> Values:
+        """Return the total potential on a part of the lattice, kT/e, or in another `unit`."""
+        result = np.empty([s.stop - s.start for s in part], np.float32)
+        self._by_parts("potential", len(result), self.unknown, self._of_charges, self.within,
+                       np.array([s.start for s in part]), np.float32(unit), result)
+        return result
+
+    def squares(self, finer: Problem, ratio: int, unknown: Values) -> Floats:
+        """Return sums of squares at the outer nodes that a finer lattice shares: of its solution, and of differences.
+
+        The differences are those from `unknown`, a solution on this lattice. The first two sums are of nodes next to
+        the molecule, the last two of all nodes.
+        """
+        part, values = self.shared(finer, ratio)
+        sums = np.zeros((len(values), 4))
+        self._by_parts("compare", len(values), values, unknown, self.within, np.array([s.start for s in part]), sums)
+        result: Floats = sums.sum(0)
+        return result
+
+    def _by_parts(self, name: str, planes: int, *arguments: Any) -> None:
+        """Run a kernel of exchange_kernel.py for some planes, on all threads."""
+        threads.run(partial(getattr(build.load("exchange_kernel"), name), *arguments), planes, "surface",
+                    max(8, -(-planes // threads.count())))
 
     def on_faces(self, finer: Lattice) -> list[Floats]:
         """Return the potential on each of the faces of a finer lattice, by cubic polynomials along the axes."""

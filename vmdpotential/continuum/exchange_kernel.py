@@ -107,3 +107,46 @@ def flows(values, x, y, z, k2, ions, begin, margin, out, first_plane, last_plane
                 total += y[a, b, c] * (values[p, q + 1, r] - own) + y[a, b - 1, c] * (values[p, q - 1, r] - own)
                 total += z[a, b, c] * (values[p, q, r + 1] - own) + z[a, b, c - 1] * (values[p, q, r - 1] - own)
                 out[i, j, k] = k2[a, b, c] * charge(own, ions) - total
+
+
+@njit(**PLAIN_CODE)
+def potential(unknown, charged, within, first, factor, out, first_plane, last_plane):
+    """Write the total potential times a factor at some planes of a part of a lattice, which begins at node `first`."""
+    for i in range(first_plane, last_plane):
+        for j in range(out.shape[1]):
+            for k in range(out.shape[2]):
+                a, b, c = first[0] + i, first[1] + j, first[2] + k
+                value = unknown[a, b, c] + charged[a, b, c] if within[a, b, c] else unknown[a, b, c]
+                out[i, j, k] = factor * value
+
+
+@njit(**PLAIN_CODE)
+def compare(values, coarse, within, first, sums, first_plane, last_plane):
+    """Write for some planes of nodes that two lattices share the sums of squares of potentials and their differences.
+
+    Parameters
+    ----------
+    values : (nx, ny, nz) float64
+        The finer solution.
+    coarse, within : coarser lattice
+        Its solution, and which of its nodes are inside; the shared nodes begin at `first`.
+    sums : (nx, 4) float64
+        Squares of potentials and of differences at outer nodes next to inner ones, and at all outer nodes.
+    """
+    nx, ny, nz = within.shape
+    for i in range(first_plane, last_plane):
+        a = first[0] + i
+        for j in range(values.shape[1]):
+            b = first[1] + j
+            for k in range(values.shape[2]):
+                c = first[2] + k
+                if within[a, b, c]:
+                    continue
+                square, other = values[i, j, k] ** 2, (values[i, j, k] - coarse[a, b, c]) ** 2
+                if (within[max(a - 1, 0), b, c] or within[min(a + 1, nx - 1), b, c] or within[a, max(b - 1, 0), c]
+                        or within[a, min(b + 1, ny - 1), c] or within[a, b, max(c - 1, 0)]
+                        or within[a, b, min(c + 1, nz - 1)]):
+                    sums[i, 0] += square
+                    sums[i, 1] += other
+                sums[i, 2] += square
+                sums[i, 3] += other

@@ -112,12 +112,11 @@ class PbPlan(Planned):
         continuum = described(solvent, places, sources / solvent.charge)
         solved = TwoLattices(continuum, self.request.lattice, get_engine(self.engine), before)
         unit = coulomb_constant(solvent.unit, solvent.temperature) / coulomb_constant("kT/e", solvent.temperature)
-        values, errors = solved.values()[None], solved.errors()
+        values, errors = solved.values(unit)[None], solved.errors()
         if self.request.field:
-            values = np.concatenate([values, solved.field()])
+            values = np.concatenate([values, np.float32(unit) * solved.field()])
             errors = solved.with_field(errors)
-        return ContinuumResult(np.ascontiguousarray(unit * values, np.float32), errors, continuum.charges,
-                               solved.reaction, solved.energy_error()), solved.known
+        return ContinuumResult(values, errors, continuum.charges, solved.reaction, solved.energy_error()), solved.known
 
     def in_order(self) -> Frames:
         """Return a callable for consecutive frames, which starts each from the solution of the last."""

@@ -140,9 +140,9 @@ class TwoLattices:
         """The solutions from which those of another frame may start."""
         return self.fine.known, replace(self.far.known, unknown=self._coarse)
 
-    def values(self) -> Values:
-        """Return the potential at the nodes of the map, kT/e."""
-        return self.fine.potential(self._part)
+    def values(self, unit: float = 1.0) -> Values:
+        """Return the potential at the nodes of the map, kT/e, or in another `unit`."""
+        return self.fine.potential(self._part, unit)
 
     def field(self) -> Values:
         """Return the field (3, nx, ny, nz) at the nodes of the map, kT/e/A."""
@@ -186,8 +186,14 @@ class TwoLattices:
         return values, field, potential_error, field_error
 
     def errors(self) -> Errors:
-        """Return the relative errors of the potential outside of the molecule, and next to its surface."""
-        return _errors(self.fine, self.far, self._coarse, self.ratio)
+        """Return the relative errors of the potential outside of the molecule, and next to its surface.
+
+        They are extrapolated (L. F. Richardson, Phil. Trans. R. Soc. A 226 (1927) 299) from the nodes that both
+        lattices share.
+        """
+        squares = self.far.squares(self.fine, self.ratio, self._coarse).reshape(2, 2)
+        surface, outside = (_factor(self.ratio) * float(np.sqrt(b / a)) if a > 0 else 0.0 for a, b in squares)
+        return Errors(outside, surface if squares[0, 0] > 0 else outside)
 
     def with_field(self, errors: Errors) -> Errors:
         """Return errors with those of the field added, from some of the nodes that both lattices share."""
@@ -412,24 +418,6 @@ def _places(inside: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.bo
         for step in (-1, 1):
             near |= np.roll(inside, step, axis)
     return near & ~inside, ~inside
-
-
-def _errors(fine: Problem, far: Problem, coarse: NDArray[np.float32], ratio: int) -> Errors:
-    """Return the errors outside of the molecule, and next to its surface, from the nodes that both lattices share.
-
-    Extrapolated for a scheme of the first order (L. F. Richardson, Phil. Trans. R. Soc. A 226 (1927) 299): the flow
-    through faces that the surface cuts is no more accurate than that where the field is along the surface.
-    """
-    part, a = far.shared(fine, ratio)
-    near, free = _places(far.within[part])
-    difference = a - coarse[part]
-
-    def relative(chosen: NDArray[np.bool_]) -> float:
-        size = float(np.mean(a[chosen] ** 2)) if chosen.any() else 0.0
-        return float(np.sqrt(np.mean(difference[chosen] ** 2) / size)) if size > 0 else 0.0
-
-    outside, surface = relative(free), relative(near if near.any() else free)
-    return Errors(_factor(ratio) * outside, _factor(ratio) * surface)
 
 
 def _factor(ratio: int) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vmdpotential.compiling import build
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.elements import POLYMER
 from vmdpotential.molecule.names import named
@@ -78,23 +79,8 @@ class Molecules:
         place = np.empty(count + 1, np.int64)
         place[order] = np.arange(len(order))
         above = place[parent[order[1:]]]  # parents of all nodes but the root, in breadth-first order: never decreasing
-        depth = np.zeros(len(order), np.int64)
-        levels = [slice(0, 1)]
-        while levels[-1].stop < len(order):  # the children of the last level
-            last = levels[-1]
-            levels.append(slice(last.stop, 1 + int(np.searchsorted(above, last.stop))))
-            depth[levels[-1]] = len(levels) - 1
-        sizes = np.ones(len(order), np.int64)
-        for level in reversed(levels[1:]):
-            np.add.at(sizes, above[level.start - 1 : level.stop - 1], sizes[level])
-        # in depth-first order, a node comes after its preceding siblings and all of their descendants
-        before = np.concatenate([[0], np.cumsum(sizes[1:])])  # its differences count those, as siblings are adjacent
-        eldest = np.searchsorted(above, above)
-        among_siblings = before[:-1] - before[eldest]
-        new = np.zeros(len(order), np.int64)
-        for level in levels[1:]:
-            up = slice(level.start - 1, level.stop - 1)
-            new[level] = new[above[up]] + 1 + among_siblings[up]
+        sizes, new = np.ones(len(order), np.int64), np.zeros(len(order), np.int64)
+        build.load("tree_kernel").depth_first(above, sizes, new)
         atoms, parents, ends = (np.empty(len(order) - 1, np.int64) for _ in range(3))
         at = new[1:] - 1
         atoms[at] = order[1:]
