@@ -27,8 +27,8 @@ Values = NDArray[np.float32]
 Places = NDArray[np.int64]
 
 #: Charges nearer to an edge than this many spacings have a closed form there. On the lattice that only gives boundary
-#: values, fewer will do: they change DHFR's potential on the finer one by less than 1e-4.
-NEAR, NEAR_COARSE = 3.0, 2.0
+#: values, fewer will do: they change DHFR's potential on the finer one by less than 3e-5.
+NEAR, NEAR_COARSE = 3.0, 2.5
 
 #: Edges or charges that a thread takes at a time.
 TOGETHER = 20_000

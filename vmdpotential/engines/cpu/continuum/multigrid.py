@@ -43,6 +43,7 @@ class Multigrid:
         shapes = np.array([[((n - 1) >> level) + 1 for n in x.shape] for level in range(levels)], np.int64)
         self.shapes, self.offsets = shapes, np.concatenate([[0], np.cumsum(shapes.prod(1))])
         self.shape, self.k2, self.ions = x.shape, k2, ions
+        self._allocated = False
         self._make(x, y, z)
 
     def _make(self, x: Values, y: Values, z: Values) -> None:
@@ -66,14 +67,17 @@ class Multigrid:
 
     def _allocate(self) -> None:
         """Allocate the arrays that only :meth:`solve` needs, unless they are."""
-        if not hasattr(self, "direction"):
-            self.d, self.u, self.f = (self._levels() for _ in range(3))
-            self.direction = np.zeros(self.shape, np.float32)
-            if not len(self.ions):
-                self._invert(self.k2)
+        if self._allocated:
+            return
+        self._allocated = True
+        self.d, self.u, self.f = (self._levels() for _ in range(3))
+        self.direction = np.zeros(self.shape, np.float32)
+        if not len(self.ions):
+            self._invert(self.k2)
 
     def release(self) -> None:
         """Free the arrays that only :meth:`solve` needs, so that another lattice can have theirs."""
+        self._allocated = False
         del self.d, self.u, self.f, self.direction
 
     def _invert(self, k2: Values) -> None:
