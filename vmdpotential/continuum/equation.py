@@ -75,18 +75,17 @@ class Cubic:
     """
 
     def __init__(self, nodes: Floats, points: Floats) -> None:
-        first = np.clip(np.searchsorted(nodes, points, "right") - 2, 0, len(nodes) - 4)
-        #: (P, 4) the nodes around each point, and their weights.
-        self.nodes = first[:, None] + np.arange(4)
-        known = nodes[self.nodes]
+        #: (P,) the first of the nodes around each point, and (P, 4) their weights.
+        self.first = np.clip(np.searchsorted(nodes, points, "right") - 2, 0, len(nodes) - 4)
+        known = nodes[self.first[:, None] + np.arange(4)]
         parts = [np.prod([(points - known[:, i]) / (known[:, j] - known[:, i]) for i in range(4) if i != j], 0)
                  for j in range(4)]
         self.weights: Floats = np.stack(parts, 1)
 
     def of(self, values: Floats) -> Floats:
         """Return the values (P, M) at the points of functions that have `values` (N, M) at the nodes."""
-        # no product of matrices, for which BLAS would start threads
-        result: Floats = sum(self.weights[:, j, None] * values[self.nodes[:, j]] for j in range(4))  # type: ignore
+        result = np.empty((len(self.first), values.shape[1]))
+        build.load("exchange_kernel").along(np.ascontiguousarray(values, np.float64), self.first, self.weights, result)
         return result
 
 
@@ -241,15 +240,16 @@ class Problem:
         """The solution, without the arrays of the equation."""
         return Known(self.lattice, self.unknown, self.within)
 
-    def start(self, known: Known) -> None:
-        """Start from the solution for a similar molecule, if its lattice is the same."""
+    def start(self, known: Known) -> bool:
+        """Start from the solution for a similar molecule, if its lattice is the same; return whether it is."""
         fine, coarse = self.lattice, known.lattice
         if fine.shape != coarse.shape or not (np.array_equal(fine.origin, coarse.origin)
                                             and np.array_equal(fine.spacing, coarse.spacing)):
-            return
+            return False
         self.unknown[:] = known.unknown
         at = np.nonzero(self.within != known.within)  # nodes that are on the other side of the surface now
         self.unknown[at] += np.where(self.within[at], -self._of_charges[at], self._of_charges[at])
+        return True
 
     def begin(self, coarser: Problem, ratio: int) -> None:
         """Start from the solution on a coarser lattice that contains this one and has every `ratio`-th of its nodes."""
@@ -318,13 +318,18 @@ class Problem:
                 for d in range(3)]
         results = []
         for axis, end in FACES:
-            plane = np.zeros(1)
-            for node, weight in zip(axes[axis].nodes[end], axes[axis].weights[end], strict=True):
-                at = on_face(axis, node)
-                plane = plane + weight * (self.unknown[at] + np.where(self.within[at], self._of_charges[at], 0))
+            first, weights = axes[axis].first[end], axes[axis].weights[end]
+            plane = sum(weight * self.face(axis, first + n) for n, weight in enumerate(weights))
             y, z = (axes[d] for d in range(3) if d != axis)
             results.append(z.of(y.of(plane).T).T)
         return results
+
+    def face(self, axis: int, place: int) -> Values:
+        """Return the potential on a plane of nodes across an axis, kT/e."""
+        at = on_face(axis, place)
+        result: Values = self.unknown[at].copy()
+        np.add(result, self._of_charges[at], out=result, where=self.within[at])
+        return result
 
     def reaction(self, unknown: Values | None = None) -> Floats:
         """Return the reaction potential (N,) at the charges, kT/e, interpolated trilinearly.

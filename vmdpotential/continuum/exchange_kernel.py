@@ -150,3 +150,14 @@ def compare(values, coarse, within, first, sums, first_plane, last_plane):
                     sums[i, 1] += other
                 sums[i, 2] += square
                 sums[i, 3] += other
+
+
+@njit(**PLAIN_CODE)
+def along(values, first, weights, out):
+    """Write to out (P, M) the weighted sums of four rows of values (N, M); those of row p begin at first[p]."""
+    for p in range(len(first)):
+        for m in range(values.shape[1]):
+            total = 0.0
+            for n in range(4):
+                total += weights[p, n] * values[first[p] + n, m]
+            out[p, m] = total

@@ -28,7 +28,7 @@ MAX_CUBES = 200
 ARC = 16
 
 #: Number of atoms for which a thread computes neighbours or arcs at a time.
-ATOMS_AT_ONCE = 500
+ATOMS_AT_ONCE = 100
 
 
 class Cubes:
@@ -144,8 +144,9 @@ class Surface:
     def neighbours(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The index of the first neighbour of each sphere, and the intersecting spheres of all, nearer ones first."""
         numbers, cubes = np.zeros(len(self.centres), np.int64), self.cubes
-        others = self._of_atoms(partial(self._kernel.neighbours, self.centres, self.radii,
-                                        cubes.starts, cubes.of, cubes.counts, numbers), np.empty(100, np.int32))
+        largest, longest = float(self.radii.max(initial=0.0)), int(np.diff(cubes.starts).max(initial=0))
+        others = self._of_atoms(partial(self._kernel.neighbours, self.centres, self.radii, largest, cubes.starts,
+                                        longest, cubes.of, cubes.counts, numbers), np.empty(100, np.int32))
         return np.concatenate([[0], np.cumsum(numbers)]), others
 
     @cached_property

@@ -119,20 +119,17 @@ def shares(depth, slope, offset, out, first_plane, last_plane):
 
 
 @njit(**PLAIN_CODE)
-def neighbours(centres, radii, starts, cubes, counts, numbers, first_sphere, last_sphere, out):
+def neighbours(centres, radii, largest, starts, longest, cubes, counts, numbers, first_sphere, last_sphere, out):
     """Write the spheres that intersect each sphere of a range, nearer ones first; return their total number.
 
     They are sorted by :data:`BINS` ranges of the square of their distance.
 
     Spheres are sorted by their `cubes` (N, 3), whose side is the largest diameter; those of cube c begin at starts[c].
-    The number for each sphere is written to `numbers` (N,). Neighbours that do not fit into `out` are only counted.
+    `largest` is the largest radius, and `longest` the number of spheres in the fullest cube. The number for each sphere
+    is written to `numbers` (N,). Neighbours that do not fit into `out` are only counted.
     """
     _, ny, nz = counts
-    result, longest, largest = 0, 0, 0.0
-    for cube in range(len(starts) - 1):
-        longest = max(longest, starts[cube + 1] - starts[cube])
-    for n in range(len(radii)):
-        largest = max(largest, radii[n])
+    result = 0
     # of the spheres of three cubes, which are consecutive: squares of distances, and these less those of contact
     squares, near = np.empty(3 * longest), np.empty(3 * longest)
     chosen, bins = np.empty(27 * longest, np.int32), np.empty(27 * longest, np.int64)

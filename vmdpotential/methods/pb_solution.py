@@ -39,8 +39,8 @@ BEYOND = 16.0
 #: Number of nodes that the coarse lattice may always have.
 FREE = 800_000
 
-#: Tolerance of first solutions, which give the flow along the surface, and of second ones and the last one on the coarse
-#: lattice. DHFR's potential outside is then converged to 3e-4, a tenth of the error of a lattice of 0.5 A.
+#: Tolerance of first solutions, which give the flow along the surface, and of second ones and the last one on the
+#: coarse lattice. DHFR's potential outside is then converged to 3e-4, a tenth of the error of a lattice of 0.5 A.
 ROUGH, START = 1e-3, 3e-5
 
 #: Factors on the extrapolated errors of potentials and of energies, chosen so that at most 5 % of 50 structures have a
@@ -107,14 +107,15 @@ class TwoLattices:
         self.part = tuple(slice(a, a + n) for a, n in zip(first, lattice.shape, strict=True))
         wide, levels, self.ratio = around(fine, continuum)
         self.far = Problem(continuum, wide, levels, total, engine, NEAR_COARSE)
-        if before is not None:
-            self.far.start(before[1])
         apart = SMOOTH_OVER if continuum.membrane is None else 0.0  # a membrane causes kinks
-        edge = on_faces(wide, partial(far_field, continuum, engine), apart)
+        if continuum.membrane is None and before is not None and self.far.start(before[1]):
+            edge = [self.far.face(*face) for face in FACES]  # until the solution itself gives better values
+        else:
+            edge = on_faces(wide, partial(far_field, continuum, engine), apart)
         self.far.solve(edge, ROUGH)
         self.far.correct()
         self._equivalent = equivalent_charges(self.far)
-        if self._equivalent is not None:
+        if self._equivalent is not None or before is not None:
             edge = on_faces(wide, self._far_field, apart)
         self.far.solve(edge, START)
         self.far.rest()

@@ -143,6 +143,7 @@ class Steps:
 
     def __init__(self, gpu: Any, task: Any, sizes: list[int]) -> None:
         self.gpu, self.task, self.sizes = gpu, task, sizes
+        self._kernels: dict[str, Any] = {}
         self.small = next((n for n, size in enumerate(sizes) if size <= SMALL), len(sizes) - 1)
 
     def run(self, limit: float, most: int) -> int:
@@ -189,5 +190,7 @@ class Steps:
     def start(self, name: str, level: int, colour: int = 0, size: int | None = None, threads: int = THREADS) -> None:
         """Start a kernel for the nodes of a level, or `size` of them."""
         self.task["level"], self.task["colour"] = level, colour
-        kernel = self.gpu.kernel("multigrid.cu", name, {"REAL": "float"}, "", TASK.itemsize)
+        kernel = self._kernels.get(name)
+        if kernel is None:  # hundreds of launches take a few milliseconds, most of it Python's
+            kernel = self._kernels[name] = self.gpu.kernel("multigrid.cu", name, {"REAL": "float"}, "", TASK.itemsize)
         kernel.prepared_call((-(-(size or self.sizes[level]) // threads), 1, 1), (threads, 1, 1), self.task.tobytes())

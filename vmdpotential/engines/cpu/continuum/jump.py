@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 MAX_CUBES = 256
 
 #: Edges that a thread takes at a time.
-TOGETHER = 5000
+TOGETHER = 500
 
 
 def potential_on_edges(work: EdgeSum) -> Floats:

@@ -163,7 +163,7 @@ class Multigrid:
 
     def _gradients(self, w: Values, goal: float) -> int:
         """Add to w the correction that reduces the residual by the factor `goal`; return the number of iterations."""
-        workers = 1 if w.size < 10 * self.kernel.SMALL else max(1, min(threads.count(), self.shape[0] // 8))
+        workers = 1 if w.size < 3 * self.kernel.SMALL else max(1, min(threads.count(), self.shape[0] // 8))
         sums, count = np.zeros((3, self.shape[0])), np.zeros(1, np.int64)
 
         def work(worker: int, counters: NDArray[np.int64]) -> None:

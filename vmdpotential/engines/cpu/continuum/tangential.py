@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 #: Planes, outer nodes and nodes that a thread takes at a time.
-PLANES, TOGETHER, NODES = 8, 4096, 5000
+PLANES, TOGETHER, NODES = 8, 1024, 1000
 
 
 def flow_along(work: SurfaceFlow) -> tuple[Integers, Floats]:

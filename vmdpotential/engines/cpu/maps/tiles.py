@@ -98,5 +98,6 @@ def _run(kernel: Any, label: str, lattice: Lattice, scaled: Scaled, positions: F
              np.array(scaled.values, np.float64), kernel.REAL(SOFT_CORE / unit), factors,
              add_to is not None)
     tasks = int(np.prod([(n + 7) // 8 for n in lattice.shape]))
-    threads.run(lambda first, last: kernel.run(*fixed, first, last), tasks, label, grain=16)
+    grain = max(1, min(16, tasks // (4 * threads.count())))
+    threads.run(lambda first, last: kernel.run(*fixed, first, last), tasks, label, grain)
     return out
