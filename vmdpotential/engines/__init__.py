@@ -64,7 +64,7 @@ SHEAR = 1e-4
 SOFT_CORE = 0.01
 
 
-#: Bytes per node of the finer lattice, rounded up from the measured 63: conductances, inverse diagonal, residual,
+#: Bytes per node of the finer lattice, rounded up from the measured 61: conductances, inverse diagonal, residual,
 #: direction and cycle of :class:`Multigrid` with its coarse levels; the ions' term, the solution and the potential of
 #: the charges; and the coarse lattice.
 MULTIGRID_BYTES = 66
