@@ -51,8 +51,8 @@ def test_other_kernels_compile(tmp_path):
     compile_for_all(build.source("result.cu", macros) + same, macros, tmp_path, architectures=ARCHITECTURES[1:2])
     same = f"static_assert(PARTS == {multigrid.PARTS} && THREADS == {multigrid.THREADS});\n"
     compile_for_all(build.source("multigrid.cu", macros) + same, macros, tmp_path)
-    same, macros = f"static_assert(WARP == {region.WARP} && THREADS == {region.THREADS});\n", {"REAL": "double"}
-    compile_for_all(build.source("region.cu", macros) + same, macros, tmp_path)
+    same, double = f"static_assert(WARP == {region.WARP} && THREADS == {region.THREADS});\n", {"REAL": "double"}
+    compile_for_all(build.source("region.cu", double) + same, double, tmp_path)
     same = f"static_assert(THREADS == {jump.THREADS} && CORE == {CORE}f);\n"
     compile_for_all(build.source("jump.cu", macros) + same, macros, tmp_path)
     same = f"static_assert(THREADS == {tangential.THREADS} && TERMS == {TERMS} && KEPT == {tangential.KEPT});\n"

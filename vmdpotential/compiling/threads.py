@@ -90,11 +90,11 @@ def _start(task: Callable[[], None]) -> threading.Event:
     except IndexError:
         inbox = queue.SimpleQueue()
         _thread.start_new_thread(_serve, (inbox,))  # threading would wait until it runs, which may take a millisecond
-    call = partial(contextvars.copy_context().run, task)
+    context = contextvars.copy_context()
 
     def whole() -> None:
         try:
-            call()
+            context.run(task)
         finally:
             _idle.append(inbox)
             ended.set()

@@ -39,8 +39,8 @@ BEYOND = 16.0
 #: Number of nodes that the coarse lattice may always have.
 FREE = 800_000
 
-#: Number of nodes up to which the fine lattice's solver keeps its arrays between solutions: 2 % of the time, and at most
-#: 15 bytes a node.
+#: Number of nodes up to which the fine lattice's solver keeps its arrays between solutions, which saves 2 % of the time
+#: and takes up to 15 bytes a node.
 KEPT = 4_000_000
 
 #: Tolerance of first solutions, which give the flow along the surface, and of second ones and the last one on the
@@ -112,8 +112,9 @@ class TwoLattices:
         wide, levels, self.ratio = around(fine, continuum)
         self.far = Problem(continuum, wide, levels, total, engine, NEAR_COARSE)
         apart = SMOOTH_OVER if continuum.membrane is None else 0.0  # a membrane causes kinks
-        if continuum.membrane is None and before is not None and self.far.start(before[1]):
-            edge = [self.far.face(*face) for face in FACES]  # until the solution itself gives better values
+        if before is not None and self.far.start(before[1]) and continuum.membrane is None:
+            # until the solution itself gives better values
+            edge = [self.far.face(*face).astype(np.float64) for face in FACES]
         else:
             edge = on_faces(wide, partial(far_field, continuum, engine), apart)
         self.far.solve(edge, ROUGH)
