@@ -210,7 +210,8 @@ def test_a_surface_that_does_not_fit_says_what_helps(gpu, monkeypatch):
 
 
 @pytest.mark.parametrize(("spacing", "membrane"), [(1.5, None), ((1.9, 1.4, 1.6), Membrane(20.0, 45.0, 4.0))])
-def test_flow_at_the_surface_of_a_protein_is_that_of_the_cpu(gpu, spacing, membrane):
+def test_flow_at_the_surface_of_a_protein_is_that_of_the_cpu(gpu, monkeypatch, spacing, membrane):
+    monkeypatch.setattr(CudaEngine, "surface", lambda self, *given: get_engine("cpu").surface(*given))
     data, count = Path(__file__).parent.parent / "data", 2489
     dhfr = read_structure(data / "dhfr.pdb.gz", topology=data / "dhfr.psf.gz")
     radii, _ = atomic_radii(dhfr, np.arange(len(dhfr)) < count, "bondi")
@@ -234,7 +235,7 @@ def test_flow_at_the_surface_of_a_protein_is_that_of_the_cpu(gpu, spacing, membr
     assert {"known", "fit", "add"} <= gpu.used
     for expected, actual in zip(*changes, strict=True):
         assert np.count_nonzero(expected) > 2000
-        assert np.abs(actual - expected).max() < 1e-4 * np.sqrt(np.mean(expected[expected != 0] ** 2))
+        assert np.abs(actual - expected).max() < 1e-5 * np.sqrt(np.mean(expected[expected != 0] ** 2))
 
 
 class Late:

@@ -106,7 +106,7 @@ def outer_charges(positions, charges, origin, spacing, distances, first, last):
     `positions` (N, 3) and `charges` (N,) count from index `first` up to but excluding `last`.
     """
     nx, ny, nz = distances.shape
-    places, found, count = np.empty(last - first, np.int64), np.empty(last - first), 0
+    places, chosen, count = np.empty(last - first, np.int64), np.empty(last - first), 0
     for n in range(first, last):
         if charges[n] == 0:
             continue
@@ -115,9 +115,9 @@ def outer_charges(positions, charges, origin, spacing, distances, first, last):
         k = int(np.rint((positions[n, 2] - origin[2]) / spacing[2]))
         if 0 <= i < nx and 0 <= j < ny and 0 <= k < nz and distances[i, j, k] >= 0:
             places[count] = (i * ny + j) * nz + k
-            found[count] = charges[n]
+            chosen[count] = charges[n]
             count += 1
-    return places[:count].copy(), found[:count].copy()
+    return places[:count].copy(), chosen[:count].copy()
 
 
 @njit(**PLAIN_CODE)
@@ -147,7 +147,7 @@ def sums(lists, shape, first_plane, last_plane):
                 i = place // plane
                 ends[i + 1] -= 1
                 places[ends[i + 1]], values[ends[i + 1]] = place - i * plane, flows[n]
-    result, parts, found, start = np.empty(len(places), np.int64), np.empty(len(places)), 0, 0
+    result, parts, filled, start = np.empty(len(places), np.int64), np.empty(len(places)), 0, 0
     for i in range(first_plane, last_plane):
         stop = ends[i - first_plane + 2] if i + 1 < last_plane else len(places)
         for n in range(start, stop):
@@ -155,9 +155,9 @@ def sums(lists, shape, first_plane, last_plane):
         for j in range(1, ny - 1 if start < stop and 0 < i < nx - 1 else 1):
             for k in range(j * nz + 1, j * nz + nz - 1):
                 if total[k] != 0:
-                    result[found], parts[found] = i * plane + k, total[k]
-                    found += 1
+                    result[filled], parts[filled] = i * plane + k, total[k]
+                    filled += 1
         for n in range(start, stop):
             total[places[n]] = 0
         start = stop
-    return result[:found].copy(), parts[:found].copy()
+    return result[:filled].copy(), parts[:filled].copy()

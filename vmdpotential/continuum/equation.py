@@ -158,7 +158,7 @@ class Problem:
         self._of_charges = phi[1:-1, 1:-1, 1:-1]
         distances, shares = c.surface.with_ions(lattice, c.ion_radius if c.kappa > 0 else None, engine=engine)
         self.within = np.empty(lattice.shape, np.bool_)
-        region.by_planes(partial(build.load("region_kernel").sides, distances, self.within), lattice)
+        region.by_planes(partial(build.load("region_kernel").sides, distances, self.within), lattice.shape[0])
         water = self._water()
         if c.gaussian:
             self.edges, self.nodes, self.sources = smooth.discretised(c, lattice, distances, phi, engine)
@@ -173,7 +173,7 @@ class Problem:
         if c.kappa > 0:
             factors = water * (c.outside * c.kappa**2 * np.prod(lattice.spacing) / lattice.spacing.mean())
             region.by_planes(partial(build.load("region_kernel").ions, self.k2, self.within,
-                                     factors.astype(np.float32)), lattice)
+                                     factors.astype(np.float32)), lattice.shape[0])
         self.ions = c.ions if c.kappa > 0 else c.ions[:0]
         self.unknown = np.zeros(lattice.shape, np.float32)
         self._solver = engine.multigrid(*self.edges, self.k2, self.ions, depth)
@@ -309,8 +309,7 @@ class Problem:
 
     def _by_parts(self, name: str, planes: int, *arguments: Any) -> None:
         """Run a kernel of exchange_kernel.py for some planes, on all threads."""
-        threads.run(partial(getattr(build.load("exchange_kernel"), name), *arguments), planes, "surface",
-                    max(8, -(-planes // threads.count())))
+        region.by_planes(partial(getattr(build.load("exchange_kernel"), name), *arguments), planes)
 
     def on_faces(self, finer: Lattice) -> list[Floats]:
         """Return the potential on each of the faces of a finer lattice, by cubic polynomials along the axes."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.compiling import build, threads
 from vmdpotential.continuum.molecule import Continuum, Floats
-from vmdpotential.continuum.region import by_planes
+from vmdpotential.continuum.region import by_planes, planes_at_once
 from vmdpotential.engines import Engine
 from vmdpotential.engines.jump import EdgeSum
 from vmdpotential.grid.lattice import Lattice
@@ -83,7 +83,7 @@ def summed(lattice: Lattice, *lists: tuple[Places, Floats]) -> tuple[Places, Flo
     """
     planes = lattice.shape[0]
     nodes, flows = threads.joined(partial(build.load("cut_kernel").sums, lists, lattice.shape), planes, "surface",
-                                  max(8, -(-planes // threads.count())))
+                                  planes_at_once(planes))
     return nodes, flows
 
 
@@ -107,11 +107,11 @@ def _cut_edges(c: Continuum, lattice: Lattice, distances: Values, edges: tuple[V
     """Return the edges that the surface cuts, and their inner and outer nodes in one array with room for `more`."""
     kernel, weights = build.load("cut_kernel"), np.prod(lattice.spacing) / lattice.spacing**2 / lattice.spacing.mean()
     numbers = np.zeros(lattice.shape[0] * lattice.shape[1] + 1, np.int64)
-    by_planes(partial(kernel.count_cut, distances, numbers[1:]), lattice)
+    by_planes(partial(kernel.count_cut, distances, numbers[1:]), lattice.shape[0])
     ends = np.cumsum(numbers)
     count = int(ends[-1])
     nodes, line = np.empty(2 * count + more, np.int64), np.empty((count, 4), np.float32)
     share, conductance, inside = np.empty((3, count))
     cut = CutEdges(nodes[:count], nodes[count : 2 * count], share, conductance, inside, line)
-    by_planes(partial(kernel.cut, distances, *edges, c.inside * weights, phi, ends, *cut), lattice)
+    by_planes(partial(kernel.cut, distances, *edges, c.inside * weights, phi, ends, *cut), lattice.shape[0])
     return cut, nodes

@@ -124,20 +124,20 @@ class Surface:
         if ion is not None:
             side, shares = float(lattice.spacing.mean()), np.empty(lattice.shape, np.float32)
             by_planes(partial(self._kernel.shares, depth, np.float32(-1 / side),
-                              np.float32(0.5 - (ion - probe) / side), shares), lattice)
+                              np.float32(0.5 - (ion - probe) / side), shares), lattice.shape[0])
         if probe == 0 or not len(self.centres):
             return np.negative(depth, out=depth), shares
         place = (lattice.origin, lattice.spacing)
         by_planes(partial(self._kernel.project, self.centres, self.radii, *self.neighbours, *place, probe,
-                          reach, depth, deepest), lattice)
-        by_planes(partial(self._kernel.roll, self.arcs, probe, reach, *place, depth), lattice)
+                          reach, depth, deepest), lattice.shape[0])
+        by_planes(partial(self._kernel.roll, self.arcs, probe, reach, *place, depth), lattice.shape[0])
         return depth, shares
 
     def _depths(self, lattice: Lattice, reach: float) -> tuple[Values, NDArray[np.int32]]:
         """Return the depth of each node in the sphere in which it is deepest, at least -`reach`, A, and that sphere."""
         depth, deepest = np.empty(lattice.shape, np.float32), np.empty(lattice.shape, np.int32)
         by_planes(partial(self._kernel.stamp, self.centres, self.radii, reach, lattice.origin, lattice.spacing,
-                          depth, deepest), lattice)
+                          depth, deepest), lattice.shape[0])
         return depth, deepest
 
     @cached_property
@@ -161,18 +161,15 @@ class Surface:
         The length of `rows` is the expected number of rows per atom, and its type is that of the result. The kernel
         returns the actual number of rows for a range of atoms, and is called again if that is larger.
         """
-        parts = {}
-
-        def add(first: int, last: int) -> None:
+        def of(first: int, last: int) -> tuple[NDArray[Any]]:
             out = np.empty((len(rows) * (last - first), *rows.shape[1:]), rows.dtype)
             count = kernel(first, last, out)
             if count > len(out):
                 out = np.empty((count, *rows.shape[1:]), rows.dtype)
                 kernel(first, last, out)
-            parts[first] = out[:count].copy()
+            return (out[:count].copy(),)
 
-        threads.run(add, len(self.centres), "surface", ATOMS_AT_ONCE)
-        return np.concatenate([parts[first] for first in sorted(parts)])
+        return threads.joined(of, len(self.centres), "surface", ATOMS_AT_ONCE)[0]
 
 
 def conductances(distances: Values, inside: float, outside: Floats, lattice: Lattice) -> tuple[Values, Values, Values]:
@@ -190,11 +187,16 @@ def conductances(distances: Values, inside: float, outside: Floats, lattice: Lat
     """
     weights = np.prod(lattice.spacing) / lattice.spacing**2 / lattice.spacing.mean()
     x, y, z = (np.empty(lattice.shape, np.float32) for _ in range(3))
-    by_planes(partial(build.load("region_kernel").edges, distances, inside, outside, weights, x, y, z), lattice)
+    by_planes(partial(build.load("region_kernel").edges, distances, inside, outside, weights, x, y, z),
+              lattice.shape[0])
     return x, y, z
 
 
-def by_planes(kernel: Any, lattice: Lattice) -> None:
-    """Run a kernel for all planes of a lattice, on all threads."""
-    planes = lattice.shape[0]
-    threads.run(kernel, planes, "surface", max(8, -(-planes // threads.count())))
+def by_planes(kernel: Any, planes: int) -> None:
+    """Run a kernel for the planes of a lattice, on all threads."""
+    threads.run(kernel, planes, "surface", planes_at_once(planes))
+
+
+def planes_at_once(planes: int) -> int:
+    """Return the number of planes that a thread takes at a time."""
+    return max(8, -(-planes // threads.count()))

@@ -115,7 +115,7 @@ def _free(c: Continuum, lattice: Lattice) -> Values:
     width = widths(c)
     chosen = width > 0
     by_planes(partial(build.load("smooth_kernel").thin, np.ascontiguousarray(c.positions[chosen]), width[chosen], REACH,
-                      lattice.origin, lattice.spacing, result), lattice)
+                      lattice.origin, lattice.spacing, result), lattice.shape[0])
     return result
 
 

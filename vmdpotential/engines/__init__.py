@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.engines.result import Mean, Result
     from vmdpotential.engines.smooth import SmoothPart
+    from vmdpotential.engines.spheres import Spheres
     from vmdpotential.engines.tangential import SurfaceFlow
     from vmdpotential.splitting.mesh import Mesh
 
@@ -231,31 +232,6 @@ class Multigrid(Protocol):
 
     def release(self) -> None:
         """Free memory that the next solution allocates again."""
-
-
-class Cubes(Protocol):
-    """Cubes of space, and the points that are sorted by them, z fastest."""
-
-    low: Floats  # (3,), A, the corner of the first cube
-    side: float  # A
-    counts: NDArray[np.int64]  # (3,), cubes along each axis
-    starts: NDArray[np.int64]  # (C + 1,), first point of each cube
-
-
-class Spheres(Protocol):
-    """The spheres around atoms that the centre of a probe cannot enter, sorted by cubes of their largest diameter."""
-
-    probe: float  # radius, A
-    centres: Floats  # (M, 3), A
-    radii: Floats  # (M,), A
-
-    @property
-    def cubes(self) -> Cubes:
-        """The cubes by which the spheres are sorted."""
-
-    def signed(self, lattice: Lattice, reach: float,
-               ion: float | None) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
-        """Return what :meth:`Engine.surface` returns, computed on the CPU."""
 
 
 class Engine(Protocol):

@@ -13,7 +13,7 @@ from vmdpotential.engines.costs import CPU, CPU_POINTS, Costs, PointCosts
 from vmdpotential.splitting.mesh import Mesh
 
 if TYPE_CHECKING:
-    from vmdpotential.engines import LatticeSum, PointSum, Prepared, Spheres
+    from vmdpotential.engines import LatticeSum, PointSum, Prepared
     from vmdpotential.engines.bonds import BondSum
     from vmdpotential.engines.charges import ChargePotential
     from vmdpotential.engines.counting import Counter, Counting
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from vmdpotential.engines.jump import EdgeSum
     from vmdpotential.engines.orbitals import OrbitalSum
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
+    from vmdpotential.engines.spheres import Spheres
     from vmdpotential.engines.tangential import SurfaceFlow
     from vmdpotential.grid.lattice import Lattice
     from vmdpotential.molecule.cell import Cell

@@ -20,7 +20,7 @@ from vmdpotential.engines.costs import CUDA, CUDA_POINTS, Costs, PointCosts
 from vmdpotential.errors import BackendError
 
 if TYPE_CHECKING:
-    from vmdpotential.engines import LatticeSum, Multigrid, PointSum, Prepared, PreparedPoints, Spheres
+    from vmdpotential.engines import LatticeSum, Multigrid, PointSum, Prepared, PreparedPoints
     from vmdpotential.engines.bonds import BondSum
     from vmdpotential.engines.charges import ChargePotential
     from vmdpotential.engines.counting import Counting
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from vmdpotential.engines.jump import EdgeSum
     from vmdpotential.engines.orbitals import OrbitalSum
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
+    from vmdpotential.engines.spheres import Spheres
     from vmdpotential.engines.tangential import SurfaceFlow
     from vmdpotential.grid.lattice import Lattice
     from vmdpotential.molecule.cell import Cell

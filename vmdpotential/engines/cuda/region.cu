@@ -99,7 +99,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) shares(const RegionTask t)
 extern "C" __global__ void __launch_bounds__(WARP) neighbours(const RegionTask t)
 {
     __shared__ float squares[SORTED];
-    __shared__ int found[SORTED];
+    __shared__ int indices[SORTED];
     const int a = blockIdx.x, lane = threadIdx.x;
     const double *own = t.spheres + 4 * (size_t)a;
     int cube[3], low[3], high[3], count = 0;
@@ -128,7 +128,7 @@ extern "C" __global__ void __launch_bounds__(WARP) neighbours(const RegionTask t
                 if (near && others) {
                     if (place < SORTED) {
                         squares[place] = square;
-                        found[place] = b;
+                        indices[place] = b;
                     } else {
                         others[place] = b;
                     }
@@ -146,7 +146,7 @@ extern "C" __global__ void __launch_bounds__(WARP) neighbours(const RegionTask t
         int rank = 0;
         for (int m = 0; m < min(count, SORTED); m++)
             rank += squares[m] < squares[n] || (squares[m] == squares[n] && m < n);
-        others[rank] = found[n];
+        others[rank] = indices[n];
     }
 }
 

@@ -8,9 +8,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import Spheres
 from vmdpotential.engines.cuda import copies, device
 from vmdpotential.engines.cuda.build import address, struct
+from vmdpotential.engines.spheres import Spheres
 from vmdpotential.grid.lattice import Lattice
 
 Values = NDArray[np.float32]

@@ -57,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) find(const SurfaceTask t)
     }
     __syncthreads();
     if (threadIdx.x == 0)
-        first = count ? atomicAdd(t.found, count) : 0;
+        first = count ? atomicAdd(t.counter, count) : 0;
     __syncthreads();
     if (at < t.size)
         t.rows[at] = next ? first + row : 0;

@@ -18,7 +18,7 @@ THREADS, KEPT = 128, TERMS - 1
 TASK = struct("SurfaceTask", [
     ("distances", address("const float")), ("unknown", address("const float")),  # (size)
     ("rows", address("unsigned")),  # (size): of each node next to the surface, one plus its row; 0 elsewhere
-    ("found", address("unsigned")),  # how many nodes are next to the surface
+    ("counter", address("unsigned")),  # how many nodes are next to the surface
     ("nodes", address("long long")), ("fitted", address("unsigned char")),  # (count)
     ("coefficients", address("float")),  # (count, KEPT)
     ("sums", address("unsigned long long")),  # (count): flows into each node, in units of UNIT
@@ -35,7 +35,7 @@ TASK = struct("SurfaceTask", [
 def flow_along(work: SurfaceFlow) -> tuple[NDArray[np.int64], Floats]:
     """Return nodes and the flows into them; see :class:`vmdpotential.engines.Engine`."""
     lattice, size = work.lattice, work.lattice.size
-    task, found = np.zeros((), TASK), np.zeros(1, np.uint32)
+    task, counter = np.zeros((), TASK), np.zeros(1, np.uint32)
     task["spacing"], task["shape"], task["size"] = lattice.spacing, lattice.shape, size
     task["stiffness"], task["inside"], task["reach"] = work.stiffness, work.inside, work.reach
     task["margin"], task["few"], task["enough"] = work.margin, work.few, work.enough
@@ -48,11 +48,11 @@ def flow_along(work: SurfaceFlow) -> tuple[NDArray[np.int64], Floats]:
         for name in ("distances", "unknown", "rows"):
             task[name] = gpu.buffer(f"tangential {name}", 4 * size)
         copies.put((int(task["distances"]), work.distances), (int(task["unknown"]), work.unknown))
-        task["outside"], task["found"] = (gpu.upload(f"tangential {name}", array) for name, array in (
-            ("outside", work.outside), ("found", found)))
+        task["outside"], task["counter"] = (gpu.upload(f"tangential {name}", array) for name, array in (
+            ("outside", work.outside), ("counter", counter)))
         start("find", size)
-        device.driver().memcpy_dtoh(found, int(task["found"]))
-        count = task["count"] = int(found[0])
+        device.driver().memcpy_dtoh(counter, int(task["counter"]))
+        count = task["count"] = int(counter[0])
         nodes, flows = np.empty(count, np.int64), np.empty(count)
         if count:
             for name, each in (("nodes", 8), ("fitted", 1), ("coefficients", 4 * KEPT), ("sums", 8), ("flows", 8)):

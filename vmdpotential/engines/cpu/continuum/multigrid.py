@@ -69,16 +69,17 @@ class Multigrid:
         """Allocate the arrays that only :meth:`solve` needs, unless they are."""
         if self._allocated:
             return
-        self._allocated = True
         self.d, self.u, self.f = (self._levels() for _ in range(3))
         self.direction = np.zeros(self.shape, np.float32)
         if not len(self.ions):
             self._invert(self.k2)
+        self._allocated = True
 
     def release(self) -> None:
         """Free the arrays that only :meth:`solve` needs, so that another lattice can have theirs."""
+        if self._allocated:
+            del self.d, self.u, self.f, self.direction
         self._allocated = False
-        del self.d, self.u, self.f, self.direction
 
     def _invert(self, k2: Values) -> None:
         """Compute the inverse diagonals of all levels, including the contribution of the ions."""

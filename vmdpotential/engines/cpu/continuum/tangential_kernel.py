@@ -27,7 +27,7 @@ def near_surface(within, distances, margin, reach, first_plane, last_plane):
     nx, ny, nz = within.shape
     counts = np.empty(nz, np.uint8)
     size = max(0, last_plane - first_plane) * ny * nz
-    nodes, outer, found, found_outside = np.empty(size, np.int64), np.empty(size, np.int64), 0, 0
+    nodes, outer, count, outer_count = np.empty(size, np.int64), np.empty(size, np.int64), 0, 0
     for i in range(max(first_plane, margin), min(last_plane, nx - margin)):
         for j in range(margin, ny - margin):
             counts[:] = 0
@@ -44,12 +44,12 @@ def near_surface(within, distances, margin, reach, first_plane, last_plane):
                 inner = counts[k - 1] + counts[k] + counts[k + 1]
                 if 0 < inner < 27:
                     place = (i * ny + j) * nz + k
-                    nodes[found] = place
-                    found += 1
+                    nodes[count] = place
+                    count += 1
                     if not within[i, j, k] and distances[i, j, k] < reach:
-                        outer[found_outside] = place
-                        found_outside += 1
-    return nodes[:found].copy(), outer[:found_outside].copy()
+                        outer[outer_count] = place
+                        outer_count += 1
+    return nodes[:count].copy(), outer[:outer_count].copy()
 
 
 @njit(**PLAIN_CODE)
