@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from broken_inputs import FILES, PROGRAM, check, outputs
 
+from vmdpotential.extras import install_command
 from vmdpotential.frontend import cli
 
 LONG = "a" * 300
@@ -135,7 +136,7 @@ def test_a_package_that_is_not_installed(words, here, capfd, monkeypatch):
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    check(4, "pip install 'vmdpotential[traj]'", cli.main(words.split()), *capfd.readouterr())
+    check(4, install_command("traj"), cli.main(words.split()), *capfd.readouterr())
     assert os.listdir(here) == ["in"]
 
 

@@ -1,6 +1,7 @@
 """The CUDA engine's mesh sum without a GPU: its kernels compile, and do on the host what the CPU engine does."""
 
 import ctypes
+import re
 import sys
 from functools import partial
 
@@ -18,6 +19,7 @@ from vmdpotential.engines.cuda.mean import MeshMean
 from vmdpotential.engines.cuda.mesh import MeshSum
 from vmdpotential.engines.result import HostResult
 from vmdpotential.errors import BackendError, InputError, TaskError
+from vmdpotential.extras import install_command
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.gaussian import rendered
@@ -202,7 +204,7 @@ def test_a_mesh_longer_than_a_grid_of_blocks_is_refused():
 def test_what_pyvkfft_lacks_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(fft, "driver", lambda: None)
     monkeypatch.setitem(sys.modules, "pyvkfft", None)
-    with pytest.raises(BackendError, match=r"pyvkfft is not installed.*pip install 'vmdpotential\[cuda\]', or use"):
+    with pytest.raises(BackendError, match=rf"pyvkfft is not installed.*{re.escape(install_command('cuda'))}, or use"):
         CUDA.prepare(LatticeSum.split(LATTICE, MESHES["open"](4)))
     assert not CUDA.has_transforms
     monkeypatch.delitem(sys.modules, "pyvkfft")

@@ -16,6 +16,7 @@ from vmdpotential import engines, registry
 from vmdpotential.engines.cuda import ENGINE as CUDA
 from vmdpotential.engines.cuda import build, device
 from vmdpotential.errors import BackendError, InputError, MemoryPlanError, UsageError
+from vmdpotential.extras import install_command
 from vmdpotential.interactions import Interaction, Quantity
 
 
@@ -100,7 +101,7 @@ def fake(init="pass", count=1, capability=(9, 0), free=8 * 10**9):
 
 
 @pytest.mark.parametrize(("driver", "compiler", "message"), [
-    (None, True, r"pip install 'vmdpotential\[cuda\]'"),
+    (None, True, re.escape(install_command("cuda"))),
     ("raise ImportError('libcuda.so.1: cannot open shared object file')", True, r"no NVIDIA driver \(libcuda.so.1"),
     (fake(init="raise Error('cuInit failed: unknown error')"), True, r"driver does not work \(cuInit failed"),
     (fake(count=0), True, "driver finds no GPU"),

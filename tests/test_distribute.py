@@ -126,7 +126,7 @@ def test_missing_dask_is_named(monkeypatch):
 
 @pytest.fixture(scope="module")
 def client():
-    distributed = pytest.importorskip("distributed", reason="needs Dask: pip install 'vmdpotential[dask]'")
+    distributed = pytest.importorskip("distributed", reason="needs Dask")
     with distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=60,
             scheduler_kwargs={"dashboard": False}, memory_limit=0) as cluster, distributed.Client(cluster) as client:
@@ -247,7 +247,7 @@ class Slow(Draws):
 
 @pytest.mark.slow
 def test_a_lost_scheduler_is_told_and_blocks_are_kept(tmp_path, monkeypatch):
-    distributed = pytest.importorskip("distributed", reason="needs Dask: pip install 'vmdpotential[dask]'")
+    distributed = pytest.importorskip("distributed", reason="needs Dask")
     monkeypatch.setattr(cluster, "PATIENCE", 1.0)
     with pytest.raises(BackendError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9 "):
         next(iter(run_blocks(Draws(7), range(4), scheduler="tcp://127.0.0.1:9")))

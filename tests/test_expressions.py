@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from MDAnalysisTests import datafiles
 from numpy.testing import assert_array_equal
 
 from vmdpotential.errors import BackendError, InputError, UsageError
+from vmdpotential.extras import install_command
 from vmdpotential.frontend.cli import main
 from vmdpotential.io import read_structure
 from vmdpotential.io.files.ndx import read_groups
@@ -141,7 +143,7 @@ def test_what_is_no_selection_is_one_line_with_the_parameter(monkeypatch: pytest
     for mistyped in ("chain A", "protien and name CA", "(solut or resid 5)"):
         with pytest.raises(UsageError):
             select(small(), mistyped)
-    with pytest.raises(BackendError, match=r"pip install 'vmdpotential\[traj\]'"):
+    with pytest.raises(BackendError, match=re.escape(install_command("traj"))):
         select(small(), "protein and name CA")
 
 

@@ -1,5 +1,6 @@
 """Van der Waals parameters of CHARMM's and OpenMM's files: energies against OpenMM, rules, and errors."""
 
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from openmm_pairs import check_energy, check_plain, places
 from structure_files import AMBER, MDA, OPENMM
 
 from vmdpotential.errors import BackendError, InputError, VmdpotentialError
+from vmdpotential.extras import install_command
 from vmdpotential.io import read_structure, read_topology
 from vmdpotential.io.topologies import charmm, forcefield
 from vmdpotential.io.topologies.forcefield import nonbonded
@@ -286,7 +288,7 @@ def test_rules():
 def test_a_missing_package_is_named(package, name, system_of_charmm, tmp_path, monkeypatch):
     (tmp_path / name).write_text("* t\n")
     monkeypatch.setitem(sys.modules, package.lower(), None)
-    hint = r"install it with pip install 'vmdpotential\[forcefields\]'"
+    hint = re.escape(f"install it with {install_command('forcefields')}")
     with pytest.raises(BackendError, match=rf"x\.\w+: needs {package} to be read; {hint}"):
         nonbonded(system_of_charmm, [tmp_path / name])
 

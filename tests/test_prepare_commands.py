@@ -82,7 +82,7 @@ def test_without_its_packages_the_extra_is_named(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(extras, "import_module", absent)
     code, _, error = shell(capsys, "map", ENTRIES["1YJP"], "-o", tmp_path / "map.npz")
     assert code == 2
-    assert "vmdpotential[prepare]" in error
+    assert extras.install_command("prepare") in error
     assert shell(capsys, "prepare", ENTRIES["1YJP"], "-o", tmp_path / "out.pqr")[0] == 4
 
 

@@ -18,6 +18,7 @@ from vmdpotential.engines import Engine
 from vmdpotential.engines.inputs import charges_and_positions
 from vmdpotential.engines.result import HostResult
 from vmdpotential.errors import BackendError, MemoryPlanError
+from vmdpotential.extras import install_command
 from vmdpotential.grid.lattice import Lattice, bounds
 from vmdpotential.methods import Estimate, Planned, Refusal, Request, Solution, map_bytes
 from vmdpotential.methods.pb import ContinuumMethod
@@ -88,7 +89,7 @@ class PoissonBoltzmann(ContinuumMethod):
         if (refusal := self.unsuitable(request)) is not None:
             return refusal
         if not program.is_installed():
-            return Refusal("needs the program APBS", "install vmdpotential[apbs]", BackendError)
+            return Refusal("needs the program APBS", install_command("apbs"), BackendError)
         if request.planes is not None:
             return self._too_large(request)
         nodes = int(np.prod(enclosing(request.lattice)[0].shape))

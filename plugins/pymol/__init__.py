@@ -23,10 +23,9 @@ def _load() -> None:
             import_module(_PACKAGE)
     except ModuleNotFoundError as error:
         missing = str(error.name).partition(".")[0]
-        colorprinting.error(
-            f" vmdpotential: PyMOL's Python has no package '{missing}'; install it with: "
-            f'"{sys.executable}" -m pip install {missing}'
-        )
+        remedy = (f'install it with: "{sys.executable}" -m pip install {missing}' if missing != "vmdpotential" else
+                  f"'vmdpotential install pymol' in a shell prints how to install it into {sys.executable}")
+        colorprinting.error(f" vmdpotential: PyMOL's Python has no package '{missing}'; {remedy}")
 
 
 def __init_plugin__(app: Any = None) -> None:  # noqa: N807 - PyMOL's name

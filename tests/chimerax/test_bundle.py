@@ -110,7 +110,7 @@ def in_a_process(home, code, tmp_path):
 
 @pytest.mark.parametrize(("package", "hint"), [
     ("vmdpotential", "ChimeraX's Python has no package 'vmdpotential'; "
-                     "type: pip install vmdpotential, and restart ChimeraX"),
+                     "'vmdpotential install chimerax' in a shell prints how to install it"),
     ("gemmi", "ChimeraX's Python has no package 'gemmi', which vmdpotential needs; type: pip install gemmi"),
     ("numba", "Numba does not start: import of numba halted; None in sys.modules; check the environment variables "
               "NUMBA_..., or install numba again"),

@@ -20,6 +20,7 @@ from vmdpotential.errors import BackendError, TaskError
 from vmdpotential.execution.pools import LostError, Pool, Result, WorkerError, timed
 from vmdpotential.execution.tree import merged_at_once
 from vmdpotential.execution.work import MergingWork, Work
+from vmdpotential.extras import install_command
 
 #: Seconds within which a scheduler must answer, or answer again, and within which it must have workers.
 PATIENCE, WORKERS = 15.0, 60.0
@@ -46,7 +47,7 @@ def cluster(scheduler: str, work: Work, piece: int = 0) -> Iterator[Pool]:
         import distributed
     except ModuleNotFoundError as error:
         raise BackendError(f"Dask is not installed (no module {error.name})",
-                           "pip install 'vmdpotential[dask]', or leave out {scheduler}") from None
+                           f"{install_command('dask')}, or leave out {{scheduler}}") from None
     with contextlib.ExitStack() as stack:
         stack.enter_context(_quiet())
         try:  # a client without a scheduler writes to stderr when it is collected

@@ -8,12 +8,11 @@ import shlex
 import shutil
 import sys
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
-from json import loads
 from pathlib import Path
 
 from vmdpotential.errors import UsageError
+from vmdpotential.extras import requirement
 from vmdpotential.frontend import startup
 
 #: Viewers with a plugin.
@@ -133,7 +132,7 @@ def _pymol(where: Path | None) -> Viewer:
     after = ["start PyMOL and type: help potential_map"]
     if find_spec("pymol") is None:
         after.insert(0, "PyMOL's Python needs the package too; in PyMOL, print(sys.executable) names that Python: "
-                        f"PYTHON -m pip install {shlex.quote(requirement())}")
+                        f"PYTHON -m pip install {shlex.quote(requirement('prepare'))}")
     source = _source("pymol")
     return Viewer("PyMOL", source, _names(source, "*.py", "*.md", "*.png"), parent / "vmdpotential_plugin",
                   startup=home / ".pymolpluginsrc.py", lines=lines, after=after)
@@ -143,13 +142,14 @@ def _chimerax(where: Path | None) -> Viewer:
     folder = (where or Path.home() / ".chimerax-bundles") / "vmdpotential"
     source = _source("chimerax")
     quoted = f'"{folder}"'
+    package = requirement("prepare")
     chimerax = shutil.which("chimerax") or shutil.which("ChimeraX")
     after = [
         "ChimeraX installs bundles itself; type on its command line, and restart it:",
-        f'    pip install "{requirement()}"', f"    devel install {quoted}",
+        f'    pip install "{package}"', f"    devel install {quoted}",
     ]
     if chimerax:
-        command = f'pip install "{requirement()}"; devel install {quoted}'
+        command = f'pip install "{package}"; devel install {quoted}'
         after += ["or in a shell:", f"    {shlex.quote(chimerax)} --nogui --exit --cmd {shlex.quote(command)}"]
     return Viewer("ChimeraX", source, _names(source, "*.*", "src/**/*.*"), folder, after=after,
                   undone=["type on ChimeraX's command line: toolshed uninstall ChimeraX-VMDPotential"])
@@ -166,12 +166,3 @@ def _source(name: str) -> Path:
 def _names(source: Path, *patterns: str) -> list[str]:
     result = {str(path.relative_to(source)) for pattern in patterns for path in source.glob(pattern) if path.is_file()}
     return sorted(name for name in result if "__pycache__" not in name)
-
-
-def requirement() -> str:
-    """Return pip's requirement for this package, with the address it was installed from, if known."""
-    try:
-        origin = distribution("vmdpotential").read_text("direct_url.json")
-    except PackageNotFoundError:
-        origin = None
-    return f"vmdpotential @ {loads(origin)['url']}" if origin else "vmdpotential"

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import BackendError, InputError, VmdpotentialError, shortened
+from vmdpotential.extras import install_command
 from vmdpotential.io.files.text import COMPRESSED, BufferedStream, buffered, first_bytes, named
 from vmdpotential.io.structures import amber_coordinates
 from vmdpotential.io.topologies import gromacs_folder, tpr_nonbonded
@@ -241,7 +242,7 @@ def reading(path: Path) -> Iterator[None]:
             warnings.simplefilter("ignore")  # MDAnalysis sets its own filters when it is first imported
         except ImportError:
             raise BackendError(
-                f"{path}: needs MDAnalysis to be read", "install it with pip install 'vmdpotential[traj]'") from None
+                f"{path}: needs MDAnalysis to be read", f"install it with {install_command('traj')}") from None
         if path.suffix.lower() in COMPRESSED or isinstance(path, BufferedStream):  # MDAnalysis unpacks the whole file
             raise InputError(f"{path}: this format is read from a plain file only", "unpack it first")
         package = _NEEDS.get(path.suffix.lower())

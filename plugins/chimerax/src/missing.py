@@ -8,6 +8,8 @@ from chimerax.core.commands import CmdDesc, WholeRestOfLine
 from chimerax.core.commands import register as _register
 from chimerax.core.errors import UserError
 
+_REMEDY = "'vmdpotential install chimerax' in a shell prints how to install it"
+
 
 def describe(error: ImportError) -> str:
     """Return one line that names the missing package and the command that installs it."""
@@ -15,9 +17,8 @@ def describe(error: ImportError) -> str:
     if isinstance(error, ModuleNotFoundError) and package and package != "vmdpotential":
         return f"ChimeraX's Python has no package '{package}', which vmdpotential needs; type: pip install {package}"
     if isinstance(error, ModuleNotFoundError) and error.name == "vmdpotential":
-        return "ChimeraX's Python has no package 'vmdpotential'; type: pip install vmdpotential, and restart ChimeraX"
-    return (f"the package 'vmdpotential' is incompatible with this bundle ({error}); type: "
-            "pip install vmdpotential upgrade true, and restart ChimeraX")
+        return f"ChimeraX's Python has no package 'vmdpotential'; {_REMEDY}"
+    return f"the package 'vmdpotential' is incompatible with this bundle ({error}); {_REMEDY}"
 
 
 def register(name: str, synopsis: str, error: ImportError, logger: Any) -> None:

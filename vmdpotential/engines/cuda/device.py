@@ -26,6 +26,7 @@ import numpy as np
 from vmdpotential import memory
 from vmdpotential.engines.cuda import build
 from vmdpotential.errors import BackendError, MemoryPlanError, UsageError
+from vmdpotential.extras import install_command
 
 #: Bytes that a process takes on a GPU in addition to its buffers.
 CONTEXT = 700_000_000
@@ -55,7 +56,7 @@ def driver() -> Any:
         import pycuda.driver as drv
     except ModuleNotFoundError as error:
         raise BackendError(f"PyCUDA is not installed (no module {error.name})",
-                           f"pip install 'vmdpotential[cuda]', or {_HINT}") from None
+                           f"{install_command('cuda')}, or {_HINT}") from None
     except ImportError as error:
         raise BackendError(f"there is no NVIDIA driver ({_line(error)})", f"install it, or {_HINT}") from None
     try:

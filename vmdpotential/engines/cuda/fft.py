@@ -8,6 +8,7 @@ import numpy as np
 
 from vmdpotential.engines.cuda.device import driver, gpu_array
 from vmdpotential.errors import BackendError
+from vmdpotential.extras import install_command
 
 
 def application() -> Any:
@@ -23,7 +24,7 @@ def application() -> Any:
         from pyvkfft.cuda import VkFFTApp
     except ModuleNotFoundError as error:
         raise BackendError(f"pyvkfft is not installed (no module {error.name})",
-                           "pip install 'vmdpotential[cuda]', or use {method msm} or {engine cpu}") from None
+                           f"{install_command('cuda')}, or use {{method msm}} or {{engine cpu}}") from None
     except (ImportError, OSError) as error:
         raise BackendError(f"pyvkfft does not work ({_line(error)})",
                            "pip install --force-reinstall --no-binary :all: --no-deps pyvkfft builds it for this CUDA "

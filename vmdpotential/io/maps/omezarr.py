@@ -47,7 +47,7 @@ def library() -> Any:
     """
     zarr = extras.load("zarr", "Zarr maps", "large", "use .cmap, .mrc or .dx")
     if int(zarr.__version__.split(".")[0]) < 3:
-        raise BackendError(f"Zarr maps need zarr 3, not {zarr.__version__}", "pip install 'vmdpotential[large]'")
+        raise BackendError(f"Zarr maps need zarr 3, not {zarr.__version__}", extras.install_command("large"))
     return zarr
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from vmdpotential.errors import BackendError, InputError, listed
+from vmdpotential.extras import install_command
 from vmdpotential.io.files.text import read_text, reading, suffix
 from vmdpotential.molecule.nonbonded import Floats, Integers, Nonbonded, pairs_by_bonds, unique_pairs
 from vmdpotential.molecule.structure import Structure, Topology
@@ -131,7 +132,7 @@ def _read(files: Sequence[Path], numbered: bool) -> tuple[_Parameters, float]:
         from parmed.charmm import CharmmParameterSet
     except ImportError:
         raise BackendError(f"{files[0]}: needs ParmEd to be read",
-                           "install it with pip install 'vmdpotential[forcefields]'") from None
+                           f"install it with {install_command('forcefields')}") from None
     parameters = CharmmParameterSet()
     parameters.atom_types_str = _Types(AtomType)
     factors = {}

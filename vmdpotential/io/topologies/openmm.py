@@ -14,6 +14,7 @@ import numpy as np
 
 from vmdpotential import memory, units
 from vmdpotential.errors import BackendError, InputError, listed, shortened
+from vmdpotential.extras import install_command
 from vmdpotential.io.files.text import reading
 from vmdpotential.io.topologies import openmm_files
 from vmdpotential.io.topologies.openmm_system import is_system
@@ -83,7 +84,7 @@ def nonbonded(structure: Structure, files: Sequence[Path], scripts: bool = False
         from openmm import XmlSerializer, app
     except ImportError:
         raise BackendError(f"{files[0]}: needs OpenMM to be read",
-                           "install it with pip install 'vmdpotential[forcefields]'") from None
+                           f"install it with {install_command('forcefields')}") from None
     names = ", ".join(str(path) if len(path.parts) < 3 else path.name for path in files)
     system = next((path for path in files if is_system(path)), None)
     if system is not None:
