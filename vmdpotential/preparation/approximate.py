@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.errors import TaskError, listed
 from vmdpotential.molecule.gasteiger import gasteiger
 from vmdpotential.molecule.names import IONS
 from vmdpotential.molecule.structure import Floats
 from vmdpotential.preparation.assemble import Assembly
 from vmdpotential.preparation.components import component
 from vmdpotential.preparation.draft import METALS
+from vmdpotential.preparation.states import CLUSTERS
 
 #: Usual charges of metals in molecules, e.
 _OXIDATION = {"Fe": 2, "Zn": 2, "Mg": 2, "Mn": 2, "Co": 2, "Ni": 2, "Cu": 2, "Ca": 2, "Mo": 4, "V": 4, "Na": 1, "K": 1,
@@ -25,7 +27,8 @@ def approximate(assembly: Assembly, untyped: NDArray[np.bool_], others: Floats) 
 
     The net charge of every molecule is its formal charge, also if a part of it has charges of templates: the difference
     is spread evenly over the atoms without a template. A metal in a molecule has its usual charge, which is balanced by
-    the atoms bonded to it; an ion of a metal has its formal charge.
+    the other atoms bonded to it; an ion of a metal has its formal charge. The net charge of a cluster of metals is that
+    of :data:`~vmdpotential.preparation.states.CLUSTERS`, or the one that the dictionary states.
 
     Parameters
     ----------
@@ -34,6 +37,11 @@ def approximate(assembly: Assembly, untyped: NDArray[np.bool_], others: Floats) 
         Mask of the atoms without a template.
     others : (N,) float64, e
         Charges of the other atoms.
+
+    Raises
+    ------
+    TaskError
+        For a cluster of metals whose net charge is not known.
     """
     structure = assembly.structure
     metal = np.isin(structure.elements, list(METALS))
@@ -41,9 +49,10 @@ def approximate(assembly: Assembly, untyped: NDArray[np.bool_], others: Floats) 
     alone = np.flatnonzero(untyped & metal & (np.bincount(assembly.residue)[assembly.residue] == 1))
     for atom in alone.tolist():
         formal[atom] = _alone(str(structure.residue_names[atom]), str(structure.elements[atom]))
+    _spread_clusters(assembly, untyped & metal, formal)
     charges = _by_bonds(assembly, untyped)
     charges[alone] = formal[alone]
-    _balance(assembly, untyped & metal, charges)
+    _balance(assembly, metal, untyped, formal, charges)
     charges = np.where(untyped, charges, others)
     molecule = _molecules(assembly)
     count = int(molecule.max()) + 1
@@ -81,15 +90,33 @@ def _alone(residue: str, element: str) -> float:
     return float(charge or _OXIDATION.get(element, np.nan))
 
 
-def _balance(assembly: Assembly, metal: NDArray[np.bool_], charges: Floats) -> None:
+def _spread_clusters(assembly: Assembly, metal: NDArray[np.bool_], formal: Floats) -> None:
+    """Spread the net charges of clusters of metals over their atoms; raise TaskError for one that is not known."""
+    unknown = []
+    for residue in np.flatnonzero(np.bincount(assembly.residue[metal]) > 1).tolist():
+        rows = np.flatnonzero(assembly.residue == residue)
+        known = CLUSTERS.get(str(assembly.structure.residue_names[rows[0]]).upper())
+        if known is not None:
+            formal[rows] = known[0] / len(rows)
+        elif not formal[rows][metal[rows]].any():
+            unknown.append(assembly.structure.label(int(rows[0])).partition(":")[0])
+    if unknown:
+        raise TaskError(
+            f"{assembly.structure.where}: the net charge of {listed(unknown, 80)} is not known: it depends on the "
+            "oxidation state of its metals",
+            "give its charges by {charges}, or remove it by {leave_out} of the command prepare")
+
+
+def _balance(assembly: Assembly, metal: NDArray[np.bool_], untyped: NDArray[np.bool_], formal: Floats,
+             charges: Floats) -> None:
     """Set the charges of metals in molecules to the usual ones, and subtract these from the atoms bonded to them."""
-    for atom in np.flatnonzero(metal & ~np.isfinite(charges)).tolist():
+    for atom in np.flatnonzero(metal & untyped & ~np.isfinite(charges)).tolist():
         value = _OXIDATION.get(str(assembly.structure.elements[atom]), np.nan)
         pairs = assembly.bonds[(assembly.bonds[:, :2] == atom).any(1), :2]
-        partners = pairs[pairs != atom]
+        partners = pairs[(pairs != atom) & ~metal[pairs]]
         charges[atom] = value
         if len(partners):
-            charges[partners] += (assembly.formal[atom] - value) / len(partners)
+            charges[partners] += (formal[atom] - value) / len(partners)
 
 
 def _molecules(assembly: Assembly) -> NDArray[np.int64]:

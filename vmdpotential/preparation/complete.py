@@ -98,7 +98,8 @@ def _missing(component: Component, names: tuple[str, ...], linked: set[str]) -> 
         if component.leaving[row] and holders & linked:
             continue
         # a nucleotide at the end of a chain has a phosphate only if the file has its P
-        if component.is_nucleotide and name in ("P", "OP1", "OP2", "OP3") and "P" not in present:
+        if name in component.phosphate and component.phosphate[0] not in present and (
+                "O3'" in linked or component.leaving[[component.row[end] for end in component.phosphate]].any()):
             continue
         result.append(row)
     return result

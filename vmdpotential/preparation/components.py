@@ -40,6 +40,8 @@ AMINO_ACIDS = frozenset((
     "THR", "TRP", "TYR", "VAL"))
 _BASES = {"ADE": "A", "CYT": "C", "GUA": "G", "THY": "T", "URA": "U"}
 NUCLEOTIDES = frozenset(("A", "C", "G", "U", "DA", "DC", "DG", "DT", "DU", "T"))
+#: Residues of DNA by the names that they share with those of RNA.
+DEOXY = {"A": "DA", "C": "DC", "G": "DG", "U": "DU", "I": "DI"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +140,15 @@ class Component:
         """Whether it has the backbone of a nucleotide."""
         return {"C1'", "C4'", "O5'", "C5'", "C3'", "O3'"} <= set(self.atoms)
 
+    @cached_property
+    def phosphate(self) -> tuple[str, ...]:
+        """Names of the phosphorus on O5' of a nucleotide and of the oxygens that end there; empty if there is none."""
+        if not self.is_nucleotide:
+            return ()
+        phosphorus = [k for k in self.neighbours[self.row["O5'"]] if self.elements[k] == "P"]
+        ends = [j for k in phosphorus for j in self.neighbours[k] if len(self.neighbours[j]) == 1]
+        return tuple(self.atoms[k] for k in (*phosphorus, *ends))
+
 
 @cache
 def component(name: str) -> Component | None:
@@ -218,7 +229,8 @@ def identify_component(residue_name: str, atom_names: Collection[str]) -> Compon
     """Return the component that a residue's name and heavy atoms indicate, None if no component has these atoms.
 
     Names of variants in programs (HSE, CYX, ASH, ADE) indicate the parent residue. If the dictionary has another
-    component with such a name (HIP), it is returned only if the parent does not have the atoms.
+    component with such a name (HIP), it is returned only if the parent does not have the atoms. Before 2007, and in
+    programs, A, C, G, U and I are residues of DNA as well: those with all atoms of a sugar but O2'.
     """
     upper = residue_name.upper()
     parent = family(upper)
@@ -227,6 +239,8 @@ def identify_component(residue_name: str, atom_names: Collection[str]) -> Compon
         names = ["ALA" if "CB" in atom_names else "GLY", upper]
     elif parent in AMINO_ACIDS:
         names = [parent, upper]
+    elif upper in DEOXY and without_hydroxyl(atom_names):
+        names = [DEOXY[upper], upper]
     elif parent in _BASES and upper not in NUCLEOTIDES:
         base, ribose = _BASES[parent], "O2'" in atom_names or "O2*" in atom_names
         names = [base if ribose and base != "T" else f"D{base}", upper]
@@ -235,6 +249,12 @@ def identify_component(residue_name: str, atom_names: Collection[str]) -> Compon
         if result is not None and renamed(result, tuple(atom_names)) is not None:
             return result
     return None
+
+
+def without_hydroxyl(atom_names: Collection[str]) -> bool:
+    """Return whether the atoms are those of a sugar of DNA: all but O2'."""
+    names = {name.replace("*", "'") for name in atom_names}
+    return {"C1'", "C2'", "C3'", "C4'", "O4'"} <= names and "O2'" not in names
 
 
 @cache

@@ -15,6 +15,7 @@ from vmdpotential.molecule.names import IONS, WATERS
 from vmdpotential.molecule.structure import Floats, Integers, Names, Structure
 from vmdpotential.preparation.components import (
     AMINO_ACIDS,
+    DEOXY,
     NUCLEOTIDES,
     Component,
     component,
@@ -29,7 +30,8 @@ METALS = frozenset((
     "Sc", "Ti", "V", "Cr", "Mn", "Fe", "Co", "Ni", "Cu", "Zn", "Y", "Zr", "Nb", "Mo", "Tc", "Ru", "Rh",
     "Pd", "Ag", "Cd", "La", "Ce", "Pr", "Nd", "Sm", "Eu", "Gd", "Tb", "Dy", "Ho", "Er", "Tm", "Yb", "Lu",
     "Hf", "Ta", "W", "Re", "Os", "Ir", "Pt", "Au", "Hg", "Th", "U"))
-#: Note on residues that were recognised by their bonds.
+#: Notes on residues that were recognised by their atoms, and by their bonds.
+DEOXYRIBOSE = "named as residues of RNA, and taken as DNA, as they have no O2'"
 RENAMED = "atoms have other names than in the Chemical Component Dictionary, and were recognised by their bonds"
 #: Possible bonds between standard residues; other close atoms of these are a clash.
 _STANDARD = {("C", "N"), ("O3'", "P"), ("SG", "SG"), ("CG", "NZ"), ("CD", "NZ")}
@@ -143,6 +145,8 @@ def _known(name: str, atoms: tuple[str, ...], elements: list[str],
     names = renamed(result, atoms) if result is not None else None
     if result is None and (result := component(name.upper())) is not None:
         names, note = matched(result, elements, positions), RENAMED
+    elif result is not None and DEOXY.get(name.upper()) == result.name:
+        note = DEOXYRIBOSE
     if result is None or names is None or (len(result.atoms) == 1 and result.elements[0] in METALS):
         return None, atoms, ""
     return result, names, note

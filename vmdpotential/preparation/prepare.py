@@ -280,5 +280,6 @@ def _rows(whole: Structure, draft: Draft, assembly: Assembly, states_: states.St
             states_.pka.get((n, residue.component.name if residue.component is not None else "")),
             round(float(net[n]), 4) + 0.0, "Gasteiger (approximate)" if approximated[row]
             else sources.get(str(whole.residue_names[row]).upper(), sources[""]),
-            tuple(residue.added), int(placed[n]), int(kept[n]), states_.notes.get(n, residue.note)))
+            tuple(residue.added), int(placed[n]), int(kept[n]),
+            (approximated[row] and states.oxidized(residue.component)) or states_.notes.get(n, residue.note)))
     return rows

@@ -15,13 +15,17 @@ import numpy as np
 
 from vmdpotential.molecule.gasteiger import AROMATIC_DOUBLE, AROMATIC_SINGLE, AROMATIC_TRIPLE, DOUBLE, SINGLE
 from vmdpotential.molecule.structure import Integers
-from vmdpotential.preparation.components import AMINO_ACIDS, FLAT
+from vmdpotential.preparation.components import AMINO_ACIDS, FLAT, Component
 from vmdpotential.preparation.contacts import CLEAR, Contacts
 from vmdpotential.preparation.draft import Draft
 
 #: pKa values of model compounds, as in PROPKA 3.
 MODEL_PKA = {"ASP": 3.80, "GLU": 4.50, "HIS": 6.50, "CYS": 9.00, "TYR": 10.00, "LYS": 10.50, "ARG": 12.50,
              "N+": 8.00, "C-": 3.20}
+#: pKa of the last hydrogen of a nucleotide's terminal phosphate, as of 5'-nucleotides in water.
+PHOSPHATE_PKA = 6.3
+#: Net charges, e, of metal clusters in the oxidized state at rest, and what that is: the dictionary states none.
+CLUSTERS = {"SF4": (2, "[4Fe-4S]2+"), "FES": (2, "[2Fe-2S]2+"), "F3S": (1, "[3Fe-4S]+"), "CUA": (3, "[2Cu]3+")}
 #: The atom with the formal charge of the charged form, and that charge, e.
 _SITES = {"ASP": ("OD2", -1), "GLU": ("OE2", -1), "HIS": ("ND1", 1), "CYS": ("SG", -1), "TYR": ("OH", -1),
           "LYS": ("NZ", 1), "ARG": ("NH2", 1)}
@@ -39,6 +43,12 @@ _EPSILON = frozenset(("HIE", "HSE", "HISB", "HISE"))
 #: Notes on residues, for the report.
 FLIPPED = "contacts would be better with the end of the side chain flipped by 180 degrees; kept as in the file"
 UNDECIDED = "no contact decides which nitrogen of the neutral histidine has the hydrogen"
+
+
+def oxidized(component: Component | None) -> str:
+    """Return the note on the net charge of a cluster of metals; empty for other residues."""
+    _, state = CLUSTERS.get("" if component is None else component.name, (0, ""))
+    return state and f"taken as oxidized, {state}; charges in a file of yours have priority"
 
 
 @dataclass
@@ -100,7 +110,7 @@ def assign(draft: Draft, bonds: Integers, ph: float, pka: Mapping[tuple[int, str
             states.notes[n] = FLIPPED
         names += _ends(n, place, ph, pka, states, linked[n], present.get(n, {}))
         states.names[n] = "+".join(filter(None, names))
-    _others(draft, states, linked)
+    _others(draft, states, linked, ph, present)
     return states
 
 
@@ -202,7 +212,8 @@ def _ends(n: int, place: dict[str, int], ph: float, pka: Mapping[tuple[int, str]
 # ---- other molecules -----------------------------------------------------------------------------------
 
 
-def _others(draft: Draft, states: States, linked: list[set[str]]) -> None:
+def _others(draft: Draft, states: States, linked: list[set[str]], ph: float,
+            present: Mapping[int, Mapping[str, int]]) -> None:
     """Set the charges of residues other than amino acids, by the dictionary and by functional groups."""
     starts = draft.starts
     known: dict[tuple[str, tuple[str, ...], frozenset[str]], Integers] = {}
@@ -214,12 +225,21 @@ def _others(draft: Draft, states: States, linked: list[set[str]]) -> None:
         key = result.name, tuple(draft.names[part].tolist()), frozenset(linked[n])
         if key not in known:
             known[key] = _formal(draft, n, part)
-            if result.is_nucleotide and "OP3" in key[1]:  # a terminal phosphate keeps one hydrogen
-                known[key][key[1].index("OP3")] = 0
             if result.is_amino_acid and "N" in linked[n]:
                 known[key][key[1].index("N")] = min(0, known[key][key[1].index("N")])
         states.charges[part] = known[key]
         total = int(known[key].sum())
+        ends = [key[1].index(name) for name in result.phosphate[1:] if name in key[1]]
+        if len(ends) == 3:  # of a 5' end, or of a nucleotide that is no part of a chain
+            states.pka[n, result.name] = PHOSPHATE_PKA
+            held = [k for k in ends if present.get(n, {}).get(key[1][k])]
+            if ph < PHOSPHATE_PKA or held:
+                charged = [k for k in ends if known[key][k]]
+                atom = part.start + (held or sorted(charged, key=lambda k: result.leaving[result.row[key[1][k]]]))[-1]
+                total -= int(states.charges[atom])
+                states.charges[atom] = 0
+        if result.name in CLUSTERS:
+            total = CLUSTERS[result.name][0]
         if total:
             states.names[n] = f"{total:+d}"
 
