@@ -118,6 +118,23 @@ def test_salt_does_not_count_in_addition_to_screening(tpr, caplog):
     assert "without" not in "".join(vacuum.lines[1:2])
 
 
+def test_a_viewer_learns_where_the_atoms_of_a_map_are(dna):
+    split = wrapped(dna, (20.0, 3.0, 30.0))
+    options = {"atoms": "solute", "method": "pb", "spacing": 4.0, "padding": 3.0}
+    report = map_(structure=split, **options)
+    shown = split.positions + report.objects["moved"].shifts
+    assert distances(replace(split, positions=shown)) == pytest.approx(distances(dna), abs=1e-6)
+    assert np.array_equal(report.objects["structure"].positions, shown)
+    assert not report.objects["moved"].shifts[~is_nucleic(dna)].any()
+    moved = split.positions.copy()
+    for first, count, *shift in report.data["moved"]:
+        moved[first : first + count] += shift
+    np.testing.assert_allclose(moved, shown, atol=1e-3)
+    for whole in ({"structure": dna, **options}, {"structure": split, **options, "method": "auto"}):
+        result = map_(**whole)
+        assert "moved" not in result.objects | result.data
+
+
 @pytest.mark.slow
 def test_surface_is_where_the_map_is(dna):
     split = wrapped(dna, (20.0, 3.0, 30.0))

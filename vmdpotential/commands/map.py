@@ -21,6 +21,7 @@ from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.io.trajectories.frames import are_models
 from vmdpotential.maps import MapOptions, potential_map
+from vmdpotential.maps.solute import MovedAtoms
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.selection import Selection
@@ -107,10 +108,12 @@ def map_(
     files.check(paths, force, names)
 
     from vmdpotential.maps.interaction import medium_of_sum
-    from vmdpotential.maps.solute import chosen_atoms, ions_of_solution
+    from vmdpotential.maps.solute import as_computed, chosen_atoms, ions_of_solution
 
     atoms = options.atoms
-    structure, charge_report = source.charged([atoms, *([] if options.sources is None else [options.sources])])
+    shown = source.read()
+    structure, charge_report = source.with_charges(
+        shown, [atoms, *([] if options.sources is None else [options.sources])])
     start = time.perf_counter()
     which = [*([] if output is None else [0]), *range(1, 1 + len(fields))]
     with MapWriters(paths, which, force, names) as writers, progress.clock() as clock:
@@ -133,10 +136,11 @@ def map_(
                 put_map(grid, places[0])
             if grid.field is not None:
                 put_field(grid.field, places[-len(fields) :])
+    structure, moved = as_computed(shown, structure, atoms, medium_of_sum(options))
     rows = chosen_atoms(structure, atoms, medium_of_sum(options))
     chosen = structure.known_charges[rows]
     return Map(
-        charges=charge_report, grid=grid, structure=structure, options=options, seconds=seconds, file=path,
+        charges=charge_report, grid=grid, structure=structure, moved=moved, options=options, seconds=seconds, file=path,
         net_charge=charge_report.net_charge if str(atoms) == "all" else float(chosen.sum()), count=len(chosen),
         left_out=ions_of_solution(structure, atoms, rows), limits=limits, field_files=fields,
         cell=structure.cell if grid.provenance.boundary == "periodic" else None,
@@ -149,6 +153,7 @@ class Map(GridResult):
     charges: ChargeReport = part()
     grid: Grid = part(*LATTICE, *SUM, "provenance.error_field", "provenance.error_field_away", shown=True)
     options: MapOptions = part("temperature", "smear")
+    moved: MovedAtoms | None = part(shown=True)
     net_charge: float
     cell: Cell | None = part(cell="parameters")
     solvation: Mapping[str, Any] | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,18 +59,70 @@ def in_continuum(structure: Structure, selection: Selection, medium: Medium,
     if salt := ions_of_solution(structure, selection, chosen):
         log.warning(Message("%s: %s are left out, because the medium includes the solution's ions; a selection such as "
                             "{atoms not water} keeps them"), structure.where, salt)
-    if not medium.method:
-        return structure, chosen, None
-    together = Complex.of(structure, chosen, frames)
-    if together is None:
-        return structure, chosen, None
-    positions = together(structure.positions, structure.cell)
-    if positions is not structure.positions:
-        moved = int((positions != structure.positions).any(1)[chosen].sum())
+    whole, together = _whole(structure, chosen, medium, frames)
+    if whole is not structure:
+        moved = int((whole.positions != structure.positions).any(1)[chosen].sum())
         log.warning("%s: the periodic cell splits the molecules, which are made whole for a continuum (%d of %d atoms "
                     "were moved)", structure.where, moved, int(chosen.sum()))
-        structure = replace(structure, positions=positions)
-    return structure, chosen, together
+    return whole, chosen, together
+
+
+def _whole(structure: Structure, chosen: NDArray[np.bool_], medium: Medium,
+           frames: bool = False) -> tuple[Structure, Complex | None]:
+    """Return the structure of :func:`in_continuum`, and its function for other positions."""
+    together = Complex.of(structure, chosen, frames) if medium.method else None
+    if together is None:
+        return structure, None
+    positions = together(structure.positions, structure.cell)
+    return (structure if positions is structure.positions else replace(structure, positions=positions)), together
+
+
+@dataclass(frozen=True, eq=False)
+class MovedAtoms:
+    """How the atoms of a file or a viewer were moved for their map, so that a viewer can show them there.
+
+    Parameters
+    ----------
+    shifts : (N, 3) float64, A
+        Displacement of every atom.
+    """
+
+    shifts: NDArray[np.float64]
+
+    @property
+    def data(self) -> dict[str, list[list[float]]]:
+        """Runs of atoms that were moved alike, for ``--json``: index of the first, number, and displacement (A)."""
+        begins = np.flatnonzero(np.append(True, (np.diff(self.shifts, axis=0) != 0).any(1)))
+        counts = np.diff(begins, append=len(self.shifts))
+        return {"moved": [[first, count, *np.round(self.shifts[first], 4).tolist()]
+                          for first, count in zip(begins.tolist(), counts.tolist(), strict=True)
+                          if self.shifts[first].any()]}
+
+
+def as_computed(shown: Structure, structure: Structure, selection: Selection,
+                medium: Medium) -> tuple[Structure, MovedAtoms | None]:
+    """Return a structure with the positions of its map, and how atoms were moved; None if all stay.
+
+    Parameters
+    ----------
+    shown : Structure
+        The atoms of the file or of the viewer.
+    structure : Structure
+        The same with charges; missing atoms may have been added.
+    selection : str or array
+        Atoms of the map.
+    medium : Medium
+    """
+    whole, _ = _whole(structure, chosen_atoms(structure, selection, medium), medium)
+    if whole is structure:
+        return structure, None
+    origins = np.arange(len(structure)) if structure.origins is None else structure.origins
+    if structure.origins is not None and shown.whole_rows is not None:
+        origins = np.searchsorted(shown.whole_rows, origins)
+    present = (structure.positions == shown.positions[origins]).all(1)
+    shifts = np.zeros((len(shown), 3))
+    shifts[origins[present]] = (whole.positions - structure.positions)[present]
+    return whole, MovedAtoms(shifts)
 
 
 def as_mapped(structure: Structure, grid: Grid) -> Structure:
