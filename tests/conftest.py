@@ -6,9 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from vmdpotential.kernels.build import build_package
+
 # One folder for all processes, whatever home folder a test gives its own, and for the next runs; not the user's.
 CACHE = Path(__file__).resolve().parent.parent / ".pytest_cache" / "vmdpotential"
 os.environ.setdefault("VMDPOTENTIAL_CACHE", str(CACHE))
+
+# kernels that have changed since they were compiled; this takes no time if none has
+if (Path(__file__).resolve().parent.parent / "vmdpotential" / "kernels" / "libraries").is_dir():
+    build_package()
 
 # another package, whose tests run with it installed (test_extension.py)
 collect_ignore = ["extension"]

@@ -121,7 +121,7 @@ def test_wheel_holds_every_module_plugin_and_table(wheel):
     expected = {f"vmdpotential/{name}" for name in ("py.typed", "data/charges.csv.gz")}
     for folder, target in (("vmdpotential", "vmdpotential"), ("plugins", "vmdpotential/plugins")):
         expected |= {f"{target}/{path.relative_to(ROOT / folder)}" for path in (ROOT / folder).rglob("*.*")
-                     if path.suffix in (".py", ".cu", ".cuh")}
+                     if path.suffix in (".py", ".cu", ".cuh", ".h", ".so")}
     # what viewers with a language of their own load
     expected |= {f"vmdpotential/plugins/vmd/{path.name}" for path in (ROOT / "plugins" / "vmd").iterdir()}
     assert expected - packed == set()

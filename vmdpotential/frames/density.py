@@ -12,13 +12,13 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
-from vmdpotential.compiling import build
 from vmdpotential.densities.quantities import UNITS, CountedAtoms
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.counting import Counter, Counting
@@ -29,6 +29,7 @@ from vmdpotential.frames.gridded import GridWork, frames_text, lattice_in
 from vmdpotential.frames.statistics import BLOCKS, TOO_SHORT, BlockMean, Moments
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.io.trajectories.frames import Frames
+from vmdpotential.kernels.launch import KernelFile, launch
 from vmdpotential.maps.options import Boundary, Engine
 from vmdpotential.molecule.cell import Cell, same_cell
 from vmdpotential.molecule.structure import Structure
@@ -37,6 +38,11 @@ from vmdpotential.parameters import Option
 Floats = NDArray[np.float64]
 
 log = logging.getLogger(__name__)
+
+KERNELS = KernelFile(Path(__file__).parent.parent / "densities" / "totals.cu")
+
+#: Number of nodes that a thread adds up or evaluates at a time.
+NODES_PER_TASK = 65536
 
 #: Radius at which a Gaussian is truncated, in standard deviations. It is renormalised over the nodes within, since 5e-4
 #: of it is beyond along each axis.
@@ -322,15 +328,17 @@ def merge(planning: DensityPlan, results: Iterable[Arrays] | BlockResults, stati
     """
     planning.check_bulk(bulk)
     work = planning.work
-    totals, kernels = np.zeros((work.lattice.size, 2)), build.load("totals_kernel")
-    squares = np.zeros(work.lattice.size if "std" in statistics else 0)
+    totals = np.zeros((work.lattice.size, 2))
+    squares = np.zeros(work.lattice.size) if "std" in statistics else None
     counts: list[int] = []
     series: list[Floats] = []
     cells = Moments.none((3, 3))
     try:
         for result in results:
             count = int(result["count"])
-            kernels.add(totals, squares, result["nodes"], result["sums"], result["squares"], count)
+            launch(KERNELS["add_block"], len(result["nodes"]), "density", NODES_PER_TASK, totals=totals,
+                   all_squares=squares, nodes=result["nodes"], sums=result["sums"], squares=result["squares"],
+                   share=1 / count)
             counts.append(count)
             series.append(np.asarray(result["sample"]) / count)
             cells.merge(Moments(count, result["cells"][:3], result["cells"][3:]))
@@ -340,7 +348,7 @@ def merge(planning: DensityPlan, results: Iterable[Arrays] | BlockResults, stati
     return _density(planning, totals, squares, BlockMean.of_series(counts, series), cells, statistics, bulk)
 
 
-def _density(planning: DensityPlan, totals: Floats, squares: Floats, blocks: BlockMean, cells: Moments,
+def _density(planning: DensityPlan, totals: Floats, squares: Floats | None, blocks: BlockMean, cells: Moments,
              statistics: Sequence[str], bulk: float | None) -> Density:
     """Return the maps computed from the totals of all frames; `blocks` has the blocks' means at a sample of nodes."""
     work, counted = planning.work, planning.work.counted
@@ -357,10 +365,12 @@ def _density(planning: DensityPlan, totals: Floats, squares: Floats, blocks: Blo
             bulk = float(counted.weights.sum() / abs(np.linalg.det(cell)) * counted.factor)
         factor /= bulk
     factors = blocks.factors()
-    maps = {name: np.empty(lattice.size if name == "mean" or name in statistics else 0, np.float32)
-            for name in ("mean", "std", "sem")}
-    total, squared_errors = build.load("totals_kernel").statistics(
-        totals, squares, blocks.count, factor, 0.0 if factors is None else factors[0], *maps.values())
+    maps = {name: np.empty(lattice.size, np.float32) for name in {"mean", *statistics}}
+    error, partial = 0.0 if factors is None else factors[0], np.zeros((-(-lattice.size // NODES_PER_TASK), 2))
+    launch(KERNELS["compute_statistics"], lattice.size, "density", NODES_PER_TASK, totals=totals, all_squares=squares,
+           mean=maps["mean"], deviation=maps.get("std"), errors=maps.get("sem"), partial=partial, frames=blocks.count,
+           unit=factor, error=error, piece=NODES_PER_TASK)
+    total, squared_errors = partial.sum(0) * [1, error * error]
     quantity = {"number": "number density", "mass": "mass density", "charge": "charge density",
               "electrons": "electron density", "occupancy": "occupancy"}[counted.quantity]
     provenance = Provenance(

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vmdpotential.compiling import build
+from vmdpotential.kernels.launch import KernelFile, launch
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.elements import POLYMER
 from vmdpotential.molecule.names import named
 from vmdpotential.molecule.structure import Structure
+
+KERNELS = KernelFile(Path(__file__).with_name("tree.cu"))
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -80,7 +83,8 @@ class Molecules:
         place[order] = np.arange(len(order))
         above = place[parent[order[1:]]]  # parents of all nodes but the root, in breadth-first order: never decreasing
         sizes, new = np.ones(len(order), np.int64), np.zeros(len(order), np.int64)
-        build.load("tree_kernel").depth_first(above, sizes, new)
+        launch(KERNELS["order_depth_first"], 1, "molecules", parents=above.astype(np.int64), sizes=sizes, places=new,
+               next=np.empty_like(sizes), nodes=len(sizes))
         atoms, parents, ends = (np.empty(len(order) - 1, np.int64) for _ in range(3))
         at = new[1:] - 1
         atoms[at] = order[1:]

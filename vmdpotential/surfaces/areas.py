@@ -9,17 +9,19 @@ Points of the last two kinds count only if no other position of the probe covers
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.compiling import build, threads
+from vmdpotential.compiling import threads
 from vmdpotential.continuum.region import Cubes, Surface
+from vmdpotential.kernels.launch import KernelFile, launch
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+KERNELS = KernelFile(Path(__file__).with_name("areas.cu"))
 
 #: Number of points on an atom's sphere, and on a probe.
 POINTS, ON_PROBE = 1000, 300
@@ -31,7 +33,7 @@ PIECE, PART = 0.12, 0.6
 SLACK = 2e-3
 
 #: Smallest number of spheres, arcs or probes in a thread's share.
-TOGETHER = 200
+MIN_SHARE = 200
 
 
 def spiral(count: int) -> Floats:
@@ -47,40 +49,41 @@ def areas(union: Surface, molecular: bool) -> tuple[Floats, Floats]:
 
     The surface is the molecular one, or else the accessible one.
     """
-    kernels, probe = build.load("area_kernel"), union.probe
-    spheres = (union.centres, union.radii, *union.neighbours)
-    touched = np.zeros(len(union.radii), np.bool_)
+    probe, centres, radii = union.probe, union.centres, union.radii
+    first, others = union.neighbours
+    spheres = {"centres": centres, "radii": radii, "first": first, "others": others}
+    touched = np.zeros(len(radii), np.bool_)
     touched[union.arcs[:, 12:14].astype(np.int64)] = True
     counts, points = np.zeros(len(touched), np.int64), np.zeros((len(touched), 3))
-    threads.run(partial(kernels.free, spiral(POINTS), touched, *spheres, counts, points), len(touched), "surface",
-                TOGETHER)
+    launch(KERNELS["count_free_points"], len(touched), "surface", MIN_SHARE, **spheres, directions=spiral(POINTS),
+           touched=touched, counts=counts, points=points, checked=POINTS)
     molecular = molecular and probe > 0
-    result = 4 * np.pi / POINTS * counts * (union.radii - probe * molecular) ** 2
+    result = 4 * np.pi / POINTS * counts * (radii - probe * molecular) ** 2
     if not (molecular and len(union.arcs)):
         return result, points
-    parts = np.empty((kernels.cut(union.arcs, PART, np.empty((0, 18))), 18))
-    kernels.cut(union.arcs, PART, parts)
+    parts = _parts_of_arcs(union.arcs)
     cubes = Cubes(parts[:, 13:16], PART + 2 * probe)
-    least = probe - SLACK
-    around = (*spheres, parts[cubes.order], cubes.starts, cubes.low, cubes.side, cubes.counts)
     places, triples = _touching_three(union)
-    for patches, count in ((partial(kernels.strips, union.arcs, PIECE, probe, least, *around), len(union.arcs)),
-                             (partial(kernels.corners, places, triples, spiral(ON_PROBE), probe, least, *around),
-                              len(places))):
-        result += _summed(patches, count, points)
+    patches = spheres | {
+        "parts": parts[cubes.order], "starts": cubes.starts, "low": cubes.low, "side": cubes.side,
+        "counts": cubes.counts, "arcs": union.arcs, "places": places, "triples": triples,
+        "directions": spiral(ON_PROBE), "checked": ON_PROBE, "piece": PIECE, "probe": probe, "least": probe - SLACK,
+        "points": points, "spheres": len(radii)}
+    for name, count in (("add_strips", len(union.arcs)), ("add_corners", len(places))):
+        grain = max(MIN_SHARE, -(-count // (4 * threads.count())))
+        area = np.zeros((-(-count // grain), len(radii)))
+        launch(KERNELS[name], count, "surface", grain, **patches, area=area, grain=grain)
+        result += area.sum(0)
     return result, points
 
 
-def _summed(kernel: Callable[..., None], count: int, points: Floats) -> Floats:
-    """Return the areas (N,) that a kernel sums over `count` patches, on all threads, and update `points`."""
-    sums = {}
-
-    def add(first: int, last: int) -> None:
-        sums[first] = np.zeros(len(points))
-        kernel(sums[first], points, first, last)
-
-    threads.run(add, count, "surface", max(TOGETHER, -(-count // (4 * threads.count()))))
-    return np.sum([sums[first] for first in sorted(sums)], 0) if sums else np.zeros(len(points))
+def _parts_of_arcs(arcs: Floats) -> Floats:
+    """Return equal parts (P, 18) of arcs, of at most the length PART; areas.cu describes the columns."""
+    counts = np.maximum(1, np.ceil(arcs[:, 9] * (arcs[:, 11] - arcs[:, 10]) / PART)).astype(np.int64)
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    parts = np.empty((starts[-1], 18))
+    launch(KERNELS["cut_arcs"], len(arcs), "surface", MIN_SHARE, arcs=arcs, starts=starts, parts=parts)
+    return parts
 
 
 def _touching_three(union: Surface) -> tuple[Floats, Integers]:

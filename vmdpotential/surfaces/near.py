@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from functools import partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.compiling import build, threads
+from vmdpotential.kernels.launch import KernelFile, launch
+
+KERNELS = KernelFile(Path(__file__).with_name("near.cu"))
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 #: Number of points in a thread's share.
-TOGETHER = 20_000
+POINTS_PER_TASK = 20_000
 
 #: Largest number of cells per sphere; searching empty cells wastes time.
 MOST_CELLS = 8
@@ -43,7 +45,7 @@ class Near:
         cell = np.ravel_multi_index(tuple(cells.T), tuple(self._shape))
         self._order = np.argsort(cell, kind="stable")
         self._starts = np.searchsorted(cell[self._order], np.arange(np.prod(self._shape) + 1))
-        self._centres, self._radii = np.ascontiguousarray(centres[self._order]), radii[self._order]
+        self._centres, self._radii = np.ascontiguousarray(centres[self._order]), radii[self._order].astype(np.float64)
 
     def find(self, points: Floats, most: float = np.inf, enough: float = -np.inf) -> tuple[Floats, Integers]:
         """Return distances (P,), A, to the nearest sphere's surface, negative inside, and the spheres' indices (P,).
@@ -58,8 +60,9 @@ class Near:
             Distance below which the search may stop, with a sphere that is not the nearest.
         """
         best, which = np.full(len(points), most), np.full(len(points), -1, np.int64)
-        threads.run(partial(
-            build.load("near_kernel").run, np.ascontiguousarray(points), self._centres, self._radii, self._order,
-            self._starts, self._shape, self._origin, self._side, float(self._radii.max()), enough, best, which),
-            len(points), "surface", TOGETHER)
+        launch(KERNELS["find_nearest_spheres"], len(points), "surface", POINTS_PER_TASK,
+               points=np.ascontiguousarray(points), centres=self._centres, radii=self._radii, order=self._order,
+               starts=self._starts, best=best,
+               which=which, shape=self._shape, origin=self._origin, side=self._side,
+               largest=float(self._radii.max()), enough=enough)
         return best, which

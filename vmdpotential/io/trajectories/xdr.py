@@ -18,8 +18,10 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.compiling import build
 from vmdpotential.errors import InputError
+from vmdpotential.kernels.launch import KernelFile, launch
+
+KERNELS = KernelFile(Path(__file__).with_name("xtc.cu"))
 
 #: First row of the format's table of ranges that is not 0, and the row after the last.
 _FIRST, _BEYOND = 9, 73
@@ -137,18 +139,21 @@ def read_xtc(path: Path, file: IO[bytes], start: int, n_atoms: int, number: int 
         raise vanished_frame(path, number)
     reals = data[: _PACKED].view(">f4").astype(np.float64)
     box, time = reals[4:13].reshape(3, 3) * 10, float(reals[3])  # nm to A
-    ten = np.dtype(dtype).type(10)
     if n_atoms <= 9:
-        return data[_PACKED : end - start].view(">f4").reshape(n_atoms, 3).astype(dtype) * ten, box, time
+        positions = data[_PACKED : end - start].view(">f4").reshape(n_atoms, 3).astype(dtype)
+        return positions * np.dtype(dtype).type(10), box, time
     words = data[: _BITS].view(">i4").astype(np.int64)
     precision = float(data[_PACKED : _PACKED + 4].view(">f4")[0])
     low, sizes = words[15:18], words[18:21] - words[15:18] + 1
     lengths = [int(size).bit_length() for size in sizes]
     if sizes.max() <= _APART:
         lengths = [math.prod(sizes.tolist()).bit_length(), 0, 0]
-    positions = np.empty((n_atoms, 3), dtype)
-    if not 1e-30 < precision < 1e30 or not build.load("xtc_kernel").unpack(
-            data[_BITS:], int(words[22]), low, sizes, np.array(lengths), int(words[21]), np.float32(1 / precision), ten,
-            positions):
+    positions, valid = np.empty((n_atoms, 3), dtype), np.zeros(1, bool)
+    if 1e-30 < precision < 1e30:
+        launch(KERNELS["unpack_frame"], 1, "trajectory", data=data[_BITS:], low=low, sizes=sizes,
+               bits=np.array(lengths), singles=positions if dtype == np.float32 else None,
+               doubles=None if dtype == np.float32 else positions, valid=valid, length=int(words[22]),
+               atoms=n_atoms, row=int(words[21]), inverse=1 / precision)
+    if not valid[0]:
         raise InputError(f"{path}: the frame at byte {start} is damaged", "copy or write it again")
     return positions, box, time

@@ -1,0 +1,177 @@
+"""Compilation of kernels for CPUs: one library for each instruction set, made when the package is built.
+
+Kernels are C++ that is also CUDA C, in files ``*.cu`` that include ``kernel.h``. This module uses only the standard
+library, because it also runs where nothing else is installed: from the build backend, from ``scripts/environment``, and
+as a program, ``python vmdpotential/kernels/build.py``. Another package builds its kernels with :func:`build_libraries`.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import hashlib
+import importlib.util
+import json
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+#: Folder of the headers that kernels include.
+HEADERS = Path(__file__).parent
+
+#: Subfolder, next to this module, of the compiled libraries.
+FOLDER = "libraries"
+
+#: Instruction sets, from the most common to the fastest, with the compiler's options for each, by processor family.
+INSTRUCTION_SETS: dict[str, dict[str, tuple[str, ...]]] = {
+    "x86_64": {
+        "baseline": ("-march=x86-64",),
+        "avx2": ("-march=x86-64-v3",),
+        "avx512": ("-march=x86-64-v4", "-mprefer-vector-width=512"),
+    },
+    "aarch64": {"neon": ()},
+}
+
+#: Names of processor families, as operating systems spell them.
+PROCESSORS = {"AMD64": "x86_64", "x86_64": "x86_64", "arm64": "aarch64", "aarch64": "aarch64"}
+
+#: ``sys.platform`` of the systems that targets name.
+SYSTEMS = {"linux": "linux", "macos": "darwin", "windows": "win32"}
+
+#: Options of every compilation. Terms of a sum may only be added in another order where a loop says so (`omp simd`),
+#: and products and sums may be fused; neither exceptions nor the C++ library are used.
+OPTIONS = ("-x", "c++", "-std=c++17", "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast",
+           "-fopenmp-simd", "-fno-exceptions", "-fno-rtti", "-fvisibility=hidden", "-Wall", "-Wno-unknown-pragmas",
+           "-Wno-ignored-attributes", "-Wno-psabi")
+
+#: Seconds after which one compilation counts as hanging.
+MAX_SECONDS = 600
+
+
+class CompilerError(Exception):
+    """The error of a compiler that is missing or that fails; the message has its output."""
+
+
+def find_compiler() -> tuple[str, ...]:
+    """Return the command of the C++ compiler: the variable CXX, the system's, or that of the wheel ``ziglang``.
+
+    Raises
+    ------
+    CompilerError
+        If there is none.
+    """
+    if os.environ.get("CXX"):
+        return tuple(shlex.split(os.environ["CXX"]))
+    for name in ("c++", "g++", "clang++"):
+        if shutil.which(name):
+            return (name,)
+    if importlib.util.find_spec("ziglang") is not None:
+        return (sys.executable, "-m", "ziglang", "c++")
+    raise CompilerError("there is no C++ compiler: install one (Debian: g++, macOS: xcode-select --install), name it "
+                        "in the environment variable CXX, or pip install ziglang")
+
+
+def find_sources(root: Path) -> list[Path]:
+    """Return the kernel files below a folder that are compiled for CPUs: those that include ``kernel.h``."""
+    return sorted(path for path in root.rglob("*.cu") if b'#include "kernel.h"' in path.read_bytes())
+
+
+def library_name(instruction_set: str, system: str = sys.platform) -> str:
+    """Return the file name of the library for an instruction set."""
+    suffix = {"win32": "dll", "darwin": "dylib"}.get(system, "so")
+    return f"{instruction_set}.{suffix}"
+
+
+def build_libraries(sources: Sequence[Path], folder: Path, compiler: Sequence[str] = (),
+                    target: str = "") -> list[Path]:
+    """Compile kernel files into one library for each instruction set, unless those in the folder are up to date.
+
+    Parameters
+    ----------
+    sources : sequence of Path
+    folder : Path
+        Folder of the libraries, which is created.
+    compiler : sequence of str
+        Command of the compiler; :func:`find_compiler` by default.
+    target : str
+        Processor and system of the libraries, such as ``aarch64-linux-gnu.2.17``, for a compiler that builds for
+        others (zig's); by default those of this machine.
+
+    Returns
+    -------
+    list of Path
+
+    Raises
+    ------
+    CompilerError
+        If there is no compiler, or if it fails.
+    """
+    family = PROCESSORS.get(target.split("-")[0] or platform.machine(), "")
+    system = next((name for part, name in SYSTEMS.items() if part in target), sys.platform)
+    sets: Mapping[str, tuple[str, ...]] = INSTRUCTION_SETS.get(family, {"baseline": ()})
+    libraries = [folder / library_name(name, system) for name in sets]
+    checksum = _checksum(sources, repr((sorted(sets.items()), OPTIONS, target)))
+    record = folder / "built.json"
+    if record.exists() and json.loads(record.read_text()) == checksum and all(path.exists() for path in libraries):
+        return libraries
+    command = [*(compiler or find_compiler()), *(["-target", target] if target else [])]
+    folder.mkdir(parents=True, exist_ok=True)
+    position = () if system == "win32" else ("-fPIC",)
+    # next to the libraries, so that renaming stays within one file system
+    with tempfile.TemporaryDirectory(dir=folder) as place, \
+            concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        objects: dict[str, list[str]] = {name: [] for name in sets}
+        waiting = []
+        for number, path in enumerate(sources):
+            for name, options in sets.items():
+                output = str(Path(place, f"{number}-{name}.o"))
+                objects[name].append(output)
+                waiting.append(pool.submit(_run, [*command, *OPTIONS, *position, *options, f"-I{HEADERS}", "-c",
+                                                  str(path), "-o", output]))
+        for each in waiting:
+            each.result()
+        for name, library in zip(sets, libraries, strict=True):
+            made = str(Path(place, library.name))
+            # the optimisation options are not repeated: with some of them linkers change the processor's rounding mode
+            _run([*command, "-shared", *objects[name], "-o", made, *(() if system == "win32" else ("-lm",))])
+            os.replace(made, library)
+    record.write_text(json.dumps(checksum))
+    return libraries
+
+
+def build_package(target: str = "") -> list[Path]:
+    """Build the libraries of this package, in its folder; `target` as in :func:`build_libraries`."""
+    package = HEADERS.parent
+    plugins = package.parent / "plugins"  # in a checkout, plugins are next to the package
+    sources = find_sources(package) + (find_sources(plugins) if (plugins / "pymol").is_dir() else [])
+    return build_libraries(sources, HEADERS / FOLDER, target=target)
+
+
+def _checksum(sources: Sequence[Path], options: str) -> str:
+    content = hashlib.sha256(options.encode())
+    for path in [*sorted(HEADERS.glob("*.h")), *sources]:
+        content.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return content.hexdigest()
+
+
+def _run(command: Sequence[str]) -> None:
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, timeout=MAX_SECONDS, check=False)
+    except OSError as error:
+        raise CompilerError(f"the compiler {command[0]} cannot be started: {error.strerror}") from None
+    except subprocess.TimeoutExpired:
+        raise CompilerError(f"the compiler {command[0]} did not end within {MAX_SECONDS} s") from None
+    if result.returncode:
+        raise CompilerError(f"{shlex.join(command)}\n{result.stderr}")
+
+
+if __name__ == "__main__":
+    try:
+        build_package()
+    except CompilerError as failure:
+        sys.exit(f"kernels cannot be compiled: {failure}")
