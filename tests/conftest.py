@@ -13,8 +13,7 @@ CACHE = Path(__file__).resolve().parent.parent / ".pytest_cache" / "vmdpotential
 os.environ.setdefault("VMDPOTENTIAL_CACHE", str(CACHE))
 
 # kernels that have changed since they were compiled; this takes no time if none has
-if (Path(__file__).resolve().parent.parent / "vmdpotential" / "kernels" / "libraries").is_dir():
-    build_package()
+build_package()
 
 # another package, whose tests run with it installed (test_extension.py)
 collect_ignore = ["extension"]
