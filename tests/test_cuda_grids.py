@@ -14,12 +14,13 @@ from vmdpotential.continuum.region import Surface
 from vmdpotential.densities.quantities import CountedAtoms
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.bonds import DONOR, ONE_PAIR, TWO_PAIRS, BondSum
+from vmdpotential.engines.cpu.continuum import multigrid as cpu_multigrid
 from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
 from vmdpotential.engines.cpu.gaussians import summed
 from vmdpotential.engines.cuda import CudaEngine, copies, gaussians, multigrid, region
 from vmdpotential.engines.gaussians import Gaussians, GaussianSum, hermite
 from vmdpotential.engines.orbitals import OrbitalSum
-from vmdpotential.errors import MemoryPlanError
+from vmdpotential.errors import MemoryPlanError, TaskError
 from vmdpotential.frames.density import Densities
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io import read_structure
@@ -107,6 +108,18 @@ def test_counts_are_those_of_the_cpu(gpu, spreading, periodic):
     assert "add_frame" in gpu.used
     for values in results[1:]:
         np.testing.assert_allclose(values, results[0], rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", [Multigrid, multigrid.CudaMultigrid])
+def test_unconverged_last_round_is_no_solution(gpu, monkeypatch, kind):
+    monkeypatch.setattr(cpu_multigrid, "ITERATIONS", 1)
+    monkeypatch.setattr(cpu_multigrid, "ROUNDS", 1)
+    shape = (17, 17, 17)
+    edges = [np.random.default_rng(4).uniform(1.0, 80.0, shape).astype(np.float32) for _ in range(3)]
+    for source in (1.0, 3e38):  # the second overflows
+        solver = kind(*edges, np.zeros(shape, np.float32), np.zeros((0, 2)), 2)
+        with pytest.raises(TaskError):
+            solver.solve(np.zeros(shape, np.float32), np.array([2456]), np.array([source]), 1e-3)
 
 
 @pytest.mark.slow

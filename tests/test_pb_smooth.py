@@ -66,6 +66,16 @@ def test_ion_with_a_gaussian_density(radius):
     assert "gaussian 0.93" in planned.provenance.interaction
 
 
+@pytest.mark.parametrize("place", [(0.0, 0.0, 0.0), (0.004, 0.0, 0.0), (0.25, 0.0, 0.0), (0.01, 0.02, 0.0)])
+def test_ion_at_a_node(place):
+    """And within its soft core, in the middle of an edge, and next to a node; also in the density of another atom."""
+    for other in ((0.0, 0.0), (2.0, 1.2)):
+        structures = [replace(charges_at([at, np.add(at, [0.7, other[0], 0.9])], [1.0, 0.0]), radii=[2.0, other[1]])
+                      for at in (place, PLACE)]
+        here, elsewhere = (solved(each, 0.5, salt=SALT, gaussian=WIDTH)[1].energies.sum() for each in structures)
+        assert here == pytest.approx(0.5 * radial(2.0)[1] if other == (0.0, 0.0) else elsewhere, rel=2e-3)
+
+
 def test_points_of_an_ion():
     potential, _ = radial(2.0)
     ion = replace(charges_at([PLACE], [1.0]), radii=[2.0])

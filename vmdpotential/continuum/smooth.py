@@ -24,7 +24,7 @@ from vmdpotential.compiling import build
 from vmdpotential.continuum.jump import flow_through_cuts, sources_of_outer_charges, summed
 from vmdpotential.continuum.molecule import Continuum, Floats
 from vmdpotential.continuum.region import by_planes
-from vmdpotential.engines import Engine
+from vmdpotential.engines import SOFT_CORE, Engine
 from vmdpotential.engines.jump import along
 from vmdpotential.grid.lattice import Lattice
 
@@ -115,7 +115,7 @@ def _free(c: Continuum, lattice: Lattice) -> Values:
     width = widths(c)
     chosen = width > 0
     by_planes(partial(build.load("smooth_kernel").thin, np.ascontiguousarray(c.positions[chosen]), width[chosen], REACH,
-                      lattice.origin, lattice.spacing, result), lattice.shape[0])
+                      SOFT_CORE, lattice.origin, lattice.spacing, result), lattice.shape[0])
     return result
 
 
@@ -146,9 +146,9 @@ def _integrals(c: Continuum, first: Floats, spacing: Floats, axis: NDArray[np.in
     away = first[edge] - c.positions[atom]
     own = np.arange(len(edge))
     x, step = away[own, axis[edge]][:, None], h[edge][:, None]
-    off = np.maximum((away**2).sum(1, keepdims=True) - x * x, 1e-4)  # at least the soft core
+    off = np.maximum((away**2).sum(1, keepdims=True) - x * x, 0)
     factor = (c.constant / c.inside * c.charges[atom])[:, None]
-    known = factor / np.sqrt((x + step * np.arange(-1, 3)) ** 2 + off)
+    known = factor / np.maximum(np.sqrt((x + step * np.arange(-1, 3)) ** 2 + off), SOFT_CORE)  # as in phi
     rest = phi - np.stack([np.bincount(edge, part, len(first)) for part in known.T], 1)
     ends = np.array([0.0, 0.5, 1.0])
     a, m, b, d = rest.T
@@ -156,16 +156,17 @@ def _integrals(c: Continuum, first: Floats, spacing: Floats, axis: NDArray[np.in
     result: Floats = ((c.inside / c.mixed(free) - 1) * slopes) @ [1 / 6, 4 / 6, 1 / 6]
     # the fraction that the other atoms leave free changes little along the edge, and is interpolated by a parabola
     width = widths(c)[atom][:, None]
-    others = free[edge] / _left(np.sqrt((x + step * ends) ** 2 + off), width)
+    others = free[edge] / _left(np.maximum(np.sqrt((x + step * ends) ** 2 + off), SOFT_CORE), width)  # as in `_free`
     nearest = np.clip(-x / step, 0, 1)
-    for begin, end in ((np.zeros_like(nearest), nearest), (nearest, 1.0)):
-        t = begin + (end - begin) * _NODES
-        r = np.sqrt((x + step * t) ** 2 + off)
-        a, m, b = others.T[..., None]
+    a, m, b = others.T[..., None]
+    # over the distance from the charge, because along an edge that passes it, phi_c' times the density has a step
+    for begin, end, side in ((np.zeros_like(nearest), nearest, -1), (nearest, np.ones_like(nearest), 1)):
+        low, high = (np.sqrt((x + step * t) ** 2 + off) for t in (begin, end))
+        r = np.maximum(low + (high - low) * _NODES, 1e-6)
+        t = np.clip((side * np.sqrt(np.maximum(r * r - off, 0)) - x) / step, begin, end)
         left = np.clip(a + t * (4 * m - 3 * a - b) + 2 * t * t * (a - 2 * m + b), 0, 1) * _left(r, width)
-        slope = -factor * step * (x + step * t) / r**3
-        part = ((c.inside / c.mixed(left) - 1) * slope) @ _WEIGHTS
-        result += np.bincount(edge, (end - begin).reshape(-1) * part, len(first))
+        part = (high - low).reshape(-1) * (((c.inside / c.mixed(left) - 1) * -factor / (r * r)) @ _WEIGHTS)
+        result += np.bincount(edge, part, len(first))
     return result
 
 

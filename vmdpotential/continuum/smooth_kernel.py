@@ -15,8 +15,11 @@ PLAIN_CODE = {"error_model": "numpy", "boundscheck": False, "nogil": True}
 
 
 @njit(**PLAIN_CODE)
-def thin(centres, widths, reach, origin, spacing, free, first_plane, last_plane):
-    """Multiply `free` (nx, ny, nz) in some planes by 1 - exp(-(r / width)^2) of each atom within `reach` widths."""
+def thin(centres, widths, reach, core, origin, spacing, free, first_plane, last_plane):
+    """Multiply `free` (nx, ny, nz) in some planes by 1 - exp(-(r / width)^2) of each atom within `reach` widths.
+
+    r is at least `core`.
+    """
     _, ny, nz = free.shape
     for n in range(len(widths)):
         far, factor = widths[n] * reach, -1 / (widths[n] * widths[n])
@@ -34,4 +37,4 @@ def thin(centres, widths, reach, origin, spacing, free, first_plane, last_plane)
                 for k in range(k_begin, k_end):
                     z = k * spacing[2] + origin[2] - centres[n, 2]
                     if square + z * z < far * far:
-                        free[i, j, k] *= np.float32(-math.expm1(factor * (square + z * z)))
+                        free[i, j, k] *= np.float32(-math.expm1(factor * max(square + z * z, core * core)))

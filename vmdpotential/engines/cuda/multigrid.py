@@ -114,15 +114,15 @@ class CudaMultigrid(multigrid.Multigrid):
             self._steps.start("slope", 0)
             self._steps.diagonals()
 
-    def _gradients(self, w: Values, goal: float) -> int:
+    def _gradients(self, w: Values, goal: float) -> tuple[int, bool]:
         task = self._steps.task
         with self._bound():
             if len(self.ions):  # w is the change of the solution, 0 at first
                 task["w"] = self._blocks["change"].address
                 copies.put((int(task["w"]), w))
-            count = self._steps.run(goal**2 * self._squares, multigrid.ITERATIONS)
+            result = self._steps.run(goal**2 * self._squares, multigrid.ITERATIONS)
             copies.get(w, int(task["w"]))
-        return count
+        return result
 
     @contextmanager
     def _bound(self) -> Iterator[None]:
@@ -146,8 +146,11 @@ class Steps:
         self._kernels: dict[str, Any] = {}
         self.small = next((n for n, size in enumerate(sizes) if size <= SMALL), len(sizes) - 1)
 
-    def run(self, limit: float, most: int) -> int:
-        """Iterate until the sum of the residual's squares is at most `limit`; return the number of iterations."""
+    def run(self, limit: float, most: int) -> tuple[int, bool]:
+        """Iterate until the sum of the residual's squares is at most `limit`.
+
+        Returns the number of iterations, and whether the sum is as small.
+        """
         totals = np.empty(4)
         for count in range(1, most + 1):
             self.cycle()
@@ -157,8 +160,8 @@ class Steps:
             self.add_up("advance", 2)
             device.driver().memcpy_dtoh(totals, int(self.task["totals"]))
             if not totals[2] > limit:  # also true if it is NaN, for charges that are too large
-                return count
-        return most
+                return count, bool(totals[2] <= limit)
+        return most, False
 
     def diagonals(self) -> None:
         """Compute the diagonals of all levels except the finest."""

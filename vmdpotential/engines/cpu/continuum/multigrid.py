@@ -117,8 +117,9 @@ class Multigrid:
                 return count
             goal = max(GOAL, 0.5 * tolerance * first / norm)
             if not len(self.ions):
-                count += self._gradients(w, goal)
-                if goal > GOAL:
+                iterations, reduced = self._gradients(w, goal)
+                count += iterations
+                if goal > GOAL and reduced:
                     return count
             else:
                 count += self._newton(w, goal)
@@ -151,7 +152,7 @@ class Multigrid:
         """Make a step of Newton's method from the residual; return the number of iterations."""
         change = np.zeros_like(w)
         self._linearise(w)
-        count = self._gradients(change, goal)
+        count, _ = self._gradients(change, goal)
         largest = float(np.abs(change[self.k2 > 0]).max(initial=0))
         w += change * np.float32(min(1.0, LARGEST_CHANGE / max(1e-30, largest)))
         return count
@@ -162,14 +163,17 @@ class Multigrid:
         self._by_planes(self.kernel.slope, 0, w, self.k2, self.ions, slope)
         self._invert(slope)
 
-    def _gradients(self, w: Values, goal: float) -> int:
-        """Add to w the correction that reduces the residual by the factor `goal`; return the number of iterations."""
+    def _gradients(self, w: Values, goal: float) -> tuple[int, bool]:
+        """Add to w the correction that reduces the residual by the factor `goal`.
+
+        Returns the number of iterations, and whether they reduced it so far.
+        """
         workers = 1 if w.size < 3 * self.kernel.SMALL else max(1, min(threads.count(), self.shape[0] // 8))
-        sums, count = np.zeros((3, self.shape[0])), np.zeros(1, np.int64)
+        sums, count = np.zeros((3, self.shape[0])), np.zeros(2, np.int64)
 
         def work(worker: int, counters: NDArray[np.int64]) -> None:
             self.kernel.solve(self.shapes, self.offsets, self.x, self.y, self.z, self.d, self.added, self.u,
                               self.f, self.direction, w, sums, goal, ITERATIONS, count, worker, workers, counters)
 
         threads.together(work, workers)
-        return int(count[0])
+        return int(count[0]), bool(count[1])

@@ -279,7 +279,9 @@ def squares(r, sums, first_plane, last_plane):
 
 @njit(**FAST)
 def solve(shapes, offsets, ex, ey, ez, d, k2, u, f, p, w, sums, tolerance, most, iterations, worker, workers, counters):
-    """Add to w the correction that reduces the residual f by the factor `tolerance`; set iterations[0] to their number.
+    """Add to w the correction that reduces the residual f by the factor `tolerance`.
+
+    Sets `iterations` (2,) to their number and whether this was achieved.
 
     Parameters
     ----------
@@ -323,6 +325,8 @@ def solve(shapes, offsets, ex, ey, ez, d, k2, u, f, p, w, sums, tolerance, most,
         if worker == 0:
             iterations[0] = count + 1
         if sums[0].sum() <= goal:
+            if worker == 0:
+                iterations[1] = 1
             return
 
 
