@@ -30,8 +30,8 @@ from vmdpotential.units import BOHR, DEFAULT_TEMPERATURE, POTENTIAL_UNITS, coulo
 log = logging.getLogger(__name__)
 
 ForceField = Annotated[str, Option(
-    "force field whose residue templates give charges if no topology does; auto decides by the atom names of the "
-    "whole structure",
+    "force field whose residue templates give charges if no topology does; auto is the one that fits most atoms of the "
+    "whole structure, then the one whose names the file has, then amber14 if atoms are added and else charmm36",
     choices=("auto", *FORCE_FIELDS))]
 Water = Annotated[str, Option(
     "water model whose charges are given to waters that have none; auto decides by residue name and number of sites",

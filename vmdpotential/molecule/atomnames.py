@@ -13,6 +13,7 @@ _FAMILIES = {
     "LYS": "LYS LYN LSN LYSH LYSN",
     "ARG": "ARG ARGN",
     "NME": "NME NMA NAC CT3",
+    "NHE": "NHE NH2 CT2",
     "ADE": "ADE A DA RA",
     "CYT": "CYT C DC RC",
     "GUA": "GUA G DG RG",
@@ -72,7 +73,7 @@ _CAPS = {
             **{f"{stem}{n}": f"HH3{n}" for stem in ("H", "HY", "HA") for n in "123"}},
     "NME": {"NT": "N", "CAT": "CH3", "CA": "CH3", "C": "CH3", "HN": "H", "HNT": "H", "HN2": "H",
             **{f"{stem}{n}": f"HH3{n}" for stem in ("H", "HT", "HA") for n in "123"}},
-    "NHE": {"H1": "HN1", "H2": "HN2"},
+    "NHE": {"NT": "N", "H1": "HN1", "H2": "HN2", "HT1": "HN1", "HT2": "HN2"},
 }  # fmt: skip
 _NUCLEIC_NAMES = {
     "O1P": "OP1", "O2P": "OP2", "O3P": "OP3", "O5T": "OP3", "C5M": "C7",

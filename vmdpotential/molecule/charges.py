@@ -29,8 +29,12 @@ log = logging.getLogger(__name__)
 #: Values of the option `force_field`; `auto` is the force field that matches most atoms.
 CHOICES = ("auto", *FORCE_FIELDS)
 
-#: Largest distance between the sulphurs of a disulfide bridge, A.
-DISULFIDE = 2.5
+#: Longest bonds of a cysteine's sulphur, A: to another sulphur (or selenium), and to an atom of the second row.
+DISULFIDE, THIOETHER = 2.5, 2.1
+#: Elements of atoms that a cysteine's sulphur is covalently bonded to; metals leave it a thiolate.
+_COVALENT = ["B", "C", "N", "O", "P", "S", "Se"]
+#: Names of a thiol's hydrogen.
+_THIOL = ["HG", "HG1", "HSG", "1HG"]
 
 #: Largest deviation of a net charge from an integer, e; it allows for rounding of 1e5 charges to float32.
 INTEGER_TOLERANCE = 1e-3
@@ -131,8 +135,9 @@ def assign_charges(structure: StructureLike, force_field: str = "auto", water: s
     force_field : str
         ``charmm36``, ``amber14`` (ff14SB, OL15, OL3, lipid17), or ``auto``: the force field that matches more atoms
         of the whole structure (also if only a part of it was selected); if both match the same number, the one whose
-        particular names of residues, and then of atoms, the structure uses; else ``charmm36``. If both match and the
-        names do not decide, there is a warning. Ions have their formal charges.
+        particular names of residues, and then of atoms, the structure uses; else ``charmm36`` (``amber14`` if atoms
+        were added to the structure). If both match and the names do not decide, there is a warning. Ions have their
+        formal charges.
     water : str
         ``auto``, the model that the waters' names and sites indicate (see :mod:`~vmdpotential.molecule.water`), or one
         of ``tip3p``, ``spc``, ``spce``, ``opc3``, ``tip4p``, ``tip4pew``, ``tip4p2005``, ``tip4pfb``, ``opc``.
@@ -161,8 +166,9 @@ def assign_charges(structure: StructureLike, force_field: str = "auto", water: s
 
 def charges_and_report(
     structure: Structure, force_field: str = "auto", water: str = "auto", residues: Sequence[ResidueCharges] = (),
-    needed: NDArray[np.bool_] | None = None,
+    needed: NDArray[np.bool_] | None = None, stated: NDArray[np.float64] | None = None,
     otherwise: Callable[[NDArray[np.bool_], NDArray[np.float64]], NDArray[np.float64]] | None = None,
+    written: Structure | None = None,
 ) -> tuple[Structure, ChargeReport]:
     """Return the structure with charges, as :func:`assign_charges` does, and their origin.
 
@@ -175,10 +181,16 @@ def charges_and_report(
     needed : (N,) bool, optional
         Mask of the atoms that must have charges, all by default. Residues of other atoms may be without a template:
         their charges are 0, and the report lists them.
+    stated : (R,) float64, e, optional
+        Charges of the residues' protonation states, NaN where unknown. A template with another net charge is not used:
+        it has the right atoms, but is of an ion, while the residue is bonded to another one (an ester).
     otherwise : function, optional
         Function that returns charges (N,), e, from a mask (N,) of the atoms in residues without a template and the
         charges (N,), e, of the others; those of the masked atoms are used. The force field is then chosen without a
         warning.
+    written : Structure, optional
+        The structure as it was in its file, if it was completed. Its names, not those of added atoms, decide between
+        force fields that match the same number of atoms; if they do not, it is ``amber14``.
 
     Returns
     -------
@@ -205,8 +217,8 @@ def charges_and_report(
             f"{structure.topology.source} topology" if structure.topology is not None else "structure")
         return structure, ChargeReport(source, structure.net_charge)
     complete, among = _complete(structure)
-    kinds = _residue_kinds(complete)
-    fits = (force_field,) if force_field != "auto" else _force_fields(structure, otherwise is None)
+    kinds = _residue_kinds(complete, stated)
+    fits = (force_field,) if force_field != "auto" else _force_fields(structure, stated, written)
     user_charges = UserCharges(residues)
     matches = _match_all(complete, kinds, fits[0], water, user_charges)
     for kind, match in zip(kinds.kinds, matches, strict=True):
@@ -265,25 +277,34 @@ def _complete(structure: Structure) -> tuple[Structure, NDArray[Any]]:
     return whole.take(atoms), np.searchsorted(atoms, rows)
 
 
-def _force_fields(structure: Structure, warn: bool) -> tuple[str, ...]:
-    """Return the force field that fits the whole structure best, then others that fit as well; warn of a guess."""
+def _force_fields(structure: Structure, stated: NDArray[np.float64] | None, written: Structure | None
+                  ) -> tuple[str, ...]:
+    """Return the force field that fits the whole structure best, then others that fit as well; warn of a guess.
+
+    Names are those of the completed structure's file, `written`, if there is one.
+    """
     whole = structure.whole or structure
-    kinds = _residue_kinds(whole)
+    kinds = _residue_kinds(whole, stated)
     matches = {name: _match_all(whole, kinds, name) for name in FORCE_FIELDS}
     charges = {name: [getattr(match, "charges", None) for match in matches[name]] for name in FORCE_FIELDS}
     names = {name: set(library(name).residues) for name in FORCE_FIELDS}
-    matched, evidence = {}, {}
+    matched = {name: sum(kind.atoms for kind, match in zip(kinds.kinds, matches[name], strict=True)
+                         if isinstance(match, Match)) for name in FORCE_FIELDS}
+    if written is not None:
+        kinds = _residue_kinds(written, None)
+        matches = {name: _match_all(written, kinds, name) for name in FORCE_FIELDS}
+    evidence = {}
     for name in FORCE_FIELDS:
         own = names[name].difference(WATERS, *(others for other, others in names.items() if other != name))
         fitting = [(kind, m) for kind, m in zip(kinds.kinds, matches[name], strict=True) if isinstance(m, Match)]
-        matched[name] = sum(kind.atoms for kind, _ in fitting)
         # atoms in residues, solvent residues, and atoms whose names are particular to the force field
         evidence[name] = (
             sum(kind.atoms for kind, _ in fitting if kind.residue_name in own),
             sum(kind.residue_name.upper() in _OWN_SOLVENT[name] for kind in kinds.kinds),
             sum(kind.atoms for kind, match in fitting if match.own_names),
         )
-    best = max(FORCE_FIELDS, key=lambda name: (matched[name], evidence[name]))  # the first of equals
+    order = FORCE_FIELDS if written is None else FORCE_FIELDS[::-1]
+    best = max(order, key=lambda name: (matched[name], evidence[name]))  # the first of equals
     fits = [best]
     for other in FORCE_FIELDS:
         if other == best or matched[other] < matched[best] or charges[other] == charges[best]:
@@ -291,7 +312,8 @@ def _force_fields(structure: Structure, warn: bool) -> tuple[str, ...]:
         fits.append(other)
         decided = sum(evidence[best][:2]) > 0 == sum(evidence[other][:2])
         # CHARMM's names of atoms are its own; Amber's are those of the PDB, which many programs write
-        if warn and not decided and not (best == "charmm36" and evidence[best][2] > 0 == sum(evidence[other])):
+        decided |= best == "charmm36" and evidence[best][2] > 0 == sum(evidence[other])
+        if written is None and not decided:
             log.warning(Message("%s: its names fit %s and %s; the charges are those of %s, choose with {force_field}"),
                         whole.where, best, other, best)
     return tuple(fits)
@@ -308,12 +330,13 @@ def _net_charge_text(net: float) -> str:
 
 @dataclass(frozen=True)
 class _Kind:
-    """Residues with the same name and the same atoms in the same order; `residues` is their number."""
+    """Residues with the same name, atoms in the same order and state; `residues` is their number."""
 
     residue_name: str
     atom_names: tuple[str, ...]
     disulfide: bool
     residues: int
+    stated: float
 
     @property
     def atoms(self) -> int:
@@ -338,7 +361,7 @@ class _Kinds:
         return np.asarray(flat[np.repeat(first[self.kind_of], self.lengths) + self.places])
 
 
-def _residue_kinds(structure: Structure) -> _Kinds:
+def _residue_kinds(structure: Structure, stated: NDArray[np.float64] | None) -> _Kinds:
     """Return the kinds of residues, by numpy over all atoms, so that Python matches each kind only once."""
     starts = structure.residue_starts
     lengths = np.diff(starts)
@@ -347,12 +370,15 @@ def _residue_kinds(structure: Structure) -> _Kinds:
     atom_names, atom_of = unique_names(structure.atom_names)
     if not len(structure):
         return _Kinds([], np.zeros(0, np.int64), lengths, places)
-    bridged = _disulfides(structure, residue_names, name_of)
+    bridged = _bridged(structure, residue_names, name_of)
     # a 64-bit hash of each residue: random numbers for the names, times odd factors for the order of atoms
     random = np.random.default_rng(1).integers(1 << 63, size=max(len(atom_names), len(residue_names)), dtype=np.uint64)
     atom_hashes = random[atom_of] * (2 * places + 1).astype(np.uint64)
     hashes = np.add.reduceat(atom_hashes, starts[:-1])
     hashes ^= (random[name_of] * np.uint64(0x9E3779B97F4A7C15)) ^ bridged.astype(np.uint64)
+    if stated is None:
+        stated = np.full(len(name_of), np.nan)
+    hashes ^= (np.nan_to_num(stated, nan=99).astype(np.int64).astype(np.uint64) * np.uint64(0xD1B54A32D192ED03))
     _, first, kind_of, counts = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
     kinds = [
         _Kind(
@@ -360,14 +386,18 @@ def _residue_kinds(structure: Structure) -> _Kinds:
             tuple(structure.atom_names[starts[residue] : starts[residue + 1]].tolist()),
             bool(bridged[residue]),
             count,
+            float(stated[residue]),
         )
         for residue, count in zip(first.tolist(), counts.tolist(), strict=True)
     ]
     return _Kinds(kinds, kind_of.reshape(-1).astype(np.int64), lengths, places)
 
 
-def _disulfides(structure: Structure, residue_names: NDArray[np.str_], name_of: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return a mask (R,) of the cysteines in disulfide bridges, by name (CYX, CYM) or the distance of the sulphurs."""
+def _bridged(structure: Structure, residue_names: NDArray[np.str_], name_of: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return a mask (R,) of the cysteines whose sulphur is bonded to another residue, by name (CYX, CYM) or distance.
+
+    Such a sulphur has the charge of a disulfide bridge, also if it is bonded to a ligand, and not that of a thiolate.
+    """
     cysteines = [name for name in residue_names.tolist() if family(name) == "CYS"]
     bridged = np.zeros(len(name_of), bool)
     if not cysteines:
@@ -375,14 +405,27 @@ def _disulfides(structure: Structure, residue_names: NDArray[np.str_], name_of: 
     of_kind = np.array([name in cysteines for name in residue_names.tolist()])[name_of]
     atoms = np.flatnonzero(np.repeat(of_kind, np.diff(structure.residue_starts)))
     sulphurs = atoms[structure.atom_names[atoms] == "SG"]
-    residues = np.searchsorted(structure.residue_starts, sulphurs, side="right") - 1
-    positions = structure.positions[sulphurs]
-    for row in range(len(sulphurs)):
-        distances = positions - positions[row]
+    starts = structure.residue_starts
+    residues = np.searchsorted(starts, sulphurs, side="right") - 1
+    thiol = np.zeros(len(name_of), bool)
+    thiol[np.searchsorted(starts, atoms[np.isin(structure.atom_names[atoms], _THIOL)], side="right") - 1] = True
+
+    def bonded(sulphur: int, residue: int, near: NDArray[np.int64], longest: float) -> bool:
+        distances = structure.positions[near] - structure.positions[sulphur]
         if structure.cell is not None:
             distances = structure.cell.minimum_image(distances)
-        close = (distances**2).sum(1) < DISULFIDE**2
-        bridged[residues[row]] = close.sum() > 1
+        close = near[(distances**2).sum(1) < longest**2]
+        return bool(((close < starts[residue]) | (close >= starts[residue + 1])).any())
+
+    others = None
+    for sulphur, residue in zip(sulphurs.tolist(), residues.tolist(), strict=True):
+        bridged[residue] = bonded(sulphur, residue, sulphurs, DISULFIDE)
+        if not thiol[residue] and not bridged[residue]:  # few remain, for which all atoms are searched
+            if others is None:
+                others = np.flatnonzero(np.isin(structure.elements, _COVALENT))
+                heavier = np.isin(structure.elements[others], ["S", "Se"])
+            bridged[residue] = (bonded(sulphur, residue, others, THIOETHER)
+                                or bonded(sulphur, residue, others[heavier], DISULFIDE))
     for row, name in enumerate(residue_names.tolist()):
         if name.upper().endswith(("CYX", "CYM")):
             bridged[name_of == row] = name.upper().endswith("CYX")
@@ -407,7 +450,10 @@ def _match_all(
             distance = site_distance(structure, starts, kind.atom_names)
             result.append(find_water(name, kind.atom_names, len(starts), distance, water))
         else:
-            result.append(library(force_field).match(name, kind.atom_names, kind.disulfide))
+            match = library(force_field).match(name, kind.atom_names, kind.disulfide)
+            # templates of nucleotides at chain ends have fractional charges
+            other = isinstance(match, Match) and abs(sum(match.charges) - kind.stated) > 0.5
+            result.append(Miss((), (), f"{kind.residue_name} is bonded to another residue") if other else match)
     return result
 
 

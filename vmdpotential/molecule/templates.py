@@ -106,7 +106,7 @@ class Library:
                 self._patches[name] = _parse(atoms)
         if self._patches:
             # caps that are separate residues have the atoms that CHARMM's patches add to the residue next to them
-            for cap, patch in (("ACE", "ACE"), ("NME", "CT3")):
+            for cap, patch in (("ACE", "ACE"), ("NME", "CT3"), ("NHE", "CT2")):
                 added = {atom: charge for atom, charge in self._patches[patch][0].items() if atom not in ("C", "O")}
                 self.residues[cap] = " ".join(f"{atom}={charge}" for atom, charge in added.items())
         self._families: dict[str, list[str]] = {}
@@ -175,7 +175,8 @@ class Library:
         residue_name : str
         atom_names : sequence of str
         disulfide : bool
-            Whether the sulphur of a cysteine without HG is bonded to another; otherwise it is a thiolate.
+            Whether the sulphur of a cysteine without HG is bonded to another residue, as in a disulfide; otherwise it
+            is a thiolate.
 
         Returns
         -------

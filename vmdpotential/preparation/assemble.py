@@ -103,8 +103,10 @@ def assemble(structure: Structure, draft: Draft, states: States, own: dict[int, 
         taken: set[str] = set()
         for k in part:
             new, old = placed[k], own.get(k, [])
-            same = 0 < len(new) == len(old)
-            for j, name in enumerate(hydrogens.names(residue.component, str(draft.names[k]), len(new), taken)):
+            same = 0 < len(new) == len(old) or residue.whole
+            found = structure.atom_names[old].tolist() if residue.whole else hydrogens.names(
+                residue.component, str(draft.names[k]), len(new), taken)
+            for j, name in enumerate(found):
                 names.append(name)
                 kinds.append("H")
                 positions.append(structure.positions[old[j]] if same else new[j])

@@ -40,6 +40,8 @@ AMINO_ACIDS = frozenset((
     "THR", "TRP", "TYR", "VAL"))
 _BASES = {"ADE": "A", "CYT": "C", "GUA": "G", "THY": "T", "URA": "U"}
 NUCLEOTIDES = frozenset(("A", "C", "G", "U", "DA", "DC", "DG", "DT", "DU", "T"))
+#: Caps of peptides in the dictionary, by the family of their names in programs.
+CAPS = {"ACE": "ACE", "NME": "NME", "NHE": "NH2"}
 #: Residues of DNA by the names that they share with those of RNA.
 DEOXY = {"A": "DA", "C": "DC", "G": "DG", "U": "DU", "I": "DI"}
 
@@ -239,6 +241,8 @@ def identify_component(residue_name: str, atom_names: Collection[str]) -> Compon
         names = ["ALA" if "CB" in atom_names else "GLY", upper]
     elif parent in AMINO_ACIDS:
         names = [parent, upper]
+    elif parent in CAPS:  # the dictionary has another component NHE, and none with some names of NME
+        names = [CAPS[parent], upper]
     elif upper in DEOXY and without_hydroxyl(atom_names):
         names = [DEOXY[upper], upper]
     elif parent in _BASES and upper not in NUCLEOTIDES:
@@ -263,7 +267,10 @@ def renamed(component: Component, atom_names: tuple[str, ...]) -> tuple[str, ...
     common = common_names(atom_names, family(component.name))
     result = []
     for n, name in enumerate(atom_names):
-        choices = (name, component.others.get(name, ""), common[n] if common else "", name.replace("*", "'"))
+        known_as = common[n] if common else ""
+        if component.name == "NME":  # the dictionary calls its carbon C
+            known_as = known_as.replace("CH3", "C")
+        choices = (name, component.others.get(name, ""), known_as, name.replace("*", "'"))
         known = next((choice for choice in choices if choice in component.row), None)
         if known is None:
             return None

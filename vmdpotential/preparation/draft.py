@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -13,6 +13,7 @@ from vmdpotential.molecule.charges import DISULFIDE
 from vmdpotential.molecule.gasteiger import SINGLE
 from vmdpotential.molecule.names import IONS, WATERS
 from vmdpotential.molecule.structure import Floats, Integers, Names, Structure
+from vmdpotential.molecule.templates import FORCE_FIELDS, Match, library
 from vmdpotential.preparation.components import (
     AMINO_ACIDS,
     DEOXY,
@@ -53,6 +54,9 @@ class Residue:
         Names of added heavy atoms.
     note : str
         Note for the report.
+    whole : bool
+        Whether a force field has a template of the residue as it is in the file, while the dictionary does not have it:
+        nothing is added to it, and its hydrogens are kept.
     """
 
     name: str
@@ -60,6 +64,7 @@ class Residue:
     source: int
     added: list[str] = field(default_factory=list)
     note: str = ""
+    whole: bool = False
 
 
 @dataclass
@@ -106,18 +111,19 @@ class Draft:
         return results
 
 
-def draft_of(structure: Structure, heavy: NDArray[np.bool_], stated: Mapping[str, Component] = MappingProxyType({})
-             ) -> Draft:
+def draft_of(structure: Structure, heavy: NDArray[np.bool_], stated: Mapping[str, Component] = MappingProxyType({}),
+             force_fields: Sequence[str] = FORCE_FIELDS) -> Draft:
     """Return the heavy atoms of a structure with their components and the bonds between residues.
 
     Components of a user's files, `stated` by upper-case residue name, have priority over those of the dictionary.
+    Residues that it does not have are kept whole if one of the force fields has a template of all their atoms.
     """
     rows = np.flatnonzero(heavy)
     of_atoms = structure.residue_of
     residue, order = np.unique(of_atoms[rows], return_inverse=True)
     starts = np.searchsorted(order, np.arange(len(residue) + 1))
     names = structure.atom_names[rows].astype("<U8")
-    residues = []
+    residues: list[Residue] = []
     known: dict[tuple[str, tuple[str, ...]], tuple[Component | None, tuple[str, ...], str]] = {}
     for start, stop in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
         part = rows[start:stop]
@@ -126,7 +132,9 @@ def draft_of(structure: Structure, heavy: NDArray[np.bool_], stated: Mapping[str
             known[name, atoms] = _known(name, atoms, structure.elements[part].tolist(), structure.positions[part],
                                         stated.get(name.upper()))
         result, names[start:stop], note = known[name, atoms]
-        residues.append(Residue(name, result, int(part[0]), note=note))
+        whole = result is None and stop > start + 1 and _templated(
+            structure, int(residue[len(residues)]), name, force_fields)
+        residues.append(Residue(name, result, int(part[0]), note=note, whole=whole))
     draft = Draft(names, structure.elements[rows], structure.positions[rows], order.astype(np.int64), rows, residues)
     draft.links = find_links(draft)
     return draft
@@ -152,6 +160,14 @@ def _known(name: str, atoms: tuple[str, ...], elements: list[str],
     return result, names, note
 
 
+def _templated(structure: Structure, residue: int, name: str, force_fields: Sequence[str]) -> bool:
+    """Return whether a force field has a template of a residue, with its hydrogens."""
+    atoms = slice(structure.residue_starts[residue], structure.residue_starts[residue + 1])
+    names = structure.atom_names[atoms].tolist()
+    return name.upper() not in WATERS and any(isinstance(library(force).match(name, names), Match)
+                                              for force in force_fields)
+
+
 def find_links(draft: Draft) -> Integers:
     """Return the bonds (L, 2) between residues, by distance: peptides, nucleotides, disulfides, sugars, ligands.
 
@@ -160,7 +176,7 @@ def find_links(draft: Draft) -> Integers:
     import gemmi
     from scipy.spatial import cKDTree
 
-    bonding = np.array([r.component is not None for r in draft.residues], bool)[draft.residue]
+    bonding = np.array([r.component is not None or r.whole for r in draft.residues], bool)[draft.residue]
     bonding &= ~np.isin(draft.elements, list(METALS))
     rows = np.flatnonzero(bonding)
     if not len(rows):

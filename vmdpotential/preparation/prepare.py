@@ -21,11 +21,12 @@ from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.names import IONS, WATERS, named, unique_names
 from vmdpotential.molecule.radii import prepared_radii
 from vmdpotential.molecule.structure import Floats, Integers, Structure
-from vmdpotential.molecule.templates import Match, library
+from vmdpotential.molecule.templates import FORCE_FIELDS
 from vmdpotential.molecule.user_charges import ResidueCharges
 from vmdpotential.preparation import states
 from vmdpotential.preparation.approximate import approximate
 from vmdpotential.preparation.assemble import Assembly, assemble, counts, free, on_atoms
+from vmdpotential.preparation.caps import separated
 from vmdpotential.preparation.complete import complete
 from vmdpotential.preparation.components import Component
 from vmdpotential.preparation.draft import METALS, Draft, all_bonds, draft_of
@@ -97,7 +98,7 @@ def prepare_structure(
         structure = replace(structure, topology=None)
     if structure.topology is not None:
         raise InputError(f"{structure.where}: has a topology, which defines its atoms", "leave {topology} out")
-    structure = elements.fill(structure)
+    structure, order = separated(elements.fill(structure))
     left_out = _named(structure, leave_out)
     chosen = np.isin(np.arange(len(structure)), np.concatenate([[], *left_out.values()]))
     dummy = np.isin(structure.residue_names, list(_DUMMIES)) & ~chosen
@@ -113,8 +114,8 @@ def prepare_structure(
     _check_places(structure, heavy)
     stated = {name.upper(): Component.from_molecule(charge.residue, charge.molecule)
               for charge in charges if charge.molecule is not None for name in (charge.short, charge.residue) if name}
-    draft = draft_of(structure, heavy, stated)
-    _check_known(structure, draft, {item.residue.upper() for item in charges}, force_field)
+    draft = draft_of(structure, heavy, stated, FORCE_FIELDS if force_field == "auto" else (force_field,))
+    _check_known(structure, draft, {item.residue.upper() for item in charges})
     chains = [f"{structure.chain_ids[r.source]}/{structure.segment_ids[r.source]}" for r in draft.residues]
     before = draft
     draft, done = complete(draft, chains)
@@ -139,10 +140,13 @@ def prepare_structure(
         return _approximate(assembly, atoms, others)
 
     user_charges = _as_named(charges, draft, assembly)
-    whole, report = charges_and_report(assembly.structure, force_field, water, user_charges, otherwise=otherwise)
+    whole, report = charges_and_report(assembly.structure, force_field, water, user_charges,
+                                       stated=_stated(draft, result), otherwise=otherwise, written=structure)
     whole = replace(whole, positions=orient(whole.positions, whole.known_charges, *free(assembly)))
     values_of_radii, source = prepared_radii(whole, radii)
-    whole = replace(whole, radii=values_of_radii, charge_source="templates and Gasteiger's method" if report.approximate
+    assert whole.origins is not None
+    whole = replace(whole, radii=values_of_radii, origins=order[whole.origins],
+                    charge_source="templates and Gasteiger's method" if report.approximate
                     else f"{report.source} templates")
     rows = _rows(whole, draft, assembly, result, approximated,
                  {entry.residue.upper(): entry.source for entry in user_charges} | {"": report.source})
@@ -209,21 +213,16 @@ def _label(structure: Structure, draft: Draft, residue: int) -> str:
             f"{structure.chain_ids[row] or structure.segment_ids[row]}").rstrip()
 
 
-def _check_known(structure: Structure, draft: Draft, charged: set[str], force_field: str) -> None:
+def _check_known(structure: Structure, draft: Draft, charged: set[str]) -> None:
     """Raise TaskError for residues without a component, a template, or charges of the user (names in `charged`)."""
     unknown: dict[str, int] = {}
-    force = library("charmm36" if force_field == "auto" else force_field)
     starts = draft.starts
-    of_atoms = structure.residue_of
     for n, residue in enumerate(draft.residues):
         name = residue.name.upper()
-        if residue.component is not None or name in WATERS or name in charged:
+        if residue.component is not None or residue.whole or name in WATERS or name in charged:
             continue
         rows = draft.origin[starts[n] : starts[n + 1]]
         if len(rows) == 1 and (name in IONS or draft.elements[starts[n]] in METALS):
-            continue
-        atoms = np.flatnonzero(of_atoms == of_atoms[rows[0]])
-        if isinstance(force.match(name, structure.atom_names[atoms].tolist()), Match):
             continue
         unknown[residue.name] = unknown.get(residue.name, 0) + 1
     if unknown:
@@ -253,10 +252,19 @@ def _as_named(charges: Sequence[ResidueCharges], draft: Draft, assembly: Assembl
     return result
 
 
+def _stated(draft: Draft, result: states.States) -> Floats:
+    """Return the charges (R,), e, of the residues' protonation states; NaN for waters, ions and residues kept whole."""
+    total = np.bincount(draft.residue, result.charges, len(draft.residues))
+    return np.where([r.component is None or len(r.component.atoms) == 1 for r in draft.residues], np.nan, total)
+
+
 def _approximate(assembly: Assembly, atoms: NDArray[np.bool_], others: Floats) -> Floats:
     """Return approximate charges (N,), e, or raise TaskError for atoms without any."""
     charges = approximate(assembly, atoms, others)
-    bad = np.flatnonzero(atoms & ~np.isfinite(charges))
+    # of a residue without any bond, Gasteiger's method would leave all charges 0
+    bonds = np.bincount(assembly.residue[assembly.bonds[:, 0]], minlength=int(assembly.residue.max()) + 1)
+    loose = (bonds == 0) & (np.bincount(assembly.residue) > 1)
+    bad = np.flatnonzero(atoms & (~np.isfinite(charges) | loose[assembly.residue]))
     if len(bad):
         names = [assembly.structure.label(int(atom)) for atom in bad]
         raise TaskError(f"{assembly.structure.where}: no charges, not even approximate ones, are available for "

@@ -29,6 +29,8 @@ CLUSTERS = {"SF4": (2, "[4Fe-4S]2+"), "FES": (2, "[2Fe-2S]2+"), "F3S": (1, "[3Fe
 #: The atom with the formal charge of the charged form, and that charge, e.
 _SITES = {"ASP": ("OD2", -1), "GLU": ("OE2", -1), "HIS": ("ND1", 1), "CYS": ("SG", -1), "TYR": ("OH", -1),
           "LYS": ("NZ", 1), "ARG": ("NH2", 1)}
+#: The other oxygens of acids.
+_TWINS = {"ASP": ("OD1",), "GLU": ("OE1",)}
 _AROMATIC = (AROMATIC_SINGLE, AROMATIC_DOUBLE, AROMATIC_TRIPLE)
 #: Whether a residue is charged, by names that programs use for one protonation state.
 _NAMED = {"ASH": False, "ASPP": False, "ASPH": False, "GLH": False, "GLUP": False, "GLUH": False, "LYN": False,
@@ -133,8 +135,10 @@ def _side_chain(group: str, n: int, place: dict[str, int], ph: float, pka: float
             charged = True
         elif present:
             charged = charged and not present.get("SG")
-    elif atom in linked:
+    elif {atom, *_TWINS.get(group, ())} & linked:
         charged = False
+        if atom not in linked:  # an ester of the other oxygen
+            _swap(states, place[atom], place[_TWINS[group][0]])
     elif group in ("ASP", "GLU") and present:
         first = atom[:-1] + "1"
         protonated = present.get(first, 0) + present.get(atom, 0) > 0

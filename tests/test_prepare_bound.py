@@ -1,0 +1,162 @@
+"""Completion of residues that are bound to others: caps, and side chains with a covalent bond."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import openmm.app
+import pytest
+from entries import ENTRIES
+from helpers import slow
+
+from vmdpotential.io import read_structure
+from vmdpotential.molecule.charges import charges_and_report
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.preparation.prepare import prepare_structure
+
+DATA = Path(__file__).parent / "data"
+
+
+def prepared(name, **options):
+    return prepare_structure(read_structure(DATA / name), **options)
+
+
+def net(result, residue):
+    return [row.net_charge for row in result.rows if row.residue == residue]
+
+
+def no_residue_is_without_charges(structure):
+    """Residues of different elements have charges."""
+    for start, stop in zip(structure.residue_starts[:-1], structure.residue_starts[1:], strict=True):
+        if len(np.unique(structure.elements[start:stop])) > 1:
+            assert structure.known_charges[start:stop].any(), structure.label(int(start))
+
+
+@pytest.mark.parametrize("name", ["caps_amber.pdb", "caps_charmm.pdb", "caps_amber_heavy.pdb"])
+def test_caps_keep_their_atoms_and_neutralise_the_ends(name):
+    written = read_structure(DATA / name)
+    result = prepared(name)
+    done = result.structure
+    assert round(done.net_charge, 3) == 1
+    assert len(done) == 54
+    assert not [atom for row in result.rows for atom in row.added_atoms]
+    assert [row.residue for row in result.rows] == ["ACE", "ALA", "LYS", "ALA", "NME"]
+    assert [round(row.net_charge, 3) for row in result.rows] == [0, 0, 1, 0, 0]
+    no_residue_is_without_charges(done)
+    # every atom is where it was
+    assert set(map(tuple, written.positions)) <= set(map(tuple, done.positions))
+    assert done.origins is not None
+    heavy = done.elements != "H"
+    np.testing.assert_array_equal(written.positions[done.origins[heavy]], done.positions[heavy])
+
+
+def test_caps_within_residues_have_the_charges_of_charmm_as_without_completion():
+    written = read_structure(DATA / "caps_charmm.pdb")
+    direct, _ = charges_and_report(written)
+    result = prepared("caps_charmm.pdb")
+    assert result.charges.source == "charmm36"
+    by_place = dict(zip(map(tuple, direct.positions), direct.known_charges, strict=True))
+    for place, charge in zip(map(tuple, result.structure.positions), result.structure.known_charges, strict=True):
+        assert by_place[place] == pytest.approx(charge, abs=1e-9)
+
+
+def test_atoms_of_a_cap_may_be_anywhere_in_its_residue():
+    written = read_structure(DATA / "caps_charmm.pdb")
+    order = np.lexsort([written.atom_names, written.residue_index])
+    result = prepare_structure(written.take(order))
+    assert round(result.structure.net_charge, 3) == 1
+    np.testing.assert_array_equal(written.take(order).positions[result.structure.origins], result.structure.positions)
+
+
+@pytest.mark.parametrize("names", [
+    {"CH3": "CA", "N": "N"}, {"CH3": "C", "N": "N"}, {"CH3": "CAT", "N": "NT"}])
+@pytest.mark.parametrize("residue", ["NMA", "NME", "CT3"])
+def test_names_of_programs_for_the_cap_of_an_amide(residue, names):
+    written = read_structure(DATA / "caps_amber_heavy.pdb")
+    last = written.residue_names == "NME"
+    atoms = [names[atom] if cap else atom for atom, cap in zip(written.atom_names.tolist(), last, strict=True)]
+    result = prepare_structure(replace(written, atom_names=np.array(atoms),
+                                       residue_names=np.where(last, residue, written.residue_names)))
+    assert len(result.structure) == 54
+    assert round(result.structure.net_charge, 3) == 1
+    assert not result.charges.approximate
+
+
+@pytest.mark.parametrize("force_field", ["amber14", "charmm36"])
+@pytest.mark.parametrize("name", ["NHE", "NH2"])
+def test_an_amide_at_the_end_is_a_cap(name, force_field):
+    written = read_structure(DATA / "amide_nhe.pdb")
+    names = np.where(written.residue_names == "NHE", name, written.residue_names)
+    result = prepare_structure(replace(written, residue_names=names), force_field=force_field)
+    assert round(result.structure.net_charge, 3) == 1
+    assert net(result, name) == [pytest.approx(0)]
+    assert [row.added_hydrogens for row in result.rows] == [7, 3, 2]
+    assert not result.charges.approximate
+
+
+def test_a_lipid_of_a_force_field_stays_whole_while_a_peptide_is_completed():
+    peptide = read_structure(DATA / "caps_amber_heavy.pdb")
+    bilayer = read_structure(Path(openmm.app.__file__).parent / "data" / "POPC.pdb")
+    lipid = bilayer.take(bilayer.residue_of == 0)
+    place = {"positions": np.concatenate([peptide.positions, lipid.positions + 30])}
+    both = Structure(**place, **{name: np.concatenate([getattr(peptide, name), getattr(lipid, name)]) for name in (
+        "atom_names", "elements", "residue_names", "residue_ids")},
+        residue_index=np.concatenate([peptide.residue_index, lipid.residue_index + 10]))
+    result = prepare_structure(both)
+    assert not result.charges.approximate
+    no_residue_is_without_charges(result.structure)
+    assert len(result.structure) == 54 + 134
+    assert round(result.structure.net_charge, 3) == 1
+    assert result.rows[-1].kept_hydrogens == 82
+
+
+def test_a_cysteine_that_is_bound_covalently_is_no_thiolate():
+    result = prepared("covalent_cys.pdb")
+    sulphur = result.structure.known_charges[result.structure.atom_names == "SG"][0]
+    assert sulphur == pytest.approx(-0.1081)  # ff14SB, CYX
+    assert net(result, "CYS") == [pytest.approx(0, abs=1e-4)]
+    assert net(result, "ACM") == [pytest.approx(0, abs=1e-3)]
+    # the same without completion, with charges of the ligand
+    done = replace(result.structure, charges=None)
+    ligand = done.residue_names == "ACM"
+    again, _ = charges_and_report(done, "amber14", needed=~ligand)
+    assert again.known_charges[done.atom_names == "SG"][0] == pytest.approx(-0.1081)
+
+
+@pytest.mark.slow
+def test_hemes_bound_to_cysteines_have_their_own_charge():
+    result = prepare_structure(read_structure(ENTRIES["19HC"]))
+    assert len(net(result, "CYS")) == 36
+    assert np.allclose(net(result, "CYS"), 0, atol=1e-3)
+    assert np.allclose(net(result, "HEM"), -2, atol=1e-3)
+
+
+@pytest.mark.parametrize(("residue", "oxygen", "carbon"), [("ASP", "OD2", "CG"), ("GLU", "OE1", "CD")])
+def test_an_ester_is_neutral(residue, oxygen, carbon):
+    written = read_structure(ENTRIES["1OSM"])
+    first = int(np.flatnonzero((written.residue_names == residue) & (written.atom_names == oxygen))[0])
+    own = written.residue_of == written.residue_of[first]
+    part = written.take(own)
+    place = part.positions[part.atom_names == oxygen][0]
+    axis = place - part.positions[part.atom_names == carbon][0]
+    methyl = Structure(positions=[place + 1.43 * axis / np.linalg.norm(axis)], atom_names=["C"], elements=["C"],
+                       residue_names=["MOH"], residue_ids=[900], residue_index=[1], hetero=[True])
+    both = Structure(**{name: np.concatenate([getattr(part, name), getattr(methyl, name)]) for name in (
+        "positions", "atom_names", "elements", "residue_names", "residue_ids", "hetero")},
+        residue_index=np.concatenate([np.zeros(len(part), int), [1]]))
+    result = prepare_structure(both)
+    assert net(result, residue)[0] + net(result, "MOH")[0] == pytest.approx(0, abs=1e-3)
+    assert abs(net(result, residue)[0]) < 0.3
+
+
+@pytest.mark.parametrize("name", slow(["1YJP", "5PTI", "1HVR", "NMR", "1BHL", "4E43", "19HC"],
+                                      ["1HVR", "1BHL", "4E43", "19HC"]))
+def test_templates_give_each_residue_the_charge_of_its_state(name):
+    result = prepare_structure(read_structure(ENTRIES[name]))
+    no_residue_is_without_charges(result.structure)
+    charged = {"ASP": -1, "GLU": -1, "LYS": 1, "ARG": 1, "HIP": 1, "CYM": -1, "TYM": -1, "N-terminus": 1,
+               "C-terminus": -1}
+    rows = [row for row in result.rows if row.charges in ("amber14", "charmm36") and row.state]
+    assert rows
+    for row in rows:
+        assert row.net_charge == pytest.approx(sum(charged.get(word, 0) for word in row.state.split("+")), abs=2e-3)
