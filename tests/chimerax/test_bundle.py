@@ -13,11 +13,11 @@ import pytest
 
 import vmdpotential
 from vmdpotential import registry
+from vmdpotential.frontend.adapters import viewer_commands
 
 ROOT = Path(__file__).resolve().parents[2]
 BUNDLE = ROOT / "plugins" / "chimerax"
-COMMANDS = ["map", "ionize", "slice", "surface", "compare", "average", "profile", "field", "energy", "forces", "rdf",
-            "orbital", "live", "view"]
+COMMANDS = [command.name for command in viewer_commands(pytest.fail)]
 
 
 def test_wheel_holds_code_and_help_and_says_what_it_needs(wheel):
@@ -38,7 +38,7 @@ def test_toolshed_finds_the_bundle_and_its_commands(session):
     bundle = session.toolshed.find_bundle("ChimeraX-VMDPotential", session.logger)
     assert bundle.version == vmdpotential.__version__
     assert bundle.package_name == "chimerax.vmdpotential"
-    assert [command.name for command in bundle.commands] == [f"potential {name}" for name in COMMANDS]
+    assert {command.name for command in bundle.commands} == {f"potential {name}" for name in COMMANDS}
     for command in bundle.commands:
         declared = registry.get("command", command.name.removeprefix("potential "))
         assert command.synopsis == declared.summary

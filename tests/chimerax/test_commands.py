@@ -1,9 +1,12 @@
 """The commands in ChimeraX give what the package gives, and change no model of the user."""
 
 import gzip
+import importlib
+import io
 import re
 from pathlib import Path
 
+import core
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -74,6 +77,31 @@ def test_map_of_a_moved_model_moves_with_it(ions, do):
     # distances to the atoms are taken where both are seen
     expected = by_definition(seen, ions.atoms.scene_coords[:2], [1, -1])
     assert_allclose(volume.interpolated_values(to_map), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_session_files_keep_unit_and_medium(session, ions, do, log, monkeypatch):
+    """Also whether the water has been hidden, as the user may have shown it again."""
+    do("potential map #1:NA,CL spacing 1 boundary open medium vacuum unit V name phi")
+    core.know_packages(session.toolshed, "chimerax.core", "chimerax.map", "chimerax.map_data", "chimerax.atomic",
+                       "chimerax.graphics", "chimerax.geometry", "chimerax.pdb", "chimerax.surface")
+    monkeypatch.delitem(session._state_containers, "main_view")  # there is no window
+    stream = io.BytesIO()
+    session.save(stream, version=3, include_maps=True)
+    session.models.close(session.models.list())
+    stream.seek(0)
+    session.restore(stream)
+    (volume,) = [model for model in session.models.list() if model.name == "phi"]
+    (atoms,) = session.models.list(type=type(ions))
+    assert atoms.vmdpotential_without_water
+    grid = convert().read_volume(volume)
+    assert (grid.unit, grid.provenance.medium) == ("V", "vacuum, no screening")
+    do(f"potential slice #{volume.id_string} plane z=3")
+    assert "V" in log.text.rpartition("colours: ")[2]
+
+
+def convert():
+    """The bundle's module, which can be imported once ChimeraX runs."""
+    return importlib.import_module("chimerax.vmdpotential.convert")
 
 
 def test_map_with_charges_of_the_atoms(ions, do, log):

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 import vmdpotential
+from vmdpotential.frontend.adapters import viewer_commands
 from vmdpotential.plugins.pymol.package import build_zip
 
 PLUGIN = Path(__file__).resolve().parents[2] / "plugins" / "pymol"
-COMMANDS = ("potential_map", "potential_ionize", "potential_slice")
+COMMANDS = {f"potential_{command.name}" for command in viewer_commands(pytest.fail)}
 SHOW = "python\nprint('COMMANDS', *[name for name in cmd.keyword if name.startswith('potential_')])\npython end\n"
 
 
@@ -33,7 +34,7 @@ def commands_in(output):
 
 
 def check(output):
-    assert set(COMMANDS) <= set(commands_in(output))
+    assert set(commands_in(output)) >= COMMANDS
     assert "Error" not in output
     assert "'vmdpotential_plugin' (" not in output  # "Unable to initialize plugin ..."
     assert "DESCRIPTION" in output

@@ -26,6 +26,7 @@ from vmdpotential.densities.quantities import UNITS, count
 from vmdpotential.densities.sites import Site, find_sites
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import run_blocks
+from vmdpotential.figures.colours import isosurface_levels
 from vmdpotential.frames.density import Density, DensityOptions, DensityPlan, merge, plan_density
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.statistics import TOO_SHORT
@@ -190,6 +191,7 @@ class DensityMap(GridResult):
     blocks = key(lambda self: len(self.density.blocks))
     block_frames = key(lambda self: self.density.blocks[0])
     alignment = key(lambda self: str(self.planning.work.alignment or "none"))
+    levels = key(lambda self: list(isosurface_levels(self.grid)))
     sites = key(lambda self: None if self.maxima is None else [_row(site) for site in self.maxima])
 
     def text(self) -> Iterator[str | Rows]:

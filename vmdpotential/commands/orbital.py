@@ -15,7 +15,7 @@ from vmdpotential import progress
 from vmdpotential.commands.gridded import LATTICE, GridResult, lattice_like
 from vmdpotential.commands.options import Force, Like
 from vmdpotential.errors import UsageError
-from vmdpotential.figures.colours import isovalue
+from vmdpotential.figures.colours import isosurface_levels, isovalue
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.files import output as files
 from vmdpotential.maps.options import Engine, GridOptions
@@ -163,6 +163,7 @@ class OrbitalMap(GridResult):
     words: str = hidden()
 
     display_limit = key(lambda self: isovalue(self.grid))
+    levels = key(lambda self: list(isosurface_levels(self.grid)))
 
     def text(self) -> Iterator[str]:
         """Yield the contents of the file, and the map's range and integral."""

@@ -18,6 +18,7 @@ from vmdpotential.commands.options import CompleteSource
 from vmdpotential.commands.probe_options import ProbeRun
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
+from vmdpotential.figures.colours import isosurface_levels
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.io.files import output as files
 from vmdpotential.molecule.nonbonded import Nonbonded
@@ -90,6 +91,7 @@ class ProbeMaps(GridResult):
     cutoff: float
     engine: str
 
+    levels = key(lambda self: list(isosurface_levels(self.grid)))
     probes = key(lambda self: {name: {"minimum": grid.values.min(), "maximum": grid.values.max()}
                                for name, grid in self.maps.items()})
 

@@ -16,6 +16,7 @@ from vmdpotential.commands.gridded import LATTICE, GridResult, wraps
 from vmdpotential.commands.probe_options import ProbeRun
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import run_blocks
+from vmdpotential.figures.colours import isosurface_levels
 from vmdpotential.frames.ligand import HIGHEST, FreeEnergy, InsertionPlan, merge, plan_insertions
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.statistics import TOO_SHORT
@@ -128,6 +129,7 @@ class FreeEnergyMap(GridResult):
     blocks = key(lambda self: len(self.free_energy.blocks))
     orientations = key(lambda self: len(self.planning.work.orientations))
     cutoff = key(lambda self: self.planning.work.sums[0].cutoff)
+    levels = key(lambda self: list(isosurface_levels(self.grid)))
     minima = key(lambda self: None if self.least is None else [_row(item) for item in self.least])
 
     def text(self) -> Iterator[str | Rows]:

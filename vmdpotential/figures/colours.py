@@ -27,6 +27,9 @@ SIGN_COLOURS = ("#c8372d", "#9a9a9a", "#2f6db5")
 #: Levels of isosurfaces of orbitals (0.03 bohr^-3/2) and electron densities (0.002 e/bohr^3), by the unit of a map.
 ISOVALUES = {"A^-3/2": 0.08, "bohr^-3/2": 0.03, "e/A^3": 0.0135, "e/bohr^3": 0.002}
 
+#: Unit of the energies of probes, of which the attractive, negative ones are of interest.
+_ENERGY = "kcal/mol"
+
 #: Limit of the colours of a potential in water, screened or in a continuum, kT/e.
 IN_WATER = 5.0
 
@@ -53,6 +56,33 @@ class Range(NamedTuple):
 def isovalue(grid: Grid) -> float:
     """Return the initial level of the isosurfaces of a map; for orbitals and densities the usual one."""
     return ISOVALUES.get(grid.unit) or grid.display_limit()
+
+
+def isosurface_levels(grid: Grid, level: float | None = None) -> tuple[float, ...]:
+    """Return the levels of the isosurfaces that show a map: of both signs, or of one if that is what matters.
+
+    A density has one sign. The energy of a probe is shown where it is attractive. Both lobes of an orbital are shown.
+
+    Parameters
+    ----------
+    grid : Grid
+    level : float or None
+        Magnitude of the levels; the usual one for the quantity, or by the values, unless given.
+    """
+    low = min(float(values.min()) for _, values in grid.slabs())
+    high = max(float(values.max()) for _, values in grid.slabs())
+    if grid.unit == _ENERGY and low < 0:
+        return (-(level or float(f"{-low / 2:.2g}")),)
+    if level is None:
+        level = grid.display_limit() if grid.provenance.frames else isovalue(grid)
+        if 0 < max(-low, high) <= level:  # all but a few values are 0
+            level = float(f"{max(-low, high) / 2:.2g}")
+    if not grid.unit.endswith("-3/2"):
+        if low >= -_LITTLE * high:
+            return (level,)
+        if high <= -_LITTLE * low:
+            return (-level,)
+    return -level, level
 
 
 def sign_colour(value: float) -> str:

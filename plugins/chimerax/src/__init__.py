@@ -40,5 +40,12 @@ class _API(BundleAPI):  # type: ignore[misc]
             raise UserError(f"{tool_info.name}: {missing.describe(error)}") from error
         return Potential(session, tool_info.name)
 
+    @staticmethod
+    def get_class(name: str) -> Any:
+        """Return a class whose objects are in a session file; ChimeraX calls this when it saves or opens one."""
+        from . import session
+
+        return getattr(session, name, None)
+
 
 bundle_api = _API()

@@ -93,7 +93,7 @@ def _show_map(session: Any, grid: Grid, name: str, selected: Selected | None) ->
     values = np.ascontiguousarray(grid.values.transpose(2, 1, 0))  # ChimeraX's order is z, y, x
     data = ArrayGridData(values, lattice.origin.tolist(), lattice.spacing.tolist(), name=name)
     volume = volume_from_grid_data(data, session, open_model=False, show_dialog=False)
-    volume.vmdpotential_header = grid.header()
+    volume.vmdpotential_header = dict(grid.header())
     if selected is not None:
         volume.position = selected.place
     level = colours.isovalue(grid)
@@ -228,7 +228,7 @@ def put_values(volume: Any, grid: Grid) -> None:
     else:
         volume.replace_data(ArrayGridData(values, lattice.origin.tolist(), lattice.spacing.tolist(), name=data.name))
         volume.new_region()
-    volume.vmdpotential_header = grid.header()
+    volume.vmdpotential_header = dict(grid.header())
 
 
 def _show_ions(session: Any, placement: Placement, name: str, selected: Selected) -> tuple[Any, str]:

@@ -26,6 +26,7 @@ from vmdpotential.parameters import Command, Report, by_own_names
 from . import missing
 from .convert import Selected, common_coordinate_system, read_atoms, read_frames, read_volume, rows_of
 from .live import Live
+from .session import keep_attributes
 from .show import show, show_copies
 
 #: Prefix of the commands' names.
@@ -86,6 +87,7 @@ class Task(dialog.Task):
         UserError
         """
         live_map, command = report.objects.get("live"), self.command
+        keep_attributes(self.session)
         before = self.session.models.list()
         with self.one_line(), contextlib.ExitStack() as undo:
             undo.callback(lambda: self.session.models.close(
