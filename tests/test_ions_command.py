@@ -33,7 +33,7 @@ def test_dry_run_says_where_and_writes_nothing(capsys, tmp_path, monkeypatch):
     [
         ([], 2, "--output: a file for the result is needed"),
         (["--dry-run", "--cation", "CLA"], 2, "--cation CLA: its charge is -1"),
-        (["--dry-run", "--concentration", "150"], 2, "at most 10 mol/L"),
+        (["--dry-run", "--concentration", "150"], 2, "at most 6 mol/L"),
         (["--dry-run", "--ions", "SOD:3"], 2, "NAME=NUMBER"),
         (["--dry-run", "--ions", "SOD=3,NA=1"], 2, "same ion"),
         (["--dry-run", "--ions", "SOD=3", "--concentration", "1"], 2, "leave out --concentration"),

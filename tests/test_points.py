@@ -256,13 +256,23 @@ def test_far_points_in_an_open_boundary_take_no_huge_mesh(monkeypatch):
         potential_at(structure, points, method="pme")
 
 
+def test_one_point_may_be_an_array_of_three_numbers():
+    structure = charges_at([(0, 0, 0)], [1.0])
+    one, several = (potential_at(structure, points) for points in ([1.0, 2.0, 3.0], [[1.0, 2.0, 3.0]]))
+    assert one.shape == ()
+    assert several.shape == (1,)
+    assert one == several[0]
+
+
 @pytest.mark.parametrize(
     ("options", "parameter", "message"),
     [
         ({"method": "cutoff"}, "method", "method"),
-        ({"tolerance": 1.0}, "tolerance", "tolerance=1: give"),
-        ({"points": [1.0, 2.0, 3.0]}, "points", "points: an array"),
-        ({"points": [[1.0, np.nan, 3.0]]}, "points", "points: an array"),
+        ({"tolerance": 1.0}, "tolerance", "tolerance=1"),
+        ({"points": [1.0, 2.0]}, "points", "(2,)"),
+        ({"points": 1.0}, "points", "()"),
+        ({"points": [[1.0, 2.0, 3.0], [1.0]]}, "points", "points"),
+        ({"points": [[1.0, np.nan, 3.0]]}, "points", "finite"),
         ({"unit": "J"}, None, "J"),
     ],
 )

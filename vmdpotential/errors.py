@@ -110,10 +110,12 @@ def listed(words: Iterable[str], most: int) -> str:
 
 
 def similar(word: str, known: Iterable[str]) -> str:
-    """Return `` (did you mean 'map'?)`` if a word resembles a known one, else an empty string."""
+    """Return `` (did you mean 'map'?)`` if a word resembles another, known one, else an empty string."""
     import difflib
 
-    close = difflib.get_close_matches(word, list(known), 1, 0.65)
+    others = [name for name in known if name != word]
+    swapped = [name for name in others if sorted(name.lower()) == sorted(word.lower())]  # also short ones: bp, pb
+    close = swapped or difflib.get_close_matches(word, others, 1, 0.65)
     return f" (did you mean '{close[0]}'?)" if close else ""
 
 

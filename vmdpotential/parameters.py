@@ -212,8 +212,8 @@ class Parameter:
             self._check_limits(value)
         allowed = option.allowed()
         if allowed and value not in allowed:
-            raise UsageError(self.name, f"there is no such choice{similar(str(value), option.shown())}; choose one of "
-                             f"{', '.join(option.shown())}", value=str(value))
+            raise UsageError(self.name, f"is unknown{similar(str(value), allowed)}",
+                             f"choose one of {', '.join(option.shown())}", value=str(value))
         return value
 
     def _typed(self, value: Any) -> Any:
@@ -268,11 +268,13 @@ def parse_numbers(text: str) -> dict[str, float]:
     ValueError
         When the text has another form.
     """
-    result = {}
+    result: dict[str, float] = {}
     for item in filter(None, text.split(",")):
-        name, _, value = item.partition("=")
+        name, _, value = (part.strip() for part in item.partition("="))
+        if name in result:
+            raise ValueError(f"{name} occurs twice")
         try:
-            result[name.strip()] = float(value)
+            result[name] = float(value)
         except ValueError:
             raise ValueError("give NAME=NUMBER, such as debye_length=8") from None
     return result
@@ -579,15 +581,39 @@ def changed(kind: type[Options], options: Options | None, keywords: Mapping[str,
 
     Raises
     ------
-    TypeError
-        For a keyword that is not a field.
     UsageError
-        For a field that has two values, one of them by an alias.
+        For a keyword that is not a field, an invalid value, or a field that has two values, one of them by an alias.
     """
     result = kind() if options is None else options
-    if not keywords.keys() <= {item.name for item in fields(kind)}:  # type: ignore[arg-type]
+    names = {item.name for item in fields(kind)}  # type: ignore[arg-type]
+    if not keywords.keys() <= names:
         keywords = by_own_names(fields_of(kind), keywords)
+        for name in keywords.keys() - names:
+            raise UsageError(name, f"there is no such option{similar(name, names)}")
     return replace(result, **keywords) if keywords else result  # type: ignore[type-var]
+
+
+class CheckedOptions:
+    """Base class of dataclasses of options, which checks values when a program makes one, as commands check theirs.
+
+    Raises
+    ------
+    UsageError
+        For a value of another type, outside of its limits, or that is no choice.
+    """
+
+    def __post_init__(self) -> None:
+        kind: Any = type(self)
+        for parameter in _plain_fields(kind):
+            value = getattr(self, parameter.name)
+            if value is not parameter.default and not isinstance(value, parameter.objects):
+                object.__setattr__(self, parameter.name, parameter.convert(value))
+
+
+@cache
+def _plain_fields(kind: Any) -> tuple[Parameter, ...]:
+    """Return the parameters that are numbers, choices or switches; selections may also be arrays of any kind."""
+    return tuple(p for p in fields_of(kind) if p.type in (bool, int, float, str) and not p.option.selection)
 
 
 def takes_fields(*kinds: Any) -> Callable[[Function], Function]:

@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from vmdpotential import registry
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
+from vmdpotential.io.files.points import as_points
 from vmdpotential.maps import bind, check_tolerance, choose_cell
 from vmdpotential.maps.interaction import medium_of_sum
-from vmdpotential.maps.options import TOLERANCE, MethodOptions
+from vmdpotential.maps.options import TOLERANCE, Boundary, Engine, MethodOptions, Spacing, Tolerance, Unit
 from vmdpotential.maps.refine import refined
 from vmdpotential.maps.solute import in_continuum
 from vmdpotential.maps.solution import solution_of
@@ -26,12 +27,12 @@ from vmdpotential.parameters import changed, takes_fields
 class PointOptions(MethodOptions):
     """All options of the potential at points, see :func:`potential_at`."""
 
-    boundary: str = "auto"
-    tolerance: float | None = None
-    spacing: float = 0.5
+    boundary: Boundary = "auto"
+    tolerance: Tolerance = None
+    spacing: Spacing = 0.5
     atoms: Selection = "all"
-    unit: str = "kT/e"
-    engine: str = "auto"
+    unit: Unit = "kT/e"
+    engine: Engine = "auto"
 
 
 @takes_fields(PointOptions)
@@ -45,8 +46,8 @@ def potential_at(structure: StructureLike, points: ArrayLike, options: PointOpti
     ----------
     structure : Structure
         With charges.
-    points : (P, 3) array_like, A
-        Positions at which the potential is computed.
+    points : (P, 3) or (3,) array_like, A
+        Positions at which the potential is computed, or a single one.
     options : PointOptions, optional
         All other parameters in one object.
     method : str
@@ -76,7 +77,7 @@ def potential_at(structure: StructureLike, points: ArrayLike, options: PointOpti
 
     Returns
     -------
-    (P,) float64, in `unit`
+    (P,) or () float64, in `unit`
         An atom nearer than 0.01 A to a point contributes as at that distance.
 
     Raises
@@ -105,24 +106,22 @@ def potential_at(structure: StructureLike, points: ArrayLike, options: PointOpti
         raise UsageError("method", "this method only computes maps, not values at points", "use {method auto}",
                          value=chosen.method)
     tolerance = check_tolerance(TOLERANCE if chosen.tolerance is None else chosen.tolerance)
-    places = np.asarray(points, np.float64)
-    if places.ndim != 2 or places.shape[1] != 3 or not np.isfinite(places).all():
-        raise UsageError("points", f"an array of finite numbers (P, 3) is needed, not {places.shape}")
+    places, shape = as_points(points)
     cell = choose_cell(structure, chosen.summation if chosen.named_method else "auto", chosen.boundary)
     structure, sources, _ = in_continuum(structure, chosen.atoms, medium)
     charges = structure.known_charges
     positions, charges = structure.positions[sources], charges[sources]
     if not len(places):
-        return np.zeros(0)
+        return np.zeros(shape)
     request = request_at(places, positions, charges, cell, bind(chosen, cell), tolerance=tolerance)
     engine, constant = get_engine(chosen.engine), medium.constant(chosen.unit)
     if chosen.named_method is None:
         method = "ewald" if chosen.method == "direct" and cell is not None else chosen.method
-        return constant * sum_at(request, places, positions, charges, engine, method).potential
+        return constant * sum_at(request, places, positions, charges, engine, method).potential.reshape(shape)
 
     def attempt(spacing: float) -> tuple[NDArray[np.float64], float]:
         solution = solution_of(structure, sources, chosen.radii, medium, chosen.unit, spacing)
         result = sum_at(replace(request, solution=solution), places, positions, charges, engine, chosen.summation)
-        return constant * result.potential, result.error or 0.0
+        return constant * result.potential.reshape(shape), result.error or 0.0
 
     return attempt(chosen.spacing)[0] if chosen.tolerance is None else refined(tolerance, chosen.spacing, attempt)

@@ -9,6 +9,7 @@ listing costs nothing. Another package adds its own through the entry-point grou
 from __future__ import annotations
 
 import contextlib
+import re
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
@@ -141,8 +142,8 @@ def get(kind: str, name: str) -> Any:
     """
     _load_plugins()
     if name not in _entries[kind]:
-        raise UsageError(kind, f"nothing has this name{similar(name, available(kind))}; choose one of "
-                         f"{', '.join(listed(kind))}", value=name)
+        raise UsageError(kind, f"is unknown{similar(name, available(kind)) or _described(kind, name)}",
+                         f"choose one of {', '.join(listed(kind))}", value=name)
     target = _entries[kind][name]
     if isinstance(target, str):
         module, _, attribute = target.partition(":")
@@ -157,6 +158,16 @@ def get(kind: str, name: str) -> Any:
                 f"the {kind} '{name}' cannot be loaded ({reason})", "repair or remove its package") from error
         target = _entries[kind][name] = result
     return target
+
+
+def _described(kind: str, word: str) -> str:
+    """Return `` (did you mean 'slice'?)`` for a word that resembles one of the summary of a command."""
+    for name in available(kind) if kind == "command" else ():
+        with contextlib.suppress(BackendError):
+            words = re.findall(r"\w{4,}", get(kind, name).summary.lower())
+            if word in words or similar(word, words):
+                return f" (did you mean '{name}'?)"
+    return ""
 
 
 def broken(commands: bool = False) -> dict[str, str]:

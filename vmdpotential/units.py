@@ -19,6 +19,8 @@ POTENTIAL_UNITS = ("kT/e", "V", "kcal/mol/e")
 #: Default temperature in K, the one VMD's tools use.
 DEFAULT_TEMPERATURE = 298.15
 
+#: Largest concentration of a salt, M; that of a saturated solution of NaCl.
+MAX_SALT = 6.0
 
 #: Elementary charge, C; Boltzmann's constant, J/K; Avogadro's, 1/mol; electric constant, F/m; calorie, J; angstrom, m.
 ELEMENTARY_CHARGE, BOLTZMANN, AVOGADRO = 1.602176634e-19, 1.380649e-23, 6.02214076e23

@@ -100,7 +100,7 @@ def test_python_call_with_numbers(survey_cmd):
     ("potential_survey all, spacing=-1", "Error: spacing=-1: must be above 0 A"),
     ("potential_survey all, fast=maybe", "Error: fast=maybe: write yes or no"),
     ("potential_survey all, mode=other",
-     "Error: mode=other: there is no such choice; choose one of plain, fail, interrupt, memory"),
+     "Error: mode=other: is unknown; choose one of plain, fail, interrupt, memory"),
     ("potential_survey resn XYZ", "Error: selection 'resn XYZ' has no atoms in this state; load a structure"),
     ("potential_survey all, ala", "Error: name=ala: the object ala exists"),
     ("potential_survey mode=fail",

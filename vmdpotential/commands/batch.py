@@ -229,15 +229,20 @@ def _of_table(path: Path, command: Command) -> list[tuple[str, dict[str, Any]]]:
         text = text_files.read_text(text_files.buffered(path)).decode("utf-8-sig", "surrogateescape")
     reader = csv.DictReader(text.splitlines())
     others = other_names(known.values())
-    names_of_columns = {column: column.strip().replace("-", "_") for column in reader.fieldnames or ()}
-    columns = {column: others.get(name, name) for column, name in names_of_columns.items()}
-    if twice := [column for column, name in columns.items() if [*columns.values()].count(name) > 1]:
+    header = list(reader.fieldnames or ())
+    names = [others.get(name, name) for name in (column.strip().replace("-", "_") for column in header)]
+    if twice := [column for column, name in zip(header, names, strict=True) if names.count(name) > 1]:
         raise InputError(f"{path}: the columns {' and '.join(twice)} are for the same parameter",
                          "leave one of them out")
-    for column in columns.values():
-        if column != "name" and (column not in known or known[column].option.written):
-            raise InputError(f"{path}: the column '{column}' is not a parameter of {command.name} that a table can set"
-                             f"{similar(column, known)}", f"name columns after parameters, such as {source.name}")
+    columns = dict(zip(header, names, strict=True))
+    inputs = [name for name, parameter in known.items() if not parameter.option.written]
+    for column in names:
+        if column in known and column not in inputs:
+            raise InputError(f"{path}: the column '{column}' is an output, which a batch names after its inputs",
+                             f"leave it out; {{{column}}} takes the end of the files' names")
+        if column != "name" and column not in known:
+            raise InputError(f"{path}: the column '{column}' is not a parameter of {command.name}"
+                             f"{similar(column, inputs)}", f"name columns after parameters, such as {source.name}")
     results = []
     for row in reader:
         values: dict[str, Any] = {}

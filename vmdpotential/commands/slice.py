@@ -148,7 +148,7 @@ def slice_(
     style: StyleOptions = StyleOptions(),
     output: FigureOutput = FigureOutput(),
 ) -> Slices:
-    """Draw planes through maps as a figure for a paper.
+    """Draw a picture of planes through maps, for a paper.
 
     Several maps or planes become panels on one colour scale. If only a profile is requested, the figure shows the curve
     of the mean over planes instead; if planes and a profile are requested, it shows both.

@@ -33,7 +33,7 @@ from vmdpotential.kernels.launch import KernelFile, launch
 from vmdpotential.maps.options import Boundary, Engine
 from vmdpotential.molecule.cell import Cell, same_cell
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Option
+from vmdpotential.parameters import CheckedOptions, Option
 
 Floats = NDArray[np.float64]
 
@@ -185,7 +185,7 @@ class DensityPlan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DensityOptions:
+class DensityOptions(CheckedOptions):
     """All options of densities over frames: the counted quantity and the grid."""
 
     of: Annotated[str, Option(

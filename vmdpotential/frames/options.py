@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 
 from vmdpotential.execution.blocks import folder_of
-from vmdpotential.parameters import Option
+from vmdpotential.parameters import CheckedOptions, Option
 
 
 @dataclass(frozen=True, kw_only=True)
-class Execution:
+class Execution(CheckedOptions):
     """Options of where blocks of frames are computed, and kept in `folder` (see :func:`.blocks.folder_of`)."""
 
     resume: Annotated[bool, Option("continue an interrupted run; finished blocks are reused", viewer=False)] = False

@@ -44,7 +44,7 @@ from vmdpotential.maps import stated_medium
 from vmdpotential.maps.options import Unit
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Option, changed, takes_fields
+from vmdpotential.parameters import CheckedOptions, Option, changed, takes_fields
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
 
 Floats = NDArray[np.float64]
@@ -365,7 +365,7 @@ def middle(fraction: Floats) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProfileOptions:
+class ProfileOptions(CheckedOptions):
     """All options of a profile, see :func:`profile`."""
 
     spacing: Annotated[float, Option(

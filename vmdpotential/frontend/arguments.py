@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, NoReturn
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn, get_origin
 
 from vmdpotential import __version__, registry
 from vmdpotential.errors import BackendError, UsageError
@@ -65,14 +64,35 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Once(argparse.Action):
-    """Action for a file that may be given only once, because argparse would silently ignore the first of two."""
+    """Action of an option with one value, of which argparse would silently ignore the first of two."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any,
                  option_string: str | None = None) -> None:
         """Store the value; raise an error for a second one."""
         if hasattr(namespace, self.dest):
-            parser.error(f"argument {option_string}: one file is expected, and two were given")
+            parser.error(f"argument {option_string}: is given twice, and has one value")
         setattr(namespace, self.dest, values)
+
+
+class _Switch(_Once):
+    """Action of an option without a value: ``--force`` or ``--no-force``."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **settings: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, **settings)
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any,
+                 option_string: str | None = None) -> None:
+        """Store whether it is the option or its opposite."""
+        super().__call__(parser, namespace, not (option_string or "").startswith("--no-"), option_string)
+
+
+class _Added(argparse.Action):
+    """Action of an option with a list of names and values, ``--set a=1,b=2``, to which further ones are added."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any,
+                 option_string: str | None = None) -> None:
+        """Append the value to those before."""
+        setattr(namespace, self.dest, ",".join([*filter(None, [getattr(namespace, self.dest, "")]), values]))
 
 
 def called(arguments: Sequence[str]) -> Command:
@@ -180,16 +200,16 @@ def _add(group: argparse._ArgumentGroup, parameter: Parameter) -> None:
     names += [f"-{option.short}"] if option.short else []
     settings["dest"] = parameter.name
     if parameter.type is bool and parameter.default is False:
-        group.add_argument(*names, action="store_true", **settings)
-        group.add_argument(f"--no-{parameter.flag}", action="store_false", **settings | {"help": argparse.SUPPRESS})
+        group.add_argument(*names, action=_Switch, **settings)
+        group.add_argument(f"--no-{parameter.flag}", action=_Switch, **settings | {"help": argparse.SUPPRESS})
     elif parameter.type is bool:
-        group.add_argument(*names, action=argparse.BooleanOptionalAction, **settings)
+        group.add_argument(*names, f"--no-{parameter.flag}", action=_Switch, **settings)
     elif parameter.several:
         group.add_argument(*names, metavar=metavar, action="extend", nargs="+", **settings)
-    elif parameter.type is Path:
-        group.add_argument(*names, metavar=metavar, action=_Once, **settings)
+    elif get_origin(parameter.type) is Mapping:
+        group.add_argument(*names, metavar=metavar, action=_Added, **settings)
     else:
-        group.add_argument(*names, metavar=metavar, **settings)
+        group.add_argument(*names, metavar=metavar, action=_Once, **settings)
 
 
 def join_negative_values(arguments: Sequence[str]) -> list[str]:

@@ -15,12 +15,12 @@ from vmdpotential.ions.salts import parse_salt
 from vmdpotential.ions.sites import SITE_METHODS, TOLERANCE
 from vmdpotential.maps.options import LEAST_TOLERANCE, choices
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Option
-from vmdpotential.units import DEFAULT_TEMPERATURE
+from vmdpotential.parameters import CheckedOptions, Option
+from vmdpotential.units import DEFAULT_TEMPERATURE, MAX_SALT
 
 
 @dataclass(frozen=True, kw_only=True)
-class IonOptions:
+class IonOptions(CheckedOptions):
     """All options of the placement of ions, see :func:`~vmdpotential.ions.place.place_ions`."""
 
     cation: Annotated[str, Option(
@@ -31,7 +31,7 @@ class IonOptions:
         front=True)] = "auto"
     neutralize: Annotated[bool, Option("neutralise the net charge of the system", front=True)] = True
     concentration: Annotated[float, Option(
-        "concentration of salt in addition to neutralising ions", unit="mol/L", low=0, high=10, front=True)] = 0.0
+        "concentration of salt in addition to neutralising ions", unit="mol/L", low=0, high=MAX_SALT, front=True)] = 0.0
     salt: Annotated[Mapping[str, float] | None, Option(
         "composition of the salt by fractions of formula units, such as NaCl:0.7,KCl:0.2,MgCl2:0.1; cation and anion "
         "then only neutralise",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +15,15 @@ from vmdpotential.interactions import Bound
 from vmdpotential.interactions.screened_coulomb import WATER, in_water
 from vmdpotential.molecule.selection import is_water
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
+from vmdpotential.parameters import CheckedOptions, Option
+from vmdpotential.units import DEFAULT_TEMPERATURE, MAX_SALT, coulomb_constant
 
 #: Fraction of waters among the atoms above which they are the medium, and not a crystal's bound waters.
 _FILLED = 0.2
 
 
 @dataclass(frozen=True)
-class Medium:
+class Medium(CheckedOptions):
     """Medium of the charges; see :meth:`vacuum`, :meth:`screened` and :meth:`continuum`.
 
     Parameters
@@ -46,9 +48,9 @@ class Medium:
     'screened, 0.15 M, dielectric 78.5'
     """
 
-    dielectric: float = 1.0
-    temperature: float = DEFAULT_TEMPERATURE
-    salt: float | None = None
+    dielectric: Annotated[float, Option("relative permittivity", above=0, high=1e6)] = 1.0
+    temperature: Annotated[float, Option("temperature", unit="K", above=0, high=1e6)] = DEFAULT_TEMPERATURE
+    salt: Annotated[float | None, Option("concentration of the salt", unit="M", low=0, high=MAX_SALT)] = None
     method: str = ""
     parameters: Mapping[str, float] = field(default_factory=dict)
 

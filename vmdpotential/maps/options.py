@@ -15,8 +15,8 @@ from vmdpotential.interactions.screened_coulomb import WATER
 from vmdpotential.maps.medium import Medium
 from vmdpotential.molecule.radii import CHOICES
 from vmdpotential.molecule.selection import Selection
-from vmdpotential.parameters import Option, documented, parse_numbers
-from vmdpotential.units import DEFAULT_TEMPERATURE, POTENTIAL_UNITS
+from vmdpotential.parameters import CheckedOptions, Option, documented, parse_numbers
+from vmdpotential.units import DEFAULT_TEMPERATURE, MAX_SALT, POTENTIAL_UNITS
 
 if TYPE_CHECKING:
     from vmdpotential.methods import Method
@@ -61,10 +61,17 @@ Boundary = Annotated[str, Option(
 Engine = Annotated[str, Option(
     "compute engine: cpu, cuda, or auto for a GPU if there is one", choices=partial(choices, "engine"))]
 Unit = Annotated[str, Option("unit of the potential", choices=POTENTIAL_UNITS)]
+Spacing = Annotated[float, Option(
+    "largest distance between grid points; in a periodic cell it is reduced until it divides the cell's lengths",
+    unit="A", low=0.01, high=100, front=True)]
+Tolerance = Annotated[float | None, Option(
+    "largest rms error relative to the rms potential, at all test points and at those far from charges; 1e-4 unless "
+    "given. Exact methods ignore it. If it is given, the method pb refines its grid until the errors outside the "
+    "molecule and at its surface are smaller", low=LEAST_TOLERANCE, high=0.1)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class AtomOptions:
+class AtomOptions(CheckedOptions):
     """Atoms that contribute charges; Python functions take a mask or indices as well as a selection."""
 
     atoms: Annotated[Selection, Option(
@@ -78,25 +85,22 @@ class AtomOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GridOptions:
+class GridOptions(CheckedOptions):
     """Points of a map: their spacing, and the margin around the atoms."""
 
-    spacing: Annotated[float, Option(
-        "largest distance between grid points; in a periodic cell it is reduced until it divides the cell's lengths",
-        unit="A",
-        low=0.01, high=100, front=True)] = 0.5
+    spacing: Spacing = 0.5
     padding: Annotated[float, Option(
         "margin of the grid around the atoms, in an open boundary", unit="A", low=0, high=1000)] = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class MediumOptions:
+class MediumOptions(CheckedOptions):
     """Medium of the charges, described by the options of commands or, in Python, by a `medium`."""
 
     screened: Annotated[float | None, Option(
         "concentration of a 1:1 salt, such as 0.15, in the water that surrounds the charges; the potential is that of "
         "Debye and Hueckel, or with the method pb that of Poisson-Boltzmann, for which 0.15 is the default",
-        unit="M", low=0, high=10, metavar="SALT",
+        unit="M", low=0, high=MAX_SALT, metavar="SALT",
         aliases=("ionic_strength",))] = None
     temperature: Annotated[float, Option(
         "temperature of the medium, and of kT in the unit kT/e", unit="K", above=0, high=1e6)] = DEFAULT_TEMPERATURE
@@ -163,10 +167,7 @@ class SumOptions(MethodOptions):
         "width (standard deviation) of Gaussian charges, such as 2.8, or the Ewald factor 1 / (sqrt(2) width) of VMD's "
         "PMEPot with its unit, such as 0.25/A; 0 for point charges", unit="A", low=0, high=1000, metavar="A|B/A",
         parse=parse_smear)] = 0.0
-    tolerance: Annotated[float | None, Option(
-        "largest rms error relative to the rms potential, at all test points and at those far from charges; 1e-4 "
-        "unless given. Exact methods ignore it. If it is given, the method pb refines its grid until the errors "
-        "outside the molecule and at its surface are smaller", low=LEAST_TOLERANCE, high=0.1)] = None
+    tolerance: Tolerance = None
     precision: Annotated[str, Option(
         "floating-point precision of the sums; with method auto, double if the tolerance requires it",
         choices=PRECISIONS)] = "single"

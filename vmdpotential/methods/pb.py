@@ -30,7 +30,7 @@ from vmdpotential.methods import Charges, Estimate, Method, Planned, PointPlan, 
 from vmdpotential.methods.accuracy import Errors
 from vmdpotential.methods.pb_solution import TwoLattices, described
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.units import coulomb_constant
+from vmdpotential.units import MAX_SALT, coulomb_constant
 
 Floats = NDArray[np.float64]
 
@@ -223,8 +223,8 @@ class ContinuumMethod(Method):
     superposes = False
     dielectric = WATER
     quantities: Sequence[Quantity] = (
-        Quantity("salt", "M", 0.15, 0.0, 10.0, "1:1 salt"),
-        Quantity("divalent", "M", 0.0, 0.0, 10.0, "salt of a divalent cation and two anions"),
+        Quantity("salt", "M", 0.15, 0.0, MAX_SALT, "1:1 salt"),
+        Quantity("divalent", "M", 0.0, 0.0, MAX_SALT, "salt of a divalent cation and two anions"),
         Quantity("ion_radius", "A", 2.0, 0.0, 10.0, "closest distance of an ion's centre to an atom's surface"),
         Quantity("inside", "", 2.0, 1.0, 200.0, "relative permittivity of the molecule"),
         Quantity("probe", "A", 1.4, 0.0, 10.0, "radius of the probe that rolls over the surface; 0: van der Waals"),
@@ -235,8 +235,8 @@ class ContinuumMethod(Method):
         """Return the values of all parameters; named ions replace the default salt."""
         ions = named(values)
         for name, molar in ions.items():
-            if not 0 <= molar <= 10:
-                raise UsageError(name, f"the method {self.name} takes 0 to 10 M", value=f"{molar:g}")
+            if not 0 <= molar <= MAX_SALT:
+                raise UsageError(name, f"the method {self.name} takes 0 to {MAX_SALT:g} M", value=f"{molar:g}")
         others = {name: value for name, value in values.items() if name not in ions}
         result = {**super().parameters({**({"salt": 0.0} if ions else {}), **others}), **ions}
         if not neutral(ions_of(result)):

@@ -9,7 +9,7 @@ import contextlib
 import logging
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -91,7 +91,7 @@ def evaluate(structure: Structure, text: str, words: Mapping[str, Callable[[Stru
         try:
             rows = universe.select_atoms(" ".join(tokens), **groups).indices
         except Exception as error:  # MDAnalysis raises SelectionError, NoDataError, and errors of numpy
-            raise ValueError(f"is not a valid selection ({_reason(error, text)})") from None
+            raise ValueError(f"is not a valid selection ({_reason(error, text, words)})") from None
         _warn_of_differences(universe, dict.fromkeys(replaced), groups)
     mask = np.zeros(len(structure), bool)
     mask[rows] = True
@@ -111,10 +111,12 @@ def _is_number(token: str | None) -> bool:
     return re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", token or "") is not None
 
 
-def _reason(error: Exception, text: str) -> str:
+def _reason(error: Exception, text: str, words: Iterable[str]) -> str:
     """Return MDAnalysis' message, shortened, and advice."""
     message = " ".join(str(error).split()) or type(error).__name__
-    return f"MDAnalysis: {shortened(message, 120)}".replace("'None'", "the end") + _advice(text)
+    token = re.search(r"Unknown selection token: '(\w+)'", message)
+    hint = similar(token[1], (*words, *KEYWORDS, *_FIRST)) if token else ""
+    return f"MDAnalysis: {shortened(message, 120)}".replace("'None'", "the end") + hint + _advice(text)
 
 
 def _advice(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vmdpotential.errors import UsageError, listed
+from vmdpotential.errors import UsageError, listed, similar
 from vmdpotential.molecule import language
 from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.names import CUT_LIPIDS, IONS, LIPIDS, NUCLEIC, PROTEIN, WATERS, named, unique_names
@@ -20,8 +20,8 @@ from vmdpotential.molecule.water import MASSLESS
 Mask = NDArray[np.bool_]
 
 ALLOWED = (
-    "all, solute, protein, nucleic, lipid, water, ions, a CID such as //A (chain), (ALA) (residue name), "
-    "//A/10-20 (residues), //A/10/CA (atom), or words such as protein and around 5 resname LIG"
+    "all, solute, protein, nucleic, lipid, water, ions, a CID such as //A/10-20 (chain and residues) or (ALA), or an "
+    "expression such as protein and around 5 resname LIG"
 )
 
 
@@ -283,7 +283,7 @@ def _hint(structure: Structure, text: str) -> str:
         return f" (chain '{text}' does not exist; the index group is written 'group {text}')"
     if text.strip("()").lower() in WORDS:
         return f" (there is no residue '{text}'; without parentheses it is a word)"
-    return f"; {present(structure)}"
+    return f"{similar(text, (*WORDS, *language.KEYWORDS))}; {present(structure)}"
 
 
 def present(structure: Structure) -> str:
@@ -294,7 +294,7 @@ def present(structure: Structure) -> str:
         counts = Counter(values.tolist())
         counts.pop("", None)
         if counts:
-            parts.append(f"{what} present: {listed((name for name, _ in counts.most_common()), 120)}")
+            parts.append(f"{what} present: {listed((name for name, _ in counts.most_common()), 60)}")
     return "; ".join(parts) or "the structure has no residue names"
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from vmdpotential.maps.options import LEAST_TOLERANCE, Engine
-from vmdpotential.parameters import Option
+from vmdpotential.parameters import CheckedOptions, Option
 
 #: Relative rms error of the atoms' Coulomb energies and forces; small, because opposite signs nearly cancel.
 TOLERANCE = 1e-6
@@ -21,7 +21,7 @@ def _forms() -> Sequence[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EnergyOptions:
+class EnergyOptions(CheckedOptions):
     """Options of the summation over pairs."""
 
     electrostatics: Annotated[str, Option(

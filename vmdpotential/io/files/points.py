@@ -46,6 +46,25 @@ def read_points(path: Path | str) -> tuple[NDArray[np.float64], list[str]]:
     return np.array(points), names
 
 
+def as_points(points: ArrayLike) -> tuple[NDArray[np.float64], tuple[int, ...]]:
+    """Return points as an array (P, 3), and the shape of values at them: (P,), or () for one point (3,).
+
+    Raises
+    ------
+    UsageError
+        For other arrays, and numbers that are not finite.
+    """
+    try:
+        places = np.asarray(points, np.float64)
+    except (TypeError, ValueError):
+        raise UsageError("points", "an array of numbers (P, 3) is needed") from None
+    if places.ndim not in (1, 2) or places.shape[-1] != 3:
+        raise UsageError("points", f"an array of numbers (P, 3) is needed, not {places.shape}")
+    if not np.isfinite(places).all():
+        raise UsageError("points", "finite numbers are needed")
+    return places.reshape(-1, 3), places.shape[:-1]
+
+
 def numbered_points(points: ArrayLike) -> tuple[NDArray[np.float64], list[str]]:
     """Return an array as points (M, 3), A, and their numbers, from 1, as names.
 
@@ -54,7 +73,7 @@ def numbered_points(points: ArrayLike) -> tuple[NDArray[np.float64], list[str]]:
     UsageError
         For an array of another shape, or without points.
     """
-    result = np.asarray(points, np.float64)
-    if result.ndim != 2 or result.shape[1] != 3 or not result.size or not np.isfinite(result).all():
-        raise UsageError("points", f"an array (M, 3) of finite numbers is needed, not {result.shape}")
+    result, _ = as_points(points)
+    if not len(result):
+        raise UsageError("points", "at least one point is needed")
     return result, [str(number) for number in range(1, len(result) + 1)]
