@@ -15,8 +15,10 @@ from vmdpotential.frames.live import LiveMap
 from vmdpotential.io.trajectories.frames import Loaded
 from vmdpotential.maps import MapOptions, Medium
 from vmdpotential.maps.solute import as_mapped, in_continuum
+from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import is_ion, is_nucleic, is_protein
 
+DATA = Path(__file__).parent / "data"
 #: A, of grids that two images of a molecule are on in different ways.
 SPACING, ALIKE = 1.0, 0.01
 
@@ -133,6 +135,22 @@ def test_a_viewer_learns_where_the_atoms_of_a_map_are(dna):
     for whole in ({"structure": dna, **options}, {"structure": split, **options, "method": "auto"}):
         result = map_(**whole)
         assert "moved" not in result.objects | result.data
+
+
+def test_a_viewer_learns_it_of_a_structure_that_was_completed():
+    """A peptide that lacks hydrogens, split by its cell."""
+    peptide = read_structure(DATA / "models.pdb")
+    peptide = replace(peptide.take(peptide.elements != "H"), cell=Cell.from_parameters(40, 41, 42))
+    split = wrapped(peptide, -peptide.positions.mean(0) + [0.2, 0.3, 0.1])
+    report = map_(structure=split, method="pb", spacing=4.0, padding=3.0)
+    shown = split.positions + report.objects["moved"].shifts
+    distance = [np.linalg.norm(p[:, None] - p, axis=2) for p in (shown, peptide.positions)]
+    np.testing.assert_allclose(*distance, atol=1e-6)
+    atoms = report.objects["structure"]
+    assert len(atoms) > len(shown)  # the hydrogens are with their atoms
+    heavy = atoms.positions[atoms.elements != "H"]
+    nearest = np.linalg.norm(atoms.positions[:, None] - heavy, axis=2).min(1)
+    assert nearest.max() < 1.2
 
 
 @pytest.mark.slow

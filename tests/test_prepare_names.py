@@ -8,6 +8,8 @@ import pytest
 
 from vmdpotential.errors import TaskError
 from vmdpotential.io import read_structure
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.preparation.prepare import prepare_structure
 
@@ -88,3 +90,37 @@ def test_clusters_of_unknown_oxidation_state_are_refused_by_name(name):
     with pytest.raises(TaskError, match=f"{name}1 .*oxidation state") as caught:
         prepare_structure(cluster(name))
     assert "{charges}" in caught.value.hint
+
+
+def split_peptide():
+    """Return a peptide without hydrogens, and the same with its atoms wrapped into a cell that splits it."""
+    peptide = read_structure(DATA / "models.pdb")
+    peptide = replace(peptide.take((peptide.elements != "H") & (peptide.residue_names != "HOH")),
+                      cell=Cell.from_parameters(40, 41, 42, 80, 95, 100))
+    centre = peptide.positions.mean(0)
+    return peptide, replace(peptide, positions=peptide.cell.wrap(peptide.positions - centre))
+
+
+def test_a_periodic_cell_does_not_change_what_is_added():
+    peptide, split = split_peptide()
+    assert np.ptp(split.positions, axis=0).max() > 30
+    exact, result = prepare_structure(peptide), prepare_structure(split)
+    assert not result.gaps
+    assert result.structure.atom_names.tolist() == exact.structure.atom_names.tolist()
+    np.testing.assert_allclose(result.structure.charges, exact.structure.charges)
+    kept = np.flatnonzero(np.isin(result.structure.elements, ["H"], invert=True))
+    np.testing.assert_allclose(result.structure.positions[kept][: len(split) - 1], split.positions[: len(split) - 1])
+
+
+@pytest.mark.parametrize("name", ["mbondi2", "parse"])
+def test_radii_do_not_depend_on_the_image(name):
+    peptide, _ = split_peptide()
+    whole = prepare_structure(peptide).structure
+    everything = np.ones(len(whole), bool)
+    expected = atomic_radii(whole, everything, name)[0]
+    hydrogens = whole.elements == "H"
+    assert (expected[hydrogens] == {"mbondi2": 1.3, "parse": 0.0}[name]).sum() > 5
+    for seed in range(3):
+        moved = whole.positions + np.random.default_rng(seed).uniform(0, 40, 3)
+        wrapped = replace(whole, positions=whole.cell.wrap(moved))
+        np.testing.assert_array_equal(atomic_radii(wrapped, everything, name)[0], expected)

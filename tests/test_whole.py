@@ -2,6 +2,7 @@
 
 import pickle
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,10 +11,11 @@ from helpers import water
 from vmdpotential.errors import InputError
 from vmdpotential.frames.whole import Alignment, reference_group
 from vmdpotential.grid.lattice import Lattice
+from vmdpotential.io import read_structure
 from vmdpotential.maps import potential_map
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure, Topology
-from vmdpotential.molecule.whole import Molecules
+from vmdpotential.molecule.whole import Complex, Molecules
 
 TRICLINIC = Cell.from_parameters(30, 32, 28, 75, 65, 80)
 
@@ -62,17 +64,60 @@ def test_molecules_are_whole_as_mdanalysis_makes_them(cell):
     assert np.abs(np.diff(structure.positions[structure.topology.bonds], axis=1)).max() > 10  # it was broken
 
 
-def test_without_bonds_molecules_are_residues_and_chains():
+def test_without_bonds_molecules_are_residues_at_the_distance_of_a_bond():
     names = np.repeat(["ALA", "ALA", "TIP3", "TIP3"], 3)
     structure = chain(12, residues=np.arange(12) // 3, names=names, bonds=False)
     molecules = Molecules.of(structure)
-    assert molecules.by == "residues"
+    assert molecules.by == "distances"
     assert np.split(molecules.atoms, molecules.starts[1:])[0].tolist() == list(range(6))
     assert len(molecules.starts) == 3
+    apart = replace(structure, positions=structure.positions + 4.0 * (np.arange(12) < 3)[:, None])
+    assert len(Molecules.of(apart).starts) == 4  # equal names of chains connect nothing
     # a site without bonds belongs to its residue, also where it is the first
     topology = Topology("psf", np.full(6, "C"), np.ones(6), np.array([(1, 2), (3, 4)]))
-    sites = replace(structure.take(np.arange(6)), topology=topology)
+    sites = replace(apart.take(np.arange(6)), topology=topology)
     assert len(Molecules.of(sites).starts) == 2
+
+
+@pytest.fixture
+def dimer():
+    """Return two peptides in contact whose chain has one name, in a box."""
+    peptide = read_structure(Path(__file__).parent / "data" / "models.pdb")
+    peptide = peptide.take(peptide.residue_names != "HOH")
+    size = np.ptp(peptide.positions, axis=0)
+    shift = np.array([next(x for x in np.arange(0.0, 40.0, 0.1) if np.linalg.norm(
+        peptide.positions[:, None] - peptide.positions - [x, 0, 0], axis=2).min() > 2.8), 0.0, 0.0])
+    count = len(peptide)
+    both = peptide.take(np.tile(np.arange(count), 2))
+    return replace(both, positions=np.concatenate([peptide.positions, peptide.positions + shift]),
+                   residue_index=np.concatenate([peptide.residue_of, peptide.residue_of + len(peptide.residue_starts)]),
+                   cell=Cell.from_parameters(2 * size[0] + 25, size[1] + 25, size[2] + 25))
+
+
+def pair_distances(positions):
+    return np.linalg.norm(positions[:, None] - positions, axis=2)
+
+
+@pytest.mark.parametrize("angles", [(90, 90, 90), (75, 110, 60)])
+def test_monomers_of_one_name_stay_where_they_are_in_contact(dimer, angles):
+    cell = Cell.from_parameters(*dimer.cell.parameters[:3], *angles)
+    dimer = replace(dimer, cell=cell)
+    half = len(dimer) // 2
+    assert len(Molecules.of(dimer).starts) == 2
+    assert Complex.of(dimer, np.ones(len(dimer), bool))(dimer.positions, cell) is dimer.positions
+    for seed in range(3):  # each atom in another image
+        split = replace(dimer, positions=cell.wrap(dimer.positions + np.random.default_rng(seed).uniform(0, 40, 3)))
+        together = Complex.of(split, np.ones(len(dimer), bool))(split.positions, cell)
+        for part in (slice(half), slice(half, None)):
+            np.testing.assert_allclose(pair_distances(together[part]), pair_distances(dimer.positions[part]), atol=1e-9)
+        np.testing.assert_allclose(pair_distances(together), pair_distances(dimer.positions), atol=1e-9)
+
+
+def test_bonds_of_a_few_atoms_do_not_cut_others_into_residues(dimer):
+    """As in files whose CONECT records list the bonds of ligands and disulfides alone."""
+    peptide = dimer.take(np.arange(len(dimer) // 2))
+    topology = Topology("pdb", np.full(len(peptide), ""), np.zeros(len(peptide)), np.array([[5, 6]]))
+    assert len(Molecules.of(replace(peptide, topology=topology)).starts) == 1
 
 
 @pytest.mark.parametrize("weights", ["mass", "equal"])

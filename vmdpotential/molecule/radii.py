@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError, UsageError, listed
 from vmdpotential.molecule.atomnames import AMINO_ACIDS, NUCLEOTIDES, family
+from vmdpotential.molecule.close import close_pairs
 from vmdpotential.molecule.elements import fill
-from vmdpotential.molecule.names import WATERS, unique_names
+from vmdpotential.molecule.names import WATERS, named, unique_names
 from vmdpotential.molecule.structure import Floats, Structure
 
 #: Names of the sets.
@@ -103,7 +104,7 @@ def atomic_radii(structure: Structure, chosen: NDArray[np.bool_], name: str = "a
                          f"{elements[atom] or 'an atom without an element'}",
                          "give a PQR file that has one, or leave the atom out by {atoms}")
     if name == "mbondi2":
-        _set_on_nitrogen(structure.positions, elements, radii)
+        _set_on_nitrogen(structure, elements, radii)
     return radii[chosen], name
 
 
@@ -114,13 +115,11 @@ def _mbondi2(structure: Structure, chosen: NDArray[np.bool_]) -> tuple[Floats, s
     known = fill(part).elements != ""
     bare = np.flatnonzero(~known)
     if len(bare):
-        from scipy.spatial import cKDTree
-
-        near = np.full(len(bare), np.inf)
-        if known.any():
-            near = cKDTree(part.positions[known]).query(part.positions[bare])[0]
-        if (near > _VIRTUAL).any():
-            atom = int(bare[np.argmax(near > _VIRTUAL)])
+        pairs, _ = close_pairs(part.positions, _VIRTUAL, part.cell)
+        near = np.zeros(len(part), bool)
+        near[pairs[known[pairs[:, ::-1]]]] = True
+        if not near[bare].all():
+            atom = int(bare[np.argmin(near[bare])])
             raise InputError(f"{structure.where}: {part.label(atom)} has no element, so it has no radius",
                              "give a PQR file that has one, leave it out by {atoms}, or choose another medium")
     return radii, source
@@ -166,8 +165,6 @@ def _by_element(elements: NDArray[np.str_], table: Mapping[str, float]) -> Float
 
 def _parse(structure: Structure, elements: NDArray[np.str_]) -> Floats:
     """Return radii (N,) of the set PARSE, A; NaN for atoms in residues that it does not cover."""
-    from scipy.spatial import cKDTree
-
     names, inverse = unique_names(structure.residue_names)
     families = [family(str(word).upper()) for word in names]
     amino = np.array([name in (*AMINO_ACIDS, *_CAPS) or name in WATERS for name in families])[inverse]
@@ -175,11 +172,11 @@ def _parse(structure: Structure, elements: NDArray[np.str_]) -> Floats:
     radii = np.full(len(elements), np.nan)
     radii[amino] = _by_element(elements[amino], PARSE)
     radii[nucleic] = _by_element(elements[nucleic], PARSE_NUCLEIC)
-    pairs = cKDTree(structure.positions).query_pairs(_BONDED, output_type="ndarray")
+    pairs, lengths = close_pairs(structure.positions, _BONDED, structure.cell)
     kinds = elements[pairs]
     hydrogens = (kinds == "H").sum(1)
     longest = np.select([hydrogens == 1, hydrogens == 2, (kinds == "S").any(1)], [BOND, 0.0, _BONDED], _HEAVY)
-    pairs = pairs[np.linalg.norm(structure.positions[pairs[:, 0]] - structure.positions[pairs[:, 1]], axis=1) < longest]
+    pairs = pairs[lengths < longest]
     saturated = (np.bincount(pairs.ravel(), minlength=len(elements)) == 4) & np.isin(elements, ["C", "N"]) & amino
     chosen = saturated.copy()
     for first, second in (pairs.T, pairs.T[::-1]):
@@ -188,11 +185,11 @@ def _parse(structure: Structure, elements: NDArray[np.str_]) -> Floats:
     return radii
 
 
-def _set_on_nitrogen(positions: Floats, elements: NDArray[np.str_], radii: Floats) -> None:
-    """Set the radii of hydrogens on nitrogen to those of mbondi2."""
-    from scipy.spatial import cKDTree
-
-    nitrogen, hydrogen = np.flatnonzero(elements == "N"), np.flatnonzero(elements == "H")
-    if len(nitrogen) and len(hydrogen):
-        distance, _ = cKDTree(positions[nitrogen]).query(positions[hydrogen], distance_upper_bound=BOND)
-        radii[hydrogen[np.isfinite(distance)]] = ON_NITROGEN
+def _set_on_nitrogen(structure: Structure, elements: NDArray[np.str_], radii: Floats) -> None:
+    """Set the radii of hydrogens on nitrogen, or on its nearest image, to those of mbondi2."""
+    # most hydrogens are those of water, and far from any nitrogen
+    rows = np.flatnonzero((elements == "N") | ((elements == "H") & ~named(structure.residue_names, WATERS)))
+    pairs, _ = close_pairs(structure.positions[rows], BOND, structure.cell)
+    pairs = rows[pairs]
+    pairs = pairs[(elements[pairs] == "H").sum(1) == 1]
+    radii[pairs[elements[pairs] == "H"]] = ON_NITROGEN

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential.kernels.launch import KernelFile, launch
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.elements import POLYMER
-from vmdpotential.molecule.names import named
+from vmdpotential.molecule.close import close_pairs
+from vmdpotential.molecule.elements import guess_all
+from vmdpotential.molecule.names import WATERS, named
 from vmdpotential.molecule.structure import Structure
 
 KERNELS = KernelFile(Path(__file__).with_name("tree.cu"))
@@ -21,6 +22,8 @@ Integers = NDArray[np.int64]
 
 #: Largest distance between atoms of molecules that are in contact, A.
 CONTACT = 5.0
+#: Longest bond between heavy atoms of two residues, A; others are at least 2.4 A apart.
+BOND = 2.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +44,7 @@ class Molecules:
     starts : (M,) int64
         Index in `atoms` of each molecule's root.
     by : str
-        Connections that the trees follow: ``bonds``, or ``residues`` if the structure has no bonds.
+        Connections that the trees follow: ``bonds``, or ``distances`` if the structure has no bonds.
     """
 
     atoms: Integers
@@ -54,8 +57,9 @@ class Molecules:
     def of(cls, structure: Structure, among: ArrayLike | None = None) -> Molecules:
         """Return the molecules of a structure, or only those with at least one atom of the mask `among` (N,).
 
-        An atom without bonds is connected to the preceding atom of its residue, and in a structure without bonds a
-        residue of a polymer to the preceding one of its chain.
+        An atom without bonds is connected to its neighbours in the file that are of its residue. Residues without bonds
+        are connected where heavy atoms, or their nearest images, are at the distance of a bond; names of chains do not
+        connect them.
         """
         from scipy.sparse import csr_matrix
         from scipy.sparse.csgraph import breadth_first_order, connected_components
@@ -64,7 +68,7 @@ class Molecules:
         bonds = _links(structure)
         graph = csr_matrix((np.ones(len(bonds), np.int8), (bonds[:, 0], bonds[:, 1])), shape=(count, count))
         molecule_count, molecule = connected_components(graph, directed=False)
-        by = "bonds" if structure.topology is not None and len(structure.topology.bonds) else "residues"
+        by = "bonds" if structure.topology is not None and len(structure.topology.bonds) else "distances"
         if among is not None:
             requested = np.zeros(molecule_count, bool)
             requested[molecule[np.asarray(among)]] = True
@@ -120,6 +124,20 @@ class Molecules:
         return moved
 
 
+def whole_molecules(structure: Structure) -> Structure:
+    """Return a structure whose molecules are not split by its periodic cell; the same one if they are not."""
+    if structure.cell is None or not structure.cell.whole:
+        return structure
+    molecules = Molecules.of(structure)
+    before = structure.positions[molecules.atoms]
+    after = molecules.whole(before, structure.cell)
+    if after is before:
+        return structure
+    positions = structure.positions.copy()
+    positions[molecules.atoms] = after
+    return replace(structure, positions=positions)
+
+
 def _links(structure: Structure) -> Integers:
     """Return the bonds (E, 2), and for atoms without bonds connections to their neighbours in the file."""
     count = len(structure)
@@ -127,15 +145,26 @@ def _links(structure: Structure) -> Integers:
     bonds = np.zeros((0, 2), np.int64) if topology is None else topology.bonds
     alone = np.bincount(bonds.reshape(-1), minlength=count) == 0
     same = np.diff(structure.residue_index) == 0
-    if not len(bonds):
-        polymer = named(structure.residue_names, POLYMER)
-        same |= (polymer[1:] & polymer[:-1] & (structure.chain_ids[1:] == structure.chain_ids[:-1])
-                 & (structure.segment_ids[1:] == structure.segment_ids[:-1]))
-    to_last = np.flatnonzero(same & alone[1:]) + 1
-    links = np.stack([to_last - 1, to_last], 1)
-    # the first atom of a residue, if it has no bonds and the next one has
-    to_next = np.flatnonzero(same & alone[:-1] & ~alone[1:] & np.append(True, ~same[:-1]))
-    return np.concatenate([bonds, links, np.stack([to_next, to_next + 1], 1)])
+    within = np.flatnonzero(same & (alone[1:] | alone[:-1]))
+    # residues of several atoms; monatomic ions and waters are no parts of larger molecules
+    several = np.append(False, same) | np.append(same, False)
+    rows = np.flatnonzero(several & alone & ~named(structure.residue_names, WATERS))
+    rows = rows[~np.isin(_elements(structure, rows), ["H", "D", ""])]
+    between, _ = close_pairs(structure.positions[rows], BOND, structure.cell)
+    between = rows[between]
+    between = between[np.diff(structure.residue_index[between], axis=1).any(1)]
+    return np.concatenate([bonds, np.stack([within, within + 1], 1), between])
+
+
+def _elements(structure: Structure, rows: Integers) -> NDArray[np.str_]:
+    """Return the elements of some atoms, guessed where the structure has none."""
+    result = structure.elements[rows]
+    missing = result == ""
+    if missing.any():
+        bare = rows[missing]
+        result = result.astype("<U2")
+        result[missing] = guess_all(structure.atom_names[bare], structure.residue_names[bare])
+    return result
 
 
 @dataclass(frozen=True, eq=False)

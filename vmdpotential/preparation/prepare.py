@@ -23,6 +23,7 @@ from vmdpotential.molecule.radii import prepared_radii
 from vmdpotential.molecule.structure import Floats, Integers, Structure
 from vmdpotential.molecule.templates import FORCE_FIELDS
 from vmdpotential.molecule.user_charges import ResidueCharges
+from vmdpotential.molecule.whole import whole_molecules
 from vmdpotential.preparation import states
 from vmdpotential.preparation.approximate import approximate
 from vmdpotential.preparation.assemble import Assembly, assemble, counts, free, on_atoms
@@ -98,7 +99,9 @@ def prepare_structure(
         structure = replace(structure, topology=None)
     if structure.topology is not None:
         raise InputError(f"{structure.where}: has a topology, which defines its atoms", "leave {topology} out")
-    structure, order = separated(elements.fill(structure))
+    split, order = separated(elements.fill(structure))
+    # bonds are found by distances, which are not those of the file where its periodic cell splits molecules
+    structure = whole_molecules(split)
     left_out = _named(structure, leave_out)
     chosen = np.isin(np.arange(len(structure)), np.concatenate([[], *left_out.values()]))
     dummy = np.isin(structure.residue_names, list(_DUMMIES)) & ~chosen
@@ -145,9 +148,9 @@ def prepare_structure(
     whole = replace(whole, positions=orient(whole.positions, whole.known_charges, *free(assembly)))
     values_of_radii, source = prepared_radii(whole, radii)
     assert whole.origins is not None
-    whole = replace(whole, radii=values_of_radii, origins=order[whole.origins],
-                    charge_source="templates and Gasteiger's method" if report.approximate
-                    else f"{report.source} templates")
+    whole = replace(
+        whole, positions=_as_split(whole, structure, split), radii=values_of_radii, origins=order[whole.origins],
+        charge_source="templates and Gasteiger's method" if report.approximate else f"{report.source} templates")
     rows = _rows(whole, draft, assembly, result, approximated,
                  {entry.residue.upper(): entry.source for entry in user_charges} | {"": report.source})
     attached = sum(map(len, own.values()))
@@ -158,6 +161,14 @@ def prepare_structure(
             **{f"atoms of {name}": len(rows) for name, rows in left_out.items()},
             **{f"atoms of {name}": int((structure.residue_names == name).sum()) for name in _DUMMIES if dummy.any()}}
     return PreparedStructure(whole, report, rows, gaps, ph, pka, source, {name: n for name, n in left.items() if n})
+
+
+def _as_split(completed: Structure, structure: Structure, split: Structure) -> Floats:
+    """Return the positions of a completed structure, with atoms in the images in which the file has them."""
+    if structure is split or completed.origins is None:
+        return completed.positions
+    before, after = structure.positions[completed.origins], split.positions[completed.origins]
+    return np.where(completed.positions == before, after, completed.positions + (after - before))
 
 
 def _named(structure: Structure, names: Collection[str]) -> dict[str, Integers]:
