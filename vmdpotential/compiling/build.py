@@ -32,12 +32,11 @@ from vmdpotential.errors import BackendError, shortened
 HERE = Path(__file__).parent.parent
 
 #: Kernel files that have vector code, and plain loops for PLAIN.
-WITH_VECTORS = ("mesh_kernel", "metropolis_kernel", "multigrid_kernel", "nbody_kernel", "pair_kernel", "point_kernel",
+WITH_VECTORS = ("mesh_kernel", "metropolis_kernel", "nbody_kernel", "pair_kernel", "point_kernel",
                 "region_kernel", "search_kernel", "tile_kernel")
 
 #: Files that kernel files import, in addition to Numba.
 PARTS = ("engines/cpu/scalar.py", "engines/cpu/maps/rows.py", "engines/cpu/maps/filters.py", "engines/cpu/maps/leaf.py",
-         "engines/cpu/continuum/nodes.py", "engines/cpu/continuum/planes.py", "engines/cpu/continuum/stencil.py",
          "engines/cpu/pairs/moves.py", "engines/cpu/pairs/nbody_loop.py", "engines/cpu/pairs/pair_vectors.py",
          "engines/cpu/pairs/search_vectors.py", "engines/cpu/pairs/vector_parts.py",
          "continuum/region_vectors.py", "engines/jump.py",

@@ -69,20 +69,21 @@ struct Team {
 
     bool stopped() const { return __atomic_load_n(&shared[0], __ATOMIC_RELAXED) != 0; }
 
-    // Wait until all threads are here.
-    void meet() const
+    // Wait until all threads are here; return whether they go on.
+    bool meet() const
     {
         if (workers == 1)
-            return;
+            return !stopped();
         int64_t *arrived = &shared[8], *round = &shared[16];
         const int64_t now = __atomic_load_n(round, __ATOMIC_ACQUIRE);
         if (__atomic_add_fetch(arrived, 1, __ATOMIC_ACQ_REL) == workers) {
             __atomic_store_n(arrived, (int64_t)0, __ATOMIC_RELAXED);
             __atomic_store_n(round, now + 1, __ATOMIC_RELEASE);
-            return;
+            return !stopped();
         }
         for (int spins = 0; __atomic_load_n(round, __ATOMIC_ACQUIRE) == now && !stopped(); spins++)
-            spins < 4000 ? pause() : yield();
+            spins < 100 ? pause() : yield();
+        return !stopped();
     }
 
     // Return this thread's part of range(total).

@@ -1,11 +1,11 @@
-// Conjugate gradients preconditioned by one multigrid cycle, as in engines/cpu/continuum/multigrid_kernel.py.
+// Conjugate gradients preconditioned by one multigrid cycle, as in continuum/multigrid.cu.
 // Flat arrays hold one level after the other, the finest first; nodes on the faces of a level keep their values. One
 // thread computes one node. A single block smooths all the levels that are small enough for it, in one launch.
 
 #define THREADS 256  // as in multigrid.py
 #define PARTS 1024   // partial sums of a sum, always added in the same order; as in multigrid.py
 #define SWEEPS 12    // in each direction on the coarsest level
-#define SMOOTHINGS 2 // sweeps on each other level before and after the coarser ones; as in multigrid_kernel.py
+#define SMOOTHINGS 2 // sweeps on each other level before and after the coarser ones; as in continuum/multigrid.cu
 
 struct Node { int i, j, k; size_t at; bool inner; };
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.compiling import build, threads
+from vmdpotential.compiling import threads
 from vmdpotential.errors import TaskError
+from vmdpotential.kernels.launch import KernelFile, launch, launch_team
 from vmdpotential.progress import report
 
 Floats = NDArray[np.float64]
 Values = NDArray[np.float32]
 #: Values at the nodes of the finest level, and at those of all other levels, one level after the other.
 Levels = tuple[Values, Values]
+
+KERNELS = KernelFile(Path(__file__).parents[3] / "continuum" / "multigrid.cu")
+
+#: Number of nodes of a level below which one thread alone is faster than several that have to synchronise.
+SMALL_LEVEL = 30_000
 
 #: Reduction of the residual by each round of conjugate gradients, and the limits of rounds and of iterations in each.
 GOAL, ROUNDS, ITERATIONS = 1e-4, 4, 60
@@ -48,11 +54,12 @@ class Multigrid:
 
     def _make(self, x: Values, y: Values, z: Values) -> None:
         """Make the conductances of all levels."""
-        self.kernel = build.load("multigrid_kernel")
         self.x, self.y, self.z = (self._levels(np.ascontiguousarray(a)) for a in (x, y, z))
         for level in range(1, len(self.shapes)):
             for axis, a in enumerate((self.x, self.y, self.z)):
-                self._by_planes(self.kernel.coarsen, level, self._level(a, level - 1), axis, self._level(a, level))
+                self._by_planes("coarsen_conductances", level, fine=self._level(a, level - 1),
+                                coarse=self._level(a, level), fine_shape=self.shapes[level - 1],
+                                shape=self.shapes[level], axis=axis)
 
     def _levels(self, finest: Values | None = None) -> Levels:
         """Return the given finest level, or zeros, and zeros for all other levels."""
@@ -85,9 +92,9 @@ class Multigrid:
         """Compute the inverse diagonals of all levels, including the contribution of the ions."""
         self.added = k2
         for level in range(len(self.shapes)):
-            step = 2**level
-            self._by_planes(self.kernel.invert, level, *(self._level(a, level) for a in (self.x, self.y, self.z)),
-                            k2[::step, ::step, ::step], np.float32(step**2), self._level(self.d, level))
+            self._by_planes("invert_diagonal", level, x=self._level(self.x, level), y=self._level(self.y, level),
+                            z=self._level(self.z, level), k2=k2, d=self._level(self.d, level),
+                            shape=self.shapes[level], fine_shape=self.shape, step=2**level)
 
     def solve(self, w: Values, nodes: NDArray[np.int64], sources: Floats, tolerance: float) -> int:
         """Replace w, whose faces are the boundary, by the solution; return the number of iterations.
@@ -131,21 +138,23 @@ class Multigrid:
         """The conductances of the finest level."""
         return self._level(self.x, 0), self._level(self.y, 0), self._level(self.z, 0)
 
-    def _by_planes(self, kernel: Any, level: int, *arguments: Any) -> None:
+    def _by_planes(self, name: str, level: int, **arguments: Any) -> None:
         """Run a kernel for all planes of a level, on all threads, or on one if the level is small."""
         planes = int(self.shapes[level, 0])
-        if level and self.shapes[level].prod() < self.kernel.SMALL:
-            kernel(*arguments, 0, planes)
-            return
-        threads.run(partial(kernel, *arguments), planes, "Poisson-Boltzmann", max(4, -(-planes // threads.count())))
+        small = level and self.shapes[level].prod() < SMALL_LEVEL
+        launch(KERNELS[name], planes, "Poisson-Boltzmann", planes if small else max(4, -(-planes // threads.count())),
+               **arguments)
 
     def _residual(self, w: Values, nodes: NDArray[np.int64], sources: Floats) -> float:
         """Compute the residual; return its norm."""
         residual = self._level(self.f, 0)
-        self._by_planes(self.kernel.residual, 0, w, *self.edges, self.k2, self.ions, residual)
-        np.add.at(residual.reshape(-1), nodes, sources.astype(np.float32))
         sums = np.zeros(self.shape[0])
-        self._by_planes(self.kernel.squares, 0, residual, sums)
+        x, y, z = self.edges
+        arguments = {"w": w, "x": x, "y": y, "z": z, "k2": self.k2, "ions": self.ions, "out": residual, "sums": sums,
+                     "shape": self.shape, "kinds": len(self.ions)}
+        self._by_planes("compute_residual", 0, **arguments)
+        np.add.at(residual.reshape(-1), nodes, sources.astype(np.float32))
+        self._by_planes("sum_squares", 0, **arguments)
         return float(np.sqrt(sums.sum()))
 
     def _newton(self, w: Values, goal: float) -> int:
@@ -160,7 +169,8 @@ class Multigrid:
     def _linearise(self, w: Values) -> None:
         """Compute the diagonals with the derivative of the ions' term at w."""
         slope = np.empty_like(self.k2)
-        self._by_planes(self.kernel.slope, 0, w, self.k2, self.ions, slope)
+        self._by_planes("compute_slope", 0, w=w, x=None, y=None, z=None, k2=self.k2, ions=self.ions, out=slope,
+                        sums=None, shape=self.shape, kinds=len(self.ions))
         self._invert(slope)
 
     def _gradients(self, w: Values, goal: float) -> tuple[int, bool]:
@@ -168,12 +178,13 @@ class Multigrid:
 
         Returns the number of iterations, and whether they reduced it so far.
         """
-        workers = 1 if w.size < 3 * self.kernel.SMALL else max(1, min(threads.count(), self.shape[0] // 8))
-        sums, count = np.zeros((3, self.shape[0])), np.zeros(2, np.int64)
-
-        def work(worker: int, counters: NDArray[np.int64]) -> None:
-            self.kernel.solve(self.shapes, self.offsets, self.x, self.y, self.z, self.d, self.added, self.u,
-                              self.f, self.direction, w, sums, goal, ITERATIONS, count, worker, workers, counters)
-
-        threads.together(work, workers)
+        workers = 1 if w.size < 3 * SMALL_LEVEL else max(1, min(threads.count(), self.shape[0] // 8))
+        count = np.zeros(2, np.int64)
+        launch_team(
+            KERNELS["solve_gradients"], workers, shapes=self.shapes, offsets=self.offsets, levels=len(self.shapes),
+            x=self.x[0], y=self.y[0], z=self.z[0], d=self.d[0], u=self.u[0], f=self.f[0], coarse_x=self.x[1],
+            coarse_y=self.y[1], coarse_z=self.z[1], coarse_d=self.d[1], coarse_u=self.u[1], coarse_f=self.f[1],
+            k2=self.added, direction=self.direction, w=w, sums=np.zeros((3, self.shape[0])),
+            planes=np.empty((workers, 3, *self.shape[1:]), np.float32), iterations=count,
+            max_iterations=ITERATIONS, tolerance=goal)
         return int(count[0]), bool(count[1])
