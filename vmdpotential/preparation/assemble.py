@@ -13,7 +13,7 @@ from vmdpotential.molecule.names import WATERS
 from vmdpotential.molecule.structure import Floats, Integers, Structure
 from vmdpotential.preparation import hydrogens
 from vmdpotential.preparation.components import FLAT
-from vmdpotential.preparation.draft import Draft
+from vmdpotential.preparation.draft import TWIN, Draft
 from vmdpotential.preparation.states import States
 
 #: Longest bond of a hydrogen in a file, A.
@@ -92,7 +92,10 @@ def assemble(structure: Structure, draft: Draft, states: States, own: dict[int, 
         for k in part:
             row = int(draft.origin[k])
             place[k] = len(names)
-            names.append(str(structure.atom_names[row]) if row >= 0 else str(draft.names[k]))
+            # the name of another atom of the residue, such as OXT of an amide's O, is replaced
+            as_read = row >= 0 and not (residue.note == TWIN and residue.component is not None
+                                        and structure.atom_names[row] in residue.component.row)
+            names.append(str(structure.atom_names[row] if as_read else draft.names[k]))
             kinds.append(str(draft.elements[k]))
             positions.append(draft.positions[k])
             origin.append(row if row >= 0 else residue.source)
@@ -117,8 +120,8 @@ def assemble(structure: Structure, draft: Draft, states: States, own: dict[int, 
         lengths.append(len(names) - before)
     of = np.array(sources, np.int64)
     index = np.repeat(np.arange(len(draft.residues)), lengths)
-    cap = np.array([r.name if r.name in ("ACE", "NME") and r.added else "" for r in draft.residues])[index]
-    shift = np.where(cap == "ACE", -1, np.where(cap == "NME", 1, 0))
+    cap = np.array([r.name if r.cap else "" for r in draft.residues])[index]
+    shift = np.where(cap == "ACE", -1, np.where(cap != "", 1, 0))
     added = np.ones(len(of), bool)
     added[place[draft.origin >= 0]] = False
     whole = Structure(

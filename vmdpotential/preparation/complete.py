@@ -8,12 +8,24 @@ it is farthest from other atoms.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import numpy as np
 from scipy.spatial import cKDTree
 
 from vmdpotential.molecule.structure import Floats
+from vmdpotential.preparation.bridges import (
+    C_N,
+    C_N_CA,
+    C_O,
+    CA_C,
+    CA_C_N,
+    N_CA,
+    N_CA_C,
+    O_C_N,
+    between,
+    find_bridges,
+    neighbours,
+)
 from vmdpotential.preparation.components import Component, component
 from vmdpotential.preparation.draft import Draft, Residue
 from vmdpotential.preparation.orient import rotations
@@ -22,20 +34,23 @@ from vmdpotential.preparation.orient import rotations
 _TURNS = np.arange(0.0, 360.0, 15.0)
 #: Number of trial orientations of a polyatomic ion.
 _ORIENTATIONS = 60
-#: Bond lengths (A) and angles (degrees) of the protein backbone (R. A. Engh, R. Huber, Acta Cryst. A47, 1991, 392).
-C_N, N_CA, CA_C, C_O = 1.329, 1.458, 1.525, 1.231
-CA_C_N, C_N_CA, O_C_N, N_CA_C = 116.2, 121.7, 123.0, 111.2
+#: Distance, A, from other atoms below which the methyl group of NME has no room.
+_ROOM = 2.0
 
 
 @dataclass
 class Completion:
-    """Numbers of missing atoms, by residue, that could not be added, and pairs of residues next to a chain break."""
+    """Numbers of missing atoms, by residue, that could not be added, and pairs of residues next to a chain break.
+
+    Those of proteins (`gaps`) are capped, those of nucleic acids (`breaks`) are not.
+    """
 
     failed: dict[int, int] = field(default_factory=dict)
     gaps: list[tuple[int, int]] = field(default_factory=list)
+    breaks: list[tuple[int, int]] = field(default_factory=list)
 
 
-def complete(draft: Draft, chains: list[str]) -> tuple[Draft, Completion]:
+def complete(draft: Draft, chains: list[str], numbers: list[int]) -> tuple[Draft, Completion]:
     """Return the draft with missing atoms and caps added, and a report on what is still missing.
 
     Parameters
@@ -44,24 +59,41 @@ def complete(draft: Draft, chains: list[str]) -> tuple[Draft, Completion]:
         Heavy atoms of the structure.
     chains : list of str
         Chain of each residue.
+    numbers : list of int
+        Number of each residue.
     """
     done = Completion()
+    bridges = find_bridges(draft, chains, numbers)
+    if bridges.new or bridges.links:
+        draft = _merged(draft, bridges.new, {})
+        at = {(residue, name): n for n, (residue, name) in enumerate(
+            zip(draft.residue.tolist(), draft.names.tolist(), strict=True))}
+        draft.links = np.concatenate([draft.links, np.array(
+            [(at[a], at[b]) for a, b in bridges.links], np.int64).reshape(-1, 2)])
     linked = draft.linked()
     starts = draft.starts
     tree = cKDTree(draft.positions)
+    beyond = {(int(draft.residue[a]), str(draft.names[a])): draft.positions[b]
+              for pair in draft.links.tolist() for a, b in (pair, pair[::-1])}
     new: dict[int, list[tuple[str, str, Floats]]] = {}
-    kinds: dict[tuple[str, tuple[str, ...], frozenset[str]], list[int]] = {}
+    kinds: dict[tuple[Component, tuple[str, ...], frozenset[str]], list[int]] = {}
     for n, residue in enumerate(draft.residues):
         result = residue.component
         if result is None:
             continue
         names = tuple(draft.names[starts[n] : starts[n + 1]].tolist())
-        key = result.name, names, frozenset(linked[n])
+        key = result, names, frozenset(linked[n])
         if key not in kinds:
             kinds[key] = _missing(result, names, linked[n])
         if not kinds[key]:
             continue
         positions = {name: draft.positions[starts[n] + k] for k, name in enumerate(names)}
+        for name in linked[n]:  # a neighbour is where the atom would be that its bond replaces
+            row = result.row.get(name, -1)
+            ends = [result.atoms[k] for k in result.neighbours[row] if result.leaving[k]] if row >= 0 else []
+            # which oxygen of a phosphate is the one that O3' replaces is arbitrary in the dictionary
+            if len(ends) == 1 and (name not in result.phosphate or set(result.phosphate) <= {*names, *ends}):
+                positions.setdefault(ends[0], beyond[n, name])
         backbone = {}
         if result.is_amino_acid and "N" in linked[n] and "N" in positions and n and "C" not in positions:
             backbone = _backbone(dict(zip(draft.names[starts[n - 1] : starts[n]].tolist(),
@@ -73,6 +105,12 @@ def complete(draft: Draft, chains: list[str]) -> tuple[Draft, Completion]:
         new[n] = [(name, "C", place) for name, place in backbone.items()]
         new[n] += [(result.atoms[k], result.elements[k], place) for k, place in placed.items()]
     caps = _caps(draft, chains, linked, new, tree, done)
+    for n, m in neighbours(draft, chains, linked, "O3'", "P"):
+        there = set(draft.names[starts[m] : starts[m + 1]].tolist())
+        # a strand begins without a phosphate, or with OP3
+        if numbers[m] - numbers[n] > 1 or ("P" in there and "OP3" not in there):
+            done.breaks.append((n, m))
+            draft.residues[m].after_gap = True
     return _merged(draft, new, caps), done
 
 
@@ -112,9 +150,15 @@ def _place(component: Component, positions: dict[str, Floats], missing: list[int
     placed: dict[int, Floats] = {}
     remaining = set(missing)
     while remaining:
-        anchor = next((k for k in sorted(known) if any(j in remaining for j in component.neighbours[k])), None)
-        if anchor is None:
+        row = next((k for k in sorted(remaining) if len(set(component.neighbours[k]) & known.keys()) > 1), None)
+        if row is not None:  # between atoms that are known
+            known[row] = placed[row] = _inside(component, row, known)
+            remaining.discard(row)
+            continue
+        anchors = [k for k in sorted(known) if any(j in remaining for j in component.neighbours[k])]
+        if not anchors:
             return None
+        anchor = next((k for k in anchors if len(_frame(component, k, known)) > 2), anchors[0])
         # the fragment consists of all missing atoms that are connected to the anchor
         fragment: list[int] = []
         queue = [j for j in component.neighbours[anchor] if j in remaining]
@@ -123,6 +167,10 @@ def _place(component: Component, positions: dict[str, Floats], missing: list[int
             if row not in fragment:
                 fragment.append(row)
                 queue += [j for j in component.neighbours[row] if j in remaining]
+        holders = [k for k in component.neighbours[anchor] if k in known]
+        if len(holders) > 1 and not any(k in known and k != anchor for row in fragment for k in
+                                        component.neighbours[row]):
+            fragment = [row for row in fragment if row in component.neighbours[anchor]]  # the rest can rotate about it
         frame = _frame(component, anchor, known)
         if len(frame) < 3:
             if len(known) > 1 or len(component.neighbours[anchor]) + 1 < len(component.atoms):
@@ -133,13 +181,21 @@ def _place(component: Component, positions: dict[str, Floats], missing: list[int
         rotation, shift = _superposition(component.positions[frame], np.array([known[k] for k in frame]))
         places = component.positions[fragment] @ rotation.T + shift
         places += known[anchor] - (component.positions[anchor] @ rotation.T + shift)
-        holders = [k for k in component.neighbours[anchor] if k in known]
         if (len(holders) == 1 and len(fragment) > 1) or (len(holders) == 1 and len(component.neighbours[anchor]) == 2):
             places = _turned(places, known[holders[0]], known[anchor], tree)
         for row, place in zip(fragment, places, strict=True):
             known[row] = placed[row] = place
             remaining.discard(row)
     return placed
+
+
+def _inside(component: Component, row: int, known: dict[int, Floats]) -> Floats:
+    """Return the position of an atom that is bonded to two or more known atoms, by ideal distances to those near."""
+    apart = np.linalg.norm(component.positions - component.positions[row], axis=1)
+    bonded = [k for k in component.neighbours[row] if k in known]
+    near = {j: float(apart[j]) for k in component.neighbours[row] for j in (k, *component.neighbours[k]) if j != row}
+    first, second = ((known[k], float(apart[k])) for k in bonded[:2])
+    return between(known, near, first, second)
 
 
 def _frame(component: Component, anchor: int, known: dict[int, Floats]) -> list[int]:
@@ -157,7 +213,7 @@ def _frame(component: Component, anchor: int, known: dict[int, Floats]) -> list[
     if len(frame) <= 3:
         return frame
     near = [anchor, *(k for k in frame[1:] if k in component.neighbours[anchor])]
-    return near if len(near) >= 4 else frame[: max(3, len(near) + 1)]
+    return near if len(near) > 2 else frame[:3]  # beyond a rotatable bond, ideal coordinates do not apply
 
 
 def _superposition(start: Floats, goal: Floats) -> tuple[Floats, Floats]:
@@ -215,37 +271,42 @@ def place_atom(a: Floats, b: Floats, c: Floats, length: float, angle: float, tor
 
 def _caps(draft: Draft, chains: list[str], linked: list[set[str]], new: dict[int, list[tuple[str, str, Floats]]],
           tree: cKDTree, done: Completion) -> dict[int, tuple[str, dict[str, Floats]]]:
-    """Return the caps at chain breaks: NME after residue n has the key 4 n + 1, ACE before it 4 n - 1, for sorting."""
+    """Return the caps at chain breaks by keys for sorting: 4 n + 1 after residue n (NME, NH2), 4 n - 1 before (ACE)."""
     caps: dict[int, tuple[str, dict[str, Floats]]] = {}
     starts = draft.starts
-    polymer = [n for n, r in enumerate(draft.residues) if r.component is not None and r.component.is_amino_acid]
-    for residue, next_residue in pairwise(polymer):
-        if chains[residue] != chains[next_residue] or next_residue != residue + 1 or (
-                "C" in linked[residue] or "N" in linked[next_residue]):
-            continue
+    for residue, next_residue in neighbours(draft, chains, linked, "C", "N"):
         here, there = ({str(draft.names[k]): draft.positions[k] for k in range(starts[n], starts[n + 1])}
                        for n in (residue, next_residue))
-        if "OXT" in here or not ({"CA", "C", "O"} <= set(here) and {"N", "CA", "C"} <= set(there)):
+        if "OXT" in here:
+            continue
+        new[residue] = [atom for atom in new.get(residue, []) if atom[0] != "OXT"]
+        here |= {name: place for name, _, place in new[residue]}
+        there |= {name: place for name, _, place in new.get(next_residue, [])}
+        if not ({"CA", "C", "O"} <= here.keys() and {"N", "CA", "C"} <= there.keys()):
             continue
         done.gaps.append((residue, next_residue))
-        new[residue] = [atom for atom in new.get(residue, []) if atom[0] != "OXT"]
         nitrogen = place_atom(here["O"], here["CA"], here["C"], C_N, CA_C_N, 180.0)
-        caps[4 * residue + 1] = "NME", {
-            "N": nitrogen, "C": place_atom(here["CA"], here["C"], nitrogen, N_CA, C_N_CA, 180.0)}
-        caps[4 * next_residue - 1] = "ACE", _acetyl(there, tree)
+        methyl = place_atom(here["CA"], here["C"], nitrogen, N_CA, C_N_CA, 180.0)
+        amide = {"N": nitrogen, "C": methyl}
+        if tree.query(methyl)[0] < _ROOM:
+            del amide["C"]
+        caps[4 * residue + 1] = "NME" if "C" in amide else "NH2", amide
+        caps[4 * next_residue - 1] = "ACE", _acetyl(there, tree, np.array(list(amide.values())))
     return caps
 
 
-def _acetyl(there: dict[str, Floats], tree: cKDTree) -> dict[str, Floats]:
-    """Return the atoms of ACE before a residue, at the torsion where they are farthest from other atoms."""
+def _acetyl(there: dict[str, Floats], tree: cKDTree, others: Floats) -> dict[str, Floats]:
+    """Return the atoms of ACE before a residue, at the torsion where they are farthest from other atoms (M, 3)."""
     best, result = -1.0, {}
     for phi in np.arange(-180.0, 180.0, 15.0):
         carbon = place_atom(there["C"], there["CA"], there["N"], C_N, C_N_CA, phi)
         oxygen = place_atom(there["CA"], there["N"], carbon, C_O, O_C_N, 0.0)
         methyl = place_atom(there["CA"], there["N"], carbon, CA_C, CA_C_N, 180.0)
-        distance, _ = tree.query(np.array([oxygen, methyl]))
-        if distance.min() > best:
-            best, result = float(distance.min()), {"C": carbon, "O": oxygen, "CH3": methyl}
+        trial = np.array([oxygen, methyl])
+        distance = min(float(tree.query(trial)[0].min()),
+                       float(np.linalg.norm(np.array([carbon, oxygen, methyl])[:, None] - others, axis=-1).min()))
+        if distance > best:
+            best, result = distance, {"C": carbon, "O": oxygen, "CH3": methyl}
     return result
 
 
@@ -260,9 +321,11 @@ def _merged(draft: Draft, new: dict[int, list[tuple[str, str, Floats]]],
     lengths: list[int] = []
     origin: list[int] = []
     residues: list[Residue] = []
+    place = np.zeros(len(draft), np.int64)
     for key, n in blocks:
         before = len(names)
         if n >= 0:
+            place[starts[n] : starts[n + 1]] = np.arange(before, before + starts[n + 1] - starts[n])
             part = slice(starts[n], starts[n + 1])
             names += draft.names[part].tolist()
             elements += draft.elements[part].tolist()
@@ -274,8 +337,8 @@ def _merged(draft: Draft, new: dict[int, list[tuple[str, str, Floats]]],
         else:
             name, atoms = caps[key]
             added = [(atom, atom[0], place) for atom, place in atoms.items()]
-            next_to = draft.residues[key // 4 if name == "NME" else (key + 1) // 4]
-            residue = Residue(name, component(name), next_to.source, list(atoms))
+            next_to = draft.residues[(key + 1) // 4 if name == "ACE" else key // 4]
+            residue = Residue(name, component(name), next_to.source, list(atoms), cap=True)
         names += [name for name, _, _ in added]
         elements += [element for _, element, _ in added]
         positions += [place for _, _, place in added]
@@ -284,11 +347,7 @@ def _merged(draft: Draft, new: dict[int, list[tuple[str, str, Floats]]],
         lengths.append(len(names) - before)
     result = Draft(np.array(names, "<U8"), np.array(elements, "<U2"), np.array(positions).reshape(-1, 3),
                    np.repeat(np.arange(len(residues)), lengths), np.array(origin, np.int64), residues)
-    place = np.full(len(draft), -1, np.int64)
-    kept = np.flatnonzero(result.origin >= 0)
-    place[np.searchsorted(draft.origin, result.origin[kept])] = kept
-    links = place[draft.links]
-    result.links = np.concatenate([links, _cap_links(result)])
+    result.links = np.concatenate([place[draft.links], _cap_links(result)])
     return result
 
 
@@ -297,9 +356,9 @@ def _cap_links(draft: Draft) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
     starts = draft.starts
     results = []
     for n, residue in enumerate(draft.residues):
-        if residue.name not in ("ACE", "NME") or draft.origin[starts[n]] >= 0:
+        if not residue.cap:
             continue
-        other, cap_atom, other_atom = (n - 1, "N", "C") if residue.name == "NME" else (n + 1, "C", "N")
+        other, cap_atom, other_atom = (n + 1, "C", "N") if residue.name == "ACE" else (n - 1, "N", "C")
         for a in range(starts[n], starts[n + 1]):
             for b in range(starts[other], starts[other + 1]):
                 if draft.names[a] == cap_atom and draft.names[b] == other_atom:

@@ -275,4 +275,11 @@ def renamed(component: Component, atom_names: tuple[str, ...]) -> tuple[str, ...
         if known is None:
             return None
         result.append(known)
+    for n, name in enumerate(result):  # an amide's oxygen is O, even if the file calls it OXT
+        row = component.row[name]
+        if component.leaving[row] and len(component.neighbours[row]) == 1:
+            twins = [component.atoms[j] for j in component.neighbours[component.neighbours[row][0]]
+                     if component.elements[j] == component.elements[row] and len(component.neighbours[j]) == 1
+                     and not component.leaving[j] and component.atoms[j] not in result]
+            result[n] = twins[0] if twins else name
     return tuple(result) if len(set(result)) == len(result) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -31,8 +31,10 @@ METALS = frozenset((
     "Sc", "Ti", "V", "Cr", "Mn", "Fe", "Co", "Ni", "Cu", "Zn", "Y", "Zr", "Nb", "Mo", "Tc", "Ru", "Rh",
     "Pd", "Ag", "Cd", "La", "Ce", "Pr", "Nd", "Sm", "Eu", "Gd", "Tb", "Dy", "Ho", "Er", "Tm", "Yb", "Lu",
     "Hf", "Ta", "W", "Re", "Os", "Ir", "Pt", "Au", "Hg", "Th", "U"))
-#: Notes on residues that were recognised by their atoms, and by their bonds.
+#: Notes on residues that were recognised by their atoms, or by their bonds.
 DEOXYRIBOSE = "named as residues of RNA, and taken as DNA, as they have no O2'"
+PHOSPHATE = "only the phosphate is in the file, and the rest was not built"
+TWIN = "an oxygen has the name of one that is only at an end, and is taken as the one that is missing"
 RENAMED = "atoms have other names than in the Chemical Component Dictionary, and were recognised by their bonds"
 #: Possible bonds between standard residues; other close atoms of these are a clash.
 _STANDARD = {("C", "N"), ("O3'", "P"), ("SG", "SG"), ("CG", "NZ"), ("CD", "NZ")}
@@ -57,6 +59,10 @@ class Residue:
     whole : bool
         Whether a force field has a template of the residue as it is in the file, while the dictionary does not have it:
         nothing is added to it, and its hydrogens are kept.
+    cap : bool
+        Whether all of it was added, as a cap at a chain break.
+    after_gap : bool
+        Whether it is a nucleotide after a chain break, whose phosphate has the charge that it has within a chain.
     """
 
     name: str
@@ -65,6 +71,8 @@ class Residue:
     added: list[str] = field(default_factory=list)
     note: str = ""
     whole: bool = False
+    cap: bool = False
+    after_gap: bool = False
 
 
 @dataclass
@@ -135,6 +143,7 @@ def draft_of(structure: Structure, heavy: NDArray[np.bool_], stated: Mapping[str
         whole = result is None and stop > start + 1 and _templated(
             structure, int(residue[len(residues)]), name, force_fields)
         residues.append(Residue(name, result, int(part[0]), note=note, whole=whole))
+        names[start:stop] = _lone_phosphate(residues[-1], tuple(names[start:stop].tolist()))
     draft = Draft(names, structure.elements[rows], structure.positions[rows], order.astype(np.int64), rows, residues)
     draft.links = find_links(draft)
     return draft
@@ -153,11 +162,26 @@ def _known(name: str, atoms: tuple[str, ...], elements: list[str],
     names = renamed(result, atoms) if result is not None else None
     if result is None and (result := component(name.upper())) is not None:
         names, note = matched(result, elements, positions), RENAMED
+    elif result is not None and names is not None and any(
+            old in result.row and old != new for old, new in zip(atoms, names, strict=True)):
+        note = TWIN
     elif result is not None and DEOXY.get(name.upper()) == result.name:
         note = DEOXYRIBOSE
     if result is None or names is None or (len(result.atoms) == 1 and result.elements[0] in METALS):
         return None, atoms, ""
     return result, names, note
+
+
+def _lone_phosphate(residue: Residue, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Make a nucleotide of which the file has the phosphate alone a phosphate; return the names of its atoms."""
+    chem, ion = residue.component, component("PO4")
+    if chem is None or ion is None or not chem.is_nucleotide or not {"P"} <= set(names) <= {"P", "OP1", "OP2", "OP3",
+                                                                                         "O5'"}:
+        return names
+    oxygens = iter(ion.atoms[1:])
+    residue.component = replace(ion, leaving=np.array([atom == ion.atoms[-1] for atom in ion.atoms]))
+    residue.note = PHOSPHATE
+    return tuple("P" if name == "P" else next(oxygens) for name in names)
 
 
 def _templated(structure: Structure, residue: int, name: str, force_fields: Sequence[str]) -> bool:

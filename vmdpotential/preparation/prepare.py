@@ -33,6 +33,7 @@ from vmdpotential.preparation.components import Component
 from vmdpotential.preparation.draft import METALS, Draft, all_bonds, draft_of
 from vmdpotential.preparation.orient import orient
 from vmdpotential.preparation.report import PreparedStructure, Row
+from vmdpotential.preparation.room import check_room
 
 __all__ = ["PreparedStructure", "Row", "prepare_structure"]
 
@@ -121,20 +122,23 @@ def prepare_structure(
     _check_known(structure, draft, {item.residue.upper() for item in charges})
     chains = [f"{structure.chain_ids[r.source]}/{structure.segment_ids[r.source]}" for r in draft.residues]
     before = draft
-    draft, done = complete(draft, chains)
+    draft, done = complete(draft, chains, [int(structure.residue_ids[r.source]) for r in draft.residues])
     if done.failed:
         failed = [f"{_label(structure, before, n)} ({missing} missing)" for n, missing in done.failed.items()]
         raise TaskError(f"{structure.where}: {len(failed)} residue{'s' * (len(failed) > 1)} cannot be completed, as "
                         f"too few of their atoms are known: {listed(failed, 120)}",
                         "complete them with another program, or remove them by {leave_out} of the command prepare")
-    gaps = [f"{_label(structure, before, a)} to {_label(structure, before, b)}" for a, b in done.gaps]
+    gaps, breaks = ([f"{_label(structure, before, a)} to {_label(structure, before, b)}" for a, b in pairs]
+                    for pairs in (done.gaps, done.breaks))
+    bonds = all_bonds(draft)
+    check_room(draft, bonds)
     own = on_atoms(structure, draft, hydrogen & ~dropped)
     values = {}
     if pka == "propka":
         from vmdpotential.preparation.propka import computed
 
         values = computed(structure, draft)
-    result = states.assign(draft, all_bonds(draft), ph, values, counts(draft, own))
+    result = states.assign(draft, bonds, ph, values, counts(draft, own))
     assembly = assemble(structure, draft, result, own)
     approximated = np.zeros(len(assembly.structure), bool)
 
@@ -160,7 +164,8 @@ def prepare_structure(
             _which("atoms without an element", structure, unknown): int(unknown.sum()),
             **{f"atoms of {name}": len(rows) for name, rows in left_out.items()},
             **{f"atoms of {name}": int((structure.residue_names == name).sum()) for name in _DUMMIES if dummy.any()}}
-    return PreparedStructure(whole, report, rows, gaps, ph, pka, source, {name: n for name, n in left.items() if n})
+    return PreparedStructure(whole, report, rows, gaps, breaks, ph, pka, source,
+                             {name: n for name, n in left.items() if n})
 
 
 def _as_split(completed: Structure, structure: Structure, split: Structure) -> Floats:
@@ -300,5 +305,6 @@ def _rows(whole: Structure, draft: Draft, assembly: Assembly, states_: states.St
             round(float(net[n]), 4) + 0.0, "Gasteiger (approximate)" if approximated[row]
             else sources.get(str(whole.residue_names[row]).upper(), sources[""]),
             tuple(residue.added), int(placed[n]), int(kept[n]),
-            (approximated[row] and states.oxidized(residue.component)) or states_.notes.get(n, residue.note)))
+            (approximated[row] and states.oxidized(residue.component))
+            or "; ".join(filter(None, (residue.note, states_.notes.get(n))))))
     return rows

@@ -9,8 +9,13 @@ from typing import Any
 from vmdpotential.errors import listed
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.preparation.bridges import UNUSUAL
+from vmdpotential.preparation.room import CROWDED, OVERBONDED
+from vmdpotential.preparation.states import CHARGED
 from vmdpotential.results import Columns, Tabular
 
+#: Notes that the summary repeats, as the potential depends on them most.
+DOUBTS = (UNUSUAL, CROWDED, OVERBONDED, CHARGED)
 #: Columns of the table.
 COLUMNS = ("chain", "residue", "number", "state", "pka", "net_charge", "charges", "added_atoms", "added_hydrogens",
            "kept_hydrogens", "note")
@@ -55,7 +60,9 @@ class PreparedStructure(Tabular):
     rows : list of Row
         The table, a row for each residue.
     gaps : list of str
-        Chain breaks, which were capped.
+        Chain breaks of proteins, which were capped.
+    breaks : list of str
+        Chain breaks of nucleic acids, which have no caps.
     ph : float
         The pH that determines protonation states.
     pka : str
@@ -70,6 +77,7 @@ class PreparedStructure(Tabular):
     charges: ChargeReport
     rows: list[Row]
     gaps: list[str]
+    breaks: list[str]
     ph: float
     pka: str
     radii: str
@@ -97,8 +105,13 @@ class PreparedStructure(Tabular):
         text = f"prepared at pH {self.ph:g}: added {' and '.join(parts)}"
         if self.gaps:
             text += f"; {len(self.gaps)} gap{'s' if len(self.gaps) > 1 else ''} capped (ACE, NME)"
+        if self.breaks:
+            text += f"; {len(self.breaks)} gap{'s' if len(self.breaks) > 1 else ''} of nucleic acids"
         if self.charges.approximate:
             text += f"; approximate charges for {listed(self.charges.approximate, 80)}"
+        for doubt in DOUBTS:
+            count = sum(doubt in row.note for row in self.rows)
+            text += f"; {doubt}: {count} residue{'s' * (count > 1)}" if count else ""
         if self.left_out:
             text += "; left out: " + ", ".join(
                 f"{count} {what.replace('atoms', 'atom', 1) if count == 1 else what}"
@@ -122,6 +135,8 @@ class PreparedStructure(Tabular):
             result.append(f"completed residues (atoms added): {listed(completed, 300)}")
         if self.gaps:
             result.append(f"gaps, capped by NME and ACE: {listed(self.gaps, 300)}")
+        if self.breaks:
+            result.append(f"gaps of nucleic acids, not capped: {listed(self.breaks, 300)}")
         notes = Counter(row.note for row in self.rows if row.note)
         result += [f"{note}: {listed([row.label for row in self.rows if row.note == note], 200)}" for note in notes]
         return result
@@ -132,6 +147,6 @@ class PreparedStructure(Tabular):
         heavy, hydrogens = self.added
         return {
             "ph": self.ph, "pka": self.pka, "added_heavy_atoms": heavy, "added_hydrogens": hydrogens,
-            "gaps": list(self.gaps), "left_out": dict(self.left_out), "radii": self.radii,
+            "gaps": [*self.gaps, *self.breaks], "left_out": dict(self.left_out), "radii": self.radii,
             "residues": [row.values() | {"added_atoms": list(row.added_atoms)} for row in self.rows],
         }

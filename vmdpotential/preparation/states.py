@@ -44,6 +44,7 @@ _EPSILON = frozenset(("HIE", "HSE", "HISB", "HISE"))
 
 #: Notes on residues, for the report.
 FLIPPED = "contacts would be better with the end of the side chain flipped by 180 degrees; kept as in the file"
+CHARGED = "all histidines of the file have both hydrogens, as in old X-ray entries, and are charged"
 UNDECIDED = "no contact decides which nitrogen of the neutral histidine has the hydrogen"
 
 
@@ -113,6 +114,12 @@ def assign(draft: Draft, bonds: Integers, ph: float, pka: Mapping[tuple[int, str
         names += _ends(n, place, ph, pka, states, linked[n], present.get(n, {}))
         states.names[n] = "+".join(filter(None, names))
     _others(draft, states, linked, ph, present)
+    histidines = [n for n, r in enumerate(draft.residues) if r.component is not None and r.component.name == "HIS"]
+    both = [n for n in histidines if {"ND1", "NE2"} <= present.get(n, {}).keys()]
+    if len(both) == len(histidines) > 1:
+        for n in both:
+            if states.pka.get((n, "HIS"), ph) < ph:
+                states.notes[n] = CHARGED
     return states
 
 
@@ -237,7 +244,7 @@ def _others(draft: Draft, states: States, linked: list[set[str]], ph: float,
         if len(ends) == 3:  # of a 5' end, or of a nucleotide that is no part of a chain
             states.pka[n, result.name] = PHOSPHATE_PKA
             held = [k for k in ends if present.get(n, {}).get(key[1][k])]
-            if ph < PHOSPHATE_PKA or held:
+            if ph < PHOSPHATE_PKA or held or residue.after_gap:
                 charged = [k for k in ends if known[key][k]]
                 atom = part.start + (held or sorted(charged, key=lambda k: result.leaving[result.row[key[1][k]]]))[-1]
                 total -= int(states.charges[atom])
