@@ -3,6 +3,7 @@
 import json
 import logging
 import re
+import threading
 from pathlib import Path
 from typing import Annotated
 
@@ -253,6 +254,25 @@ def test_progress_is_silent_for_short_work_and_shown_for_long(monkeypatch):
     assert lines[-1] == "long: 50.0 s"
     assert 5 <= len(lines) <= 7
     progress.report("no one listens", 0.5)
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_work_that_reports_its_beginning_only_is_shown(live):
+    """A compilation, or the sum of another package, says nothing until it ends."""
+    written = threading.Event()
+
+    class Noticed(Stream):
+        def write(self, text):
+            super().write(text)
+            written.set()
+
+    stream = Noticed(live=live)
+    terminal = progress.Terminal(stream, delay=0.02)
+    with progress.listening(terminal):
+        progress.report(progress.COMPILING, 0.0)
+        assert written.wait(20)
+    terminal.close()
+    assert f"{progress.COMPILING} ..." in stream.text
 
 
 def test_a_log_has_no_more_lines_for_much_work_than_for_long(monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -106,7 +107,8 @@ def compiling() -> Iterator[None]:
 class Terminal:
     """A listener that shows the progress of work longer than two seconds as a line on a stream.
 
-    On a terminal the line is redrawn in place; in a log file at most one line is written every ten seconds.
+    On a terminal the line is redrawn in place; in a log file at most one line is written every ten seconds. Work that
+    reports nothing but its beginning, such as a compilation, is shown as well.
 
     Parameters
     ----------
@@ -124,18 +126,38 @@ class Terminal:
         self.live = self.stream.isatty()
         self._label = ""
         self._start = 0.0
+        self._fraction = 0.0
         self._shown: float | None = None
         self._written = -math.inf
+        self._lock, self._closed = threading.Lock(), threading.Event()
+        self._reminder: threading.Thread | None = None
 
     def close(self) -> None:
         """End a line that is being redrawn, so that further output starts on a new line."""
-        if self.live and self._shown is not None and self._label:
-            self.stream.write("\n")
-            self.stream.flush()
+        self._closed.set()
+        with self._lock:
+            if self.live and self._shown is not None and self._label:
+                self.stream.write("\n")
+                self.stream.flush()
 
     def __call__(self, label: str, fraction: float) -> None:
         """Show the fraction of `label` that is done."""
+        with self._lock:
+            self._update(label, fraction)
+            if self._reminder is None and self._label:
+                self._reminder = threading.Thread(target=self._remind, daemon=True)
+                self._reminder.start()
+
+    def _remind(self) -> None:
+        """Show the current work once it has taken long, although it has reported nothing since."""
+        while not self._closed.wait(self.delay / 4):
+            with self._lock:
+                if self._label and self._shown is None and not self._closed.is_set():
+                    self._update(self._label, self._fraction)
+
+    def _update(self, label: str, fraction: float) -> None:
         now = time.monotonic()
+        self._fraction = fraction
         if label != self._label:
             self._label, self._start, self._shown = label, now, None
         elapsed = now - self._start
