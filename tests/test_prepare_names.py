@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vmdpotential.errors import TaskError
+from vmdpotential.errors import InputError, TaskError, UsageError
 from vmdpotential.io import read_structure
+from vmdpotential.io.topologies.residue_charges import read_residue_charges
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.molecule.structure import Structure
@@ -124,3 +125,95 @@ def test_radii_do_not_depend_on_the_image(name):
         moved = whole.positions + np.random.default_rng(seed).uniform(0, 40, 3)
         wrapped = replace(whole, positions=whole.cell.wrap(moved))
         np.testing.assert_array_equal(atomic_radii(wrapped, everything, name)[0], expected)
+
+
+def without_hydrogens(structure):
+    return structure.take(structure.elements != "H")
+
+
+def test_residues_of_one_name_and_number_are_separated():
+    result = prepared("all_number_1.pdb")
+    assert len(result.rows) == 5
+    assert not result.left_out
+    assert (result.structure.elements != "H").sum() == 26
+    assert result.structure.net_charge == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("suffix", [".pdb", ".cif", ".gro"])
+def test_residues_of_one_number_are_separated_in_every_format(tmp_path, suffix):
+    rows = []
+    for number in range(1, 4):
+        rows += [("N", number, 0.0), ("CA", number, 1.5), ("C", number, 2.5)]
+    def text(name, n, shift):
+        place = (3.8 * n + shift, 0.5 * shift, 0.0)
+        if suffix == ".gro":
+            return f"{1:5d}{'ALA':5s}{name:>5s}{n:5d}" + "".join(f"{x / 10:8.3f}" for x in place)
+        if suffix == ".cif":
+            return f"ATOM {name[0]} {name} ALA A 1 {place[0]} {place[1]} {place[2]}"
+        return f"ATOM  {n:5d}  {name:3s} ALA A   1    " + "".join(f"{x:8.3f}" for x in place) + "  1.00  0.00"
+    lines = [text(*row) for row in rows]
+    columns = ("group_PDB", "type_symbol", "label_atom_id", "label_comp_id", "label_asym_id", "label_seq_id", "Cartn_x",
+               "Cartn_y", "Cartn_z")
+    head = {".pdb": [], ".gro": ["title", f"{len(rows)}"],
+            ".cif": ["data_x", "loop_", *(f"_atom_site.{name}" for name in columns)]}[suffix]
+    path = tmp_path / f"x{suffix}"
+    path.write_text("\n".join([*head, *lines, *(["5 5 5"] if suffix == ".gro" else [""])]) + "\n")
+    assert read_structure(path).residue_starts.tolist() == [0, 3, 6, 9]
+
+
+def test_conformers_without_a_mark_are_one_residue_and_others_are_refused():
+    structure = read_structure(DATA / "all_number_1.pdb")
+    first = structure.take(np.arange(5))
+    twice = np.tile(np.arange(5), 2)
+    conformers = replace(first.take(twice), residue_index=np.zeros(10, int),
+                         positions=first.positions[twice] + np.repeat([0, 0.4], 5)[:, None])
+    result = prepare_structure(conformers)
+    assert len(result.rows) == 1
+    assert sum(result.left_out.values()) == 5
+    apart = replace(conformers, positions=conformers.positions + 9.0 * (np.arange(10) > 4)[:, None])
+    with pytest.raises(TaskError, match="ALA1"):
+        prepare_structure(apart)
+
+
+def test_two_residues_at_one_place_are_the_more_occupied_one():
+    gemmi = pytest.importorskip("gemmi")
+    path = DATA / "two_residues_at_one_place.pdb"
+    structures = [read_structure(path), Structure.from_gemmi(gemmi.read_structure(str(path)))]
+    gemmi.read_structure(str(path))
+    for structure in structures:
+        assert structure.residue_names[structure.residue_starts[:-1]].tolist() == ["GLY", "ALA", "GLY"]
+    result = prepared(path.name)
+    assert not added(result)
+    assert result.structure.net_charge == pytest.approx(0, abs=1e-6)
+
+
+def test_residues_without_a_name_are_described_by_their_atoms():
+    with pytest.raises(TaskError, match="without a name, with the atoms O"):
+        prepared("no_residue_names.pdb")
+
+
+@pytest.mark.parametrize("name", ["acetate_other_title.sdf", "acetate_v3000.sdf"])
+def test_molecules_of_sdf_files_are_matched_by_bonds(name):
+    for structure in (read_structure(DATA / "acetate.pdb"), without_hydrogens(read_structure(DATA / "acetate.pdb"))):
+        result = prepare_structure(structure, charges=read_residue_charges(DATA / name))
+        assert result.structure.net_charge == pytest.approx(-1)
+        assert len(result.structure) == 7
+
+
+def test_molecules_that_their_bonds_do_not_distinguish_are_refused():
+    (charges,) = read_residue_charges(DATA / "acetate_other_title.sdf")
+    other = replace(charges, residue="OTHER", charges=dict(charges.charges))
+    with pytest.raises(UsageError) as caught:
+        prepare_structure(read_structure(DATA / "acetate.pdb"), charges=[charges, other])
+    assert caught.value.parameter == "charges"
+
+
+def test_a_table_of_v3000_may_continue_lines_and_is_refused_if_it_is_incomplete(tmp_path):
+    text = (DATA / "acetate_v3000.sdf").read_text()
+    path = tmp_path / "x.sdf"
+    path.write_text(text.replace("M  V30 4 O 1.588600 -1.129800", "M  V30 4 O 1.588600 -\nM  V30 -1.129800"))
+    (charges,), (expected,) = read_residue_charges(path), read_residue_charges(DATA / "acetate_v3000.sdf")
+    assert charges.charges == expected.charges
+    path.write_text(text.replace("M  V30 6 1 1 7\n", ""))
+    with pytest.raises(InputError, match="incomplete"):
+        read_residue_charges(path)

@@ -228,12 +228,14 @@ def from_gemmi(structure: Any) -> Structure:
     changed[1:] = (chains[1:] != chains[:-1]) | (numbers[1:] != numbers[:-1]) | (codes[1:] != codes[:-1])
     locations = np.array([atom.altloc.strip("\0 ") for atom in group], np.str_)
     kept = residues.alternates(locations, np.array(names, np.str_), occupancies, changed)
-    changed[1:] |= residue_names[1:] != residue_names[:-1]
+    index = np.zeros(len(rows), np.int64)
+    index[kept] = np.cumsum(residues.boundaries(changed, residue_names, kept))
+    index = np.maximum.accumulate(index)  # atoms that are left out do not separate others
     cell = structure.cell if structure.cell.is_crystal() else None
     group_name = structure.spacegroup_hm or "P 1"
     made = _structure(
         np.array([atom.pos.tolist() for atom in group]).reshape(-1, 3), names, residue_names, numbers,
-        np.cumsum(changed) - 1, "gemmi", None,
+        index, "gemmi", None,
         cell=None if cell is None else Cell.from_parameters(*cell.parameters, space_group=group_name), chain_ids=chains,
         segment_ids=[residue.subchain or residue.segment for residue in within], insertion_codes=codes,
         elements=["" if atom.element.name == "X" else atom.element.name for atom in group], occupancies=occupancies,

@@ -7,13 +7,21 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.molecule.elements import POLYMER
 from vmdpotential.molecule.names import IONS, WATERS, named, unique_names
 from vmdpotential.molecule.structure import Floats, Integers, Names
 
 Mask = NDArray[np.bool_]
 
 
-def starts(changed: Mask, residue_names: Names, names: NDArray[np.uint64], unnumbered: Mask | None = None) -> Integers:
+#: Distance that two atoms of different residues have at least, A: nearer ones are of two conformers of one residue.
+_SEPARATE = 0.9
+#: Number of atoms of a residue that no table has, so that it is recognised where its names begin again.
+_SEVERAL = 3
+
+
+def starts(changed: Mask, residue_names: Names, names: NDArray[np.uint64], unnumbered: Mask | None = None,
+           positions: Floats | None = None) -> Integers:
     """Return the first atom of every residue.
 
     Parameters
@@ -25,11 +33,14 @@ def starts(changed: Mask, residue_names: Names, names: NDArray[np.uint64], unnum
         Atom names (with their alternate locations), encoded as numbers.
     unnumbered : (N,) bool, optional
         Whether the residue number did not fit into its columns (``****``).
+    positions : (N, 3) float64, A, optional
+        Positions of the atoms.
 
     Notes
     -----
     Consecutive waters, ions or residues without a number may have the same number. They are separated by the name of
-    their first atom: where it occurs again, the next residue begins.
+    their first atom: where it occurs again, the next residue begins. With positions, other residues are separated as
+    well, if no name occurs twice in one of the parts, and no two parts are in the same place.
     """
     changed = changed.copy()
     changed[:1] = True
@@ -38,8 +49,49 @@ def starts(changed: Mask, residue_names: Names, names: NDArray[np.uint64], unnum
     splits = named(residue_names[first], WATERS | IONS.keys())
     if unnumbered is not None:
         splits = splits | unnumbered[first]
-    again = (names == names[first][run]) & splits[run]
+    again = names == names[first][run]
+    again[first] = False
+    others = np.unique(run[again & ~splits[run]])
+    again &= splits[run]
+    if positions is not None:
+        ends = np.append(first, len(names))
+        several = np.where(named(residue_names[first[others]], POLYMER), 1, _SEVERAL)
+        for number, least in zip(others.tolist(), several.tolist(), strict=True):
+            part = slice(ends[number], ends[number + 1])
+            again[part] = _repeats(names[part], positions[part], least)
     return np.flatnonzero(changed | again)
+
+
+def _repeats(names: NDArray[np.uint64], positions: Floats, least: int) -> Mask:
+    """Return a mask of the atoms of a run with which a residue like the first begins; of none if they are one residue.
+
+    Each residue has at least `least` atoms.
+    """
+    from scipy.spatial import cKDTree
+
+    begins = names == names[0]
+    part = np.cumsum(begins)
+    if len(np.unique(np.stack([part.astype(np.uint64), names]), axis=1).T) < len(names) or np.bincount(part)[1:].min(
+            ) < least:
+        return np.zeros(len(names), bool)
+    pairs = cKDTree(positions).query_pairs(_SEPARATE, output_type="ndarray")
+    apart = bool((part[pairs[:, 0]] == part[pairs[:, 1]]).all())
+    return begins if apart else np.zeros(len(names), bool)
+
+
+def boundaries(numbered: Mask, residue_names: Names, kept: Mask) -> Mask:
+    """Return whether each of the kept atoms differs in number, chain or name from the one before.
+
+    Parameters
+    ----------
+    numbered : (N,) bool
+        As `changed` of :func:`alternates`.
+    residue_names : (N,) str
+    kept : (N,) bool
+        Mask of the atoms that are kept of alternate locations, whose residues may alternate atom by atom.
+    """
+    run, names = np.cumsum(numbered)[kept], residue_names[kept]
+    return np.append(True, (run[1:] != run[:-1]) | (names[1:] != names[:-1]))[: len(run)]
 
 
 def index(first: Integers, count: int) -> Integers:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.errors import UsageError, listed
 from vmdpotential.molecule.charges import DISULFIDE
 from vmdpotential.molecule.gasteiger import SINGLE
 from vmdpotential.molecule.names import IONS, WATERS
@@ -123,8 +124,9 @@ def draft_of(structure: Structure, heavy: NDArray[np.bool_], stated: Mapping[str
              force_fields: Sequence[str] = FORCE_FIELDS) -> Draft:
     """Return the heavy atoms of a structure with their components and the bonds between residues.
 
-    Components of a user's files, `stated` by upper-case residue name, have priority over those of the dictionary.
-    Residues that it does not have are kept whole if one of the force fields has a template of all their atoms.
+    Components of a user's files, `stated` by upper-case residue name, have priority over those of the dictionary. Those
+    whose name no residue has are compared by their bonds with all residues but amino acids and nucleotides. Residues
+    that are in neither are kept whole if one of the force fields has a template of all their atoms.
     """
     rows = np.flatnonzero(heavy)
     of_atoms = structure.residue_of
@@ -132,13 +134,16 @@ def draft_of(structure: Structure, heavy: NDArray[np.bool_], stated: Mapping[str
     starts = np.searchsorted(order, np.arange(len(residue) + 1))
     names = structure.atom_names[rows].astype("<U8")
     residues: list[Residue] = []
+    present = {name.upper() for name in np.unique(structure.residue_names[rows]).tolist()}
+    used = {item.name for name, item in stated.items() if name in present}
+    others = list({item.name: item for item in stated.values() if item.name not in used}.values())
     known: dict[tuple[str, tuple[str, ...]], tuple[Component | None, tuple[str, ...], str]] = {}
     for start, stop in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
         part = rows[start:stop]
         name, atoms = str(structure.residue_names[part[0]]), tuple(names[start:stop].tolist())
         if (name, atoms) not in known:
             known[name, atoms] = _known(name, atoms, structure.elements[part].tolist(), structure.positions[part],
-                                        stated.get(name.upper()))
+                                        stated.get(name.upper()), others)
         result, names[start:stop], note = known[name, atoms]
         whole = result is None and stop > start + 1 and _templated(
             structure, int(residue[len(residues)]), name, force_fields)
@@ -149,9 +154,12 @@ def draft_of(structure: Structure, heavy: NDArray[np.bool_], stated: Mapping[str
     return draft
 
 
-def _known(name: str, atoms: tuple[str, ...], elements: list[str],
-           positions: Floats, stated: Component | None) -> tuple[Component | None, tuple[str, ...], str]:
-    """Return the component of a residue, its names for the atoms, and a note if the atoms were matched by bonds."""
+def _known(name: str, atoms: tuple[str, ...], elements: list[str], positions: Floats, stated: Component | None,
+           others: list[Component]) -> tuple[Component | None, tuple[str, ...], str]:
+    """Return the component of a residue, its names for the atoms, and a note if the atoms were matched by bonds.
+
+    A user's file has the component `stated` by this name, and `others` by names that no residue has.
+    """
     if name.upper() in WATERS or (len(atoms) == 1 and name.upper() in IONS):
         return None, atoms, ""
     if stated is not None and len(atoms) == len(stated.atoms):
@@ -159,6 +167,14 @@ def _known(name: str, atoms: tuple[str, ...], elements: list[str],
         if names is not None:
             return stated, names, ""
     result, note = identify_component(name, atoms), ""
+    if others and (result is None or result.name not in AMINO_ACIDS | NUCLEOTIDES):
+        fitting = [(item, names) for item in others if len(atoms) == len(item.atoms)
+                   and (names := matched(item, elements, positions)) is not None]
+        if len(fitting) > 1:
+            raise UsageError("charges", f"the residue {name} has the bonds of several molecules: "
+                             + listed([item.name for item, _ in fitting], 80), f"name one of them {name} in its file")
+        if fitting:
+            return *fitting[0], f"recognised by its bonds as {fitting[0][0].name}"
     names = renamed(result, atoms) if result is not None else None
     if result is None and (result := component(name.upper())) is not None:
         names, note = matched(result, elements, positions), RENAMED

@@ -41,6 +41,8 @@ _HINT = ("give a file of each with its hydrogens (SDF, MOL2) by {charges}, or re
          "command prepare")
 
 
+#: Distance, A, below which two heavy atoms are of two conformers of a residue.
+_CONFORMERS = 0.9
 #: Distance, A, below which two heavy atoms have the same position.
 _SAME = 0.1
 #: Largest coordinate, A; larger ones are errors, with which squares of distances are inaccurate.
@@ -112,6 +114,7 @@ def prepare_structure(
     unknown = (structure.elements == "") & ~solvent & ~dropped
     twice = _listed_twice(structure) & ~hydrogen & ~dropped & ~unknown
     heavy = ~hydrogen & ~dropped & ~unknown & ~twice
+    _check_conformers(structure, twice, heavy)
     if not heavy.any():
         raise InputError(f"{structure.where}: contains no atom but hydrogens and atoms of unknown elements",
                          "correct the names of atoms and their elements, or give {topology} or {charges}")
@@ -217,6 +220,29 @@ def _listed_twice(structure: Structure) -> NDArray[np.bool_]:
     return result
 
 
+def _check_conformers(structure: Structure, twice: NDArray[np.bool_], heavy: NDArray[np.bool_]) -> None:
+    """Raise TaskError for residues that list most atoms twice, and not in the same place: these are several residues.
+
+    Parameters
+    ----------
+    twice : (N,) bool
+        Mask of the atoms that a residue has listed before.
+    heavy : (N,) bool
+        Mask of the other heavy atoms.
+    """
+    of_atoms = structure.residue_of
+    merged = []
+    for residue in np.unique(of_atoms[twice]).tolist():
+        own = of_atoms == residue
+        first, again = structure.positions[own & heavy], structure.positions[own & twice]
+        if 2 * len(again) >= len(first) and np.linalg.norm(first[:, None] - again, axis=2).min() > _CONFORMERS:
+            merged.append(structure.label(int(np.flatnonzero(own)[0])).partition(":")[0])
+    if merged:
+        raise TaskError(f"{structure.where}: residues have several atoms of one name in different places: "
+                        f"{listed(merged, 120)}", "give neighbouring residues different numbers, and the atoms of a "
+                        "residue different names")
+
+
 def _which(what: str, structure: Structure, atoms: NDArray[np.bool_]) -> str:
     """Return a description of atoms with a list of them."""
     return f"{what} ({listed([structure.label(row) for row in np.flatnonzero(atoms).tolist()], 60)})"
@@ -240,7 +266,8 @@ def _check_known(structure: Structure, draft: Draft, charged: set[str]) -> None:
         rows = draft.origin[starts[n] : starts[n + 1]]
         if len(rows) == 1 and (name in IONS or draft.elements[starts[n]] in METALS):
             continue
-        unknown[residue.name] = unknown.get(residue.name, 0) + 1
+        label = residue.name or f"one without a name, with the atoms {listed(draft.names[starts[n]:starts[n + 1]], 40)}"
+        unknown[label] = unknown.get(label, 0) + 1
     if unknown:
         raise TaskError(
             f"{structure.where}: no template for residues that the Chemical Component Dictionary lacks or has with "

@@ -67,11 +67,11 @@ def read_gro(path: Path) -> Structure:
         raise InputError(f"{path}: line {nameless[0] + 3}: the atom has no name (columns 11-15)")
     residue_names = columns.words(labels[:, 5:10])
     changed = np.concatenate([[True], (labels[1:, :10] != labels[:-1, :10]).any(1)])
-    first = residues.starts(changed, residue_names, columns.pack(labels[:, 10:15]))
+    positions *= 10
+    first = residues.starts(changed, residue_names, columns.pack(labels[:, 10:15]), positions=positions)
     index = residues.index(first, count)
     numbers = np.array([_residue_number(path, int(atom), word) for atom, word in
                         zip(first, columns.words(labels[first, :5]), strict=True)], np.int64)
-    positions *= 10
     return Structure(
         positions=positions, atom_names=names, residue_names=residue_names, residue_ids=numbers[index],
         residue_index=index, elements=elements.guess_all(names, residue_names), cell=_cell(path, lines, count + 2),

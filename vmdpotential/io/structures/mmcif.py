@@ -223,17 +223,18 @@ def _structure(path: Path, block: gemmi.cif.Block, table: Columns) -> Structure:
     locations = table.get("label_alt_id", blank)
     keep: NDArray[np.bool_] | slice = slice(None)
     if (locations != "").any():
-        kept = residues.alternates(locations, names, occupancies, _changed(codes, segments, *both))
+        numbered = _changed(codes, segments, *both)
+        kept = residues.alternates(locations, names, occupancies, numbered)
         if not kept.all():
             log.warning("%s: %d atoms of alternate locations are left out", path, int((~kept).sum()))
-            run = np.cumsum(changed)[kept]
-            changed, keep = _changed(run), kept
+            changed, keep = residues.boundaries(numbered, residue_names, kept), kept
     _, name_codes = unique_names(names)
-    first = residues.starts(changed, residue_names[keep], name_codes[keep].astype(np.uint64))
+    positions = np.stack([table[f"Cartn_{axis}"] for axis in "xyz"], axis=1)[keep]
+    first = residues.starts(changed, residue_names[keep], name_codes[keep].astype(np.uint64), positions=positions)
     chains = table.get("auth_asym_id", table.get("label_asym_id", blank))
     types = table.get("type_symbol", blank)[keep]
     structure = Structure(
-        positions=np.stack([table[f"Cartn_{axis}"] for axis in "xyz"], axis=1)[keep],
+        positions=positions,
         atom_names=names[keep], residue_names=residue_names[keep],
         residue_ids=_integers(path, table["seq_id"])[keep],
         residue_index=residues.index(first, len(changed)), chain_ids=chains[keep], segment_ids=segments[keep],

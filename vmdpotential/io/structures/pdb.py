@@ -145,16 +145,14 @@ def _structure(
     keep: Mask | slice = slice(None)
     if (locations != "").any():
         numbered = (labels[1:, 8:19] != labels[:-1, 8:19]).any(1)
-        kept = residues.alternates(locations, names, occupancies, np.concatenate([[True], numbered]) | separated)
+        numbered = np.concatenate([[True], numbered]) | separated
+        kept = residues.alternates(locations, names, occupancies, numbered)
         if not kept.all():
             log.warning("%s: %d atoms of alternate locations are left out", path, int((~kept).sum()))
-            # a residue may have lost its first atom, so boundaries of residues are determined again
-            run = np.cumsum(changed)[kept]
-            changed = np.concatenate([[True], run[1:] != run[:-1]])
-            keep = kept
+            changed, keep = residues.boundaries(numbered, residue_names, kept), kept
     labels, names, residue_names = labels[keep], names[keep], residue_names[keep]
     unnumbered = (labels[:, 10:14] == 42).any(1)
-    first = residues.starts(changed, residue_names, columns.pack(labels[:, :5]), unnumbered)
+    first = residues.starts(changed, residue_names, columns.pack(labels[:, :5]), unnumbered, positions[keep])
     try:
         numbers, codes = pdb_numbers.numbers(labels[first, 10:15])
     except ValueError as error:

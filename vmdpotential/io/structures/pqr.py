@@ -66,7 +66,7 @@ def read_pqr(path: Path) -> Structure:
     for key in (residue_names, chains, ids, codes):
         changed[1:] |= key[1:] != key[:-1]
     _, name_codes = unique_names(names)
-    first = residues.starts(changed, residue_names, name_codes.astype(np.uint64))
+    first = residues.starts(changed, residue_names, name_codes.astype(np.uint64), positions=table[:, :3])
     single = np.char.str_len(chains) <= 1
     return Structure(
         positions=table[:, :3], atom_names=names, residue_names=residue_names, residue_ids=ids,

@@ -1,7 +1,7 @@
 """Gasteiger charges for molecules of SDF and MOL2 files without charges, from bonds and formal charges.
 
-SDF files have the connection table of the CTfile formats (V2000). MOL2 files have no formal charges; these follow from
-the valences, so all hydrogens must be present.
+SDF files have the connection table of the CTfile formats (V2000 or V3000). MOL2 files have no formal charges; these
+follow from the valences, so all hydrogens must be present.
 """
 
 from __future__ import annotations
@@ -82,9 +82,12 @@ def read_sdf(lines: Sequence[str], where: str) -> Iterator[tuple[str, Molecule]]
 
 
 def _molecule(lines: Sequence[str], where: str) -> tuple[str, Molecule]:
-    if len(lines) < 4 or "V3000" in lines[3]:
-        raise InputError(f"{where}: is not the start of an SDF molecule (V2000)")
+    if len(lines) < 4:
+        raise InputError(f"{where}: is not the start of an SDF molecule")
+    title = (lines[0].split() or ["LIG"])[0]
     try:
+        if "V3000" in lines[3]:
+            return title, _named(*_extended(lines[4:], where))
         atoms, links = int(lines[3][:3]), int(lines[3][3:6])
         table, rest = lines[4 : 4 + atoms], lines[4 + atoms : 4 + atoms + links]
         elements = [line[31:34].strip().capitalize() for line in table]
@@ -100,12 +103,40 @@ def _molecule(lines: Sequence[str], where: str) -> tuple[str, Molecule]:
                     formal[int(atom) - 1] = int(charge)
         if len(table) < atoms or len(rest) < links or not all(0 <= k < atoms for bond in bonds for k in bond[:2]):
             raise ValueError
-    except (ValueError, IndexError):
+    except (ValueError, IndexError, KeyError):
         raise InputError(f"{where}: the table of atoms and bonds is incomplete") from None
+    return title, _named(elements, formal, bonds)
+
+
+def _extended(lines: Sequence[str], where: str) -> tuple[list[str], list[int], list[tuple[int, int, int]]]:
+    """Return elements, formal charges and bonds of a table in the format V3000; raises ValueError if it is incomplete.
+    """
+    text = "\n".join(line[6:] for line in lines if line.startswith("M  V30")).replace("-\n", "")
+    rows: dict[str, list[list[str]]] = {}
+    block = ""
+    for line in text.split("\n"):
+        words = line.split()
+        if words[:1] == ["BEGIN"]:
+            block = words[1]
+        elif words:
+            rows.setdefault(block if words[0] != "COUNTS" else "COUNTS", []).append(words)
+    counts, atoms, links = rows["COUNTS"][0], rows.get("ATOM", []), rows.get("BOND", [])
+    atoms, links = ([words for words in table if words[0] != "END"] for table in (atoms, links))
+    if len(atoms) != int(counts[1]) or len(links) != int(counts[2]):
+        raise ValueError
+    row = {words[0]: n for n, words in enumerate(atoms)}
+    charges = [next((word[4:] for word in words[5:] if word.startswith("CHG=")), "0") for words in atoms]
+    for words in atoms:
+        real(words[2])
+    return ([words[1].capitalize() for words in atoms], list(map(int, charges)),
+            [(row[words[2]], row[words[3]], order_of(words[1], where)) for words in links])
+
+
+def _named(elements: Sequence[str], formal: Sequence[int], bonds: Sequence[tuple[int, int, int]]) -> Molecule:
+    """Return a molecule whose atoms are named by element and number."""
     numbers: Counter[str] = Counter()
     names = []
     for element in elements:
         numbers[element] += 1
         names.append(f"{element.upper()}{numbers[element]}")
-    title = (lines[0].split() or ["LIG"])[0]
-    return title, Molecule(tuple(names), tuple(elements), tuple(formal), tuple(bonds))
+    return Molecule(tuple(names), tuple(elements), tuple(formal), tuple(bonds))
