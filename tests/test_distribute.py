@@ -3,6 +3,8 @@
 import contextlib
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import dataclass
@@ -265,3 +267,35 @@ def test_a_lost_scheduler_is_told_and_blocks_are_kept(tmp_path, monkeypatch):
         with contextlib.suppress(TimeoutError):  # there is no scheduler to say goodbye to
             lost.close(timeout=0.5)
     assert run_blocks(Slow(7), range(400), size=4, folder=folder, resume=True).kept
+
+
+@dataclass(frozen=True)
+class Counts(Draws):
+    """An error of some class at every call, which is counted in a file."""
+
+    flag: Path = Path()
+
+    def block(self, numbers):
+        with open(self.flag, "a") as file:
+            file.write("x")
+        raise {"value": ValueError, "machine": FileNotFoundError}[self.how]("odd")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("how", "count"), [("value", 1), ("machine", 1 + pools.RETRIES)])
+def test_only_errors_of_a_workers_machine_are_worth_another_worker(address, tmp_path, how, count):
+    with pytest.raises(TaskError, match="odd"):
+        list(run_blocks(Counts(7, "", how, tmp_path / "flag"), range(4), size=4, scheduler=address))
+    assert (tmp_path / "flag").read_text() == count * "x"
+
+
+@pytest.mark.parametrize("files", [{}, {"CA_FILE": "none.pem", "CLIENT__CERT": "none.pem", "CLIENT__KEY": "none.pem"}])
+def test_tls_without_certificates_names_what_dask_reads(files):
+    pytest.importorskip("distributed", reason="needs Dask")
+    names = {f"DASK_DISTRIBUTED__COMM__TLS__{name}": path for name, path in files.items()}
+    program = ("from vmdpotential.execution.cluster import cluster\n"
+               "from vmdpotential.errors import BackendError\n"
+               "try:\n    cluster('tls://127.0.0.1:9', None).__enter__()\n"
+               "except BackendError as error:\n    print(error)")
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=os.environ | names)
+    assert "DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT" in run.stdout, run.stderr

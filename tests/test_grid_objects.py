@@ -1,5 +1,7 @@
 """Maps as objects: sums, values at points, and the objects of GridDataFormats and xarray."""
 
+from dataclasses import replace
+
 import gridData
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ import xarray
 from helpers import water
 
 import vmdpotential as vp
+from vmdpotential.grid.solvation import Solvation
 
 
 @pytest.fixture
@@ -58,3 +61,10 @@ def test_uneven_coordinates_are_refused(grid):
     array = grid.to_xarray()
     with pytest.raises(vp.InputError):
         vp.Grid.from_xarray(array.isel(x=[0, 1, 3]))
+
+
+def test_a_solvation_energy_belongs_to_the_map_it_was_computed_with(grid):
+    solvated = replace(grid, solvation=Solvation(np.full(6, -40.0), 0.1))
+    window = solvated.window((0, 0, 0), np.array(grid.lattice.shape) - 1)
+    for other in (2 * solvated, solvated / 2, -solvated, solvated + 1, solvated - grid, solvated + solvated, window):
+        assert other.solvation is None

@@ -263,3 +263,15 @@ def test_profile_of_a_slanted_cell_in_parts(tmp_path, monkeypatch):
     for axis in (0, 2):
         of_found, of_grid = (mean_over_planes(item, axis)[1] for item in (result, grid))
         np.testing.assert_allclose(of_found, of_grid, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("suffix", LARGE)
+def test_maps_read_in_parts_are_added_and_subtracted(tmp_path, suffix):
+    grid = make(shape=(8, 7, 6))
+    write_map(grid, tmp_path / f"m{suffix}")
+    stored_map = open_map(tmp_path / f"m{suffix}", 0)
+    for difference in (stored_map - grid, grid - stored_map, stored_map - stored_map):
+        np.testing.assert_allclose(difference.values, 0, atol=1e-5)
+    np.testing.assert_allclose((2 * stored_map + stored_map).values, 3 * grid.values, rtol=1e-5)
+    other = make(shape=(5, 5, 5))
+    assert (stored_map - other).lattice.shape == (8, 7, 6)

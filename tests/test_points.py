@@ -16,6 +16,7 @@ from vmdpotential.engines.cpu.points.ewald_pair import EwaldPair, EwaldSites
 from vmdpotential.engines.cpu.points.nearby import cutoff_at_points
 from vmdpotential.errors import InputError, MemoryPlanError, UsageError
 from vmdpotential.interactions import coulomb, shifted_coulomb
+from vmdpotential.methods import costs
 from vmdpotential.methods.points import request_at, sum_at
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
@@ -294,3 +295,14 @@ def test_unsuitable_structures():
                      residue_index=[0])
     with pytest.raises(InputError, match="no charges"):
         potential_at(bare, [[1.0, 2.0, 3.0]])
+
+
+def test_a_mesh_without_room_is_not_replaced_by_hours_of_pairs(monkeypatch):
+    positions, charges, points = cloud(CELLS["cube"], 2000, 2000)
+    request = request_at(points, positions, charges, CELLS["cube"], tolerance=1e-3)
+    monkeypatch.setattr(costs, "MAX_SECONDS", 0.0)  # 2000 atoms stand for a million
+    monkeypatch.setattr(costs, "MAX_RATIO", 1.0)
+    assert sum_at(request, points, positions, charges, get_engine("cpu")).method == "pme"
+    monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "1M")
+    with pytest.raises(MemoryPlanError):
+        sum_at(request, points, positions, charges, get_engine("cpu"))

@@ -221,3 +221,15 @@ def test_a_map_in_slabs_says_that_it_has_no_values(monkeypatch):
     grid = potential_map(water(10), method="direct", spacing=0.5, padding=3, engine="cpu", sink=KeptMap())
     with pytest.raises(InputError, match="written to a file while it was computed"):
         grid.values  # noqa: B018
+
+
+def test_the_field_alone_in_slabs(tmp_path, monkeypatch):
+    write_structure(water(10), tmp_path / "box.pqr")
+    words = f"map {tmp_path / 'box.pqr'} --spacing 1 --padding 3 --engine cpu --boundary open --field".split()
+    assert cli.main([*words, str(tmp_path / "whole.mrc")]) == 0
+    in_slabs(monkeypatch)
+    assert cli.main([*words, str(tmp_path / "f.mrc")]) == 0
+    assert sorted(path.name for path in tmp_path.glob("f*")) == ["f_x.mrc", "f_y.mrc", "f_z.mrc"]
+    for axis in "xyz":
+        whole = read_map(tmp_path / f"whole_{axis}.mrc").values
+        np.testing.assert_allclose(read_map(tmp_path / f"f_{axis}.mrc").values, whole, atol=1e-3 * np.abs(whole).max())

@@ -22,9 +22,9 @@ from vmdpotential.results import Axes, Figure, Result, hidden, part, shown
 
 def compare(
     first: Annotated[Path | Grid, Option(
-        "map file (.dx, .mrc, .ccp4, .cube, .npz ...)", positional=True, metavar="MAP")],
+        "map file (.dx, .mrc, .ccp4, .cube, .npz ...)", positional=True, metavar="FIRST")],
     second: Annotated[Path | Grid, Option(
-        "map to compare with and to subtract; interpolated where its grid differs", positional=True, metavar="MAP")],
+        "map to compare with and to subtract; interpolated where its grid differs", positional=True, metavar="SECOND")],
     structure: Annotated[Path | Structure | None, Option(
         "structure by whose atoms the points to compare are selected (options away and within)", metavar="FILE",
         front=True)] = None,
@@ -69,7 +69,7 @@ def compare(
     files.check(paths, force)
     names = [map_name(item) if isinstance(item, Path) else f"map {n}" for n, item in enumerate((first, second), 1)]
     a, b = read_maps((first, second), unit_of_file)
-    comparison = difference(a, b)
+    comparison = whole = difference(a, b)
     if structure is not None:
         from scipy.spatial import cKDTree
 
@@ -77,10 +77,9 @@ def compare(
         reach = max(away, within or 0.0)
         near, _ = cKDTree(atoms.positions).query(a.lattice.points(), distance_upper_bound=reach + 1e-6, workers=-1)
         distance = near.reshape(a.lattice.shape)
-        comparison = without(comparison, (distance < away) | (distance > (np.inf if within is None else within)))
+        comparison = without(whole, (distance < away) | (distance > (np.inf if within is None else within)))
         if not np.isfinite(comparison.values).any():
             raise UsageError("within" if within is not None else "away", "no points of the maps are left to compare")
-    whole = difference(a, b) if structure is not None else comparison
     other = replace(a.with_values(a.values - whole.values), provenance=b.provenance)
     result = Comparison(
         like=similarity(a, comparison), unit=a.unit, media=[grid.provenance.medium for grid in (a, b)],

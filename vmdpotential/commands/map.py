@@ -98,8 +98,6 @@ def map_(
     from vmdpotential.io.maps.mapformat import check_finite
 
     path, field, force = output.output, output.field, output.force
-    if path is None and field is None and isinstance(source.structure, Path):
-        raise UsageError("output", "a file is needed for the map", "such as {output map.dx}")
     fields = [] if field is None else field_paths(field)
     paths = [*([] if path is None else [path]), *fields]
     names = files.named(paths, output.format, is_map)
@@ -112,10 +110,12 @@ def map_(
 
     atoms = options.atoms
     shown = source.read()
+    if not paths and isinstance(source.structure, Path):  # what is wrong with the structure is said first
+        raise UsageError("output", "a file is needed for the map", "such as {output map.dx}")
     structure, charge_report = source.with_charges(
         shown, [atoms, *([] if options.sources is None else [options.sources])])
     start = time.perf_counter()
-    which = [*([] if output is None else [0]), *range(1, 1 + len(fields))]
+    which = [*([] if path is None else [0]), *range(1, 1 + len(fields))]
     with MapWriters(paths, which, force, names) as writers, progress.clock() as clock:
         grid = potential_map(
             structure, options, field=field is not None, lattice=lattice_like(like),

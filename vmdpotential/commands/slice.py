@@ -34,7 +34,8 @@ def _vector(text: str) -> Vector:
     return Vector(*_numbers(text, 3, "three numbers such as 1,1,0 are needed"))
 
 
-def _range(text: str) -> Range:
+def parse_range(text: str) -> Range:
+    """Return two numbers, such as -20,20, as a range."""
     return Range(*_numbers(text, 2, "two numbers such as -20,20 are needed"))
 
 
@@ -117,7 +118,7 @@ class StyleOptions:
 
     range: Annotated[Range | None, Option(
         "range of the colours in the unit of the map; unless given, -5,5 in kT/e for a potential in water, and "
-        "otherwise wide enough for 98 % of the values shown", parse=_range, metavar="LO,HI", front=True,
+        "otherwise wide enough for 98 % of the values shown", parse=parse_range, metavar="LO,HI", front=True,
         aliases=("color_range",))] = None
     contours: Annotated[int, Option(
         "approximate number of contour levels, at round values, without small loops around atoms; 0 draws none",

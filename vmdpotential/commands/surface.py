@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.commands.between import label
 from vmdpotential.commands.options import CompleteSource, Force, UnitOfFile, read_maps
-from vmdpotential.commands.slice import _range
+from vmdpotential.commands.slice import parse_range
 from vmdpotential.errors import UsageError
 from vmdpotential.figures.colours import Range, check_range, colour_range, outwards
 from vmdpotential.grid.lattice import Grid
@@ -75,7 +75,7 @@ def surface(
     range: Annotated[Range | None, Option(
         "range of the colours in the unit of the map; unless given, -5,5 in kT/e for a potential in water, and "
         "otherwise wide enough for 98 % of the surface",
-        parse=_range, metavar="LO,HI", front=True, aliases=("color_range",))] = None,
+        parse=parse_range, metavar="LO,HI", front=True, aliases=("color_range",))] = None,
     view: Annotated[tuple[str, ...], Option(
         "viewing direction of the figure: x, -x, y, -y, z or -z; several become panels",
         metavar="AXIS")] = ("z", "-z"),

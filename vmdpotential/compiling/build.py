@@ -172,7 +172,7 @@ class KernelCache:
     Parameters
     ----------
     function : numba.core.registry.CPUDispatcher
-    in_its_place : tuple or None
+    fallback : tuple or None
         Kernel file and constants of the plain loops that are used if the function cannot be compiled.
     """
 

@@ -33,6 +33,8 @@ class Costs(NamedTuple):
         Time per pair of an atom and a lattice point of a direct sum.
     plain_pair : float
         Time per pair of an interaction without a polynomial, as a multiple of `pair`.
+    exponential : float
+        Additional time per pair and exponential function in its interaction, as a multiple of `direct`.
     stencil : float
         Time per charge of a level and node within its reach, as a multiple of `pair`.
     """
@@ -48,6 +50,7 @@ class Costs(NamedTuple):
     point: float
     direct: float
     plain_pair: float = 0.6
+    exponential: float = 2.3
     stencil: float = 0.1
 
 

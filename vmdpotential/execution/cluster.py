@@ -10,7 +10,7 @@ import logging
 import socket
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,9 @@ from vmdpotential.extras import install_command
 
 #: Seconds within which a scheduler must answer, or answer again, and within which it must have workers.
 PATIENCE, WORKERS = 15.0, 60.0
+
+#: Errors of a task that depend on its worker (lost, full, or without a file or package), so that another may succeed.
+OF_WORKERS = (OSError, MemoryError, ImportError, CancelledError)
 
 
 @contextlib.contextmanager
@@ -41,7 +44,7 @@ def cluster(scheduler: str, work: Work, piece: int = 0) -> Iterator[Pool]:
     Raises
     ------
     BackendError
-        When Dask is missing, or nothing answers at the address.
+        When Dask is missing, nothing answers at the address, or certificates are missing for TLS.
     """
     try:
         import distributed
@@ -50,6 +53,7 @@ def cluster(scheduler: str, work: Work, piece: int = 0) -> Iterator[Pool]:
                            f"{install_command('dask')}, or leave out {{scheduler}}") from None
     with contextlib.ExitStack() as stack:
         stack.enter_context(_quiet())
+        _check_certificates(scheduler)
         try:  # a client without a scheduler writes to stderr when it is collected
             socket.create_connection(distributed.comm.get_address_host_port(scheduler), PATIENCE).close()
             client = stack.enter_context(distributed.Client(scheduler, timeout=PATIENCE, set_as_default=False))
@@ -57,6 +61,23 @@ def cluster(scheduler: str, work: Work, piece: int = 0) -> Iterator[Pool]:
             raise BackendError(f"no Dask scheduler answers at {scheduler} ({' '.join(str(error).split())})",
                                "start one with 'dask scheduler', or give {workers}") from None
         yield _Cluster(client, work, piece)
+
+
+def _check_certificates(scheduler: str) -> None:
+    """Raise an error if an address needs TLS and Dask's configuration names no certificates that can be read."""
+    from distributed.security import Security
+
+    if not scheduler.startswith(("tls://", "wss://")):
+        return
+    reason = "Dask's configuration names none"
+    try:
+        if Security().get_connection_args("client").get("ssl_context") is not None:
+            return
+    except OSError as error:  # SSLError too
+        reason = " ".join(str(error).split())
+    raise BackendError(f"the scheduler {scheduler} needs certificates: {reason}",
+                       "name their files by " + " and ".join(f"DASK_DISTRIBUTED__COMM__TLS__{name}" for name in (
+                           "CA_FILE", "CLIENT__CERT", "CLIENT__KEY")))
 
 
 @contextlib.contextmanager
@@ -123,8 +144,10 @@ class _Cluster(Pool):
             result.set_result(task.result(timeout=PATIENCE))
         except KilledWorker:
             result.set_exception(WorkerError("every worker that was given it died", "give workers more memory"))
-        except Exception as error:
+        except OF_WORKERS as error:
             result.set_exception(LostError.of(error))
+        except Exception as error:
+            result.set_exception(WorkerError.of(error))
 
     def poll(self) -> None:
         if self.client.status == "running":

@@ -436,7 +436,7 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
         plan = None if nothing else plan_points(request.with_error(error), backend, method)
         work, result = computes(plan)
         if plan is None or plan.error is None:
-            return Attempt((work, result, np.zeros(3)), 0.0, None, str(plan))
+            return Attempt((work, result, np.zeros(3)), 0.0, plan)
         chosen = sample(len(places))
         exactly = exact_plan(replace(request, target=Points(len(chosen), request.points.box)), backend,
                              MEASURING * tolerance)
@@ -446,13 +446,13 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
         field_error = float(np.sqrt(np.mean(np.square(difference[:, 1:]))))
         least = float(np.sqrt(np.mean(np.square(values[:, 0])))) / VANISHING
         errors = (relative(difference[:, 0], values[:, 0]), relative(difference[:, 1:], values[:, 1:], least))
-        return Attempt((work, result, np.array([field_error, *errors])), max(errors), plan.error, str(plan))
+        return Attempt((work, result, np.array([field_error, *errors])), max(errors), plan)
 
     if asked.named_method is not None and not nothing:
         work, first, errors = in_solution(asked.spacing)[0] if asked.tolerance is None else refined(
             tolerance, asked.spacing, in_solution)
     else:
-        work, first, errors = refine_to_tolerance("pme", tolerance, START * tolerance, attempt)
+        work, first, errors = refine_to_tolerance(tolerance, START * tolerance, attempt)
     # filled block by block, since concatenating blocks would need a second copy of all frames
     values = np.empty((len(numbers), len(names), len(places), 4))
     along, read, count = [], [], 0

@@ -99,7 +99,7 @@ def combination(first: Grid, second: Grid, sign: int) -> Grid:
             values[start : start + step] = first.values[start : start + step] - scale * interpolated
         if not np.isfinite(values).any():
             raise InputError("the maps do not overlap")
-    return replace(first, values=values, provenance=provenance, field=None)
+    return replace(first.with_values(values), provenance=provenance)
 
 
 def same_lattice(first: Grid, second: Grid) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from numbers import Real
 from typing import Any
 
@@ -453,14 +453,17 @@ class Grid:
         return conversions.from_xarray(array)
 
     def with_values(self, values: NDArray[Any]) -> Grid:
-        """Return the same map with other values, without a field."""
-        return replace(self, values=values, field=None)
+        """Return a map in memory with other values, without the field and the solvation energy of this one."""
+        return self._of(self.lattice, values)
+
+    def _of(self, lattice: Lattice, values: NDArray[Any]) -> Grid:
+        return Grid(lattice, values, self.unit, self.temperature, self.dielectric, self.provenance)
 
     def window(self, low: ArrayLike, high: ArrayLike, step: int = 1) -> Grid:
         """Return every `step`-th node along each axis from indices `low` (3,) up to but excluding `high` (3,)."""
         part = tuple(slice(int(a), int(b), step) for a, b in zip(np.asarray(low), np.asarray(high), strict=True))
         lattice = self.lattice.window(low, high).every(step)
-        return replace(self, lattice=lattice, values=self.values[part], field=None)
+        return self._of(lattice, self.values[part])
 
     def slabs(self) -> Iterator[tuple[int, NDArray[np.float32]]]:
         """Yield the index of the first plane and the values (nx, ny, n) of slabs along z; a map in memory is one slab.

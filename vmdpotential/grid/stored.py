@@ -96,9 +96,6 @@ class StoredGrid(Grid):
             raise InputError(f"{self._name}: contains values that are not finite numbers", "compute the map again")
         return values
 
-    def _of(self, lattice: Lattice, values: NDArray[np.float32]) -> Grid:
-        return Grid(lattice, values, self.unit, self.temperature, self.dielectric, self.provenance)
-
     def window(self, low: ArrayLike, high: ArrayLike, step: int = 1) -> Grid:
         """Read a part of the map into memory, see :meth:`vmdpotential.grid.lattice.Grid.window`."""
         low, high = np.asarray(low, np.int64), np.asarray(high, np.int64)
@@ -112,10 +109,6 @@ class StoredGrid(Grid):
         step = max(16, WINDOW // (nx * ny) // 16 * 16)
         for start in range(0, nz, step):
             yield start, self._window(np.array([0, 0, start]), np.array([nx, ny, min(start + step, nz)]))
-
-    def with_values(self, values: NDArray[Any]) -> Grid:
-        """Return the same map with other values, in memory."""
-        return self._of(self.lattice, values)
 
     def display_limit(self) -> float:
         """Return a limit for isosurfaces and colours, estimated from a part of the nodes."""

@@ -41,6 +41,7 @@ def refined(tolerance: float, spacing: float, attempt: Callable[[float], tuple[T
         log.info("spacing %.3g A: error %.2g", spacing, error)
         if error <= tolerance:
             return result
+        del result  # memory was planned for one map
         needed = spacing * tolerance / error  # the error is of first order in the spacing
         if spacing <= SMALLEST or needed < HOPELESS * SMALLEST:
             break

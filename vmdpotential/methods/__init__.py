@@ -415,7 +415,7 @@ class PointPlan:
 
     @property
     def permittivity(self) -> float:
-        """Return a description of what is summed, for reports; `summed` may be truncated by the method."""
+        """The permittivity of the medium over that at the charges; 1 unless a method solves for a continuum."""
         return 1.0
 
     def measured(self, prepared: PreparedPoints) -> tuple[float, float] | None:

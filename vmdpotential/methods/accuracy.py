@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from vmdpotential.engines import SOFT_CORE, Engine, PointSum
 from vmdpotential.engines.result import Errors as Errors
 from vmdpotential.engines.result import Result
-from vmdpotential.errors import InputError, TaskError
+from vmdpotential.errors import InputError, MemoryPlanError, TaskError
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.methods import Method, Planned, Request, slabs
+from vmdpotential.methods import Method, Planned, PointPlan, Request, slabs
 from vmdpotential.methods.reference import full_potential
 from vmdpotential.methods.slabs import Sink
 from vmdpotential.molecule.cell import Cell
@@ -214,15 +214,14 @@ MOST, MOST_MAPS = 8, 4
 
 @dataclass(frozen=True)
 class Attempt(Generic[T]):
-    """The outcome of a plan: its result, the measured relative error, the error that it expected (e/A), its choices."""
+    """The outcome of a plan: its result, the measured relative error, and the plan; None if all pairs are summed."""
 
     result: T
     measured: float
-    expected: float | None
-    choices: str
+    plan: Planned | PointPlan | None
 
 
-def refine_to_tolerance(method: str, tolerance: float, error: float, attempt: Callable[[float], Attempt[T]],
+def refine_to_tolerance(tolerance: float, error: float, attempt: Callable[[float], Attempt[T]],
                         more: str = "", most: int = MOST) -> T:
     """Return a result within a tolerance, from plans for smaller and smaller errors.
 
@@ -231,13 +230,12 @@ def refine_to_tolerance(method: str, tolerance: float, error: float, attempt: Ca
 
     Parameters
     ----------
-    method : str
-        Name of the method, for messages.
     tolerance : float
     error : float, e/A
         Error for the first plan.
     attempt : callable
-        Makes a plan for an error, runs it, and measures the relative error.
+        Makes a plan for an error, runs it, and measures the relative error. It may be called again with an earlier
+        error, because only one result is in memory (or in a file) at a time.
     more : str
         Further hints for a tolerance that cannot be kept.
     most : int
@@ -247,35 +245,39 @@ def refine_to_tolerance(method: str, tolerance: float, error: float, attempt: Ca
     ------
     TaskError
         When the tolerance cannot be kept.
+    MemoryPlanError
+        When a plan does not fit into memory, and no other keeps the tolerance.
     InputError
         For charges so large that values overflow.
     """
     made: list[str] = []
-    before = False
+    before: float | None = None  # the error for which the last plan was made, if that kept the tolerance
     while True:
         try:
             now = attempt(error)
-        except TaskError:
-            if not made:
+        except TaskError as failure:
+            if not made or (before is None and isinstance(failure, MemoryPlanError)):
                 raise
             break  # there is no better plan
-        log.debug("%s: measured %.2e", now.choices, now.measured)
+        log.debug("%s: measured %.2e", now.plan, now.measured)
         if not np.isfinite(now.measured):
             raise InputError("charges are too large for this sum; correct them")
-        made.append(now.choices)
+        made.append(str(now.plan))
         reached = now.measured
         within = reached <= tolerance
-        if reached <= SURE * tolerance or (within and before):  # two plans in a row are certain enough
+        last = len(made) == most or made[-1] in made[:-1]
+        if reached <= SURE * tolerance or (within and (last or before is not None)):  # two in a row are certain enough
             return now.result
-        before, kept = within, now.result if within else None
+        before = error if within else None
+        method, expected = ("", None) if now.plan is None else (now.plan.method, now.plan.error)
         # the next plan must be better than this one, which may be better than requested, and by more each time
-        requested = error if now.expected is None else min(error, SPARE * now.expected)
+        requested = error if expected is None else min(error, SPARE * expected)
         del now  # memory was planned for one map
-        if len(made) == most or made[-1] in made[:-1]:
+        if last:
             break
         error = requested / min((1.1 + 0.2 * len(made)) * reached / tolerance, 20.0)
-    if kept is not None:
-        return kept
+    if before is not None:
+        return attempt(before).result
     raise TaskError(f"the method {method} reached an error of {reached:.1e}", f"use a larger {{tolerance}}{more}",
                     parameter="tolerance", value=f"{tolerance:g}")
 
@@ -317,7 +319,7 @@ def run_to_tolerance(method: Method, request: Request, positions: Floats, charge
             result = plan.run(positions, charges)
         errors = result.errors if exact is None else exact.errors(result)
         measured = 0.0 if exact is None or errors is None else errors.largest
-        return Attempt((plan, result, errors), measured, plan.error, str(plan))
+        return Attempt((plan, result, errors), measured, plan)
 
     more = ("" if request.precision == "double" else ", {precision double}") + ", or another {method}"
-    return refine_to_tolerance(method.name, request.tolerance, request.error, attempt, more, MOST_MAPS)
+    return refine_to_tolerance(request.tolerance, request.error, attempt, more, MOST_MAPS)

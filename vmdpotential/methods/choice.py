@@ -11,6 +11,7 @@ from vmdpotential import memory
 from vmdpotential.engines import Engine
 from vmdpotential.methods import Estimate, Method, Refusal, Request, accuracy, check_memory, map_bytes
 from vmdpotential.methods.accuracy import Sample
+from vmdpotential.methods.costs import is_worth_waiting
 
 #: For sums that take less than the engine's fixed cost times this, no faster method is searched.
 SOON = 2.0
@@ -20,7 +21,8 @@ def fastest(methods: Iterable[Method], request: Request, positions: NDArray[np.f
             engine: Engine, soon: float = SOON) -> tuple[Method, Request, Sample | None]:
     """Return the method with the least estimated time that keeps the tolerance.
 
-    A method that does not fit into memory is only chosen if none fits. An exact method that takes less than `soon`
+    If the fastest method does not fit into memory, the fastest one that fits is chosen, unless that would take far
+    longer (:func:`~vmdpotential.methods.costs.is_worth_waiting`). An exact method that takes less than `soon`
     times the engine's fixed cost is chosen without considering others.
 
     Returns
@@ -38,14 +40,15 @@ def fastest(methods: Iterable[Method], request: Request, positions: NDArray[np.f
     """
     check_memory(request, Estimate(0.0, map_bytes(request)))
     refused: list[tuple[str, Refusal]] = []
-    best: tuple[tuple[bool, float], Method] | None = None
+    possible: list[tuple[Estimate, Method]] = []
     room = memory.limit()
     exact = None
     # exact methods first, as nothing has to be sampled if one of them is fast enough
     for method in sorted(methods, key=lambda method: not method.exact):
         estimate: Estimate | Refusal | None = method.refusal(request)
         if estimate is None:
-            if best is not None and not method.exact and best[0] < (False, soon * engine.costs.fixed):
+            if not method.exact and any(
+                    known.bytes <= room and known.seconds < soon * engine.costs.fixed for known, _ in possible):
                 break
             if not method.exact and exact is None:
                 exact = accuracy.sample(request, positions, charges, engine)
@@ -54,9 +57,13 @@ def fastest(methods: Iterable[Method], request: Request, positions: NDArray[np.f
             estimate = method.estimate(request, engine)
         if isinstance(estimate, Refusal):
             refused.append((method.name, estimate))
-        elif best is None or (estimate.bytes > room, estimate.seconds) < best[0]:
-            best = (estimate.bytes > room, estimate.seconds), method
-    if best is None:
+        else:
+            possible.append((estimate, method))
+    if not possible:
         name, why = refused[0]
         raise why.as_error(name)
-    return best[1], request, None if best[1].exact else exact
+    quickest = min(possible, key=lambda each: each[0].seconds)
+    fitting = [each for each in possible if each[0].bytes <= room and is_worth_waiting(
+        each[0].seconds, quickest[0].seconds)]
+    chosen = min(fitting, key=lambda each: each[0].seconds, default=quickest)[1]
+    return chosen, request, None if chosen.exact else exact

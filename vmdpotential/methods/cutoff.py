@@ -21,7 +21,7 @@ import numpy as np
 from vmdpotential.engines import Engine, LatticeSum
 from vmdpotential.errors import BackendError, TaskError
 from vmdpotential.methods import Estimate, Method, Plan, Refusal, Request, check_memory, map_bytes
-from vmdpotential.methods.costs import Size, cheapest, parts
+from vmdpotential.methods.costs import Size, cheapest, exponentials, parts
 from vmdpotential.methods.pme import Choice, mesh_bytes, plan_on_mesh
 from vmdpotential.splitting.mesh import Split
 from vmdpotential.splitting.shifted import optimal_for_cutoff
@@ -38,8 +38,9 @@ def pairwise(request: Request, engine: Engine) -> Estimate:
     density = min(size.density, size.atoms / (4 / 3 * np.pi * reach**3)) if request.cell is None else size.density
     counts = parts(replace(size, density=density), 1.0, reach, 4)
     costs = engine.costs
-    fixed, *_, pair, candidate, point, _ = np.array(costs[: len(counts)]) * counts
-    seconds = float(fixed + (2 if request.field else 1) * costs.plain_pair * pair + candidate + point)
+    fixed, *_, pairs, candidate, point, _ = np.array(counts) * (*costs[:6], 1.0, *costs[7 : len(counts)])
+    pair = costs.plain_pair * costs.pair + costs.exponential * costs.direct * exponentials(request)
+    seconds = float(fixed + (2 if request.field else 1) * pair * pairs + candidate + point)
     atoms = int(200 * request.charges.count * request.images(reach))
     return Estimate(seconds, map_bytes(request) + atoms)
 

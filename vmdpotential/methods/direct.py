@@ -12,6 +12,7 @@ import numpy as np
 from vmdpotential.engines import Engine, LatticeSum
 from vmdpotential.interactions import Bound
 from vmdpotential.methods import Estimate, Method, Plan, PointPlan, Refusal, Request, check_memory, map_bytes
+from vmdpotential.methods.costs import exponentials
 from vmdpotential.methods.cutoff import pairwise
 
 #: Approximate part of the tolerance that the neglected part of a decaying interaction takes.
@@ -43,7 +44,8 @@ class Direct(Method):
             return pairwise(request, engine)
         costs = engine.costs
         pairs = (2 if request.field else 1) * request.lattice.size * request.charges.count
-        return Estimate(costs.fixed + costs.direct * pairs, map_bytes(request))
+        seconds = costs.direct * (1 + costs.exponential * exponentials(request)) * pairs
+        return Estimate(costs.fixed + seconds, map_bytes(request))
 
     def plan(self, request: Request, engine: Engine) -> Plan:
         """Return the plan.

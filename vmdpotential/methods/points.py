@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from vmdpotential import registry
 from vmdpotential.engines import Engine, with_transforms
-from vmdpotential.errors import TaskError
+from vmdpotential.errors import MemoryPlanError, TaskError
 from vmdpotential.grid.lattice import Box
 from vmdpotential.interactions import Bound
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.methods import Charges, Method, PointPlan, Points, Refusal, Request, ewald
 from vmdpotential.methods.accuracy import Attempt, refine_to_tolerance
+from vmdpotential.methods.costs import is_worth_waiting
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.long_range import long_range
 
@@ -204,16 +205,19 @@ def sum_at(request: Request, points: Floats, positions: Floats, charges: Floats,
         made = plan_points(request.with_error(error), engine, method)
         potential, field = run(made)
         if made.error is None:
-            return Attempt(PointValues(potential, field, None, made.method), 0.0, None, str(made))
+            return Attempt(PointValues(potential, field, None, made.method), 0.0, made)
         errors = [relative(potential[rows] - exact, potential)]
         if field is not None and slope is not None:
             errors.append(relative(field[rows] - slope, field))
-        return Attempt(PointValues(potential, field, max(errors), made.method), max(errors), made.error, str(made))
+        return Attempt(PointValues(potential, field, max(errors), made.method), max(errors), made)
 
     try:
-        return refine_to_tolerance(plan.method, request.tolerance, request.tolerance * rms, attempt)
-    except TaskError:  # no mesh keeps the tolerance
+        return refine_to_tolerance(request.tolerance, request.tolerance * rms, attempt)
+    except TaskError as error:  # no mesh keeps the tolerance, or fits into memory
         if method != "auto":
             raise
-    plan = exact_plan(request, engine)
+        quickest, plan = plan, exact_plan(request, engine)
+        if isinstance(error, MemoryPlanError) and not is_worth_waiting(
+                plan.estimate.seconds, quickest.estimate.seconds):
+            raise
     return PointValues(*run(plan), None, plan.method)

@@ -84,7 +84,7 @@ def roles(atom_names: Sequence[str]) -> list[str]:
 
 
 def site_distance(structure: Structure, starts: Integers, atom_names: Sequence[str]) -> float | None:
-    """Return the root mean square distance, A, of massless sites from oxygens; None unless the waters have four sites.
+    """Return the mean distance, A, of massless sites from oxygens; None unless the waters have four sites.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def find_water(
 
     Returns
     -------
-    Water or Miss
+    IdentifiedWater or Miss
         The model, or the differences in sites or a reason if none fits.
     """
     kinds, name = roles(atom_names), residue_name.upper()

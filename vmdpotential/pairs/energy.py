@@ -209,9 +209,9 @@ class Between:
             self._plan(positions, cell, error)
             result = self._run(positions, cell)
             measured = self._measure(result, positions, cell)
-            return Attempt(result, measured, None if self._long is None else self._long.error, str(self._long))
+            return Attempt(result, measured, self._long)
 
-        return refine_to_tolerance(self.electrostatics, self.tolerance, START * self.tolerance, attempt)
+        return refine_to_tolerance(self.tolerance, START * self.tolerance, attempt)
 
     def _request(self, positions: Floats, cell: Cell | None) -> Request:
         """Return a request for the smooth part of the potential at the atoms of A."""

@@ -152,20 +152,20 @@ class Gpu:
         self._spare: dict[int, list[Any]] = {}
         self._timers: list[tuple[Any, Any]] = []
         self._staging: dict[str, list[tuple[Any, Any]]] = {}
-        self.users = 0
+        self.users, self._counting = 0, threading.Lock()  # threads that use it or wait for it
         self._modules: dict[Any, Any] = {}
         self._plans: dict[Any, Any] = {}
         self._shared: weakref.WeakValueDictionary[Any, Block] = weakref.WeakValueDictionary()
         self._streams: tuple[Any, list[tuple[Any, Any]]] | None = None
 
     def __enter__(self) -> Gpu:
-        self.users += 1
+        with self._counting:
+            self.users += 1
         self._lock.acquire()
         try:
             self._context.push()
         except BaseException:
-            self._lock.release()
-            self.users -= 1
+            self._leave()
             raise
         return self
 
@@ -173,7 +173,11 @@ class Gpu:
         try:
             driver().Context.pop()
         finally:
-            self._lock.release()
+            self._leave()
+
+    def _leave(self) -> None:
+        self._lock.release()
+        with self._counting:
             self.users -= 1
 
     def timers(self) -> tuple[Any, Any]:

@@ -349,7 +349,7 @@ def in_slabs(work: Sum, gpus: Sequence[Any], positions: Floats, charges: Floats,
     def worker(gpu: Any) -> None:
         try:
             seconds.append(_worker(gpu, work, positions, charges, todo, out, buffers,
-                                   lambda slab: _report(done, slab, len(pieces), work.label), errors))
+                                   lambda slab: _report(done, slab, len(pieces), work.label, len(gpus) == 1), errors))
         except BaseException as error:
             errors.append(error)
 
@@ -374,9 +374,10 @@ def in_slabs(work: Sum, gpus: Sequence[Any], positions: Floats, charges: Floats,
     return HostResult(out, max(seconds))
 
 
-def _report(done: list[Slab], slab: Slab, count: int, label: str) -> None:
+def _report(done: list[Slab], slab: Slab, count: int, label: str, alone: bool) -> None:
+    """Note a slab, and report it if there is one GPU, which the calling thread runs: it may be that of a viewer."""
     done.append(slab)
-    if threading.current_thread() is threading.main_thread():
+    if alone:
         progress.report(label, min(len(done) / count, 0.999))
 
 
