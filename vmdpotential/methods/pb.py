@@ -261,7 +261,8 @@ class ContinuumMethod(Method):
         salts = [f"{values.get(name, 0.0):.3g} M{kind}" for name, kind in (("salt", ""), ("divalent", " of a 2:1 salt"))
                  if values.get(name, 0.0) > 0]
         if values.get("membrane", 0.0):
-            salts.append(f"a membrane of {values['membrane']:g} A")
+            salts.append(f"a membrane of {values['membrane']:g} A with its centre at z = "
+                         f"{values.get('membrane_centre', 0.0):g} A")
         salts += [f"{molar:.3g} M {name}" for name, molar in named(values).items() if molar > 0]
         smooth = [f"Gaussian densities of {values['gaussian']:g} radii"] if values.get("gaussian", 0.0) else []
         return ", ".join(["continuum (Poisson-Boltzmann)", *(salts or ["no salt"]), f"dielectric {dielectric:g}",

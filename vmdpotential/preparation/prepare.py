@@ -151,7 +151,8 @@ def prepare_structure(
 
     user_charges = _as_named(charges, draft, assembly)
     whole, report = charges_and_report(assembly.structure, force_field, water, user_charges,
-                                       stated=_stated(draft, result), otherwise=otherwise, written=structure)
+                                       stated=_stated(draft, result), otherwise=otherwise,
+                                       written=structure.take(~dropped))
     whole = replace(whole, positions=orient(whole.positions, whole.known_charges, *free(assembly)))
     values_of_radii, source = prepared_radii(whole, radii)
     assert whole.origins is not None
@@ -166,7 +167,7 @@ def prepare_structure(
             _which("atoms that their residues list twice", structure, twice): int(twice.sum()),
             _which("atoms without an element", structure, unknown): int(unknown.sum()),
             **{f"atoms of {name}": len(rows) for name, rows in left_out.items()},
-            **{f"atoms of {name}": int((structure.residue_names == name).sum()) for name in _DUMMIES if dummy.any()}}
+            f"atoms that mark a membrane ({_membrane(structure.positions[dummy])})": int(dummy.sum())}
     return PreparedStructure(whole, report, rows, gaps, breaks, ph, pka, source,
                              {name: n for name, n in left.items() if n})
 
@@ -177,6 +178,12 @@ def _as_split(completed: Structure, structure: Structure, split: Structure) -> F
         return completed.positions
     before, after = structure.positions[completed.origins], split.positions[completed.origins]
     return np.where(completed.positions == before, after, completed.positions + (after - before))
+
+
+def _membrane(marks: Floats) -> str:
+    """Return the parameters of the membrane between two layers of marks (M, 3), A, as the option `set` takes them."""
+    low, high = (marks[:, 2].min(), marks[:, 2].max()) if len(marks) else (0.0, 0.0)
+    return f"set membrane={high - low:.1f},membrane_centre={(low + high) / 2 + 0.0:.1f} for it"
 
 
 def _named(structure: Structure, names: Collection[str]) -> dict[str, Integers]:
