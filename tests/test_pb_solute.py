@@ -111,13 +111,15 @@ def test_salt_does_not_count_in_addition_to_screening(tpr, caplog):
     with caplog.at_level(logging.WARNING):
         report = map_(structure=tpr, atoms="solute", screened=0.15, **options)
     assert "4 free ions (NA+) are left out" in caplog.text
-    assert any("without 4 free ions (NA+), which the solution replaces: 3341 atoms" in line for line in report.lines)
+    assert any("without 4 free ions (NA+), which belong to the solution: 3341 atoms" in line for line in report.lines)
     assert np.array_equal(report.objects["grid"].values, protein.values)
     with_ions = map_(structure=tpr, atoms="not water", screened=0.15, **options)
     assert with_ions.data["net_charge"] == pytest.approx(report.data["net_charge"] + 4)
-    vacuum = map_(structure=tpr, atoms="solute", **options)
-    assert vacuum.data["net_charge"] == pytest.approx(with_ions.data["net_charge"])
-    assert "without" not in "".join(vacuum.lines[1:2])
+    vacuum = map_(structure=tpr, medium="vacuum", **options)
+    assert vacuum.data["net_charge"] == pytest.approx(report.data["net_charge"])
+    explicit = map_(structure=tpr, atoms="solute", medium="explicit", **options)
+    assert explicit.data["net_charge"] == pytest.approx(with_ions.data["net_charge"])
+    assert "without" not in "".join(explicit.lines[1:2])
 
 
 def test_a_viewer_learns_where_the_atoms_of_a_map_are(dna):

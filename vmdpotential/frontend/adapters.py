@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vmdpotential import io, registry
-from vmdpotential.commands.media import has_medium
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.figures import colours
 from vmdpotential.figures.colours import Range
@@ -76,8 +75,6 @@ def offered(command: Command) -> list[Parameter]:
         chosen = [p for p in chosen if p.name not in ("frames", trajectory.name)]
         chosen += [replace(p, option=replace(p.option, help=_FRAMES[trajectory.required]))
                    for p in command.parameters if p.name == "frames"]
-    if has_medium(command):  # the medium determines the default of atoms
-        chosen = [replace(p, default=None, optional=True) if p.name == "atoms" else p for p in chosen]
     return sorted(chosen, key=lambda p: not (role(p) and p.required))
 
 

@@ -265,7 +265,7 @@ class ContinuumMethod(Method):
                          f"{values.get('membrane_centre', 0.0):g} A")
         salts += [f"{molar:.3g} M {name}" for name, molar in named(values).items() if molar > 0]
         smooth = [f"Gaussian densities of {values['gaussian']:g} radii"] if values.get("gaussian", 0.0) else []
-        return ", ".join(["continuum (Poisson-Boltzmann)", *(salts or ["no salt"]), f"dielectric {dielectric:g}",
+        return ", ".join(["water (Poisson-Boltzmann)", *(salts or ["no salt"]), f"dielectric {dielectric:g}",
                           f"{values.get('inside', 0.0):g} inside", *smooth])
 
     def sums(self, request: Request, summed: Bound) -> str:

@@ -18,7 +18,7 @@ from vmdpotential.errors import InputError, TaskError, UsageError, listed
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.charges import charges_and_report
 from vmdpotential.molecule.conversions import StructureLike, as_structure
-from vmdpotential.molecule.names import IONS, WATERS, named, unique_names
+from vmdpotential.molecule.names import DUMMIES, IONS, WATERS, named, unique_names
 from vmdpotential.molecule.radii import prepared_radii
 from vmdpotential.molecule.structure import Floats, Integers, Structure
 from vmdpotential.molecule.templates import FORCE_FIELDS
@@ -47,9 +47,6 @@ _CONFORMERS = 0.9
 _SAME = 0.1
 #: Largest coordinate, A; larger ones are errors, with which squares of distances are inaccurate.
 _FARTHEST = 1e6
-#: Residues of points that mark a membrane, not atoms, in files of the OPM database.
-_DUMMIES = ("DUM",)
-
 
 def prepare_structure(
     structure: StructureLike, *, ph: float = 7.0, pka: str = "model", force_field: str = "auto", water: str = "auto",
@@ -107,7 +104,7 @@ def prepare_structure(
     structure = whole_molecules(split)
     left_out = _named(structure, leave_out)
     chosen = np.isin(np.arange(len(structure)), np.concatenate([[], *left_out.values()]))
-    dummy = np.isin(structure.residue_names, list(_DUMMIES)) & ~chosen
+    dummy = np.isin(structure.residue_names, list(DUMMIES)) & ~chosen
     dropped = chosen | dummy
     hydrogen = np.isin(structure.elements, ["H", "D"])
     solvent = named(structure.residue_names, WATERS)  # massless sites of waters have no element
