@@ -142,7 +142,8 @@ def test_a_viewer_learns_where_the_atoms_of_a_map_are(dna):
 def test_a_viewer_learns_it_of_a_structure_that_was_completed():
     """A peptide that lacks hydrogens, split by its cell."""
     peptide = read_structure(DATA / "models.pdb")
-    peptide = replace(peptide.take((peptide.elements != "H") & ~is_water(peptide)), cell=Cell.from_parameters(40, 41, 42))
+    heavy = (peptide.elements != "H") & ~is_water(peptide)
+    peptide = replace(peptide.take(heavy), cell=Cell.from_parameters(40, 41, 42))
     split = wrapped(peptide, -peptide.positions.mean(0) + [0.2, 0.3, 0.1])
     report = map_(structure=split, method="pb", spacing=4.0, padding=3.0)
     shown = split.positions + report.objects["moved"].shifts
