@@ -286,3 +286,13 @@ def test_keywords_have_further_names(ions, do):
     assert_allclose(second, first, rtol=1e-6)
     with pytest.raises(UserError, match=r"^potential map: screened: "):
         do("potential map #1:NA,CL screened 0.1 ionicStrength 0.2")
+
+
+def test_a_density_is_one_isosurface(session, ions, do, log):
+    """Before, zeros next to the atoms gave a surface coloured from -0 to 0, and isosurfaces of both signs."""
+    ions.add_coordset(2, ions.atoms.coords + 0.2)
+    volume = do("potential density #1 of number padding 4 spacing 1 boundary open")
+    assert [model for model in session.models.list() if "surface" in model.name] == [*volume.surfaces]
+    (surface,) = volume.surfaces
+    assert 0 < surface.level < volume.data.full_matrix().max()
+    assert not [text for level, text in log.entries if level == "warning" and "invalid value" in text]

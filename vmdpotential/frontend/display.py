@@ -13,7 +13,11 @@ from vmdpotential.parameters import Command, Option, Parameter, Report
 _SURFACE = ("surface", "hide_water")
 
 #: Commands without these options, because they make no potential map.
-_WITHOUT = ("orbital", "ionize", "slice", "view", "profile", "field", "energy", "forces", "rdf", "surface")
+_WITHOUT = ("orbital", "density", "probe", "ionize", "slice", "view", "profile", "field", "energy", "forces", "rdf",
+            "surface")
+
+#: Commands whose maps are shown by isosurfaces.
+BY_LEVELS = ("orbital", "density", "probe")
 
 
 def _maps(
