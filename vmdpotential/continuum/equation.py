@@ -157,8 +157,7 @@ class Problem:
         np.multiply(total(needed, c.positions, c.charges), np.float32(c.constant / c.inside), out=phi[part])
         self._of_charges = phi[1:-1, 1:-1, 1:-1]
         distances, shares = c.surface.with_ions(lattice, c.ion_radius if c.kappa > 0 else None, engine=engine)
-        self.within = np.empty(lattice.shape, np.bool_)
-        region.by_planes(partial(build.load("region_kernel").sides, distances, self.within), lattice.shape[0])
+        self.within = region.inside_nodes(distances)
         water = self._water()
         if c.gaussian:
             self.edges, self.nodes, self.sources = smooth.discretised(c, lattice, distances, phi, engine)
@@ -172,8 +171,7 @@ class Problem:
         self.k2 = np.zeros(lattice.shape, np.float32) if shares is None else shares
         if c.kappa > 0:
             factors = water * (c.outside * c.kappa**2 * np.prod(lattice.spacing) / lattice.spacing.mean())
-            region.by_planes(partial(build.load("region_kernel").ions, self.k2, self.within,
-                                     factors.astype(np.float32)), lattice.shape[0])
+            region.scale_shares(self.k2, self.within, factors.astype(np.float32))
         self.ions = c.ions if c.kappa > 0 else c.ions[:0]
         self.unknown = np.zeros(lattice.shape, np.float32)
         self._solver = engine.multigrid(*self.edges, self.k2, self.ions, depth)
