@@ -67,7 +67,7 @@ def test_borns_ion_converges_by_the_second_order_and_states_its_error(salt):
         error = np.sqrt(np.mean((result.values()[far] - exact) ** 2) / np.mean(exact**2))
         errors.append((abs(result.energies.sum() / energy - 1), error))
         assert error < 1.5 * result.errors.everywhere
-        assert errors[-1][0] < 1.5 * result.energy_error / abs(energy)
+        assert errors[-1][0] < 1.5 * result.solvated.error / abs(energy)
     assert errors[1][0] < 5e-3
     assert errors[2][1] < 1e-3
     assert np.log2(errors[0][0] / errors[2][0]) / 2 > 1.8
@@ -92,7 +92,7 @@ def test_many_charges_in_kirkwoods_sphere():
     assert result.energies.sum() == pytest.approx(energy, rel=3e-3)
     assert finer.energies.sum() == pytest.approx(energy, rel=1e-3)
     for item in (result, finer):
-        assert abs(item.energies.sum() - energy) < 1.5 * item.energy_error
+        assert abs(item.energies.sum() - energy) < 1.5 * item.solvated.error
 
 
 def in_slab(distances, heights, half, inside, outside):

@@ -30,6 +30,7 @@ from vmdpotential.interactions.screened_coulomb import INTERACTION as SCREENED
 from vmdpotential.methods import Charges, Method, Request, Solution
 from vmdpotential.methods.accuracy import Errors, run_to_tolerance
 from vmdpotential.methods.choice import fastest
+from vmdpotential.methods.pb_errors import ReactionErrors
 from vmdpotential.methods.points import PointValues, request_at, sum_at
 from vmdpotential.units import coulomb_constant, debye_length
 
@@ -47,12 +48,9 @@ KEPT = 4_000_000
 #: coarse lattice. DHFR's potential outside is then converged to 3e-4, a tenth of the error of a lattice of 0.5 A.
 ROUGH, START = 1e-3, 3e-5
 
-#: Factors on the extrapolated errors of potentials and of energies, chosen so that at most 5 % of 50 structures have a
-#: larger error (scripts/pb_errors.py).
-SAFETY, LARGEST_FACTOR, ENERGY_SAFETY = 0.8, 0.6, 1.5
-
-#: Factor on the energy's error for a smooth permittivity, whose rise next to charges coarse lattices do not resolve.
-SMOOTH = 2.0
+#: Factors on the extrapolated errors of potentials, chosen so that at most 5 % of 50 structures have a larger error
+#: (scripts/pb_errors.py).
+SAFETY, LARGEST_FACTOR = 0.8, 0.6
 
 #: Tolerance of the charges' potential at nodes.
 TOLERANCE = 1e-5
@@ -223,11 +221,10 @@ class TwoLattices:
             results.append(error / size if size > 0 else 0.0)
         return replace(errors, field=results[0], field_away=results[1])
 
-    def energy_error(self) -> float:
-        """Return the error of the sum of the energies of solvation, kT."""
-        result = _energy_error(0.5 * self.continuum.charges * (self.reaction - self.far.reaction(self._coarse)),
-                              self.ratio)
-        return SMOOTH * result if self.continuum.gaussian else result
+    def reaction_errors(self) -> ReactionErrors:
+        """Return the errors of the reaction potentials."""
+        return ReactionErrors(self.continuum, float(self.fine.lattice.spacing.max()), self.ratio,
+                              self.far.reaction(self._coarse) - self.reaction)
 
     @property
     def _part(self) -> tuple[slice, slice, slice]:
@@ -436,13 +433,3 @@ def _factor(ratio: int) -> float:
     By the second order, a lattice of twice the spacing has four times the error, but those of coarse ones grow less.
     """
     return min(LARGEST_FACTOR, SAFETY / (ratio - 1))
-
-
-def _energy_error(differences: Floats, ratio: int) -> float:
-    """Return the error of the sum of energies (N,), from their differences between two lattices.
-
-    The difference of the sums may be small by chance, so the result is at least the norm of the differences
-    (independent errors) and a tenth of the sum of their sizes (errors that partly have the same sign).
-    """
-    size = max(abs(differences.sum()), np.linalg.norm(differences), 0.1 * abs(differences).sum())
-    return ENERGY_SAFETY / (ratio**2 - 1) * float(size)
