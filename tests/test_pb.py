@@ -268,9 +268,20 @@ def test_full_equation_in_front_of_a_charged_plane(solution):
 
 @pytest.mark.parametrize(("name", "charge"), [
     ("Na+", 1), ("Mg2+", 2), ("Mg+2", 2), ("SO42-", -2), ("SO4-2", -2), ("NO3-", -1), ("PO43-", -3), ("HPO4-2", -2),
-    ("NH4+", 1), ("Cl-", -1), ("salt", None), ("K", None), ("+", None), ("Na+0", None), ("Na+12", None)])
+    ("NH4+", 1), ("Cl-", -1),
+    ("I3(-1)", -1), ("N(-3)", -3), ("Mg(+2)", 2), ("CO32-", -2), ("I3(1)", None),
+    ("salt", None), ("K", None), ("+", None), ("Na+0", None), ("Na+12", None)])
 def test_charge_of_an_ion_by_its_name(name, charge):
     assert valence(name) == charge
+
+
+@pytest.mark.parametrize("name", ["I3-", "N3-", "O2-", "S2-", "Br3-"])
+def test_charges_of_polyatomic_ions_of_one_element_are_asked_for(name):
+    with pytest.raises(UsageError) as caught:
+        valence(name)
+    assert caught.value.parameter == "set"
+    assert f"{name[:-1]}(-1)" in caught.value.hint
+    assert valence(f"{name[:-1]}(-1)") == -1
 
 
 def test_full_equation_of_many_ions_lies_below_the_linear_one():

@@ -275,7 +275,11 @@ class TrajectoryOptions:
         InputError
             When the trajectory cannot be read or has other atoms.
         """
+        from vmdpotential.io.trajectories.atom_order import check_order
+
         self.check()
+        if isinstance(self.trajectory, Path):
+            check_order(self.trajectory, structure)
         return opened(self.trajectory, len(structure), self.frames, single)
 
     def check(self) -> None:
