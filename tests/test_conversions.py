@@ -77,10 +77,9 @@ def test_charges_of_an_openmm_system():
 
 def test_objects_are_accepted_where_a_structure_is():
     structure = amber()
-    expected = vp.potential_map(structure, atoms="not water", spacing=3.0, boundary="open", engine="cpu",
-        medium="explicit")
+    expected = vp.potential_map(structure, atoms="not water", spacing=3.0, boundary="open", engine="cpu")
     group = structure.to_mdanalysis()
-    made = vp.potential_map(group, atoms="not water", spacing=3.0, boundary="open", engine="cpu", medium="explicit")
+    made = vp.potential_map(group, atoms="not water", spacing=3.0, boundary="open", engine="cpu")
     np.testing.assert_allclose(made.values, expected.values, rtol=1e-3, atol=1e-2)
     array = structure.to_biotite()
     points = structure.positions[:5] + 1.5
@@ -88,5 +87,5 @@ def test_objects_are_accepted_where_a_structure_is():
                                vp.potential_at(structure, points, boundary="open"), rtol=1e-3, atol=1e-2)
     for wrong in (7, None, {"a": 1}, type("Universe", (), {})()):
         with pytest.raises(vp.UsageError) as error:
-            vp.potential_map(wrong, medium="explicit")
+            vp.potential_map(wrong)
         assert error.value.parameter == "structure"
