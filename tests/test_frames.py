@@ -13,7 +13,7 @@ import pytest
 
 from vmdpotential.errors import InputError
 from vmdpotential.io.mdanalysis import read_frame
-from vmdpotential.io.trajectories.frames import Frame, Trajectory, ahead, parse_frames, periodic_cell
+from vmdpotential.io.trajectories.frames import Frame, Loaded, Trajectory, ahead, parse_frames, periodic_cell
 from vmdpotential.molecule.cell import Cell
 
 MDA = pytest.importorskip("MDAnalysis")
@@ -154,6 +154,19 @@ def test_frames_beyond_the_end_are_told(caplog, tmp_path):
         Trajectory(path, 3, slice(5, None)).numbers()
     with pytest.raises(InputError, match="has 3 atoms and the structure 4"):
         Trajectory(path, 4).numbers()
+
+
+@pytest.mark.parametrize("step", [2, 3, 5])
+def test_frames_of_a_part_are_not_beyond_the_end(caplog, tmp_path, step):
+    """The end of a range with a step may be after the last frame."""
+    frames = Trajectory(write(tmp_path / "frames.dcd", np.arange(99.0).reshape(11, 3, 3)), 3, slice(None, None, step))
+    held = Loaded("frames", [(np.zeros((3, 3)), None)] * 11, slice(None, None, step))
+    with caplog.at_level(logging.WARNING):
+        for every in (frames, held):
+            numbers = every.numbers()
+            for part in (numbers, numbers[:2], numbers[1:], numbers[::-1]):
+                assert [frame.number for frame in every.part(part)] == list(part)
+    assert not caplog.text
 
 
 def test_values_that_are_not_numbers_are_told(tmp_path):

@@ -7,6 +7,7 @@ import shutil
 import stat
 import subprocess
 import tarfile
+from http.client import BadStatusLine, IncompleteRead
 from pathlib import Path
 
 import pytest
@@ -241,12 +242,17 @@ def test_the_pages_script_is_installed_without_npm(home, registry_of_npm, monkey
     assert not any(contents(home).values())
 
 
-@pytest.mark.parametrize("fault", ["other file", "no network"])
+@pytest.mark.parametrize("fault", ["other file", "no network", "no answer", "cut"])
 def test_another_script_than_the_tested_is_not_installed(home, registry_of_npm, monkeypatch, capsys, fault):
     if fault == "no network":
         monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: (home / "missing").open("rb"))
-    else:
+    elif fault == "other file":
         monkeypatch.setattr(page_script, "SHA512", "0" * 128)
+    else:  # what urllib raises for a broken status line, or an answer shorter than it says
+        def broken(*_, **__):
+            raise BadStatusLine("") if fault == "no answer" else IncompleteRead(b"x", 9)
+
+        monkeypatch.setattr("urllib.request.urlopen", broken)
     assert main(["install", "page", "--yes"]) == 4
     assert page_script.ARCHIVE in capsys.readouterr().err
     assert not (home / "data").exists()

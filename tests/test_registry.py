@@ -35,8 +35,13 @@ def count(structure: Annotated[str, Option("a word", positional=True)],
     """Say a word again and again."""
     return Report([structure * times], {"said": structure * times})
 
+def fail(structure: Annotated[str, Option("a word", positional=True)]) -> Report:
+    """Divide by nothing."""
+    return 1 / 0
+
 def add():
-    registry.register("command", "say", Command.of(count, "say"))
+    registry.register("command", "say", Command.of(count, "say", examples=("vmdpotential say no", "say yes")))
+    registry.register("command", "fail", Command.of(fail))
 '''
 
 
@@ -73,9 +78,20 @@ def test_foreign_command_appears_and_runs(program):
     done = program("say", "no", "--times", "3")
     assert (done.returncode, done.stdout, done.stderr) == (0, "nonono\n", "")
     assert "Say a word again and again" in program("--help").stdout
+    usage = program("say", "--help").stdout
+    assert "  vmdpotential say no\n  vmdpotential say yes\n" in usage
     wrong = program("say", "no", "--times", "0")
     assert wrong.returncode == 2
     assert wrong.stderr == "vmdpotential: --times 0: must be at least 1\n"
+
+
+def test_an_exception_in_a_foreign_command_names_its_package(program):
+    done = program("fail", "now")
+    assert done.returncode == 3
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert "foreign_potential" in line
+    assert "ZeroDivisionError" in line
 
 
 def test_broken_plugins_are_named_and_the_rest_works(program):

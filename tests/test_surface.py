@@ -147,6 +147,17 @@ def files(tmp_path):
     return tmp_path
 
 
+@pytest.mark.parametrize("words", [
+    ["--view", "z", "-z"], ["--view", "-y"], ["--view=-y"], ["--view", "-x", "x", "-z", "y", "-y", "z"],
+    ["--view", "-x", "--view", "x"]])
+def test_every_direction_can_be_typed(files, words, capsys):
+    call = ["surface", str(files / "three.pdb"), str(files / "map.dx"), "--atoms", "all", "--spacing", "0.5"]
+    assert cli.main([*call, "--figure", str(files / "f.svg"), *words]) == 0
+    assert (files / "f.svg").exists()
+    # a file may follow another option
+    assert cli.main([call[0], *words, "--figure", str(files / "f.svg"), "--force", *call[1:]]) == 0
+
+
 def test_the_command_writes_tables_meshes_and_a_figure(files, capsys):
     trimesh = pytest.importorskip("trimesh", reason="meshes need trimesh")
     names = ["t.csv", "v.csv", "m.glb", "m.ply"]

@@ -42,7 +42,7 @@ from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from vmdpotential.docstrings import with_entries
-from vmdpotential.errors import InputError, Message, UsageError, similar
+from vmdpotential.errors import InputError, Message, TaskError, UsageError, VmdpotentialError, shortened, similar
 
 log = logging.getLogger(__name__)
 
@@ -392,7 +392,7 @@ class Command:
     repeatable : bool
         Whether the command ``batch`` can run it for many inputs.
     examples : tuple of str
-        Lines of a shell, without the program's name.
+        Lines of a shell, without the program's name, which :meth:`of` removes.
     """
 
     name: str
@@ -406,7 +406,7 @@ class Command:
            examples: Sequence[str] = ()) -> Self:
         """Return the command that a function declares; its name is the function's unless given."""
         return cls(name or function.__name__.strip("_"), function, tuple(parameters_of(function)), repeatable,
-                   tuple(examples))
+                   tuple(line.removeprefix("vmdpotential ") for line in examples))
 
     def for_arguments(self, words: Sequence[str]) -> Command:
         """Return the command with its parameters in a call, which for ``batch`` depend on the call's first word."""
@@ -429,6 +429,8 @@ class Command:
         ------
         UsageError
             For an unknown parameter, or a missing or invalid value.
+        TaskError
+            When the function belongs to another package, and fails in a way that this package does not know.
         """
         known = {parameter.name: parameter for parameter in self.parameters}
         values = by_own_names(self.parameters, values)
@@ -442,10 +444,25 @@ class Command:
         values = {name: known[name].convert(value) for name, value in values.items()}
         token = _reading.set(tuple(self._files(values, written=False)))
         try:
-            with setting(values):
+            with setting(values), self._named_errors():
                 return self.function(**self._arguments(values))
         finally:
             _reading.reset(token)
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        """Name the package of a command of others whose error is none of this package's, in one line."""
+        package = self.function.__module__.partition(".")[0]
+        try:
+            yield
+        except (VmdpotentialError, MemoryError, BrokenPipeError):
+            raise
+        except Exception as error:
+            if package == "vmdpotential":
+                raise
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            raise TaskError(f"the command {self.name} of the package {package} failed ({shortened(reason, 200)})",
+                            f"report it to the authors of {package}") from error
 
     def _arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of the function, with the values of a group's fields in one object."""

@@ -78,7 +78,7 @@ def surface(
         parse=parse_range, metavar="LO,HI", front=True, aliases=("color_range",))] = None,
     view: Annotated[tuple[str, ...], Option(
         "viewing direction of the figure: x, -x, y, -y, z or -z; several become panels",
-        metavar="AXIS")] = ("z", "-z"),
+        choices=("x", "-x", "y", "-y", "z", "-z"), metavar="AXIS")] = ("z", "-z"),
     unit_of_file: UnitOfFile = None,
     output: SurfaceOutput = SurfaceOutput(),
 ) -> OnSurface:
@@ -98,7 +98,7 @@ def surface(
     """
     from vmdpotential.figures.page import check_figure_format, render
     from vmdpotential.figures.slices import quantity_label
-    from vmdpotential.figures.surfaces import VIEWS, vertex_colours
+    from vmdpotential.figures.surfaces import vertex_colours
     from vmdpotential.io.files.meshes import SUFFIXES, is_mesh, put_mesh
     from vmdpotential.io.maps import map_name
 
@@ -109,9 +109,8 @@ def surface(
     figure, force = output.figure, output.force
     if figure is not None:
         check_figure_format(figure)
-    unknown = [name for name in view if name not in VIEWS]
-    if unknown or not view:
-        raise UsageError("view", f"choose among {', '.join(VIEWS)}", value=", ".join(unknown))
+    if not view:
+        raise UsageError("view", "a direction is needed")
     if range is not None:
         check_range(range)
     paths = [*output.output, *([] if figure is None else [figure])]

@@ -213,12 +213,32 @@ def _add(group: argparse._ArgumentGroup, parameter: Parameter) -> None:
 
 
 def join_negative_values(arguments: Sequence[str]) -> list[str]:
-    """Write ``--range -5,5`` as ``--range=-5,5``, because argparse takes ``-5,5`` for an option."""
+    """Write ``--range -5,5`` as ``--range=-5,5``, and ``--view z -z`` as ``--view=z --view=-z``.
+
+    Argparse would take such values for options.
+    """
+    signed = _signed_choices(arguments)
     joined: list[str] = []
+    option = ""  # the last one, if it has choices that begin with a dash
     for argument in arguments:
         negative = len(argument) > 1 and argument[0] == "-" and (argument[1].isdigit() or argument[1] == ".")
-        if negative and joined and joined[-1].startswith("--") and joined[-1] != "--" and "=" not in joined[-1]:
+        if argument in signed.get(option, ()) or (
+                joined and joined[-1].startswith(f"{option}=") and not argument.startswith("-")):
+            if joined[-1] == option:
+                joined.pop()
+            joined.append(f"{option}={argument}")
+        elif negative and joined and joined[-1].startswith("--") and joined[-1] != "--" and "=" not in joined[-1]:
             joined[-1] += f"={argument}"
         else:
             joined.append(argument)
+            if argument.startswith("-"):
+                option = argument
     return joined
+
+
+def _signed_choices(arguments: Sequence[str]) -> dict[str, Sequence[str]]:
+    """Return the choices of those options of the called command that have choices which begin with a dash."""
+    if not arguments or arguments[0] not in registry.available("command"):
+        return {}
+    choices = {f"--{p.flag}": p.option.allowed() for p in called(arguments).parameters}
+    return {flag: allowed for flag, allowed in choices.items() if any(name.startswith("-") for name in allowed)}

@@ -38,12 +38,13 @@ def download(target: Path) -> None:
     import tarfile
     import tempfile
     import urllib.request
+    from http.client import HTTPException
 
     try:
         with urllib.request.urlopen(ARCHIVE, timeout=60) as answer:
             data = answer.read(2**25)
-    except OSError as error:
-        raise BackendError(f"{ARCHIVE}: cannot be downloaded ({error})",
+    except (OSError, HTTPException) as error:  # the latter for a broken answer
+        raise BackendError(f"{ARCHIVE}: cannot be downloaded ({error or type(error).__name__})",
                            "connect to the network, or copy the npm package 3dmol and name it with {viewer_script}"
                            ) from None
     if hashlib.sha512(data).hexdigest() != SHA512:

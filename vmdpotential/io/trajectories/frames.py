@@ -189,10 +189,7 @@ class Trajectory:
 
     def part(self, numbers: range) -> Trajectory:
         """Return the frames of these numbers."""
-        stop: int | None = numbers.stop
-        if numbers.step < 0 and numbers.stop < 0:
-            stop = None
-        part = replace(self, frames=slice(numbers.start, stop, numbers.step))
+        part = replace(self, frames=_slice_of(numbers))
         if "_starts" in self.__dict__:  # located once for all parts
             part.__dict__["_starts"] = self._starts
         return part
@@ -361,7 +358,7 @@ class Loaded:
 
     def part(self, numbers: range) -> Loaded:
         """Return the frames of these numbers."""
-        return replace(self, frames=slice(numbers.start, None if numbers.stop < 0 else numbers.stop, numbers.step))
+        return replace(self, frames=_slice_of(numbers))
 
     def seconds(self) -> float:
         """Return 0, as the frames are in memory."""
@@ -419,6 +416,14 @@ def _cut_short(path: Path, atoms: int) -> bool:
 
 def _count(reader: Any) -> int:
     return int(reader.n_frames)
+
+
+def _slice_of(numbers: range) -> slice:
+    """Return the slice of these frames, which ends at the last one, since the range's own end may be no frame."""
+    if not numbers:
+        return slice(0, 0)
+    stop = numbers[-1] + (1 if numbers.step > 0 else -1)
+    return slice(numbers.start, stop if stop >= 0 else None, numbers.step)
 
 
 def _chosen(path: Path | str, frames: slice, count: int) -> range:
