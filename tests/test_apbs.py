@@ -70,7 +70,7 @@ def test_shell_map_compare_and_files(apbs, tmp_path):
     options = {"structure": tmp_path / "ion.pqr", "spacing": 1.0, "padding": 5.0}
     report = map_(**options, method="apbs", output=tmp_path / "apbs.dx")
     assert "error: not estimated by this method" in report.lines
-    map_(**options, method="auto", like=tmp_path / "apbs.dx", output=tmp_path / "vacuum.dx")
+    map_(**options, medium="vacuum", like=tmp_path / "apbs.dx", output=tmp_path / "vacuum.dx")
     result = compare(first=tmp_path / "apbs.dx", second=tmp_path / "vacuum.dx", output=tmp_path / "difference.dx")
     assert result.data["same_lattice"]
     difference = read_map(tmp_path / "difference.dx")
@@ -87,9 +87,9 @@ def test_refusals(apbs, monkeypatch):
         with pytest.raises(UsageError):
             in_box(ion(), **options)
     with pytest.raises(UsageError, match="only the method pb uses radii"):
-        potential_map(ion(), radii="bondi")
-    with pytest.raises(InputError, match=r"has no atomic radii; name a set, radii=bondi"):
-        in_box(charges_at([[0, 0, 0]], [1.0]))
+        potential_map(ion(), radii="bondi", medium="vacuum")
+    with pytest.raises(InputError, match="has no radius"):
+        in_box(replace(charges_at([[0, 0, 0]], [1.0]), atom_names=np.array(["?"])))
     monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "300M")
     with pytest.raises(MemoryPlanError, match=r"201 x 201 x 201 points .* would fit"):
         potential_map(ion(), method="apbs", spacing=0.1)
@@ -157,7 +157,7 @@ def test_lysozyme_is_near_other_programs(apbs):
     options = {"spacing": 0.7, "radii": "mbondi2", "unit": "kcal/mol/e", "method": "apbs"}
     water = potential_map(protein, parameters={"salt": 0, "inside": 1}, **options)
     vacuum = potential_map(protein, parameters={"salt": 0, "inside": 1}, dielectric=1, **options)
-    ours = potential_map(protein, spacing=0.7, unit="kcal/mol/e", tolerance=1e-3)
+    ours = potential_map(protein, spacing=0.7, unit="kcal/mol/e", tolerance=1e-3, medium="explicit")
     assert same_lattice(water, ours)
     from scipy.spatial import cKDTree
 

@@ -77,9 +77,10 @@ def test_charges_of_an_openmm_system():
 
 def test_objects_are_accepted_where_a_structure_is():
     structure = amber()
-    expected = vp.potential_map(structure, atoms="not water", spacing=3.0, boundary="open", engine="cpu")
+    expected = vp.potential_map(structure, atoms="not water", spacing=3.0, boundary="open", engine="cpu",
+        medium="explicit")
     group = structure.to_mdanalysis()
-    made = vp.potential_map(group, atoms="not water", spacing=3.0, boundary="open", engine="cpu")
+    made = vp.potential_map(group, atoms="not water", spacing=3.0, boundary="open", engine="cpu", medium="explicit")
     np.testing.assert_allclose(made.values, expected.values, rtol=1e-3, atol=1e-2)
     array = structure.to_biotite()
     points = structure.positions[:5] + 1.5
@@ -87,5 +88,5 @@ def test_objects_are_accepted_where_a_structure_is():
                                vp.potential_at(structure, points, boundary="open"), rtol=1e-3, atol=1e-2)
     for wrong in (7, None, {"a": 1}, type("Universe", (), {})()):
         with pytest.raises(vp.UsageError) as error:
-            vp.potential_map(wrong)
+            vp.potential_map(wrong, medium="explicit")
         assert error.value.parameter == "structure"

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from vmdpotential import registry
-from vmdpotential.commands import media
 from vmdpotential.figures import colours
 from vmdpotential.figures.page import Panel, compose
 from vmdpotential.frontend import adapters
@@ -21,7 +20,7 @@ def test_ranks_are_declared_and_what_is_needed_is_in_front():
     front = {name: [option["name"] for option in command["options"] if option["front"]]
              for name, command in commands.items()}
     # the parameters of a medium are folded where there is one to choose
-    assert front["map"] == ["structure"]
+    assert front["map"] == ["structure", "medium"]
     assert {"structure", "stat", "frames"} <= set(front["average"])
     assert len(front["average"]) < len(commands["average"]["options"]) / 3
     for name, command in commands.items():
@@ -62,7 +61,7 @@ def test_colours_follow_the_map_beside_the_molecule(residue):
 
 
 @pytest.mark.parametrize(("medium", "unit", "limit"), [
-    ("screened, 0.15 M, dielectric 78.5", "kT/e", 5), ("continuum (Poisson-Boltzmann), no salt", "kT/e", 5),
+    ("screened, 0.15 M, dielectric 78.5", "kT/e", 5), ("water (Poisson-Boltzmann), no salt", "kT/e", 5),
     ("screened, 0.15 M, dielectric 78.5", "V", 0.1), ("screened, 0.15 M, dielectric 78.5", "kcal/mol/e", 3),
     ("vacuum, no screening", "kT/e", None), ("explicit water", "kT/e", None), ("", "kT/e", None),
     ("screened, 0.15 M, dielectric 78.5 minus vacuum, no screening", "kT/e", None),
@@ -95,27 +94,6 @@ def test_colours_between_the_stops_of_a_scale_are_those_of_every_value(span):
     assert colours.rgb_of([np.nan], span).tolist() == [[153, 153, 153]]
 
 
-PB = {"method": "pb", "radii": "auto+mbondi2"}
-DEBYE = {"screened": 0.15}
-
-
-@pytest.mark.parametrize(("medium", "given", "values"), [
-    ("water", {}, {"atoms": "solute", **PB}), ("screened", {}, {"atoms": "solute", **DEBYE}),
-    ("vacuum", {}, {"atoms": "solute"}), ("explicit", {}, {"atoms": "all"}),
-    ("water", {"atoms": "all"}, {"atoms": "all"}), ("water", {"atoms": "protein"}, {"atoms": "protein", **PB}),
-    ("water", {"radii": "bondi"}, {"atoms": "solute", **PB, "radii": "bondi"}),
-    ("water", {"method": "apbs"}, {"atoms": "solute", **PB, "method": "apbs"}),
-    ("water", {"method": "pme"}, {"atoms": "solute", "method": "pme", **DEBYE}),
-    ("water", {"cutoff": 9.0}, {"atoms": "solute", "cutoff": 9.0, **DEBYE}),
-    ("water", {"boundary": "periodic"}, {"atoms": "solute", "boundary": "periodic", **DEBYE}),
-    ("water", {"smear": 1.0}, {"atoms": "solute", "smear": 1.0}),
-])
-def test_a_medium_sets_what_the_user_has_not(medium, given, values):
-    for name in ("map", "live", "average"):
-        assert media.in_medium(registry.get("command", name), medium, given) == values
-    assert media.in_medium(registry.get("command", "energy"), medium, given) == given
-
-
 def test_no_surface_around_ions_beside_a_molecule():
     made = Structure(np.zeros((4, 3)), np.array(["C1", "C2", "SOD", "CLA"]), np.array(["LIG", "LIG", "SOD", "CLA"]),
                      np.array([1, 1, 2, 3]), np.array([0, 0, 1, 2]), elements=np.array(["C", "C", "Na", "Cl"]))
@@ -125,6 +103,6 @@ def test_no_surface_around_ions_beside_a_molecule():
 
 def test_only_commands_that_make_a_map_draw_a_surface():
     names = {command.name: [p.name for p in surface_options(command)] for command in adapters.viewer_commands(print)}
-    assert names["map"] == names["average"] == ["medium", "surface", "hide_water", "range"]
-    assert names["live"] == ["medium", "range"]
+    assert names["map"] == names["average"] == ["surface", "hide_water", "range"]
+    assert names["live"] == ["range"]
     assert names["energy"] == names["ionize"] == []

@@ -24,7 +24,8 @@ DIPOLE = charges_at([[0, 0, 0.5], [0, 0, -0.5]], [1, -1])
 
 
 def test_field_is_in_volt_per_angstrom_whatever_the_unit_of_the_potential():
-    grid = potential_map(DIPOLE, unit="kT/e", temperature=310, dielectric=4, padding=3, field=True, precision="double")
+    grid = potential_map(DIPOLE, unit="kT/e", temperature=310, dielectric=4, padding=3, field=True, precision="double",
+        medium="explicit")
     points = grid.lattice.points()
     expected = np.zeros((3, len(points)))
     for z, q in ((0.5, 1.0), (-0.5, -1.0)):
@@ -37,8 +38,8 @@ def test_field_is_in_volt_per_angstrom_whatever_the_unit_of_the_potential():
         assert component.provenance.quantity == f"electric field along {axis}"
         assert component.provenance.method == grid.provenance.method
     np.testing.assert_array_equal(grid.values, potential_map(
-        DIPOLE, unit="kT/e", temperature=310, dielectric=4, padding=3, precision="double").values)
-    assert potential_map(DIPOLE, padding=1).field is None
+        DIPOLE, unit="kT/e", temperature=310, dielectric=4, padding=3, precision="double", medium="explicit").values)
+    assert potential_map(DIPOLE, padding=1, medium="explicit").field is None
     assert grid.with_values(grid.values).field is None
 
 
@@ -88,14 +89,14 @@ def test_errors_of_potential_and_field_are_kept_in_their_files(tmp_path):
 
 def test_a_field_counts_in_the_plan_of_memory(monkeypatch):
     monkeypatch.setattr(memory, "limit", lambda **_: 10**6)
-    potential_map(DIPOLE, padding=10, spacing=0.5)
+    potential_map(DIPOLE, padding=10, spacing=0.5, medium="explicit")
     with pytest.raises(MemoryPlanError, match="with its field"):
-        potential_map(DIPOLE, padding=10, spacing=0.5, field=True)
+        potential_map(DIPOLE, padding=10, spacing=0.5, field=True, medium="explicit")
 
 
 @pytest.mark.parametrize("suffix", [".dx", ".mrc"])
 def test_scalar_formats_make_three_files(tmp_path, suffix):
-    grid = potential_map(DIPOLE, padding=2, field=True)
+    grid = potential_map(DIPOLE, padding=2, field=True, medium="explicit")
     paths = write_field(grid.field, tmp_path / f"a.field{suffix}")
     assert [path.name for path in paths] == [f"a.field_{axis}{suffix}" for axis in "xyz"]
     assert sorted(tmp_path.iterdir()) == sorted(paths)
@@ -109,7 +110,7 @@ def test_scalar_formats_make_three_files(tmp_path, suffix):
 
 
 def test_npz_holds_all_three(tmp_path):
-    grid = potential_map(DIPOLE, padding=2, field=True)
+    grid = potential_map(DIPOLE, padding=2, field=True, medium="explicit")
     assert write_field(grid.field, tmp_path / "field.npz") == [tmp_path / "field.npz"]
     with np.load(tmp_path / "field.npz") as archive:
         for axis, component in zip("xyz", grid.field, strict=True):
@@ -137,7 +138,7 @@ PQR = ("ATOM      1  C   MOL A   1       0.000   0.000   0.500  1.0000 1.5000\n"
 def test_the_command_writes_potential_and_field(tmp_path, capsys):
     path = tmp_path / "dipole.pqr"
     path.write_text(PQR)
-    command = ["map", str(path), "-o", str(tmp_path / "v.dx"), "--padding", "2", "--json", "--engine", "cpu"]
+    command = ["map", str(path), "-o", str(tmp_path / "v.dx"), "--padding", "2", "--json", "--medium", "vacuum"]
     assert cli.main([*command, "--field", str(tmp_path / "e.mrc")]) == 0
     data = json.loads(capsys.readouterr().out)
     assert data["field_files"] == [str(tmp_path / f"e_{axis}.mrc") for axis in "xyz"]
@@ -147,7 +148,7 @@ def test_the_command_writes_potential_and_field(tmp_path, capsys):
     assert cli.main([*command, "--force", "--field", str(tmp_path / "e.mrc")]) == 0
     capsys.readouterr()
     # the field alone
-    assert cli.main(["map", str(path), "--padding", "2", "--field", str(tmp_path / "e.npz")]) == 0
+    assert cli.main(["map", str(path), "--medium", "vacuum", "--padding", "2", "--field", str(tmp_path / "e.npz")]) == 0
     assert f"wrote {tmp_path / 'e.npz'}" in capsys.readouterr().out
 
 

@@ -94,7 +94,7 @@ def test_a_colour_bar_shows_its_range():
 
 
 def test_labels_are_broken_between_words_not_between_a_number_and_its_unit():
-    text = ("Electrostatic potential, continuum (Poisson-Boltzmann), 0.15 M, dielectric 78.5, 2 inside "
+    text = ("Electrostatic potential, water (Poisson-Boltzmann), 0.15 M, dielectric 78.5, 2 inside "
             "(kT/e, T = 298.15 K)")
     for letters in range(20, 80):
         lines = layout.wrap(text, letters)

@@ -14,7 +14,8 @@ from vmdpotential.grid.solvation import Solvation
 
 @pytest.fixture
 def grid():
-    return vp.potential_map(water(14), spacing=2.0, padding=2.0, boundary="open", unit="kT/e", engine="cpu")
+    return vp.potential_map(water(14), spacing=2.0, padding=2.0, boundary="open", unit="kT/e", engine="cpu",
+        medium="explicit")
 
 
 def test_arithmetic(grid):
@@ -23,7 +24,8 @@ def test_arithmetic(grid):
     np.testing.assert_array_equal((grid - grid).values, 0)
     np.testing.assert_allclose((1 - 2 * grid / 4 + 0.5).values, 1.5 - values / 2, rtol=1e-5, atol=1e-5)
     np.testing.assert_array_equal((-grid).values, -values)
-    volts = vp.potential_map(water(14), lattice=grid.lattice, boundary="open", unit="V", engine="cpu")
+    volts = vp.potential_map(water(14), lattice=grid.lattice, boundary="open", unit="V", engine="cpu",
+        medium="explicit")
     assert np.abs((grid - volts).values).max() < 1e-3 * np.abs(values).max()  # in the first one's unit
     assert (grid - volts).unit == "kT/e"
     with pytest.raises(TypeError):

@@ -23,7 +23,7 @@ import numpy as np, vmdpotential as vp
 rng = np.random.default_rng(1)
 names = np.full(60, "C"), np.full(60, "LIG"), np.ones(60, int), np.zeros(60, int)
 made = vp.Structure(rng.random((60, 3)) * 25, *names, charges=rng.standard_normal(60), cell=vp.Cell(np.eye(3) * 25))
-found = vp.potential_map(made, spacing=0.5)
+found = vp.potential_map(made, spacing=0.5, medium="explicit")
 assert (found.provenance.method, found.provenance.boundary) == ("pme", "periodic")
 """
 

@@ -31,7 +31,7 @@ def chain(n=40):
 
 
 def deviation(grid, structure, **options):
-    exact = potential_map(structure, lattice=grid.lattice, tolerance=1e-5, **options).values
+    exact = potential_map(structure, lattice=grid.lattice, tolerance=1e-5, medium="vacuum", **options).values
     return np.sqrt(np.mean((grid.values - exact) ** 2) / np.mean(exact**2))
 
 
@@ -55,13 +55,13 @@ def test_frames_of_an_open_boundary(method):
 
 def test_frames_with_cells():
     structure = replace(chain(), cell=Cell(np.diag([16.0, 16, 16])))
-    made = command(structure=structure).objects["live"]
+    made = command(structure=structure, medium="explicit").objects["live"]
     other = Cell(np.diag([16.5, 16, 16]))
     grid = made.update(structure.positions * [16.5 / 16, 1, 1], other)
     assert (made.plans, grid.provenance.cell[0]) == (2, 16.5)
     assert deviation(grid, replace(structure, positions=structure.positions * [16.5 / 16, 1, 1], cell=other)) < 2e-3
     assert made.update(structure.positions).provenance.cell[0] == 16.5  # without one it stays what it was
-    fixed = command(structure=structure, cell=Cell(np.diag([17.0, 17, 17]))).objects["live"]
+    fixed = command(structure=structure, cell=Cell(np.diag([17.0, 17, 17])), medium="explicit").objects["live"]
     assert fixed.update(structure.positions, other).provenance.cell[0] == 17
     assert fixed.plans == 1
 
@@ -164,7 +164,7 @@ def test_the_served_program(tmp_path, monkeypatch, capsys):
     def run(data):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(Pipe(data)))
         seen.clear()
-        code = main(["live", str(path), "-o", str(output)])
+        code = main(["live", str(path), "-o", str(output), "--medium", "vacuum"])
         return code, capsys.readouterr()
 
     sent = b"".join(b"frame %d\n" % n + np.float32(x).tobytes() for n, x in enumerate(frames))
@@ -186,7 +186,7 @@ def test_the_served_program(tmp_path, monkeypatch, capsys):
     assert "file is needed" in (main(["live", str(path)]), capsys.readouterr())[1].err
 
 
-OPTIONS = {"method": "pb", "radii": "auto+mbondi2", "spacing": 2.0, "padding": 6.0}
+OPTIONS = {"method": "pb", "spacing": 2.0, "padding": 6.0}
 
 
 @pytest.fixture(scope="module")
@@ -206,8 +206,7 @@ def net(report):
 
 def at_once(structure, shift, lattice):
     """Return the map of a completed structure that is moved."""
-    return potential_map(replace(structure, positions=structure.positions + shift), lattice=lattice, method="pb",
-                         radii="auto+mbondi2")
+    return potential_map(replace(structure, positions=structure.positions + shift), lattice=lattice, method="pb")
 
 
 def alike(grid, other, limit):
@@ -222,7 +221,7 @@ def test_states_of_protonation(bpti):
     for ph in (2.0, 7.0):
         report, made = live(structure=bpti, ph=ph, **OPTIONS), map_(structure=bpti, ph=ph, **OPTIONS)
         charges.append(net(report))
-        assert "continuum" in report.objects["grid"].provenance.medium
+        assert "water" in report.objects["grid"].provenance.medium
         assert alike(report.objects["grid"], made.objects["grid"], 1e-5)
         shift = [0.7, -0.4, 0.2]  # hydrogens move with their atoms
         result = report.objects["live"].update(bpti.positions + shift)

@@ -22,7 +22,7 @@ DIPOLE = charges_at([[0, 0, 0.5], [0, 0, -0.5]], [1, -1])
 
 
 def test_open_map_of_a_dipole_in_volt():
-    grid = potential_map(DIPOLE, unit="V", padding=4, spacing=0.5, precision="double")
+    grid = potential_map(DIPOLE, unit="V", padding=4, spacing=0.5, precision="double", medium="explicit")
     assert grid.provenance.method == "direct"
     assert grid.provenance.boundary == "open"
     points = grid.lattice.points().reshape(*grid.lattice.shape, 3)
@@ -34,8 +34,8 @@ def test_open_map_of_a_dipole_in_volt():
 
 
 def test_units_temperature_and_dielectric_scale_the_values():
-    volt = potential_map(DIPOLE, unit="V", padding=2)
-    thermal = potential_map(DIPOLE, unit="kT/e", temperature=310.0, dielectric=4.0, padding=2)
+    volt = potential_map(DIPOLE, unit="V", padding=2, medium="explicit")
+    thermal = potential_map(DIPOLE, unit="kT/e", temperature=310.0, dielectric=4.0, padding=2, medium="explicit")
     np.testing.assert_allclose(thermal.values, volt.values * constants.e / constants.k / 310 / 4, rtol=1e-6)
     assert (thermal.unit, thermal.temperature, thermal.dielectric) == ("kT/e", 310.0, 4.0)
 
@@ -52,7 +52,7 @@ def test_values_that_no_map_can_hold_are_refused(options, error):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises((UsageError, InputError), match=error):
-            potential_map(DIPOLE, padding=1, **options)
+            potential_map(DIPOLE, padding=1, **{"medium": "vacuum", **options})
 
 
 def test_what_is_wanted_is_checked_at_its_limits():
@@ -73,7 +73,7 @@ def test_what_is_wanted_is_checked_at_its_limits():
 
 def test_periodic_map_covers_the_cell_around_the_atoms():
     cell = Cell.from_parameters(20, 21, 22)
-    grid = potential_map(charges_at([[100, 0, 0], [101, 1, 1]], [1, -1], cell), spacing=0.9)
+    grid = potential_map(charges_at([[100, 0, 0], [101, 1, 1]], [1, -1], cell), spacing=0.9, medium="explicit")
     assert grid.provenance.boundary == "periodic"
     assert grid.provenance.method in ("pme", "msm")
     assert grid.lattice.spacing * grid.lattice.shape == pytest.approx([20, 21, 22])
@@ -88,9 +88,9 @@ def test_atoms_choose_the_sources_but_not_the_cell():
     names = Structure(np.array([[0.0, 0, 0], [3, 0, 0]]), np.array(["OH2", "C"]), np.array(["TIP3", "LIG"]),
                       np.array([1, 2]), np.array([0, 1]), charges=np.array([5.0, 1.0]), elements=np.array(["O", "C"]),
                       cell=Cell.from_parameters(30, 30, 30))
-    whole = potential_map(names, spacing=1)
-    solute = potential_map(names, spacing=1, atoms="solute")
-    alone = potential_map(names.take([1]), spacing=1, padding=0, lattice=solute.lattice)
+    whole = potential_map(names, spacing=1, medium="explicit")
+    solute = potential_map(names, spacing=1, atoms="solute", medium="explicit")
+    alone = potential_map(names.take([1]), spacing=1, padding=0, lattice=solute.lattice, medium="explicit")
     assert solute.lattice.shape == whole.lattice.shape
     np.testing.assert_array_equal(solute.values, alone.values)
     assert solute.provenance.atoms == "solute"
@@ -103,7 +103,7 @@ def test_choices_that_do_not_fit():
     with pytest.raises(InputError, match="no periodic cell"):
         potential_map(DIPOLE, boundary="periodic")
     with pytest.raises(InputError, match="no charges"):
-        potential_map(Structure(np.zeros((1, 3)), *(np.array([x]) for x in ("C", "M", 1, 0))))
+        potential_map(Structure(np.zeros((1, 3)), *(np.array([x]) for x in ("C", "M", 1, 0))), medium="explicit")
     with pytest.raises(UsageError, match="no such parameter") as error:
         potential_map(DIPOLE, interaction="screened_coulomb", parameters={"kappa": 1})
     assert error.value.parameter == "kappa"
@@ -122,25 +122,26 @@ def test_an_end_that_nobody_asked_for_is_told(caplog):
 
 
 def test_charges_that_are_all_0_are_told(caplog):
-    assert not potential_map(charges_at(DIPOLE.positions, np.zeros(len(DIPOLE))), spacing=2).values.any()
+    assert not potential_map(charges_at(DIPOLE.positions, np.zeros(len(DIPOLE))), spacing=2,
+        medium="explicit").values.any()
     assert "are 0, and so is the potential" in caplog.text
     caplog.clear()
-    potential_map(DIPOLE, spacing=2)
+    potential_map(DIPOLE, spacing=2, medium="explicit")
     assert not caplog.text
 
 
 def test_a_crystals_asymmetric_unit_is_no_periodic_system(caplog):
     cell = Cell.from_parameters(20, 20, 20, space_group="P 21 21 21")
     crystal = charges_at(DIPOLE.positions, DIPOLE.charges, cell)
-    grid = potential_map(crystal, spacing=2, padding=4)
+    grid = potential_map(crystal, spacing=2, padding=4, medium="explicit")
     assert "asymmetric unit of a crystal (P 21 21 21); the boundary is open" in caplog.text
     assert grid.provenance.boundary == "open"
-    np.testing.assert_array_equal(grid.values, potential_map(DIPOLE, spacing=2, padding=4).values)
+    np.testing.assert_array_equal(grid.values, potential_map(DIPOLE, spacing=2, padding=4, medium="explicit").values)
     with pytest.raises(InputError, match=r"structure: is the asymmetric unit of a crystal .* use boundary=open"):
         potential_map(crystal, spacing=2, boundary="periodic")
     for name in ("P 1", "P1", " ", "no group"):
         whole = charges_at(DIPOLE.positions, DIPOLE.charges, Cell.from_parameters(20, 20, 20, space_group=name))
-        assert potential_map(whole, spacing=2).provenance.boundary == "periodic"
+        assert potential_map(whole, spacing=2, medium="explicit").provenance.boundary == "periodic"
 
 
 @pytest.mark.parametrize(("options", "message"), [
@@ -169,7 +170,7 @@ def test_command_writes_a_map_with_its_provenance(tmp_path):
     path = tmp_path / "two charges.pqr"
     path.write_text("ATOM 1 C A 1 0.0 0.0 0.5 1.0 1.0\nATOM 2 C A 1 0.0 0.0 -0.5 -1.0 1.0\n")
     output = tmp_path / "map.dx"
-    report = registry.get("command", "map")(structure=path, output=output, padding=3, temperature=300)
+    report = registry.get("command", "map")(structure=path, output=output, padding=3, temperature=300, medium="vacuum")
     assert report.data["net_charge"] == 0
     grid = read_map(output)
     assert isinstance(report.objects["grid"], Grid)
@@ -229,7 +230,7 @@ class TestLattice:
 
     def test_a_cell_vector_may_point_to_negative_coordinates(self):
         cell = Cell(np.diag([-20.0, 21, 22]))
-        grid = potential_map(charges_at([[5, 5, 5], [6, 6, 6]], [1, -1], cell), spacing=1)
+        grid = potential_map(charges_at([[5, 5, 5], [6, 6, 6]], [1, -1], cell), spacing=1, medium="explicit")
         middle = (grid.lattice.origin + grid.lattice.last) / 2
         assert middle == pytest.approx([5.5, 5.5, 5.5], abs=1)
         assert grid.sample([5.0, 5, 5]) > 100

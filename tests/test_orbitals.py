@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 from functools import cache
 from importlib import resources
+from pathlib import Path
 
 import iodata
 import numpy as np
@@ -21,7 +22,9 @@ from vmdpotential.errors import BackendError, InputError, MemoryPlanError, Usage
 from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.orbitals.evaluate import density_map, orbital_map
+from vmdpotential.orbitals.overlap import overlap
 from vmdpotential.orbitals.potential import gaussian_sum, potential_map
+from vmdpotential.orbitals.products import gaussians
 from vmdpotential.orbitals.read import read_wavefunction
 from vmdpotential.units import BOHR
 
@@ -231,7 +234,7 @@ def test_the_command(tmp_path, capsys):
     assert report["integral"] == pytest.approx(1, abs=0.01)
     assert report["energy"] == pytest.approx(computed("hydroxyl")[1].mo_energy[1][4], abs=1e-6)
     made = io.read_map(like)
-    assert (made.unit, made.provenance.quantity) == ("A^-3/2", "beta orbital 5")
+    assert (made.unit, made.provenance.quantity) == ("bohr^-3/2", "beta orbital 5")
     assert made.values.min() < -0.1 < 0.1 < made.values.max()
     assert io.read_structure(tmp_path / "oh.pdb").elements.tolist() == ["O", "H"]
     report = json.loads(shell(capsys, "orbital", str(path), "--spin", "--like", str(like), "-o",
@@ -302,3 +305,71 @@ def test_interrupted(threads, monkeypatch):
 
     with progress.listening(stop), pytest.raises(KeyboardInterrupt):
         density_map(wavefunction, around(wavefunction, 0.1))
+
+
+def test_pseudopotentials_in_two_ways_of_writing_molden_files(tmp_path):
+    """Hydrogen iodide by PySCF with LANL2DZ: charges of whole nuclei and [core], and charges that are left."""
+    folder = Path(__file__).parent / "data"
+    waves = [read_wavefunction(folder / f"ecp_{way}.molden") for way in ("core", "effective")]
+    text = (folder / "ecp_core.molden").read_text()
+    (tmp_path / "pseudo.molden").write_text(text.replace("[core]\n1 : 46\n2 : 0", "[Pseudo]\nI 1 7\nH 2 1"))
+    waves.append(read_wavefunction(tmp_path / "pseudo.molden"))
+    lattice = Lattice.around(waves[0].positions, 1.0, 3.0)
+    maps = [potential_map(wave, lattice, engine="cpu").values for wave in waves]
+    for wave, values in zip(waves, maps, strict=True):
+        assert wave.nuclear_charges.tolist() == [7, 1]
+        assert wave.nuclear_charges.sum() == wave.electrons
+        np.testing.assert_allclose(values, maps[0], rtol=1e-5)
+    (tmp_path / "wrong.molden").write_text(text.replace("1 : 46", "1 : 60"))
+    (tmp_path / "odd.molden").write_text(text.replace("1 : 46", "x : y"))
+    for name in ("wrong", "odd"):
+        with pytest.raises(InputError, match=f"{name}.molden"):
+            read_wavefunction(tmp_path / f"{name}.molden")
+
+
+@pytest.mark.parametrize("words", [["--orbital", "homo"], ["--density"]], ids=lambda words: words[0])
+def test_other_programs_read_cube_files(tmp_path, words):
+    """Values in atomic units and the molecule's atoms, as iodata reads and PySCF computes them."""
+    path, cube = written("hydroxyl", tmp_path), tmp_path / "out.cube"
+    assert cli.main(["orbital", str(path), *words, "--spacing", "0.4", "-o", str(cube)]) == 0
+    molecule, field = computed("hydroxyl")
+    read = iodata.load_one(str(cube))
+    np.testing.assert_array_equal(read.atnums, molecule.atom_charges())
+    np.testing.assert_allclose(read.atcoords, molecule.atom_coords(), atol=1e-5)
+    points = read.cube.origin + np.stack(np.indices(read.cube.shape), -1).reshape(-1, 3) @ read.cube.axes
+    functions = molecule.eval_gto("GTOval", points)
+    if words == ["--density"]:
+        expected = np.einsum("pi,ij,pj->p", functions, field.make_rdm1().sum(0), functions)
+    else:
+        expected = functions @ field.mo_coeff[0][:, molecule.nelec[0] - 1]
+    np.testing.assert_allclose(read.cube.data.ravel(), expected, rtol=1e-3, atol=1e-5)
+    assert io.read_map(cube).unit == ("e/bohr^3" if words == ["--density"] else "bohr^-3/2")
+
+
+@pytest.mark.parametrize("name", ["water", "water-cartesian", "neon", "sulfur-dioxide", "oxygen"])
+def test_overlaps_against_pyscf(tmp_path, name):
+    wave = read_wavefunction(written(name, tmp_path))  # whose orbitals are orthonormal
+    orbitals = np.asarray(wave.alpha.coefficients)
+    product = orbitals.T @ overlap(wave.shells) @ orbitals
+    np.testing.assert_allclose(product, np.eye(len(product)), atol=1e-5)
+
+
+def test_thousands_of_functions_are_bounded(tmp_path, monkeypatch):
+    count = 2000
+    basis = "".join(f"{n} 0\n s 1 1.0\n 0.5 1.0\n\n" for n in range(1, count + 1))
+    atoms = "".join(f"H {n} 1 {3.0 * n} 0 0\n" for n in range(1, count + 1))
+    orbital = "".join(f" {n} {float(n == 1)}\n" for n in range(1, count + 1))
+    (tmp_path / "many.molden").write_text(
+        f"[Molden Format]\n[Atoms] AU\n{atoms}[GTO]\n{basis}[MO]\nEne= 0\nSpin= Alpha\nOccup= 2\n{orbital}")
+    reports = []
+    with progress.listening(lambda label, fraction: reports.append(label)):
+        wave = read_wavefunction(tmp_path / "many.molden")
+        assert len(gaussians(wave).exponents) == 1  # the only function in the orbital
+    assert {"overlaps", "products of orbitals"} <= set(reports)
+    monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "30M")
+    with pytest.raises(MemoryPlanError, match="2000"):
+        read_wavefunction(tmp_path / "many.molden")
+    with pytest.raises(MemoryPlanError):  # all pairs of one place
+        gaussians(replace(wave, alpha=replace(wave.alpha, coefficients=np.ones((count, 1))), shells=[
+            replace(shell, centre=np.zeros(3), exponents=np.array([1 + n / count])) for n, shell in enumerate(
+                wave.shells)]))

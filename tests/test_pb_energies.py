@@ -93,6 +93,64 @@ def test_binding_is_the_difference_of_energies_of_solvation():
     assert result.error < 0.3 * max(result.desolvation)
 
 
+def ratios_to_stated(spacing, cases):
+    """Return the actual errors of energies over the stated ones; cases are structures and energies, kcal/mol."""
+    results = []
+    for molecule, exact in cases:
+        result = solvation_energy(molecule, spacing=spacing, parameters={"salt": 0}, radii="auto")
+        results.append(abs(result.total - exact) / result.error)
+    return np.array(results)
+
+
+def below_the_surface(depth, radius=3.0, count=6):
+    """Yield a charge below the surface of a sphere, and its energy (J. G. Kirkwood, J. Chem. Phys. 2 (1934) 351)."""
+    degree = np.arange(2000)
+    factors = (INSIDE - WATER) * (degree + 1) / (WATER * (degree + 1) + INSIDE * degree) / INSIDE / radius
+    energy = 0.5 * coulomb_constant("kcal/mol/e") * factors @ (1 - depth / radius) ** (2 * degree)
+    rng = np.random.default_rng(1934)
+    for _ in range(count):
+        centre, direction = rng.uniform(0, 1, 3), rng.normal(size=3)
+        place = centre + (radius - depth) * direction / np.linalg.norm(direction)
+        yield replace(charges_at([centre, place], [0.0, 1.0]), radii=np.array([radius, 0.0])), energy
+
+
+def test_stated_error_of_a_charge_close_to_the_surface():
+    """However the surface cuts the grid next to it: the two lattices may differ less than either is wrong."""
+    ratios = np.concatenate([ratios_to_stated(spacing, below_the_surface(depth))
+                             for spacing in (1.0, 0.5) for depth in (0.3, 0.5, 1.0)])
+    assert np.mean(ratios <= 1) >= 0.9
+    assert ratios.max() < 2
+    assert np.median(ratios) > 0.2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spacing", [1.0, 0.5])
+def test_stated_error_is_that_of_a_molecule(spacing):
+    """Neither smaller nor several times larger, also on grids on which those twice as coarse are far off."""
+    openmmtools = pytest.importorskip("openmmtools", reason="openmmtools is not installed")
+    folder = Path(openmmtools.__file__).parent / "data" / "T4-lysozyme-L99A-implicit"
+    protein = read_structure(folder / "receptor.pdb", topology=folder / "receptor.prmtop")
+    starts = protein.residue_starts
+    pieces = [protein.part(np.arange(starts[n], starts[n + 2])) for n in range(3, 150, 14)]
+    ratios = ratios_to_stated(spacing, [(piece, solvation_energy(
+        piece, spacing=0.2, parameters={"salt": 0}).total) for piece in pieces])
+    assert np.mean(ratios <= 1) >= 0.9
+    assert ratios.max() < 1.5
+    assert np.median(ratios) > 0.2
+
+
+@pytest.mark.slow
+def test_error_of_binding_is_that_of_the_difference():
+    """The errors of the energies of solvation, kcal/mol, cancel where the shape is the same."""
+    openmmtools = pytest.importorskip("openmmtools", reason="openmmtools is not installed")
+    folder = Path(openmmtools.__file__).parent / "data" / "cb7-viologen" / "leap"
+    complex_ = read_structure(folder / "complex-vacuum.pdb", topology=folder / "complex-vacuum.prmtop")
+    coarse, fine = (binding_energy(complex_, "resname LIG", "not resname LIG", spacing=spacing)
+                    for spacing in (1.0, 0.4))
+    assert abs(coarse.total - fine.total) < coarse.error < 20 * abs(coarse.total - fine.total)
+    assert fine.error < coarse.error
+
+
 @pytest.mark.slow
 def test_energy_command_in_water():
     openmmtools = pytest.importorskip("openmmtools", reason="openmmtools is not installed")

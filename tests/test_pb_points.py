@@ -133,7 +133,7 @@ def test_command_and_contributions(tmp_path):
     two = peptide()
     report = field_(structure=two, at="name CA", method="pb", spacing=0.7, from_=("name CA", "not name CA"),
                     output=tmp_path / "field.csv")
-    assert report.data["medium"].startswith("continuum")
+    assert report.data["medium"].startswith("water")
     assert report.data["boundary"] == "open"
     assert report.data["tolerance"] is None
     assert 0 < report.data["error_field"] < 0.2
@@ -193,7 +193,7 @@ def test_field_at_a_surface_along_a_layer_of_nodes():
 def test_refusals():
     ion = charges_at([PLACE], [1.0])
     with pytest.raises(InputError):
-        potential_at(ion, [[4, 0, 0]], method="pb")
+        potential_at(replace(ion, atom_names=np.array(["?"])), [[4, 0, 0]], method="pb")
     for options in ({"boundary": "periodic"}, {"method": "apbs"}):
         with pytest.raises(UsageError):
             potential_at(replace(ion, radii=[RADIUS]), [[4, 0, 0]], **{"method": "pb", **options})

@@ -16,7 +16,7 @@ from vmdpotential.io.trajectories.frames import Loaded
 from vmdpotential.maps import MapOptions, Medium
 from vmdpotential.maps.solute import as_mapped, in_continuum
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.selection import is_ion, is_nucleic, is_protein
+from vmdpotential.molecule.selection import is_ion, is_nucleic, is_protein, is_water
 
 DATA = Path(__file__).parent / "data"
 #: A, of grids that two images of a molecule are on in different ways.
@@ -111,13 +111,15 @@ def test_salt_does_not_count_in_addition_to_screening(tpr, caplog):
     with caplog.at_level(logging.WARNING):
         report = map_(structure=tpr, atoms="solute", screened=0.15, **options)
     assert "4 free ions (NA+) are left out" in caplog.text
-    assert any("without 4 free ions (NA+), which the solution replaces: 3341 atoms" in line for line in report.lines)
+    assert any("without 4 free ions (NA+), which belong to the solution: 3341 atoms" in line for line in report.lines)
     assert np.array_equal(report.objects["grid"].values, protein.values)
     with_ions = map_(structure=tpr, atoms="not water", screened=0.15, **options)
     assert with_ions.data["net_charge"] == pytest.approx(report.data["net_charge"] + 4)
-    vacuum = map_(structure=tpr, atoms="solute", **options)
-    assert vacuum.data["net_charge"] == pytest.approx(with_ions.data["net_charge"])
-    assert "without" not in "".join(vacuum.lines[1:2])
+    vacuum = map_(structure=tpr, medium="vacuum", **options)
+    assert vacuum.data["net_charge"] == pytest.approx(report.data["net_charge"])
+    explicit = map_(structure=tpr, atoms="solute", medium="explicit", **options)
+    assert explicit.data["net_charge"] == pytest.approx(with_ions.data["net_charge"])
+    assert "without" not in "".join(explicit.lines[1:2])
 
 
 def test_a_viewer_learns_where_the_atoms_of_a_map_are(dna):
@@ -132,7 +134,7 @@ def test_a_viewer_learns_where_the_atoms_of_a_map_are(dna):
     for first, count, *shift in report.data["moved"]:
         moved[first : first + count] += shift
     np.testing.assert_allclose(moved, shown, atol=1e-3)
-    for whole in ({"structure": dna, **options}, {"structure": split, **options, "method": "auto"}):
+    for whole in ({"structure": dna, **options}, {"structure": split, **options, "method": "auto", "medium": "vacuum"}):
         result = map_(**whole)
         assert "moved" not in result.objects | result.data
 
@@ -140,7 +142,8 @@ def test_a_viewer_learns_where_the_atoms_of_a_map_are(dna):
 def test_a_viewer_learns_it_of_a_structure_that_was_completed():
     """A peptide that lacks hydrogens, split by its cell."""
     peptide = read_structure(DATA / "models.pdb")
-    peptide = replace(peptide.take(peptide.elements != "H"), cell=Cell.from_parameters(40, 41, 42))
+    heavy = (peptide.elements != "H") & ~is_water(peptide)
+    peptide = replace(peptide.take(heavy), cell=Cell.from_parameters(40, 41, 42))
     split = wrapped(peptide, -peptide.positions.mean(0) + [0.2, 0.3, 0.1])
     report = map_(structure=split, method="pb", spacing=4.0, padding=3.0)
     shown = split.positions + report.objects["moved"].shifts

@@ -77,8 +77,8 @@ def test_eight_threads_make_what_one_makes():
                               np.ones(count, int), np.zeros(count, int), charges=charges - charges.mean(),
                               cell=Cell.from_parameters(12 + number / 4, 13, 14) if number % 2 else None)
         method = ("direct", "cutoff", "pme", "msm", "auto", "pme", "cutoff", "msm")[number]
-        grid = maps.potential_map(structure, method=method, tolerance=1e-3, spacing=0.8, padding=3, engine="cpu",
-                                  field=number in (1, 3, 4))
+        grid = maps.potential_map(structure, method=method, medium="explicit", tolerance=1e-3, spacing=0.8, padding=3,
+                                  engine="cpu", field=number in (1, 3, 4))
         parts = [grid, *(grid.field or ())]
         return np.stack([part.values for part in parts]), grid.provenance
 
@@ -170,7 +170,7 @@ def test_a_smaller_error_costs_more():
 @pytest.mark.parametrize(("edge", "cell", "method"), [
     (6.0, None, "direct"), (40.0, None, "pme"), (12.0, Cell(np.eye(3) * 12.5), "pme")])
 def test_auto_takes_the_fastest_method(edge, cell, method):
-    grid = potential_map(water(edge, cell), spacing=0.5, padding=6, engine="cpu")
+    grid = potential_map(water(edge, cell), spacing=0.5, padding=6, engine="cpu", medium="explicit")
     assert grid.provenance.method == method
     assert grid.provenance.interaction == "coulomb"
     if method != "direct":

@@ -241,8 +241,11 @@ def test_atoms_listed_twice_and_dummy_atoms_are_named():
     fields["residue_names"] = np.where(np.arange(len(rows)) >= len(rows) - 2, "DUM", fields["residue_names"])
     fields["residue_index"] = np.where(np.arange(len(rows)) >= len(rows) - 2, fields["residue_index"][-1] + 1,
                                        fields["residue_index"])
+    fields["positions"][-2:, 2] = 40.0, 10.0
     made = prepare_structure(Structure(**fields))
-    assert made.left_out == {"atoms of DUM": 2}
+    assert list(made.left_out.values()) == [2]
+    assert "membrane=30.0,membrane_centre=25.0" in made.summary()
+    assert made.charges.source == "amber14"  # also if CHARMM has a residue of this name
     doubled = structure.take(np.arange(len(structure)))
     names = doubled.atom_names.copy()
     names[3] = "CA"  # the oxygen of the first residue

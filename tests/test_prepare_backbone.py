@@ -9,9 +9,12 @@ from entries import ENTRIES
 from scipy.spatial import cKDTree
 
 from vmdpotential.io import read_structure
+from vmdpotential.molecule.structure import Structure
 from vmdpotential.preparation.bridges import UNUSUAL
-from vmdpotential.preparation.draft import PHOSPHATE
+from vmdpotential.preparation.components import component
+from vmdpotential.preparation.draft import PHOSPHATE, Draft, Residue
 from vmdpotential.preparation.prepare import prepare_structure
+from vmdpotential.preparation.propka import _records
 from vmdpotential.preparation.room import CROWDED
 
 DATA = Path(__file__).parent / "data"
@@ -152,3 +155,18 @@ def test_histidines_that_all_have_both_hydrogens_are_named():
     result = prepare_structure(replace(acid, charges=None, radii=None))
     named = [row for row in result.rows if "histidines" in row.note]
     assert len(named) == histidines > 1
+
+
+def test_records_for_propka_number_every_residue():
+    count = 10050
+    structure = Structure(
+        positions=np.arange(3 * count).reshape(-1, 3) / 1000, atom_names=np.full(count, "N"),
+        elements=np.full(count, "N"), residue_names=np.full(count, "GLY"), residue_ids=np.arange(count),
+        residue_index=np.arange(count), chain_ids=np.full(count, "A"))
+    residues = [Residue("GLY", component("GLY"), n) for n in range(count)]
+    draft = Draft(structure.atom_names, structure.elements, structure.positions, np.arange(count), np.arange(count),
+                  residues)
+    text, rows = _records(structure, draft)
+    written = [(line[21], int(line[22:26])) for line in text.splitlines() if line.startswith("ATOM")]
+    assert len(set(written)) == count
+    assert [rows[key] for key in written] == list(range(count))

@@ -192,8 +192,8 @@ def test_the_command_writes_tables_meshes_and_a_figure(files, capsys):
 
 
 @pytest.mark.parametrize(("medium", "options", "expected"), [
-    ("vacuum, no screening", [], 0.0), ("continuum (Poisson-Boltzmann), 0.15 M", [], 1.4),
-    ("continuum (Poisson-Boltzmann), 0.15 M", ["--outwards", "0"], 0.0)])
+    ("vacuum, no screening", [], 0.0), ("water (Poisson-Boltzmann), 0.15 M", [], 1.4),
+    ("water (Poisson-Boltzmann), 0.15 M", ["--outwards", "0"], 0.0)])
 def test_a_map_in_a_continuum_is_read_where_the_viewers_read_it(files, capsys, medium, options, expected):
     grid = some_map()
     write_map(replace(grid, provenance=replace(grid.provenance, medium=medium)), files / "medium.npz")

@@ -60,8 +60,9 @@ def test_charges_are_files_or_an_array(universe):
 @pytest.mark.slow
 def test_atom_groups_select_of_the_atoms_that_the_structure_is(universe):
     oxygens = universe.select_atoms("name O and resname WAT")
-    whole = vp.potential_map(universe, atoms=universe.select_atoms("resname ACE"), spacing=4.0)
-    np.testing.assert_array_equal(whole.values, vp.potential_map(universe, atoms="//*/(ACE)", spacing=4.0).values)
+    whole = vp.potential_map(universe, atoms=universe.select_atoms("resname ACE"), spacing=4.0, medium="explicit")
+    np.testing.assert_array_equal(whole.values, vp.potential_map(universe, atoms="//*/(ACE)", spacing=4.0,
+        medium="explicit").values)
     np.testing.assert_array_equal(np.flatnonzero(vp.select(universe, oxygens)), oxygens.ix)
     np.testing.assert_array_equal(vp.select(universe, oxygens.residues), vp.select(universe, "water"))
     water = universe.select_atoms("resname WAT")

@@ -24,7 +24,7 @@ def salt():
 @pytest.fixture(scope="module")
 def like(salt, tmp_path_factory):
     path = tmp_path_factory.mktemp("maps") / "like.npz"
-    vp.write_map(vp.potential_map(salt, spacing=2.0), path)
+    vp.write_map(vp.potential_map(salt, spacing=2.0, medium="explicit"), path)
     return path
 
 
@@ -38,14 +38,14 @@ def notices(caplog, command, **values):
 
 @pytest.mark.parametrize(("values", "expected"), [
     ({}, []),
-    ({"padding": 5.0}, ["padding has no effect: the grid covers the periodic cell"]),
+    ({"padding": 5.0, "medium": "explicit"}, ["padding has no effect: the grid covers the periodic cell"]),
     ({"padding": 5.0, "boundary": "open"}, []),
     ({"boundary": "open", "method": "direct", "tolerance": 1e-3},
      ["tolerance has no effect: the method direct sums exactly"]),
-    ({"temperature": 310.0, "unit": "V"}, ["temperature has no effect"]),
+    ({"temperature": 310.0, "unit": "V", "medium": "explicit"}, ["temperature has no effect"]),
     ({"temperature": 310.0}, []),
     ({"temperature": 310.0, "unit": "V", "screened": 0.1}, []),
-    ({"algorithm": "mesh"}, ["algorithm has no effect"]),
+    ({"algorithm": "mesh", "medium": "explicit"}, ["algorithm has no effect"]),
     ({"force_field": "amber14", "ph": 5.0}, ["force_field has no effect", "ph has no effect"]),
 ])
 def test_map(salt, caplog, values, expected):
@@ -85,10 +85,10 @@ def test_shell_spells_the_options(salt, like, capsys, tmp_path):
 
 
 def test_python_functions_warn(salt, caplog):
-    lattice = vp.potential_map(salt, spacing=3.0).lattice
+    lattice = vp.potential_map(salt, spacing=3.0, medium="explicit").lattice
     with caplog.at_level(logging.WARNING, "vmdpotential"):
-        vp.potential_map(salt, lattice=lattice, spacing=1.0)
-        vp.potential_map(salt, vp.MapOptions(spacing=1.0), lattice=lattice)
+        vp.potential_map(salt, lattice=lattice, spacing=1.0, medium="explicit")
+        vp.potential_map(salt, vp.MapOptions(spacing=1.0, medium="explicit"), lattice=lattice)
     assert [str(text) for text in caplog.messages] == ["spacing has no effect: the grid is that of lattice"]
 
 

@@ -220,7 +220,7 @@ def test_command_without_maps_shows_the_structure(files, npm, capsys):
         assert cli.main([*words, *more]) == 0
         results.append(json.loads(capsys.readouterr().out))
     assert [len(data["maps"]) for data in results] == [1, 0, 0]
-    assert results[0]["maps"][0]["medium"].startswith("continuum")
+    assert results[0]["maps"][0]["medium"].startswith("water")
     assert len(results[1]["warnings"]) > len(results[2]["warnings"])
 
 

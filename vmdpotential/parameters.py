@@ -211,7 +211,7 @@ class Parameter:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             self._check_limits(value)
         allowed = option.allowed()
-        if allowed and value not in allowed:
+        if allowed and not isinstance(value, self.objects) and value not in allowed:
             raise UsageError(self.name, f"is unknown{similar(str(value), allowed)}",
                              f"choose one of {', '.join(option.shown())}", value=str(value))
         return value

@@ -6,11 +6,16 @@ folder, by ``run plugins/pymol/__init__.py``, and by ``import vmdpotential.plugi
 two ways this file only imports the installed package.
 """
 
+import contextlib
 import sys
 from importlib import import_module
 from typing import Any
 
 _PACKAGE = "vmdpotential.plugins.pymol"
+
+#: Commands that explain what is missing if the package cannot be imported, which has the list of those that there are.
+_COMMANDS = ("map", "ionize", "slice", "surface", "compare", "average", "profile", "field", "energy", "forces", "rdf",
+             "density", "probe", "orbital", "live", "view", "undo", "dialog")
 
 
 def _load() -> None:
@@ -25,23 +30,36 @@ def _load() -> None:
         missing = str(error.name).partition(".")[0]
         remedy = (f'install it with: "{sys.executable}" -m pip install {missing}' if missing != "vmdpotential" else
                   f"'vmdpotential install pymol' in a shell prints how to install it into {sys.executable}")
-        colorprinting.error(f" vmdpotential: PyMOL's Python has no package '{missing}'; {remedy}")
+        message = f"vmdpotential: PyMOL's Python has no package '{missing}'; {remedy}"
+        colorprinting.error(f" {message}")
+        for name in _COMMANDS:
+            cmd.extend(f"potential_{name}", _refusal(message))
+
+
+def _refusal(message: str) -> Any:
+    """Return a function of PyMOL that raises an error with the message, whatever is typed."""
+    from pymol import CmdException
+
+    def refuse(*typed: str, _self: Any = None, **named: str) -> None:
+        raise CmdException(message)
+
+    return refuse
 
 
 def __init_plugin__(app: Any = None) -> None:  # noqa: N807 - PyMOL's name
     """Add an entry for each command to PyMOL's Plugin menu, if it has a Qt window."""
-    if f"{_PACKAGE}.commands" not in sys.modules:
-        return  # _load has reported what is missing
     from pymol import cmd
     from pymol.plugins import QtNotAvailableError, addmenuitemqt
 
-    commands = import_module(f"{_PACKAGE}.commands")
-    try:
-        for name in [command.name for command in commands.viewer_commands()]:
-            addmenuitemqt(f"Electrostatic potential|{name.capitalize()} ...",
-                          lambda name=name: commands.potential_dialog(name, _self=cmd))
-    except QtNotAvailableError:
-        pass
+    if f"{_PACKAGE}.commands" in sys.modules:
+        commands = import_module(f"{_PACKAGE}.commands")
+        names = [(f"Electrostatic potential|{command.name.capitalize()} ...", f"potential_dialog {command.name}")
+                 for command in commands.viewer_commands()]
+    else:  # the command reports again what is missing
+        names = [("Electrostatic potential ...", "potential_dialog")]
+    with contextlib.suppress(QtNotAvailableError):
+        for label, line in names:
+            addmenuitemqt(label, lambda line=line: cmd.do(line, echo=0))
 
 
 try:

@@ -99,7 +99,7 @@ class Session:
         """Delete the objects of a run, restore those it replaced or hid, and return the deleted names."""
         deleted = [name for name in step.names if self.is_unchanged_result(name)]
         for name in deleted:
-            self.cmd.delete(name)
+            self.delete(name)
         for name in step.names:
             self.records.pop(name, None)
         if step.session is not None and not set(step.replaced) & set(self.cmd.get_names("all")):
@@ -108,6 +108,13 @@ class Session:
         for name in set(step.shown) & set(self.cmd.get_names("all")):
             self.cmd.enable(name)
         return deleted
+
+    def delete(self, name: str) -> None:
+        """Delete an object; the members of a group are kept, as the user may have put others into it."""
+        if self.cmd.get_type(name) == "object:group":
+            self.cmd.group(name, "", "excise")
+        else:
+            self.cmd.delete(name)
 
     def undo(self) -> str:
         """Undo the last placement of ions and return the line for the user.

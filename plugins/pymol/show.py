@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pymol
 from pymol import CmdException
+from scipy.spatial import cKDTree
 
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.figures import colours
+from vmdpotential.figures.outside import outside_molecule
 from vmdpotential.frontend import adapters
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
@@ -29,11 +31,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from vmdpotential.ions import Placement
+    from vmdpotential.maps.solute import MovedAtoms
     from vmdpotential.molecule.structure import Structure
 
-_MAP_PARTS = ("ramp", "legend", "positive", "negative", "surface", "cut")
+_MAP_PARTS = ("ramp", "legend", "outside", "positive", "negative", "surface", "cut", "nuclei", "group")
 _ION_PARTS = ("ions",)
-_ORBITAL_PARTS = ("nuclei", "legend", "positive", "negative")
 _DISPLAY_SUFFIXES = ("_surface", "_legend")
 
 #: Position of the legend on the screen, whose coordinates are from -1 to 1: above the molecule.
@@ -86,11 +88,10 @@ class Results:
         self.name = cmd.get_legal_name(name or adapters.default_name(command))
         self.options = options
         self.live = command.name == "live"
-        self.orbital = command.name == "orbital"
         self.session = Session.of(cmd)
         self._lines: list[str] = []
-        self._zoom = ""
-        self.session.check_free([self.name, *map(self._part, (*_MAP_PARTS, *_ION_PARTS, *_ORBITAL_PARTS))])
+        self._zoom, self._had_nuclei = "", False
+        self.session.check_free([self.name, *map(self._part, (*_MAP_PARTS, *_ION_PARTS))])
 
     def _part(self, part: str) -> str:
         return f"{self.name}_{part}"
@@ -127,20 +128,23 @@ class Results:
         If one cannot be made, the others are deleted.
         """
         results = adapters.results(report)
-        parts = _ORBITAL_PARTS if self.orbital else _ION_PARTS if "ions" in dict(results) else _MAP_PARTS
+        further = [name for name, value in report.objects.items() if isinstance(value, Grid)][1:]
+        parts = _ION_PARTS if "ions" in dict(results) else (*_MAP_PARTS, *further)
         names = [self.name, *map(self._part, parts)]
         self.session.check_free(names)  # the user may have made one while the command ran
         if atoms is not None and atoms.count != sum(
                 self.cmd.count_atoms(part, state=state) for part, state in atoms.parts()):
             raise InputError("the selected atoms were changed while the command ran", "run it again")
         step, view = self.session.start(names), self.cmd.get_view()
+        self._had_nuclei = self.session.is_unchanged_result(self._part("nuclei"))
         self._lines = []
         try:
             for kind, value in results:
-                if kind == "map" and self.orbital:
-                    self._show_orbital(value, report.objects["structure"])
+                if kind == "map" and value is not report.objects["grid"]:
+                    self._load_map(value, further.pop(0))
                 elif kind == "map":
-                    self._show_map(value, atoms)
+                    self._clear(parts)
+                    self._show_map(value, report, atoms)
                 elif kind == "figure":
                     self._show_figure(value)
                 elif kind == "values" and atoms is not None:
@@ -148,6 +152,8 @@ class Results:
                 elif atoms is not None:
                     self._show_ions(value, atoms)
                     self.session.placements.append(step)
+            if "map" in dict(results):
+                self._group(names)
         except BaseException:
             self.session.revert(step)
             raise
@@ -162,15 +168,30 @@ class Results:
         """Delete the objects of an earlier run with this name."""
         for name in (self.name, *map(self._part, parts)):
             if self.session.is_unchanged_result(name):
-                self.cmd.delete(name)
+                self.session.delete(name)
 
     def _made(self, part: str = "", header: Mapping[str, str] | None = None) -> None:
         self.session.add(self._part(part) if part else self.name, header or {})
 
-    def _show_map(self, grid: Grid, atoms: Selected | None) -> None:
+    def _group(self, names: Iterable[str]) -> None:
+        """Put the objects of this run into a group, one entry in PyMOL's panel."""
+        made = [name for name in names if self.session.is_unchanged_result(name)]
+        self.cmd.group(self._part("group"), " ".join(made))
+        self._made("group")
+
+    def _load_map(self, grid: Grid, part: str) -> None:
+        """Make a map object of a further map of a result, such as a standard deviation."""
+        load_grid(self.cmd, self._part(part), grid)
+        self._made(part, grid.header())
+        self._lines.append(f"map object {self._part(part)}: {grid.provenance.quantity}, {adapters.meaning(grid)}")
+
+    def _show_map(self, grid: Grid, report: Report, atoms: Selected | None) -> None:
+        """Show a potential by a ramp, and a map that declares levels, such as a density, by isosurfaces."""
+        if "levels" in report.data:
+            self._show_levels(grid, report.objects["structure"] if atoms is None else None)
+            return
         cmd, ramp = self.cmd, self._part("ramp")
         span = self.options.get("range") or adapters.surface_range(grid, None if atoms is None else atoms.structure)
-        self._clear(_MAP_PARTS)
         load_grid(cmd, self.name, grid)
         self._made(header=grid.header())
         values, shades = zip(*colours.scale(span), strict=True)
@@ -184,40 +205,47 @@ class Results:
         if level is None and self.live and self.options.get("cut") is None:
             level = grid.display_limit()
         if level is not None:
-            self._show_isosurfaces(grid, level)
+            self._show_isosurfaces(grid, (level, -level), report.objects.get("structure"))
         if self.options.get("surface") and atoms is not None:
-            self._show_surface(atoms, ramp, colours.outwards(grid))
+            self._show_surface(atoms, ramp, colours.outwards(grid), report.objects.get("moved"))
         if (plane := self.options.get("cut")) is not None:
             self._show_cut(grid, plane, ramp)
 
-    def _show_isosurfaces(self, grid: Grid, level: float) -> None:
-        """Draw the isosurfaces of both signs."""
-        cmd = self.cmd
+    def _show_isosurfaces(self, grid: Grid, levels: Sequence[float], around: Structure | None = None) -> str:
+        """Draw isosurfaces, outside the molecules of a structure if one is given; return what they show.
+
+        A live map keeps all values, as it is drawn many times a second.
+        """
+        cmd, source = self.cmd, self.name
         _choose_contouring(cmd)
-        for part, value in (("positive", level), ("negative", -level)):
-            cmd.isosurface(self._part(part), self.name, value)
+        if around is not None and not self.live:
+            source = self._part("outside")
+            load_grid(cmd, source, outside_molecule(grid, around))
+            self._made("outside")
+        made = []
+        for value in levels:
+            part = "positive" if value > 0 else "negative"
+            cmd.isosurface(self._part(part), source, value)
             self._made(part)
             cmd.color(_named(colours.sign_colour(value)), self._part(part))
             cmd.set("transparency", 0.4, self._part(part))
-        self._lines.append(f"isosurfaces {self._part('positive')} and {self._part('negative')} at {level:g} and "
-                           f"{-level:g} {grid.unit}".rstrip())
+            made.append(f"{self._part(part)} at {value:g}")
+        self._lines.append(f"isosurface{'s' * (len(made) > 1)} {' and '.join(made)} {grid.unit}".rstrip())
+        values = " and ".join(f"{value:g}" for value in levels)
+        return f"isosurface{'s' * (len(made) > 1)} at {values} {grid.unit}".rstrip()
 
-    def _show_orbital(self, grid: Grid, structure: Structure) -> None:
-        """Show an orbital or a density by isosurfaces of both signs, and the nuclei as sticks."""
-        cmd, nuclei = self.cmd, self._part("nuclei")
-        first = not self.session.is_unchanged_result(nuclei)
-        self._clear(_ORBITAL_PARTS)
+    def _show_levels(self, grid: Grid, nuclei: Structure | None) -> None:
+        """Show an orbital, a density or the energy of a probe by isosurfaces, and nuclei as sticks."""
+        cmd, name, first = self.cmd, self._part("nuclei"), not self._had_nuclei
         load_grid(cmd, self.name, grid)
         self._made(header=grid.header())
-        cmd.read_pdbstr(nuclei_text(structure), nuclei, zoom=0)  # PyMOL finds the bonds
-        self._made("nuclei")
-        cmd.show_as("sticks", nuclei)
-        level = self.options.get("isosurface") or colours.isovalue(grid)
-        self._show_isosurfaces(grid, level)
-        what = grid.provenance.quantity
-        self._show_legend(f"{self.name}: {what}, isosurfaces at {level:g} and {-level:g} {grid.unit}")
-        if first:
-            self._zoom = nuclei
+        if nuclei is not None:
+            cmd.read_pdbstr(nuclei_text(nuclei), name, zoom=0)  # PyMOL finds the bonds
+            self._made("nuclei")
+            cmd.show_as("sticks", name)
+            self._zoom = name if first else ""
+        levels = colours.isosurface_levels(grid, self.options.get("isosurface"))
+        self._show_legend(f"{self.name}: {grid.provenance.quantity}, {self._show_isosurfaces(grid, levels)}")
 
     def refresh(self) -> None:
         """Redraw isosurfaces and cuts after the map's values have changed, at the levels that the user has set."""
@@ -241,13 +269,20 @@ class Results:
         cmd.set("label_screen_point", LEGEND, name)
         cmd.set("float_labels", 1, name)
 
-    def _show_surface(self, atoms: Selected, ramp: str, outwards: float) -> None:
-        """Show the surface of a copy of the atoms, coloured by the map at the distance `outwards`, A, from it."""
+    def _show_surface(self, atoms: Selected, ramp: str, outwards: float, moved: MovedAtoms | None) -> None:
+        """Show the surface of a copy of the atoms, coloured by the map at the distance `outwards`, A, from it.
+
+        Molecules that were made whole for the map are shown where the map is.
+        """
         cmd, name = self.cmd, self._part("surface")
         shown = " or ".join(f"({part})" for part, _ in atoms.parts())
         solute, states = f"({shown}) and not solvent", set(atoms.states.values())
         cmd.create(name, solute if cmd.count_atoms(solute) else shown,
                    source_state=states.pop() if len(states) == 1 else 0, zoom=0)
+        if moved is not None:
+            places = cmd.get_coords(name)
+            _, rows = cKDTree(atoms.structure.positions).query(places)
+            cmd.load_coords((places + moved.shifts[rows]).tolist(), name)
         self._made("surface")
         cmd.flag("ignore", name, "clear")  # PyMOL leaves ligands and modified residues out of surfaces
         cmd.show_as("surface", name)

@@ -9,10 +9,9 @@ from typing import Any
 
 from pymol import CmdException
 
-from vmdpotential.commands import media
 from vmdpotential.errors import UsageError, VmdpotentialError
 from vmdpotential.frontend import adapters, dialog, messages
-from vmdpotential.frontend.declarations import as_text, kind
+from vmdpotential.frontend.declarations import kind
 from vmdpotential.io.trajectories.frames import Change
 from vmdpotential.parameters import Command, Report
 
@@ -58,7 +57,6 @@ class Task(dialog.Task):
                     raise UsageError(argument, "a value is needed", "leave it out for its default", value=value)
             options = {parameter.name: parameter.convert(arguments.unquoted(self._given(parameter)) or None)
                        for parameter in arguments.displayed(command)}
-            self.inputs = inputs = self._in_medium(inputs, options)
             self.results = Results(cmd, command, arguments.unquoted(inputs.get("name")), options)
             for parameter in adapters.offered(command):
                 if not adapters.is_topology(command, parameter):
@@ -86,21 +84,6 @@ class Task(dialog.Task):
     def renewed(self) -> Task:
         """Return the same task with the present atoms of the session."""
         return Task(self.cmd, self.command, self.inputs, self.warn)
-
-    def _in_medium(self, inputs: Mapping[str, Any], options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the arguments, with those implied by the medium unless the user has set them."""
-        if "medium" not in options:
-            return inputs
-        by_user = {parameter.name: text for parameter in adapters.offered(self.command)
-                   if (text := arguments.unquoted(inputs.get(arguments.argument_name(parameter))))
-                   and text != as_text(parameter.default)}
-        selection = arguments.unquoted(inputs.get("selection")) or "all"
-        try:
-            only_water = not self.cmd.count_atoms(f"({selection}) and not solvent")
-        except CmdException:  # reported when the atoms are read
-            only_water = False
-        values = media.in_medium(self.command, options["medium"], by_user, only_water)
-        return {**inputs, **{name: as_text(value) for name, value in values.items() if name not in by_user}}
 
     def _given(self, parameter: Any) -> Any:
         """Return the argument of a parameter as it was typed, or its default."""

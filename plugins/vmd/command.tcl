@@ -166,7 +166,6 @@ proc ::vmdpotential::prepare {command all given} {
     }
     # wave functions are read from a file, not from a molecule
     set molecule [expr {[dict exists $all file] && [dict get $all file kind] eq "wavefunction" ? -1 : [find_molecule $given]}]
-    set given [in_medium $command $given $molecule]
     set job [dict create command $command molecule $molecule folder [job::make_folder] charged 0 complete 0]
     if {[catch {arguments $job $all $given} result options]} {
         discard $job

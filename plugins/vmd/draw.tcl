@@ -57,7 +57,7 @@ proc ::vmdpotential::show::choose_colours {limits} {
             color scale method RWB
         }
         color scale midpoint [expr {$low < 0 && $high > 0 ? -$low / double($high - $low) : 0.5}]
-        color scale colors RWB {*}[dict get [::vmdpotential::media] colours]
+        color scale colors RWB {*}[::vmdpotential::map_colours]
     }
 }
 

@@ -28,11 +28,6 @@ proc ::vmdpotential::options {command} {
     if {![info exists kinds(wavefunction)]} {
         lappend ours {mol text top {molecule to use: top, or its number} 0}
     }
-    set medium [dict get $commands $command medium]
-    if {$medium} {
-        lappend ours [list medium text [dict get [media] default] [dict get [media] help] 1 \
-            [dict keys [dict get [media] words]]]
-    }
     if {$command eq "map"} {
         lappend ours {draw text surface {how the map is drawn: as a coloured surface, as isosurfaces with a slice, or both (all)} 1
             {surface isosurfaces all}} \
@@ -54,10 +49,6 @@ proc ::vmdpotential::options {command} {
         # options only for the shell are left out
         if {[dict get $option kind] ne "structure" && ![dict get $option shell] && ![dict exists $all $name]} {
             dict set option own 0
-            if {$medium && $name eq "atoms"} {
-                # the medium implies the default
-                dict set option default {}
-            }
             dict set all $name $option
         }
     }

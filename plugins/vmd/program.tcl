@@ -57,60 +57,9 @@ proc ::vmdpotential::declarations {} {
     return [dict get [lindex $declared 1] commands]
 }
 
-# Return the program's declarations of media: their names and options, the default, and the colours of maps.
-proc ::vmdpotential::media {} {
+# Return the lowest, middle and highest colour of maps: red, green and blue, 0 to 1.
+proc ::vmdpotential::map_colours {} {
     variable declared
     declarations
-    return [dict get [lindex $declared 1] media]
-}
-
-# Return whether only water is selected.
-proc ::vmdpotential::only_water {given molecule} {
-    set text all
-    if {[dict exists $given sel]} {
-        set text [dict get $given sel]
-        if {[is_selection $text]} {
-            set text "index [$text list]"
-        }
-    }
-    # a selection that cannot be read is reported when the atoms are written
-    if {[catch {atomselect $molecule "($text) and not water"} selection]} {
-        return 0
-    }
-    set count [$selection num]
-    $selection delete
-    return [expr {!$count}]
-}
-
-# Return the given options, with those implied by the medium unless the user has set them. If only water is selected,
-# the medium is explicit, as there is no solute.
-proc ::vmdpotential::in_medium {command given molecule} {
-    if {![dict get [declarations] $command medium]} {
-        return $given
-    }
-    set media [media]
-    set word [expr {[dict exists $given medium] ? [dict get $given medium] : [dict get $media default]}]
-    if {![dict exists $media words $word]} {
-        error "-medium '$word': choose one of [join [dict keys [dict get $media words]] {, }]"
-    }
-    set continuum [expr {[dict exists $given method] && [dict get $given method] in [dict get $media continua]}]
-    foreach rule [dict get $media rules] {
-        if {$word ne [dict get $rule medium] || $continuum} {
-            continue
-        }
-        foreach option [dict get $rule options] {
-            lassign [split $option =] name value
-            if {[dict exists $given $name] && $value in [list {} [dict get $given $name]]} {
-                set word [dict get $rule instead]
-                break
-            }
-        }
-    }
-    if {[only_water $given $molecule]} {
-        set word explicit
-    }
-    if {[dict exists $given atoms] && [string tolower [dict get $given atoms]] in [dict get $media with_water]} {
-        set word explicit
-    }
-    return [dict merge [dict get $media words $word] $given]
+    return [dict get [lindex $declared 1] colours]
 }

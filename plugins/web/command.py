@@ -8,14 +8,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
-from vmdpotential import extras
-from vmdpotential.commands import media
+from vmdpotential import extras, registry
 from vmdpotential.commands.options import CopyOptions, Index, Ph, Prepare, Source
 from vmdpotential.commands.structures import complete
 from vmdpotential.errors import InputError, TaskError, UsageError
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.ions import Placement
+from vmdpotential.maps.medium import DEFAULT_MEDIUM, MEDIA, MEDIUM_HELP
 from vmdpotential.maps.solute import as_mapped
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option
@@ -36,8 +36,8 @@ class _Files:
         "topology with the names of the structure's atoms, if its own file has none", viewer=False,
         metavar="FILE")] = None
     medium: Annotated[str | None, Option(
-        f"{media.HELP}; no computes no potential; unless given, water, or no if there are maps",
-        choices=(*media.MEDIA, "no"), front=True)] = None
+        f"{MEDIUM_HELP}{DEFAULT_MEDIUM}; no computes no potential, as if there are maps",
+        choices=(*MEDIA, "no"), front=True)] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,11 +147,11 @@ def view(
     grids = [open_map(item) if isinstance(item, Path) else item for item in maps]
     warnings = []
     if medium not in (None, "no") or (medium is None and not maps):
-        word = medium or media.DEFAULT
         try:
-            grids.append(media.picture(structure, word, prepare=source.prepare))
-            structure = as_mapped(structure, grids[-1])
-            names.append(f"potential, {word}")
+            made = registry.get("command", "map")(structure=structure, medium=medium, prepare=source.prepare)
+            grids.append(made.grid)
+            structure = as_mapped(structure, made.grid)
+            names.append(f"potential, {made.options.word}")
         except (InputError, TaskError) as error:
             if medium is not None:
                 raise

@@ -138,7 +138,7 @@ def test_map_of_part_of_a_model_with_a_topology(dhfr, do, protein):
 
 
 @pytest.mark.parametrize(("typed", "medium"), [
-    ("", "continuum (Poisson-Boltzmann), 0.15 M, dielectric 78.5, 2 inside"),
+    ("", "water (Poisson-Boltzmann), 0.15 M, dielectric 78.5, 2 inside"),
     ("medium screened", "screened, 0.15 M, dielectric 78.5"), ("medium vacuum", "vacuum, no screening"),
     ("medium explicit", "explicit water"), ("atoms all", "explicit water"),
 ])
@@ -148,7 +148,7 @@ def test_the_first_picture_is_of_the_solute_in_water_and_hides_the_water(dhfr, d
     first = f'potential map #1 topology "{ROOT / "data" / "dhfr.psf.gz"}" spacing 3'
     do(f"{first} {typed}")
     assert f"{medium} (red, white, blue)" in log.shown[-1] or medium in log.text
-    assert ("coloured from -5 to 5 kT/e" in log.text) == medium.startswith(("screened", "continuum"))
+    assert ("coloured from -5 to 5 kT/e" in log.text) == medium.startswith(("screened", "water"))
     assert not water.displays.any()
     water.displays = True
     do(first)
@@ -181,7 +181,8 @@ def test_slice_of_a_map_that_chimerax_opened(session, ions, do, log, tmp_path):
 
     volume = do("potential map #1:NA,CL spacing 1 boundary open medium explicit padding 5 name one")
     structure = vp.assign_charges(vp.read_structure(ions.filename).take(np.arange(2)))
-    vp.write_map(vp.potential_map(structure, spacing=1.0, padding=5.0, boundary="open"), tmp_path / "one.dx")
+    vp.write_map(vp.potential_map(structure, spacing=1.0, padding=5.0, boundary="open",
+        medium="explicit"), tmp_path / "one.dx")
     models, _ = open_map(session, str(tmp_path / "one.dx"))
     session.models.add(models)
     points = np.random.default_rng(4).uniform(0, 6, (30, 3))
@@ -285,3 +286,13 @@ def test_keywords_have_further_names(ions, do):
     assert_allclose(second, first, rtol=1e-6)
     with pytest.raises(UserError, match=r"^potential map: screened: "):
         do("potential map #1:NA,CL screened 0.1 ionicStrength 0.2")
+
+
+def test_a_density_is_one_isosurface(session, ions, do, log):
+    """Before, zeros next to the atoms gave a surface coloured from -0 to 0, and isosurfaces of both signs."""
+    ions.add_coordset(2, ions.atoms.coords + 0.2)
+    volume = do("potential density #1 of number padding 4 spacing 1 boundary open")
+    assert [model for model in session.models.list() if "surface" in model.name] == [*volume.surfaces]
+    (surface,) = volume.surfaces
+    assert 0 < surface.level < volume.data.full_matrix().max()
+    assert not [text for level, text in log.entries if level == "warning" and "invalid value" in text]

@@ -1,12 +1,16 @@
 """From a deposited structure without most of its hydrogens to a coloured surface, in one command."""
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import gemmi
 import numpy as np
 import pytest
 from deposited import crystal_file
+
+from vmdpotential.io import read_structure, write_structure
+from vmdpotential.molecule.selection import select
 
 ENTRY = Path(__file__).resolve().parents[2] / "data" / "1hvr.pdb.gz"
 
@@ -20,6 +24,22 @@ def entry(request, tmp_path, opened):
     else:
         gemmi.read_pdb_string(content).make_mmcif_document().write_file(str(path))
     return opened(path)
+
+
+def test_the_surface_is_where_the_map_is(session, do, opened, tmp_path):
+    """A cell that splits a protein: it is made whole for a continuum, and half of its surface was outside the map."""
+    folder = ENTRY.parent
+    box = read_structure(folder / "dhfr.pdb.gz", topology=folder / "dhfr.psf.gz")
+    middle = box.cell.wrap(box.positions + box.cell.vectors.sum(0) / 2)
+    write_structure(replace(box, positions=middle), tmp_path / "split.pdb")
+    shown = opened(tmp_path / "split.pdb").atoms.coords
+    do(f'potential map #1 spacing 3 topology "{folder / "dhfr.psf.gz"}"')
+    (surface,) = [model for model in session.models.list() if model.name.startswith("potential surface")]
+    whole = box.positions[select(box, "solute")]
+    # the surface is a van der Waals radius outside the atoms
+    np.testing.assert_allclose(np.ptp(surface.vertices, axis=0), np.ptp(whole, axis=0), atol=4)
+    assert not (surface.vertex_colors[:, :3] == bytearray.fromhex("999999")).all(1).any()  # no point without a value
+    np.testing.assert_array_equal(session.models.list()[0].atoms.coords, shown)
 
 
 def test_one_command_draws_the_surface(session, do, log, entry):

@@ -76,7 +76,8 @@ def test_defaults(survey_cmd, do):
     (call,) = calls
     call.pop("structure")
     assert call == {"spacing": 2.0, "limits": (), "fast": False, "table": None, "force": False}
-    assert survey_cmd.get_names() == ["ala", "survey", "survey_ramp", "survey_legend", "survey_surface"]
+    assert survey_cmd.get_names() == ["ala", "survey", "survey_ramp", "survey_legend", "survey_surface",
+                                      "survey_group"]
 
 
 def test_arguments_are_converted_by_the_declaration(survey_cmd, do):
@@ -203,7 +204,7 @@ def test_result_is_replaced_and_others_are_kept(survey_cmd, do):
     do("potential_survey all, m, 1")
     assert survey_cmd.get_volume_field("m").shape > first
     assert survey_cmd.count_states("m") == 1
-    assert survey_cmd.get_names() == ["ala", "m", "m_ramp", "m_legend", "m_surface"]
+    assert survey_cmd.get_names() == ["ala", "m", "m_ramp", "m_legend", "m_surface", "m_group"]
 
 
 def test_maps_go_in_as_grids_with_their_unit_or_as_files(survey_cmd, do, tmp_path):

@@ -128,27 +128,28 @@ def test_map_with_charges_of_a_pqr_file(cmd, do, tmp_path, structure):
     vp.write_structure(protein, tmp_path / "it's a protein.pqr")
     cmd.load(str(tmp_path / "it's a protein.pqr"), "protein")
     do("potential_map protein, m, spacing=4, method=direct, boundary=open, unit=V, medium=explicit")
-    expected = vp.potential_map(protein, spacing=4.0, method="direct", boundary="open", unit="V")
+    expected = vp.potential_map(protein, spacing=4.0, method="direct", boundary="open", unit="V", medium="explicit")
     values = cmd.get_volume_field("m")
     assert np.sqrt(((values - expected.values) ** 2).mean()) < 1e-3 * np.sqrt((expected.values**2).mean())
 
 
 @pytest.mark.parametrize(("typed", "medium"), [
-    ("", "continuum (Poisson-Boltzmann), 0.15 M, dielectric 78.5, 2 inside"),
+    ("", "water (Poisson-Boltzmann), 0.15 M, dielectric 78.5, 2 inside"),
     ("medium=screened", "screened, 0.15 M, dielectric 78.5"),
     ("medium=vacuum", "vacuum, no screening"),
     ("medium=explicit", "explicit water"),
     ("atoms=all", "explicit water"),
-    ("screened=0.5", "continuum (Poisson-Boltzmann), 0.5 M, dielectric 78.5, 2 inside"),
-    ("method=pme", "screened, 0.15 M, dielectric 78.5"),
-    ("smear=1", "vacuum, no screening"),
+    ("screened=0.5", "screened, 0.5 M, dielectric 78.5"),
+    ("medium=water, screened=0.5", "water (Poisson-Boltzmann), 0.5 M, dielectric 78.5, 2 inside"),
+    ("method=pme", "explicit water"),
+    ("smear=1, atoms=polymer", "vacuum, no screening"),
 ])
 def test_the_first_picture_is_of_the_solute_in_water_and_others_are_one_word_away(dhfr, do, typed, medium):
     water = "dhfr and solvent and rep lines+nonbonded"
     assert dhfr.count_atoms(water)
     output = do(f"potential_map dhfr, m, '{PSF}', spacing=3, {typed}".rstrip(", "))
     (low, high) = re.search(rf"m_ramp: (\S+) to (\S+) kT/e at 298.15 K, {re.escape(medium)};", output).groups()
-    assert (float(low), float(high)) == (-5, 5) or not medium.startswith(("screened", "continuum"))
+    assert (float(low), float(high)) == (-5, 5) or not medium.startswith(("screened", "water"))
     assert not dhfr.count_atoms(water)
     assert dhfr.count_atoms("dhfr and polymer and rep lines+nonbonded+cartoon")
     dhfr.show("lines", "dhfr and solvent")
@@ -186,7 +187,8 @@ def test_slice_of_map_objects_and_files(dhfr, do, tmp_path):
     assert "Error" not in do(f'potential_slice m, plane=x=20, output="{figure}", force=yes')
     assert figure.read_bytes() != first
     path = tmp_path / "a map.dx"
-    grid = vp.potential_map(read_selection(dhfr, "dhfr and polymer").structure.with_charges(np.ones(2489)), spacing=4.0)
+    grid = vp.potential_map(read_selection(dhfr, "dhfr and polymer").structure.with_charges(np.ones(2489)), spacing=4.0,
+        medium="explicit")
     vp.write_map(grid, path)
     assert "Error" not in do(f'potential_slice m "{path}", output="{tmp_path / "two.pdf"}"')
     assert (tmp_path / "two.pdf").read_bytes().startswith(b"%PDF")

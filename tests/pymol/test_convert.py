@@ -195,11 +195,28 @@ def test_a_charge_on_one_atom_is_not_taken_for_those_of_all(loaded, caplog):
     assert read_selection(loaded, "resn TIP3").structure.charges is None  # templates give them
     assert read_selection(loaded, "name CA").structure.charges.tolist() == [0.5]
     # where most residues have some, those without may be so; it is said
-    loaded.alter("resn ALA or name OH2", "partial_charge = -1")
+    loaded.alter("resn ALA or resn TIP3", "partial_charge = -1")
+    loaded.alter("name OH2", "partial_charge = 2")
     structure = read_selection(loaded, "mol").structure
-    assert structure.charges.tolist() == [-1, -1, -1, -1, 0, -1, 0, 0]
-    assert "object mol: the partial charges of 1 of 5 residues are 0, and are taken as they are" in caplog.text
+    assert sorted(set(structure.charges.tolist())) == [-1, 0, 2]
     assert structure.charge_source == "PyMOL object mol"
+    assert "object mol: the partial charges of 1 of 5 residues are 0, and are taken as they are" in caplog.text
+
+
+def test_hydrogens_that_pymol_has_added_have_no_charge(cmd):
+    """Its peptides have charges; of those without their hydrogens it adds some with a charge of 0."""
+    cmd.fab("AKDEW", "pep")
+    whole = read_selection(cmd, "pep").structure
+    assert whole.charges.sum() == pytest.approx(-1, abs=1e-3)
+    cmd.remove("hydro")
+    cmd.h_add("pep")
+    assert read_selection(cmd, "pep").structure.charges is None  # templates give them
+    cmd.delete("pep")
+    cmd.fab("AKDEW", "pep")
+    cmd.remove("pep and resi 2 and name HA")  # one residue without its charges is refused
+    cmd.h_add("pep and resi 2")
+    with pytest.raises(InputError, match="have no charge, such as LYS2:"):
+        read_selection(cmd, "pep")
 
 
 def test_a_part_brings_the_whole_that_tells_its_force_field(loaded):

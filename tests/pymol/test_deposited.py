@@ -1,6 +1,7 @@
 """From a deposited structure without most of its hydrogens to a coloured surface, in one command."""
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import gemmi
@@ -9,10 +10,12 @@ import pytest
 from deposited import ASSEMBLY, crystal_file
 
 from vmdpotential import registry
-from vmdpotential.io import read_structure
+from vmdpotential.io import read_structure, write_structure
 from vmdpotential.io.trajectories.frames import Loaded
+from vmdpotential.molecule.selection import select
 
-ENTRY = Path(__file__).resolve().parents[2] / "data" / "1hvr.pdb.gz"
+DATA = Path(__file__).resolve().parents[2] / "data"
+ENTRY = DATA / "1hvr.pdb.gz"
 
 
 @pytest.fixture(params=["pdb.gz", "cif"])
@@ -101,3 +104,20 @@ def test_every_state_of_an_assembly_is_averaged(cmd, do, tmp_path):
     assert actual.shape == expected.shape
     # of a file without charges PyMOL keeps no more than single precision
     np.testing.assert_allclose(actual, expected, atol=1e-3 * np.abs(expected).max())
+
+
+def test_the_surface_is_where_the_map_is(cmd, do, tmp_path):
+    """A cell that splits a protein: it is made whole for a continuum, and half of its surface was outside the map."""
+    box = read_structure(DATA / "dhfr.pdb.gz", topology=DATA / "dhfr.psf.gz")
+    middle = box.cell.wrap(box.positions + box.cell.vectors.sum(0) / 2)
+    write_structure(replace(box, positions=middle), tmp_path / "split.pdb")
+    cmd.load(str(tmp_path / "split.pdb"), "split")
+    shown = cmd.get_coords("split")
+    output = do(f"potential_map split, spacing=3, topology={DATA / 'dhfr.psf.gz'}")
+    assert "Error" not in output
+    whole = box.positions[select(box, "solute")]
+    np.testing.assert_allclose(np.ptp(cmd.get_coords("potential_surface"), axis=0), np.ptp(whole, axis=0), atol=0.01)
+    low, high = np.array(cmd.get_extent("potential"))
+    assert (cmd.get_coords("potential_surface") > low).all()
+    assert (cmd.get_coords("potential_surface") < high).all()
+    np.testing.assert_allclose(cmd.get_coords("split"), shown)  # the user's object is not changed

@@ -73,7 +73,7 @@ def test_default_follows_in_water(cmd, do):
     cmd.alter("ion", "partial_charge=-2")
     do("potential_live wait")
     check_born(cmd, 2, -2.0)
-    assert "continuum" in Session.of(cmd).live.live_map.first.provenance.medium
+    assert "water" in Session.of(cmd).live.live_map.first.provenance.medium
     do("potential_live off")
 
 

@@ -19,7 +19,8 @@ def path(tmp_path):
 
 def test_both_signs_around_the_nuclei_and_another_number(cmd, do, path):
     do(f"potential_orbital {path}, orbital=homo")
-    made = {"orbital", "orbital_nuclei", "orbital_legend", "orbital_positive", "orbital_negative"}
+    made = {"orbital", "orbital_nuclei", "orbital_legend", "orbital_positive", "orbital_negative",
+            "orbital_group"}
     assert set(cmd.get_names("objects")) == made
     assert cmd.count_atoms("orbital_nuclei") == 2
     even = read_grid(cmd, "orbital", {}).values
@@ -82,3 +83,29 @@ def test_a_fullerene_while_its_number_changes(cmd, do, tmp_path):
         np.testing.assert_allclose(grid.values.ravel(), functions(grid.lattice.points())[:, number - 1], atol=1e-4)
         assert (grid.values.min() < -0.01) == (number > 1)
         assert set(cmd.get_names("objects")) <= objects | {"orbital_negative"}
+
+
+def test_a_density_is_one_isosurface_without_a_potentials_ramp(cmd, do, caplog):
+    """Before, zeros next to the atoms gave a surface coloured from -0 to 0, and isosurfaces of both signs."""
+    cmd.fragment("ala")
+    cmd.create("traj", "ala", 1, 1)
+    for state in (2, 3, 4):
+        cmd.create("traj", "ala", 1, state)
+        cmd.translate([0.1 * state, 0, 0], "traj", state, camera=0)
+    cmd.delete("ala")
+    output = do("potential_density traj, spacing=1, padding=6")
+    assert "Error" not in output
+    assert "Warning" not in output
+    assert set(cmd.get_names("objects")) == {"traj", "density", "density_legend", "density_positive", "density_group"}
+    values = read_grid(cmd, "density", {}).values
+    assert 0 < cmd.isolevel("density_positive", query=1) < values.max()
+
+
+def test_statistics_are_maps_of_their_own(cmd, do):
+    cmd.fragment("ala")
+    cmd.create("ala", "ala", 1, 2)
+    cmd.translate([0.5, 0, 0], "ala", 2, camera=0)
+    output = do("potential_average ala, spacing=2, medium=vacuum, stat=[mean,std], fit=none, quiet=0")
+    assert "Error" not in output, output
+    mean, deviation = (read_grid(cmd, name, {}).values for name in ("average", "average_std"))
+    assert deviation.min() >= 0 > mean.min()

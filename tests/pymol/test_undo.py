@@ -88,7 +88,8 @@ def test_map_with_isosurfaces_surface_and_slice(box, do):
     assert {name: box.get_type(name) for name in box.get_names("objects")} == {
         "box": "object:molecule", "m": "object:map", "m_ramp": "object:ramp",
         "m_legend": "object:molecule", "m_positive": "object:surface",
-        "m_negative": "object:surface", "m_surface": "object:molecule", "m_cut": "object:slice"}
+        "m_negative": "object:surface", "m_surface": "object:molecule", "m_cut": "object:slice",
+        "m_outside": "object:map", "m_group": "object:group"}
     assert box.count_atoms("m_surface") == box.count_atoms("m_surface and rep surface") == 5
     assert box.count_atoms("box and rep surface") == 0
     assert box.get_setting_text("surface_color", "m_surface") in ("m_ramp", str(box.get_color_index("m_ramp")))
@@ -96,7 +97,12 @@ def test_map_with_isosurfaces_surface_and_slice(box, do):
     # the isosurfaces lie where the map has their values
     from vmdpotential.plugins.pymol.grids import read_grid
 
-    grid = read_grid(box, "m", {})
+    everywhere, grid = read_grid(box, "m", {}), read_grid(box, "m_outside", {})
+    kept = grid.values != 0
+    np.testing.assert_array_equal(grid.values[kept], everywhere.values[kept])
+    hidden = np.linalg.norm(grid.lattice.points(np.argwhere(~kept))[:, None] - box.get_coords("m_surface"), axis=2)
+    assert (hidden.min(1) < 1.9).all()  # inside the molecule
+    assert (~kept).any()
     for name, level in (("m_positive", 40), ("m_negative", -40)):
         if len(points := vertices(box, name)):
             nodes = np.rint((points - grid.lattice.origin) / grid.lattice.spacing).astype(int)
@@ -105,7 +111,7 @@ def test_map_with_isosurfaces_surface_and_slice(box, do):
     assert len(vertices(box, "m_negative")) > 100
     # another run of this name takes the parts away that it does not make
     do("potential_map box and resn ANI, m, boundary=open")
-    assert set(box.get_names("objects")) == {"box", "m", "m_ramp", "m_legend", "m_surface"}
+    assert set(box.get_names("objects")) == {"box", "m", "m_ramp", "m_legend", "m_surface", "m_group"}
 
 
 def vertices(cmd, name):

@@ -23,6 +23,8 @@ from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.maps import MapOptions
+from vmdpotential.maps.interaction import in_medium
+from vmdpotential.maps.medium import MEDIA, MEDIUM_HELP, Medium
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.structure import Structure
@@ -83,6 +85,15 @@ class FitOptions:
         return {"group": group, "name": name, "rotate": None if self.motion == "auto" else self.motion == "rotation"}
 
 
+@dataclass(frozen=True, kw_only=True)
+class AverageOptions(MapOptions):
+    """Options of the map of each frame, by default with all charges of the simulation."""
+
+    medium: Annotated[str | Medium | None, Option(f"{MEDIUM_HELP}explicit", choices=MEDIA, front=True)] = None
+
+    default_medium = "explicit"
+
+
 def average(
     source: CompleteSource,
     trajectory: FramesFile,
@@ -92,7 +103,7 @@ def average(
         "of the mean, from blocks); the mean is always written, std and sem to files named OUTPUT_std and OUTPUT_sem",
         metavar="mean,std,sem", front=True)] = "mean",
     fit: FitOptions = FitOptions(),
-    options: MapOptions = MapOptions(),
+    options: AverageOptions = AverageOptions(),
     like: LikeGrid = None,
     execution: PartialExecution = PartialExecution(),
     output: MeanOutput = MeanOutput(),
@@ -129,7 +140,8 @@ def average(
         check_map_format(each)
     files.check(paths, force)
     structure, charge_report, all_frames = source.with_frames_of(
-        TrajectoryOptions(trajectory=trajectory, frames=frames), [options.atoms], single=True)
+        TrajectoryOptions(trajectory=trajectory, frames=frames), lambda shown: [in_medium(options, shown).chosen],
+        single=True)
     alignment = fit.alignment(structure)
     lattice = lattice_like(like)
     assert all_frames is not None
@@ -227,8 +239,8 @@ def _lines(planning: AveragePlan, average: Average, result: Mean) -> list[str]:
     grid, plan, count, seconds = result.grid, planning.map, average.frames, result.seconds
     provenance, unit = grid.provenance, grid.unit
     lines = []
-    if provenance.atoms != "all":
-        lines.append(f"potential of {provenance.atoms}: {len(plan.charges)} atoms, net charge {planning.charge:.3f} e")
+    lines.append(f"medium {plan.options.word}: charges of {provenance.atoms}: {len(plan.charges)} atoms, net charge "
+                 f"{planning.charge:.3f} e")
     lines += [
         str(planning.work.alignment),
         f"method {provenance.method}, {boundary_text(result.cell)}, {provenance.interaction}, "

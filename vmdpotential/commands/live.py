@@ -24,6 +24,7 @@ from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.io.structures.pdb import cell_of
 from vmdpotential.maps import LEAST_TOLERANCE, MapOptions
+from vmdpotential.maps.interaction import in_medium
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.structure import Structure
@@ -78,11 +79,12 @@ def live(
         files.check([output], False)
     shown = read(source.structure, source.topology, source.cell, source.index)
     copies, changes = source.copied(shown)
-    structure, charge_report = source.with_charges(copies, [options.atoms])
+    settled = in_medium(options, copies)
+    structure, charge_report = source.with_charges(copies, [settled.chosen])
     if charge_report.prepared:
         changes = (*changes, Follower(copies, structure))
     start = time.perf_counter()
-    live_map = LiveMap(structure, options, fixed_cell=source.cell is not None, changes=changes, atoms=len(shown))
+    live_map = LiveMap(structure, settled, fixed_cell=source.cell is not None, changes=changes, atoms=len(shown))
     result = LiveRun(charges=charge_report, first=live_map.first, live=live_map, structure=structure,
                      seconds=time.perf_counter() - start)
     if output is None:
@@ -161,5 +163,5 @@ def _frames(stream: IO[bytes], atoms: int) -> Iterator[tuple[str, NDArray[np.flo
 
 command = Command.of(live, repeatable=False, examples=(
     "live protein.pdb -o live.mrc",
-    "live protein.pdb --atoms protein --screened 0.15 --spacing 2 -o live.dx",
+    "live protein.pdb --medium screened --spacing 2 -o live.dx",
 ))

@@ -105,13 +105,15 @@ def map_(
         check_map_format(name)
     files.check(paths, force, names)
 
-    from vmdpotential.maps.interaction import medium_of_sum
+    from vmdpotential.maps.interaction import implied_medium, in_medium, medium_of_sum
     from vmdpotential.maps.solute import as_computed, chosen_atoms, ions_of_solution
 
-    atoms = options.atoms
     shown = source.read()
     if not paths and isinstance(source.structure, Path):  # what is wrong with the structure is said first
         raise UsageError("output", "a file is needed for the map", "such as {output map.dx}")
+    implied = "" if options.medium is not None else implied_medium(options, shown)[1]
+    options = in_medium(options, shown)
+    atoms = options.chosen
     structure, charge_report = source.with_charges(
         shown, [atoms, *([] if options.sources is None else [options.sources])])
     start = time.perf_counter()
@@ -140,7 +142,8 @@ def map_(
     rows = chosen_atoms(structure, atoms, medium_of_sum(options))
     chosen = structure.known_charges[rows]
     return Map(
-        charges=charge_report, grid=grid, structure=structure, moved=moved, options=options, seconds=seconds, file=path,
+        charges=charge_report, grid=grid, structure=structure, moved=moved, options=options, implied=implied,
+        seconds=seconds, file=path,
         net_charge=charge_report.net_charge if str(atoms) == "all" else float(chosen.sum()), count=len(chosen),
         left_out=ions_of_solution(structure, atoms, rows), limits=limits, field_files=fields,
         cell=structure.cell if grid.provenance.boundary == "periodic" else None,
@@ -159,6 +162,7 @@ class Map(GridResult):
     solvation: Mapping[str, Any] | None
     file: Path | None
     field_files: Sequence[Path]
+    implied: str = hidden()
     count: int = hidden()
     left_out: str = hidden()
 
@@ -172,10 +176,9 @@ class Map(GridResult):
 
         provenance, lattice, options = self.grid.provenance, self.grid.lattice, self.options
         yield str(self.charges)
-        if str(options.atoms) != "all":
-            without = f", without {self.left_out}, which the solution replaces" if self.left_out else ""
-            yield (f"potential of {options.atoms}{without}: {self.count} atoms, net charge "
-                   f"{round(self.net_charge, 3) + 0.0:g} e")
+        without = f", without {self.left_out}, which belong to the solution" if self.left_out else ""
+        yield (f"medium {options.word}{self._because}: charges of {options.atoms}{without}: {self.count} atoms, net "
+               f"charge {round(self.net_charge, 3) + 0.0:g} e")
         on_mesh = (" on a mesh" if provenance.interaction.startswith("shifted") and provenance.tolerance is not None
                    else "")
         yield (f"method {provenance.method}{on_mesh}, {boundary_text(self.cell)}, {provenance.interaction}, "
@@ -200,7 +203,15 @@ class Map(GridResult):
             yield reason()
 
 
+    @property
+    def _because(self) -> str:
+        """Words for the option that implies the medium."""
+        if not self.implied:
+            return ""
+        return ", as there is no solute" if self.implied == "structure" else f", implied by the option {self.implied}"
+
+
 command = Command.of(map_, "map", examples=(
-    "map protein.pdb --screened 0.15 -o potential.dx",
-    "map system.prmtop --trajectory trajectory.xtc --frame 1 --atoms solute --spacing 1 -o potential.npz",
+    "map protein.pdb -o potential.dx",
+    "map system.prmtop --trajectory trajectory.xtc --frame 1 --medium explicit --spacing 1 -o potential.npz",
 ))

@@ -191,15 +191,19 @@ class ChargedSource(TemplateOptions, Source):
         """
         return charged(structure, self.force_field, self.water, self.charges, atoms, parameter)
 
-    def with_frames_of(self, trajectory: TrajectoryOptions, atoms: Sequence[Selection] = (), parameter: str = "atoms",
-                       single: bool = False) -> tuple[Structure, ChargeReport, Frames | None]:
+    def with_frames_of(self, trajectory: TrajectoryOptions,
+                       atoms: Sequence[Selection] | Callable[[Structure], Sequence[Selection]] = (),
+                       parameter: str = "atoms", single: bool = False,
+                       ) -> tuple[Structure, ChargeReport, Frames | None]:
         """Return the structure with charges, a report of their sources, and the frames of its atoms, if any.
 
+        The selections of atoms may depend on the structure as it is in its file.
         If atoms were added to the structure, they are placed in every frame relative to the atoms next to them.
         """
         shown, frames = self.with_frames(trajectory, single)
         structure, report = self.with_charges(
-            shown, atoms, parameter, trajectory.trajectory is None or are_models(trajectory.trajectory))
+            shown, atoms(shown) if callable(atoms) else atoms, parameter,
+            trajectory.trajectory is None or are_models(trajectory.trajectory))
         if report.prepared:
             from vmdpotential.preparation.follow import Follower
 
@@ -271,7 +275,11 @@ class TrajectoryOptions:
         InputError
             When the trajectory cannot be read or has other atoms.
         """
+        from vmdpotential.io.trajectories.atom_order import check_order
+
         self.check()
+        if isinstance(self.trajectory, Path):
+            check_order(self.trajectory, structure)
         return opened(self.trajectory, len(structure), self.frames, single)
 
     def check(self) -> None:

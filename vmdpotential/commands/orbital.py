@@ -104,7 +104,8 @@ def orbital_(
         When the map does not fit into memory.
     """
     from vmdpotential.io import check_formats, write_structures
-    from vmdpotential.io.maps import check_map_format, put_map
+    from vmdpotential.io.maps import check_map_format, is_cube, put_map
+    from vmdpotential.io.maps.cube import Nuclei, write_cube
 
     path, atoms, force = output.output, output.atoms, output.force
     engine, unit = values.engine, values.unit
@@ -138,7 +139,13 @@ def orbital_(
             made = (orbital_map(wavefunction, lattice, index, channel, unit, engine) if orbital else
                     density_map(wavefunction, lattice, spin, unit, engine))
     seconds = time.perf_counter() - start - clock.compiling
-    maps = {} if path is None else {path: lambda place: put_map(made, place)}
+    def put(place: Path) -> None:
+        if is_cube(place):
+            write_cube(place, made, Nuclei(wavefunction.numbers, wavefunction.nuclear_charges, wavefunction.positions))
+        else:
+            put_map(made, place)
+
+    maps = {} if path is None else {path: put}
     write_structures(structure, [] if atoms is None else [atoms], force, maps)
     total = None if potential else _integral(made.values, lattice, unit, bool(orbital))
     return OrbitalMap(
@@ -167,12 +174,17 @@ class OrbitalMap(GridResult):
 
     def text(self) -> Iterator[str]:
         """Yield the contents of the file, and the map's range and integral."""
+        from vmdpotential.io.maps import is_cube
+        from vmdpotential.io.maps.cube import ATOMIC
+
         wavefunction = self.wavefunction
         yield _contents(wavefunction)
         if self.orbital:
             yield self.words
         yield self.points
         yield f"{self.minimum:.4g} to {self.maximum:.4g} {self.grid.unit}"
+        if self.file is not None and is_cube(self.file) and self.grid.unit in ATOMIC:
+            yield f"the cube file is in atomic units, {ATOMIC[self.grid.unit][0]}, as other programs expect"
         if self.integral is None:
             yield f"net charge {wavefunction.nuclear_charges.sum() - wavefunction.electrons:.4g} e"
         elif self.orbital:

@@ -14,6 +14,7 @@ import numpy as np
 from vmdpotential.errors import BackendError, ChargeError, IncompleteError, UsageError, VmdpotentialError
 from vmdpotential.io.files.cellfile import with_cell
 from vmdpotential.io.files.several import frame_chosen
+from vmdpotential.io.trajectories.atom_order import check_order
 from vmdpotential.io.trajectories.frames import Frames, Trajectory
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
@@ -192,6 +193,7 @@ def at_frame(structure: Structure, source: Path | Structure, trajectory: Path | 
     if isinstance(path, Structure):
         raise UsageError("frame", "a frame is read from a file, and a viewer's structure has none",
                          "give {trajectory}")
+    check_order(path, structure)
     number = frame or 0
     chosen = next(iter(Trajectory(path, len(structure), slice(number, number + 1 or None))))
     return replace(structure, positions=chosen.positions, cell=cell or chosen.cell or structure.cell,

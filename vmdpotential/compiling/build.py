@@ -33,13 +33,13 @@ HERE = Path(__file__).parent.parent
 
 #: Kernel files that have vector code, and plain loops for PLAIN.
 WITH_VECTORS = ("mesh_kernel", "metropolis_kernel", "nbody_kernel", "pair_kernel", "point_kernel",
-                "region_kernel", "search_kernel", "tile_kernel")
+                "search_kernel", "tile_kernel")
 
 #: Files that kernel files import, in addition to Numba.
 PARTS = ("engines/cpu/scalar.py", "engines/cpu/maps/rows.py", "engines/cpu/maps/filters.py", "engines/cpu/maps/leaf.py",
          "engines/cpu/pairs/moves.py", "engines/cpu/pairs/nbody_loop.py", "engines/cpu/pairs/pair_vectors.py",
          "engines/cpu/pairs/search_vectors.py", "engines/cpu/pairs/vector_parts.py",
-         "continuum/region_vectors.py", "engines/jump.py",
+         "engines/jump.py",
          "compiling/simd.py", "compiling/meeting.py", "compiling/threads.py",
          "interactions/tracing.py", "interactions/program.py", "interactions/derivative.py", "interactions/csource.py")
 

@@ -5,17 +5,35 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-#: Names of ions, which end with their charge. Its number precedes the sign, as in Mg2+ (an element) and SO42- (the last
-#: digit), or follows it, as in Mg+2 and SO4-2. Without a number, as in Na+ and NO3-, the charge is 1.
+from vmdpotential.errors import UsageError
+
+#: Names of ions, which end with their charge: in parentheses, as in I3(-1); or its number precedes the sign, as in Mg2+
+#: (an element) and SO42- (the last digit), or follows it, as in Mg+2 and SO4-2. Without a number, as in Na+ and NO3-,
+#: the charge is 1.
 _NAMES = [re.compile(form, re.ASCII) for form in (
-    r"(?:[A-Z][a-z]?|[A-Za-z]\w*\d)(?P<size>\d)(?P<sign>[+-])", r"[A-Za-z]\w*(?P<sign>[+-])(?P<size>\d?)")]
+    r"[A-Za-z]\w*\((?P<sign>[+-])(?P<size>\d)\)", r"(?:[A-Z][a-z]?|[A-Za-z]\w*\d)(?P<size>\d)(?P<sign>[+-])",
+    r"[A-Za-z]\w*(?P<sign>[+-])(?P<size>\d?)")]
+#: Elements of anions with one charge and as many atoms as the number says (triiodide, azide), or one atom and so many
+#: charges (nitride).
+_AMBIGUOUS = re.compile(r"(?P<element>[A-Z][a-z]?)(?P<size>[2-9])-", re.ASCII)
 
 #: Largest net charge of a solution that counts as neutral, relative to the sum of the concentrations.
 _NEUTRAL = 1e-4
 
 
 def valence(name: str) -> int | None:
-    """Return the charge of an ion, e, from its name; None if it is not the name of an ion."""
+    """Return the charge of an ion, e, from its name; None if it is not the name of an ion.
+
+    Raises
+    ------
+    UsageError
+        For a name such as I3-, which may be that of three iodine atoms with one charge.
+    """
+    unclear = _AMBIGUOUS.fullmatch(name)
+    if unclear is not None:
+        atoms, size = unclear.groups()
+        raise UsageError("set", "the charge may be that of one atom, or -1 for a group of several",
+                         f"write {atoms}{size}(-1), or {atoms}(-{size})", value=name)
     match = next(filter(None, (form.fullmatch(name) for form in _NAMES)), None)
     if match is None:
         return None

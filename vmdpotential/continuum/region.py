@@ -8,24 +8,32 @@ another sphere covers that point; otherwise it is on an arc where two spheres in
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.compiling import build, threads
+from vmdpotential.compiling import threads
 from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice, bounds
+from vmdpotential.kernels.launch import KernelFile, call, launch, load_library
 
 Floats = NDArray[np.float64]
 Values = NDArray[np.float32]
+
+KERNELS = KernelFile(Path(__file__).with_name("region.cu"))
 
 #: Largest number of cubes along an axis.
 MAX_CUBES = 200
 
 #: Number of values that describe an arc.
 ARC = 16
+
+#: Number of nodes that a thread takes at a time.
+NODES_AT_ONCE = 100_000
 
 #: Number of atoms for which a thread computes neighbours or arcs at a time.
 ATOMS_AT_ONCE = 100
@@ -61,8 +69,9 @@ class Cubes:
         self.counts = np.floor((high - low) / self.side).astype(np.int64) + 1
         self.starts = np.zeros(int(self.counts.prod()) + 1, np.int64)
         self.order, self.of = np.empty(len(points), np.int64), np.empty((len(points), 3), np.int64)
-        build.load("region_kernel").sort(np.ascontiguousarray(points), low, self.side, self.counts, self.starts,
-                                         self.order, self.of)
+        call(KERNELS["sort_into_cubes"], 0, 1, points=np.ascontiguousarray(points), numbers=np.empty_like(self.order),
+             ends=np.empty_like(self.starts), starts=self.starts, order=self.order, cubes=self.of, count=len(points),
+             cube_count=len(self.starts) - 1, counts=self.counts, low=low, side=self.side)
 
 
 class Surface:
@@ -87,7 +96,7 @@ class Surface:
 
     def __init__(self, positions: Floats, radii: Floats, probe: float) -> None:
         chosen = np.flatnonzero(radii > 0)
-        self.probe, self._kernel = probe, build.load("region_kernel")
+        self.probe = probe
         self.cubes = Cubes(positions.take(chosen, 0), 2 * float(radii.max(initial=0.0) + probe))
         self.order = chosen[self.cubes.order]  # neighbours in space are neighbours in memory
         self.centres, self.radii = positions.take(self.order, 0), radii[self.order] + probe
@@ -114,30 +123,35 @@ class Surface:
 
         The sphere in which a node is deepest is the same for ions as for the probe.
         """
-        if lattice.shape[2] < self._kernel.LANES:
-            longer = Lattice(lattice.origin, lattice.spacing, (*lattice.shape[:2], self._kernel.LANES))
+        lanes = load_library().vector_floats()
+        if lattice.shape[2] < lanes:
+            longer = Lattice(lattice.origin, lattice.spacing, (*lattice.shape[:2], lanes))
             distances, shares = self.signed(longer, reach, ion)
-            return distances[..., :lattice.shape[2]], None if shares is None else shares[..., :lattice.shape[2]]
+            distances = np.ascontiguousarray(distances[..., :lattice.shape[2]])
+            return distances, None if shares is None else np.ascontiguousarray(shares[..., :lattice.shape[2]])
         probe = self.probe
         depth, deepest = self._depths(lattice, reach if ion is None else max(reach, ion - probe + reach))
         shares = None
         if ion is not None:
             side, shares = float(lattice.spacing.mean()), np.empty(lattice.shape, np.float32)
-            by_planes(partial(self._kernel.shares, depth, np.float32(-1 / side),
-                              np.float32(0.5 - (ion - probe) / side), shares), lattice.shape[0])
+            launch_nodes("compute_shares", lattice, depth=depth, shares=shares, slope=-1 / side,
+                         offset=0.5 - (ion - probe) / side)
         if probe == 0 or not len(self.centres):
             return np.negative(depth, out=depth), shares
-        place = (lattice.origin, lattice.spacing)
-        by_planes(partial(self._kernel.project, self.centres, self.radii, *self.neighbours, *place, probe,
-                          reach, depth, deepest), lattice.shape[0])
-        by_planes(partial(self._kernel.roll, self.arcs, probe, reach, *place, depth), lattice.shape[0])
+        place = {"origin": lattice.origin, "spacing": lattice.spacing, "shape": lattice.shape, "probe": probe,
+                 "reach": reach}
+        first, others = self.neighbours
+        launch_planes("project_depths", lattice, centres=self.centres, radii=self.radii, first=first, others=others,
+                      depth=depth, deepest=deepest, **place)
+        launch_planes("roll_probes", lattice, arcs=self.arcs, count=len(self.arcs), distances=depth, **place)
         return depth, shares
 
     def _depths(self, lattice: Lattice, reach: float) -> tuple[Values, NDArray[np.int32]]:
         """Return the depth of each node in the sphere in which it is deepest, at least -`reach`, A, and that sphere."""
         depth, deepest = np.empty(lattice.shape, np.float32), np.empty(lattice.shape, np.int32)
-        by_planes(partial(self._kernel.stamp, self.centres, self.radii, reach, lattice.origin, lattice.spacing,
-                          depth, deepest), lattice.shape[0])
+        launch_planes("stamp_spheres", lattice, centres=self.centres, radii=self.radii, depth=depth, deepest=deepest,
+                      shape=lattice.shape, spheres=len(self.radii), origin=lattice.origin, spacing=lattice.spacing,
+                      reach=reach)
         return depth, deepest
 
     @cached_property
@@ -145,29 +159,36 @@ class Surface:
         """The index of the first neighbour of each sphere, and the intersecting spheres of all, nearer ones first."""
         numbers, cubes = np.zeros(len(self.centres), np.int64), self.cubes
         largest, longest = float(self.radii.max(initial=0.0)), int(np.diff(cubes.starts).max(initial=0))
-        others = self._of_atoms(partial(self._kernel.neighbours, self.centres, self.radii, largest, cubes.starts,
-                                        longest, cubes.of, cubes.counts, numbers), np.empty(100, np.int32))
+        others = self._of_atoms("find_neighbours", np.empty(100, np.int32), lambda: {
+            "starts": cubes.starts, "cubes": cubes.of, "squares": np.empty(3 * longest), "near": np.empty(3 * longest),
+            "chosen": np.empty(27 * longest, np.int32), "bins": np.empty(27 * longest, np.int64), "numbers": numbers,
+            "counts": cubes.counts, "largest": largest})
         return np.concatenate([[0], np.cumsum(numbers)]), others
 
     @cached_property
     def arcs(self) -> Floats:
         """(A, ARC) arcs on which the centres of probes are that touch two atoms; the kernel describes the columns."""
-        return self._of_atoms(partial(self._kernel.arcs, self.centres, self.radii, *self.neighbours),
-                              np.empty((4, ARC)))
+        first, others = self.neighbours
+        most = int(np.diff(first).max(initial=0))
+        return self._of_atoms("find_arcs", np.empty((4, ARC)), lambda: {
+            "first": first, "others": others, "scratch": np.empty((7, most)), "most": most})
 
-    def _of_atoms(self, kernel: Any, rows: NDArray[Any]) -> NDArray[Any]:
+    def _of_atoms(self, name: str, rows: NDArray[Any], arguments: Callable[[], dict[str, Any]]) -> NDArray[Any]:
         """Return the rows that a kernel writes for all atoms, on all threads.
 
         The length of `rows` is the expected number of rows per atom, and its type is that of the result. The kernel
-        returns the actual number of rows for a range of atoms, and is called again if that is larger.
+        counts the rows for a range of atoms, and runs again if there are more. `arguments` returns its own arguments,
+        with scratch memory for one thread.
         """
         def of(first: int, last: int) -> tuple[NDArray[Any]]:
-            out = np.empty((len(rows) * (last - first), *rows.shape[1:]), rows.dtype)
-            count = kernel(first, last, out)
-            if count > len(out):
+            given, total, count = arguments(), np.zeros(1, np.int64), len(rows) * (last - first)
+            while True:
                 out = np.empty((count, *rows.shape[1:]), rows.dtype)
-                kernel(first, last, out)
-            return (out[:count].copy(),)
+                call(KERNELS[name], first, last, centres=self.centres, radii=self.radii, out=out, room=len(out),
+                     total=total, **given)
+                if total[0] <= count:
+                    return (out[: total[0]].copy(),)
+                count = int(total[0])
 
         return threads.joined(of, len(self.centres), "surface", ATOMS_AT_ONCE)[0]
 
@@ -187,9 +208,35 @@ def conductances(distances: Values, inside: float, outside: Floats, lattice: Lat
     """
     weights = np.prod(lattice.spacing) / lattice.spacing**2 / lattice.spacing.mean()
     x, y, z = (np.empty(lattice.shape, np.float32) for _ in range(3))
-    by_planes(partial(build.load("region_kernel").edges, distances, inside, outside, weights, x, y, z),
-              lattice.shape[0])
+    launch_planes("compute_conductances", lattice, distances=distances, outside=outside,
+                  between=2 / (1 / outside[:-1] + 1 / outside[1:]), x=x, y=y, z=z, shape=lattice.shape,
+                  weights=weights, inside=inside)
     return x, y, z
+
+
+def inside_nodes(distances: Values) -> NDArray[np.bool_]:
+    """Return which nodes (nx, ny, nz) are inside, where distances (nx, ny, nz) to the surface are negative."""
+    within = np.empty(distances.shape, np.bool_)
+    launch(KERNELS["find_sides"], distances.size, "surface", NODES_AT_ONCE,
+           distances=np.ascontiguousarray(distances), within=within)
+    return within
+
+
+def scale_shares(shares: Values, within: NDArray[np.bool_], factors: Values) -> None:
+    """Multiply the shares (nx, ny, nz) of cells that ions can reach by factors (nz,), and by 0 inside."""
+    nz = shares.shape[2]
+    launch(KERNELS["scale_shares"], shares.size // nz, "surface", max(1, NODES_AT_ONCE // nz), shares=shares,
+           within=within, factors=factors, nz=nz)
+
+
+def launch_planes(name: str, lattice: Lattice, **values: Any) -> None:
+    """Run a kernel of this file for the planes of a lattice, on all threads."""
+    launch(KERNELS[name], lattice.shape[0], "surface", planes_at_once(lattice.shape[0]), **values)
+
+
+def launch_nodes(name: str, lattice: Lattice, **values: Any) -> None:
+    """Run a kernel of this file for the nodes of a lattice, on all threads."""
+    launch(KERNELS[name], lattice.size, "surface", NODES_AT_ONCE, **values)
 
 
 def by_planes(kernel: Any, planes: int) -> None:

@@ -59,11 +59,14 @@ class Solvated:
         Half of each charge times that.
     error : float, kT
         Of the sum of the energies.
+    reaction_errors : (N,) float64, kT/e
+        The expected error of each reaction potential, with its sign.
     """
 
     reaction: Floats
     energies: Floats
     error: float
+    reaction_errors: Floats
 
 
 class Result(Protocol):

@@ -34,7 +34,7 @@ _ENERGY = "kcal/mol"
 IN_WATER = 5.0
 
 #: First words of the provenance's medium for maps in water.
-_WATER = ("screened", "continuum")
+_WATER = ("screened", "water")
 
 #: Radius of a water, A: distance from a molecular surface at which a continuum's potential is read for its colours.
 WATER_RADIUS = 1.4
@@ -51,6 +51,11 @@ class Range(NamedTuple):
 
     low: float
     high: float
+
+
+def limits() -> list[list[float]]:
+    """Return the lowest, the middle and the highest colour, each as red, green and blue, 0 to 1."""
+    return [[channel / 255 for channel in bytes.fromhex(STOPS[n][1:])] for n in (0, 3, 6)]
 
 
 def isovalue(grid: Grid) -> float:
@@ -114,7 +119,7 @@ def outwards(grid: Grid) -> float:
     In a continuum it is the radius of a water, as usual: on the surface itself the potential is dominated by the
     nearest atom's charge, and its slope is discontinuous. In other media it is 0.
     """
-    return WATER_RADIUS if grid.provenance.medium.startswith("continuum") else 0.0
+    return WATER_RADIUS if grid.provenance.continuum else 0.0
 
 
 def colour_range(grids: Iterable[Grid], shown: Iterable[ArrayLike]) -> Range:

@@ -32,7 +32,7 @@ from vmdpotential.frames.whole import Alignment
 from vmdpotential.grid.lattice import Box, Grid, Lattice, Provenance
 from vmdpotential.io.trajectories.frames import Frame, Frames, ahead, periodic_cell
 from vmdpotential.maps import MapOptions, MapPlan, build_lattice, choose_cell, plan_map
-from vmdpotential.maps.interaction import medium_of_sum
+from vmdpotential.maps.interaction import in_medium, medium_of_sum
 from vmdpotential.maps.solute import in_continuum
 from vmdpotential.methods import Method, Planned, Request
 from vmdpotential.methods.slabs import planes_at_once
@@ -329,6 +329,7 @@ def plan_average(structure: Structure, frames: Frames, options: MapOptions, alig
     VmdpotentialError
         The errors of :func:`vmdpotential.maps.potential_map`, and those of reading frames.
     """
+    options = in_medium(options, structure)
     numbers = frames.numbers()
     opening = list(frames.part(numbers[:2]))
     first = opening[0]
@@ -342,7 +343,7 @@ def plan_average(structure: Structure, frames: Frames, options: MapOptions, alig
     medium = medium_of_sum(options)
     if medium.method:
         warn_unused(("tolerance",), "the grid of a mean in a continuum is not made finer; set {spacing}")
-    structure, chosen, _ = in_continuum(structure, options.atoms, medium)
+    structure, chosen, _ = in_continuum(structure, options.chosen, medium)
     moves = Alignment.of(structure, boundary=boundary, **alignment)
     if lattice is None:
         positions = structure.positions

@@ -17,6 +17,7 @@ from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.trajectories.frames import Change
 from vmdpotential.maps import MapOptions, plan_map
+from vmdpotential.maps.interaction import in_medium
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import warn_unused
@@ -61,6 +62,7 @@ class LiveMap:
         self._changes = changes
         #: Number of atoms in a frame.
         self.atoms = len(structure) if atoms is None else atoms
+        options = in_medium(options, structure)
         if options.named_method is not None:
             warn_unused(("tolerance",), "the grid of a live map in a continuum is not made finer; set {spacing}")
         plan, result = plan_map(structure, options, margin=min(MARGIN, PART * options.padding), soon=0.0)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vmdpotential import io, registry
-from vmdpotential.commands.media import has_medium
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.figures import colours
 from vmdpotential.figures.colours import Range
@@ -76,8 +75,6 @@ def offered(command: Command) -> list[Parameter]:
         chosen = [p for p in chosen if p.name not in ("frames", trajectory.name)]
         chosen += [replace(p, option=replace(p.option, help=_FRAMES[trajectory.required]))
                    for p in command.parameters if p.name == "frames"]
-    if has_medium(command):  # the medium determines the default of atoms
-        chosen = [replace(p, default=None, optional=True) if p.name == "atoms" else p for p in chosen]
     return sorted(chosen, key=lambda p: not (role(p) and p.required))
 
 
@@ -370,6 +367,28 @@ def selection(parameter: Parameter, text: str, structure: Structure,
     return picked
 
 
+def without_charges(structure: Structure, charges: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return the atoms (N,) bool of residues to which hydrogens without a charge were added.
+
+    Viewers add hydrogens with a charge of 0. A residue has such ones if all of its hydrogens have no charge while other
+    atoms have one, or if a hydrogen has none and the residue's charge is not a whole number.
+
+    Parameters
+    ----------
+    structure : Structure
+    charges : (N,) float64, e
+        NaN counts as 0.
+    """
+    charges, first = np.nan_to_num(charges), structure.residue_starts[:-1]
+    hydrogen = structure.elements == "H"
+    zero = np.logical_or.reduceat(hydrogen & (charges == 0), first)
+    known = np.logical_or.reduceat(hydrogen & (charges != 0), first)
+    total = np.add.reduceat(charges, first)
+    broken = zero & np.logical_or.reduceat(charges != 0, first) & (~known | (np.abs(total - np.rint(total)) > 0.01))
+    result: NDArray[np.bool_] = np.repeat(broken, np.diff(structure.residue_starts))
+    return result
+
+
 def with_charges(whole: Structure, chosen: NDArray[np.bool_], charges: NDArray[np.float64], viewer: str,
                  name: Callable[[int], str], hint: str) -> Structure:
     """Return the chosen atoms with the viewer's charges, or without charges if it has none.
@@ -394,6 +413,7 @@ def with_charges(whole: Structure, chosen: NDArray[np.bool_], charges: NDArray[n
     InputError
         When only some of the chosen atoms have charges.
     """
+    charges = np.where(without_charges(whole, charges), np.nan, charges)
     part = whole if chosen.all() else whole.part(chosen)
     missing = np.flatnonzero(chosen & np.isnan(charges))
     if len(missing) == len(part):

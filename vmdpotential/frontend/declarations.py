@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from vmdpotential import registry
-from vmdpotential.commands import media
 from vmdpotential.parameters import Command, Parameter
+
+#: Options that a medium sets, which are folded where a medium can be chosen.
+_OF_MEDIUM = ("atoms", "method", "radii", "screened")
 
 _KINDS = {bool: "boolean", int: "integer", float: "number", Path: "file"}
 
@@ -19,14 +21,15 @@ def declarations() -> dict[str, Any]:
     Returns
     -------
     dict
-        ``{"version": ..., "commands": {name: {"summary", "description", "medium", "options"}}, "broken": {name:
-        reason}, "media": ...}``; an option has ``name``, ``kind`` (``structure``, ``map``,
-        ``trajectory``, ``wavefunction`` (a file of one), ``selection``, ``file``,
+        ``{"version": ..., "commands": {name: {"summary", "description", "options"}}, "broken": {name: reason},
+        "colours": the lowest, middle and highest colour of maps}``; an option has ``name``, ``kind`` (``structure``,
+        ``map``, ``trajectory``, ``wavefunction`` (a file of one), ``selection``, ``file``,
         ``boolean``, ``integer``, ``number`` or ``text``), ``several``, ``required``, ``positional``, ``viewer``,
         ``shell``, ``front`` (whether a dialog shows it at once), ``aliases``, ``default`` (as text, empty for none),
         ``help``, ``unit``, ``choices``, and ``words``, which are allowed instead of a selection.
     """
     from vmdpotential import __version__
+    from vmdpotential.figures import colours  # needs numpy, which help texts do without
 
     commands, broken = {}, dict(registry.broken())
     for name in registry.available("command"):
@@ -38,7 +41,7 @@ def declarations() -> dict[str, Any]:
             continue
         if takes_data(command):
             commands[name] = result
-    return {"version": __version__, "commands": commands, "broken": broken, "media": media.declaration()}
+    return {"version": __version__, "commands": commands, "broken": broken, "colours": colours.limits()}
 
 
 def takes_data(command: Command) -> bool:
@@ -52,7 +55,6 @@ def declare(command: Command) -> dict[str, Any]:
     return {
         "summary": command.summary,
         "description": command.description,
-        "medium": media.has_medium(command),
         "options": [_declare_option(parameter) | {"front": in_front(command, parameter)}
                     for parameter in command.parameters],
     }
@@ -63,8 +65,8 @@ def in_front(command: Command, parameter: Parameter) -> bool:
 
     The grid spacing is folded, and if the medium can be chosen, so are the parameters that it sets.
     """
-    set_by_medium = {name for values in media.MEDIA.values() for name in values}
-    if parameter.name == "spacing" or (media.has_medium(command) and parameter.name in set_by_medium):
+    has_medium = any(other.name == "medium" for other in command.parameters)
+    if parameter.name == "spacing" or (has_medium and parameter.name in _OF_MEDIUM):
         return False
     any_in_front = any(other.option.front for other in command.parameters)
     return parameter.required or parameter.option.front or not any_in_front

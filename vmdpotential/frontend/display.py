@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated
 
-from vmdpotential.commands import media
 from vmdpotential.figures.colours import Range
 from vmdpotential.frontend.adapters import colour_range
 from vmdpotential.parameters import Command, Option, Parameter, Report
@@ -14,11 +13,14 @@ from vmdpotential.parameters import Command, Option, Parameter, Report
 _SURFACE = ("surface", "hide_water")
 
 #: Commands without these options, because they make no potential map.
-_WITHOUT = ("orbital", "ionize", "slice", "view", "profile", "field", "energy", "forces", "rdf", "surface")
+_WITHOUT = ("orbital", "density", "probe", "ionize", "slice", "view", "profile", "field", "energy", "forces", "rdf",
+            "surface")
+
+#: Commands whose maps are shown by isosurfaces.
+BY_LEVELS = ("orbital", "density", "probe")
 
 
 def _maps(
-    medium: Annotated[str, Option(media.HELP, choices=tuple(media.MEDIA), front=True)] = media.DEFAULT,
     surface: Annotated[bool, Option(
         "molecular surface, without solvent, coloured by the map", front=True)] = True,
     hide_water: Annotated[bool, Option(
@@ -35,10 +37,10 @@ def surface_options(command: Command) -> tuple[Parameter, ...]:
     if command.name in _WITHOUT:
         return ()
     left_out = {"live": _SURFACE}.get(command.name, ())
-    shown = [p for p in Command.of(_maps).parameters
-             if p.name not in left_out and (p.name != "medium" or media.has_medium(command))]
+    shown = [p for p in Command.of(_maps).parameters if p.name not in left_out]
     if command.name == "map":
         return tuple(shown)
     # the other commands have more important options of their own
-    folded = _SURFACE if media.has_medium(command) or command.name == "compare" else (*_SURFACE, "range")
+    potentials = command.name == "compare" or any(p.name == "medium" for p in command.parameters)
+    folded = _SURFACE if potentials else (*_SURFACE, "range")
     return tuple(replace(p, option=replace(p.option, front=False)) if p.name in folded else p for p in shown)

@@ -230,6 +230,8 @@ class Provenance:
         Floating-point precision and compute engine.
     atoms : str
         Selection of the atoms that contribute charges.
+    molecule : str
+        Number of these atoms and their centre, A: "3128 atoms around 10.12 8.03 -4.40".
     frames : str
         Frames over which the map is a mean.
     inefficiency : float
@@ -243,7 +245,8 @@ class Provenance:
 
     Examples
     --------
-    >>> grid = vp.potential_map(vp.read_structure("data/dhfr.pdb.gz", topology="data/dhfr.psf.gz"), spacing=4.0)
+    >>> grid = vp.potential_map(vp.read_structure("data/dhfr.pdb.gz", topology="data/dhfr.psf.gz"), spacing=4.0,
+    ...                         medium="explicit")
     >>> grid.provenance.boundary
     'periodic'
     """
@@ -263,11 +266,17 @@ class Provenance:
     precision: str = ""
     engine: str = ""
     atoms: str = ""
+    molecule: str = ""
     frames: str = ""
     inefficiency: float | None = None
     zero: str = ""
     inputs: tuple[str, ...] = ()
     program: str = ""
+
+    @property
+    def continuum(self) -> bool:
+        """Whether the map is that of a molecule in a continuum, the medium water."""
+        return self.medium.startswith("water")
 
 
 def _cell_vectors(text: str) -> tuple[float, ...] | None:

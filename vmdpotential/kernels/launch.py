@@ -222,6 +222,11 @@ def launch(kernel: Kernel, count: int, label: str, grain: int = 0, /, **values: 
                 grain or max(1, -(-count // (8 * workers))))
 
 
+def call(kernel: Kernel, first: int, last: int, /, **values: Any) -> None:
+    """Run a kernel for a range of elements on this thread, with its arguments as in :func:`launch`."""
+    _function(kernel, RANGE)(kernel.arguments.pack(values, _address), first, last)
+
+
 def launch_team(kernel: Kernel, workers: int = 0, /, **values: Any) -> None:
     """Run a kernel once on several threads, which meet at barriers; see TEAM_KERNEL in kernel.h."""
     function = _function(kernel, TEAM)

@@ -96,16 +96,17 @@ def potential_map(structure: StructureLike, options: MapOptions | None = None, *
         Standard deviation s of Gaussian charges, A, with the potential erf(r / (sqrt(2) s)) / r; 0 for point charges.
         VMD's PMEPot has the Ewald factor 1 / (sqrt(2) s) instead.
     radii : str
-        Atomic radii, for methods that need them: ``auto`` for those of the file, one of
-        :data:`vmdpotential.molecule.radii.SETS`, or ``auto+mbondi2`` for that set if the file has none.
+        Atomic radii, for methods that need them: ``auto`` for those of the file, or those of mbondi2 if it has none, or
+        one of :data:`vmdpotential.molecule.radii.SETS`.
     tolerance : float, optional
         Largest error of methods that are not exact: the rms error relative to the rms potential, 1e-6 to 0.1, over all
         points and over those farther than 2 A from every charge, and that of the field if it is computed; 1e-4 unless
         given. The map's provenance states the measured errors. If a tolerance is given, the method ``pb`` reduces the
         spacing until the errors outside the molecule and at its surface are within it.
-    atoms : str or array
-        Atoms that contribute charges, see :func:`vmdpotential.molecule.selection.select`. If ions
-        screen the charges, ``solute`` excludes the alkali and halide ions of a solvated system.
+    atoms : str or array, optional
+        Atoms that contribute charges, see :func:`vmdpotential.molecule.selection.select`: the solute unless given, or
+        all in the medium explicit. ``solute`` excludes the alkali and halide ions of a solvated system, except in the
+        medium explicit.
     sources : str or array, optional
         For ``pb``, the atoms among `atoms` that contribute charges, while all of `atoms` determine the permittivity
         and the volume of the ions.
@@ -117,9 +118,14 @@ def potential_map(structure: StructureLike, options: MapOptions | None = None, *
         Concentration, M, of a 1:1 salt in water, whose ions screen the potential (Debye-Hueckel): exp(-r / L) / (eps
         r), with all images in a periodic cell; the method cutoff truncates it where the rest is below the tolerance.
         Also as `ionic_strength`.
-    medium : Medium, optional
-        Medium that replaces `screened`, `dielectric`, `temperature` and, for a continuum, `method` and `parameters`:
-        :meth:`Medium.vacuum`, :meth:`Medium.screened` or :meth:`Medium.continuum`.
+    medium : str or Medium, optional
+        ``water``, the solute in a Poisson-Boltzmann continuum of water with 0.15 M of salt; ``screened``, the solute's
+        charges screened as by Debye and Hueckel; ``explicit``, all charges; or ``vacuum``, the solute alone. Unless
+        given, the one that other options imply (a method for a continuum: water; `screened`: screened; another method,
+        `cutoff`, `interaction`, `smear`, a periodic boundary, or `atoms` with water: explicit, or vacuum if there is no
+        water), and otherwise water. Or an object, which replaces `screened`, `dielectric`, `temperature` and, for a
+        continuum, `method` and `parameters`: :meth:`Medium.vacuum`, :meth:`Medium.screened` or
+        :meth:`Medium.continuum`.
     field : bool
         Whether to compute the electric field too, as the map's attribute ``field``: three maps, in V/A.
     precision : {"single", "compensated", "double"}
@@ -154,16 +160,16 @@ def potential_map(structure: StructureLike, options: MapOptions | None = None, *
     Examples
     --------
     >>> structure = vp.read_structure("data/dhfr.pdb.gz", topology="data/dhfr.psf.gz")
-    >>> grid = vp.potential_map(structure, atoms="protein", screened=0.15, spacing=2.0)
-    >>> grid.unit, grid.provenance.method
-    ('kT/e', 'pme')
+    >>> grid = vp.potential_map(structure, medium="screened", spacing=2.0)
+    >>> grid.unit, grid.provenance.medium
+    ('kT/e', 'screened, 0.15 M, dielectric 78.5')
     """
-    from vmdpotential.maps.interaction import check_tolerance
+    from vmdpotential.maps.interaction import check_tolerance, in_medium
     from vmdpotential.maps.plan import plan_map
     from vmdpotential.maps.refine import refined
 
     structure = as_structure(structure)
-    chosen = changed(MapOptions, options, keywords)
+    chosen = in_medium(changed(MapOptions, options, keywords), structure)
     tolerance, own = chosen.tolerance, chosen.named_method
 
     def attempt(spacing: float) -> tuple[Grid, float]:

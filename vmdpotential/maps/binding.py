@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines import PointSum, get_engine
-from vmdpotential.engines.result import Solvated
 from vmdpotential.errors import UsageError
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.maps.medium import Medium
@@ -22,6 +21,7 @@ from vmdpotential.maps.options import MapOptions, SumOptions
 from vmdpotential.maps.places import build_lattice
 from vmdpotential.maps.plan import plan_map
 from vmdpotential.maps.solute import in_continuum
+from vmdpotential.methods.pb_errors import combined
 from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.parameters import takes_aliases
@@ -45,7 +45,7 @@ class Binding(Tabular):
     desolvation : tuple of float
         Change of each part's energy of solvation, because the other part excludes water.
     error : float
-        Error of the total, estimated from two lattices.
+        Error of the total, from the difference of the total on two lattices.
     """
 
     coulomb: float
@@ -117,26 +117,28 @@ def binding_energy(structure: StructureLike, first: Selection, second: Selection
     structure = in_continuum(structure, both, Medium.continuum())[0]
     lattice = build_lattice(structure, structure.positions[both], None, spacing, PADDING)
 
-    def solved(atoms: NDArray[np.bool_], sources: NDArray[np.bool_]) -> tuple[NDArray[np.float64], Solvated]:
-        """Return the reaction potential (N,) at all atoms, kT/e, and the energies."""
+    def solved(atoms: NDArray[np.bool_], sources: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return the reaction potential at all atoms and its expected error, (2, N) kT/e."""
         planned, result = plan_map(structure, MapOptions(
             method="pb", parameters=parameters, radii=radii, sources=sources, boundary="open", spacing=spacing,
             padding=PADDING, atoms=atoms, temperature=temperature, dielectric=dielectric, engine=engine),
             lattice=lattice)
         solvated = result.solvated
         assert solvated is not None
-        reaction = np.zeros(len(structure))
-        reaction[planned.chosen] = solvated.reaction
-        return reaction, solvated
+        reaction = np.zeros((2, len(structure)))
+        reaction[:, planned.chosen] = solvated.reaction, solvated.reaction_errors
+        return reaction
 
     charges = structure.known_charges
-    reactions, screening, errors = [], [], []
+    reactions, screening = [], []
+    errors = np.zeros(len(structure))  # of the sum, by atoms: those of large energies of solvation cancel
     for part, other in ((a, b), (b, a)):
-        reaction, within = solved(both, part)
-        _, alone = solved(part, part)
-        reactions.append(float(within.energies.sum() - alone.energies.sum()))
-        screening.append(float(charges[other] @ reaction[other]))
-        errors += [within.error, alone.error]
+        within, alone = solved(both, part), solved(part, part)
+        desolvation = 0.5 * np.where(part, charges, 0.0) * (within - alone)
+        interaction = np.where(other, charges, 0.0) * within
+        reactions.append(float(desolvation[0].sum()))
+        screening.append(float(interaction[0].sum()))
+        errors += desolvation[1] + 0.5 * interaction[1]
     kt = coulomb_constant("kcal/mol/e") / coulomb_constant("kT/e", temperature)
     potential = get_engine(engine).prepare_points(PointSum(COULOMB.bind())).at(
         structure.positions[b], structure.positions[a], charges[a])[0]
@@ -145,4 +147,4 @@ def binding_energy(structure: StructureLike, first: Selection, second: Selection
     permittivity = solver.parameters(parameters or {})["inside"]
     return Binding(coulomb_constant("kcal/mol/e") / permittivity * float(charges[b] @ potential),
                    kt * float(np.mean(screening)), (kt * reactions[0], kt * reactions[1]),
-                   kt * float(np.linalg.norm([*errors, screening[0] - screening[1]])))
+                   kt * float(np.hypot(combined(errors), 0.5 * (screening[0] - screening[1]))))

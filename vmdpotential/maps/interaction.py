@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 
@@ -11,12 +11,88 @@ from vmdpotential import registry
 from vmdpotential.errors import Message, UsageError
 from vmdpotential.interactions import Bound
 from vmdpotential.interactions.screened_coulomb import WATER
-from vmdpotential.maps.medium import Medium
-from vmdpotential.maps.options import CUTOFF, LEAST_TOLERANCE, MediumOptions, MethodOptions, SumOptions
+from vmdpotential.maps.medium import SALT, Medium
+from vmdpotential.maps.options import CUTOFF, LEAST_TOLERANCE, MapOptions, MediumOptions, MethodOptions, SumOptions
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.selection import Selection, is_water, select
+from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import DEFAULT_TEMPERATURE
 
 log = logging.getLogger(__name__)
+
+
+#: Options of a sum over charges, which no continuum has, and their values if they are not set.
+_OF_SUMS = {"interaction": "auto", "smear": 0.0, "cutoff": None}
+
+#: Selections that ask for water.
+_WITH_WATER = ("all", "water", "waters")
+
+
+def implied_medium(options: MapOptions, structure: Structure) -> tuple[str, str]:
+    """Return the medium that the options of a map imply, and the name of the option that does; empty for the default.
+
+    A method for a continuum implies water; a concentration of salt, screened; options of a sum over charges, and atoms
+    that include water, explicit or vacuum.
+    """
+    if options.named_method is not None:
+        return "water", "method"
+    if options.screened is not None:
+        return "screened", "screened"
+    water = is_water(structure)
+    atoms = options.atoms
+    word = atoms.strip().lower() if isinstance(atoms, str) else ""
+    if word in _WITH_WATER or (atoms is not None and bool(water[select(structure, atoms)].any())):
+        return "explicit", "atoms"
+    if summed := _of_sum(options):
+        return "explicit" if atoms is None and water.any() else "vacuum", summed
+    if water.all():
+        return "explicit", "structure"
+    return options.default_medium, ""
+
+
+def in_medium(options: MapOptions, structure: Structure) -> MapOptions:
+    """Return the options of a map with the atoms, the method and the salt of their medium.
+
+    Raises
+    ------
+    UsageError
+        For an unknown medium, and for options that do not fit the medium.
+    """
+    medium = options.medium
+    word = medium.kind if isinstance(medium, Medium) else medium or implied_medium(options, structure)[0]
+    atoms: Selection = ("all" if word == "explicit" else "solute") if options.atoms is None else options.atoms
+    if word != "explicit" and isinstance(atoms, str) and atoms.strip().lower() in _WITH_WATER and (
+            waters := int((is_water(structure) & select(structure, atoms)).sum())):
+        raise UsageError("atoms", f"{waters} of them are water, which the medium {word} replaces",
+                         "choose {atoms solute}, or {medium explicit} for all charges", value=str(atoms))
+    options = replace(options, atoms=atoms)
+    if isinstance(medium, Medium):
+        return options
+    own = options.named_method
+    if word == "water":
+        if name := _of_sum(options):
+            raise UsageError(name, "the medium water is a continuum, which is not a sum over charges",
+                             "leave it out, or choose {medium explicit}, {medium vacuum} or {medium screened}",
+                             value=str(getattr(options, name)))
+        return replace(options, medium=word, method=options.method if own else "pb")
+    if own is not None:
+        raise UsageError("method", f"{own.name} solves for a continuum, which is the medium water",
+                         "leave out {medium}", value=own.name)
+    if word == "screened":
+        return replace(options, medium=word, screened=SALT if options.screened is None else options.screened)
+    if options.screened is not None:
+        raise UsageError("screened", f"the salt screens the charges, and the medium {word} has none",
+                         "leave one of them out", value=f"{options.screened:g}")
+    return replace(options, medium=word)
+
+
+def _of_sum(options: MapOptions) -> str:
+    """Return the name of an option that was set and that only sums over charges have; empty if there is none."""
+    if options.named_method is None and options.method != "auto":
+        return "method"
+    if options.boundary == "periodic":
+        return "boundary"
+    return next((name for name, unset in _OF_SUMS.items() if getattr(options, name) != unset), "")
 
 
 def medium_of(options: MediumOptions) -> Medium:
@@ -28,9 +104,13 @@ def medium_of(options: MediumOptions) -> Medium:
         For a medium together with options that it replaces.
     """
     medium = options.medium
-    if medium is None:
+    if not isinstance(medium, Medium):
+        if medium is not None and not isinstance(options, MapOptions):
+            raise UsageError("medium", "words are for maps; other sums take a Medium", "such as Medium.screened(0.15)",
+                             value=medium)
         permittivity = 1.0 if options.screened is None else WATER
-        return Medium(permittivity if options.dielectric is None else options.dielectric, options.temperature,
+        return Medium(medium or ("explicit" if options.screened is None else "screened"),
+                      permittivity if options.dielectric is None else options.dielectric, options.temperature,
                       options.screened)
     for name in ("screened", "dielectric"):
         if getattr(options, name) is not None:
@@ -49,11 +129,11 @@ def medium_of_sum(options: MethodOptions) -> Medium:
         For options that contradict each other, such as a screened potential with another interaction.
     """
     own, medium = options.named_method, medium_of(options)
-    if own is not None and options.medium is None:
+    if own is not None and not isinstance(options.medium, Medium):
         salt = {} if options.screened is None else {"salt": options.screened}
         values = own.parameters({**salt, **(options.parameters or {})})
-        return Medium(own.dielectric if options.dielectric is None else options.dielectric, options.temperature,
-                      values.get("salt"), own.name, values)
+        return Medium("water", own.dielectric if options.dielectric is None else options.dielectric,
+                      options.temperature, values.get("salt"), own.name, values)
     if medium.method != ("" if own is None else own.name):
         raise UsageError("medium", f"this medium cannot be used with the method {options.summation}",
                          "leave out {method}")

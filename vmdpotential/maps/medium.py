@@ -1,4 +1,4 @@
-"""Medium of the charges: vacuum, water with a salt that screens them, or a continuum."""
+"""The media of maps, declared once: their words, their default, and the object that describes one with its numbers."""
 
 from __future__ import annotations
 
@@ -18,8 +18,20 @@ from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import CheckedOptions, Option
 from vmdpotential.units import DEFAULT_TEMPERATURE, MAX_SALT, coulomb_constant
 
-#: Fraction of waters among the atoms above which they are the medium, and not a crystal's bound waters.
-_FILLED = 0.2
+#: Media of a map.
+MEDIA = ("water", "screened", "explicit", "vacuum")
+
+#: Medium of a map of one structure, unless options imply another one.
+DEFAULT_MEDIUM = "water"
+
+#: Concentration of the salt in the media water and screened, M.
+SALT = 0.15
+
+#: Help of the option.
+MEDIUM_HELP = (
+    f"medium: water (the solute in a Poisson-Boltzmann continuum of water with {SALT:g} M of salt), screened (the "
+    "solute's charges, screened by water and salt as by Debye and Hueckel), explicit (all charges, with their water "
+    "and ions) or vacuum (the solute alone); unless given, the one that other options imply, or ")
 
 
 @dataclass(frozen=True)
@@ -28,6 +40,8 @@ class Medium(CheckedOptions):
 
     Parameters
     ----------
+    kind : str
+        One of the words of the option `medium`: water, screened, explicit or vacuum.
     dielectric : float
         Relative permittivity that divides the potential of a charge; of a continuum, that of the solvent.
     temperature : float, K
@@ -48,6 +62,7 @@ class Medium(CheckedOptions):
     'screened, 0.15 M, dielectric 78.5'
     """
 
+    kind: str = "explicit"
     dielectric: Annotated[float, Option("relative permittivity", above=0, high=1e6)] = 1.0
     temperature: Annotated[float, Option("temperature", unit="K", above=0, high=1e6)] = DEFAULT_TEMPERATURE
     salt: Annotated[float | None, Option("concentration of the salt", unit="M", low=0, high=MAX_SALT)] = None
@@ -57,12 +72,12 @@ class Medium(CheckedOptions):
     @classmethod
     def vacuum(cls, dielectric: float = 1.0, temperature: float = DEFAULT_TEMPERATURE) -> Medium:
         """Return a uniform medium without ions: Coulomb's law, divided by a relative permittivity."""
-        return cls(dielectric, temperature)
+        return cls("vacuum", dielectric, temperature)
 
     @classmethod
     def screened(cls, salt: float, dielectric: float = WATER, temperature: float = DEFAULT_TEMPERATURE) -> Medium:
         """Return water with a 1:1 salt (M), whose ions screen the charges (Debye-Hueckel)."""
-        return cls(dielectric, temperature, salt)
+        return cls("screened", dielectric, temperature, salt)
 
     @classmethod
     def continuum(cls, salt: float | None = None, method: str = "pb", dielectric: float | None = None,
@@ -91,12 +106,12 @@ class Medium(CheckedOptions):
             raise UsageError("method", "is not a method for a continuum", value=method)
         values = solver.parameters({**({} if salt is None else {"salt": salt}), **parameters})
         permittivity = solver.dielectric if dielectric is None else dielectric
-        return cls(permittivity, temperature, values.get("salt"), method, values)
+        return cls("water", permittivity, temperature, values.get("salt"), method, values)
 
     @property
     def replaces_water(self) -> bool:
-        """Whether the medium represents the solvent, whose charges must then not be included."""
-        return bool(self.method) or self.salt is not None
+        """Whether the charges are those of the solute alone, without its water and free ions."""
+        return self.kind != "explicit"
 
     def interaction(self) -> Bound | None:
         """Return the screened potential of a charge; None in a vacuum or continuum, which do not determine it."""
@@ -110,7 +125,7 @@ class Medium(CheckedOptions):
 
 
 def stated_medium(medium: str, structure: Structure, chosen: NDArray[np.bool_] | None = None) -> str:
-    """Return the description of a medium: "explicit water" instead of "vacuum" if many of the charges are water's.
+    """Return the description of a medium: "explicit water" instead of "vacuum" if some of the charges are water's.
 
     Parameters
     ----------
@@ -122,6 +137,6 @@ def stated_medium(medium: str, structure: Structure, chosen: NDArray[np.bool_] |
     """
     water = is_water(structure)
     summed = water if chosen is None else water[chosen]
-    if not medium.startswith("vacuum") or not len(summed) or summed.mean() < _FILLED:
+    if not medium.startswith("vacuum") or not summed.any():
         return medium
     return "explicit water" + medium.removeprefix("vacuum").removesuffix(", no screening")

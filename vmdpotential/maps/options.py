@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from vmdpotential import registry
 from vmdpotential.engines import PRECISIONS
 from vmdpotential.interactions.gaussian import ewald_factor
 from vmdpotential.interactions.screened_coulomb import WATER
-from vmdpotential.maps.medium import Medium
+from vmdpotential.maps.medium import DEFAULT_MEDIUM, MEDIA, MEDIUM_HELP, Medium
 from vmdpotential.molecule.radii import CHOICES
 from vmdpotential.molecule.selection import Selection
 from vmdpotential.parameters import CheckedOptions, Option, documented, parse_numbers
@@ -74,11 +74,12 @@ Tolerance = Annotated[float | None, Option(
 class AtomOptions(CheckedOptions):
     """Atoms that contribute charges; Python functions take a mask or indices as well as a selection."""
 
-    atoms: Annotated[Selection, Option(
-        "atoms whose charges contribute: all, solute, protein, water ..., or a selection: a CID such as //A/10-20, an "
+    atoms: Annotated[Selection | None, Option(
+        "atoms whose charges contribute; unless given, the solute (without free ions), or all in the medium explicit: "
+        "all, solute, protein, water ..., or a selection: a CID such as //A/10-20, an "
         "expression such as 'protein and resid 1:100', or group NAME of an index file; it is evaluated once, on the "
         "structure",
-        metavar="all|solute|protein|SEL", front=True, selection=True)] = "all"
+        metavar="all|solute|protein|SEL", front=True, selection=True)] = None
     sources: Annotated[Selection | None, Option(
         "atoms whose charges contribute in a continuum (pb), where the other atoms are uncharged but part of the "
         "molecule; all unless given", metavar="SEL", selection=True)] = None
@@ -98,8 +99,8 @@ class MediumOptions(CheckedOptions):
     """Medium of the charges, described by the options of commands or, in Python, by a `medium`."""
 
     screened: Annotated[float | None, Option(
-        "concentration of a 1:1 salt, such as 0.15, in the water that surrounds the charges; the potential is that of "
-        "Debye and Hueckel, or with the method pb that of Poisson-Boltzmann, for which 0.15 is the default",
+        "concentration of a 1:1 salt in the water that surrounds the charges, for the medium screened, or for the "
+        "method pb; 0.15 unless given in both. Without {medium}, it implies screened",
         unit="M", low=0, high=MAX_SALT, metavar="SALT",
         aliases=("ionic_strength",))] = None
     temperature: Annotated[float, Option(
@@ -108,7 +109,7 @@ class MediumOptions(CheckedOptions):
         f"relative permittivity of the medium; unless given, {WATER:g} with salt or in a continuum, and 1 otherwise",
         above=0,
         high=1e6, aliases=("dielectric_constant",))] = None
-    medium: Medium | None = None
+    medium: str | Medium | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,15 +125,15 @@ class MethodOptions(MediumOptions):
         aliases=("interaction_params",),
         metavar="NAME=NUMBER,...", parse=parse_numbers)] = None
     radii: Annotated[str, Option(
-        "atomic radii for the method pb. auto: those of the file (PQR, prmtop) or of the completed structure; bondi, "
-        "mbondi2 or parse: this set, for files without radii (PSF, TPR, PDB with all hydrogens); auto+mbondi2: those "
-        "of the file, and where it has none those of mbondi2, or else the van der Waals radius of the element",
+        "atomic radii for the method pb. auto: those of the file (PQR, prmtop), or if it has none those of mbondi2, "
+        "with the van der Waals radius of elements that mbondi2 lacks; bondi, mbondi2 or parse: this set",
         choices=CHOICES)] = "auto"
 
     @property
     def summation(self) -> str:
         """Name of the method, which may follow from the medium, or ``auto``."""
-        return self.medium.method if self.method == "auto" and self.medium and self.medium.method else self.method
+        own = self.medium.method if isinstance(self.medium, Medium) else ""
+        return own if self.method == "auto" and own else self.method
 
     @property
     def named_method(self) -> Method | None:
@@ -181,8 +182,6 @@ class MapOptions(SumOptions, GridOptions, AtomOptions):
 
     Parameters
     ----------
-    medium : Medium, optional
-        Medium that replaces `screened`, `dielectric`, `temperature` and, for a continuum, `method` and `parameters`.
     **keywords
 
     Examples
@@ -193,4 +192,20 @@ class MapOptions(SumOptions, GridOptions, AtomOptions):
     'kT/e'
     """
 
+    medium: Annotated[str | Medium | None, Option(
+        f"{MEDIUM_HELP}{DEFAULT_MEDIUM}", choices=MEDIA, front=True)] = None
     unit: Unit = "kT/e"
+
+    #: Medium of maps unless options imply another one.
+    default_medium: ClassVar[str] = DEFAULT_MEDIUM
+
+    @property
+    def word(self) -> str:
+        """Word for the medium, where it is known."""
+        return self.medium.kind if isinstance(self.medium, Medium) else str(self.medium)
+
+    @property
+    def chosen(self) -> Selection:
+        """Atoms of a map whose medium is known."""
+        assert self.atoms is not None
+        return self.atoms

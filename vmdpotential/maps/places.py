@@ -36,10 +36,11 @@ def choose_cell(structure: Structure, method: str, boundary: str) -> Cell | None
     InputError
         If a periodic boundary is requested and the structure has no cell, or is a crystal's asymmetric unit.
     """
-    boundaries = ("open", "periodic") if method == "auto" else registry.get("method", method).boundaries
+    named = None if method == "auto" else registry.get("method", method)
+    boundaries = ("open", "periodic") if named is None else named.boundaries
     if boundary == "auto":
         boundary = "periodic" if structure.cell is not None and "periodic" in boundaries else "open"
-        if structure.cell is None and is_solvated(structure):
+        if structure.cell is None and is_solvated(structure) and (named is None or named.superposes):
             log.warning(Message("%s: is solvated but has no periodic cell, so the boundary is open; {cell} sets one"),
                         structure.where)
         if boundary == "periodic" and structure.cell is not None and not structure.cell.whole:

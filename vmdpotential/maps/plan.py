@@ -19,11 +19,11 @@ from vmdpotential.grid.lattice import Box, Grid, Lattice, Provenance
 from vmdpotential.grid.solvation import Solvation
 from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.maps.choice import choose_method
-from vmdpotential.maps.interaction import bind, check_tolerance, medium_of_sum
+from vmdpotential.maps.interaction import bind, check_tolerance, in_medium, medium_of_sum
 from vmdpotential.maps.medium import Medium, stated_medium
 from vmdpotential.maps.options import TOLERANCE, MapOptions
 from vmdpotential.maps.places import build_lattice, choose_cell
-from vmdpotential.maps.solute import in_continuum
+from vmdpotential.maps.solute import described, in_continuum
 from vmdpotential.maps.solution import solution_of
 from vmdpotential.methods import Charges, Method, Planned, Request, accuracy
 from vmdpotential.methods.choice import SOON
@@ -140,12 +140,13 @@ def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | No
     `margin` is the distance (A) by which atoms of an open boundary may leave the box around them later; `soon` is 0 if
     the plan is for many frames, for which a search for the fastest method pays off; `sink` receives a map in slabs.
     """
+    options = in_medium(options, structure)
     medium, unit = medium_of_sum(options), options.unit
     tolerance = TOLERANCE if options.tolerance is None else options.tolerance
-    screened_and_solvated = medium.replaces_water and not medium.method and is_solvated(structure)
+    screened_and_solvated = medium.salt is not None and not medium.method and is_solvated(structure)
     constant = medium.constant(unit)
     cell = choose_cell(structure, options.summation, options.boundary)
-    structure, chosen, together = in_continuum(structure, options.atoms, medium)
+    structure, chosen, together = in_continuum(structure, options.chosen, medium)
     if screened_and_solvated and is_water(structure)[chosen].any():
         log.warning(Message("%s: water is among the charges and also the medium, so that it screens twice; "
                             "{atoms solute} leaves it to the medium"), structure.where)
@@ -210,7 +211,7 @@ def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | No
         cell=None if cell is None else tuple(cell.vectors.ravel().tolist()), cutoff=summed.cutoff,
         tolerance=tolerance if errors is not None and summing.superposes else None, precision=request.precision,
         engine=backend.name,
-        atoms=str(named_selection(options.atoms)),
+        atoms=str(named_selection(options.chosen)), molecule=described(structure.positions[chosen]),
         inputs=tuple(Path(name).name for name in structure.sources), program=f"vmdpotential {__version__}",
     )
     if errors is not None:

@@ -15,13 +15,19 @@ from vmdpotential.molecule.selection import Selection, is_salt, is_solvated, is_
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.whole import Complex
 
+Floats = NDArray[np.float64]
+
 log = logging.getLogger(__name__)
+
+#: Distance, A, between the centres of a map's and a surface's atoms above which these are not at the same place.
+ELSEWHERE = 0.5
 
 
 def chosen_atoms(structure: Structure, selection: Selection, medium: Medium) -> NDArray[np.bool_]:
     """Return the mask (N,) of a selection.
 
-    If the medium replaces the water, ``solute`` excludes the free ions of a solvated system, which are part of it.
+    Unless the medium is explicit, ``solute`` excludes the free ions of a solvated system, which are part of the
+    solution.
     """
     chosen = select(structure, selection)
     if not medium.replaces_water or not isinstance(selection, str) or selection.strip().lower() != "solute":
@@ -57,7 +63,7 @@ def in_continuum(structure: Structure, selection: Selection, medium: Medium,
     """
     chosen = chosen_atoms(structure, selection, medium)
     if salt := ions_of_solution(structure, selection, chosen):
-        log.warning(Message("%s: %s are left out, because the medium includes the solution's ions; a selection such as "
+        log.warning(Message("%s: %s are left out, because they belong to the solution; a selection such as "
                             "{atoms not water} keeps them"), structure.where, salt)
     whole, together = _whole(structure, chosen, medium, frames)
     if whole is not structure:
@@ -125,9 +131,30 @@ def as_computed(shown: Structure, structure: Structure, selection: Selection,
     return whole, MovedAtoms(shifts)
 
 
+def described(positions: Floats) -> str:
+    """Return the number and the centre of a map's atoms at positions (N, 3), A, as its provenance has them."""
+    centre = positions.mean(0) if len(positions) else np.zeros(3)
+    return f"{len(positions)} atoms around {' '.join(f'{x:.2f}' for x in centre + 0.0)}"
+
+
+def other_molecule(grid: Grid, positions: Floats) -> str:
+    """Return how the atoms of a map differ from those at positions (N, 3), A; empty if they do not, or are not known.
+
+    The map of a medium that includes the water has other atoms than any surface.
+    """
+    source = grid.provenance
+    words = source.molecule.split()
+    if len(words) < 6 or source.frames or source.medium.startswith("explicit"):
+        return ""
+    if int(words[0]) != len(positions):
+        return f"the map is that of {words[0]} atoms, and the surface that of {len(positions)}"
+    away = float(np.linalg.norm(np.array([float(word) for word in words[3:6]]) - positions.mean(0)))
+    return f"the atoms of the map are {away:.1f} A away from those of the surface" if away > ELSEWHERE else ""
+
+
 def as_mapped(structure: Structure, grid: Grid) -> Structure:
     """Return a structure with the positions that its map was made for: whole molecules for a map in a continuum."""
-    if not grid.provenance.medium.startswith("continuum") or is_water(structure).all():
+    if not grid.provenance.continuum or is_water(structure).all():
         return structure
     together = Complex.of(structure, chosen_atoms(structure, "solute", Medium.continuum()))
     if together is None:

@@ -28,6 +28,7 @@ from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.interactions.screened_coulomb import WATER
 from vmdpotential.methods import Charges, Estimate, Method, Planned, PointPlan, Refusal, Request, Solution, map_bytes
 from vmdpotential.methods.accuracy import Errors
+from vmdpotential.methods.pb_errors import ReactionErrors
 from vmdpotential.methods.pb_solution import TwoLattices, described
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.units import MAX_SALT, coulomb_constant
@@ -57,14 +58,14 @@ class ContinuumResult(HostResult):
     reaction : (N,) float64, kT/e
         The reaction potential at each atom: the potential without that of the charges in a uniform medium of the
         molecule's permittivity.
-    energy_error : float, kT
-        Of the sum of the energies, from two lattices.
+    reaction_errors : ReactionErrors
+        Those of the reaction potentials, from two lattices.
     """
 
     def __init__(self, maps: NDArray[np.float32], errors: Errors, charges: Floats, reaction: Floats,
-                 energy_error: float) -> None:
+                 reaction_errors: ReactionErrors) -> None:
         super().__init__(maps)
-        self._errors, self.charges, self.reaction, self.energy_error = errors, charges, reaction, energy_error
+        self._errors, self.charges, self.reaction, self._reaction_errors = errors, charges, reaction, reaction_errors
 
     @property
     def errors(self) -> Errors:
@@ -80,7 +81,7 @@ class ContinuumResult(HostResult):
     @property
     def solvated(self) -> Solvated:
         """The reaction potentials and the energies of solvation."""
-        return Solvated(self.reaction, self.energies, self.energy_error)
+        return Solvated(self.reaction, self.energies, self._reaction_errors.of_energy(), self._reaction_errors.expected)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +117,8 @@ class PbPlan(Planned):
         if self.request.field:
             values = np.concatenate([values, np.float32(unit) * solved.field()])
             errors = solved.with_field(errors)
-        return ContinuumResult(values, errors, continuum.charges, solved.reaction, solved.energy_error()), solved.known
+        return ContinuumResult(values, errors, continuum.charges, solved.reaction,
+                               solved.reaction_errors()), solved.known
 
     def in_order(self) -> Frames:
         """Return a callable for consecutive frames, which starts each from the solution of the last."""
@@ -261,10 +263,11 @@ class ContinuumMethod(Method):
         salts = [f"{values.get(name, 0.0):.3g} M{kind}" for name, kind in (("salt", ""), ("divalent", " of a 2:1 salt"))
                  if values.get(name, 0.0) > 0]
         if values.get("membrane", 0.0):
-            salts.append(f"a membrane of {values['membrane']:g} A")
+            salts.append(f"a membrane of {values['membrane']:g} A with its centre at z = "
+                         f"{values.get('membrane_centre', 0.0):g} A")
         salts += [f"{molar:.3g} M {name}" for name, molar in named(values).items() if molar > 0]
         smooth = [f"Gaussian densities of {values['gaussian']:g} radii"] if values.get("gaussian", 0.0) else []
-        return ", ".join(["continuum (Poisson-Boltzmann)", *(salts or ["no salt"]), f"dielectric {dielectric:g}",
+        return ", ".join(["water (Poisson-Boltzmann)", *(salts or ["no salt"]), f"dielectric {dielectric:g}",
                           f"{values.get('inside', 0.0):g} inside", *smooth])
 
     def sums(self, request: Request, summed: Bound) -> str:

@@ -93,6 +93,9 @@ def _ions() -> dict[str, Ion]:
     return table
 
 
+#: Residues of atoms that are none, such as OPM's marks of the borders of a membrane.
+DUMMIES = frozenset({"DUM"})
+
 #: Monatomic ions by their residue names (upper case).
 IONS: dict[str, Ion] = _ions()
 

@@ -9,31 +9,29 @@ J. Phys. Chem. 98, 1994, 1978) and nucleotides (C. L. Tang, E. Alexov, A. M. Pyl
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import InputError, UsageError, listed
+from vmdpotential.errors import InputError, Message, UsageError, listed
 from vmdpotential.molecule.atomnames import AMINO_ACIDS, NUCLEOTIDES, family
 from vmdpotential.molecule.close import close_pairs
 from vmdpotential.molecule.elements import fill
 from vmdpotential.molecule.names import WATERS, named, unique_names
 from vmdpotential.molecule.structure import Floats, Structure
 
+log = logging.getLogger(__name__)
+
 #: Names of the sets.
 SETS = ("bondi", "mbondi2", "parse")
 
-#: Choice of the structure's own radii, or those of mbondi2 if it has none (:func:`prepared_radii`).
-OWN_OR_MBONDI2 = "auto+mbondi2"
-
 #: Values of the option `radii`.
-CHOICES = ("auto", OWN_OR_MBONDI2, *SETS)
+CHOICES = ("auto", *SETS)
 
 #: Largest distance, A, of lone pairs and virtual sites, which have no element, from their atom.
 _VIRTUAL = 1.0
-
-_SETS = f"name a set, {' or '.join(f'{{radii {item}}}' for item in SETS)}"
 
 #: Bondi's radii by element, A.
 BONDI = {
@@ -68,31 +66,27 @@ def atomic_radii(structure: Structure, chosen: NDArray[np.bool_], name: str = "a
     chosen : (N,) bool
         Mask of the atoms.
     name : str
-        One of :data:`SETS`, ``auto`` for the structure's own radii, or :data:`OWN_OR_MBONDI2`.
+        One of :data:`SETS`, or ``auto`` for the structure's own radii, and if it lacks some, those of mbondi2.
 
     Raises
     ------
     InputError
-        When the structure has no radii, the set has none for an element, or an atom has no element.
+        When the set has no radius for an element, or an atom has no element.
     UsageError
         For an unknown set.
     """
     where = structure.where
-    if name == OWN_OR_MBONDI2:
-        own = structure.radii
-        if own is None or not ((own[chosen] >= 0) & (own[chosen] < np.inf)).all():
-            return _mbondi2(structure, chosen)
-        name = "auto"
     if name == "auto":
-        if structure.radii is None:
-            raise InputError(f"{where}: has no atomic radii",
-                             f"{_SETS}, or give a PQR file")
-        bad = np.flatnonzero(~((structure.radii >= 0) & (structure.radii < np.inf)) & chosen)
-        if len(bad):
-            atom = int(bad[0])
-            raise InputError(f"{where}: atom {atom + 1} ({structure.label(atom)}) has no radius", _SETS)
+        own = structure.radii
+        without = None if own is None else chosen & ~((own >= 0) & (own < np.inf))
+        if own is None or without is None or without.any():
+            if without is not None:
+                log.warning(Message("%s: %d atoms have no radius, such as %s: radii of all atoms are those of mbondi2; "
+                                    "{radii} names another set"), where, int(without.sum()),
+                            structure.label(int(np.flatnonzero(without)[0])))
+            return _mbondi2(structure, chosen)
         # radii of a completed structure are those of a set, which the report on its preparation names
-        return structure.radii[chosen], "of the file" if structure.origins is None else "of the prepared structure"
+        return own[chosen], "of the file" if structure.origins is None else "of the prepared structure"
     if name not in SETS:
         raise UsageError("radii", f"choose one of {', '.join(CHOICES)}", value=name)
     elements = fill(structure).elements
@@ -121,7 +115,7 @@ def _mbondi2(structure: Structure, chosen: NDArray[np.bool_]) -> tuple[Floats, s
         if not near[bare].all():
             atom = int(bare[np.argmin(near[bare])])
             raise InputError(f"{structure.where}: {part.label(atom)} has no element, so it has no radius",
-                             "give a PQR file that has one, leave it out by {atoms}, or choose another medium")
+                             "give a PQR file that has one, leave it out by {atoms}, or choose another {medium}")
     return radii, source
 
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from vmdpotential.errors import UsageError, listed, similar
 from vmdpotential.molecule import language
 from vmdpotential.molecule.conversions import StructureLike, as_structure
-from vmdpotential.molecule.names import CUT_LIPIDS, IONS, LIPIDS, NUCLEIC, PROTEIN, WATERS, named, unique_names
+from vmdpotential.molecule.names import CUT_LIPIDS, DUMMIES, IONS, LIPIDS, NUCLEIC, PROTEIN, WATERS, named, unique_names
 from vmdpotential.molecule.structure import Integers, Structure
 from vmdpotential.molecule.water import MASSLESS
 
@@ -141,7 +141,7 @@ def is_lipid(structure: Structure) -> Mask:
 #: Words that select kinds of residues.
 WORDS: dict[str, Callable[[Structure], Mask]] = {
     "all": lambda structure: np.ones(len(structure), bool),
-    "solute": lambda structure: ~is_water(structure),
+    "solute": lambda structure: ~is_water(structure) & ~_spread(structure, _per_residue(structure, DUMMIES)),
     "protein": is_protein,
     "nucleic": is_nucleic,
     "lipid": is_lipid,
@@ -164,7 +164,8 @@ def select(structure: StructureLike, selection: Selection, parameter: str = "ato
         Indices or a mask; an AtomGroup of MDAnalysis, if the structure has all atoms of its Universe; or text, which
         is interpreted by the first of these rules that applies:
 
-        - ``all``, ``solute`` (everything but water), ``protein``, ``nucleic``, ``lipid``, ``water``, ``ions``;
+        - ``all``, ``solute`` (everything but water and dummy atoms), ``protein``, ``nucleic``, ``lipid``, ``water``,
+          ``ions``;
         - ``group NAME``: a group of the structure's index file; a name with blanks is in double quotes;
         - text with a blank (unless it begins with a slash), and ``backbone``, ``nucleicbackbone``, ``nucleicbase``,
           ``nucleicsugar``, ``aromatic``: MDAnalysis' language, in which the words above have the same meaning as alone;

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import progress
+from vmdpotential import memory, progress
 from vmdpotential.engines.gaussians import Gaussians, hermite
 from vmdpotential.orbitals.shells import in_monomials, monomials
 from vmdpotential.orbitals.wavefunction import Wavefunction
@@ -24,20 +24,23 @@ NEGLIGIBLE = 1e-8
 #: Number of pairs of primitives that are expanded at once.
 _BATCH = 4096
 
+#: Number of pairs of primitives of which the negligible ones are found at once.
+_PAIRS = 1_000_000
+
 
 def gaussians(wavefunction: Wavefunction) -> Gaussians:
     """Return the electron density as Hermite Gaussians, whose coefficients (e) include the potential's 2 pi / p."""
     centres, exponents, momenta, blocks, occupations = _primitives(wavefunction)
-    first, second = np.triu_indices(len(exponents))
-    p = exponents[first] + exponents[second]
-    reduced = exponents[first] * exponents[second] / p
-    overlap = np.exp(-reduced * ((centres[first] - centres[second]) ** 2).sum(1))
     sizes = np.array([np.sqrt((block**2 @ np.abs(occupations)).max(initial=0)) for block in blocks])
-    kept = overlap * sizes[first] * sizes[second] * 2 * np.pi / p > NEGLIGIBLE
-    first, second, p = first[kept], second[kept], p[kept]
+    first, second = _pairs(centres, exponents, sizes)
+    p = exponents[first] + exponents[second]
+    orders_of_pairs = np.bincount(momenta[first] + momenta[second])
+    memory.require(sum(int(count) * (200 + 16 * len(hermite(order))) for order, count in enumerate(orders_of_pairs)),
+                   f"the {len(p)} products of {len(exponents)} Gaussians", "use a smaller basis set")
     product_centres: list[Floats] = []
     product_exponents: list[Floats] = []
-    orders: list[int] = []
+    orders: list[Integers] = []
+    lengths: list[Integers] = []
     coefficients: list[Floats] = []
     kinds = momenta[first] * 100 + momenta[second]
     for kind in np.unique(kinds):
@@ -53,14 +56,32 @@ def gaussians(wavefunction: Wavefunction) -> Gaussians:
             products *= (2 * np.pi / exponent)[:, None]
             product_centres.append(middle)
             product_exponents.append(exponent)
-            orders += [int(kind // 100 + kind % 100)] * len(batch)
-            coefficients += list(products)
-            progress.report("products of orbitals", len(coefficients) / len(p))
-    starts = np.cumsum([0, *map(len, coefficients)], dtype=np.int64)[:-1]
-    empty = np.zeros(0)
+            orders.append(np.full(len(batch), int(kind // 100 + kind % 100)))
+            lengths.append(np.full(len(batch), products.shape[1]))
+            coefficients.append(products.ravel())
+            progress.report("products of orbitals", min(1.0, sum(map(len, product_exponents)) / len(p)))
+    empty, none = np.zeros(0), np.zeros(0, np.int64)
+    starts = np.cumsum(np.concatenate([[0], *lengths]), dtype=np.int64)[:-1]
     return Gaussians(
         np.concatenate([empty.reshape(0, 3), *product_centres]), np.concatenate([empty, *product_exponents]),
-        np.array(orders, np.int64), starts, np.concatenate([empty, *coefficients]))
+        np.concatenate([none, *orders]), starts, np.concatenate([empty, *coefficients]))
+
+
+def _pairs(centres: Floats, exponents: Floats, sizes: Floats) -> tuple[Integers, Integers]:
+    """Return the pairs of primitives whose products are not negligible, of some rows of all pairs at a time."""
+    count = len(exponents)
+    step, kept = max(1, _PAIRS // max(count, 1)), []
+    for begin in range(0, count, step):
+        rows, columns = np.arange(begin, min(begin + step, count))[:, None], np.arange(begin, count)
+        p = exponents[rows] + exponents[columns]
+        overlap = np.exp(-exponents[rows] * exponents[columns] / p * sum(
+            (centres[rows, d] - centres[columns, d]) ** 2 for d in range(3)))
+        found = (overlap * sizes[rows] * sizes[columns] * 2 * np.pi / p > NEGLIGIBLE) & (columns >= rows)
+        kept.append(np.argwhere(found) + begin)
+        memory.require(32 * sum(map(len, kept)), f"the products of {count} Gaussians", "use a smaller basis set")
+        progress.report("products of orbitals", 0.0)
+    pairs = np.concatenate([np.zeros((0, 2), np.int64), *kept])
+    return pairs[:, 0], pairs[:, 1]
 
 
 def _primitives(wavefunction: Wavefunction) -> tuple[Floats, Floats, Integers, list[Floats], Floats]:

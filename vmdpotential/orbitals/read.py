@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import re
+import threading
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import extras, memory
 from vmdpotential.errors import InputError, VmdpotentialError, listed, one_line, shortened
+from vmdpotential.orbitals.overlap import overlap
 from vmdpotential.orbitals.shells import LARGEST_MOMENTUM, Shell, in_monomials
 from vmdpotential.orbitals.wavefunction import Channel, Wavefunction
 from vmdpotential.units import BOHR
@@ -23,6 +28,12 @@ _FACTOR = 30
 
 #: Largest coordinate (bohr) and limits of exponents (bohr^-2); files with others are taken as damaged.
 _LARGEST_COORDINATE, _LARGEST_EXPONENT, _LEAST_EXPONENT = 1e5, 1e12, 1e-6
+
+#: A section of a Molden file about pseudopotentials: lines with an atom's number and the electrons that its potential
+#: replaces (Core), or with its element, number, and the charge that is left (Pseudo).
+_SECTION = re.compile(r"^[ \t]*\[(core|pseudo)\][^\n]*\n([^\[]*)", re.IGNORECASE | re.MULTILINE)
+
+_patching = threading.Lock()
 
 
 def read_wavefunction(path: Path | str) -> Wavefunction:
@@ -47,18 +58,63 @@ def read_wavefunction(path: Path | str) -> Wavefunction:
         raise InputError(f"{path}: is not a file")
     memory.require(_FACTOR * size, f"reading {path}", "use a smaller basis set")
     try:
-        with warnings.catch_warnings(record=True) as notes, np.errstate(all="ignore"):
+        with warnings.catch_warnings(record=True) as notes, np.errstate(all="ignore"), _overlaps(path.name):
             warnings.simplefilter("always")
             data = iodata.load_one(str(path))
+            data.atcorenums = _without_cores(path, data.atnums, data.atcorenums)
             result = _converted(path.name, data)
     except VmdpotentialError:
         raise
     except Exception as error:  # parsers raise all kinds of errors for damaged files
+        if isinstance(error.__cause__, VmdpotentialError):
+            raise error.__cause__ from None
         raise InputError(f"{path}: cannot be read as a wave function ({_reason(error, path)})",
                          "give a whole Molden, FCHK, WFN, WFX or Molekel file, with its usual suffix") from None
     if notes:  # warnings, which repeat the file's name
         texts = (str(note.message).partition("\n")[0].partition(f" ({path}")[0] for note in notes)
         log.warning("%s: %s", path, listed(dict.fromkeys(texts), 300))
+    return result
+
+
+@contextlib.contextmanager
+def _overlaps(name: str) -> Iterator[None]:
+    """Let iodata check the normalisation in Molden files by our overlaps, as its own take up to a minute."""
+    from iodata.formats import molden
+
+    def compute(basis: Any, positions: Any) -> NDArray[np.float64]:
+        centres = _finite(name, "positions", positions, _LARGEST_COORDINATE)
+        return overlap([shell for item in basis.shells for shell in _shells(name, item, basis.conventions, centres)])
+
+    with _patching:
+        theirs = molden.compute_overlap
+        molden.compute_overlap = compute
+        try:
+            yield
+        finally:
+            molden.compute_overlap = theirs
+
+
+def _without_cores(path: Path, numbers: Any, charges: Any) -> Any:
+    """Return the charges of nuclei less the core electrons that a Molden file states apart from its atoms.
+
+    Some programs write the charge that is left among the atoms, and others that of the whole nucleus.
+    """
+    with open(path, "rb") as file:
+        if b"[molden format]" not in file.read(1000).lower():
+            return charges
+    result = np.array(charges, np.float64)
+    for kind, lines in _SECTION.findall(path.read_text("latin-1")):
+        for words in (line.replace(":", " ").split() for line in lines.splitlines() if line.strip()):
+            try:
+                atom, value = int(words[-2]) - 1, float(words[-1])
+                whole, known = float(numbers[atom]), float(charges[atom])
+            except (ValueError, IndexError):
+                raise InputError(f"{path}: its section [{kind}] is not a list of atoms and numbers") from None
+            left = value if kind.lower() == "pseudo" else whole - value
+            if atom < 0 or not 0 <= left <= whole or known not in (whole, left):
+                raise InputError(f"{path}: its sections [Atoms] and [{kind}] disagree about the nucleus of atom "
+                                 f"{words[-2]}", "write the file again")
+            result[atom] = left
     return result
 
 

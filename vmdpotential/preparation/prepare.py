@@ -18,7 +18,7 @@ from vmdpotential.errors import InputError, TaskError, UsageError, listed
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.charges import charges_and_report
 from vmdpotential.molecule.conversions import StructureLike, as_structure
-from vmdpotential.molecule.names import IONS, WATERS, named, unique_names
+from vmdpotential.molecule.names import DUMMIES, IONS, WATERS, named, unique_names
 from vmdpotential.molecule.radii import prepared_radii
 from vmdpotential.molecule.structure import Floats, Integers, Structure
 from vmdpotential.molecule.templates import FORCE_FIELDS
@@ -47,9 +47,6 @@ _CONFORMERS = 0.9
 _SAME = 0.1
 #: Largest coordinate, A; larger ones are errors, with which squares of distances are inaccurate.
 _FARTHEST = 1e6
-#: Residues of points that mark a membrane, not atoms, in files of the OPM database.
-_DUMMIES = ("DUM",)
-
 
 def prepare_structure(
     structure: StructureLike, *, ph: float = 7.0, pka: str = "model", force_field: str = "auto", water: str = "auto",
@@ -107,7 +104,7 @@ def prepare_structure(
     structure = whole_molecules(split)
     left_out = _named(structure, leave_out)
     chosen = np.isin(np.arange(len(structure)), np.concatenate([[], *left_out.values()]))
-    dummy = np.isin(structure.residue_names, list(_DUMMIES)) & ~chosen
+    dummy = np.isin(structure.residue_names, list(DUMMIES)) & ~chosen
     dropped = chosen | dummy
     hydrogen = np.isin(structure.elements, ["H", "D"])
     solvent = named(structure.residue_names, WATERS)  # massless sites of waters have no element
@@ -151,7 +148,8 @@ def prepare_structure(
 
     user_charges = _as_named(charges, draft, assembly)
     whole, report = charges_and_report(assembly.structure, force_field, water, user_charges,
-                                       stated=_stated(draft, result), otherwise=otherwise, written=structure)
+                                       stated=_stated(draft, result), otherwise=otherwise,
+                                       written=structure.take(~dropped))
     whole = replace(whole, positions=orient(whole.positions, whole.known_charges, *free(assembly)))
     values_of_radii, source = prepared_radii(whole, radii)
     assert whole.origins is not None
@@ -166,7 +164,7 @@ def prepare_structure(
             _which("atoms that their residues list twice", structure, twice): int(twice.sum()),
             _which("atoms without an element", structure, unknown): int(unknown.sum()),
             **{f"atoms of {name}": len(rows) for name, rows in left_out.items()},
-            **{f"atoms of {name}": int((structure.residue_names == name).sum()) for name in _DUMMIES if dummy.any()}}
+            f"atoms that mark a membrane ({_membrane(structure.positions[dummy])})": int(dummy.sum())}
     return PreparedStructure(whole, report, rows, gaps, breaks, ph, pka, source,
                              {name: n for name, n in left.items() if n})
 
@@ -177,6 +175,12 @@ def _as_split(completed: Structure, structure: Structure, split: Structure) -> F
         return completed.positions
     before, after = structure.positions[completed.origins], split.positions[completed.origins]
     return np.where(completed.positions == before, after, completed.positions + (after - before))
+
+
+def _membrane(marks: Floats) -> str:
+    """Return the parameters of the membrane between two layers of marks (M, 3), A, as the option `set` takes them."""
+    low, high = (marks[:, 2].min(), marks[:, 2].max()) if len(marks) else (0.0, 0.0)
+    return f"set membrane={high - low:.1f},membrane_centre={(low + high) / 2 + 0.0:.1f} for it"
 
 
 def _named(structure: Structure, names: Collection[str]) -> dict[str, Integers]:

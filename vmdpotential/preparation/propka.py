@@ -16,6 +16,8 @@ from vmdpotential.molecule.structure import Structure
 from vmdpotential.preparation.components import AMINO_ACIDS
 from vmdpotential.preparation.draft import Draft
 
+#: Names of chains, and the largest number of a residue in one, in a PDB file.
+_LAST = 9999
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase + string.digits
 
 
@@ -63,7 +65,13 @@ def _records(structure: Structure, draft: Draft) -> tuple[str, dict[tuple[str, i
         if name.upper() in WATERS:
             continue
         key = f"{structure.chain_ids[residue.source]}/{structure.segment_ids[residue.source]}"
-        letter = chains.setdefault(key, _LETTERS[len(chains) % len(_LETTERS)])
+        if number.get(chains.get(key, ""), _LAST) == _LAST:  # a new chain, or one with more residues than four digits
+            roomy = [name for name in _LETTERS if number.get(name, 0) < _LAST]
+            if not roomy:
+                raise TaskError(f"{structure.where}: has more residues than input of PROPKA can number",
+                                "use {pka model}")
+            chains[key] = min(roomy, key=lambda name: number.get(name, 0))
+        letter = chains[key]
         number[letter] = number.get(letter, 0) + 1
         rows[letter, number[letter]] = n
         record = "ATOM  " if name in AMINO_ACIDS else "HETATM"
@@ -72,5 +80,5 @@ def _records(structure: Structure, draft: Draft) -> tuple[str, dict[tuple[str, i
             written = atom if len(atom) == 4 or len(element) == 2 else f" {atom}"
             x, y, z = draft.positions[k]
             lines.append(f"{record}{len(lines) % 99999 + 1:5d} {written:<4} {name[:3]:>3} {letter}"
-                         f"{number[letter] % 10000:4d}    {x:8.3f}{y:8.3f}{z:8.3f}  1.00  0.00          {element:>2}")
+                         f"{number[letter]:4d}    {x:8.3f}{y:8.3f}{z:8.3f}  1.00  0.00          {element:>2}")
     return "\n".join([*lines, "END", ""]), rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from vmdpotential.ions import Placement
+    from vmdpotential.maps.solute import MovedAtoms
     from vmdpotential.molecule.structure import Structure
 
 #: Opacity of the surfaces of a map.
@@ -65,11 +67,11 @@ def show(session: Any, report: Report, name: str, selected: Selected | None, sur
         models.append(_show_nuclei(session, report.objects["structure"], f"{name} nuclei"))
     for kind, value in adapters.results(report):
         if kind == "map":
-            model, line = _show_map(session, value, name, selected)
+            model, line = _show_map(session, value, name, selected, "levels" in report.data)
             if surface and selected is not None:
                 model.display = False  # its isosurfaces would hide the coloured surface
                 lines.append(f"{line}; the map is hidden (show #{model.id_string})")
-                line = _show_surface(session, value, name, selected, span)
+                line = _show_surface(session, value, name, selected, span, report.objects.get("moved"))
                 if hide_water:
                     lines += _hide_water(selected)
         elif kind == "ions" and selected is not None:
@@ -85,7 +87,8 @@ def show(session: Any, report: Report, name: str, selected: Selected | None, sur
     return models, lines
 
 
-def _show_map(session: Any, grid: Grid, name: str, selected: Selected | None) -> tuple[Any, str]:
+def _show_map(session: Any, grid: Grid, name: str, selected: Selected | None,
+              by_levels: bool = False) -> tuple[Any, str]:
     from chimerax.map import volume_from_grid_data
     from chimerax.map_data import ArrayGridData
 
@@ -97,16 +100,18 @@ def _show_map(session: Any, grid: Grid, name: str, selected: Selected | None) ->
     if selected is not None:
         volume.position = selected.place
     level = colours.isovalue(grid)
-    shades = [(*_rgba(colours.sign_colour(sign))[:3], OPACITY) for sign in (-1, 1)]
+    levels = colours.isosurface_levels(grid) if by_levels else (-level, level)
+    shades = [(*_rgba(colours.sign_colour(value))[:3], OPACITY) for value in levels]
     if min(lattice.shape) > 1:
         # caps would close the negative isosurface around all values above its level, which is the whole box
-        volume.set_parameters(surface_levels=[-level, level], surface_colors=shades, cap_faces=False)
+        volume.set_parameters(surface_levels=list(levels), surface_colors=shades, cap_faces=False)
     session.models.add([volume])
     number, unit = volume.id_string, grid.unit or "no known unit"
-    line = f"map #{number} {name}, in {unit}; isosurfaces at {-level:g} (red) and {level:g} (blue)"
+    texts = [f"{value:g} ({'red' if value < 0 else 'blue'})" for value in levels]
+    line = f"map #{number} {name}, in {unit}; isosurface{'s' * (len(texts) > 1)} at {' and '.join(texts)}"
     if grid.provenance.medium:
         line += f", {grid.provenance.medium}"
-    if selected is not None:
+    if selected is not None and not by_levels:
         line += (f"; colour a molecular surface by it with: color electrostatic #{selected.models[0].id_string} "
                  f"map #{number} range {-level:g},{level:g}")
     return volume, line
@@ -153,14 +158,20 @@ def _new_model(session: Any, structure: Structure, name: str) -> Any:
     return model
 
 
-def _show_surface(session: Any, grid: Grid, name: str, selected: Selected, span: Range | None) -> str:
-    """Make the molecular surface of the atoms without solvent, coloured by a map, and a key of its colours."""
+def _show_surface(session: Any, grid: Grid, name: str, selected: Selected, span: Range | None,
+                  moved: MovedAtoms | None) -> str:
+    """Make the molecular surface of the atoms without solvent, coloured by a map, and a key of its colours.
+
+    Molecules that were made whole for the map are shown where the map is.
+    """
     from chimerax.core.models import Surface
     from chimerax.surface import ses_surface_geometry
 
     from vmdpotential.molecule.elements import fill, radii
 
     structure = selected.structure
+    if moved is not None:
+        structure = replace(structure, positions=structure.positions + moved.shifts)
     chosen = adapters.with_surface(structure)
     vertices, normals, triangles = ses_surface_geometry(
         np.float32(structure.positions[chosen]), np.float32(radii(fill(structure).elements)[chosen]))

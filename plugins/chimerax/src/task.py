@@ -9,18 +9,15 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from chimerax.atomic import AtomsArg
 from chimerax.core.errors import UserError
 
-from vmdpotential.commands import media
 from vmdpotential.errors import Spelling, UsageError, VmdpotentialError, plain
 from vmdpotential.frontend import adapters, dialog, messages
 from vmdpotential.frontend.adapters import default_name, role
 from vmdpotential.frontend.declarations import kind as declared
 from vmdpotential.frontend.display import surface_options
 from vmdpotential.io.trajectories.frames import Change
-from vmdpotential.molecule.names import WATERS, named
 from vmdpotential.parameters import Command, Report, by_own_names
 
 from . import missing
@@ -67,17 +64,8 @@ class Task(dialog.Task):
             inputs = by_own_names((*command.parameters, *surface_options(command)), inputs)
             self.options = {parameter.name: parameter.convert(inputs.get(parameter.name, parameter.default))
                             for parameter in surface_options(command)}
-            self.inputs = inputs = self._in_medium(inputs)
+            self.inputs = inputs
             self.values, self.selected = _convert(command, inputs, session)
-
-    def _in_medium(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the values, with those implied by the medium unless the user has set them."""
-        if "medium" not in self.options:
-            return inputs
-        own = {p.name for p in adapters.offered(self.command)}
-        by_user = {name: value for name, value in inputs.items() if name in own and value is not None}
-        only_water = named(np.array(inputs["structure"].residues.names, np.str_), WATERS).all()
-        return {**inputs, **media.in_medium(self.command, self.options["medium"], by_user, bool(only_water))}
 
     def show(self, report: Report) -> list[str]:
         """Show the results as models, all or none, and log the report; return the lines for the user.

@@ -1,4 +1,4 @@
-// Signed distances of the nodes of a lattice to a molecular surface, as in continuum/region_kernel.py. A warp, which is
+// Signed distances of the nodes of a lattice to a molecular surface, as in continuum/region.cu. A warp, which is
 // a block, has one sphere or one arc; a thread has one node where all nodes are computed. Results do not depend on the
 // order in which threads run: they are maxima.
 

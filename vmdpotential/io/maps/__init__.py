@@ -67,6 +67,11 @@ def is_map(path: Path) -> bool:
     return bool(_suffix(path))
 
 
+def is_cube(path: Path) -> bool:
+    """Return whether a file's suffix is that of a cube file."""
+    return _suffix(path) in (".cube", ".cub")
+
+
 def write_map(grid: Grid, path: Path | str, force: bool = False) -> None:
     """Write a map with its unit and provenance; if that fails, nothing is written.
 

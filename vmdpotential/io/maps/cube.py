@@ -1,6 +1,7 @@
 """Gaussian cube maps: text, with lengths in bohr.
 
-A dummy atom is written, because VMD takes a file without atoms for one of orbitals. VMD's buffers for
+Orbitals and electron densities are written in atomic units, as every program expects them, with the atoms if they are
+known; else a dummy atom is written, because VMD takes a file without atoms for one of orbitals. VMD's buffers for
 the two comment lines have 255 and 1,023 characters, so the provenance is kept shorter than that; if
 necessary, the folders of input files are left out. Values are written with six digits.
 """
@@ -8,10 +9,12 @@ necessary, the folders of input files are left out. Values are written with six 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.errors import InputError
@@ -33,17 +36,33 @@ from vmdpotential.units import BOHR
 _COMMENT = 1000
 
 
-def write_cube(path: Path, grid: Grid) -> None:
-    """Write a map as a Gaussian cube file; the values keep the map's unit."""
+#: Atomic units of orbitals and densities of electrons, and their factors.
+ATOMIC = {"A^-3/2": ("bohr^-3/2", BOHR**1.5), "e/A^3": ("e/bohr^3", BOHR**3)}
+
+
+class Nuclei(NamedTuple):
+    """The atoms of a cube file: atomic numbers (N,), charges (N,) in e, and positions (N, 3) in A."""
+
+    numbers: NDArray[np.int64]
+    charges: NDArray[np.float64]
+    positions: NDArray[np.float64]
+
+
+def write_cube(path: Path, grid: Grid, nuclei: Nuclei | None = None) -> None:
+    """Write a map as a Gaussian cube file; the values keep the map's unit, except those of :data:`ATOMIC`."""
+    if grid.unit in ATOMIC:
+        unit, factor = ATOMIC[grid.unit]
+        grid = replace(grid * factor, unit=unit)
     lattice, bohr = grid.lattice, BOHR
+    nuclei = nuclei or Nuclei(np.zeros(1, np.int64), np.zeros(1), lattice.origin[None])
     origin = lattice.origin / bohr
     first = title(grid).encode("ascii", "replace").decode()
-    lines = [f"{MARK}: {first}"[:200], _comment(grid), _row(1, origin.tolist())]
+    lines = [f"{MARK}: {first}"[:200], _comment(grid), _row(len(nuclei.numbers), origin.tolist())]
     for axis in range(3):
         step = np.zeros(3)
         step[axis] = lattice.spacing[axis] / bohr
         lines.append(_row(lattice.shape[axis], step.tolist()))
-    lines.append(_row(0, [0.0, *origin.tolist()]))
+    lines += [_row(number, [charge, *(position / bohr)]) for number, charge, position in zip(*nuclei, strict=True)]
     nx, ny, nz = lattice.shape
     rows, rest = divmod(nz, 6)
     column = ("%13.5E" * 6 + "\n") * rows + ("%13.5E" * rest + "\n" if rest else "")
