@@ -8,10 +8,13 @@ import openmm.app
 import pytest
 from entries import ENTRIES
 from helpers import slow
+from scipy.spatial.transform import Rotation
 
 from vmdpotential.io import read_structure
 from vmdpotential.molecule.charges import charges_and_report
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.preparation.components import component
+from vmdpotential.preparation.draft import UNUSUAL
 from vmdpotential.preparation.prepare import prepare_structure
 
 DATA = Path(__file__).parent / "data"
@@ -160,3 +163,54 @@ def test_templates_give_each_residue_the_charge_of_its_state(name):
     assert rows
     for row in rows:
         assert row.net_charge == pytest.approx(sum(charged.get(word, 0) for word in row.state.split("+")), abs=2e-3)
+
+
+def residues(*parts):
+    """A structure of residues, each of a name, atom names, elements and positions."""
+    names, atoms, elements, positions = zip(*parts, strict=True)
+    lengths = [len(part) for part in atoms]
+    return Structure(positions=np.concatenate(positions), atom_names=np.concatenate(atoms),
+                     elements=np.concatenate(elements), residue_names=np.repeat(names, lengths),
+                     residue_ids=np.repeat(np.arange(len(parts)) + 1, lengths),
+                     residue_index=np.repeat(np.arange(len(parts)), lengths))
+
+
+def part_of(entry, residue, without=()):
+    """The heavy atoms of the first residue with a name."""
+    first = int(np.flatnonzero(entry.residue_names == residue)[0])
+    rows = np.flatnonzero((entry.residue_of == entry.residue_of[first]) & ~np.isin(entry.atom_names, [*without, "OXT"])
+                          & (entry.elements != "H"))
+    return entry.atom_names[rows], entry.elements[rows], entry.positions[rows]
+
+
+def test_an_acid_that_is_an_amide_by_its_side_chain_gets_no_third_oxygen():
+    names, elements, positions = part_of(read_structure(ENTRIES["1OSM"]), "GLU")
+    oxygen, carbon = positions[names == "OE2"][0], positions[names == "CD"][0]
+    beyond = oxygen + 1.45 * (oxygen - carbon) / np.linalg.norm(oxygen - carbon)
+    stay = names != "OE2"
+    # gamma-glutamate in the dictionary; its OE2 is not among the atoms that bonds replace
+    result = prepare_structure(residues(("DGL", names[stay], elements[stay], positions[stay]),
+                                        ("NME", ["N", "C"], ["N", "C"], np.array([oxygen, beyond]))))
+    assert [row.added_atoms for row in result.rows] == [("OXT",), ()]
+    assert round(result.structure.net_charge, 3) == 0  # an amine and one carboxylate
+
+
+@pytest.mark.parametrize("length", [1.45, 1.9, 2.3])
+def test_a_sugar_on_an_asparagine_is_bonded_also_by_a_long_bond(length):
+    names, elements, positions = part_of(read_structure(ENTRIES["1OSM"]), "ASN")
+    nitrogen, carbon = positions[names == "ND2"][0], positions[names == "CG"][0]
+    sugar = component("NAG")
+    anomeric, leaving = sugar.row["C1"], sugar.row["O1"]
+    rotation, _ = Rotation.align_vectors([carbon - nitrogen], [sugar.positions[leaving] - sugar.positions[anomeric]])
+    stay = np.arange(len(sugar.atoms)) != leaving
+    away = (nitrogen - carbon) / np.linalg.norm(nitrogen - carbon)
+    places = rotation.apply(sugar.positions - sugar.positions[anomeric]) + nitrogen + length * away
+    result = prepare_structure(residues(
+        ("ASN", names, elements, positions),
+        ("NAG", np.array(sugar.atoms)[stay], np.array(sugar.elements)[stay], places[stay])))
+    assert [row.added_atoms for row in result.rows] == [("OXT",), ()]
+    done = result.structure
+    assert round(done.net_charge, 3) == 0
+    assert ((done.residue_names == "ASN") & np.char.startswith(done.atom_names, "HD2")).sum() == 1
+    assert (UNUSUAL in result.summary()) == (length > 1.8)
+    no_residue_is_without_charges(done)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from vmdpotential.molecule.structure import Floats
-from vmdpotential.preparation.draft import Draft
+from vmdpotential.preparation.draft import UNUSUAL, Draft
 
 #: Bond lengths, A, and angles, degrees, of the protein backbone (R. A. Engh, R. Huber, Acta Cryst. A47, 1991, 392).
 C_N, N_CA, CA_C, C_O, CA_CA = 1.329, 1.458, 1.525, 1.231, 3.8
@@ -31,8 +31,6 @@ _LONG, _CONSECUTIVE = 1.25, 1.45
 _FAR, _FARTHER = 2.5, 3.5
 #: Points on a circle around two atoms that are tried for the atom bonded to both.
 _POINTS = 72
-#: Note on residues.
-UNUSUAL = "bonded to the next residue, at a distance in the file that no bond has"
 
 
 @dataclass

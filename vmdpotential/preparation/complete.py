@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.spatial import cKDTree
 
+from vmdpotential.molecule.gasteiger import AROMATIC_DOUBLE, AROMATIC_TRIPLE, DOUBLE, SINGLE, TRIPLE
 from vmdpotential.molecule.structure import Floats
 from vmdpotential.preparation.bridges import (
     C_N,
@@ -26,7 +27,7 @@ from vmdpotential.preparation.bridges import (
     find_bridges,
     neighbours,
 )
-from vmdpotential.preparation.components import Component, component
+from vmdpotential.preparation.components import AMINO_ACIDS, Component, component
 from vmdpotential.preparation.draft import Draft, Residue
 from vmdpotential.preparation.orient import rotations
 
@@ -34,8 +35,10 @@ from vmdpotential.preparation.orient import rotations
 _TURNS = np.arange(0.0, 360.0, 15.0)
 #: Number of trial orientations of a polyatomic ion.
 _ORIENTATIONS = 60
-#: Distance, A, from other atoms below which the methyl group of NME has no room.
-_ROOM = 2.0
+#: Numbers of bonds that atoms make, each order counted.
+_VALENCES = {"C": 4, "P": 5, "S": 6}
+#: Distances, A, from other atoms below which the methyl group of NME has no room, and a side chain is turned twice.
+_ROOM, _NEAR = 2.0, 2.6
 
 
 @dataclass
@@ -48,6 +51,29 @@ class Completion:
     failed: dict[int, int] = field(default_factory=dict)
     gaps: list[tuple[int, int]] = field(default_factory=list)
     breaks: list[tuple[int, int]] = field(default_factory=list)
+
+
+class Room:
+    """Distances from the atoms of a draft (N, 3), and from those that were added since."""
+
+    def __init__(self, positions: Floats) -> None:
+        self.trees = [cKDTree(positions)]
+        self.added: list[Floats] = []
+
+    def add(self, positions: list[Floats]) -> None:
+        """Add atoms."""
+        self.added += positions
+        self.trees[1:] = [cKDTree(np.array(self.added))] if self.added else []
+
+    def remove(self, positions: list[Floats]) -> None:
+        """Remove some of the added atoms."""
+        self.added = [place for place in self.added if not any(place is other for other in positions)]
+        self.add([])
+
+    def nearest(self, places: Floats, count: int = 1) -> Floats:
+        """Return the distances (M, count) of places (M, 3) to the nearest atoms, increasing."""
+        found = [tree.query(places, k=min(count, tree.n))[0].reshape(len(places), -1) for tree in self.trees]
+        return np.asarray(np.sort(np.concatenate(found, axis=1), axis=1)[:, :count])
 
 
 def complete(draft: Draft, chains: list[str], numbers: list[int]) -> tuple[Draft, Completion]:
@@ -72,7 +98,7 @@ def complete(draft: Draft, chains: list[str], numbers: list[int]) -> tuple[Draft
             [(at[a], at[b]) for a, b in bridges.links], np.int64).reshape(-1, 2)])
     linked = draft.linked()
     starts = draft.starts
-    tree = cKDTree(draft.positions)
+    room = Room(draft.positions)
     beyond = {(int(draft.residue[a]), str(draft.names[a])): draft.positions[b]
               for pair in draft.links.tolist() for a, b in (pair, pair[::-1])}
     new: dict[int, list[tuple[str, str, Floats]]] = {}
@@ -97,14 +123,15 @@ def complete(draft: Draft, chains: list[str], numbers: list[int]) -> tuple[Draft
         backbone = {}
         if result.is_amino_acid and "N" in linked[n] and "N" in positions and n and "C" not in positions:
             backbone = _backbone(dict(zip(draft.names[starts[n - 1] : starts[n]].tolist(),
-                                          draft.positions[starts[n - 1] : starts[n]], strict=True)), positions, tree)
-        placed = _place(result, positions | backbone, [k for k in kinds[key] if result.atoms[k] not in backbone], tree)
+                                          draft.positions[starts[n - 1] : starts[n]], strict=True)), positions, room)
+        placed = _place(result, positions | backbone, [k for k in kinds[key] if result.atoms[k] not in backbone], room)
         if placed is None:
             done.failed[n] = len(kinds[key])
             continue
         new[n] = [(name, "C", place) for name, place in backbone.items()]
         new[n] += [(result.atoms[k], result.elements[k], place) for k, place in placed.items()]
-    caps = _caps(draft, chains, linked, new, tree, done)
+        room.add([place for _, _, place in new[n]])
+    caps = _caps(draft, chains, linked, new, room, done)
     for n, m in neighbours(draft, chains, linked, "O3'", "P"):
         there = set(draft.names[starts[m] : starts[m + 1]].tolist())
         # a strand begins without a phosphate, or with OP3
@@ -114,14 +141,14 @@ def complete(draft: Draft, chains: list[str], numbers: list[int]) -> tuple[Draft
     return _merged(draft, new, caps), done
 
 
-def _backbone(before: dict[str, Floats], here: dict[str, Floats], tree: cKDTree) -> dict[str, Floats]:
+def _backbone(before: dict[str, Floats], here: dict[str, Floats], room: Room) -> dict[str, Floats]:
     """Return C, and CA if missing, of a residue without C, at the torsion where C is farthest from other atoms."""
     if not {"CA", "C"} <= before.keys():
         return {}
     nitrogen = here["N"]
     alpha = here.get("CA", place_atom(before["CA"], before["C"], nitrogen, N_CA, C_N_CA, 180.0))
     trials = np.array([place_atom(before["C"], nitrogen, alpha, CA_C, N_CA_C, phi) for phi in _TURNS])
-    carbon = trials[int(np.argmax(tree.query(trials)[0]))]
+    carbon = trials[int(np.argmax(room.nearest(trials)))]
     return {"C": carbon} if "CA" in here else {"CA": alpha, "C": carbon}
 
 
@@ -140,11 +167,31 @@ def _missing(component: Component, names: tuple[str, ...], linked: set[str]) -> 
                 "O3'" in linked or component.leaving[[component.row[end] for end in component.phosphate]].any()):
             continue
         result.append(row)
-    return result
+    return [row for row in result if not _replaced(component, row, present, result, linked)]
+
+
+def _replaced(component: Component, row: int, present: set[str], missing: list[int], linked: set[str]) -> bool:
+    """Return whether a bond to another residue replaces a missing atom, as its neighbour has no valence left for it.
+
+    It is at the end of a single bond: a hydroxyl group of an acid that is bonded as an amide by its side chain.
+    """
+    bonds = component.bonds[(component.bonds[:, :2] == row).any(1)]
+    if len(bonds) != 1 or bonds[0, 2] != SINGLE or component.elements[row] == "C":
+        return False
+    holder = int(bonds[0, :2].sum()) - row
+    name = component.atoms[holder]
+    if name not in linked:
+        return False
+    count = 1 + len(component.hydrogens.get(name, ()))
+    for a, b, order in component.bonds.tolist():
+        other = {a: b, b: a}[holder] if holder in (a, b) else -1
+        if other >= 0 and (component.atoms[other] in present or other in missing):
+            count += 2 if order in (DOUBLE, AROMATIC_DOUBLE) else 3 if order in (TRIPLE, AROMATIC_TRIPLE) else 1
+    return count > _VALENCES.get(component.elements[holder], count)
 
 
 def _place(component: Component, positions: dict[str, Floats], missing: list[int],
-           tree: cKDTree) -> dict[int, Floats] | None:
+           room: Room) -> dict[int, Floats] | None:
     """Return positions of missing atoms by their indices in the component, None if too few atoms are known."""
     known = {component.row[name]: place for name, place in positions.items()}
     placed: dict[int, Floats] = {}
@@ -176,13 +223,16 @@ def _place(component: Component, positions: dict[str, Floats], missing: list[int
             if len(known) > 1 or len(component.neighbours[anchor]) + 1 < len(component.atoms):
                 return None
             # only the centre of a polyatomic ion, such as sulfate, is known: any orientation is possible
-            places = _clear(component.positions[fragment] - component.positions[anchor], known[anchor], tree)
+            places = _clear(component.positions[fragment] - component.positions[anchor], known[anchor], room)
             return dict(zip(fragment, places, strict=True))
         rotation, shift = _superposition(component.positions[frame], np.array([known[k] for k in frame]))
         places = component.positions[fragment] @ rotation.T + shift
         places += known[anchor] - (component.positions[anchor] @ rotation.T + shift)
         if (len(holders) == 1 and len(fragment) > 1) or (len(holders) == 1 and len(component.neighbours[anchor]) == 2):
-            places = _turned(places, known[holders[0]], known[anchor], tree)
+            places = _turned(places, known[holders[0]], known[anchor], room)
+            one = sum(row in component.neighbours[anchor] for row in fragment) == 1  # not the branches of ILE
+            if component.name in AMINO_ACIDS and one and len(fragment) > 2 and room.nearest(places[1:]).min() < _NEAR:
+                places = _twice_turned(places, known[holders[0]], known[anchor], room)
         for row, place in zip(fragment, places, strict=True):
             known[row] = placed[row] = place
             remaining.discard(row)
@@ -225,28 +275,42 @@ def _superposition(start: Floats, goal: Floats) -> tuple[Floats, Floats]:
     return np.asarray(rotation), np.asarray(b - rotation @ a)
 
 
-def _turned(places: Floats, begin: Floats, end: Floats, tree: cKDTree) -> Floats:
+def _turned(places: Floats, begin: Floats, end: Floats, room: Room) -> Floats:
     """Return positions rotated about a bond to where they are farthest from other atoms."""
     axis = (end - begin) / np.linalg.norm(end - begin)
     best, result = -1.0, places
     for turn in np.radians(_TURNS):
         trial = _rotate(places - end, axis, turn) + end
-        score = _clearance(trial, tree)
+        score = _clearance(trial, room)
         if score > best + 1e-6:
             best, result = score, trial
     return result
 
 
-def _clear(arms: Floats, centre: Floats, tree: cKDTree) -> Floats:
+def _twice_turned(places: Floats, begin: Floats, end: Floats, room: Room) -> Floats:
+    """Return positions of a side chain rotated about a bond, and those after its first atom about the next one, too."""
+    axis = (end - begin) / np.linalg.norm(end - begin)
+    best, result = -1.0, places
+    for first in np.radians(_TURNS):
+        trial = _rotate(places - end, axis, first) + end
+        bond = (trial[0] - end) / np.linalg.norm(trial[0] - end)
+        for second in np.radians(_TURNS):
+            rest = _rotate(trial[1:] - trial[0], bond, second) + trial[0]
+            distance = float(room.nearest(rest).min())
+            if distance > best + 1e-6:
+                best, result = distance, np.concatenate([trial[:1], rest])
+    return result
+
+
+def _clear(arms: Floats, centre: Floats, room: Room) -> Floats:
     """Return positions around a centre in the orientation where they are farthest from other atoms."""
     trials = rotations(_ORIENTATIONS) @ arms.T
-    return np.asarray(max((trial.T + centre for trial in trials), key=lambda trial: _clearance(trial, tree)))
+    return np.asarray(max((trial.T + centre for trial in trials), key=lambda trial: _clearance(trial, room)))
 
 
-def _clearance(trial: Floats, tree: cKDTree) -> float:
+def _clearance(trial: Floats, room: Room) -> float:
     """Return a score of the distances to other atoms; the nearest ones include those that a fragment is bonded to."""
-    distances, _ = tree.query(trial, k=min(4, tree.n))
-    distances = np.atleast_2d(distances)
+    distances = room.nearest(trial, 4)
     return float(np.minimum(distances[:, -1], 4.0).sum() + 4 * distances[:, 0].min())
 
 
@@ -270,7 +334,7 @@ def place_atom(a: Floats, b: Floats, c: Floats, length: float, angle: float, tor
 
 
 def _caps(draft: Draft, chains: list[str], linked: list[set[str]], new: dict[int, list[tuple[str, str, Floats]]],
-          tree: cKDTree, done: Completion) -> dict[int, tuple[str, dict[str, Floats]]]:
+          room: Room, done: Completion) -> dict[int, tuple[str, dict[str, Floats]]]:
     """Return the caps at chain breaks by keys for sorting: 4 n + 1 after residue n (NME, NH2), 4 n - 1 before (ACE)."""
     caps: dict[int, tuple[str, dict[str, Floats]]] = {}
     starts = draft.starts
@@ -279,6 +343,7 @@ def _caps(draft: Draft, chains: list[str], linked: list[set[str]], new: dict[int
                        for n in (residue, next_residue))
         if "OXT" in here:
             continue
+        room.remove([place for name, _, place in new.get(residue, []) if name == "OXT"])
         new[residue] = [atom for atom in new.get(residue, []) if atom[0] != "OXT"]
         here |= {name: place for name, _, place in new[residue]}
         there |= {name: place for name, _, place in new.get(next_residue, [])}
@@ -288,26 +353,32 @@ def _caps(draft: Draft, chains: list[str], linked: list[set[str]], new: dict[int
         nitrogen = place_atom(here["O"], here["CA"], here["C"], C_N, CA_C_N, 180.0)
         methyl = place_atom(here["CA"], here["C"], nitrogen, N_CA, C_N_CA, 180.0)
         amide = {"N": nitrogen, "C": methyl}
-        if tree.query(methyl)[0] < _ROOM:
+        acetyl, distance = _acetyl(there, room, np.array(list(amide.values())))
+        if min(distance, room.nearest(methyl[None])[0, 0]) < _ROOM:  # no room for a methyl group
             del amide["C"]
+            acetyl, _ = _acetyl(there, room, np.array(list(amide.values())))
         caps[4 * residue + 1] = "NME" if "C" in amide else "NH2", amide
-        caps[4 * next_residue - 1] = "ACE", _acetyl(there, tree, np.array(list(amide.values())))
+        caps[4 * next_residue - 1] = "ACE", acetyl
+        room.add([*amide.values(), *acetyl.values()])
     return caps
 
 
-def _acetyl(there: dict[str, Floats], tree: cKDTree, others: Floats) -> dict[str, Floats]:
-    """Return the atoms of ACE before a residue, at the torsion where they are farthest from other atoms (M, 3)."""
+def _acetyl(there: dict[str, Floats], room: Room, others: Floats) -> tuple[dict[str, Floats], float]:
+    """Return the atoms of ACE before a residue, at the torsion where they are farthest from others, and how far.
+
+    The others are all in the room, and the atoms (M, 3) of the cap on the other side of the gap.
+    """
     best, result = -1.0, {}
     for phi in np.arange(-180.0, 180.0, 15.0):
         carbon = place_atom(there["C"], there["CA"], there["N"], C_N, C_N_CA, phi)
         oxygen = place_atom(there["CA"], there["N"], carbon, C_O, O_C_N, 0.0)
         methyl = place_atom(there["CA"], there["N"], carbon, CA_C, CA_C_N, 180.0)
         trial = np.array([oxygen, methyl])
-        distance = min(float(tree.query(trial)[0].min()),
+        distance = min(float(room.nearest(trial).min()),
                        float(np.linalg.norm(np.array([carbon, oxygen, methyl])[:, None] - others, axis=-1).min()))
         if distance > best:
             best, result = distance, {"C": carbon, "O": oxygen, "CH3": methyl}
-    return result
+    return result, best
 
 
 def _merged(draft: Draft, new: dict[int, list[tuple[str, str, Floats]]],

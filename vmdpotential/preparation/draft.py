@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.errors import UsageError, listed
 from vmdpotential.molecule.charges import DISULFIDE
-from vmdpotential.molecule.gasteiger import SINGLE
+from vmdpotential.molecule.gasteiger import DOUBLE, SINGLE
 from vmdpotential.molecule.names import IONS, WATERS
 from vmdpotential.molecule.structure import Floats, Integers, Names, Structure
 from vmdpotential.molecule.templates import FORCE_FIELDS, Match, library
@@ -32,9 +32,12 @@ METALS = frozenset((
     "Sc", "Ti", "V", "Cr", "Mn", "Fe", "Co", "Ni", "Cu", "Zn", "Y", "Zr", "Nb", "Mo", "Tc", "Ru", "Rh",
     "Pd", "Ag", "Cd", "La", "Ce", "Pr", "Nd", "Sm", "Eu", "Gd", "Tb", "Dy", "Ho", "Er", "Tm", "Yb", "Lu",
     "Hf", "Ta", "W", "Re", "Os", "Ir", "Pt", "Au", "Hg", "Th", "U"))
+#: Longest distance, A, of a bond by which a residue has lost an atom; without a bond, atoms are farther apart.
+_OPEN = 2.4
 #: Notes on residues that were recognised by their atoms, or by their bonds.
 DEOXYRIBOSE = "named as residues of RNA, and taken as DNA, as they have no O2'"
 PHOSPHATE = "only the phosphate is in the file, and the rest was not built"
+UNUSUAL = "bonded to another residue, at a distance in the file that no bond has"
 TWIN = "an oxygen has the name of one that is only at an end, and is taken as the one that is missing"
 RENAMED = "atoms have other names than in the Chemical Component Dictionary, and were recognised by their bonds"
 #: Possible bonds between standard residues; other close atoms of these are a clash.
@@ -227,15 +230,21 @@ def find_links(draft: Draft) -> Integers:
     taken: set[int] = set()
     lengths = np.linalg.norm(draft.positions[pairs[:, 0]] - draft.positions[pairs[:, 1]], axis=1)
     standard = [r.component is not None and r.component.name in AMINO_ACIDS | NUCLEOTIDES for r in draft.residues]
+    open_, able = _open_ends(draft)
+    ends: set[int] = set()
     results = []
     for k in np.argsort(lengths, kind="stable").tolist():
         a, b = sorted(pairs[k].tolist())
         first, second = str(draft.names[a]), str(draft.names[b])
         longest = sum(radii[str(draft.elements[n])] for n in (a, b)) + TOLERANCE
         sulphurs = first == second == "SG"
-        if lengths[k] > (DISULFIDE if sulphurs else longest) or lengths[k] < SHORTEST:
-            continue
         both = standard[draft.residue[a]] and standard[draft.residue[b]]
+        if lengths[k] < SHORTEST:
+            continue
+        if lengths[k] > (DISULFIDE if sulphurs else longest):
+            if both or lengths[k] > _OPEN or {a, b} & ends or not ((open_[a] and able[b]) or (open_[b] and able[a])):
+                continue
+            draft.residues[int(draft.residue[b if open_[b] else a])].note = UNUSUAL
         if both and not {(first, second), (second, first)} & _STANDARD:
             continue
         # an atom has at most one bond to another standard residue
@@ -243,8 +252,28 @@ def find_links(draft: Draft) -> Integers:
         if any(atom in taken for atom in bonded):
             continue
         taken.update(bonded)
+        ends |= {a, b}
         results.append((a, b))
     return np.array(sorted(results), np.int64).reshape(-1, 2)
+
+
+def _open_ends(draft: Draft) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return masks (N,) of atoms that lack one which a bond replaces (C1 of a sugar without O1), and of their partners.
+
+    Partners are nitrogens, sulphurs and oxygens without a double bond.
+    """
+    open_, able = np.zeros((2, len(draft)), bool)
+    for residue, start, stop in zip(draft.residues, draft.starts[:-1].tolist(), draft.starts[1:].tolist(), strict=True):
+        chem = residue.component
+        if chem is None:
+            continue
+        names = draft.names[start:stop].tolist()
+        double = set(chem.bonds[chem.bonds[:, 2] == DOUBLE, :2].ravel().tolist())
+        for k, name in enumerate(names, start):
+            row = chem.row[name]
+            open_[k] = any(chem.leaving[j] and chem.atoms[j] not in names for j in chem.neighbours[row])
+            able[k] = draft.elements[k] in ("N", "O", "S") and not (draft.elements[k] == "O" and row in double)
+    return open_, able
 
 
 def all_bonds(draft: Draft) -> Integers:

@@ -9,7 +9,7 @@ from typing import Any
 from vmdpotential.errors import listed
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.preparation.bridges import UNUSUAL
+from vmdpotential.preparation.draft import UNUSUAL
 from vmdpotential.preparation.room import CROWDED, OVERBONDED
 from vmdpotential.preparation.states import CHARGED
 from vmdpotential.results import Columns, Tabular
@@ -104,7 +104,7 @@ class PreparedStructure(Tabular):
             parts.append(f"{heavy:,} heavy atom{'s' if heavy > 1 else ''}")
         text = f"prepared at pH {self.ph:g}: added {' and '.join(parts)}"
         if self.gaps:
-            text += f"; {len(self.gaps)} gap{'s' if len(self.gaps) > 1 else ''} capped (ACE, NME)"
+            text += f"; {len(self.gaps)} gap{'s' if len(self.gaps) > 1 else ''} capped (ACE, NME or NH2)"
         if self.breaks:
             text += f"; {len(self.breaks)} gap{'s' if len(self.breaks) > 1 else ''} of nucleic acids"
         if self.charges.approximate:
@@ -134,7 +134,7 @@ class PreparedStructure(Tabular):
         if completed:
             result.append(f"completed residues (atoms added): {listed(completed, 300)}")
         if self.gaps:
-            result.append(f"gaps, capped by NME and ACE: {listed(self.gaps, 300)}")
+            result.append(f"gaps, capped by NME or NH2, and ACE: {listed(self.gaps, 300)}")
         if self.breaks:
             result.append(f"gaps of nucleic acids, not capped: {listed(self.breaks, 300)}")
         notes = Counter(row.note for row in self.rows if row.note)
