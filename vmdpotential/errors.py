@@ -261,3 +261,12 @@ class BackendError(VmdpotentialError, RuntimeError):
     """A requested engine or an optional package is missing."""
 
     exit_code = 4
+
+
+def check_unmasked(array: Any, what: str) -> None:
+    """Raise InputError for a masked array of numpy with masked values, which have no meaning below the mask."""
+    import numpy as np
+
+    if np.ma.is_masked(array):
+        raise InputError(f"{int(np.sum(np.ma.getmaskarray(array)))} values are masked in the {what}",
+                         "leave these out, or replace them by array.filled(value)")

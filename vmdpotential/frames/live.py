@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
-from vmdpotential.errors import InputError
+from vmdpotential.errors import InputError, check_unmasked
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.trajectories.frames import Change
 from vmdpotential.maps import MapOptions, plan_map
@@ -83,6 +83,7 @@ class LiveMap:
         InputError
             For another number of atoms, or a coordinate that is not finite.
         """
+        check_unmasked(positions, "positions of the frame")
         if np.shape(positions) != (self.atoms, 3):
             raise InputError(f"the frame has {len(positions)} atoms, and the live map {self.atoms}",
                              "start a new map of these atoms")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vmdpotential.errors import InputError, UsageError
+from vmdpotential.errors import InputError, UsageError, check_unmasked
 from vmdpotential.grid.solvation import Solvation
 from vmdpotential.molecule.cell import Cell
 
@@ -332,6 +332,7 @@ class Grid:
     solvation: Solvation | None = None
 
     def __post_init__(self) -> None:
+        check_unmasked(self.values, "values of a map")
         values = np.ascontiguousarray(self.values, dtype=np.float32)
         if values.shape != self.lattice.shape:
             raise InputError(f"the values of a map have the shape {values.shape}, its lattice {self.lattice.shape}")
@@ -496,6 +497,7 @@ class Grid:
         -------
         (...,) float64, in the map's unit
         """
+        check_unmasked(points, "points")
         points = np.asarray(points, np.float64)
         shape = np.array(self.lattice.shape)
         u = (points - self.lattice.origin) / self.lattice.spacing

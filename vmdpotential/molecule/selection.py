@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vmdpotential.errors import UsageError, listed, similar
+from vmdpotential.errors import UsageError, check_unmasked, listed, similar
 from vmdpotential.molecule import language
 from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.names import CUT_LIPIDS, DUMMIES, IONS, LIPIDS, NUCLEIC, PROTEIN, WATERS, named, unique_names
@@ -202,6 +202,7 @@ def select(structure: StructureLike, selection: Selection, parameter: str = "ato
             raise UsageError(
                 parameter, f"is an AtomGroup of a Universe with {len(universe.atoms)} atoms, and the structure has "
                 f"{len(structure)}", "give the Universe as {structure}, or select by words or indices")
+        check_unmasked(selection, "selection")
         _check_rows(rows_of(selection), len(structure), parameter)
     text = named_selection(selection)
     if isinstance(text, ResolvedSelection):

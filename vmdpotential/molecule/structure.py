@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vmdpotential.errors import InputError, listed
+from vmdpotential.errors import InputError, check_unmasked, listed
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.nonbonded import LazyNonbonded
 
@@ -213,6 +213,8 @@ class Structure:
 
     def __post_init__(self) -> None:
         put = object.__setattr__
+        for name, value in vars(self).items():
+            check_unmasked(value, f"{name.replace('_', ' ')} of {self.where}")
         count = len(self.positions)
         put(self, "positions", _frozen(self.positions, np.float64).reshape(count, 3))
         for name in ("atom_names", "residue_names", "chain_ids", "segment_ids", "elements", "insertion_codes"):

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vmdpotential.errors import InputError, UsageError, one_line
+from vmdpotential.errors import InputError, UsageError, check_unmasked, one_line
 from vmdpotential.io.files.text import buffered, read_text, reading
 
 
@@ -54,6 +54,7 @@ def as_points(points: ArrayLike) -> tuple[NDArray[np.float64], tuple[int, ...]]:
     UsageError
         For other arrays, and numbers that are not finite.
     """
+    check_unmasked(points, "points")
     try:
         places = np.asarray(points, np.float64)
     except (TypeError, ValueError):
