@@ -160,9 +160,9 @@ def test_a_viewer_learns_it_of_a_structure_that_was_completed():
 def test_surface_is_where_the_map_is(dna):
     split = wrapped(dna, (20.0, 3.0, 30.0))
     grid = map_(structure=split, atoms="solute", method="pb", spacing=2.0, padding=5.0).objects["grid"]
-    report = surface_(structure=split, map=grid, spacing=1.0)
+    report = surface_(structure=split, map=grid, mesh_spacing=1.0)
     exact = surface_(structure=dna, map=map_(structure=dna, atoms="solute", method="pb", spacing=2.0,
-                                             padding=5.0).objects["grid"], spacing=1.0)
+                                             padding=5.0).objects["grid"], mesh_spacing=1.0)
     assert report.data["area"] == pytest.approx(exact.data["area"], rel=0.03)
     assert report.data["mean"] == pytest.approx(exact.data["mean"], rel=0.1)
     vacuum = replace(grid, provenance=replace(grid.provenance, medium="vacuum"))

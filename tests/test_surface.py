@@ -10,6 +10,7 @@ from scipy.ndimage import map_coordinates
 
 import vmdpotential as vp
 from vmdpotential import errors
+from vmdpotential.commands.surface import command
 from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.maps import write_map
@@ -119,7 +120,7 @@ def test_maps_on_a_surface_equal_an_independent_interpolation(kind):
 
 
 def test_the_unit_of_a_file_must_not_contradict_the_unit_that_it_states(files, capsys):
-    words = ["surface", str(files / "three.pdb"), str(files / "map.dx"), "--spacing", "0.6", "--unit-of-file"]
+    words = ["surface", str(files / "three.pdb"), str(files / "map.dx"), "--mesh-spacing", "0.6", "--unit-of-file"]
     assert cli.main([*words, "kT/e"]) == 0
     assert cli.main([*words, "hartree/e"]) == 2
     assert "--unit-of-file hartree/e: " in capsys.readouterr().err
@@ -161,7 +162,8 @@ def test_every_direction_can_be_typed(files, words, capsys):
 def test_the_command_writes_tables_meshes_and_a_figure(files, capsys):
     trimesh = pytest.importorskip("trimesh", reason="meshes need trimesh")
     names = ["t.csv", "v.csv", "m.glb", "m.ply"]
-    call = ["surface", str(files / "three.pdb"), str(files / "map.dx"), "--atoms", "all", "--spacing", "0.5", "--json"]
+    call = ["surface", str(files / "three.pdb"), str(files / "map.dx"), "--atoms", "all", "--mesh-spacing", "0.5",
+            "--json"]
     outputs = [word for name in names if name != "v.csv" for word in ("-o", str(files / name))]
     assert cli.main([*call, *outputs, "--figure", str(files / "f.svg"), "--view", "x", "--range=-2,2"]) == 0
     said = json.loads(capsys.readouterr().out)
@@ -197,7 +199,7 @@ def test_the_command_writes_tables_meshes_and_a_figure(files, capsys):
 def test_a_map_in_a_continuum_is_read_where_the_viewers_read_it(files, capsys, medium, options, expected):
     grid = some_map()
     write_map(replace(grid, provenance=replace(grid.provenance, medium=medium)), files / "medium.npz")
-    assert cli.main(["surface", str(files / "three.pdb"), str(files / "medium.npz"), "--atoms", "all", "--spacing",
+    assert cli.main(["surface", str(files / "three.pdb"), str(files / "medium.npz"), "--atoms", "all", "--mesh-spacing",
                      "0.5", "--json", *options]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["outwards"] == expected
@@ -222,3 +224,46 @@ def test_a_surface_needs_atoms_with_radii_and_a_map_around_it(files):
     far = Grid(Lattice(np.full(3, 500.0), np.ones(3), (3, 3, 3)), np.zeros((3, 3, 3)))
     write_map(far, files / "far.dx")
     assert cli.main(["surface", str(files / "three.pdb"), str(files / "far.dx"), "--atoms", "all"]) == 2
+
+
+def shell_of_carbons(radius=7.0):
+    """Return carbons on a sphere, which is closed, with charges."""
+    count = 300
+    z = 1 - 2 * (np.arange(count) + 0.5) / count
+    angle = np.pi * (1 + 5**0.5) * np.arange(count)
+    ring = np.sqrt(1 - z**2)
+    made = carbons(radius * np.stack([ring * np.cos(angle), ring * np.sin(angle), z], 1))
+    return replace(made, charges=np.where(made.positions[:, 2] > 0, 0.02, 0.01))
+
+
+def test_a_cavity_is_a_part_of_its_own(tmp_path):
+    made = command(structure=shell_of_carbons(), medium="vacuum", spacing=1.0, mesh_spacing=0.5, by="atom",
+                   output=tmp_path / "table.csv")
+    inside = np.linalg.norm(made.surface.vertices, axis=1) < 7
+    assert np.array_equal(made.surface.cavities, inside)
+    assert made.data["cavity_area"] == pytest.approx(made.surface.areas[inside].sum())
+    assert made.data["maximum"] == pytest.approx(made.values[~inside].max(), rel=1e-6)
+    assert made.data["cavity_maximum"] == pytest.approx(made.values[inside].max(), rel=1e-6)
+    with (tmp_path / "table.csv").open() as stream:
+        table = list(csv.DictReader(stream))
+    area = {part: sum(float(row["area"]) for row in table if row["part"] == part) for part in ("outside", "cavity")}
+    assert area["cavity"] == pytest.approx(made.data["cavity_area"], rel=1e-5)
+    assert sum(area.values()) == pytest.approx(made.data["area"], rel=1e-5)
+    filled = command(structure=shell_of_carbons(2.0), medium="vacuum", spacing=1.0, mesh_spacing=0.5)
+    assert "cavity_area" not in filled.data or filled.data["cavity_area"] is None
+
+
+def test_a_surface_without_a_map_has_that_of_its_atoms_and_notices_another(caplog):
+    made = shell_of_carbons(3.0)
+    options = {"spacing": 1.5, "padding": 5.0}
+    grid = vp.potential_map(made, **options)
+    alone = command(structure=made, mesh_spacing=0.6, **options)
+    with_map = command(structure=made, map=grid, mesh_spacing=0.6)
+    np.testing.assert_array_equal(alone.values, with_map.values)
+    assert alone.data["medium"].startswith("water (Poisson-Boltzmann)")
+    assert "the map is that of" not in caplog.text
+    command(structure=made.take(np.arange(200)), map=grid, mesh_spacing=0.6)
+    assert "the map is that of 300 atoms, and the surface that of 200" in caplog.text
+    caplog.clear()
+    command(structure=replace(made, positions=made.positions + np.array([0, 2, 0])), map=grid, mesh_spacing=0.6)
+    assert "2.0 A away" in caplog.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,13 +21,17 @@ from vmdpotential.errors import UsageError
 from vmdpotential.figures.colours import Range, check_range, colour_range, outwards
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
-from vmdpotential.maps.solute import as_mapped
+from vmdpotential.maps import MapOptions, Medium
+from vmdpotential.maps.solute import as_mapped, chosen_atoms, other_molecule
+from vmdpotential.molecule.selection import Selection
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option
+from vmdpotential.parameters import Command, Option, fields_of, warn_unused
 from vmdpotential.results import Axes, Columns, Figure, Result, hidden, key, part, put_table
 from vmdpotential.surfaces import KINDS, PROBE, Row, Surface, molecular_surface, rows
 
-_COLUMNS = ("area", "mean", "minimum", "maximum")
+log = logging.getLogger(__name__)
+
+_COLUMNS = ("part", "area", "mean", "minimum", "maximum")
 
 #: Number of rows with the lowest and with the highest means in the report.
 _PRINTED = 5
@@ -46,8 +51,18 @@ class SurfaceShape:
     outwards: Annotated[float | None, Option(
         "distance outside the surface at which the map is read; unless given, 1.4 (the centres of water molecules in "
         "contact with it) for a map by pb, and 0 otherwise", unit="A", low=-10, high=20, aliases=("offset",))] = None
-    spacing: Annotated[float, Option(
+    mesh_spacing: Annotated[float, Option(
         "spacing of the grid on which the surface is constructed", unit="A", low=0.05, high=2)] = 0.3
+
+
+@dataclass(frozen=True, kw_only=True)
+class SurfacePotential(MapOptions):
+    """Atoms of the surface, and options of the potential that is computed if no map is given."""
+
+    atoms: Annotated[Selection | None, Option(
+        "atoms whose surface is computed, and whose charges contribute if the potential is computed; unless given, the "
+        "solute (without free ions): all, solute, protein ..., or a selection",
+        metavar="all|solute|protein|SEL", front=True, selection=True)] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,12 +78,10 @@ class SurfaceOutput:
 
 def surface(
     source: CompleteSource,
-    map: Annotated[Path | Grid, Option(
-        "map file (.dx, .mrc, .ccp4, .cube, .npz ...) whose values are taken at the surface", positional=True)],
-    atoms: Annotated[str, Option(
-        "atoms whose surface is computed: all, solute, protein ..., or a selection", metavar="all|solute|protein|SEL",
-        front=True, selection=True)
-        ] = "solute",
+    map: Annotated[Path | Grid | None, Option(
+        "map file (.dx, .mrc, .ccp4, .cube, .npz ...) whose values are taken at the surface; unless given, the "
+        "potential is computed as by the command map", positional=True)] = None,
+    potential: SurfacePotential = SurfacePotential(),
     shape: SurfaceShape = SurfaceShape(),
     by: Annotated[str, Option(
         "rows of the table: one for each residue, atom or vertex", choices=("residue", "atom", "vertex"))] = "residue",
@@ -84,8 +97,11 @@ def surface(
 ) -> OnSurface:
     """Map a potential onto the surface of a molecule.
 
+    Without a map, the potential is computed with the same options and default as by the command map: one command leads
+    from a deposited structure to its coloured surface.
+
     The table has the area of each residue, atom or vertex (A^2), and the area-weighted mean, minimum and maximum of the
-    map on it.
+    map on it. Surfaces of cavities, which no probe can enter from outside, are a part of their own.
 
     Raises
     ------
@@ -115,12 +131,15 @@ def surface(
         check_range(range)
     paths = [*output.output, *([] if figure is None else [figure])]
     files.check(paths, force)
-    name = map_name(map) if isinstance(map, Path) else "map"
-    structure, prepared = source.hydrogenated()
-    (grid,) = read_maps([map], unit_of_file)
+    structure, grid, prepared = _mapped(source, map, potential, unit_of_file)
+    name = map_name(map) if isinstance(map, Path) else "potential" if map is None else "map"
     start = time.perf_counter()
     structure = as_mapped(structure, grid)
-    mesh = molecular_surface(structure, atoms=atoms, kind=shape.kind, probe=shape.probe, spacing=shape.spacing)
+    atoms = "solute" if potential.atoms is None else potential.atoms
+    chosen = chosen_atoms(structure, atoms, Medium("water"))
+    if other := other_molecule(grid, structure.positions[chosen]):
+        log.warning("%s: %s; the surface should be that of the map's atoms", structure.where, other)
+    mesh = molecular_surface(structure, atoms=chosen, kind=shape.kind, probe=shape.probe, spacing=shape.mesh_spacing)
     shape = shape if shape.outwards is not None else replace(shape, outwards=outwards(grid))
     values = mesh.sample(grid, shape.outwards or 0.0)
     seconds = time.perf_counter() - start
@@ -128,14 +147,20 @@ def surface(
     if not inside.any():
         raise UsageError("map", "the map does not cover any point of the surface", "give the map of this structure",
                          value=name)
-    span = range or colour_range([grid], [values])
-    owners = {"atom": mesh.atoms, "residue": structure.residue_of[mesh.atoms]}
-    table = rows(mesh, values, owners["atom" if by == "atom" else "residue"])
-    names = _distinct([_name(structure, row, by == "atom") for row in table])
-    whole = rows(mesh, values, np.zeros(len(values), np.int64))[0]
+    span = range or colour_range([grid], [values[~mesh.cavities]])
+    owners = mesh.atoms if by == "atom" else structure.residue_of[mesh.atoms]
+    outer = rows(mesh, values, owners, ~mesh.cavities)
+    inner = rows(mesh, values, owners, mesh.cavities)
+    table = [*outer, *inner]
+    names = [name for part in (outer, inner) for name in _distinct(
+        [_name(structure, row, by == "atom") for row in part])]
+    one = np.zeros(len(values), np.int64)
+    whole, = rows(mesh, values, one, ~mesh.cavities)
+    cavities = next(iter(rows(mesh, values, one, mesh.cavities)), None)
     result = OnSurface(
-        prepared=prepared or None, shape=shape, surface=mesh, grid=grid, whole=whole, span=span, by=by, names=names,
-        table_rows=table, values=values, structure=structure, inside=float(mesh.areas[inside].sum()) / mesh.area,
+        prepared=prepared or None, shape=shape, surface=mesh, grid=grid, whole=whole, cavities=cavities,
+        outer=len(outer), span=span, by=by, names=names, table_rows=table, values=values, structure=structure,
+        inside=float(mesh.areas[inside].sum()) / mesh.area,
         view=view, head=f"{shape.kind} surface of {atoms}", of=name, seconds=seconds, files=paths, draws=not paths)
     with files.writing(paths, force) as places:
         for path, place in zip(output.output, places, strict=False):
@@ -153,10 +178,12 @@ class OnSurface(Result):
     """Map on the surface of a molecule."""
 
     prepared: str | None
-    shape: SurfaceShape = part("kind", "probe", "outwards", "spacing")
+    shape: SurfaceShape = part("kind", "probe", "outwards", "mesh_spacing")
     surface: Surface = part("area", shown=True)
     grid: Grid = part("unit", "provenance.medium")
     whole: Row = part("mean", minimum="low", maximum="high")
+    cavities: Row | None = part(cavity_area="area", cavity_mean="mean", cavity_minimum="low", cavity_maximum="high")
+    outer: int = hidden()
     span: Sequence[float] = hidden()
     inside: float
     by: str = hidden()
@@ -173,8 +200,9 @@ class OnSurface(Result):
     triangles = key(lambda self: len(self.surface.triangles))
     range = key(lambda self: list(self.span))
     rows = key(lambda self: [
-        {"name": name, "area": row.area, "mean": row.mean, "minimum": row.low, "maximum": row.high}
-        for name, row in zip(self.names, self.table_rows, strict=True)])
+        {"name": name, "part": "outside" if n < self.outer else "cavity", "area": row.area, "mean": row.mean,
+         "minimum": row.low, "maximum": row.high}
+        for n, (name, row) in enumerate(zip(self.names, self.table_rows, strict=True))])
 
     @cached_property
     def data(self) -> Mapping[str, Any]:
@@ -193,7 +221,11 @@ class OnSurface(Result):
                + (f", {self.grid.provenance.medium}" if self.grid.provenance.medium else ""))
         if not np.isfinite(self.values).all():
             yield f"{100 * (1 - self.inside):.2g} % of the area is outside of the map"
-        means = np.array([row.mean for row in self.table_rows])
+        if self.cavities is not None:
+            row = self.cavities
+            yield (f"cavities, {row.area:.1f} A^2 of this area, a part of their own: mean {row.mean:.4g}, "
+                   f"{row.low:.4g} to {row.high:.4g} {self.grid.unit}".rstrip())
+        means = np.array([row.mean for row in self.table_rows[: self.outer]])
         order = np.argsort(means)
         order = order[np.isfinite(means[order])]
         for word, atoms in (("lowest", order[:_PRINTED]), ("highest", order[::-1][:_PRINTED])):
@@ -208,7 +240,8 @@ class OnSurface(Result):
         atoms = dict(zip(numbers, _distinct([label(self.structure, n, False) for n in numbers]), strict=True))
         return {**{x: made.vertices[:, n] for n, x in enumerate("xyz")},
                 **{f"n{x}": made.normals[:, n] for n, x in enumerate("xyz")}, "area": made.areas,
-                "value": self.values, "atom": [atoms[n] for n in made.atoms.tolist()]}
+                "part": np.where(made.cavities, "cavity", "outside"), "value": self.values,
+                "atom": [atoms[n] for n in made.atoms.tolist()]}
 
     def plot(self, ax: Axes) -> Axes:
         """Draw the surface from the first direction, without a legend of its colours."""
@@ -222,6 +255,24 @@ class OnSurface(Result):
 
         return surfaces.figure(self.surface, self.values, self.view, Range(*self.span),
                                slices.quantity_label(self.grid))
+
+
+def _mapped(source: CompleteSource, map: Path | Grid | None, potential: MapOptions,
+            unit: str | None) -> tuple[Structure, Grid, str]:
+    """Return the completed structure, the map or the computed potential, and a text that lists added atoms."""
+    from vmdpotential.maps import potential_map
+    from vmdpotential.maps.interaction import in_medium
+
+    if map is not None:
+        names = [p.name for p in fields_of(MapOptions) if p.name != "atoms"]
+        warn_unused([*names, "set"], "the map is given")
+        structure, prepared = source.hydrogenated()
+        return structure, read_maps([map], unit)[0], prepared
+    warn_unused(("unit_of_file",), "it is for a map, and none is given")
+    shown = source.read()
+    options = in_medium(potential, shown)
+    structure, report = source.with_charges(shown, [options.chosen])
+    return structure, potential_map(structure, options), report.prepared
 
 
 def _name(structure: Structure, row: Row, atom: bool) -> str:
@@ -239,6 +290,7 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 command = Command.of(surface, examples=(
+    "surface entry.pdb -o residues.csv --figure surface.png",
     "surface protein.pdb potential.dx -o residues.csv --figure surface.png",
     "surface protein.pdb potential.dx --kind accessible --by atom --range -5,5 -o atoms.csv surface.ply",
 ))

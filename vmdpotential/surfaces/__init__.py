@@ -53,6 +53,8 @@ class Surface:
         which is integrated by points on spheres and tori; the triangles cut corners and have a smaller area.
     kind : str
         One of :data:`KINDS`.
+    cavities : (V,) bool
+        Whether each vertex is on the surface of a cavity inside, which a probe cannot enter from outside.
     """
 
     vertices: Floats
@@ -60,6 +62,7 @@ class Surface:
     atoms: Integers
     areas: Floats
     kind: str
+    cavities: NDArray[np.bool_]
 
     def __repr__(self) -> str:
         return f"Surface({self.kind}, {self.area:.1f} A^2, {len(self.vertices)} vertices)"
@@ -104,13 +107,19 @@ class Row:
     high: float
 
 
-def rows(surface: Surface, values: Floats, owners: Integers) -> list[Row]:
-    """Return statistics of the values (V,) at vertices for each owner (V,), an atom or residue, in increasing order."""
+def rows(surface: Surface, values: Floats, owners: Integers, part: NDArray[np.bool_] | None = None) -> list[Row]:
+    """Return statistics of the values (V,) at vertices for each owner (V,), an atom or residue, in increasing order.
+
+    `part` (V,) chooses vertices; all unless given.
+    """
+    area = surface.areas
+    if part is not None:
+        values, owners, area = values[part], owners[part], area[part]
     known = np.isfinite(values)
     indices, row = np.unique(owners, return_inverse=True)
-    areas = np.bincount(row, surface.areas)
-    weight = np.bincount(row[known], surface.areas[known], len(indices))
-    sums = np.bincount(row[known], (surface.areas * values)[known], len(indices))
+    areas = np.bincount(row, area)
+    weight = np.bincount(row[known], area[known], len(indices))
+    sums = np.bincount(row[known], (area * values)[known], len(indices))
     low, high = np.full(len(indices), np.inf), np.full(len(indices), -np.inf)
     np.minimum.at(low, row[known], values[known])
     np.maximum.at(high, row[known], values[known])
@@ -168,7 +177,22 @@ def molecular_surface(
     if len(missing):  # parts too small for a vertex are added to a vertex of a neighbour
         np.add.at(of_atoms, atoms_of[_next_to(vertices, points[missing])], of_atoms[missing])
         of_atoms[missing] = 0
-    return Surface(vertices, triangles, numbers[atoms_of], _spread(vertices, triangles, atoms_of, of_atoms), kind)
+    return Surface(vertices, triangles, numbers[atoms_of], _spread(vertices, triangles, atoms_of, of_atoms), kind,
+                   _cavities(vertices, triangles))
+
+
+def _cavities(vertices: Floats, triangles: Integers) -> NDArray[np.bool_]:
+    """Return whether each vertex belongs to a closed surface whose triangles face inwards, that of a cavity."""
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    edges = np.concatenate([triangles[:, :2], triangles[:, 1:]])
+    shape = (len(vertices), len(vertices))
+    _, piece = connected_components(coo_matrix((np.ones(len(edges), np.int8), tuple(edges.T)), shape), directed=False)
+    a, b, c = (vertices[triangles[:, n]] for n in range(3))
+    volumes = np.bincount(piece[triangles[:, 0]], np.einsum("ij,ij->i", np.cross(a, b), c), piece.max() + 1)
+    inwards: NDArray[np.bool_] = (volumes < 0)[piece]
+    return inwards
 
 
 def _depth(surface: region.Surface, spacing: float, layers: int = 1) -> Grid:
