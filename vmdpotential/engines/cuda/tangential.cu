@@ -1,4 +1,4 @@
-// The flow along a molecule's surface; formulas as in engines/cpu/continuum/tangential_kernel.py. The nodes next to the
+// The flow along a molecule's surface; formulas as in continuum/tangential.cu. The nodes next to the
 // surface are listed in an order that may change, so that flows into a node are added as whole numbers: their sum does
 // not depend on the order.
 
