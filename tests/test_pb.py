@@ -23,7 +23,7 @@ from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.io.structures.pqr import write_pqr
 from vmdpotential.maps import MapOptions, plan_map, potential_map
-from vmdpotential.methods import Charges, Request, Solution
+from vmdpotential.methods import Charges, Request, Solution, pb_solution
 from vmdpotential.methods.pb_solution import described
 from vmdpotential.units import coulomb_constant, debye_length
 
@@ -171,6 +171,28 @@ def kirkwood_outside(points, places, charges, inside, outside):
             factor = (2 * degree + 1) / (outside * (degree + 1) + inside * degree)
             values += charge * factor * s**degree / r ** (degree + 1) * eval_legendre(degree, cosines)
     return values
+
+
+def test_boundary_values_without_ions_have_the_charge_of_the_molecule(monkeypatch):
+    rng, sums = np.random.default_rng(1), []
+    places, charges, radii = rng.uniform(-7, 7, (37, 3)) + 0.31, 2 * rng.normal(size=37), rng.uniform(1.2, 2.0, 37)
+    charges += 0.05 - charges.mean()
+    equivalent_charges = pb_solution.equivalent_charges
+
+    def summed_up(problem):
+        result = equivalent_charges(problem)
+        sums.append(result[1].sum())
+        return result
+
+    monkeypatch.setattr(pb_solution, "equivalent_charges", summed_up)
+    quarter = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    maps, lattice = [], Lattice((-14, -14, -14), 1.0, (29, 29, 29))
+    for at in (places, places @ quarter.T):
+        structure = replace(charges_at(at, charges), radii=radii)
+        maps.append(potential_map(structure, method="pb", lattice=lattice, parameters={"salt": 0.0, "probe": 0.0}))
+    assert sums == pytest.approx([charges.sum()] * 2, rel=1e-4)
+    difference = maps[0].values - maps[1].values[::-1].transpose(1, 0, 2)
+    assert np.sqrt(np.mean(difference**2) / np.mean(maps[0].values ** 2)) < 0.005
 
 
 @pytest.mark.slow

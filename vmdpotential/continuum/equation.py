@@ -32,6 +32,9 @@ TOLERANCE = 1e-5
 #: Layers of coarse nodes along the faces of a finer lattice, inside of it, that keep the coarse lattice's equation.
 MARGIN = 2
 
+#: Largest distance, A, of a node from a kink for which it is on both sides.
+ON_KINK = 1e-6
+
 #: Number of charges that a thread interpolates at a time.
 TOGETHER = 10_000
 
@@ -72,11 +75,19 @@ class Cubic:
     nodes : (N,) float64
         Increasing.
     points : (P,) float64
+    kinks : tuple of float
+        Where the slope jumps. No node beyond a kink is used for a point, if there are four others.
     """
 
-    def __init__(self, nodes: Floats, points: Floats) -> None:
+    def __init__(self, nodes: Floats, points: Floats, kinks: tuple[float, ...] = ()) -> None:
+        low, high = np.zeros(len(points), np.int64), np.full(len(points), len(nodes) - 4)
+        if kinks:
+            ends, side = np.array([-np.inf, *kinks, np.inf]), np.searchsorted(kinks, points)
+            begin = np.searchsorted(nodes, ends[side] - ON_KINK)
+            end = np.searchsorted(nodes, ends[side + 1] + ON_KINK) - 4
+            low, high = np.where(end >= begin, begin, low), np.where(end >= begin, end, high)
         #: (P,) the first of the nodes around each point, and (P, 4) their weights.
-        self.first = np.clip(np.searchsorted(nodes, points, "right") - 2, 0, len(nodes) - 4)
+        self.first = np.clip(np.searchsorted(nodes, points, "right") - 2, low, high)
         known = nodes[self.first[:, None] + np.arange(4)]
         parts = [np.prod([(points - known[:, i]) / (known[:, j] - known[:, i]) for i in range(4) if i != j], 0)
                  for j in range(4)]
@@ -158,11 +169,10 @@ class Problem:
         self._of_charges = phi[1:-1, 1:-1, 1:-1]
         distances, shares = c.surface.with_ions(lattice, c.ion_radius if c.kappa > 0 else None, engine=engine)
         self.within = region.inside_nodes(distances)
-        water = self._water()
+        water, self._outside = self._around()
         if c.gaussian:
             self.edges, self.nodes, self.sources = smooth.discretised(c, lattice, distances, phi, engine)
         else:
-            self._outside = c.outside * water + (0 if c.membrane is None else c.membrane.permittivity * (1 - water))
             self.edges = region.conductances(distances, c.inside, self._outside, lattice)
             self._layer()
             self.nodes, self.sources = sources_of_jump(c, lattice, distances, self.edges, phi, engine, near)
@@ -184,11 +194,25 @@ class Problem:
         """
         return self.continuum.surface.distances(self.lattice, engine=self._engine)
 
-    def _water(self) -> Floats:
-        """Return the fraction (nz,) of the cells of nodes at each height that is outside of the membrane."""
-        membrane, count, h = self.continuum.membrane, self.lattice.shape[2], float(self.lattice.spacing[2])
+    def _around(self) -> tuple[Floats, Floats]:
+        """Return how much of the cells of nodes at each height (nz,) is in the solution, and their permittivity (nz,).
+
+        The cells of nodes on both sides of a face of the membrane end at that face, because the potential in the
+        membrane is much steeper than in the solution. Both are relative to the size of other cells.
+        """
+        c, membrane, count, h = self.continuum, self.continuum.membrane, self.lattice.shape[2], self.lattice.spacing[2]
+        if membrane is None:
+            return np.ones(count), np.full(count, c.outside)
         z = self.lattice.origin[2] + h * np.arange(count)
-        return np.ones(count) if membrane is None else 1 - membrane.share(z - h / 2, z + h / 2)
+        ends = np.append(z - h / 2, z[-1] + h / 2)
+        faces = np.array([membrane.low, membrane.high])
+        gaps = np.searchsorted(z, faces)
+        if gaps[0] < gaps[1]:  # a slab between two nodes is only in their edge
+            apart = np.where((gaps > 0) & (gaps < count), abs(z[np.minimum(gaps, count - 1)] - faces), 0)
+            moved = (apart > ON_KINK) & (apart < h - ON_KINK)
+            ends[gaps[moved]] = faces[moved]
+        share, size = membrane.share(ends[:-1], ends[1:]), np.diff(ends) / h
+        return (1 - share) * size, (membrane.permittivity * share + c.outside * (1 - share)) * size
 
     def _layer(self) -> None:
         """Set the conductances of edges across the faces of the membrane to those of their two parts in series."""
@@ -197,9 +221,8 @@ class Problem:
             return
         z = self.lattice.origin[2] + h * np.arange(self.lattice.shape[2] - 1)
         share = c.membrane.share(z, z + h)
-        water = self._water()
         weight = float(np.prod(self.lattice.spacing) / h**2 / self.lattice.spacing.mean())
-        for k in np.flatnonzero(((share > 0) & (share < 1)) | (water[1:] != water[:-1])):
+        for k in np.flatnonzero(((share > 0) & (share < 1)) | (self._outside[1:] != self._outside[:-1])):
             free = ~(self.within[:, :, k] | self.within[:, :, k + 1])
             self.edges[2][:, :, k][free] = weight / (share[k] / c.membrane.permittivity + (1 - share[k]) / c.outside)
 
@@ -271,6 +294,8 @@ class Problem:
         first, last = (np.array([getattr(s, end) for s in part]) for end in ("start", "stop"))
         place = np.stack(np.unravel_index(self.nodes, self.lattice.shape), 1)
         kept = ((place < first) | (place >= last)).any(1)
+        # differences of the coarse spacing at the edge of the part give another charge within it, which is known
+        flows += (self.sources[~kept].sum() - flows.sum()) / flows.size
         replaced = np.arange(self.lattice.size).reshape(self.lattice.shape)[part].ravel()
         self.nodes = np.concatenate([self.nodes[kept], replaced])
         self.sources = np.concatenate([self.sources[kept], flows.ravel()])
@@ -311,8 +336,11 @@ class Problem:
 
     def on_faces(self, finer: Lattice) -> list[Floats]:
         """Return the potential on each of the faces of a finer lattice, by cubic polynomials along the axes."""
-        axes = [Cubic(*(grid.origin[d] + grid.spacing[d] * np.arange(grid.shape[d]) for grid in (self.lattice, finer)))
-                for d in range(3)]
+        membrane = self.continuum.membrane
+        kinks = () if membrane is None else (membrane.low, membrane.high)
+        nodes, points = ([grid.origin[d] + grid.spacing[d] * np.arange(grid.shape[d]) for d in range(3)]
+                         for grid in (self.lattice, finer))
+        axes = [Cubic(nodes[d], points[d], kinks if d == 2 else ()) for d in range(3)]
         results = []
         for axis, end in FACES:
             first, weights = axes[axis].first[end], axes[axis].weights[end]

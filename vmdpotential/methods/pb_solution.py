@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import registry
 from vmdpotential.compiling import build
+from vmdpotential.continuum import layers
 from vmdpotential.continuum.equation import FACES, Cubic, Known, Problem, Values, enclosing
 from vmdpotential.continuum.interpolation import Smooth
 from vmdpotential.continuum.ions import ions_of, strength
@@ -61,6 +62,9 @@ CLUSTERS = 5.0
 #: Spacing of the clusters that replace the layer around the molecule, in spacings of the lattice, but at most CLUSTERS.
 LAYER = 4.0
 
+#: Largest spacing, A, of those nodes in a membrane, where charges are distributed to them by cubic polynomials.
+LAYER_IN_MEMBRANE = 3.0
+
 #: Width, in those of the atoms' densities, beyond which a smooth permittivity is that of the solution.
 DENSITY = 2.0
 
@@ -71,7 +75,8 @@ DECAYED = 14.0
 PAIRS = 1_000_000_000
 
 #: Distance, A, between the nodes on the faces of the coarse lattice at which the far field is summed.
-SMOOTH_OVER = 4.0
+#: Without ions that shield the molecule from its errors, the second one.
+SMOOTH_OVER, EXPOSED_SMOOTH_OVER = 4.0, 2.5
 
 #: Number of nodes at which the fields of both lattices are compared; step of differences for a far field, A.
 COMPARED, STEP = 2000, 0.01
@@ -109,14 +114,19 @@ class TwoLattices:
         self.part = tuple(slice(a, a + n) for a, n in zip(first, lattice.shape, strict=True))
         wide, levels, self.ratio = around(fine, continuum)
         self.far = Problem(continuum, wide, levels, total, engine, NEAR_COARSE)
-        apart = SMOOTH_OVER if continuum.membrane is None else 0.0  # a membrane causes kinks
-        if before is not None and self.far.start(before[1]) and continuum.membrane is None:
+        exposed = _exposed(continuum)
+        apart = np.full(3, SMOOTH_OVER if not exposed else EXPOSED_SMOOTH_OVER)
+        if continuum.membrane is not None:
+            apart[2] = 0.0  # its faces are kinks
+        if before is not None and self.far.start(before[1]):
             # until the solution itself gives better values
             edge = [self.far.face(*face).astype(np.float64) for face in FACES]
         else:
             edge = on_faces(wide, partial(far_field, continuum, engine), apart)
         self.far.solve(edge, ROUGH)
         self.far.correct()
+        if exposed:
+            self.far.solve(edge, START)
         self._equivalent = equivalent_charges(self.far)
         if self._equivalent is not None or before is not None:
             edge = on_faces(wide, self._far_field, apart)
@@ -181,6 +191,11 @@ class TwoLattices:
         if around.any():
             coarse, gradient = far.at(points[around], inside[around], self._coarse)
             differences, slopes = coarse - values[around], -gradient - field[around]
+            # where there is only the coarse lattice, with the relative error of that one where both are
+            only, outside = ~near[around], self.far.squares(self.fine, self.ratio, self._coarse)[2:]
+            relative = float(np.sqrt(outside[1] / outside[0])) if outside[0] > 0 else 0.0
+            differences[only] = np.hypot(differences[only], relative * values[around][only])
+            slopes[only] = np.hypot(slopes[only], relative * field[around][only])
         beyond = ~(near | around)
         if beyond.any():
             values[beyond], field[beyond] = self._beyond(points[beyond])
@@ -248,7 +263,8 @@ class TwoLattices:
         """Return the potential (P,), kT/e, at points far from the molecule."""
         if self._equivalent is None:
             return far_field(self.continuum, self.engine, points)
-        return _screened(self.continuum, self.engine, points, *self._equivalent)
+        return _screened(self.continuum, self.engine, points, *self._equivalent,
+                         min(LAYER_IN_MEMBRANE, 2 * float(self.far.lattice.spacing.mean())))
 
     def _beyond(self, points: Floats) -> tuple[Floats, Floats]:
         """Return potential and field at points beyond the lattices."""
@@ -286,8 +302,7 @@ def around(fine: Lattice, continuum: Continuum) -> tuple[Lattice, int, int]:
     Also returned are its number of multigrid levels, and the ratio of the spacings.
     """
     low, high = bounds(continuum.positions)
-    membrane = continuum.membrane
-    margin = BEYOND + float(continuum.radii.max(initial=0.0)) + (membrane.high - membrane.low if membrane else 0.0)
+    margin = BEYOND + float(continuum.radii.max(initial=0.0))
     ratio = 2
     while True:
         spacing = ratio * fine.spacing
@@ -304,31 +319,33 @@ def around(fine: Lattice, continuum: Continuum) -> tuple[Lattice, int, int]:
 def far_field(continuum: Continuum, engine: Engine, points: Floats) -> Floats:
     """Return the potential (P,), kT/e, far from the molecule, as the sum of the charges' screened potentials.
 
-    P. Debye, E. Hueckel, Phys. Z. 24 (1923) 185; exact for one ion. In a membrane the potential is interpolated
-    linearly between both of its faces.
+    P. Debye, E. Hueckel, Phys. Z. 24 (1923) 185; exact for one ion. With a membrane it is that of the charges in a slab
+    and in the solutions on both of its sides (:mod:`vmdpotential.continuum.layers`).
     """
-    membrane = continuum.membrane
-    if membrane is not None:
-        share = (points[:, 2] - membrane.low) / (membrane.high - membrane.low)
-        within = (share > 0) & (share < 1)
-        solution, sides = replace(continuum, membrane=None), []
-        for z in (membrane.low, membrane.high):
-            moved = points.copy()
-            moved[within, 2] = z
-            sides.append(far_field(solution, engine, moved))
-        share = np.where(within, share, 0.0)
-        result: Floats = (1 - share) * sides[0] + share * sides[1]
-        return result
+    positions, membrane = continuum.positions, continuum.membrane
     start = continuum.radii + continuum.ion_radius
-    charges = continuum.charges * np.exp(continuum.kappa * start) / (1 + continuum.kappa * start)
-    positions = continuum.positions
-    if len(charges) > 200:
+    factors = np.exp(continuum.kappa * start) / (1 + continuum.kappa * start)
+    if membrane is not None:
+        factors[(positions[:, 2] > membrane.low) & (positions[:, 2] < membrane.high)] = 1.0
+    charges = continuum.charges * factors
+    if len(charges) > 200 and membrane is None:
         positions, charges = _gathered(positions, charges, CLUSTERS)
-    return _screened(continuum, engine, points, positions, charges)
+    return _screened(continuum, engine, points, positions, charges, CLUSTERS)
 
 
-def _screened(continuum: Continuum, engine: Engine, points: Floats, positions: Floats, charges: Floats) -> Floats:
-    """Return the potential (P,), kT/e, of charges (N,), e, in the solution without a molecule."""
+def _exposed(continuum: Continuum) -> bool:
+    """Return whether ions do not shield the molecule from errors at the faces of the coarse lattice."""
+    return continuum.kappa * BEYOND < 1 or continuum.membrane is not None
+
+
+def _screened(continuum: Continuum, engine: Engine, points: Floats, positions: Floats, charges: Floats,
+              apart: float) -> Floats:
+    """Return the potential (P,), kT/e, of charges (N,), e, in the solution without a molecule.
+
+    In a membrane, charges are distributed to nodes `apart` A apart.
+    """
+    if continuum.membrane is not None:
+        return continuum.constant * layers.potential(layers.slab_of(continuum), points, positions, charges, apart)
     bound = SCREENED.bind(debye_length=1 / continuum.kappa) if continuum.kappa > 0 else COULOMB.bind()
     if len(points) * len(charges) < PAIRS:
         values = engine.prepare_points(PointSum(bound)).at(points, positions, charges)[0]
@@ -345,11 +362,10 @@ def equivalent_charges(problem: Problem) -> tuple[Floats, Floats] | None:
 
     Outside of a box around the molecule a solution is the potential of a layer of charges and dipoles on the box
     (Green's identity); the part of it that enters from outside, by wrong values at the faces of the lattice, has none.
-    None with a membrane, and where the lattice has no room for the box.
+    Without ions their sum is the charge of the molecule (Gauss' law), whatever the solution has lost of it. None where
+    the lattice has no room for the box.
     """
     c, lattice = problem.continuum, problem.lattice
-    if c.membrane is not None:
-        return None
     margin = float(c.radii.max(initial=0.0)) * max(1.0, DENSITY * c.gaussian) + c.ion_radius
     low, high = bounds(c.positions)
     first = np.floor((low - margin - lattice.origin) / lattice.spacing).astype(int) - 1
@@ -364,17 +380,28 @@ def equivalent_charges(problem: Problem) -> tuple[Floats, Floats] | None:
         outer[axis] = slice(last[axis], last[axis] + 1) if end else slice(first[axis], first[axis] + 1)
         inner[axis] = slice(last[axis] - 1, last[axis]) if end else slice(first[axis] + 1, first[axis] + 2)
         # the discrete equation of the solution outside of the box, and of 0 inside
-        factor = float(np.prod(h) / h[axis] ** 2) * c.outside / (4 * np.pi * c.constant)
+        edges = problem.edges[axis][tuple(inner if end else outer)].astype(np.float64)
+        factor = float(h.mean()) / (4 * np.pi * c.constant) * edges
         for at, other, sign in ((outer, inner, factor), (inner, outer, -factor)):
-            sources.append(sign * problem.unknown[tuple(other)].ravel().astype(np.float64))
+            sources.append((sign * problem.unknown[tuple(other)]).ravel())
             places.append(lattice.points(np.stack(np.meshgrid(*(np.arange(s.start, s.stop) for s in at),
                                                               indexing="ij"), -1).reshape(-1, 3)))
-    return _gathered(np.concatenate(places), np.concatenate(sources),
-                     min(CLUSTERS, LAYER * float(h.mean())))
+    points, charges = np.concatenate(places), np.concatenate(sources)
+    if c.kappa == 0:
+        charges += (c.charges.sum() - charges.sum()) / len(charges)
+    if c.membrane is not None:
+        return points, charges
+    apart = min(CLUSTERS, LAYER * float(h.mean()))
+    if not _exposed(c):
+        return _gathered(points, charges, apart)
+    axes = [layers.evenly(*ends, apart) for ends in zip(points.min(0), points.max(0), strict=True)]
+    sums = layers.distributed(points, charges, axes)
+    nodes = np.nonzero(sums)
+    return np.stack([axis[n] for axis, n in zip(axes, nodes, strict=True)], 1), sums[nodes]
 
 
-def on_faces(lattice: Lattice, field: Callable[[Floats], Floats], apart: float) -> list[Floats]:
-    """Return a potential on each of the faces of a lattice, computed at nodes about `apart` A apart, interpolated."""
+def on_faces(lattice: Lattice, field: Callable[[Floats], Floats], apart: Floats) -> list[Floats]:
+    """Return a potential on each of the faces of a lattice, interpolated between nodes about `apart` (3,) A apart."""
     steps = np.maximum(1, apart / lattice.spacing).astype(int)
     places = [np.arange(float(n)) for n in lattice.shape]
     chosen = [np.unique(np.append(each[::step], each[-1])) for each, step in zip(places, steps, strict=True)]
