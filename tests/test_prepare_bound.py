@@ -214,3 +214,42 @@ def test_a_sugar_on_an_asparagine_is_bonded_also_by_a_long_bond(length):
     assert ((done.residue_names == "ASN") & np.char.startswith(done.atom_names, "HD2")).sum() == 1
     assert (UNUSUAL in result.summary()) == (length > 1.8)
     no_residue_is_without_charges(done)
+
+
+def attached(residue, atom, behind, ligand, holder, replaced, length):
+    """A residue, and a component of the dictionary without the atom that the bond replaces."""
+    names, elements, positions = part_of(read_structure(ENTRIES["1OSM"]), residue)
+    first, second = positions[names == atom][0], positions[names == behind][0]
+    other = component(ligand)
+    centre, row = other.row[holder], other.row[replaced]
+    rotation, _ = Rotation.align_vectors([second - first], [other.positions[row] - other.positions[centre]])
+    stay = np.arange(len(other.atoms)) != row
+    away = (first - second) / np.linalg.norm(first - second)
+    places = rotation.apply(other.positions - other.positions[centre]) + first + length * away
+    return residues((residue, names, elements, positions),
+                    (ligand, np.array(other.atoms)[stay], np.array(other.elements)[stay], places[stay]))
+
+
+@pytest.mark.parametrize(("atoms", "ligand", "net_charge", "hydrogens"), [
+    # hydrogens of the ligand as in the dictionary, less those of the atom that the bond replaces
+    (("LYS", "NZ", "CE", "RET", "C15", "O1", 1.30), "RET", 1, 28),
+    (("LYS", "NZ", "CE", "PLP", "C4A", "O4A", 1.30), "PLP", 1 - 2, 8),
+    (("LYS", "NZ", "CE", "BTN", "C11", "O12", 1.33), "BTN", 0, 15),
+    (("SER", "OG", "CB", "NGA", "C1", "O1", 1.43), "NGA", 0, 14),
+    (("THR", "OG1", "CB", "MAN", "C1", "O1", 1.43), "MAN", 0, 11),
+    (("TYR", "OH", "CZ", "PO4", "P", "O4", 1.60), "PO4", -2, 0)])
+def test_side_chains_bound_to_cofactors_sugars_and_phosphates(atoms, ligand, net_charge, hydrogens):
+    result = prepare_structure(attached(*atoms))
+    assert round(result.structure.net_charge, 3) == net_charge  # the ends of the amino acid add 0
+    assert [row.added_atoms for row in result.rows] == [("OXT",), ()]
+    assert result.rows[1].residue == ligand
+    assert result.rows[1].added_hydrogens == hydrogens
+    no_residue_is_without_charges(result.structure)
+
+
+@pytest.mark.parametrize(("name", "net_charge"), [
+    ("SEC", -1), ("CSD", -1), ("OCS", -1), ("PCA", -1), ("FME", -1), ("SEP", -2), ("M3L", 1), ("MSE", 0), ("KCX", -1)])
+def test_charges_of_modified_amino_acids(name, net_charge):
+    other = component(name)
+    result = prepare_structure(residues((name, other.atoms, other.elements, other.positions)))
+    assert round(result.structure.net_charge, 3) == net_charge  # with both ends, of which PCA and FME have one

@@ -276,6 +276,18 @@ def _open_ends(draft: Draft) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     return open_, able
 
 
+def _imine(draft: Draft, carbon: int, nitrogen: int) -> bool:
+    """Return whether a nitrogen replaces the oxygen of an aldehyde, as in a Schiff base of lysine."""
+    residue = int(draft.residue[carbon])
+    chem = draft.residues[residue].component
+    if chem is None or draft.elements[carbon] != "C" or draft.names[nitrogen] != "NZ":
+        return False
+    names = draft.names[draft.residue == residue].tolist()
+    row = chem.row[str(draft.names[carbon])]
+    return any(order == DOUBLE and row in (a, b) and chem.elements[a + b - row] == "O"
+               and chem.atoms[a + b - row] not in names for a, b, order in chem.bonds.tolist())
+
+
 def all_bonds(draft: Draft) -> Integers:
     """Return the bonds (B, 3) of heavy atoms, within residues (by the dictionary) and between them, with orders."""
     starts = draft.starts
@@ -293,5 +305,6 @@ def all_bonds(draft: Draft) -> Integers:
                 for a, b, order in chem.bonds.tolist()
                 if chem.atoms[a] in place and chem.atoms[b] in place], np.int64).reshape(-1, 3)
         results.append(kinds[key] + np.array([start, start, 0]))
-    links = np.concatenate([draft.links, np.full((len(draft.links), 1), SINGLE)], axis=1)
+    order = [DOUBLE if _imine(draft, a, b) or _imine(draft, b, a) else SINGLE for a, b in draft.links.tolist()]
+    links = np.concatenate([draft.links, np.array(order, np.int64).reshape(-1, 1)], axis=1)
     return np.concatenate([*results, links]).astype(np.int64)

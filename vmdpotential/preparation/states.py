@@ -45,6 +45,7 @@ _EPSILON = frozenset(("HIE", "HSE", "HISB", "HISE"))
 #: Notes on residues, for the report.
 FLIPPED = "contacts would be better with the end of the side chain flipped by 180 degrees; kept as in the file"
 CHARGED = "all histidines of the file have both hydrogens, as in old X-ray entries, and are charged"
+SCHIFF = "Schiff base of lysine, taken as protonated"
 UNDECIDED = "no contact decides which nitrogen of the neutral histidine has the hydrogen"
 
 
@@ -142,6 +143,9 @@ def _side_chain(group: str, n: int, place: dict[str, int], ph: float, pka: float
             charged = True
         elif present:
             charged = charged and not present.get("SG")
+    elif group == "LYS" and (states.bonds[states.bonds_of([place[atom]]), 2] == DOUBLE).any():
+        charged = True
+        states.notes[n] = SCHIFF
     elif {atom, *_TWINS.get(group, ())} & linked:
         charged = False
         if atom not in linked:  # an ester of the other oxygen
@@ -288,8 +292,11 @@ def _formal(draft: Draft, n: int, part: slice) -> Integers:
             charges[single[:2]] = -1
             # the third hydroxyl group of a phosphate keeps its hydrogen (pKa 12)
             charges[[j for j, order in bonds[k] if order == SINGLE and charges[j] < 0][2:]] = 0
-        elif element in ("S", "Se") and len(double) >= 2 and single:
+        elif element in ("S", "Se") and double and single:  # sulfonic and sulfinic acids
             charges[single] = -1
+        elif element == "Se" and len(bonds[k]) + outside[k] == 1:
+            # pKa 5.2 in selenocysteine (R. E. Huber, R. S. Criddle, Arch. Biochem. Biophys. 122, 1967, 164)
+            charges[k] = -1
     _bases(elements, bonds, outside, charges)
     return charges
 
