@@ -13,7 +13,7 @@ import numpy as np
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.molecule.names import IONS, Ion
 from vmdpotential.molecule.selection import is_ion, is_oxygen, is_water
-from vmdpotential.molecule.structure import Floats, Integers, Structure
+from vmdpotential.molecule.structure import Floats, Integers, ListedBonds, Structure
 
 #: Naming conventions of ions; ``auto`` is the convention of the input.
 CONVENTIONS = ("auto", "charmm", "amber", "gromacs")
@@ -256,7 +256,12 @@ def replace_waters(structure: Structure, residues: Integers, ions: Sequence[Adde
             nonbonded=None,  # the structure's file has no parameters of the ions
             **dict[str, Any]({name: np.concatenate(result) for name, result in terms.items()}),
         )
-    return replace(kept, topology=topology, **arrays)
+    bonds = kept.listed_bonds
+    if bonds is not None:
+        starts = len(kept) + np.cumsum([0, *sizes])
+        bonds = ListedBonds(np.concatenate([bonds.pairs, *(
+            ion.bonds.reshape(-1, 2) + start for ion, start in zip(ions, starts.tolist(), strict=False))]))
+    return replace(kept, topology=topology, listed_bonds=bonds, **arrays)
 
 
 def bonded_terms(bonds: Integers, count: int) -> tuple[Integers, Integers]:

@@ -17,7 +17,7 @@ from vmdpotential import extras
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.molecule import elements, residues
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.structure import Floats, Names, Structure, Topology
+from vmdpotential.molecule.structure import Floats, Integers, Names, Structure, Topology
 
 #: One nanometre, A.
 NANOMETRE = 10.0
@@ -203,11 +203,20 @@ def to_openmm(structure: Structure) -> tuple[Any, Any]:
                                           str(structure.insertion_codes[n]))
         element = app.Element.getBySymbol(symbols[n]) if symbols[n] else None
         atoms.append(topology.addAtom(str(structure.atom_names[n]), element, residue))
-    for a, b in [] if structure.topology is None else structure.topology.bonds.tolist():
+    for a, b in _known_bonds(structure).tolist():
         topology.addBond(atoms[a], atoms[b])
     if structure.cell is not None:
         topology.setPeriodicBoxVectors(structure.cell.standard / NANOMETRE * unit.nanometer)
     return topology, _in_standard_frame(structure)[0] / NANOMETRE * unit.nanometer
+
+
+def _known_bonds(structure: Structure) -> Integers:
+    """Return the bonds (B, 2) of a structure's topology, or those that its file lists."""
+    if structure.topology is not None:
+        return structure.topology.bonds
+    if structure.listed_bonds is not None:
+        return np.unique(structure.listed_bonds.pairs, axis=0)
+    return np.zeros((0, 2), np.int64)
 
 
 def from_gemmi(structure: Any) -> Structure:

@@ -124,6 +124,26 @@ class Topology:
 
 
 @dataclass(frozen=True, eq=False)
+class ListedBonds:
+    """Bonds that a structure file lists (CONECT records), mostly those of ligands and lipids: no complete topology.
+
+    Parameters
+    ----------
+    pairs : (B, 2) int64
+        Indices of two atoms; a pair may be repeated, once for each further order of its bond.
+    """
+
+    pairs: Integers
+
+    def take(self, atoms: Integers, count: int) -> ListedBonds:
+        """Return the bonds among selected atoms of `count`, renumbered."""
+        new = np.full(count, -1, np.int64)
+        new[atoms] = np.arange(len(atoms))
+        pairs = new[self.pairs]
+        return ListedBonds(pairs[(pairs >= 0).all(1)])
+
+
+@dataclass(frozen=True, eq=False)
 class Structure:
     """Atoms with their coordinates, names, residues and, if known, charges, cell and topology.
 
@@ -170,6 +190,8 @@ class Structure:
     origins : (N,) int64 or None
         For a completed structure, the index in the original structure of the atom that each atom is, or was added to;
         selections by index refer to the original structure.
+    listed_bonds : ListedBonds or None
+        Bonds of the CONECT records of a PDB file, which are written again.
 
     Raises
     ------
@@ -210,6 +232,7 @@ class Structure:
     radii: Floats | None = None
     velocities: Floats | None = None
     origins: Integers | None = None
+    listed_bonds: ListedBonds | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -406,7 +429,8 @@ class Structure:
             fields["residue_index"] = np.concatenate([[0], np.cumsum(np.diff(fields["residue_index"]) != 0)])
         topology = self.topology.take(index) if self.topology is not None else None
         groups = {name: np.flatnonzero(np.isin(index, rows)) for name, rows in self.groups.items()}
-        return replace(self, topology=topology, groups=groups, **fields)
+        bonds = self.listed_bonds and self.listed_bonds.take(index, len(self))
+        return replace(self, topology=topology, groups=groups, listed_bonds=bonds, **fields)
 
     def part(self, atoms: ArrayLike) -> Structure:
         """Return the selected atoms as :meth:`take` does, with a reference to this structure (`whole`)."""

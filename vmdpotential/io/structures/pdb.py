@@ -5,9 +5,9 @@ reorder large solvated systems, whose numbers wrap and recur. Therefore it is gi
 other names and numbers; the names and numbers of the file are read from its columns here.
 
 Rules: The first model is read. Of alternate locations, one conformer of each residue is kept, the one
-with the largest sum of occupancies. TER separates residues; ANISOU, CONECT and other records are
-ignored. CRYST1 1 1 1 and zero lengths mean "no box". Chain names may have two letters (columns 21
-and 22). Serial numbers are ignored.
+with the largest sum of occupancies. TER separates residues. CONECT records are kept, to be written
+again; ANISOU and other records are ignored. CRYST1 1 1 1 and zero lengths mean "no box". Chain names
+may have two letters (columns 21 and 22). Serial numbers are only those that CONECT records name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from vmdpotential.io.structures import pdb_numbers
 from vmdpotential.molecule import elements, residues
 from vmdpotential.molecule.atomnames import AMINO_ACIDS
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.structure import Floats, Integers, Structure
+from vmdpotential.molecule.structure import Floats, Integers, ListedBonds, Structure
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ def read_pdb(path: Path) -> Structure:
     atoms = _first_model(path, words, atoms)
     hetero = words[atoms, 0] == 72  # H of HETATM
     separated = _separated(atoms, np.flatnonzero(_starts(words, b"TER")))
-    heads = {record: np.flatnonzero(_starts(words, record)) for record in (b"CRYST1", b"TITLE ")}
+    heads = {record: np.flatnonzero(_starts(words, record)) for record in (b"CRYST1", b"TITLE ", b"CONECT")}
     del words, is_atom
     return _structure(path, lines, atoms, hetero, separated, heads)
 
@@ -166,6 +166,7 @@ def _structure(
         elements=elements.complete(columns.words(labels[:, 19:21]), names, residue_names),
         insertion_codes=codes[index], hetero=hetero[keep], occupancies=occupancies[keep], b_factors=b_factors[keep],
         cell=_cell(path, lines, heads[b"CRYST1"]), title=_title(lines, heads[b"TITLE "]), sources=(str(path),),
+        listed_bonds=_bonds(path, lines, atoms[keep], heads[b"CONECT"]),
     )  # fmt: skip
 
 
@@ -257,6 +258,25 @@ def cell_of(values: list[float], where: str, space_group: str = "P 1") -> Cell |
         return Cell.from_parameters(*values, space_group=space_group)
     except InputError as error:
         raise InputError(f"{where}: {error.text}", error.hint) from None
+
+
+def _bonds(path: Path, lines: columns.Lines, atoms: Integers, rows: Integers) -> ListedBonds | None:
+    """Return the bonds of CONECT records between the atoms in some lines; None if there are none."""
+    if not len(rows):
+        return None
+    serials = [serial.tobytes().strip() for serial in lines.table(atoms, 11)[:, 6:11]]
+    row = {serial: n for n, serial in enumerate(serials)}
+    if len(row) < len(serials):
+        log.warning("%s: CONECT records are ignored, because serial numbers recur", path)
+        return None
+    counts: Counter[tuple[int, int]] = Counter()
+    for line in lines.table(rows, 31):
+        of, *others = (row.get(line[k : k + 5].tobytes().strip()) for k in (6, 11, 16, 21, 26))
+        counts.update((of, other) for other in others if of is not None and other is not None and other != of)
+    # most programs list each bond at both of its atoms
+    pairs = [(a, b) for a, b in dict.fromkeys((min(pair), max(pair)) for pair in counts)
+             for _ in range(max(counts[a, b], counts[b, a]))]
+    return ListedBonds(np.array(pairs, np.int64).reshape(-1, 2)) if pairs else None
 
 
 def _title(lines: columns.Lines, rows: Integers) -> str:

@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 #: Atoms formatted at once, so that little memory is needed.
 _BLOCK = 90_000
 _WIDTH = 80
+#: Most atoms whose serial numbers are unique.
+_MOST_SERIALS = 99_999
 #: Most parts into which a segment may be divided, each with its own name.
 _MOST_PARTS = 900
 
@@ -81,7 +83,26 @@ def _records(structure: Structure) -> Iterator[bytes]:
             yield b"TER\n"
             first = int(ter)
         yield table[first - start :].tobytes()
+    yield from _connections(structure)
     yield b"END\n"
+
+
+def _connections(structure: Structure) -> Iterator[bytes]:
+    """Yield CONECT records of the bonds that the structure's file listed: for each atom, those it is bonded to."""
+    if structure.listed_bonds is None or not len(structure.listed_bonds.pairs):
+        return
+    if len(structure) > _MOST_SERIALS:
+        log.warning("CONECT records are left out, because the serial numbers of more than %s atoms are not unique",
+                    f"{_MOST_SERIALS:,}")
+        return
+    pairs = structure.listed_bonds.pairs + 1
+    pairs = np.concatenate([pairs, pairs[:, ::-1]])
+    pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
+    starts = np.flatnonzero(np.diff(pairs[:, 0], prepend=0))
+    for atom, partners in zip(pairs[starts, 0].tolist(), np.split(pairs[:, 1], starts[1:]), strict=True):
+        for k in range(0, len(partners), 4):
+            numbers = [atom, *partners[k : k + 4].tolist()]
+            yield ("CONECT" + "".join(f"{number:5d}" for number in numbers) + "\n").encode()
 
 
 def _atom_records(s: Structure, part: slice, numbers: Integers, segments: NDArray[np.str_]) -> columns.Bytes:

@@ -109,7 +109,7 @@ class Copies:
                    "residue_index": np.cumsum(np.concatenate([[0], np.diff(joined) != 0])),
                    "chain_ids": np.where(copy == 0, fields["chain_ids"],
                                          np.char.add(fields["chain_ids"], (copy + 1).astype(np.str_)))}
-        return replace(structure, groups={}, whole=None, whole_rows=None, **fields)
+        return replace(structure, groups={}, whole=None, whole_rows=None, listed_bonds=None, **fields)
 
 
 def crystal(structure: Structure) -> Copies:
