@@ -112,6 +112,15 @@ def test_all_phosphates_of_a_nucleic_acid_can_be_missing():
     assert round(prepare_structure(whole.take(~phosphate)).structure.net_charge, 3) == -4
 
 
+def test_the_first_phosphate_of_a_strand_is_completed_from_its_oxygens():
+    whole = read("dna_phosphate_first.pdb")
+    first = (whole.residue_of == 0) & (whole.atom_names == "P")
+    base, result = prepare_structure(whole), prepare_structure(whole.take(~first))
+    assert len(result.structure) == len(base.structure)
+    assert round(result.structure.net_charge, 3) == round(base.structure.net_charge, 3)
+    assert apart_from(result, whole, first).max() < 0.3
+
+
 def test_gaps_of_nucleic_acids_are_listed_and_not_charged():
     result = prepare_structure(read("dna_gap.pdb"))
     assert len(result.breaks) == 1

@@ -162,8 +162,8 @@ def _missing(component: Component, names: tuple[str, ...], linked: set[str]) -> 
         holders = {component.atoms[k] for k in component.neighbours[row]}
         if component.leaving[row] and holders & linked:
             continue
-        # a nucleotide at the end of a chain has a phosphate only if the file has its P
-        if name in component.phosphate and component.phosphate[0] not in present and (
+        # a nucleotide at the end of a chain has a phosphate only if the file has a part of it
+        if name in component.phosphate and not present.intersection(component.phosphate) and (
                 "O3'" in linked or component.leaving[[component.row[end] for end in component.phosphate]].any()):
             continue
         result.append(row)
