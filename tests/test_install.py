@@ -3,6 +3,7 @@
 import hashlib
 import io
 import os
+import platform
 import shutil
 import stat
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import vmdpotential
-from vmdpotential.errors import InputError, OutputError, UsageError
+from vmdpotential.errors import InputError, OutputError, TaskError, UsageError
 from vmdpotential.frontend import page_script
 from vmdpotential.frontend.cli import main
 from vmdpotential.frontend.install import command
@@ -256,3 +257,11 @@ def test_another_script_than_the_tested_is_not_installed(home, registry_of_npm, 
     assert main(["install", "page", "--yes"]) == 4
     assert page_script.ARCHIVE in capsys.readouterr().err
     assert not (home / "data").exists()
+
+
+def test_vmd_on_windows_is_refused(home, monkeypatch):
+    """Its plugin could be copied, but not run."""
+    monkeypatch.setattr(platform, "system", lambda: "Windows")
+    with pytest.raises(TaskError, match="Windows"):
+        command(viewer="vmd", yes=True)
+    assert list(home.iterdir()) == []

@@ -293,7 +293,20 @@ def test_scene_of_molstar(ion_box, tmp_path, capsys):
     with mrcfile.open(tmp_path / "map_1.map") as stored:
         values, origin = stored.data, np.array([float(stored.header.origin[axis]) for axis in "xyz"])
         step = float(stored.voxel_size.x)
-    np.testing.assert_allclose(values.transpose(), potential.values, rtol=1e-5)
+    kept = values.transpose() != 0  # all but the inside of the molecule
+    assert 0.9 < kept[potential.values != 0].mean() < 1
+    np.testing.assert_allclose(values.transpose()[kept], potential.values[kept], rtol=1e-5)
+    # the surface: each triangle has the colour of the map there, and says the value
+    (mesh,) = [node["params"] for node in result if node["kind"] == "primitive"]
+    corners = np.reshape(mesh["vertices"], (-1, 3))[np.reshape(mesh["indices"], (-1, 3))]
+    said = np.array([float(mesh["group_tooltips"][str(group)].split()[0]) for group in mesh["triangle_groups"]])
+    span = max(abs(said))
+    expected = np.clip(potential.sample(corners).mean(1), -span, span)
+    np.testing.assert_allclose(said, expected, atol=span / 50)
+    assert len(set(mesh["group_colors"].values())) > 3
+    metadata = json.loads(index)["metadata"]
+    assert potential.unit in metadata["title"]
+    assert potential.unit in metadata["description"]
     np.testing.assert_allclose(origin, potential.lattice.origin, atol=1e-4)
     assert step == pytest.approx(potential.lattice.spacing[0])
 

@@ -173,6 +173,10 @@ proc ::vmdpotential::export::has_charges {molecule selection every needed} {
         set sum [expr {$sum + $charge}]
         incr charged($residue) [expr {$charge != 0}]
     }
+    foreach residue [added_hydrogens $molecule $every] {
+        error "residue $residue of molecule $molecule has hydrogens without a charge in VMD, and its other atoms have\
+            charges; give all of them charges by -topology, or set all charges to 0 for those of templates"
+    }
     set without 0
     foreach {residue count} [array get charged] {
         incr without [expr {!$count}]
@@ -202,6 +206,40 @@ proc ::vmdpotential::export::has_charges {molecule selection every needed} {
             all of them charges by -topology, select atoms of one kind, or set all charges to 0 for those of templates"
     }
     return [expr {!$missing}]
+}
+
+# Return the residues, in VMD's numbers, to which hydrogens with a charge of 0 were added: all of its hydrogens have none,
+# or some do and the residue's charge is not a whole number, while other atoms have charges.
+proc ::vmdpotential::export::added_hydrogens {molecule every} {
+    set hydrogens [atomselect $molecule "(all) and hydrogen"]
+    foreach index [$hydrogens list] {
+        set is_hydrogen($index) 1
+    }
+    $hydrogens delete
+    set zero {}
+    foreach index [$every list] residue [$every get residue] charge [$every get charge] {
+        if {![info exists total($residue)]} {
+            array set total [list $residue 0.0]
+            array set charged [list $residue 0]
+            array set known [list $residue 0]
+        }
+        set total($residue) [expr {$total($residue) + $charge}]
+        incr charged($residue) [expr {$charge != 0}]
+        if {[info exists is_hydrogen($index)]} {
+            incr known($residue) [expr {$charge != 0}]
+            if {$charge == 0} {
+                dict set zero $residue 1
+            }
+        }
+    }
+    set result {}
+    foreach residue [dict keys $zero] {
+        set whole [expr {abs($total($residue) - round($total($residue))) < 0.01}]
+        if {$charged($residue) && (!$known($residue) || !$whole)} {
+            lappend result $residue
+        }
+    }
+    return $result
 }
 
 # Return a name as one word of printable ASCII, for file formats.

@@ -94,9 +94,10 @@ proc ::vmdpotential::show::check_there {molecule else} {
 # Load a map into its molecule, with isosurfaces of both signs and a slice in one colour scale.
 proc ::vmdpotential::show::show_map {job data} {
     variable ::vmdpotential::maps
+    check_there [dict get $job molecule] "the map has not been loaded"
+    set job [made_whole $job $data]
     set molecule [dict get $job molecule]
     set file [dict get $data file]
-    check_there $molecule "the map has not been loaded"
     lappend maps($molecule) $file
     set type [type_of $file]
     if {$type eq ""} {
@@ -133,14 +134,39 @@ proc ::vmdpotential::show::show_map {job data} {
             choose_colours [list [expr {-$limit}] $limit]
         }
         draw_map $molecule $volume $level $limit
-        lappend drawn_parts "isosurfaces at $level (blue) and -$level (red), colours from -$limit to $limit $meaning"
+        lappend drawn_parts [format "isosurfaces at %g (blue) and %g (red), colours from %g to %g %s" \
+            $level [expr {-$level}] [expr {-$limit}] $limit $meaning]
     }
     ::vmdpotential::say "molecule $molecule, volume $volume: [join $drawn_parts {; }]"
     return 1
 }
 
-# Load a density, or the energy of a probe, into its molecule, with an isosurface, which is at a negative level for an
-# energy.
+# Return the job, for a new molecule if molecules were made whole for the map, so that its surface is where the map is.
+proc ::vmdpotential::show::made_whole {job data} {
+    if {![dict exists $data moved] || ![llength [dict get $data moved]]} {
+        return $job
+    }
+    set source [dict get $job molecule]
+    set file [file join [dict get $job folder] whole.pdb]
+    set every [atomselect $source all frame [dict get $job frame]]
+    $every writepdb $file
+    $every delete
+    set made [mol new $file type pdb waitfor all]
+    file delete -- $file
+    foreach run [dict get $data moved] {
+        lassign $run first count x y z
+        set part [atomselect $made "index [lrange [dict get $job atoms] $first [expr {$first + $count - 1}]]"]
+        $part moveby [list $x $y $z]
+        $part delete
+    }
+    mol rename $made "[lindex [molinfo $source get name] 0], made whole"
+    mol off $source
+    ::vmdpotential::say "molecule $made has the atoms where the map is; molecule $source is hidden"
+    dict set job molecule $made
+    return $job
+}
+
+# Load a density, or the energy of a probe, into its molecule, with the isosurfaces of the levels that the program names.
 proc ::vmdpotential::show::show_volume {job data} {
     set molecule [dict get $job molecule]
     set file [lindex [dict get $data files] 0]
@@ -153,11 +179,12 @@ proc ::vmdpotential::show::show_volume {job data} {
     mol addfile $file type $type waitfor all $molecule
     set volume [expr {[molinfo $molecule get numvolumedata] - 1}]
     forget $molecule
-    set given [dict get $job given]
-    set level [expr {[dict exists $given isovalue] ? [dict get $given isovalue]
-        : [dict get $job command] eq "probe" ? [dict get $data minimum] / 2.0 : [dict get $data display_limit]}]
-    add_map $molecule all [list Isosurface $level $volume 0 0 1 1] [list ColorID [expr {$level > 0 ? 23 : 30}]] Transparent
-    ::vmdpotential::say "molecule $molecule, volume $volume: an isosurface at $level [dict get $data unit]"
+    foreach level [dict get $data levels] {
+        add_map $molecule all [list Isosurface $level $volume 0 0 1 1] [list ColorID [expr {$level > 0 ? 23 : 30}]] \
+            Transparent
+        ::vmdpotential::say [format "molecule %s, volume %s: an isosurface at %g %s" $molecule $volume $level \
+            [dict get $data unit]]
+    }
     return 1
 }
 
@@ -166,7 +193,13 @@ proc ::vmdpotential::show::show_volume {job data} {
 proc ::vmdpotential::show::show_orbital {job data} {
     variable orbital
     set view {center_matrix rotate_matrix scale_matrix global_matrix}
-    set level [expr {[dict exists $job given isovalue] ? abs([dict get $job given isovalue]) : [dict get $data display_limit]}]
+    set levels {}
+    foreach level [dict get $data levels] {
+        if {[dict exists $job given isovalue]} {
+            set level [expr {($level < 0 ? -1 : 1) * abs([dict get $job given isovalue])}]
+        }
+        lappend levels $level
+    }
     set nuclei [dict get $data structure_file]
     if {$nuclei eq "" || $nuclei eq "null"} {
         ::vmdpotential::say "the map is in [dict get $data file]"
@@ -184,13 +217,16 @@ proc ::vmdpotential::show::show_orbital {job data} {
         mol delrep 0 $orbital  ;# VMD's default representation
     }
     represent $orbital all [list Licorice 0.15 12 12] Name Opaque
-    represent $orbital all [list Isosurface $level 0 0 0 1 1] [list ColorID 23] Transparent
-    represent $orbital all [list Isosurface [expr {-$level}] 0 0 0 1 1] [list ColorID 30] Transparent
+    set texts {}
+    foreach level $levels {
+        represent $orbital all [list Isosurface $level 0 0 0 1 1] [list ColorID [expr {$level > 0 ? 23 : 30}]] Transparent
+        lappend texts [format "%g (%s)" $level [expr {$level > 0 ? "blue" : "red"}]]
+    }
     if {[info exists before]} {
         molinfo $orbital set $view $before
     }
-    ::vmdpotential::say "molecule $orbital: [dict get $data quantity], isosurfaces at $level (blue) and -$level (red)\
-        [dict get $data unit]"
+    ::vmdpotential::say "molecule $orbital: [dict get $data quantity], isosurface[expr {[llength $texts] > 1 ? "s" : ""}]\
+        at [join $texts { and }] [dict get $data unit]"
     dict set data molecule $orbital
     return $data
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,12 +11,16 @@ from typing import Any
 import numpy as np
 
 from vmdpotential import extras
-from vmdpotential.figures.colours import ISOVALUES, sign_colour
+from vmdpotential.errors import BackendError
+from vmdpotential.figures.colours import ISOVALUES, Range, outwards, rgb_of, sign_colour
+from vmdpotential.figures.outside import outside_molecule
+from vmdpotential.frontend import adapters
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io import write_structure
 from vmdpotential.io.maps import write_map
-from vmdpotential.molecule.selection import select
+from vmdpotential.molecule.selection import is_ion, is_water, select
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.surfaces import molecular_surface
 
 from .content import shown_part
 from .document import Document
@@ -28,6 +33,14 @@ DRAWN = {"polymer": "cartoon", "ligand": "ball_and_stick", "branched": "ball_and
 ENCLOSED = 0.1
 
 OPACITY = 0.5
+
+#: Colours of the molecular surface.
+STEPS = 64
+
+#: Number of atoms above which the triangles of the surface become larger.
+ATOMS = 10_000
+
+log = logging.getLogger(__name__)
 
 
 class Scene(Document):
@@ -53,14 +66,20 @@ def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str]
     drawn = builder.download(url="structure.cif").parse(format="mmcif").model_structure()
     for selector, kind in DRAWN.items():
         drawn.component(selector=selector).representation(type=kind)
-    maps = []
+    maps: list[dict[str, Any]] = []
+    legend, described = "", list[str]()
     assets = {"structure.cif": _file(write_structure, chosen, ".cif")}
     for number, (grid, name) in enumerate(zip(grids, names, strict=True), 1):
-        part = shown_part(grid, name, chosen.positions, margin, points)
+        whole = shown_part(grid, name, chosen.positions, margin, points)
+        part = outside_molecule(whole, chosen)
         assets[f"map_{number}.map"] = _file(write_map, part, ".map")
         shown = level or ISOVALUES.get(grid.unit) or float(np.quantile(np.abs(part.values), 1 - ENCLOSED))
+        if number == 1 and grid.unit not in ISOVALUES and (dry := ~is_water(chosen) & ~is_ion(chosen)).any():
+            span = adapters.surface_range(grid, chosen)
+            _add_surface(builder, chosen.take(dry), grid, span)
+            legend = f"Molecular surface: {name}, {adapters.legend(grid, span)} (red, white, blue)."
         volume = builder.download(url=f"map_{number}.map").parse(format="map").volume()
-        low, high = float(part.values.min()), float(part.values.max())
+        low, high = float(whole.values.min()), float(whole.values.max())
         for value in (shown, -shown):
             if low < value < high:
                 volume.representation(type="isosurface", absolute_isovalue=value).color(
@@ -69,10 +88,39 @@ def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str]
                      "shape": list(part.lattice.shape), "spacing": part.lattice.spacing.tolist(), "minimum": low,
                      "maximum": high, "thinned": part.lattice.spacing.tolist() != grid.lattice.spacing.tolist(),
                      "level": shown})
+        described.append(f"Isosurfaces outside the molecule: {name} at {shown:.3g} (blue) and {-shown:.3g} (red) "
+                         f"{adapters.meaning(grid)}.")
     title = title or " ".join(structure.title.split()) or Path(next(iter(structure.sources), "structure")).name
-    archive = specification.MVSX(data=builder.get_state(title=title), assets=assets)
+    archive = specification.MVSX(data=builder.get_state(
+        title=": ".join(filter(None, (title, *(adapters.meaning(grid) for grid in grids[:1])))),
+        description="\n\n".join(filter(None, (legend, *described)))), assets=assets)
     summary = {"atoms": len(chosen), "ions": 0, "viewer": "Mol*", "maps": maps, "surface": None}
     return Scene(content=archive.dumps(), title=title, summary=summary)
+
+
+def _add_surface(builder: Any, structure: Structure, grid: Grid, span: Range) -> None:
+    """Add the molecular surface, each triangle in the colour of the map there, which its tooltip states as a value.
+
+    It is left out without the package that makes surfaces.
+    """
+    try:
+        surface = molecular_surface(structure, atoms="all", spacing=max(0.5, (len(structure) / ATOMS) ** 0.5 * 0.5))
+    except BackendError as error:
+        log.warning("the scene has no molecular surface: %s", error.text)
+        return
+    triangles = surface.triangles
+    values = surface.sample(grid, outwards(grid))[triangles].mean(1)
+    step = (span.high - span.low) / STEPS
+    known = np.isfinite(values)
+    group = np.where(known, np.rint((np.clip(np.where(known, values, 0), *span) - span.low) / step), -1).astype(int)
+    used = np.unique(group)
+    middle = np.where(used < 0, np.nan, span.low + used * step)
+    shades = ["#" + bytes(rgb).hex() for rgb in rgb_of(middle, span)]
+    builder.primitives().mesh(
+        vertices=np.round(surface.vertices, 3).ravel().tolist(), indices=triangles.ravel().tolist(),
+        triangle_groups=group.tolist(), group_colors=dict(zip(used.tolist(), shades, strict=True)),
+        group_tooltips={number: "outside the map" if number < 0 else f"{value:.3g} {grid.unit}"
+                        for number, value in zip(used.tolist(), middle.tolist(), strict=True)})
 
 
 def _file(write: Any, content: Structure | Grid, suffix: str) -> bytes:

@@ -99,6 +99,18 @@ proc ::recorder::select {name id text frame rows command args} {
                 [list $places $cell]]
             return
         }
+        writepdb {
+            set channel [open [lindex $args 0] w]
+            set serial 0
+            foreach values [::recorder::select $name $id $text $frame $rows get {name resname chain resid segname x y z}] {
+                lassign $values atom residue chain number segment x y z
+                puts $channel [format "ATOM  %5d %-4s %-4s%1s%4d    %8.3f%8.3f%8.3f%6.2f%6.2f      %-4s" \
+                    [expr {[incr serial] % 100000}] $atom $residue $chain [expr {$number % 10000}] $x $y $z 1 0 $segment]
+            }
+            puts $channel END
+            close $channel
+            return
+        }
         getbonds {
             foreach row $rows {
                 set partners($row) {}

@@ -87,7 +87,7 @@ def isosurface_levels(grid: Grid, level: float | None = None) -> tuple[float, ..
             return (level,)
         if high <= -_LITTLE * low:
             return (-level,)
-    return -level, level
+    return level, -level
 
 
 def sign_colour(value: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shlex
 import shutil
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
-from vmdpotential.errors import UsageError
+from vmdpotential.errors import TaskError, UsageError
 from vmdpotential.extras import requirement
 from vmdpotential.frontend import startup
 
@@ -78,6 +79,8 @@ def plan(viewer: str, folder: Path | None = None) -> Viewer:
         When the folder's name cannot be written to a start-up file.
     InputError
         When the start-up file cannot be read.
+    TaskError
+        For VMD on Windows.
     """
     if folder is not None and len(str(folder).splitlines()) > 1:
         raise UsageError("folder", "its name contains a line break", "choose another folder")
@@ -99,9 +102,12 @@ def tcl_word(text: str) -> str:
 
 
 def _vmd(where: Path | None) -> Viewer:
+    if platform.system() == "Windows":
+        raise TaskError("VMD's plugin starts and stops programs by commands that Windows does not have",
+                        "use PyMOL, ChimeraX or a web page, or VMD in the Windows Subsystem for Linux")
     home = Path.home()
     folder = (where or home / ".vmdplugins") / "vmdpotential"
-    rc = home / ("vmd.rc" if os.name == "nt" else ".vmdrc")
+    rc = home / ".vmdrc"
     lines = [
         f"lappend auto_path {tcl_word(str(folder))}",
         "if {[catch {package require vmdpotential; ::vmdpotential::install_menus} vmdpotential_message]} {",
