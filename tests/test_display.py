@@ -94,11 +94,18 @@ def test_colours_between_the_stops_of_a_scale_are_those_of_every_value(span):
     assert colours.rgb_of([np.nan], span).tolist() == [[153, 153, 153]]
 
 
-def test_no_surface_around_ions_beside_a_molecule():
-    made = Structure(np.zeros((4, 3)), np.array(["C1", "C2", "SOD", "CLA"]), np.array(["LIG", "LIG", "SOD", "CLA"]),
-                     np.array([1, 1, 2, 3]), np.array([0, 0, 1, 2]), elements=np.array(["C", "C", "Na", "Cl"]))
-    assert adapters.with_surface(made).tolist() == [True, True, False, False]
-    assert adapters.with_surface(made.take(np.array([2, 3]))).all()
+def test_the_surface_is_that_of_the_atoms_of_the_map():
+    """A ligand and a sodium ion in 110 waters, and a mark of a membrane."""
+    residues = np.array(["LIG", "LIG", "SOD", "DUM", *["HOH"] * 330])
+    numbers = np.concatenate([[1, 1, 2, 3], np.repeat(np.arange(4, 114), 3)])
+    made = Structure(np.random.default_rng(1).uniform(0, 30, (334, 3)),
+                     np.array(["C1", "C2", "SOD", "N", *["O", "H1", "H2"] * 110]), residues, numbers, numbers - 1,
+                     elements=np.array(["C", "C", "Na", "N", *["O", "H", "H"] * 110]))
+    assert np.flatnonzero(adapters.with_surface(made)).tolist() == [0, 1]
+    assert np.flatnonzero(adapters.with_surface(made, "all")).tolist() == [0, 1]
+    assert np.flatnonzero(adapters.with_surface(made, "not water")).tolist() == [0, 1, 2]
+    assert np.flatnonzero(adapters.with_surface(made, "//*/1/C1")).tolist() == [0]
+    assert adapters.with_surface(made.take(np.arange(4, 334))).all()
 
 
 def test_only_commands_that_make_a_map_draw_a_surface():

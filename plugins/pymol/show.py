@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pymol
 from pymol import CmdException
-from scipy.spatial import cKDTree
 
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.figures import colours
@@ -20,6 +20,7 @@ from vmdpotential.figures.outside import outside_molecule
 from vmdpotential.frontend import adapters
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
+from vmdpotential.molecule.elements import fill, radii
 from vmdpotential.parameters import Command, Report
 
 from .convert import Selected
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from vmdpotential.ions import Placement
-    from vmdpotential.maps.solute import MovedAtoms
     from vmdpotential.molecule.structure import Structure
 
 _MAP_PARTS = ("ramp", "legend", "outside", "positive", "negative", "surface", "cut", "nuclei", "group")
@@ -207,7 +207,7 @@ class Results:
         if level is not None:
             self._show_isosurfaces(grid, (level, -level), report.objects.get("structure"))
         if self.options.get("surface") and atoms is not None:
-            self._show_surface(atoms, ramp, colours.outwards(grid), report.objects.get("moved"))
+            self._show_surface(atoms, report, ramp, colours.outwards(grid))
         if (plane := self.options.get("cut")) is not None:
             self._show_cut(grid, plane, ramp)
 
@@ -269,20 +269,16 @@ class Results:
         cmd.set("label_screen_point", LEGEND, name)
         cmd.set("float_labels", 1, name)
 
-    def _show_surface(self, atoms: Selected, ramp: str, outwards: float, moved: MovedAtoms | None) -> None:
-        """Show the surface of a copy of the atoms, coloured by the map at the distance `outwards`, A, from it.
+    def _show_surface(self, atoms: Selected, report: Report, ramp: str, outwards: float) -> None:
+        """Show the surface of the atoms that were computed, where their map is, coloured by it `outwards`, A, from it.
 
-        Molecules that were made whole for the map are shown where the map is.
+        They may have atoms that were added, and molecules that were made whole.
         """
         cmd, name = self.cmd, self._part("surface")
-        shown = " or ".join(f"({part})" for part, _ in atoms.parts())
-        solute, states = f"({shown}) and not solvent", set(atoms.states.values())
-        cmd.create(name, solute if cmd.count_atoms(solute) else shown,
-                   source_state=states.pop() if len(states) == 1 else 0, zoom=0)
-        if moved is not None:
-            places = cmd.get_coords(name)
-            _, rows = cKDTree(atoms.structure.positions).query(places)
-            cmd.load_coords((places + moved.shifts[rows]).tolist(), name)
+        computed = adapters.surface_of(report)
+        assert computed is not None
+        load_whole(cmd, name, replace(computed, cell=None))
+        cmd.alter(f"%{name}", "vdw = radii[rank]", space={"radii": radii(fill(computed).elements).tolist()})
         self._made("surface")
         cmd.flag("ignore", name, "clear")  # PyMOL leaves ligands and modified residues out of surfaces
         cmd.show_as("surface", name)

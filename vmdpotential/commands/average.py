@@ -178,8 +178,8 @@ def average(
             run.clear()
     result = Mean(
         charges=charge_report, grid=averaged.grids["mean"], std=averaged.grids.get("std"),
-        sem=averaged.grids.get("sem"), structure=structure, average=averaged, planning=planning, options=options,
-        first_frame=numbers[0],
+        sem=averaged.grids.get("sem"), structure=structure, average=averaged, planning=planning,
+        options=planning.map.options, first_frame=numbers[0],
         last_frame=numbers[-1], frame_step=numbers.step, cell=None if averaged.cell is None else Cell(averaged.cell),
         seconds=seconds, files=written)
     return complete(result, averaged.frames, total)

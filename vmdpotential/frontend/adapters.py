@@ -18,8 +18,10 @@ from vmdpotential.figures.colours import Range
 from vmdpotential.frontend.declarations import kind, takes_data
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.structures.pdb import cell_of as cell_of_file
+from vmdpotential.maps import MapOptions, Medium
+from vmdpotential.maps.solute import chosen_atoms
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.selection import WORDS, ResolvedSelection, present, select
+from vmdpotential.molecule.selection import WORDS, ResolvedSelection, Selection, present, select
 from vmdpotential.parameters import Command, Parameter, Report
 
 if TYPE_CHECKING:
@@ -216,14 +218,25 @@ def colour_range(text: str) -> Range:
     return Range(*numbers)
 
 
-def with_surface(structure: Structure) -> NDArray[np.bool_]:
-    """Return the atoms (N,) bool that have a surface: all but water and ions, or all if there are no others."""
+def with_surface(structure: Structure, atoms: Selection = "solute") -> NDArray[np.bool_]:
+    """Return the atoms (N,) bool of a map that have a surface: without solvent, or all if there are no others."""
+    everything = np.ones(len(structure), bool)
     try:
-        solute = select(structure, "solute")
-    except UsageError:
-        return np.ones(len(structure), bool)
-    joined = solute & (np.bincount(structure.residue_index)[structure.residue_index] > 1)
-    return joined if joined.any() else solute
+        chosen = chosen_atoms(structure, "solute" if str(atoms) == "all" else atoms, Medium("water"))
+        solute = chosen & select(structure, "solute")
+    except UsageError:  # no atoms, or no solute
+        return everything
+    return solute if solute.any() else everything
+
+
+def surface_of(report: Report) -> Structure | None:
+    """Return the atoms on whose surface a report's map is shown: those that were computed, where its map is."""
+    structure, options = report.objects.get("structure"), getattr(report, "options", None)
+    if structure is None:
+        return None
+    atoms = options.atoms if isinstance(options, MapOptions) and options.atoms is not None else "solute"
+    part: Structure = structure.take(with_surface(structure, atoms))
+    return part
 
 
 def same_molecules(a: Structure, b: Structure) -> bool:

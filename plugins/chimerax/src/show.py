@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from vmdpotential.ions import Placement
-    from vmdpotential.maps.solute import MovedAtoms
     from vmdpotential.molecule.structure import Structure
 
 #: Opacity of the surfaces of a map.
@@ -71,7 +69,7 @@ def show(session: Any, report: Report, name: str, selected: Selected | None, sur
             if surface and selected is not None:
                 model.display = False  # its isosurfaces would hide the coloured surface
                 lines.append(f"{line}; the map is hidden (show #{model.id_string})")
-                line = _show_surface(session, value, name, selected, span, report.objects.get("moved"))
+                line = _show_surface(session, value, name, selected, span, adapters.surface_of(report))
                 if hide_water:
                     lines += _hide_water(selected)
         elif kind == "ions" and selected is not None:
@@ -159,23 +157,18 @@ def _new_model(session: Any, structure: Structure, name: str) -> Any:
 
 
 def _show_surface(session: Any, grid: Grid, name: str, selected: Selected, span: Range | None,
-                  moved: MovedAtoms | None) -> str:
-    """Make the molecular surface of the atoms without solvent, coloured by a map, and a key of its colours.
-
-    Molecules that were made whole for the map are shown where the map is.
-    """
+                  computed: Structure | None) -> str:
+    """Make the molecular surface of the atoms that were computed, coloured by a map, and a key of its colours."""
     from chimerax.core.models import Surface
     from chimerax.surface import ses_surface_geometry
 
     from vmdpotential.molecule.elements import fill, radii
 
-    structure = selected.structure
-    if moved is not None:
-        structure = replace(structure, positions=structure.positions + moved.shifts)
-    chosen = adapters.with_surface(structure)
+    if computed is None:
+        computed = selected.structure.take(adapters.with_surface(selected.structure))
     vertices, normals, triangles = ses_surface_geometry(
-        np.float32(structure.positions[chosen]), np.float32(radii(fill(structure).elements)[chosen]))
-    span = span or adapters.surface_range(grid, structure)
+        np.float32(computed.positions), np.float32(radii(fill(computed).elements)))
+    span = span or adapters.surface_range(grid, selected.structure)
     words = adapters.legend(grid, span)
     model = Surface(f"{name} surface, {words}", session)
     model.set_geometry(vertices, normals, triangles)
