@@ -9,7 +9,7 @@ from helpers import charges_at
 
 from vmdpotential import read_structure, solvation_energy
 from vmdpotential.commands.energy import command as energy_
-from vmdpotential.errors import TaskError, UsageError
+from vmdpotential.errors import MemoryPlanError, TaskError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.maps import potential_map
 from vmdpotential.maps.binding import binding_energy
@@ -165,3 +165,34 @@ def test_energy_command_in_water():
     with pytest.raises(UsageError) as caught:
         energy_(structure=folder / "complex-vacuum.pdb", trajectory=folder / "complex-vacuum.pdb", **options)
     assert caught.value.parameter == "solvent"
+
+
+@pytest.mark.parametrize(("inside", "solvent"), [(80.0, 2.0), (200.0, 1.0)])
+def test_molecules_that_are_much_more_polar_than_the_solvent_are_refused(inside, solvent):
+    with pytest.raises(UsageError):
+        solvation_energy(born(2.0), spacing=1.0, parameters={"salt": 0.0, "inside": inside}, dielectric=solvent)
+
+
+def born(radius):
+    return replace(charges_at([[0.13, 0.07, 0.21]], [1.0]), radii=np.array([radius]))
+
+
+@pytest.mark.parametrize(("radius", "inside", "solvent"), [(50.0, INSIDE, WATER), (3.0, 78.5, 20.0)])
+def test_large_ion_and_polar_one(radius, inside, solvent):
+    """The map of the large one is inside of it as a whole."""
+    result = solvation_energy(born(radius), spacing=1.0, parameters={"salt": 0.0, "inside": inside}, dielectric=solvent)
+    exact = 0.5 * coulomb_constant("kcal/mol/e") * (1 / solvent - 1 / inside) / radius
+    assert result.total == pytest.approx(exact, rel=0.02)
+
+
+def test_radius_that_needs_too_much_memory_is_named():
+    with pytest.raises(MemoryPlanError, match="1e\\+06 A"):
+        solvation_energy(born(1e6))
+
+
+def test_full_equation_has_no_energy():
+    with pytest.raises(UsageError) as error:
+        solvation_energy(born(2.0), parameters={"nonlinear": 1})
+    assert error.value.parameter == "set"
+    lattice = Lattice((-8, -8, -8), 1.0, (17, 17, 17))
+    assert potential_map(born(2.0), method="pb", lattice=lattice, parameters={"nonlinear": 1}).solvation is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from vmdpotential.errors import UsageError
 from vmdpotential.grid.solvation import Solvation
 from vmdpotential.maps.interaction import check_tolerance
 from vmdpotential.maps.options import MapOptions
@@ -32,9 +33,8 @@ def solvation_energy(structure: StructureLike, *, spacing: float = 0.5, toleranc
     tolerance : float, optional
         Largest relative error of the energy: the spacing is reduced until the estimated error is within it.
     atoms, sources, radii, parameters, temperature, dielectric, engine : object
-        See :func:`vmdpotential.maps.potential_map` with the method ``pb``. For the nonlinear equation
-        (``parameters={"nonlinear": 1}``) the result is the energy of the charges in the reaction potential, without
-        the energy of the ions.
+        See :func:`vmdpotential.maps.potential_map` with the method ``pb``. The nonlinear equation has no
+        energy here.
 
     Returns
     -------
@@ -43,6 +43,8 @@ def solvation_energy(structure: StructureLike, *, spacing: float = 0.5, toleranc
 
     Raises
     ------
+    UsageError
+        For the nonlinear equation, whose energy includes that of its ions.
     InputError
         If there are no charges or radii.
     TaskError
@@ -56,6 +58,9 @@ def solvation_energy(structure: StructureLike, *, spacing: float = 0.5, toleranc
     >>> vp.solvation_energy(structure, spacing=1.5).total < 0  # kcal/mol
     True
     """
+    if (parameters or {}).get("nonlinear"):
+        raise UsageError("set", "the energy of the full equation includes that of its ions, which is not computed",
+                         "leave out nonlinear")
     structure = as_structure(structure)
     options = MapOptions(
         method="pb", parameters=parameters, radii=radii, sources=sources, padding=6.0, tolerance=1e-3, atoms=atoms,

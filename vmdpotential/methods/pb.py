@@ -29,7 +29,7 @@ from vmdpotential.interactions.screened_coulomb import WATER
 from vmdpotential.methods import Charges, Estimate, Method, Planned, PointPlan, Refusal, Request, Solution, map_bytes
 from vmdpotential.methods.accuracy import Errors
 from vmdpotential.methods.pb_errors import ReactionErrors
-from vmdpotential.methods.pb_solution import TwoLattices, described
+from vmdpotential.methods.pb_solution import FREE, TwoLattices, around, described
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.units import MAX_SALT, coulomb_constant
 
@@ -37,6 +37,10 @@ Floats = NDArray[np.float64]
 
 #: Measured seconds per node and per atom, and bytes per atom: its neighbours and the arcs of its surface.
 SECONDS, ATOM, ATOM_BYTES = 6e-7, 5e-5, 2000
+
+#: Largest permittivity of a molecule, in those of the solvent: the potential outside of a more polar molecule is so
+#: much steeper than inside that the two lattices do not show their error (10 in 2: four times larger than stated).
+MOST_POLAR = 4.0
 
 #: Parameters of a membrane.
 SLAB = ("membrane", "membrane_centre", "membrane_inside")
@@ -60,11 +64,14 @@ class ContinuumResult(HostResult):
         molecule's permittivity.
     reaction_errors : ReactionErrors
         Those of the reaction potentials, from two lattices.
+    full : bool
+        Whether this is the solution of the full equation.
     """
 
     def __init__(self, maps: NDArray[np.float32], errors: Errors, charges: Floats, reaction: Floats,
-                 reaction_errors: ReactionErrors) -> None:
+                 reaction_errors: ReactionErrors, full: bool) -> None:
         super().__init__(maps)
+        self.full = full
         self._errors, self.charges, self.reaction, self._reaction_errors = errors, charges, reaction, reaction_errors
 
     @property
@@ -79,8 +86,13 @@ class ContinuumResult(HostResult):
         return result
 
     @property
-    def solvated(self) -> Solvated:
-        """The reaction potentials and the energies of solvation."""
+    def solvated(self) -> Solvated | None:
+        """The reaction potentials and the energies of solvation; None for the full equation.
+
+        Its energy includes that of its ions, which is not computed.
+        """
+        if self.full:
+            return None
         return Solvated(self.reaction, self.energies, self._reaction_errors.of_energy(), self._reaction_errors.expected)
 
 
@@ -118,7 +130,7 @@ class PbPlan(Planned):
             values = np.concatenate([values, np.float32(unit) * solved.field()])
             errors = solved.with_field(errors)
         return ContinuumResult(values, errors, continuum.charges, solved.reaction,
-                               solved.reaction_errors()), solved.known
+                               solved.reaction_errors(), bool(len(continuum.ions))), solved.known
 
     def in_order(self) -> Frames:
         """Return a callable for consecutive frames, which starts each from the solution of the last."""
@@ -229,7 +241,8 @@ class ContinuumMethod(Method):
         Quantity("divalent", "M", 0.0, 0.0, MAX_SALT, "salt of a divalent cation and two anions"),
         Quantity("ion_radius", "A", 2.0, 0.0, 10.0, "closest distance of an ion's centre to an atom's surface"),
         Quantity("inside", "", 2.0, 1.0, 200.0, "relative permittivity of the molecule"),
-        Quantity("probe", "A", 1.4, 0.0, 10.0, "radius of the probe that rolls over the surface; 0: van der Waals"),
+        Quantity("probe", "A", 1.4, 0.0, 10.0, "radius of the probe that rolls over the surface; 0: van der Waals, "
+                 "with errors proportional to the spacing instead of its square"),
         Quantity("nonlinear", "", 0.0, 0.0, 1.0, "1 solves the full equation, 0 the linear one"),
     )
 
@@ -255,6 +268,9 @@ class ContinuumMethod(Method):
                            "choose one by {set}")
         if request.solution.values.get("gaussian", 0.0) and request.solution.values.get("membrane", 0.0):
             return Refusal("has no smooth permittivity in a membrane", "leave out gaussian or membrane in {set}")
+        if request.solution.values["inside"] > MOST_POLAR * request.solution.dielectric:
+            return Refusal(f"needs a permittivity inside that is at most {MOST_POLAR:g} times that of the solvent",
+                           "choose another inside in {set}, or {dielectric}")
         return None
 
     def medium(self, request: Request, dielectric: float, temperature: float) -> str:
@@ -304,9 +320,16 @@ class PoissonBoltzmann(ContinuumMethod):
             return refusal
         assert request.solution is not None
         lattice = _lattice(request)
-        nodes = enclosing(lattice)[0].size
+        fine = enclosing(lattice)[0]
+        nodes, largest = fine.size, float(request.solution.radii.max(initial=0.0))
+        box = request.charges.box
+        coarse = around(fine, np.array(box.low) - largest, np.array(box.high) + largest)[0].size
+        if coarse > max(FREE, nodes) and (needed := BYTES * coarse) > memory.limit():
+            return Refusal(f"{memory.size(needed)} are needed for the surroundings of an atom with a radius of "
+                           f"{largest:g} A, and {memory.size(memory.limit())} are available",
+                           "correct the radii, or use a larger {spacing}", MemoryPlanError)
         maps = 200 * request.points.count if request.at_points else map_bytes(request)
-        taken = maps + BYTES * nodes + ATOM_BYTES * request.charges.count
+        taken = maps + BYTES * (nodes + max(0, coarse - max(FREE, nodes))) + ATOM_BYTES * request.charges.count
         if taken > memory.limit() or (not request.at_points and request.planes is not None):
             return _too_large(lattice, request.charges.count, taken)
         steps = 4 if request.solution.values["nonlinear"] else 1

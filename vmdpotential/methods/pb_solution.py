@@ -112,7 +112,8 @@ class TwoLattices:
         total: Sum = partial(_potential, engine)
         fine, first, depth = enclosing(lattice)
         self.part = tuple(slice(a, a + n) for a, n in zip(first, lattice.shape, strict=True))
-        wide, levels, self.ratio = around(fine, continuum)
+        margin, (low, high) = float(continuum.radii.max(initial=0.0)), bounds(continuum.positions)
+        wide, levels, self.ratio = around(fine, low - margin, high + margin)
         self.far = Problem(continuum, wide, levels, total, engine, NEAR_COARSE)
         exposed = _exposed(continuum)
         apart = np.full(3, SMOOTH_OVER if not exposed else EXPOSED_SMOOTH_OVER)
@@ -296,18 +297,16 @@ def described(solution: Solution, positions: Floats, charges: Floats) -> Continu
                      values.get("gaussian", 0.0))
 
 
-def around(fine: Lattice, continuum: Continuum) -> tuple[Lattice, int, int]:
-    """Return a lattice around molecule and map at a multiple of the fine spacing.
+def around(fine: Lattice, low: Floats, high: Floats) -> tuple[Lattice, int, int]:
+    """Return a lattice around a map, and a molecule between two corners, A, at a multiple of the fine spacing.
 
     Also returned are its number of multigrid levels, and the ratio of the spacings.
     """
-    low, high = bounds(continuum.positions)
-    margin = BEYOND + float(continuum.radii.max(initial=0.0))
     ratio = 2
     while True:
         spacing = ratio * fine.spacing
-        before = np.maximum(1, np.ceil((fine.origin - (low - margin)) / spacing)).astype(int)
-        after = np.maximum(1, np.ceil((high + margin - fine.origin) / spacing)).astype(int)
+        before = np.maximum(1, np.ceil((fine.origin - (low - BEYOND)) / spacing)).astype(int)
+        after = np.maximum(1, np.ceil((high + BEYOND - fine.origin) / spacing)).astype(int)
         after = np.maximum(after, np.ceil((np.array(fine.shape) - 1) / ratio).astype(int) + 1)
         a, b, c = (int(n) for n in before + after + 1)
         if a * b * c <= max(FREE, fine.size) or ratio >= 16:

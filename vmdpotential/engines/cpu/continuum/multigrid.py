@@ -26,6 +26,9 @@ SMALL_LEVEL = 30_000
 #: Reduction of the residual by each round of conjugate gradients, and the limits of rounds and of iterations in each.
 GOAL, ROUNDS, ITERATIONS = 1e-4, 4, 60
 
+#: Error of a node's value by rounding to float32, with a margin.
+ROUNDING = 1e-6
+
 #: Limit of the steps of Newton's method, and of the change of the potential by one step where ions are, kT/e.
 STEPS, LARGEST_CHANGE = 30, 3.0
 
@@ -131,7 +134,14 @@ class Multigrid:
             else:
                 count += self._newton(w, goal)
             report("Poisson-Boltzmann", min(0.99, (step + 1) / 8))
+        if self._residual(w, nodes, sources) <= self._rounding(w):
+            return count
         raise TaskError("the Poisson-Boltzmann equation did not converge", "correct the atoms, their radii or {set}")
+
+    def _rounding(self, w: Values) -> float:
+        """Return the norm of the residual that rounding the values of w causes."""
+        diagonal = 2 * sum(float(a.mean(dtype=np.float64)) for a in self.edges)
+        return ROUNDING * diagonal * float(np.sqrt(np.square(w, dtype=np.float64).sum()))
 
     @property
     def edges(self) -> tuple[Values, Values, Values]:
