@@ -1,6 +1,8 @@
 """Trajectories as people have them: several frames or models in a file, cut and damaged files, topologies alone."""
 
 import gc
+import gzip
+import shutil
 import subprocess
 import sys
 import warnings
@@ -13,7 +15,8 @@ from fuzz.seeds import frames, system
 from vmdpotential import write_structure
 from vmdpotential.commands import structures
 from vmdpotential.errors import InputError
-from vmdpotential.io import read_structure
+from vmdpotential.io import mdanalysis, read_structure
+from vmdpotential.io.trajectories import dcd
 from vmdpotential.io.trajectories.frames import Trajectory, opened
 
 FILES = Path(pytest.importorskip("MDAnalysisTests").__file__).parent / "data"
@@ -105,7 +108,7 @@ def test_files_that_cannot_be_opened_print_nothing(tmp_path, monkeypatch, name):
     content = (FILES / name).read_bytes()
     path = tmp_path / Path(name).name
     path.write_bytes(content[: len(content) * 7 // 10])
-    with pytest.raises(InputError, match="cannot read it"):
+    with pytest.raises(InputError, match=r"cannot read it|is damaged"):
         Trajectory(path, 100).numbers()
     gc.collect()
     assert not printed
@@ -213,3 +216,70 @@ def test_files_that_are_cut_while_they_are_read(tmp_path):
     assert done.returncode == 0, done.stderr
     assert [line.partition(": ")[0] for line in done.stdout.splitlines()] == [str(path) for path in paths]
     assert not done.stderr
+
+
+DATA = Path(__file__).parent / "data"
+
+
+@pytest.mark.parametrize(("name", "cell", "times"), [
+    ("charmm_slightly_triclinic.dcd", (20, 21, 22, 88, 91, 87), None),
+    ("lammps_time_in_fs.nc", (20, 20, 20, 90, 90, 90), [0.0, 1e-3]),
+    ("cell_of_1A.dcd", None, None)])
+def test_cells_and_times_of_other_programs(name, cell, times):
+    frames = list(Trajectory(DATA / name, 24))
+    position, first_cell = mdanalysis.read_frame(DATA / name, 24)
+    np.testing.assert_array_equal(position, frames[0].positions)
+    for each in (first_cell, *(frame.cell for frame in frames)):
+        if cell is None:
+            assert each is None
+        else:
+            np.testing.assert_allclose(each.parameters, cell, atol=1e-3)
+    if times:
+        assert [frame.time for frame in frames] == pytest.approx(times)
+
+
+@pytest.mark.parametrize(("version", "values", "expected"), [
+    (24, (20, 0.0, 21, 0.0, 0.0, 22), (20, 21, 22, 90, 90, 90)),  # cosines of NAMD
+    (24, (20, 0.05, 21, 0.0, 0.0, 22), (20, 21, 22, 90, 90, 87.134)),
+    (24, (20, 87, 21, 91, 88, 22), (20, 21, 22, 88, 91, 87)),
+    (25, (20, 87, 21, 91, 88, 22), (20, 21, 22, 88, 91, 87)),  # no matrix of a cell
+    (46, (20, 0.0, 20, 10.0, 0.0, 30), (22.361, 20, 31.623, 90, 45, 90))])
+def test_the_version_of_a_dcd_decides_what_its_cell_is(version, values, expected):
+    np.testing.assert_allclose(dcd.cell_of(np.array(values, float), version), expected, atol=2e-2)
+
+
+def test_frames_that_end_with_end_alone(tmp_path):
+    frames = list(Trajectory(DATA / "frames_end_only.pdb", 94))
+    text = (DATA / "frames_end_only.pdb").read_text()
+    assert len(frames) == 2
+    for frame, part in zip(frames, text.split("END\n"), strict=False):
+        (tmp_path / "one.pdb").write_text(part)
+        np.testing.assert_array_equal(frame.positions, read_structure(tmp_path / "one.pdb").positions)
+    packed = tmp_path / "packed.pdb.gz"
+    packed.write_bytes(gzip.compress(text.replace("END\n", "ENDMDL\n").encode()))
+    assert len(Trajectory(packed, 94).numbers()) == 2
+    with pytest.raises(InputError, match="has 2 frames, numbered 0 to 1"):
+        list(Trajectory(packed, 94, slice(5, 6)))
+
+
+def test_each_model_of_a_pdb_file_has_the_cell_stated_last(tmp_path):
+    atom = "ATOM      1  O   HOH A   1       1.000   2.000   3.000  1.00  0.00           O\n"
+    cells = [f"CRYST1{a:9.3f}{a:9.3f}{a:9.3f}  90.00  90.00  90.00 P 1           1\n" for a in (20, 30)]
+    (tmp_path / "m.pdb").write_text("".join(
+        f"{cell}MODEL        {n}\n{atom}ENDMDL\n" for n, cell in enumerate([cells[0], "", cells[1]], 1)))
+    assert [frame.cell.vectors[0, 0] for frame in Trajectory(tmp_path / "m.pdb", 1)] == [20, 20, 30]
+
+
+@pytest.mark.parametrize("suffix", [".netcdf", ".ncrst"])
+def test_suffixes_of_netcdf(tmp_path, suffix):
+    shutil.copy(DATA / "lammps_time_in_fs.nc", tmp_path / f"t{suffix}")
+    assert len(list(Trajectory(tmp_path / f"t{suffix}", 24))) == 2
+
+
+def test_netcdf_of_64_bit_data_and_other_units_are_told_apart(tmp_path):
+    raw = (DATA / "lammps_time_in_fs.nc").read_bytes()
+    (tmp_path / "five.nc").write_bytes(b"CDF\x05" + raw[4:])
+    (tmp_path / "lj.nc").write_bytes(raw.replace(b"angstrom", b"sigmasig", 1))
+    for name, word in (("five.nc", "CDF-5"), ("lj.nc", "sigmasig")):
+        with pytest.raises(InputError, match=f"{name}.*{word}"):
+            list(Trajectory(tmp_path / name, 24))

@@ -25,7 +25,7 @@ from vmdpotential.extras import install_command
 from vmdpotential.io.files.text import COMPRESSED, BufferedStream, buffered, first_bytes, named
 from vmdpotential.io.structures import amber_coordinates
 from vmdpotential.io.topologies import gromacs_folder, tpr_nonbonded
-from vmdpotential.io.trajectories import xdr
+from vmdpotential.io.trajectories import dcd, xdr
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.nonbonded import LazyNonbonded
 from vmdpotential.molecule.structure import Floats, Integers, Names, Structure, Topology
@@ -109,7 +109,7 @@ def read_frame(path: str | Path, n_atoms: int, frame: int = 0) -> tuple[Floats, 
     """
     path = buffered(path)
     suffix = path.suffix.lower()
-    if suffix in (".nc", ".ncdf"):  # Amber's NetCDF, which is read without MDAnalysis
+    if suffix in (".nc", ".ncdf", ".netcdf", ".ncrst"):  # Amber's NetCDF, which is read without MDAnalysis
         positions, cell, frames = amber_coordinates.read_netcdf_frame(path, frame)
         _check_counts(path, len(positions), n_atoms, frames, frame)
         amber_coordinates.warn_of_frames(path, 1 if frame else frames)
@@ -125,6 +125,10 @@ def read_frame(path: str | Path, n_atoms: int, frame: int = 0) -> tuple[Floats, 
 
             with DCDFile(str(path)) as file:
                 _check_counts(path, file.header["natoms"], n_atoms, len(file), frame)
+                amber_coordinates.warn_of_frames(path, 1 if frame else len(file))
+                file.seek(frame % len(file))
+                entry = file.read()
+            return checked(entry.xyz, path), cell_of(dcd.cell_of(entry.unitcell, dcd.version(path)), path)
         with opened(path, n_atoms=n_atoms) as reader:
             _check_counts(path, reader.n_atoms, n_atoms, reader.n_frames, frame)
             amber_coordinates.warn_of_frames(path, 1 if frame else reader.n_frames)
@@ -209,8 +213,8 @@ def opened(path: Path, **options: Any) -> Any:
 
 
 def cell_of(dimensions: Any, path: Path) -> Cell | None:
-    """Return the cell of three lengths and three angles; None if the lengths are zero."""
-    if dimensions is None or not np.any(dimensions[:3]):
+    """Return the cell of three lengths and three angles; None if the lengths are zero, or all 1 as a placeholder."""
+    if dimensions is None or not np.any(dimensions[:3]) or amber_coordinates.is_placeholder(dimensions[:3]):
         return None
     try:
         return Cell.from_parameters(*(float(x) for x in dimensions))

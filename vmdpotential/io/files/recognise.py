@@ -13,7 +13,7 @@ _SUFFIXES = {
     **dict.fromkeys((".pdb", ".ent", ".pdb1", ".brk"), "pdb"),
     **dict.fromkeys((".cif", ".mmcif", ".pdbx"), "mmcif"),
     **dict.fromkeys(PRMTOP, "prmtop"),
-    **dict.fromkeys((".rst7", ".inpcrd", ".nc", ".ncrst", ".restrt", ".ncdf"), "amber-coordinates"),
+    **dict.fromkeys((".rst7", ".inpcrd", ".nc", ".ncrst", ".restrt", ".ncdf", ".netcdf"), "amber-coordinates"),
     **dict.fromkeys((".xtc", ".trr", ".dcd", ".coor", ".namdbin", ".tng", ".h5md"), "frames"),
     **dict.fromkeys((".tpr", ".mol2", ".data", ".gsd", ".pdbqt"), "mdanalysis"),
     ".gro": "gro", ".pqr": "pqr", ".psf": "psf",

@@ -11,11 +11,12 @@ import logging
 import os
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError
 from vmdpotential.io.files.numbers import reals
@@ -34,12 +35,17 @@ MEMORY = (20.0, 100.0)
 
 def cell_of(lengths: tuple[float, ...], angles: tuple[float, ...], path: Path) -> Cell | None:
     """Return the cell of three lengths and three angles in a file; None if all lengths are 0."""
-    if all(length == 0 for length in lengths):
+    if all(length == 0 for length in lengths) or is_placeholder(lengths):
         return None
     try:
         return Cell.from_parameters(*map(float, (*lengths, *angles)))
     except InputError as error:
         raise InputError(f"{path}: {error.text}", error.hint) from None
+
+
+def is_placeholder(lengths: Iterable[float]) -> bool:
+    """Return whether a cell is one of 1 x 1 x 1 A, which some programs write for no cell."""
+    return all(length == 1 for length in lengths)
 
 
 def read_coordinates(path: str | Path) -> tuple[Floats, Cell | None]:
@@ -61,10 +67,8 @@ def read_coordinates(path: str | Path) -> tuple[Floats, Cell | None]:
         When the file is truncated, contains asterisks, is NetCDF-4 (HDF5), or is not a coordinate file of Amber.
     """
     path = buffered(path)
-    magic = first_bytes(path, 8)
-    if magic.startswith(b"\x89HDF"):
-        raise InputError(f"{path}: is NetCDF-4 (HDF5)", "convert it to NetCDF-3, as Amber writes it, with nccopy -3")
-    if magic.startswith(b"CDF"):
+    _check_kind(path)
+    if first_bytes(path, 3) == b"CDF":
         return _read_netcdf(path)
     return _read_ascii(path)
 
@@ -124,6 +128,84 @@ def _variables(path: Path, frame: int, names: Sequence[str]) -> tuple[dict[str, 
         raise
     except (OSError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError, EOFError):
         raise InputError(f"{path}: the NetCDF file is damaged or cut short", "copy it again") from None
+
+
+#: Lengths in A, and times in ps, of the units that NetCDF files of Amber's conventions name.
+_LENGTHS = {"": 1.0, "angstrom": 1.0, "angstroms": 1.0, "nanometer": 10.0, "nanometers": 10.0}
+_TIMES = {"": 1.0, "picosecond": 1.0, "picoseconds": 1.0, "femtosecond": 1e-3, "femtoseconds": 1e-3,
+          "nanosecond": 1e3, "nanoseconds": 1e3}
+
+
+class NetcdfFrames(NamedTuple):
+    """The frames of an open NetCDF file: their number, that of the atoms, and a function that reads one of them.
+
+    The function returns positions (N, 3), A, of the type in the file, cell, and time, ps, or None.
+    """
+
+    frames: int
+    atoms: int
+    read: Callable[[int], tuple[NDArray[Any], Cell | None, float | None]]
+
+
+@contextlib.contextmanager
+def netcdf_frames(path: Path) -> Iterator[NetcdfFrames]:
+    """Open a NetCDF-3 trajectory in Amber's conventions, as Amber, LAMMPS and others write them.
+
+    Raises
+    ------
+    InputError
+        When the file is damaged, another kind of NetCDF, or has other units.
+    """
+    from scipy.io import netcdf_file
+
+    _check_kind(path)
+    try:
+        with (warnings.catch_warnings(), _netcdf(path) as source,
+              netcdf_file(source, "r", mmap=isinstance(source, _Clamped)) as file):
+            warnings.simplefilter("ignore")  # scipy warns when it cannot close a damaged file
+            variables = file.variables
+            if "coordinates" not in variables:
+                raise InputError(f"{path}: is NetCDF without the variable 'coordinates', so it is not a file of Amber")
+            framed = variables["coordinates"].dimensions[:1] == ("frame",)  # unlike in a restart
+            length = _unit(path, variables["coordinates"], _LENGTHS)
+            in_ps = _unit(path, variables["time"], _TIMES) if "time" in variables else None
+
+            def read(frame: int) -> tuple[NDArray[Any], Cell | None, float | None]:
+                values = variables["coordinates"].data[frame] if framed else variables["coordinates"].data
+                scale = length * float(getattr(variables["coordinates"], "scale_factor", 1.0))
+                values = np.array(values, np.float32 if values.dtype.itemsize == 4 else np.float64)
+                values *= values.dtype.type(scale)
+                cell = None
+                if "cell_lengths" in variables and "cell_angles" in variables:
+                    sizes, angles = (_copied(variables[name], frame) * float(getattr(
+                        variables[name], "scale_factor", 1.0)) for name in ("cell_lengths", "cell_angles"))
+                    cell = cell_of(tuple(sizes * length), tuple(angles), path)
+                time = None if in_ps is None else in_ps * float(_copied(variables["time"], frame).flat[0])
+                return values, cell, time
+
+            shape = variables["coordinates"].shape
+            yield NetcdfFrames(int(shape[0]) if framed else 1, int(shape[-2]), read)
+    except InputError:
+        raise
+    except (OSError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError, EOFError):
+        raise InputError(f"{path}: the NetCDF file is damaged or cut short", "copy it again") from None
+
+
+def _unit(path: Path, variable: Any, known: Mapping[str, float]) -> float:
+    unit = getattr(variable, "units", b"")
+    name = (unit.decode("latin-1") if isinstance(unit, bytes) else str(unit)).strip("\0 ").lower()
+    if name not in known:
+        raise InputError(f"{path}: its unit {name[:20]!r} is not one of {', '.join(filter(None, known))}",
+                         "write it again in units of angstrom and picosecond")
+    return known[name]
+
+
+def _check_kind(path: Path) -> None:
+    """Raise InputError for kinds of NetCDF that are not read."""
+    magic = first_bytes(path, 8)
+    if magic.startswith((b"\x89HDF", b"CDF\x05")):
+        raise InputError(f"{path}: is {'NetCDF-4 (HDF5)' if magic[0] == 0x89 else 'NetCDF of 64-bit data (CDF-5)'}",
+                         "convert it to NetCDF-3, as Amber writes it, with nccopy -k 64-bit-offset")
 
 
 class _Clamped(io.FileIO):

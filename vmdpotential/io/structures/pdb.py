@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -62,6 +63,40 @@ def read_pdb(path: Path) -> Structure:
         When the file cannot be read, has no atoms, or has columns that are not numbers; the
         message gives the line.
     """
+    lines, words, atoms = _lines(path)
+    atoms = _first_model(path, words, atoms)
+    hetero = words[atoms, 0] == 72  # H of HETATM
+    separated = _separated(atoms, np.flatnonzero(_starts(words, b"TER")))
+    heads = {record: np.flatnonzero(_starts(words, record)) for record in (b"CRYST1", b"TITLE ", b"CONECT")}
+    del words
+    return _structure(path, lines, atoms, hetero, separated, heads)
+
+
+def read_models(path: Path) -> Iterator[tuple[Floats, Cell | None]]:
+    """Yield positions (N, 3), A, and cell of each model, which ends with ENDMDL, or END.
+
+    Raises
+    ------
+    InputError
+        As :func:`read_pdb`.
+    """
+    lines, words, atoms = _lines(path)
+    ends = np.flatnonzero(_starts(words, b"ENDMDL") | _starts(words, b"MODEL ") | _starts(words, b"END   "))
+    ters, cells = (np.flatnonzero(_starts(words, record)) for record in (b"TER", b"CRYST1"))
+    cell, stated = None, -1
+    for model in np.split(atoms, np.unique(np.searchsorted(atoms, ends))):
+        if not len(model):
+            continue
+        latest = int(np.searchsorted(cells, model[0])) - 1
+        if latest != stated:
+            cell, stated = _cell(path, lines, cells[latest : latest + 1]), latest
+        structure = _structure(path, lines, model, words[model, 0] == 72, _separated(model, ters), {
+            b"CRYST1": cells[:0], b"TITLE ": cells[:0], b"CONECT": cells[:0]})
+        yield structure.positions, cell
+
+
+def _lines(path: Path) -> tuple[columns.Lines, columns.Bytes, Integers]:
+    """Return the lines of a file, their first six characters, and the numbers of those with atoms."""
     lines = columns.Lines(files.read_text(path, *MEMORY))
     words = lines.table(slice(None), 6)
     is_atom = (words[:, :4] == np.frombuffer(b"ATOM", np.uint8)).all(1) | _starts(words, b"HETATM")
@@ -69,12 +104,7 @@ def read_pdb(path: Path) -> Structure:
     _check_records(path, lines, words, is_atom)
     if not len(atoms):
         raise InputError(f"{path}: has no ATOM or HETATM records, so it is not a PDB file with coordinates")
-    atoms = _first_model(path, words, atoms)
-    hetero = words[atoms, 0] == 72  # H of HETATM
-    separated = _separated(atoms, np.flatnonzero(_starts(words, b"TER")))
-    heads = {record: np.flatnonzero(_starts(words, record)) for record in (b"CRYST1", b"TITLE ", b"CONECT")}
-    del words, is_atom
-    return _structure(path, lines, atoms, hetero, separated, heads)
+    return lines, words, atoms
 
 
 def _check_records(path: Path, lines: columns.Lines, words: columns.Bytes, is_atom: Mask) -> None:

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError
 from vmdpotential.io import mdanalysis
-from vmdpotential.io.files.text import buffered, first_bytes, suffix
-from vmdpotential.io.structures import gro, mmcif
-from vmdpotential.io.trajectories import xdr
+from vmdpotential.io.files.text import buffered, first_bytes, reading, suffix
+from vmdpotential.io.structures import amber_coordinates, gro, mmcif, pdb
+from vmdpotential.io.trajectories import dcd, xdr
 from vmdpotential.molecule.cell import Cell
 
 log = logging.getLogger(__name__)
@@ -41,10 +41,10 @@ JUMP = 0.2
 
 #: Files whose frames are located by :attr:`Trajectory._starts` before they are read.
 _LOCATED = (".xtc", ".trr", ".gro")
-#: Files whose models are read here, because MDAnalysis reads only the first one.
-_MODELS = (".cif", ".mmcif", ".pdbx")
-#: Structure files whose models are treated as frames.
-_STRUCTURES = (*_MODELS, ".pdb", ".ent")
+#: Structure files whose models are frames.
+_MODELS = (".cif", ".mmcif", ".pdbx", ".pdb", ".ent")
+#: NetCDF files in Amber's conventions.
+_NETCDF = (".nc", ".ncdf", ".netcdf", ".ncrst")
 
 #: Function from positions (N, 3), A, and cell of a frame to new positions (M, 3), A, and cell.
 Change = Callable[[NDArray[Any], Cell | None], tuple[NDArray[np.float64], Cell | None]]
@@ -179,11 +179,14 @@ class Trajectory:
     def numbers(self) -> range:
         """Return the numbers of the frames, without reading them; raises the errors of :meth:`__iter__`."""
         path = buffered(self.path)
+        if suffix(path) in _MODELS:
+            return _chosen(path, self.frames, len(self._models))
+        if suffix(path) in _NETCDF:
+            with amber_coordinates.netcdf_frames(path) as file:
+                return _chosen(path, self.frames, file.frames)
         with mdanalysis.reading(path):
             if path.suffix.lower() in _LOCATED:
                 return _chosen(path, self.frames, len(self._starts))
-            if path.suffix.lower() in _MODELS:
-                return _chosen(path, self.frames, len(self._models))
             with self._reader() as reader:
                 return _chosen(path, self.frames, _count(reader))
 
@@ -212,8 +215,14 @@ class Trajectory:
 
     def _frames(self) -> Iterator[Frame]:
         path = buffered(self.path)
+        if suffix(path) in _MODELS:
+            yield from self._of_models(path)
+            return
+        if suffix(path) in _NETCDF:
+            yield from self._netcdf(path)
+            return
         with mdanalysis.reading(path):
-            readers = {".xtc": self._xtc, ".trr": self._trr, ".gro": self._gro, **dict.fromkeys(_MODELS, self._mmcif)}
+            readers = {".xtc": self._xtc, ".trr": self._trr, ".gro": self._gro}
             frames = readers.get(path.suffix.lower(), self._others)(path)
             first = next(frames)  # raises the errors of the file as a whole
         yield first
@@ -262,13 +271,28 @@ class Trajectory:
 
     @cached_property
     def _models(self) -> list[tuple[NDArray[np.float64], Cell | None]]:
-        """Positions and cells of the models of an mmCIF file."""
-        models = [(model.positions, model.cell) for model in mmcif.read_models(buffered(self.path))]
+        """Positions and cells of the models of a PDB or mmCIF file."""
+        path = buffered(self.path)
+        with reading(path):
+            models = list(pdb.read_models(path)) if suffix(path) in (".pdb", ".ent") else [
+                (model.positions, model.cell) for model in mmcif.read_models(path)]
         for positions, _ in models:
             mdanalysis.check_atoms(self.path, len(positions), self.atoms)
         return models
 
-    def _mmcif(self, path: Path) -> Iterator[Frame]:
+    def _netcdf(self, path: Path) -> Iterator[Frame]:
+        size = path.stat().st_size
+        with amber_coordinates.netcdf_frames(path) as file:
+            mdanalysis.check_atoms(path, file.atoms, self.atoms)
+            chosen = _chosen(path, self.frames, file.frames)
+            for number in chosen:
+                if path.stat().st_size < size:  # reading missing pages of a mapped file would end the process
+                    raise xdr.vanished_frame(path, number)
+                values, cell, time = file.read(number)
+                yield Frame(number, mdanalysis.checked(values, path, self._dtype(values), number), cell, len(chosen),
+                            time)
+
+    def _of_models(self, path: Path) -> Iterator[Frame]:
         chosen = _chosen(path, self.frames, len(self._models))
         for number in chosen:
             yield Frame(number, self._models[number][0].copy(), self._models[number][1], len(chosen))
@@ -282,8 +306,7 @@ class Trajectory:
             file = DCDFile(str(path))
             mdanalysis.check_atoms(path, file.header["natoms"], self.atoms)
             return file
-        options = {} if suffix in (".nc", ".ncdf") else {"n_atoms": self.atoms}
-        reader = mdanalysis.opened(path, **options)
+        reader = mdanalysis.opened(path, n_atoms=self.atoms)
         mdanalysis.check_atoms(path, reader.n_atoms, self.atoms)
         return reader
 
@@ -291,7 +314,7 @@ class Trajectory:
         with self._reader() as reader:
             chosen = _chosen(path, self.frames, _count(reader))
             if path.suffix.lower() == ".dcd":
-                step = _dcd_step(reader.header)
+                step, version = _dcd_step(reader.header), dcd.version(path)
                 for number in chosen:
                     try:
                         reader.seek(number)
@@ -304,7 +327,7 @@ class Trajectory:
                                          "write it without a fourth coordinate or fixed atoms")
                     time = None if step is None else step[0] + number * step[1]
                     yield Frame(number, mdanalysis.checked(entry.xyz, path, self._dtype(entry.xyz), number),
-                                mdanalysis.cell_of(_dcd_cell(entry.unitcell), path), len(chosen), time)
+                                mdanalysis.cell_of(dcd.cell_of(entry.unitcell, version), path), len(chosen), time)
                 return
             size = path.stat().st_size
             for number in chosen:
@@ -384,7 +407,7 @@ def changed(frames: Frames | None, changes: Sequence[Change]) -> Frames | None:
 
 def are_models(trajectory: Path | Frames | None) -> bool:
     """Return whether frames are models of a structure file or states in a viewer rather than frames of a simulation."""
-    return trajectory is not None and (not isinstance(trajectory, Path) or suffix(trajectory) in _STRUCTURES)
+    return trajectory is not None and (not isinstance(trajectory, Path) or suffix(trajectory) in _MODELS)
 
 
 def opened(trajectory: Path | Frames | None, atoms: int, frames: slice | None, single: bool = False) -> Frames | None:
@@ -442,26 +465,6 @@ def _dcd_step(header: Any) -> tuple[float, float] | None:
     if not (np.isfinite(step) and step > 0):
         return None
     return header["istart"] * header["delta"] * AKMA, step
-
-
-@np.errstate(all="ignore")  # cells with numbers that are not finite are rejected later
-def _dcd_cell(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return lengths and angles of the cell in a DCD, of which there are several variants.
-
-    NAMD, and CHARMM before version 25, write ``a, gamma, b, beta, alpha, c`` with angles or their cosines; later
-    versions of CHARMM write the six elements of a symmetric matrix. Like MDAnalysis, this function distinguishes the
-    variants by the values.
-    """
-    cell: NDArray[np.float64] = np.array(values, np.float64)[[0, 2, 5, 4, 3, 1]]
-    angles = cell[3:]
-    if (np.abs(angles) <= 1).all():
-        cell[3:] = 90 - np.degrees(np.arcsin(angles))
-    elif (cell < 0).any() or (angles > 180).any():
-        from MDAnalysis.lib.mdamath import triclinic_box
-
-        a, b, c = (values[rows] for rows in ([0, 1, 3], [1, 2, 4], [3, 4, 5]))
-        cell[:] = triclinic_box(a, b, c)
-    return cell
 
 
 def cell_of(name: str, frame: Frame) -> Cell:

@@ -1,0 +1,48 @@
+"""Cells of DCD files, whose numbers mean different things."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.io.files.text import first_bytes
+
+#: Versions of CHARMM from this one on write the symmetric matrix of the cell.
+MATRIX = 25
+
+
+def version(path: Path) -> int:
+    """Return the version of CHARMM that the header of a DCD states: 24 in files of most other programs, 0 of X-PLOR."""
+    start = first_bytes(path, 92)
+    words = np.frombuffer(start[: len(start) // 4 * 4], "<i4" if start[:1] == b"T" else ">i4")
+    return int(words[21]) if len(words) > 21 and words[0] == 84 else 0
+
+
+@np.errstate(all="ignore")  # cells with numbers that are not finite are rejected later
+def cell_of(values: NDArray[np.float64], written_by: int) -> NDArray[np.float64]:
+    """Return lengths and angles of the cell in a DCD of some :func:`version`.
+
+    NAMD, and CHARMM before version 25, write ``a, gamma, b, beta, alpha, c`` with angles or their cosines; later
+    versions of CHARMM write the six elements of a symmetric matrix, whose off-diagonals may be any numbers that leave
+    it positive definite. Files of others whose numbers can only be a matrix are read as one.
+    """
+    cell: NDArray[np.float64] = np.array(values, np.float64)[[0, 2, 5, 4, 3, 1]]
+    angles = cell[3:]
+    rows = [np.asarray(values, np.float64)[index] for index in ([0, 1, 3], [1, 2, 4], [3, 4, 5])]
+    definite = all(np.linalg.det(np.array(rows)[:n, :n]) > 0 for n in (1, 2, 3))
+    if written_by >= MATRIX and definite:
+        return _of_matrix(rows)
+    if (np.abs(angles) <= 1).all():
+        cell[3:] = 90 - np.degrees(np.arcsin(angles))
+    elif (cell < 0).any() or (angles > 180).any():
+        return _of_matrix(rows)
+    return cell
+
+
+def _of_matrix(vectors: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Return lengths and angles of a cell of three vectors."""
+    lengths = [float(np.linalg.norm(vector)) for vector in vectors]
+    cosines = [float(vectors[i] @ vectors[j]) / (lengths[i] * lengths[j]) for i, j in ((1, 2), (0, 2), (0, 1))]
+    return np.array([*lengths, *np.degrees(np.arccos(np.clip(cosines, -1, 1)))])
