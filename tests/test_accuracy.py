@@ -195,7 +195,9 @@ def test_the_sample_is_exact_potential_field_and_distances(cell):
     points = lattice.points(sample.indices)
     images = positions if cell is None else cell.images_in_box(positions, np.full(3, -12.0), np.full(3, 20.0))[0]
     np.testing.assert_allclose(sample.distances, cKDTree(images).query(points)[0], rtol=1e-9)
-    assert sample.values.shape == (4, POINTS)
+    assert sample.values.shape == (4, len(sample.weights))
+    assert 0.75 * POINTS < len(sample.weights) <= POINTS
+    assert sample.weights.sum() == pytest.approx(1)
     assert sample.weights.sum() == pytest.approx(1)
     if cell is None:
         d = points[:, None] - positions
@@ -326,3 +328,20 @@ def test_estimates_know_that_exponentials_take_longer():
     assert 2 < seconds(direct.METHOD, screened) / seconds(direct.METHOD, COULOMB) < 5
     shifted = shifted_coulomb.INTERACTION.bind(cutoff=90.0)
     assert 2 < seconds(cutoff.OF_TAIL, screened) / seconds(cutoff.METHOD, shifted) < 5
+
+
+@pytest.mark.parametrize(("apart", "spacing", "tolerance"), [(0.1, 1.0, 1e-3), (0.1, 0.5, 1e-3), (0.3, 0.5, 1e-5)])
+def test_stated_error_of_close_charges(apart, spacing, tolerance):
+    """Nodes next to them, which are few, have the largest errors: stated errors are those over all nodes."""
+    ratios = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        positions, charges = 8 + apart * rng.normal(size=(12, 3)), rng.normal(size=12)
+        molecule = charges_at(positions, charges)
+        lattice = Lattice((0, 0, 0), spacing, (round(16 / spacing) + 1,) * 3)
+        mesh, exact = (potential_map(molecule, method=name, lattice=lattice, boundary="open", **options)
+                       for name, options in (("pme", {"tolerance": tolerance}), ("direct", {"precision": "double"})))
+        difference = mesh.values.astype(np.float64) - exact.values
+        ratios.append(np.sqrt(np.mean(difference**2) / np.mean(exact.values.astype(np.float64) ** 2))
+                      / mesh.provenance.error)
+    assert max(ratios) < 1.35

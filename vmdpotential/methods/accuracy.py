@@ -172,16 +172,70 @@ def choose_points(lattice: Lattice, positions: Floats, cell: Cell | None,
                   count: int = POINTS) -> tuple[Indices, Floats]:
     """Return random lattice points, (M, 3) indices, and the part of the lattice that each represents, (M,).
 
-    If atoms fill only a small part of the lattice, uniformly distributed points would miss them and their errors.
-    Then half of the points are in blocks with atoms, and half elsewhere.
+    A quarter of the points are next to atoms, and another one near them, where errors are largest: uniformly
+    distributed points would miss them if they are a small part of the lattice. If atoms fill only a small part of it,
+    half of the others are in blocks with atoms.
     """
     rng = np.random.default_rng(2009)
-    anywhere = rng.integers(0, lattice.shape, (count, 3)), np.full(count, 1 / count)
-    volume = lattice.size * np.prod(lattice.spacing) if cell is None else cell.volume
-    if len(positions) > SPARSE * volume:
-        return anywhere
+    shape, size = np.array(lattice.shape), lattice.size
+    volume = size * np.prod(lattice.spacing) if cell is None else cell.volume
     if cell is not None:
-        positions, _ = cell.images_in_box(positions, lattice.origin, lattice.last)
+        positions, _ = cell.images_in_box(positions, lattice.origin - AWAY, lattice.last + AWAY)
+    chosen, weights, rest = [], [], count
+    beside = np.zeros(0, np.int64)  # numbers of the nodes that the strata next to atoms have
+    for reach in (0.0, AWAY):
+        nodes = np.setdiff1d(_beside(lattice, positions, reach), beside, assume_unique=True)
+        if len(nodes):
+            ids = nodes if len(nodes) <= count // 4 else rng.choice(nodes, count // 4, replace=False)
+            chosen.append(np.stack(np.unravel_index(ids, lattice.shape), 1))
+            weights.append(np.full(len(ids), len(nodes) / size / len(ids)))
+            beside, rest = np.concatenate([beside, nodes]), rest - len(ids)
+
+    def add(points: Indices, nodes: int) -> None:
+        """Add points of a part of the lattice, in which those next to atoms are not counted again."""
+        ids = np.ravel_multi_index(tuple(points.T), lattice.shape)
+        points = points[~np.isin(ids, beside)]
+        chosen.append(points)
+        weights.append(np.full(len(points), nodes / size / max(1, len(points))))
+
+    blocks = _blocks(lattice, positions) if len(positions) <= SPARSE * volume else None
+    if blocks is None:
+        add(rng.integers(0, shape, (rest, 3)), size - len(beside))
+        return np.concatenate(chosen), np.concatenate(weights)
+    occupied, first, sizes, side, counts = blocks
+    near = int(sizes.prod(1).sum())
+    picked = rng.choice(len(occupied), rest // 2, p=sizes.prod(1) / near)
+    places = np.stack(np.unravel_index(beside, lattice.shape), 1) // side
+    own = int(np.isin(np.ravel_multi_index(tuple(places.T), counts), occupied).sum())
+    add(first[picked] + rng.integers(0, sizes[picked]), near - own)
+    outside = rng.integers(0, shape, (20 * rest, 3))  # of which at least three quarters are outside of the blocks
+    outside = outside[~np.isin(np.ravel_multi_index(tuple((outside // side).T), counts), occupied)][: rest // 2]
+    add(outside, size - near - (len(beside) - own))
+    return np.concatenate(chosen), np.concatenate(weights)
+
+
+def _beside(lattice: Lattice, positions: Floats, reach: float) -> Indices:
+    """Return the numbers of the corners of the atoms' voxels and of the nodes around them, up to a reach, A.
+
+    None if they are not a small part of the lattice.
+    """
+    steps = (reach / lattice.spacing).astype(np.int64)
+    widths = tuple(int(n) for n in 2 * steps + 2)
+    if len(positions) * np.prod(widths) > 2 * lattice.size:
+        return np.zeros(0, np.int64)
+    first = np.floor((positions - lattice.origin) / lattice.spacing).astype(np.int64) - steps
+    nodes = (first[:, None] + np.stack(np.unravel_index(np.arange(np.prod(widths)), widths), 1)).reshape(-1, 3)
+    nodes = nodes[((nodes >= 0) & (nodes < lattice.shape)).all(1)]
+    result = np.unique(np.ravel_multi_index(tuple(nodes.T), lattice.shape))
+    return result if 4 * len(result) < lattice.size else result[:0]
+
+
+def _blocks(lattice: Lattice,
+            positions: Floats) -> tuple[Indices, Indices, Indices, Indices, tuple[int, ...]] | None:
+    """Return the blocks of a lattice that have atoms, None if they are not a small part of it.
+
+    Their numbers, first nodes and shapes (B, 3), the shape (3,) of a whole one, and the number of blocks by axes.
+    """
     shape = np.array(lattice.shape)
     nodes = np.rint((positions - lattice.origin) / lattice.spacing)
     nodes = nodes[((nodes >= 0) & (nodes < shape)).all(1)].astype(np.int64)
@@ -190,16 +244,7 @@ def choose_points(lattice: Lattice, positions: Floats, cell: Cell | None,
     occupied = np.unique(np.ravel_multi_index(tuple((nodes // side).T), counts))
     first = np.stack(np.unravel_index(occupied, counts), 1) * side
     sizes = np.minimum(first + side, shape) - first
-    near = int(sizes.prod(1).sum())
-    if not 0 < near < lattice.size // 4:
-        return anywhere
-    blocks = rng.choice(len(occupied), count // 2, p=sizes.prod(1) / near)
-    inside = first[blocks] + rng.integers(0, sizes[blocks])
-    outside = rng.integers(0, shape, (20 * count, 3))  # of which at least three quarters are outside of the blocks
-    outside = outside[~np.isin(np.ravel_multi_index(tuple((outside // side).T), counts), occupied)][: count // 2]
-    part = near / lattice.size
-    weights = np.repeat([part, 1 - part], count // 2) / (count // 2)
-    return np.concatenate([inside, outside]), weights
+    return (occupied, first, sizes, side, counts) if 0 < sizes.prod(1).sum() < lattice.size // 4 else None
 
 
 #: Part of the tolerance below which a measured error is accepted at once, as it is uncertain by some percent.
