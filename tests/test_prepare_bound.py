@@ -10,6 +10,7 @@ from entries import ENTRIES
 from helpers import slow
 from scipy.spatial.transform import Rotation
 
+from vmdpotential.commands.structures import charged
 from vmdpotential.io import read_structure
 from vmdpotential.molecule.charges import charges_and_report
 from vmdpotential.molecule.structure import Structure
@@ -166,12 +167,13 @@ def test_templates_give_each_residue_the_charge_of_its_state(name):
 
 
 def residues(*parts):
-    """A structure of residues, each of a name, atom names, elements and positions."""
+    """A structure of residues in chains of their own, each of a name, atom names, elements and positions."""
     names, atoms, elements, positions = zip(*parts, strict=True)
     lengths = [len(part) for part in atoms]
     return Structure(positions=np.concatenate(positions), atom_names=np.concatenate(atoms),
                      elements=np.concatenate(elements), residue_names=np.repeat(names, lengths),
                      residue_ids=np.repeat(np.arange(len(parts)) + 1, lengths),
+                     chain_ids=np.repeat(list("ABC"[:len(parts)]), lengths),
                      residue_index=np.repeat(np.arange(len(parts)), lengths))
 
 
@@ -253,3 +255,37 @@ def test_charges_of_modified_amino_acids(name, net_charge):
     other = component(name)
     result = prepare_structure(residues((name, other.atoms, other.elements, other.positions)))
     assert round(result.structure.net_charge, 3) == net_charge  # with both ends, of which PCA and FME have one
+
+
+@pytest.mark.parametrize(("residue", "atom", "behind", "hydrogen"), [
+    ("TYR", "CE2", "CG", "HE2"), ("GLN", "CD", "CG", "")])
+def test_a_cysteine_bound_to_another_amino_acid_has_no_hydrogen_at_its_sulphur(residue, atom, behind, hydrogen):
+    entry = read_structure(ENTRIES["1OSM"])
+    names, elements, positions = part_of(entry, residue, () if residue == "TYR" else ("NE2",))
+    other = component("CYS")
+    stay = np.array([name != "OXT" for name in other.atoms])
+    sulphur = other.positions[other.row["SG"]]
+    first = positions[names == atom][0]
+    # where the bond points to: away from the ring, or where the amide's nitrogen was
+    amide = part_of(entry, residue)
+    away = first - positions[names == behind][0] if residue == "TYR" else (
+        amide[2][amide[0] == "NE2"][0] - first)
+    away = away / np.linalg.norm(away)
+    rotation, _ = Rotation.align_vectors([away], [other.positions[other.row["CB"]] - sulphur])
+    places = rotation.apply(other.positions - sulphur) + first + 1.78 * away
+    result = prepare_structure(residues(
+        (residue, names, elements, positions),
+        ("CYS", np.array(other.atoms)[stay], np.array(other.elements)[stay], places[stay])))
+    assert result.rows[1].state.startswith("CYX")
+    assert [row.added_atoms for row in result.rows] == [("OXT",), ("OXT",)]
+    assert round(result.structure.net_charge, 3) == 0
+    assert not hydrogen or hydrogen not in result.structure.atom_names
+    no_residue_is_without_charges(result.structure)
+
+
+def test_a_map_of_a_file_that_lacks_one_hydrogen_has_the_caps_charges():
+    written = read_structure(DATA / "caps_amber.pdb")
+    done, report = charged(written.take(written.atom_names != "HB1"), "auto", "auto", prepare="auto")
+    assert round(done.net_charge, 3) == 1
+    assert report.prepared
+    no_residue_is_without_charges(done)

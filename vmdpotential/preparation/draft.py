@@ -40,8 +40,10 @@ PHOSPHATE = "only the phosphate is in the file, and the rest was not built"
 UNUSUAL = "bonded to another residue, at a distance in the file that no bond has"
 TWIN = "an oxygen has the name of one that is only at an end, and is taken as the one that is missing"
 RENAMED = "atoms have other names than in the Chemical Component Dictionary, and were recognised by their bonds"
-#: Possible bonds between standard residues; other close atoms of these are a clash.
-_STANDARD = {("C", "N"), ("O3'", "P"), ("SG", "SG"), ("CG", "NZ"), ("CD", "NZ")}
+#: Possible bonds between standard residues; other close atoms of these are a clash. Side chains make disulfides, amides
+#: of lysine, thioethers of tyrosine and thioesters of glutamine.
+_STANDARD = {("C", "N"), ("O3'", "P"), ("SG", "SG"), ("CG", "NZ"), ("CD", "NZ"), ("CE1", "SG"), ("CE2", "SG"),
+             ("CD", "SG")}
 
 
 @dataclass
