@@ -193,3 +193,11 @@ def test_frame_of_triclinic_trajectory_fits_its_psf() -> None:
     cos, sin = np.cos(np.pi / 6), np.sin(np.pi / 6)
     turned = Cell(cell.vectors @ np.array([[cos, -sin, 0], [sin, cos, 0], [0, 0, 1]]))
     assert np.linalg.norm(turned.minimum_image(across), axis=1).max() < 4
+
+
+def test_a_tpr_with_interactions_between_molecules():
+    """Its coordinates follow them; GROMACS wrote the same ones as .gro."""
+    folder = Path(__file__).parent / "data"
+    tpr, gro = (io.read_structure(folder / f"intermolecular_interactions.{suffix}") for suffix in ("tpr", "gro"))
+    np.testing.assert_allclose(tpr.positions, gro.positions, atol=6e-3)
+    np.testing.assert_allclose(tpr.cell.vectors, gro.cell.vectors, atol=1e-3)

@@ -24,6 +24,9 @@ from vmdpotential.molecule.nonbonded import Integers, Names, Nonbonded, position
 _C6, _C12 = 1e6 / units.CALORIE, 1e12 / units.CALORIE
 _HINT = "compute it with GROMACS"
 
+#: Version of TPR files from which on there may be interactions between molecules.
+INTERMOLECULAR = 103
+
 log = logging.getLogger(__name__)
 
 _patching = threading.Lock()
@@ -153,9 +156,34 @@ def collecting(path: Path) -> Iterator[TprParameters]:
     atoms: list[Any] = []
     numbers: deque[list[int]] = deque(maxlen=2)  # where each atom's exclusions end, and their atoms
     originals = {name: getattr(utils, name) for name in (
-        "do_ffparams", "do_iparams", "do_ilists", "do_moltype", "do_atoms", "ndo_int")}
+        "do_ffparams", "do_iparams", "do_ilists", "do_moltype", "do_atoms", "do_molblock", "ndo_int")}
+    versions: list[int] = []
+
+    def keep_block(data: Any) -> Any:
+        """Read a block of molecules; the next number, unless another block follows, is that of the atoms."""
+        data.__dict__.pop("unpack_int", None)
+        result = originals["do_molblock"](data)
+        if versions[-1] >= INTERMOLECULAR:
+            data.__dict__["unpack_int"] = lambda: count_of_atoms(data)
+        return result
+
+    def count_of_atoms(data: Any) -> int:
+        """Return the number of atoms; skip the interactions between molecules after it, which MDAnalysis ignores."""
+        del data.__dict__["unpack_int"]
+        count, present = int(data.unpack_int()), int(data.unpack_uchar())
+        if present:
+            log.info("%s: interactions between molecules are not used", path)
+            originals["do_ilists"](data, versions[-1])
+
+        def known() -> int:  # MDAnalysis expects this byte after the atoms' types
+            del data.__dict__["unpack_uchar"]
+            return present
+
+        data.__dict__["unpack_uchar"] = known
+        return count
 
     def keep_general(*arguments: Any) -> Any:
+        versions.append(arguments[1])
         kept.general = originals["do_ffparams"](*arguments)
         return kept.general
 
@@ -206,7 +234,8 @@ def collecting(path: Path) -> Iterator[TprParameters]:
         return result
 
     wrappers = {"do_ffparams": keep_general, "do_iparams": keep_functions, "do_ilists": keep_lists,
-            "do_moltype": keep_molecule, "do_atoms": keep_atoms, "ndo_int": keep_numbers}
+            "do_moltype": keep_molecule, "do_atoms": keep_atoms, "do_molblock": keep_block,
+            "ndo_int": keep_numbers}
     with _patching:  # all threads share the module's functions
         for name, function in wrappers.items():
             setattr(utils, name, function)
