@@ -6,11 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from vmdpotential.commands.map import command as map_
+from vmdpotential.commands.structures import contributions
 from vmdpotential.errors import InputError, TaskError, UsageError
 from vmdpotential.io import read_structure
 from vmdpotential.io.topologies.residue_charges import read_residue_charges
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.radii import atomic_radii
+from vmdpotential.molecule.selection import is_salt
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.preparation.prepare import prepare_structure
 
@@ -217,3 +220,41 @@ def test_a_table_of_v3000_may_continue_lines_and_is_refused_if_it_is_incomplete(
     path.write_text(text.replace("M  V30 6 1 1 7\n", ""))
     with pytest.raises(InputError, match="incomplete"):
         read_residue_charges(path)
+
+
+def test_ions_whose_residue_is_called_ion_have_the_charge_of_their_atom(tmp_path):
+    lines = [f"HETATM{n:5d} {name}  ION A   1    {5.0 * n:8.3f}{0:8.3f}{0:8.3f}  1.00  0.00"
+             for n, name in enumerate(("NA+", "CL-", "CL-"), 1)]
+    (tmp_path / "x.pdb").write_text("\n".join([*lines, "END"]) + "\n")
+    gro = [f"    1ION  {name:>5s}{n:5d}{n / 2:8.3f}{0:8.3f}{0:8.3f}" for n, name in enumerate(("NA+", "CL-", "CL-"), 1)]
+    (tmp_path / "x.gro").write_text("\n".join(["title", "3", *gro, "5 5 5"]) + "\n")
+    for name in ("x.pdb", "x.gro"):
+        structure = read_structure(tmp_path / name)
+        assert is_salt(structure).all()
+        assert prepare_structure(structure).structure.charges.tolist() == [1, -1, -1]
+
+
+def test_a_mol2_without_charges_is_a_structure_with_computed_ones(tmp_path):
+    atoms = [("C1", "C.3", -0.677, -0.031, -0.019), ("C2", "C.2", 0.804, -0.014, 0.013),
+             ("O1", "O.2", 1.362, 1.108, 0.098), ("O2", "O.3", 1.589, -1.13, -0.044),
+             ("H1", "H", -0.944, 0.802, -0.711),
+             ("H2", "H", -1.051, 0.256, 1.007), ("H3", "H", -1.083, -0.992, -0.345)]
+    bonds = [(1, 2, 1), (2, 3, 2), (2, 4, 1), (1, 5, 1), (1, 6, 1), (1, 7, 1)]
+    text = "@<TRIPOS>MOLECULE\nLG1\n7 6 1 0 0\nSMALL\nNO_CHARGES\n\n@<TRIPOS>ATOM\n" + "".join(
+        f"{n} {name} {x} {y} {z} {kind} 1 LG1\n" for n, (name, kind, x, y, z) in enumerate(atoms, 1))
+    text += "@<TRIPOS>BOND\n" + "".join(f"{n} {a} {b} {order}\n" for n, (a, b, order) in enumerate(bonds, 1))
+    (tmp_path / "x.mol2").write_text(text)
+    result = map_(structure=tmp_path / "x.mol2", method="direct", spacing=4.0, padding=2.0, output=tmp_path / "x.dx")
+    assert result.data["net_charge"] == pytest.approx(-1)
+    assert any("Gasteiger" in line for line in result.lines)
+
+
+def test_contributions_of_kinds_that_are_not_present_are_left_out_with_a_word(caplog):
+    structure = read_structure(DATA / "models.pdb")
+    result = contributions(structure, ("protein", "water", "ions"))
+    assert list(result) == ["protein", "water"]
+    assert "no ions" in caplog.text
+    for selections in (("ions",), ("protein", "resname LIG"), ("lipids", "ions")):
+        with pytest.raises(UsageError) as caught:
+            contributions(structure, selections)
+        assert caught.value.parameter == "from"

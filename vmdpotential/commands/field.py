@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from vmdpotential import progress
 from vmdpotential.commands.between import label
 from vmdpotential.commands.options import CompleteSource, TableOutput, TrajectoryOptions
+from vmdpotential.commands.structures import contributions
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear
 from vmdpotential.figures import profiles as figures
@@ -139,7 +140,7 @@ def field(
     with progress.clock() as clock:
         field_series = field_at(
             atoms, places, frames,
-            replace(options, sources={name: select(atoms, name, "from") for name in from_}, cell=source.cell),
+            replace(options, sources=contributions(atoms, from_), cell=source.cell),
             execution)
     seconds = time.perf_counter() - start - clock.compiling
     scale = 1 / FIELD_UNITS[field_unit]

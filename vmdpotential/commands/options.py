@@ -14,6 +14,7 @@ from vmdpotential.errors import IncompleteError, UsageError, VmdpotentialError
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import parse_cell
+from vmdpotential.io.files.text import suffix
 from vmdpotential.io.structures import symmetry
 from vmdpotential.io.structures.symmetry import Copies
 from vmdpotential.io.trajectories.frames import Change, Frames, are_models, changed, opened, parse_frames
@@ -189,7 +190,13 @@ class ChargedSource(TemplateOptions, Source):
 
         Subclasses may add missing atoms if the structure is the `whole` input and not a frame of a simulation.
         """
-        return charged(structure, self.force_field, self.water, self.charges, atoms, parameter)
+        return charged(structure, self.force_field, self.water, self.charge_files(structure), atoms, parameter)
+
+    def charge_files(self, structure: Structure) -> Charges:
+        """Return the files of charges; for a MOL2 file without any, that is also read as one, itself as well."""
+        path = self.structure
+        bare = isinstance(path, Path) and suffix(path) == ".mol2" and structure.charges is None
+        return (*self.charges, path) if bare and isinstance(path, Path) else self.charges
 
     def with_frames_of(self, trajectory: TrajectoryOptions,
                        atoms: Sequence[Selection] | Callable[[Structure], Sequence[Selection]] = (),
@@ -229,8 +236,8 @@ class CompleteSource(ChargedSource):
             When atoms are missing and may not be added, as to frames of a simulation, which had its own.
         """
         try:
-            made, report = charged(structure, self.force_field, self.water, self.charges, atoms, parameter,
-                                   self.prepare if whole else "never", self.ph, self.pka)
+            made, report = charged(structure, self.force_field, self.water, self.charge_files(structure), atoms,
+                                   parameter, self.prepare if whole else "never", self.ph, self.pka)
         except IncompleteError as error:
             if not whole and self.prepare != "never":
                 error.hint = ("atoms are added to models of a PDB or mmCIF file, but not to frames of a simulation, "

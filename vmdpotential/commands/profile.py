@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.commands.options import CompleteSource, TableOutput, TrajectoryOptions
+from vmdpotential.commands.structures import contributions
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear
 from vmdpotential.figures import profiles as figures
@@ -95,7 +96,7 @@ def profile(
             profile_ = of_frames(atoms, frames, replace(
                 options, axis="xyz".index(axis), center=None if center is None else select(atoms, center, "center"),
                 zero=zero if zero in _ZEROS else select(atoms, zero, "zero"),
-                sources={name: select(atoms, name, "from") for name in from_}, cell=source.cell),
+                sources=contributions(atoms, from_), cell=source.cell),
                 execution)
             data = {**report.data, "temperature": options.temperature, "spacing": options.spacing,
                     "smear": options.smear, "center": center}

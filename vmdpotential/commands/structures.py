@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vmdpotential.errors import BackendError, ChargeError, IncompleteError, UsageError, VmdpotentialError
 from vmdpotential.io.files.cellfile import with_cell
@@ -18,7 +19,7 @@ from vmdpotential.io.trajectories.atom_order import check_order
 from vmdpotential.io.trajectories.frames import Frames, Trajectory
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
-from vmdpotential.molecule.selection import Selection
+from vmdpotential.molecule.selection import WORDS, Selection, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.user_charges import ResidueCharges
 from vmdpotential.parameters import warn_unused
@@ -97,7 +98,6 @@ def charged(structure: Structure, force_field: str, water: str, charges: Sequenc
     from vmdpotential.io.topologies import openmm_system
     from vmdpotential.molecule.charges import charges_and_report
     from vmdpotential.molecule.overlaps import check_overlaps
-    from vmdpotential.molecule.selection import select
 
     check_overlaps(structure)
     system = next((path for path in charges if openmm_system.is_system(path)), None)
@@ -174,6 +174,25 @@ def completed(structure: Structure, error: IncompleteError, **options: Any) -> t
         result = result.part(np.isin(result.origins, structure.whole_rows))
         report = replace(report, net_charge=result.net_charge)
     return result, report
+
+
+def contributions(structure: Structure, selections: Sequence[str]) -> dict[str, NDArray[np.bool_]]:
+    """Return the masks of selections whose contributions are reported, without words for kinds that are not present.
+
+    Raises
+    ------
+    UsageError
+        For another selection without atoms, and if none is left.
+    """
+    result: dict[str, NDArray[np.bool_]] = {}
+    for name in selections:
+        try:
+            result[name] = select(structure, name, "from")
+        except UsageError:
+            if name.strip().lower() not in WORDS or (name == selections[-1] and not result):
+                raise
+            log.warning("%s: has no %s, whose contribution is left out", structure.where, name)
+    return result
 
 
 def at_frame(structure: Structure, source: Path | Structure, trajectory: Path | None, frame: int | None,

@@ -176,6 +176,17 @@ def unique_names(names: NDArray[np.str_]) -> tuple[NDArray[np.str_], NDArray[np.
     return names[first[where]], inverse.astype(np.int64)[np.cumsum(starts) - 1]
 
 
+def with_ion_names(residue_names: NDArray[np.str_], atom_names: NDArray[np.str_]) -> NDArray[np.str_]:
+    """Return residue names (N,) in which ions whose residue is only called ION have the name of their atom, as NA+."""
+    generic = np.flatnonzero(named(residue_names, ("ION", "IONS")))
+    generic = generic[named(atom_names[generic], IONS)]
+    if not len(generic):
+        return residue_names
+    result = residue_names.astype(f"<U{max(5, residue_names.dtype.itemsize // 4)}")
+    result[generic] = atom_names[generic]
+    return result
+
+
 def named(names: NDArray[np.str_], table: Collection[str]) -> NDArray[np.bool_]:
     """Return a mask of the names (N,) that are in a table of upper-case names; case is ignored."""
     unique, inverse = unique_names(names)

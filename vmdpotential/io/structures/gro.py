@@ -16,6 +16,7 @@ from vmdpotential.io.files import text as files
 from vmdpotential.io.files.numbers import real, whole
 from vmdpotential.molecule import elements, residues
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.names import with_ion_names
 from vmdpotential.molecule.structure import Floats, Integers, Structure
 
 log = logging.getLogger(__name__)
@@ -65,8 +66,9 @@ def read_gro(path: Path) -> Structure:
     nameless = np.flatnonzero(names == "")
     if len(nameless):
         raise InputError(f"{path}: line {nameless[0] + 3}: the atom has no name (columns 11-15)")
-    residue_names = columns.words(labels[:, 5:10])
+    residue_names = with_ion_names(columns.words(labels[:, 5:10]), names)
     changed = np.concatenate([[True], (labels[1:, :10] != labels[:-1, :10]).any(1)])
+    changed[1:] |= residue_names[1:] != residue_names[:-1]
     positions *= 10
     first = residues.starts(changed, residue_names, columns.pack(labels[:, 10:15]), positions=positions)
     index = residues.index(first, count)

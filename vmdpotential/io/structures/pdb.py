@@ -29,6 +29,7 @@ from vmdpotential.io.structures import pdb_numbers
 from vmdpotential.molecule import elements, residues
 from vmdpotential.molecule.atomnames import AMINO_ACIDS
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.names import with_ion_names
 from vmdpotential.molecule.structure import Floats, Integers, ListedBonds, Structure
 
 log = logging.getLogger(__name__)
@@ -171,6 +172,8 @@ def _structure(
     changed = np.concatenate([[True], changed]) | separated
     chain = 8 if _two_letter_chains(labels) else 9
     names, residue_names = columns.words(labels[:, :4]), columns.words(labels[:, 5:chain])
+    residue_names = with_ion_names(residue_names, names)
+    changed[1:] |= residue_names[1:] != residue_names[:-1]
     locations = columns.words(labels[:, 4:5])
     keep: Mask | slice = slice(None)
     if (locations != "").any():
