@@ -7,10 +7,13 @@ import pytest
 from pages import check_values, random_grid, small_molecule, unpacked, words_of
 
 from vmdpotential.errors import InputError
-from vmdpotential.grid.lattice import Lattice
+from vmdpotential.figures.colours import outwards
+from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.ions import PlacedIon
-from vmdpotential.plugins.web.atoms import structure_content, surface_content
-from vmdpotential.plugins.web.content import downsampled, ion_content, map_content
+from vmdpotential.molecule.selection import is_water
+from vmdpotential.plugins.web.atoms import structure_content, surface_content, surface_depth
+from vmdpotential.plugins.web.content import downsampled, ion_content, map_content, values_on_surface
+from vmdpotential.surfaces import molecular_surface
 
 
 @pytest.fixture
@@ -74,7 +77,7 @@ def test_atoms_keep_names_numbers_and_kinds_of_any_length(molecule):
 
 def test_depth_in_a_molecule_of_one_sphere_is_the_distance_to_it(molecule):
     carbon = molecule.take([1])
-    content = surface_content(carbon, np.ones(1, bool))
+    content = surface_content(surface_depth(carbon, np.ones(1, bool)))
     spacing, step = content["spacing"][0], content["step"]
     depth = unpacked(content["data"], "i1").astype(float) * step
     lattice = Lattice(content["origin"], content["spacing"], tuple(content["shape"]))
@@ -122,3 +125,22 @@ def test_a_bad_table_is_named_with_its_line(tmp_path, molecule, text, message):
     with pytest.raises(InputError, match=message) as caught:
         ion_content(path, molecule)
     assert str(path) in str(caught.value)
+
+
+def test_the_surface_has_the_values_of_the_whole_map(molecule):
+    """The page has only every few points of a large map, whose values next to a surface are far off."""
+    molecule = molecule.take(~is_water(molecule))
+    lattice = Lattice.around(molecule.positions, 0.25, 6.0)
+    wave = np.sin(lattice.points() @ np.array([1.2, 0.6, 0.3])).reshape(lattice.shape)
+    grid = Grid(lattice, wave, "kT/e", provenance=Provenance(medium="water (Poisson-Boltzmann)"))
+    content = values_on_surface(grid, surface_depth(molecule, np.ones(len(molecule), bool)))
+    values = unpacked(content["data"], "<f2").reshape(content["shape"]).astype(float) * content["scale"]
+    kept = Grid(Lattice(content["origin"], content["spacing"], tuple(content["shape"])), values)
+    surface = molecular_surface(molecule, atoms="all", spacing=0.3)
+    expected = surface.sample(grid, outwards(grid))
+
+    def error(found):
+        return np.sqrt(np.mean((found - expected) ** 2))
+
+    thinned = downsampled(grid, lattice.size // 1000)
+    assert error(kept.sample(surface.vertices)) < 0.3 * error(surface.sample(thinned, outwards(grid)))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.grid.lattice import Grid
 from vmdpotential.molecule.elements import fill, radii
 from vmdpotential.molecule.names import unique_names
 from vmdpotential.molecule.selection import is_nucleic, is_protein, is_water
@@ -54,11 +55,8 @@ def structure_content(structure: Structure) -> dict[str, Any]:
     }
 
 
-def surface_content(structure: Structure, chosen: NDArray[np.bool_]) -> dict[str, Any]:
-    """Return depths inside the molecular surface of the chosen atoms, except waters, on a lattice, in 8 bits.
-
-    The unit is 1/32 of the spacing, so that the surface is accurate to 1/64 of it; beyond four spacings only the sign
-    is kept.
+def surface_depth(structure: Structure, chosen: NDArray[np.bool_]) -> Grid:
+    """Return depths inside the molecular surface of the chosen atoms, except waters.
 
     Raises
     ------
@@ -72,9 +70,17 @@ def surface_content(structure: Structure, chosen: NDArray[np.bool_]) -> dict[str
     extent = np.ptp(structure.positions[rows], axis=0) + 8
     spacing = max(LEAST_SPACING, SPACING * (rows.sum() / SMALL) ** 0.4,
                   float(np.prod(extent) / SURFACE_POINTS) ** (1 / 3))
-    depth = depth_map(structure, rows, spacing)
-    step = spacing / 32
+    return depth_map(structure, rows, spacing)
+
+
+def surface_content(depth: Grid) -> dict[str, Any]:
+    """Return depths inside a molecular surface, in 8 bits.
+
+    The unit is 1/32 of the spacing, so that the surface is accurate to 1/64 of it; beyond four spacings only the sign
+    is kept.
+    """
     lattice = depth.lattice
+    step = float(lattice.spacing[0]) / 32
     return {
         "origin": lattice.origin.tolist(), "spacing": lattice.spacing.tolist(), "shape": list(lattice.shape),
         "step": step, "data": packed(np.clip(np.rint(depth.values / step), -127, 127).astype("i1")),

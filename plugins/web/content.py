@@ -76,6 +76,32 @@ def map_content(grid: Grid, name: str, around: Floats, margin: float, points: in
     }
 
 
+def values_on_surface(grid: Grid, depth: Grid) -> dict[str, Any]:
+    """Return the values of a map at a molecular surface, at the nodes of the surface's lattice next to it.
+
+    Each node has the value where a normal through it meets the surface, or at the map's distance outwards from there.
+    So the colours of a large surface are those of the whole map, of which the page has only every second, third ...
+    point.
+
+    Parameters
+    ----------
+    grid : Grid
+    depth : Grid
+        Depths inside the surface, exact within two spacings of it.
+    """
+    lattice = depth.lattice
+    near = np.abs(depth.values) <= 2 * lattice.spacing.max()
+    normals = -np.stack([part[near] for part in np.gradient(depth.values, *lattice.spacing)], -1).astype(np.float64)
+    normals /= np.maximum(np.linalg.norm(normals, axis=1), 1e-9)[:, None]
+    away = depth.values[near].astype(np.float64) + outwards(grid)
+    found = grid.sample(lattice.points(np.argwhere(near)) + away[:, None] * normals)
+    scale = 2.0 ** np.ceil(np.log2(max(float(np.nanmax(np.abs(found), initial=0.0)), 1e-30) / 32768))
+    values = np.zeros(lattice.shape, "<f2")
+    values[near] = found / scale
+    return {"shape": list(lattice.shape), "origin": lattice.origin.tolist(), "spacing": lattice.spacing.tolist(),
+            "scale": scale, "outwards": 0, "data": packed(values)}
+
+
 def shown_part(grid: Grid, name: str, around: Floats, margin: float, points: int) -> Grid:
     """Return the part of a map around atoms, downsampled to at most `points`; see :func:`map_content`."""
     part = cut(grid, around, margin, 8 * points)

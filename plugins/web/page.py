@@ -23,8 +23,8 @@ from vmdpotential.ions import PlacedIon, Placement
 from vmdpotential.molecule.selection import is_ion, select
 from vmdpotential.molecule.structure import Structure
 
-from .atoms import structure_content, surface_content
-from .content import ion_content, map_content, overlaps
+from .atoms import structure_content, surface_content, surface_depth
+from .content import ion_content, map_content, overlaps, values_on_surface
 from .document import Document
 from .script import embeddable, find_viewer_script
 
@@ -130,7 +130,11 @@ def view_page(
         level = ISOVALUES[grids[0].unit]
     if grids and atoms_shown.any() and not electronic:
         try:
-            surface = surface_content(structure, atoms_shown)
+            depth = surface_depth(structure, atoms_shown)
+            surface = surface_content(depth)
+            for item, grid in zip(maps, grids, strict=True):
+                if item["thinned"]:
+                    item["surface"] = values_on_surface(grid, depth)
         except VmdpotentialError as error:  # the page has isosurfaces instead
             missing = f"no molecular surface: {error.text}"
             warnings.append(missing)

@@ -2,20 +2,21 @@
 "use strict";
 
 (function (page) {
-  const kept = { maps: [], depth: null, depths: new Map(), surface: null };
+  const kept = { maps: [], atSurface: [], depth: null, depths: new Map(), surface: null };
 
   const tasks = {
     async map({ n, content }) {
       kept.maps[n] = await page.readMap(content);
+      kept.atSurface[n] = content.surface ? await page.readMap(content.surface) : null;
       return kept.maps[n].data;
     },
-    // the molecular surface, with the values of a map on it
+    // the molecular surface, with the values of a map on it: its own ones if the page has only a part of the map's points
     async surface({ n, content }) {
       if (!kept.depth) {
         kept.depth = await page.readDepth(content);
         kept.surface = page.isosurface(kept.depth, 0, 1);
       }
-      return page.groups(kept.surface, kept.maps[n]);
+      return page.groups(kept.surface, kept.atSurface[n] ?? kept.maps[n]);
     },
     // only outside of the molecule, if its surface is known
     async isosurface({ n, level, sign, masked }) {
