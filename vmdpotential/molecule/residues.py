@@ -67,13 +67,13 @@ def _repeats(names: NDArray[np.uint64], positions: Floats, least: int) -> Mask:
 
     Each residue has at least `least` atoms.
     """
-    from scipy.spatial import cKDTree
-
     begins = names == names[0]
     part = np.cumsum(begins)
     if len(np.unique(np.stack([part.astype(np.uint64), names]), axis=1).T) < len(names) or np.bincount(part)[1:].min(
             ) < least:
         return np.zeros(len(names), bool)
+    from scipy.spatial import cKDTree
+
     pairs = cKDTree(positions).query_pairs(_SEPARATE, output_type="ndarray")
     apart = bool((part[pairs[:, 0]] == part[pairs[:, 1]]).all())
     return begins if apart else np.zeros(len(names), bool)
