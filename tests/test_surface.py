@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers import water
 from scipy.ndimage import map_coordinates
 
 import vmdpotential as vp
@@ -267,3 +268,9 @@ def test_a_surface_without_a_map_has_that_of_its_atoms_and_notices_another(caplo
     caplog.clear()
     command(structure=replace(made, positions=made.positions + np.array([0, 2, 0])), map=grid, mesh_spacing=0.6)
     assert "2.0 A away" in caplog.text
+
+
+def test_a_surface_of_water_alone_is_that_of_all_atoms():
+    made = command(structure=water(6.0), spacing=2.0, padding=3.0, mesh_spacing=0.8)
+    assert made.data["medium"] == "explicit water"
+    assert made.data["outwards"] == 0

@@ -20,8 +20,26 @@ proc ::vmdpotential::show::span {text option} {
     return $numbers
 }
 
-# Draw the surface of the atoms without water, coloured by a volume.
-proc ::vmdpotential::show::draw_surface {job molecule volume limits} {
+# Return the atoms of a selection that have no part in a map: free ions, and marks of a membrane.
+proc ::vmdpotential::show::without_part {job data selection} {
+    set atoms [dict get $job atoms]
+    foreach run [dict get $data surface_atoms] {
+        lassign $run first count
+        foreach index [lrange $atoms $first [expr {$first + $count - 1}]] {
+            set kept($index) 1
+        }
+    }
+    set others {}
+    foreach index [$selection list] {
+        if {[array size kept] && ![info exists kept($index)]} {
+            lappend others $index
+        }
+    }
+    return $others
+}
+
+# Draw the surface of the atoms that were computed, coloured by a volume.
+proc ::vmdpotential::show::draw_surface {job data molecule volume limits} {
     set text all
     if {[dict exists $job given sel]} {
         set text [dict get $job given sel]
@@ -34,6 +52,8 @@ proc ::vmdpotential::show::draw_surface {job molecule volume limits} {
     set selection [atomselect $molecule $solute]
     if {![$selection num]} {
         set solute $text
+    } elseif {[dict exists $data surface_atoms] && [llength [set others [without_part $job $data $selection]]]} {
+        append solute " and not index $others"
     }
     $selection delete
     set all [atomselect $molecule $solute]

@@ -117,7 +117,7 @@ proc ::vmdpotential::show::show_map {job data} {
     if {$drawn ne "isosurfaces"} {
         set limits [span [expr {[dict exists $given range] ? [dict get $given range]
             : [dict exists $data range] ? [join [dict get $data range] ,] : $limit}] [expr {[dict exists $given range]}]]
-        draw_surface $job $molecule $volume $limits
+        draw_surface $job $data $molecule $volume $limits
         draw_legend $limits [dict get $data unit]  ;# the medium does not fit; it is reported below
         if {![dict exists $given hide_water] || [dict get $given hide_water]} {
             hide_water $molecule

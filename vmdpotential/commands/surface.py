@@ -23,7 +23,7 @@ from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.maps import MapOptions, Medium
 from vmdpotential.maps.solute import as_mapped, chosen_atoms, other_molecule
-from vmdpotential.molecule.selection import Selection
+from vmdpotential.molecule.selection import Selection, is_water
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, fields_of, warn_unused
 from vmdpotential.results import Axes, Columns, Figure, Result, hidden, key, part, put_table
@@ -135,7 +135,8 @@ def surface(
     name = map_name(map) if isinstance(map, Path) else "potential" if map is None else "map"
     start = time.perf_counter()
     structure = as_mapped(structure, grid)
-    atoms = "solute" if potential.atoms is None else potential.atoms
+    default = "all" if is_water(structure).all() else "solute"
+    atoms = default if potential.atoms is None else potential.atoms
     chosen = chosen_atoms(structure, atoms, Medium("water"))
     if other := other_molecule(grid, structure.positions[chosen]):
         log.warning("%s: %s; the surface should be that of the map's atoms", structure.where, other)

@@ -231,12 +231,24 @@ def with_surface(structure: Structure, atoms: Selection = "solute") -> NDArray[n
 
 def surface_of(report: Report) -> Structure | None:
     """Return the atoms on whose surface a report's map is shown: those that were computed, where its map is."""
-    structure, options = report.objects.get("structure"), getattr(report, "options", None)
-    if structure is None:
-        return None
+    structure = report.objects.get("structure")
+    return None if structure is None else structure.take(_on_surface(report, structure))
+
+
+def _on_surface(report: Report, structure: Structure) -> NDArray[np.bool_]:
+    options = getattr(report, "options", None)
     atoms = options.atoms if isinstance(options, MapOptions) and options.atoms is not None else "solute"
-    part: Structure = structure.take(with_surface(structure, atoms))
-    return part
+    return with_surface(structure, atoms)
+
+
+def _rows_of_surface(report: Report, structure: Structure) -> list[list[int]]:
+    """Return runs of the viewer's atoms that have a surface: the first atom's index, and their number."""
+    rows = np.flatnonzero(_on_surface(report, structure))
+    if structure.origins is not None:
+        rows = np.unique(structure.origins[rows])
+    starts = np.flatnonzero(np.append(True, np.diff(rows) != 1)) if len(rows) else np.zeros(0, int)
+    return [[int(rows[start]), int(count)]
+            for start, count in zip(starts, np.diff(starts, append=len(rows)), strict=True)]
 
 
 def same_molecules(a: Structure, b: Structure) -> bool:
@@ -288,12 +300,17 @@ def legend(grid: Grid, span: Range) -> str:
 
 
 def drawn(report: Report) -> dict[str, Any]:
-    """Return range and meaning of a map's colours for viewers that run the program; empty for a map only in a file."""
+    """Return range and meaning of a map's colours, and its surface's atoms, for viewers that run the program.
+
+    It is empty for a map only in a file.
+    """
     grid = report.objects["grid"]
     if not isinstance(grid, Grid):
         return {}
-    span = surface_range(grid, report.objects.get("structure"))
-    return {"range": list(span), "meaning": meaning(grid)}
+    structure = report.objects.get("structure")
+    span = surface_range(grid, structure)
+    return {"range": list(span), "meaning": meaning(grid),
+            "surface_atoms": [] if structure is None else _rows_of_surface(report, structure)}
 
 
 def with_topology(whole: Structure, topology: Path, chosen: NDArray[np.bool_]) -> Structure:
