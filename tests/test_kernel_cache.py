@@ -1,11 +1,13 @@
 """Compiled kernels that are kept: whole, checked, made once, and by no one else."""
 
 import ctypes
+import hashlib
 import os
 import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
 from types import SimpleNamespace
 
@@ -333,3 +335,37 @@ def test_what_another_numba_kept_is_compiled_again(filled):
     code = f"from vmdpotential import cache; cache.write({name!r}, b'no pickle')"
     said(python(code, folder))
     assert said(python(KERNEL, folder)) == (COMPILED, "")
+
+
+def test_a_kernel_depends_on_all_that_it_imports():
+    """An edit of any of these must not leave old code in the disk cache."""
+    for name, parts in {
+            "nbody_kernel": ["engines/cpu/pairs/nbody.py", "engines/cpu/pairs/nbody_loop.py"],
+            "metropolis_kernel": ["compiling/build.py", "engines/cpu/points/point_kernel.py"],
+            "tile_kernel": ["engines/cpu/maps/rows.py", "interactions/tracing.py"], "mesh_kernel": []}.items():
+        path, = build.HERE.rglob(f"{name}.py")
+        found = {file.relative_to(build.HERE).as_posix() for file in build.depends_on(path)}
+        assert found >= set(parts)
+
+
+def test_a_thread_that_waits_for_another_process_keeps_no_other_thread_waiting(tmp_path, monkeypatch):
+    """The entry "held" is compiled by another process; another entry is free meanwhile."""
+    monkeypatch.setattr(cache, "_locked", lambda file, place, own=cache._locked: place != held and own(file, place))
+    held = int.from_bytes(hashlib.sha256(b"held").digest()[:3], "big")
+    monkeypatch.setattr(cache, "PATIENCE", 5.0)
+    waiting, passed = threading.Event(), threading.Event()
+
+    def wait():
+        with progress.listening(lambda *_: waiting.set()), cache.locked("held"):
+            assert passed.is_set()
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    assert waiting.wait(4)
+    begin = time.monotonic()
+    with cache.locked("free"):
+        passed.set()
+        assert time.monotonic() - begin < 4
+    cache.PATIENCE = 0.0
+    thread.join(10)
+    assert not thread.is_alive()

@@ -212,17 +212,20 @@ def locked(entry: str, name: str = "") -> Iterator[None]:
 
     The lock ends with the process, even if that is killed. On file systems without locks, processes do not wait.
     """
-    with _one_thread, contextlib.ExitStack() as stack:
-        try:
-            file = stack.enter_context(open(folder(name) / "lock", "ab"))  # closing it unlocks
-        except OSError:
-            file = None
-        place = int.from_bytes(hashlib.sha256(entry.encode()).digest()[:3], "big")  # each entry locks one byte
-        end = time.monotonic() + PATIENCE
-        while file is not None and not _locked(file, place) and time.monotonic() < end:
-            progress.report(progress.COMPILING, 0.0)  # the listener may raise KeyboardInterrupt to end the waiting
-            time.sleep(0.05)
-        yield
+    place = int.from_bytes(hashlib.sha256(entry.encode()).digest()[:3], "big")  # each entry locks one byte
+    end = time.monotonic() + PATIENCE
+    while True:
+        with _one_thread, contextlib.ExitStack() as stack:
+            try:
+                file = stack.enter_context(open(folder(name) / "lock", "ab"))  # closing it unlocks
+            except OSError:
+                file = None
+            if file is None or _locked(file, place) or time.monotonic() >= end:
+                yield
+                return
+        # other threads are not kept from other entries while another process compiles this one
+        progress.report(progress.COMPILING, 0.0)  # the listener may raise KeyboardInterrupt to end the waiting
+        time.sleep(0.05)
 
 
 def _locked(file: IO[bytes], place: int) -> bool:

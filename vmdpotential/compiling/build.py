@@ -17,6 +17,7 @@ import importlib.util
 import logging
 import os
 import pickle
+import re
 import sys
 import threading
 from collections.abc import Hashable, Iterator
@@ -35,13 +36,9 @@ HERE = Path(__file__).parent.parent
 WITH_VECTORS = ("mesh_kernel", "metropolis_kernel", "nbody_kernel", "pair_kernel", "point_kernel",
                 "search_kernel", "tile_kernel")
 
-#: Files that kernel files import, in addition to Numba.
-PARTS = ("engines/cpu/scalar.py", "engines/cpu/maps/rows.py", "engines/cpu/maps/filters.py", "engines/cpu/maps/leaf.py",
-         "engines/cpu/pairs/moves.py", "engines/cpu/pairs/nbody_loop.py", "engines/cpu/pairs/pair_vectors.py",
-         "engines/cpu/pairs/search_vectors.py", "engines/cpu/pairs/vector_parts.py",
-         "engines/jump.py",
-         "compiling/simd.py", "compiling/meeting.py", "compiling/threads.py",
-         "interactions/tracing.py", "interactions/program.py", "interactions/derivative.py", "interactions/csource.py")
+#: An import of a module of this package, and of names, which may be modules.
+_IMPORT = re.compile(
+    r"^\s*(?:from\s+(vmdpotential[\w.]*)\s+import\s+(\([^)]*\)|[^\n#]*)|import\s+(vmdpotential[\w.]*))", re.MULTILINE)
 
 _loading = threading.RLock()
 #: Set when vector code could not be built in this process.
@@ -132,8 +129,31 @@ def _versions() -> str:
     if numba.config.DISABLE_JIT:
         raise BackendError("NUMBA_DISABLE_JIT is set, and without compilation kernels would take hours",
                            "unset it")
-    return "\n".join([numba.__version__, llvmlite.__version__, str(sys.implementation.cache_tag),
-                      *((HERE / part).read_text() for part in PARTS)])
+    return f"{numba.__version__}\n{llvmlite.__version__}\n{sys.implementation.cache_tag}"
+
+
+@cache
+def _imports(path: Path) -> tuple[Path, ...]:
+    """Return the modules of this package that a file imports itself, and the kernel files that it calls."""
+    text = path.read_text()
+    found = [_files()[name] for name in re.findall(r'load_with\("(\w+)"', text) if name in _files()]
+    for module, names, plain_import in _IMPORT.findall(text):
+        base = module or plain_import
+        for name in (base, *(f"{base}.{word}" for word in re.findall(r"\w+", names))):
+            place = HERE.parent.joinpath(*name.split("."))
+            found += [file for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file()]
+    return tuple(found)
+
+
+def depends_on(path: Path) -> list[Path]:
+    """Return the modules of this package that a kernel file imports, and those that they import, sorted."""
+    known: set[Path] = set()
+    left = [path]
+    while left:
+        new = set(_imports(left.pop())) - known - {HERE / "__init__.py"}
+        known |= new
+        left += new
+    return sorted(known)
 
 
 @cache
@@ -146,7 +166,8 @@ def _files() -> dict[str, Path]:
 def _load(template: str | Path, **constants: Hashable) -> ModuleType:
     path = template if isinstance(template, Path) else _files()[template]
     values = {name.upper(): value for name, value in constants.items()}
-    depends = f"{_versions()}\n{path.read_text()}\n{sorted(values.items())!r}"
+    sources = "\n".join(source.read_text() for source in (path, *depends_on(path)))
+    depends = f"{_versions()}\n{sources}\n{sorted(values.items())!r}"
     name = f"vmdpotential_{path.stem}_{hashlib.sha256(depends.encode()).hexdigest()[:16]}"
     if name in sys.modules:  # loaded for equal arguments
         return sys.modules[name]

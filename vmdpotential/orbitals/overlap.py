@@ -44,7 +44,8 @@ def overlap(shells: Sequence[Shell]) -> Floats:
         When the matrix does not fit into memory.
     """
     offsets = np.cumsum([0, *(len(shell.functions) for shell in shells)]).tolist()
-    memory.require(16 * offsets[-1] ** 2 + 200 * PAIRS, f"the overlaps of {offsets[-1]} basis functions",
+    pairs = sum(len(shell.exponents) for shell in shells) ** 2
+    memory.require(16 * offsets[-1] ** 2 + 200 * min(pairs, PAIRS), f"the overlaps of {offsets[-1]} basis functions",
                    "use a smaller basis set")
     groups: dict[tuple[int, tuple[str, ...]], list[int]] = {}
     for number, shell in enumerate(shells):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -44,6 +45,7 @@ TASK = struct("RegionTask", [
 
 #: What a GPU has of each surface, for as long as it exists.
 _held: WeakKeyDictionary[Spheres, Held] = WeakKeyDictionary()
+_holding = threading.Lock()
 
 
 class Held:
@@ -152,7 +154,8 @@ def signed(spheres: Spheres, lattice: Lattice, reach: float, ion: float | None) 
     """Return distances to the surface and shares for ions, see :meth:`vmdpotential.engines.Engine.surface`."""
     if not len(spheres.centres):
         return spheres.signed(lattice, reach, ion)
-    held = _held.get(spheres)
-    if held is None:
-        held = _held[spheres] = Held(spheres)
+    with _holding:  # of several threads, one makes it
+        held = _held.get(spheres)
+        if held is None:
+            held = _held[spheres] = Held(spheres)
     return held.signed(lattice, reach, ion) if held.complete else spheres.signed(lattice, reach, ion)
