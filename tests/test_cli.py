@@ -184,7 +184,7 @@ WARNING = "50 % of {box_size} is too low; set --box-size 3 or name\n"
 
 
 @pytest.mark.parametrize(("name", "line", "tcl"), [
-    ("value", "--box-size 'two words': is wrong", "-box_size two words: is wrong"),
+    ("value", "--box-size 'two words': is wrong", "-box_size {two words}: is wrong"),
     ("task", "{loud} is data; use --loud with --no-loud, --box-size or --box-size 2",
      "{loud} is data; use -loud with -loud False, -box_size or -box_size 2"),
     ("variable", "VMDPOTENTIAL_THREADS=x: a whole number is needed; leave it out", None),

@@ -13,6 +13,7 @@ from vmdpotential.ions import PlacedIon
 from vmdpotential.molecule.selection import is_water
 from vmdpotential.plugins.web.atoms import structure_content, surface_content, surface_depth
 from vmdpotential.plugins.web.content import downsampled, ion_content, map_content, values_on_surface
+from vmdpotential.plugins.web.document import title_of
 from vmdpotential.surfaces import molecular_surface
 
 
@@ -144,3 +145,12 @@ def test_the_surface_has_the_values_of_the_whole_map(molecule):
 
     thinned = downsampled(grid, lattice.size // 1000)
     assert error(kept.sample(surface.vertices)) < 0.3 * error(surface.sample(thinned, outwards(grid)))
+
+
+@pytest.mark.parametrize(("title", "shown"), [
+    ("Crystal structure of a protein", "Crystal structure of a protein"), ("A BOX  WITHOUT IONS", "entry.pdb"),
+    ("", "entry.pdb")])
+def test_a_title_in_capitals_is_replaced_by_the_name_of_the_file(molecule, title, shown):
+    structure = dataclasses.replace(molecule, title=title, sources=("folder/entry.pdb",))
+    assert title_of(structure, "none") == shown
+    assert title_of(dataclasses.replace(molecule, title="", sources=()), "none") == "none"

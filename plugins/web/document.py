@@ -8,6 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from vmdpotential.io.files import output
+from vmdpotential.molecule.structure import Structure
+
+
+def title_of(structure: Structure, otherwise: str) -> str:
+    """Return the title of a structure, or the name of its file if there is none, or one in capitals as in PDB files.
+
+    Such a title is hard to read, and files that were made from an entry often still have that of the entry.
+    """
+    title = " ".join(structure.title.split())
+    return ("" if title.isupper() else title) or Path(next(iter(structure.sources), "")).name or title or otherwise
 
 
 @dataclass(frozen=True, kw_only=True)

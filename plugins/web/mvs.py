@@ -23,7 +23,7 @@ from vmdpotential.molecule.structure import Structure
 from vmdpotential.surfaces import molecular_surface
 
 from .content import shown_part
-from .document import Document
+from .document import Document, title_of
 
 #: Representations of the components that Mol* distinguishes in a structure.
 DRAWN = {"polymer": "cartoon", "ligand": "ball_and_stick", "branched": "ball_and_stick", "ion": "spacefill",
@@ -90,7 +90,7 @@ def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str]
                      "level": shown})
         described.append(f"Isosurfaces outside the molecule: {name} at {shown:.3g} (blue) and {-shown:.3g} (red) "
                          f"{adapters.meaning(grid)}.")
-    title = title or " ".join(structure.title.split()) or Path(next(iter(structure.sources), "structure")).name
+    title = title or title_of(structure, "structure")
     archive = specification.MVSX(data=builder.get_state(
         title=": ".join(filter(None, (title, *(adapters.meaning(grid) for grid in grids[:1])))),
         description="\n\n".join(filter(None, (legend, *described)))), assets=assets)

@@ -25,7 +25,7 @@ from vmdpotential.molecule.structure import Structure
 
 from .atoms import structure_content, surface_content, surface_depth
 from .content import ion_content, map_content, overlaps, values_on_surface
-from .document import Document
+from .document import Document, title_of
 from .script import embeddable, find_viewer_script
 
 #: Names of our scripts, in the order of execution, and how many of them also run in a worker.
@@ -117,7 +117,7 @@ def view_page(
     atoms_shown = chosen & ~is_ion(structure)
     around = structure.positions[atoms_shown if atoms_shown.any() else chosen]
     source = structure.sources[0] if structure.sources else ""
-    title = title or " ".join(structure.title.split()) or Path(source).name or "Electrostatic potential"
+    title = title or title_of(structure, "Electrostatic potential")
     maps = [map_content(grid, name, around, margin, points) for grid, name in zip(grids, names, strict=True)]
     listed = ion_content(ions, structure)
     warnings = [

@@ -190,7 +190,8 @@ def _spelling(arguments: Sequence[str]) -> Spelling:
     def tcl(name: str, value: str) -> str:
         if name not in parameters:
             return plain(name, value)
-        return f"-{'sel' if kind(parameters[name]) == 'structure' else name} {value}".rstrip()
+        word = f"{{{value}}}" if any(letter in ' ;"$[' for letter in value) else value  # one word of Tcl
+        return f"-{'sel' if kind(parameters[name]) == 'structure' else name} {word}".rstrip()
 
     def spell(name: str, value: str) -> str:
         if name not in parameters or parameters[name].option.positional:
