@@ -283,3 +283,10 @@ def test_netcdf_of_64_bit_data_and_other_units_are_told_apart(tmp_path):
     for name, word in (("five.nc", "CDF-5"), ("lj.nc", "sigmasig")):
         with pytest.raises(InputError, match=f"{name}.*{word}"):
             list(Trajectory(tmp_path / name, 24))
+
+
+def test_an_h5md_file_without_units_is_told_in_our_words():
+    pytest.importorskip("h5py")
+    with pytest.raises(InputError, match=r"no_units\.h5md: does not state the units") as error:
+        list(Trajectory(DATA / "no_units.h5md", 24))
+    assert "convert_units" not in str(error.value)

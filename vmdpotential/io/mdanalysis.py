@@ -280,6 +280,9 @@ def converted_errors(path: Path) -> Iterator[None]:
     except MemoryError:
         raise InputError(f"{path}: MDAnalysis needs more memory than there is; the file may be damaged") from None
     except Exception as error:  # MDAnalysis' parsers raise any exception
+        if "convert_units" in str(error):  # an option of MDAnalysis, which no user of ours has
+            raise InputError(f"{path}: does not state the units of its positions and times",
+                             "write the attribute 'unit' (Angstrom, ps) of these data sets") from None
         reason = str(error).strip().split("\n")
         text = next((line for line in reversed(reason) if line.startswith("Error:")), reason[0] if reason else "")
         text = text.removeprefix("Error:").replace(f"{path}:", "").replace(str(path), "it").strip()
