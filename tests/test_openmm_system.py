@@ -8,12 +8,12 @@ import openmm
 import pytest
 from openmm import app, unit
 
-from vmdpotential.commands.structures import charged
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frontend.cli import main
 from vmdpotential.io import read_structure
 from vmdpotential.io.topologies.forcefield import nonbonded
 from vmdpotential.io.topologies.residue_charges import read_residue_charges
+from vmdpotential.preparation.charged import charged
 
 
 @pytest.fixture(scope="module")

@@ -8,11 +8,11 @@ from entries import ENTRIES, heavy
 from helpers import slow
 from rigid_hydrogens import FAR, by_bonded_terms, compared, keys, of_modeller, of_pdb2pqr, protein
 
-from vmdpotential.commands.structures import charged
 from vmdpotential.errors import IncompleteError, TaskError, UsageError
 from vmdpotential.io import read_structure
 from vmdpotential.molecule.selection import ResolvedSelection, select
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.preparation.charged import charged
 from vmdpotential.preparation.components import component
 from vmdpotential.preparation.prepare import prepare_structure
 

@@ -602,6 +602,8 @@ def changed(kind: type[Options], options: Options | None, keywords: Mapping[str,
         For a keyword that is not a field, an invalid value, or a field that has two values, one of them by an alias.
     """
     result = kind() if options is None else options
+    if not isinstance(result, kind):
+        raise UsageError("options", f"{kind.__name__} is needed, not {type(result).__name__}")
     names = {item.name for item in fields(kind)}  # type: ignore[arg-type]
     if not keywords.keys() <= names:
         keywords = by_own_names(fields_of(kind), keywords)

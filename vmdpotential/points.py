@@ -18,9 +18,10 @@ from vmdpotential.maps.options import TOLERANCE, Boundary, Engine, MethodOptions
 from vmdpotential.maps.refine import refined
 from vmdpotential.maps.solute import in_continuum
 from vmdpotential.maps.solution import solution_of
-from vmdpotential.molecule.conversions import StructureLike, as_structure
+from vmdpotential.molecule.conversions import StructureLike
 from vmdpotential.molecule.selection import Selection
 from vmdpotential.parameters import changed, takes_fields
+from vmdpotential.preparation.charged import with_charges
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +45,8 @@ def potential_at(structure: StructureLike, points: ArrayLike, options: PointOpti
 
     Parameters
     ----------
-    structure : Structure
-        With charges.
+    structure : Structure or path
+        Structure. If it has no charges, these are assigned, and missing atoms are added, which is logged.
     points : (P, 3) or (3,) array_like, A
         Positions at which the potential is computed, or a single one.
     options : PointOptions, optional
@@ -97,10 +98,11 @@ def potential_at(structure: StructureLike, points: ArrayLike, options: PointOpti
     >>> vp.potential_at(structure, structure.positions[:3] + 1.0, atoms="protein", screened=0.15).shape
     (3,)
     """
-    structure = as_structure(structure)
     from vmdpotential.methods.points import request_at, sum_at
 
     chosen = changed(PointOptions, options, keywords)
+    structure, (atoms,) = with_charges(structure, chosen.atoms)
+    chosen = replace(chosen, atoms=atoms)
     medium = medium_of_sum(chosen)
     if chosen.method != "auto" and "points" not in registry.get("method", chosen.method).targets:
         raise UsageError("method", "this method only computes maps, not values at points", "use {method auto}",

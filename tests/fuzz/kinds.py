@@ -19,7 +19,6 @@ from pathlib import Path
 import numpy as np
 
 from vmdpotential import cache
-from vmdpotential.commands.structures import charged
 from vmdpotential.execution import batch, blocks
 from vmdpotential.execution.work import Work
 from vmdpotential.grid.lattice import Lattice
@@ -35,6 +34,7 @@ from vmdpotential.molecule.elements import fill
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.orbitals.evaluate import density_map
 from vmdpotential.orbitals.read import read_wavefunction
+from vmdpotential.preparation.charged import charged
 from vmdpotential.preparation.components import component
 from vmdpotential.preparation.prepare import prepare_structure
 from vmdpotential.probes.ligands import read_ligand

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from vmdpotential.commands.structures import charged, read
+from vmdpotential.commands.structures import read
 from vmdpotential.errors import IncompleteError, UsageError, VmdpotentialError
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
@@ -25,6 +25,7 @@ from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.templates import FORCE_FIELDS
 from vmdpotential.molecule.water import CHOICES
 from vmdpotential.parameters import Option, warn_unused
+from vmdpotential.preparation.charged import charged
 from vmdpotential.results import Result, put_table
 from vmdpotential.units import BOHR, DEFAULT_TEMPERATURE, POTENTIAL_UNITS, coulomb_constant
 

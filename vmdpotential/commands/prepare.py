@@ -11,7 +11,7 @@ from typing import Annotated
 import numpy as np
 
 from vmdpotential.commands.options import CopyOptions, Force, Ph, Pka, Source, TemplateOptions
-from vmdpotential.commands.structures import read, residue_charges
+from vmdpotential.commands.structures import read
 from vmdpotential.errors import UsageError
 from vmdpotential.io import can_be_written, check_formats, write_structures
 from vmdpotential.io.files import output as files
@@ -19,6 +19,7 @@ from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.radii import SETS
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option
+from vmdpotential.preparation.charged import residue_charges
 from vmdpotential.preparation.report import PreparedStructure
 from vmdpotential.results import Columns, Result, key, part, put_table, shown
 

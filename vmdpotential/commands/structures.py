@@ -1,4 +1,4 @@
-"""Structures from the options of a command: reading, charges, missing atoms, and frames."""
+"""Structures from the options of a command: reading, missing atoms, and frames."""
 
 from __future__ import annotations
 
@@ -7,22 +7,19 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import BackendError, ChargeError, IncompleteError, UsageError, VmdpotentialError
+from vmdpotential.errors import ChargeError, IncompleteError, UsageError, VmdpotentialError
 from vmdpotential.io.files.cellfile import with_cell
 from vmdpotential.io.files.several import frame_chosen
 from vmdpotential.io.trajectories.atom_order import check_order
 from vmdpotential.io.trajectories.frames import Frames, Trajectory
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.charges import ChargeReport
-from vmdpotential.molecule.selection import WORDS, Selection, select
+from vmdpotential.molecule.selection import WORDS, select
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.molecule.user_charges import ResidueCharges
-from vmdpotential.parameters import warn_unused
+from vmdpotential.preparation.charged import completed
 
 log = logging.getLogger(__name__)
 
@@ -58,74 +55,6 @@ def read(structure: Path | Structure, topology: Path | None, cell: Cell | None =
     return with_cell(structure, cell)
 
 
-def residue_charges(paths: Sequence[Path]) -> list[ResidueCharges]:
-    """Return the residue charges of some files."""
-    from vmdpotential.io.topologies.residue_charges import read_residue_charges
-
-    return [residue for path in paths for residue in read_residue_charges(path)]
-
-
-def charged(structure: Structure, force_field: str, water: str, charges: Sequence[Path] = (),
-            atoms: Sequence[Selection] = (), parameter: str = "atoms", prepare: str = "never",
-            ph: float = 7.0, pka: str = "model") -> tuple[Structure, ChargeReport]:
-    """Return a structure with charges and, if requested, missing atoms, and a report of the charges' sources.
-
-    Parameters
-    ----------
-    structure, force_field, water
-    charges : sequence of Path
-        Files of residue charges, or one file of an OpenMM System, which has the charges of all atoms.
-    atoms : sequence of str
-        Selections of the atoms that need charges; all unless given.
-    parameter : str
-        Name of the parameter with these selections, for errors.
-    prepare : str
-        ``auto`` to add missing atoms, ``never`` to raise an error if atoms are missing.
-    ph, pka
-        Determine protonation states, see :func:`~vmdpotential.preparation.prepare.prepare_structure`.
-
-    Raises
-    ------
-    ChargeError
-        When an atom that needs a charge has none.
-    InputError
-        When the periodic cell is too small for the atoms.
-    TaskError
-        When atoms are missing and cannot be added.
-    UsageError
-        For a System in addition to other files, or charges of atoms that already have some.
-    """
-    from vmdpotential.io.topologies import openmm_system
-    from vmdpotential.molecule.charges import charges_and_report
-    from vmdpotential.molecule.overlaps import check_overlaps
-
-    check_overlaps(structure)
-    system = next((path for path in charges if openmm_system.is_system(path)), None)
-    if system is not None:
-        if len(charges) > 1:
-            raise UsageError("charges", "a file with the charges of all atoms cannot be combined with other files",
-                             "give this one alone", value=str(system))
-        structure, charges = openmm_system.with_charges(structure, system), ()
-    if structure.charges is not None:
-        warn_unused(("force_field",), "the structure has charges of its own")
-    given = residue_charges(charges)
-    try:
-        return charges_and_report(structure, force_field, water, given)
-    except ChargeError as error:
-        first = error
-    try:
-        needed = np.zeros(len(structure), bool)
-        for text in atoms:
-            needed |= select(structure, text, parameter)
-        if not atoms or needed.all():
-            raise first
-        return charges_and_report(structure, force_field, water, given, needed)
-    except IncompleteError as error:
-        if prepare == "never" or structure.topology is not None:
-            raise
-        return completed(structure, error, force_field=force_field, water=water, charges=given, ph=ph, pka=pka)
-
-
 def complete(structure: Structure, prepare: str, ph: float) -> tuple[Structure, list[str]]:
     """Return a structure with missing atoms added, for display, and a line on what was added, if anything.
 
@@ -147,33 +76,6 @@ def complete(structure: Structure, prepare: str, ph: float) -> tuple[Structure, 
     except ChargeError:
         pass
     return structure, []
-
-
-def completed(structure: Structure, error: IncompleteError, **options: Any) -> tuple[Structure, ChargeReport]:
-    """Return a structure with missing atoms added, and a report of its charges.
-
-    If it is a part of a whole structure, that is completed, and the same part of it returned.
-
-    Raises
-    ------
-    TaskError
-        When the atoms cannot be added.
-    ChargeError
-        The original `error`, with the names of packages to install, if they are not installed.
-    """
-    from vmdpotential.preparation.prepare import prepare_structure
-
-    whole = structure.whole or structure
-    try:
-        prepared = prepare_structure(whole, **options)
-    except BackendError as missing:
-        error.hint = f"{missing.hint} to have them added; or {error.hint}"
-        raise error from None
-    result, report = prepared.structure, replace(prepared.charges, prepared=prepared.summary())
-    if structure.whole_rows is not None and result.origins is not None:
-        result = result.part(np.isin(result.origins, structure.whole_rows))
-        report = replace(report, net_charge=result.net_charge)
-    return result, report
 
 
 def contributions(structure: Structure, selections: Sequence[str]) -> dict[str, NDArray[np.bool_]]:

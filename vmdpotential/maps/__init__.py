@@ -14,8 +14,9 @@ from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.maps.medium import Medium, stated_medium
 from vmdpotential.maps.options import CUTOFF, LEAST_TOLERANCE, GridOptions, MapOptions, MediumOptions, SumOptions
-from vmdpotential.molecule.conversions import StructureLike, as_structure
+from vmdpotential.molecule.conversions import StructureLike
 from vmdpotential.parameters import changed, setting, takes_fields, warn_unused
+from vmdpotential.preparation.charged import with_charges
 
 if TYPE_CHECKING:
     from vmdpotential.maps.choice import choose_method
@@ -68,8 +69,8 @@ def potential_map(structure: StructureLike, options: MapOptions | None = None, *
 
     Parameters
     ----------
-    structure : Structure
-        Structure with charges.
+    structure : Structure or path
+        Structure. If it has no charges, these are assigned, and missing atoms are added, which is logged.
     options : MapOptions, optional
         All other options in one object.
     method : str
@@ -168,8 +169,11 @@ def potential_map(structure: StructureLike, options: MapOptions | None = None, *
     from vmdpotential.maps.plan import plan_map
     from vmdpotential.maps.refine import refined
 
-    structure = as_structure(structure)
-    chosen = in_medium(changed(MapOptions, options, keywords), structure)
+    if not isinstance(field, bool):
+        raise UsageError("field", f"True or False is needed, not {type(field).__name__}")
+    asked = changed(MapOptions, options, keywords)
+    structure, (atoms, sources) = with_charges(structure, asked.atoms, asked.sources)
+    chosen = in_medium(replace(asked, atoms=atoms, sources=sources), structure)
     tolerance, own = chosen.tolerance, chosen.named_method
 
     def attempt(spacing: float) -> tuple[Grid, float]:

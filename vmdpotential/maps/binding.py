@@ -22,9 +22,10 @@ from vmdpotential.maps.places import build_lattice
 from vmdpotential.maps.plan import plan_map
 from vmdpotential.maps.solute import in_continuum
 from vmdpotential.methods.pb_errors import combined
-from vmdpotential.molecule.conversions import StructureLike, as_structure
+from vmdpotential.molecule.conversions import StructureLike
 from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.parameters import takes_aliases
+from vmdpotential.preparation.charged import with_charges
 from vmdpotential.results import Columns, Tabular
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
 
@@ -74,8 +75,9 @@ def binding_energy(structure: StructureLike, first: Selection, second: Selection
 
     Parameters
     ----------
-    structure : Structure
-        Structure with charges; atoms that are in neither part are left out.
+    structure : Structure or path
+        Structure. If it has no charges, these are assigned, and missing atoms are added, which is logged. Atoms that
+        are in neither part are left out.
     first, second : str or array
         Atoms of each part, see :func:`vmdpotential.molecule.selection.select`.
     spacing : float, A
@@ -106,7 +108,7 @@ def binding_energy(structure: StructureLike, first: Selection, second: Selection
     >>> bound.to_dataframe().columns.tolist()
     ['coulomb', 'screening', 'desolvation_1', 'desolvation_2', 'total', 'error']
     """
-    structure = as_structure(structure)
+    structure, (_, first, second) = with_charges(structure, None, first, second)
     a, b = select(structure, first), select(structure, second)
     if (a & b).any():
         raise UsageError("between", f"{int((a & b).sum())} atoms are in both selections",

@@ -11,9 +11,10 @@ from vmdpotential.maps.interaction import check_tolerance
 from vmdpotential.maps.options import MapOptions
 from vmdpotential.maps.plan import plan_map
 from vmdpotential.maps.refine import refined
-from vmdpotential.molecule.conversions import StructureLike, as_structure
+from vmdpotential.molecule.conversions import StructureLike
 from vmdpotential.molecule.selection import Selection
 from vmdpotential.parameters import takes_aliases
+from vmdpotential.preparation.charged import with_charges
 from vmdpotential.units import DEFAULT_TEMPERATURE
 
 
@@ -26,8 +27,8 @@ def solvation_energy(structure: StructureLike, *, spacing: float = 0.5, toleranc
 
     Parameters
     ----------
-    structure : Structure
-        Structure with charges.
+    structure : Structure or path
+        Structure. If it has no charges, these are assigned, and missing atoms are added, which is logged.
     spacing : float, A
         Spacing of the lattice.
     tolerance : float, optional
@@ -61,7 +62,7 @@ def solvation_energy(structure: StructureLike, *, spacing: float = 0.5, toleranc
     if (parameters or {}).get("nonlinear"):
         raise UsageError("set", "the energy of the full equation includes that of its ions, which is not computed",
                          "leave out nonlinear")
-    structure = as_structure(structure)
+    structure, (atoms, sources) = with_charges(structure, atoms, sources)
     options = MapOptions(
         method="pb", parameters=parameters, radii=radii, sources=sources, padding=6.0, tolerance=1e-3, atoms=atoms,
         temperature=temperature, dielectric=dielectric, engine=engine)

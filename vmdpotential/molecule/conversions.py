@@ -168,6 +168,8 @@ def from_openmm(topology: Any, positions: Any, system: Any = None) -> Structure:
     system : openmm.System, optional
     """
     unit = extras.load("openmm.unit", "objects of OpenMM", "forcefields")
+    if positions is None:
+        raise InputError("the Topology of OpenMM has no positions", "give them, such as those of its PDBFile")
 
     def numbers(values: Any, name: str) -> Any:
         return values.value_in_unit(getattr(unit, name)) if unit.is_quantity(values) else values

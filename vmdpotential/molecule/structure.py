@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vmdpotential.errors import InputError, check_unmasked, listed
+from vmdpotential.errors import InputError, UsageError, check_unmasked, listed
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.nonbonded import LazyNonbonded
 
@@ -19,8 +19,12 @@ Integers = NDArray[np.int64]
 Names = NDArray[np.str_]
 
 
-def _frozen(array: ArrayLike, dtype: Any) -> NDArray[Any]:
-    result = np.ascontiguousarray(array, dtype=dtype)
+def _frozen(array: ArrayLike, dtype: Any, name: str) -> NDArray[Any]:
+    try:
+        result = np.asarray(array, dtype=dtype, order="C")
+    except (TypeError, ValueError):
+        what = "text" if dtype is np.str_ else "numbers"
+        raise UsageError(name, f"an array of {what} is needed, not {type(array).__name__}") from None
     if result.flags.writeable:
         result = result.view()
         result.setflags(write=False)
@@ -238,11 +242,17 @@ class Structure:
         put = object.__setattr__
         for name, value in vars(self).items():
             check_unmasked(value, f"{name.replace('_', ' ')} of {self.where}")
+        if self.cell is not None and not isinstance(self.cell, Cell):
+            raise UsageError("cell", f"a Cell is needed, not {type(self.cell).__name__}",
+                             "make it by Cell.from_parameters")
+        positions = _frozen(self.positions, np.float64, "positions")
+        if positions.size % 3 or not positions.ndim:
+            raise UsageError("positions", f"an array (N, 3) is needed, not {positions.shape}")
+        put(self, "positions", positions.reshape(-1, 3))
         count = len(self.positions)
-        put(self, "positions", _frozen(self.positions, np.float64).reshape(count, 3))
         for name in ("atom_names", "residue_names", "chain_ids", "segment_ids", "elements", "insertion_codes"):
             value = getattr(self, name)
-            put(self, name, _frozen(np.full(count, "") if value is None else value, np.str_))
+            put(self, name, _frozen(np.full(count, "") if value is None else value, np.str_, name))
         for name, dtype, default in (
             ("residue_ids", np.int64, 0),
             ("residue_index", np.int64, 0),
@@ -251,10 +261,10 @@ class Structure:
             ("b_factors", np.float64, 0.0),
         ):
             value = getattr(self, name)
-            put(self, name, _frozen(np.full(count, default) if value is None else value, dtype))
+            put(self, name, _frozen(np.full(count, default) if value is None else value, dtype, name))
         for name in ("charges", "radii", "velocities"):
             if getattr(self, name) is not None:
-                put(self, name, _frozen(getattr(self, name), np.float64))
+                put(self, name, _frozen(getattr(self, name), np.float64, name))
         where = self.where
         for name, value in vars(self).items():
             if isinstance(value, np.ndarray) and len(value) != count:

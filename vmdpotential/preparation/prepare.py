@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,6 +95,10 @@ def prepare_structure(
     >>> round(prepared.structure.net_charge)
     4
     """
+    if isinstance(structure, (str, Path)):
+        from vmdpotential.io import read_structure
+
+        structure = read_structure(structure)
     structure = as_structure(structure)
     if structure.topology is not None and structure.charges is None:  # bonds alone, of an object or CONECT records
         structure = replace(structure, topology=None)
