@@ -5,7 +5,7 @@ import os
 from vmdpotential import __version__
 
 project = "vmdpotential"
-author = "the authors of vmdpotential"
+author = "The vmdpotential developers"
 release = version = __version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.intersphinx", "sphinx.ext.napoleon", "sphinx_copybutton"]

@@ -1,4 +1,6 @@
-"""What another package adds to vmdpotential: an interaction, a method at points, a task over frames, and a command."""
+"""What another package adds to vmdpotential: an interaction, methods at points and for maps, a task over
+frames, and a command.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,13 +11,15 @@ import numpy as np
 import vmdpotential
 from vmdpotential import registry
 from vmdpotential.engines import SOFT_CORE
+from vmdpotential.engines.result import HostResult
 from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.execution.work import Work
 from vmdpotential.frames.statistics import uncertainty
-from vmdpotential.interactions import Check, Interaction, Quantity
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.interactions import Bound, Check, Interaction, Quantity
 from vmdpotential.interactions.tracing import exp
 from vmdpotential.io.trajectories.frames import Trajectory
-from vmdpotential.methods import Estimate, Method, PointPlan
+from vmdpotential.methods import Estimate, Method, Planned, PointPlan
 from vmdpotential.parameters import Command, Option, Report
 
 
@@ -55,6 +59,35 @@ class Numpy(Method):
         return NumpyPlan(self.name, engine.name, self.require(request, engine), request.interaction)
 
 
+# ---- a method for maps with code of its own
+@dataclass(frozen=True, eq=False)
+class NumpyMapPlan(Planned):
+    """A sum over all pairs at the nodes of a lattice, one atom after the other."""
+
+    lattice: Lattice
+    interaction: Bound
+    estimate: Estimate
+    method, error = "numpy_map", None  # exact
+
+    def run(self, positions, charges):
+        nodes, values = self.lattice.points(), np.zeros(self.lattice.size)
+        for position, charge in zip(positions, charges, strict=True):
+            values += charge * self.interaction(np.maximum(np.linalg.norm(nodes - position, axis=1), SOFT_CORE))
+        return HostResult(values.reshape(1, *self.lattice.shape).astype(np.float32))
+
+
+class NumpyMap(Method):
+    """Every atom to every node of a map, in numpy."""
+
+    name, summary, boundaries, field = "numpy_map", "all pairs in numpy, for maps", ("open",), False
+
+    def estimate(self, request, engine):
+        return Estimate(1e-8 * request.lattice.size * request.charges.count, 40 * request.lattice.size)
+
+    def plan(self, request, engine):
+        return NumpyMapPlan(request.lattice, request.interaction, self.require(request, engine))
+
+
 # ---- a task over frames with statistics
 @dataclass(frozen=True, eq=False)
 class Gyration(Work):
@@ -86,4 +119,5 @@ def add():
     """Register them."""
     registry.register("interaction", "cloud", CLOUD)
     registry.register("method", "numpy", Numpy())
+    registry.register("method", "numpy_map", NumpyMap())
     registry.register("command", "gyration", Command.of(gyration))
