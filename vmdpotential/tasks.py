@@ -31,19 +31,18 @@ if TYPE_CHECKING:  # the functions are created when first used, see __getattr__
     from vmdpotential.io.trajectories.frames import Frames
     from vmdpotential.molecule.structure import Structure
     from vmdpotential.results import Result
-
-    average: Callable[..., Result]
-    compare: Callable[..., Result]
-    density: Callable[..., Result]
-    energy: Callable[..., Result]
-    field: Callable[..., Result]
-    forces: Callable[..., Result]
-    orbital: Callable[..., Result]
-    probe: Callable[..., Result]
-    prepare: Callable[..., Result]
-    profile: Callable[..., Result]
-    rdf: Callable[..., Result]
-    surface: Callable[..., Result]
+    from vmdpotential.task_types import average as average
+    from vmdpotential.task_types import compare as compare
+    from vmdpotential.task_types import density as density
+    from vmdpotential.task_types import energy as energy
+    from vmdpotential.task_types import field as field
+    from vmdpotential.task_types import forces as forces
+    from vmdpotential.task_types import orbital as orbital
+    from vmdpotential.task_types import prepare as prepare
+    from vmdpotential.task_types import probe as probe
+    from vmdpotential.task_types import profile as profile
+    from vmdpotential.task_types import rdf as rdf
+    from vmdpotential.task_types import surface as surface
 
 _DHFR = '>>> structure = vp.read_structure("data/dhfr.pdb.gz", topology="data/dhfr.psf.gz")'
 _MAP = '>>> grid = vp.potential_map(structure, atoms="protein", spacing=3.0)'
