@@ -38,8 +38,8 @@ from vmdpotential.preparation.room import check_room
 
 __all__ = ["PreparedStructure", "Row", "prepare_structure"]
 
-_HINT = ("give a file of each with its hydrogens (SDF, MOL2) by {charges}, or remove them by {leave_out} of the "
-         "command prepare")
+_HINT = ("give a file of each with its hydrogens (SDF, MOL2) by {charges}, or leave them out when the structure "
+         "is prepared ({leave_out})")
 
 
 #: Distance, A, below which two heavy atoms are of two conformers of a residue.
