@@ -162,6 +162,8 @@ def test_energy_command_in_water():
     assert result["total"] == pytest.approx(result["coulomb"] + result["screening"] + sum(result["desolvation"]))
     assert result["coulomb"] == pytest.approx(data["pairs"][0]["coulomb"] / INSIDE, rel=1e-3)  # two molecules
     assert abs(result["total"]) < abs(result["coulomb"])
+    polar = energy_(structure=folder / "complex-vacuum.pdb", spacing=1.0, **options, **{"set": {"inside": 4.0}}).data
+    assert polar["solvent"][0]["coulomb"] == pytest.approx(result["coulomb"] * INSIDE / 4, rel=1e-6)
     with pytest.raises(UsageError) as caught:
         energy_(structure=folder / "complex-vacuum.pdb", trajectory=folder / "complex-vacuum.pdb", **options)
     assert caught.value.parameter == "solvent"

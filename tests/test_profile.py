@@ -12,6 +12,7 @@ import pytest
 from helpers import charges_at, relative_rms, shell, water
 
 import vmdpotential as vp
+from vmdpotential.commands.profile import command as profile_
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames.profile import middle, profile, profile_of_map, waves
 from vmdpotential.grid.lattice import Grid, Lattice
@@ -101,6 +102,15 @@ def test_the_slab_correction_leaves_no_field_in_the_vacuum():
     assert at(fixed, 2, 15.0) - at(fixed, 2, 45.0) == pytest.approx(inside * 20, rel=1e-6)
     np.testing.assert_allclose(at(fixed, 2, [3.0, 8.0, 16.0]), at(fixed, 2, 5.0), atol=1e-9)
     assert fixed.values[0, 2].mean() == pytest.approx(0, abs=1e-9)
+
+
+def test_the_double_integral_of_a_slab_is_its_corrected_potential():
+    result = profile_(structure=layers((20.0, 5.0), (40.0, -5.0)), spacing=0.1, smear=0.0, slab_correction=True,
+                      integral=True)
+    corrected = result.profile.values[0, 2]
+    places = np.array([80, 160, 250, 350, 450, 590])
+    drop = result.integral[places] - result.integral[3]  # at the edge, the corrected one has both values of the vacuum
+    assert drop == pytest.approx(corrected[places] - corrected[3], abs=2e-3 * np.ptp(corrected))
 
 
 def test_what_the_slab_correction_refuses():

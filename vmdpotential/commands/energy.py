@@ -36,7 +36,7 @@ from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.radii import SETS
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.energy import by_residue
-from vmdpotential.parameters import Command, Option, Rows, warn_unused
+from vmdpotential.parameters import Command, Option, Rows, parse_numbers, warn_unused
 from vmdpotential.results import Axes, Columns, Figure, complete, hidden
 
 if TYPE_CHECKING:
@@ -90,12 +90,15 @@ class SolventOptions:
     """Options of the continuum in which electrostatic energies are also computed."""
 
     solvent: Annotated[str, Option(
-        "also compute the electrostatic energy in a continuum of water and 0.15 M salt (pb, the Poisson-Boltzmann "
-        "equation), with the desolvation of both selections", choices=("none", "pb"))] = "none"
+        "also compute the electrostatic energy in a continuum of water and salt, 0.15 M unless {set} (pb, the "
+        "Poisson-Boltzmann equation), with the desolvation of both selections", choices=("none", "pb"))] = "none"
     radii: Annotated[str, Option(
         "atomic radii in the continuum: auto for those of the file, or a named set",
         choices=("auto", *SETS))] = "auto"
     spacing: Annotated[float, Option("grid spacing of the continuum", unit="A", low=0.05, high=2.0)] = 0.5
+    solution: Annotated[Mapping[str, float] | None, Option(
+        "parameters of the continuum, such as salt=0.1,inside=4; also its ions by name and molarity, such as "
+        "Mg2+=0.1,Cl-=0.2", name="set", metavar="NAME=NUMBER,...", parse=parse_numbers)] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +154,7 @@ def energy(
                          "leave out {trajectory}",
                          value=solvent.solvent)
     if solvent.solvent == "none":
-        warn_unused(("radii", "spacing"), "there is no continuum; add {solvent pb}")
+        warn_unused(("radii", "spacing", "set"), "there is no continuum; add {solvent pb}")
     structure, report, frames = source.with_frames_of(trajectory, between, "between")
     chosen = selections(structure, between)
     terms = options.terms(structure)
@@ -172,7 +175,8 @@ def energy(
         whole = over_frames(work, add, execution)
     seconds = time.perf_counter() - start - clock.compiling
     bound = [] if solvent.solvent == "none" else [
-        binding_energy(structure, a, b, spacing=solvent.spacing, radii=solvent.radii, engine=options.engine)
+        binding_energy(structure, a, b, spacing=solvent.spacing, radii=solvent.radii, parameters=solvent.solution,
+                       engine=options.engine)
         for _, _, a, b in chosen]
 
     result = Energies(

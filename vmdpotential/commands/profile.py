@@ -80,8 +80,6 @@ def profile(
     from vmdpotential.io.maps import is_map
 
     output.check()
-    if options.slab_correction and integral:
-        raise UsageError("slab_correction", "cannot be combined with the double integral", "leave out {integral}")
     start, execution = time.perf_counter(), execution.with_block_folder(output.output)
     with progress.clock() as clock:
         if isinstance(source.structure, Path) and is_map(source.structure):
@@ -161,8 +159,8 @@ class AxisProfile(Result):
                 "+- is the standard error of the mean; the mean is known to +- "
                 f"{float(profile.intervals[0, 2].max()):.4f} {unit} or better with a confidence of 95 %")
         if self.integral is not None:
-            yield (f"the double integral from the left edge ends at {self.integral[-1]:.4f} {unit}, where the "
-                   "periodic potential returns to its value at the left edge")
+            yield f"the double integral from the left edge ends at {self.integral[-1]:.4f} {unit}" + (
+                "" if profile.corrected else ", where the periodic potential returns to its value at the left edge")
         many = f"{profile.frames} frames in {profile.blocks} blocks" if profile.frames > 1 else "1 frame"
         yield f"{many} in {self.seconds:.2f} s"
 
