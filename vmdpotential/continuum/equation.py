@@ -10,21 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.compiling import build, threads
 from vmdpotential.continuum import region, smooth
 from vmdpotential.continuum.jump import NEAR, sources_of_jump, summed
 from vmdpotential.continuum.molecule import Continuum, Floats, Sum
 from vmdpotential.continuum.tangential import sources_along
 from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice
+from vmdpotential.kernels.launch import KernelFile, call, launch
 
 Values = NDArray[np.float32]
+
+KERNELS = KernelFile(Path(__file__).with_name("exchange.cu"))
 
 #: Norm of the residual at convergence, relative to that of the first one.
 TOLERANCE = 1e-5
@@ -36,7 +38,7 @@ MARGIN = 2
 ON_KINK = 1e-6
 
 #: Number of charges that a thread interpolates at a time.
-TOGETHER = 10_000
+CHARGES_PER_TASK = 10_000
 
 #: Spacings around the molecule within which phi_c is needed: at cut edges and for interpolation between lattices.
 NEXT = 3
@@ -96,7 +98,8 @@ class Cubic:
     def of(self, values: Floats) -> Floats:
         """Return the values (P, M) at the points of functions that have `values` (N, M) at the nodes."""
         result = np.empty((len(self.first), values.shape[1]))
-        build.load("exchange_kernel").along(np.ascontiguousarray(values, np.float64), self.first, self.weights, result)
+        call(KERNELS["sum_four_rows"], 0, len(self.first), values=np.ascontiguousarray(values, np.float64),
+             weights=np.ascontiguousarray(self.weights), first=self.first, out=result, columns=values.shape[1])
         return result
 
 
@@ -166,7 +169,7 @@ class Problem:
         needed = Lattice(wide.origin + [s.start for s in part] * wide.spacing, wide.spacing,
                          tuple(s.stop - s.start for s in part))
         np.multiply(total(needed, c.positions, c.charges), np.float32(c.constant / c.inside), out=phi[part])
-        self._of_charges = phi[1:-1, 1:-1, 1:-1]
+        self._phi, self._of_charges = phi, phi[1:-1, 1:-1, 1:-1]
         distances, shares = c.surface.with_ions(lattice, c.ion_radius if c.kappa > 0 else None, engine=engine)
         self.within = region.inside_nodes(distances)
         water, self._outside = self._around()
@@ -275,8 +278,14 @@ class Problem:
     def begin(self, coarser: Problem, ratio: int) -> None:
         """Start from the solution on a coarser lattice that contains this one and has every `ratio`-th of its nodes."""
         first = np.rint((self.lattice.origin - coarser.lattice.origin) / coarser.lattice.spacing).astype(np.int64)
-        self._by_parts("refine", self.lattice.shape[0], coarser.unknown, coarser._of_charges, coarser.within, first,
-                       ratio, self.within, self.unknown)
+        planes, cells = self.lattice.shape[0], (self.lattice.shape[2] - 1) // ratio + 2
+        grain = region.planes_at_once(planes)
+        pieces = -(-planes // grain)
+        self._by_parts("refine_solution", planes, coarse=coarser.unknown, charged=coarser._phi,
+                       coarse_within=coarser.within, within=self.within, out=self.unknown,
+                       line=np.zeros((pieces, cells), np.float32), inner=np.zeros((pieces, cells), np.int64),
+                       coarse_shape=coarser.lattice.shape, shape=self.lattice.shape, first=first, ratio=ratio,
+                       cells=cells, grain=grain)
 
     def agree(self, finer: Problem, ratio: int) -> None:
         """Change the equation inside a finer lattice so that the solution of that lattice fulfils it.
@@ -290,7 +299,10 @@ class Problem:
             return
         flows = np.empty([s.stop - s.start for s in part])
         begin = np.array([s.start for s in shared])
-        self._by_parts("flows", len(flows), values, *self.edges, self.k2, self.ions, begin, MARGIN, flows)
+        x, y, z = self.edges
+        self._by_parts("find_fine_flows", len(flows), values=values, x=x, y=y, z=z, k2=self.k2, ions=self.ions,
+                       out=flows, value_shape=values.shape, shape=self.lattice.shape, out_shape=flows.shape,
+                       begin=begin, margin=MARGIN, kinds=len(self.ions))
         first, last = (np.array([getattr(s, end) for s in part]) for end in ("start", "stop"))
         place = np.stack(np.unravel_index(self.nodes, self.lattice.shape), 1)
         kept = ((place < first) | (place >= last)).any(1)
@@ -314,8 +326,9 @@ class Problem:
     def potential(self, part: tuple[slice, slice, slice], unit: float = 1.0) -> Values:
         """Return the total potential on a part of the lattice, kT/e, or in another `unit`."""
         result = np.empty([s.stop - s.start for s in part], np.float32)
-        self._by_parts("potential", len(result), self.unknown, self._of_charges, self.within,
-                       np.array([s.start for s in part]), np.float32(unit), result)
+        self._by_parts("find_potential", len(result), unknown=self.unknown, charged=self._phi, within=self.within,
+                       out=result, shape=self.lattice.shape, out_shape=result.shape, first=[s.start for s in part],
+                       factor=unit)
         return result
 
     def squares(self, finer: Problem, ratio: int, unknown: Values) -> Floats:
@@ -326,13 +339,14 @@ class Problem:
         """
         part, values = self.shared(finer, ratio)
         sums = np.zeros((len(values), 4))
-        self._by_parts("compare", len(values), values, unknown, self.within, np.array([s.start for s in part]), sums)
+        self._by_parts("compare_solutions", len(values), values=values, coarse=unknown, within=self.within, sums=sums,
+                       value_shape=values.shape, shape=self.lattice.shape, first=[s.start for s in part])
         result: Floats = sums.sum(0)
         return result
 
-    def _by_parts(self, name: str, planes: int, *arguments: Any) -> None:
-        """Run a kernel of exchange_kernel.py for some planes, on all threads."""
-        region.by_planes(partial(getattr(build.load("exchange_kernel"), name), *arguments), planes)
+    def _by_parts(self, name: str, planes: int, **values: Any) -> None:
+        """Run a kernel of exchange.cu for some planes, on all threads."""
+        launch(KERNELS[name], planes, "surface", region.planes_at_once(planes), **values)
 
     def on_faces(self, finer: Lattice) -> list[Floats]:
         """Return the potential on each of the faces of a finer lattice, by cubic polynomials along the axes."""
@@ -366,8 +380,9 @@ class Problem:
             return np.zeros(len(positions))
         place = (self.lattice.origin, self.lattice.spacing)
         result = np.zeros(len(positions))
-        threads.run(partial(build.load("trilinear_kernel").reaction, positions, *place, unknown, self.within,
-                            self._of_charges, result), len(positions), "surface", TOGETHER)
+        launch(KERNELS["find_reaction"], len(positions), "surface", CHARGES_PER_TASK,
+               points=np.ascontiguousarray(positions), unknown=unknown, within=self.within, charged=self._phi,
+               out=result, shape=self.lattice.shape, origin=self.lattice.origin, spacing=self.lattice.spacing)
         if self.continuum.gaussian:
             kinks, part = smooth.Kinks(self.continuum), ((positions - place[0]) / place[1]) % 1
             for corner in np.ndindex(2, 2, 2):

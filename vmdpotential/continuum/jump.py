@@ -10,18 +10,21 @@ changes between the surface and the face of the cell, and the sum of all these i
 
 from __future__ import annotations
 
-from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.compiling import build, threads
+from vmdpotential.compiling import threads
 from vmdpotential.continuum.molecule import Continuum, Floats
-from vmdpotential.continuum.region import by_planes, planes_at_once
+from vmdpotential.continuum.region import planes_at_once
 from vmdpotential.engines import Engine
 from vmdpotential.engines.jump import EdgeSum
 from vmdpotential.grid.lattice import Lattice
+from vmdpotential.kernels.launch import KernelFile, call, launch
+
+KERNELS = KernelFile(Path(__file__).with_name("jump.cu"))
 
 Values = NDArray[np.float32]
 Places = NDArray[np.int64]
@@ -31,7 +34,7 @@ Places = NDArray[np.int64]
 NEAR, NEAR_COARSE = 3.0, 2.5
 
 #: Edges or charges that a thread takes at a time.
-TOGETHER = 20_000
+EDGES_PER_TASK = 20_000
 
 
 class CutEdges(NamedTuple):
@@ -61,9 +64,9 @@ def sources_of_jump(c: Continuum, lattice: Lattice, distances: Values, edges: tu
     astray, into_astray = sources_of_outer_charges(c, lattice, distances)
     cut, nodes = _cut_edges(c, lattice, distances, edges, phi, len(astray))
     count, flows = len(cut.share), np.empty(len(nodes))
-    threads.run(partial(build.load("cut_kernel").flows, cut.share, cut.conductance, cut.inside,
-                        _known(c, lattice, cut, engine, near), flows[:count], flows[count : 2 * count]),
-                count, "surface", TOGETHER)
+    launch(KERNELS["find_cut_flows"], count, "surface", EDGES_PER_TASK, share=cut.share, conductance=cut.conductance,
+           inside=cut.inside, known=_known(c, lattice, cut, engine, near), into_inner=flows[:count],
+           into_outer=flows[count : 2 * count], edges=count)
     nodes[2 * count :], flows[2 * count :] = astray, into_astray
     return summed(lattice, (nodes, flows))
 
@@ -81,17 +84,31 @@ def summed(lattice: Lattice, *lists: tuple[Places, Floats]) -> tuple[Places, Flo
     Nodes on the faces of the lattice are left out. Each of `lists` is an array of nodes, as places in a flat array, and
     one of flows into them.
     """
-    planes = lattice.shape[0]
-    nodes, flows = threads.joined(partial(build.load("cut_kernel").sums, lists, lattice.shape), planes, "surface",
-                                  planes_at_once(planes))
-    return nodes, flows
+    planes, plane = lattice.shape[0], lattice.shape[1] * lattice.shape[2]
+    nodes, flows = (np.concatenate(each) for each in zip(*lists, strict=True))
+    of = (nodes // plane).astype(np.min_scalar_type(planes))
+    order, grain = np.argsort(of, kind="stable"), planes_at_once(planes)  # of small integers, by radix
+    ends = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=planes))])
+    result, sums, counts = np.empty(len(nodes), np.int64), np.empty(len(nodes)), np.zeros(planes, np.int64)
+    launch(KERNELS["sum_flows"], planes, "surface", grain, nodes=nodes[order], ends=ends, flows=flows[order],
+           total=np.zeros((-(-planes // grain), plane)), result=result, sums=sums, counts=counts, shape=lattice.shape,
+           grain=grain)
+    filled = np.arange(len(nodes)) - np.repeat(ends[:-1], np.diff(ends)) < np.repeat(counts, np.diff(ends))
+    return result[filled], sums[filled]
 
 
 def sources_of_outer_charges(c: Continuum, lattice: Lattice, distances: Values) -> tuple[Places, Floats]:
     """Return the outer nodes in whose cells charges are, as places in a flat array, and what flows from these."""
-    nodes, charges = threads.joined(
-        partial(build.load("cut_kernel").outer_charges, c.positions, c.charges, lattice.origin, lattice.spacing,
-                distances), len(c.charges), "surface", TOGETHER)
+    positions, charges = np.ascontiguousarray(c.positions), np.ascontiguousarray(c.charges)
+
+    def part(first: int, last: int) -> tuple[Places, Floats]:
+        nodes, chosen, count = np.empty(last - first, np.int64), np.empty(last - first), np.zeros(1, np.int64)
+        call(KERNELS["find_outer_charges"], first, last, positions=positions, charges=charges, distances=distances,
+             nodes=nodes, chosen=chosen, count=count, shape=lattice.shape, origin=lattice.origin,
+             spacing=lattice.spacing)
+        return nodes[: count[0]], chosen[: count[0]]
+
+    nodes, charges = threads.joined(part, len(charges), "surface", EDGES_PER_TASK)
     return nodes, 4 * np.pi * c.constant / float(lattice.spacing.mean()) * charges
 
 
@@ -105,13 +122,16 @@ def _known(c: Continuum, lattice: Lattice, cut: CutEdges, engine: Engine, near: 
 def _cut_edges(c: Continuum, lattice: Lattice, distances: Values, edges: tuple[Values, Values, Values], phi: Values,
                more: int = 0) -> tuple[CutEdges, Places]:
     """Return the edges that the surface cuts, and their inner and outer nodes in one array with room for `more`."""
-    kernel, weights = build.load("cut_kernel"), np.prod(lattice.spacing) / lattice.spacing**2 / lattice.spacing.mean()
-    numbers = np.zeros(lattice.shape[0] * lattice.shape[1] + 1, np.int64)
-    by_planes(partial(kernel.count_cut, distances, numbers[1:]), lattice.shape[0])
+    weights = np.prod(lattice.spacing) / lattice.spacing**2 / lattice.spacing.mean()
+    planes, numbers = lattice.shape[0], np.zeros(lattice.shape[0] * lattice.shape[1] + 1, np.int64)
+    launch(KERNELS["count_cut_edges"], planes, "surface", planes_at_once(planes), distances=distances,
+           numbers=numbers[1:], shape=lattice.shape)
     ends = np.cumsum(numbers)
     count = int(ends[-1])
     nodes, line = np.empty(2 * count + more, np.int64), np.empty((count, 4), np.float32)
     share, conductance, inside = np.empty((3, count))
     cut = CutEdges(nodes[:count], nodes[count : 2 * count], share, conductance, inside, line)
-    by_planes(partial(kernel.cut, distances, *edges, c.inside * weights, phi, ends, *cut), lattice.shape[0])
+    x, y, z = edges
+    launch(KERNELS["find_cut_edges"], planes, "surface", planes_at_once(planes), **cut._asdict(), distances=distances,
+           x=x, y=y, z=z, phi=phi, begins=ends, shape=lattice.shape, own=c.inside * weights)
     return cut, nodes

@@ -239,11 +239,6 @@ def launch_nodes(name: str, lattice: Lattice, **values: Any) -> None:
     launch(KERNELS[name], lattice.size, "surface", NODES_AT_ONCE, **values)
 
 
-def by_planes(kernel: Any, planes: int) -> None:
-    """Run a kernel for the planes of a lattice, on all threads."""
-    threads.run(kernel, planes, "surface", planes_at_once(planes))
-
-
 def planes_at_once(planes: int) -> int:
     """Return the number of planes that a thread takes at a time."""
     return max(8, -(-planes // threads.count()))

@@ -15,21 +15,23 @@ which is exact where phi_c causes all of the displacement, so that the equation 
 
 from __future__ import annotations
 
-from functools import partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.compiling import build
 from vmdpotential.continuum.jump import flow_through_cuts, sources_of_outer_charges, summed
 from vmdpotential.continuum.molecule import Continuum, Floats
-from vmdpotential.continuum.region import by_planes
+from vmdpotential.continuum.region import planes_at_once
 from vmdpotential.engines import SOFT_CORE, Engine
 from vmdpotential.engines.jump import along
 from vmdpotential.grid.lattice import Lattice
+from vmdpotential.kernels.launch import KernelFile, launch
 
 Values = NDArray[np.float32]
 Edges = tuple[Values, Values, Values]
+
+KERNELS = KernelFile(Path(__file__).with_name("smooth.cu"))
 
 #: Distance from an atom, in widths, beyond which its density (1e-5 there) is neglected.
 REACH = 3.4
@@ -114,8 +116,10 @@ def _free(c: Continuum, lattice: Lattice) -> Values:
     result = np.ones(lattice.shape, np.float32)
     width = widths(c)
     chosen = width > 0
-    by_planes(partial(build.load("smooth_kernel").thin, np.ascontiguousarray(c.positions[chosen]), width[chosen], REACH,
-                      SOFT_CORE, lattice.origin, lattice.spacing, result), lattice.shape[0])
+    planes = lattice.shape[0]
+    launch(KERNELS["multiply_free_fractions"], planes, "surface", planes_at_once(planes),
+           centres=np.ascontiguousarray(c.positions[chosen]), widths=width[chosen], free=result, shape=lattice.shape,
+           atoms=int(chosen.sum()), origin=lattice.origin, spacing=lattice.spacing, reach=REACH, core=SOFT_CORE)
     return result
 
 

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import registry
-from vmdpotential.compiling import build
 from vmdpotential.continuum import layers
-from vmdpotential.continuum.equation import FACES, Cubic, Known, Problem, Values, enclosing
+from vmdpotential.continuum.equation import FACES, KERNELS, Cubic, Known, Problem, Values, enclosing
 from vmdpotential.continuum.interpolation import Smooth
 from vmdpotential.continuum.ions import ions_of, strength
 from vmdpotential.continuum.jump import NEAR_COARSE
@@ -28,6 +27,7 @@ from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Lattice, bounds
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.interactions.screened_coulomb import INTERACTION as SCREENED
+from vmdpotential.kernels.launch import call
 from vmdpotential.methods import Charges, Method, Request, Solution
 from vmdpotential.methods.accuracy import Errors, run_to_tolerance
 from vmdpotential.methods.choice import fastest
@@ -423,7 +423,8 @@ def _gathered(positions: Floats, charges: Floats, apart: float) -> tuple[Floats,
     a, b, c = (int(n) for n in (high - low) / apart)
     lattice = Lattice(low, np.full(3, apart), (a + 2, b + 2, c + 2))
     sums = np.zeros(lattice.shape)
-    build.load("trilinear_kernel").spread(positions, charges, lattice.origin, lattice.spacing, sums)
+    call(KERNELS["spread_charges"], 0, 1, points=np.ascontiguousarray(positions), charges=np.ascontiguousarray(charges),
+         sums=sums, shape=lattice.shape, count=len(charges), origin=lattice.origin, spacing=lattice.spacing)
     nodes = np.nonzero(sums)
     return lattice.points(np.stack(nodes, 1)), sums[nodes]
 

@@ -1,5 +1,5 @@
 // The potential of charges on the edges that a molecule's surface cuts; formulas as in
-// engines/cpu/continuum/jump_kernel.py. A thread computes one edge. Distances are in double, so that the same charges
+// continuum/jump.cu. A thread computes one edge. Distances are in double, so that the same charges
 // are near as on the CPU and large coordinates cost no digits; the terms of near charges are in float.
 
 #define THREADS 128  // number of threads of a block, as in jump.py
