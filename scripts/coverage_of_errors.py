@@ -1,15 +1,18 @@
-"""Measure the coverage of the 95 % intervals of commands, for series whose correlation decays exponentially.
+"""Measure the coverage of the 95 % intervals of commands, for random series.
 
     python scripts/coverage_of_errors.py [SERIES]
 
-prints for each use, number of frames and correlation time the fraction of the stated intervals that contain the true
-mean, and in brackets the fraction of the series for which an interval is stated.
+prints for each kind of series, use, number of frames and number of correlation times that these span the fraction of
+the stated intervals that contain the true mean, and in brackets the fraction of the series that have an interval. The
+correlation decays exponentially, or to a third of it within a tenth of the time (two), or is that of a walk back to the
+mean from two standard deviations (drift).
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +30,7 @@ from vmdpotential.frames.statistics import (
 
 Floats = NDArray[np.float64]
 
-FRAMES, TIMES = (20, 50, 100, 200, 500, 1000), (0, 1, 2, 5, 10, 20, 50)
+FRAMES, SPANS, KINDS = (20, 50, 200, 1000), (np.inf, 100, 50, 20, 12, 8, 5, 2, 1), ("one", "two", "drift")
 
 
 def series(frames: int, count: int, time: float, rng: np.random.Generator) -> Floats:
@@ -37,6 +40,14 @@ def series(frames: int, count: int, time: float, rng: np.random.Generator) -> Fl
     noise[:, 1:] *= np.sqrt(1 - keep**2)
     result: Floats = lfilter([1.0], [1.0, -keep], noise, axis=1).T
     return result
+
+
+def mixed(kind: str, frames: int, count: int, time: float, rng: np.random.Generator) -> Floats:
+    """Return series of a kind."""
+    slow = series(frames, count, time, rng)
+    if kind == "two":
+        return np.sqrt(0.7) * series(frames, count, time / 10, rng) + np.sqrt(0.3) * slow
+    return slow + (2 * np.exp(-np.arange(frames) / time)[:, None] if kind == "drift" and time else 0.0)
 
 
 def blocks(values: Floats) -> tuple[list[int], list[Floats]]:
@@ -86,9 +97,9 @@ def energy(values: Floats) -> Floats:
 USES = {"average": average, "profile": profile, "field": field, "energy": energy}
 
 
-def coverage(use: str, frames: int, time: float, count: int, seed: int = 2026) -> tuple[float, float]:
+def coverage(use: str, frames: int, spans: float, count: int, kind: str = "one") -> tuple[float, float]:
     """Return the fraction of series with an interval, and the fraction whose interval contains the true mean."""
-    values = series(frames, count, time, np.random.default_rng([seed, frames, int(10 * time)]))
+    values = mixed(kind, frames, count, frames / spans, np.random.default_rng([2026, frames, int(1000 / spans)]))
     result = USES[use](values)
     return float(np.isfinite(result).mean()), float((np.abs(values.mean(0)) <= result).mean())
 
@@ -97,12 +108,12 @@ def main() -> None:
     """Print the table."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 500
     wrong = 0.0
-    for use in USES:
-        print(f"{use}\n frames" + "".join(f"{f'tau {time}':>14}" for time in TIMES))
+    for kind, use in product(KINDS, USES):
+        print(f"{kind}, {use}\n frames" + "".join(f"{f'{spans:g} tau':>14}" for spans in SPANS))
         for frames in FRAMES:
             cells = []
-            for time in TIMES:
-                stated, covered = coverage(use, frames, time, count)
+            for spans in SPANS:
+                stated, covered = coverage(use, frames, spans, count, kind)
                 wrong = max(wrong, stated - covered)
                 cells.append(f"{covered / stated if stated else float('nan'):.2f} ({stated:.2f})")
             print(f"{frames:7d}" + "".join(f"{cell:>14}" for cell in cells), flush=True)

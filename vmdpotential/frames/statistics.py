@@ -4,10 +4,14 @@ Successive frames are correlated: n frames are worth n / g independent ones, wit
 ``g = 1 + 2 sum_t (1 - t/n) C(t)`` and the autocorrelation C; the correlation time is (g - 1) / 2. The sum is truncated
 at a window W of :data:`WINDOW` correlation times (N. Madras, A. D. Sokal, J. Stat. Phys. 50 (1988) 109). The resulting
 variance of the mean has about n / (2 W + 1) degrees of freedom. Because the window follows from the same data, the 95 %
-interval is that of Student's t with fewer: the fraction :data:`COUNTED` of those above :data:`SPENT`. Series with fewer
-than :data:`ENOUGH` degrees of freedom have no error, because they are too short to estimate their correlation time. The
-three numbers were chosen for short series that appear less correlated than they are, and only therefore have an error:
-also of these, nine in ten have the true mean within their interval (scripts/coverage_of_errors.py).
+interval of long series is that of Student's t with fewer: the fraction :data:`COUNTED` of those above :data:`SPENT`.
+
+Short series often appear less correlated than they are. With fewer than :data:`ENOUGH` degrees of freedom the interval
+is therefore that of all correlation times that the series could have: the squares of its :data:`MODES` slowest cosine
+modes have the spectrum A / (1 + (k / k0)^2) of a correlation that decays exponentially, that of the mean is A / n,
+and k0 is averaged over by its likelihood (a prior that is constant in log k0 and log A, so that each k0 contributes a
+Student's t). A series has no error where it spans fewer than :data:`SPANNED` correlation times with a probability of
+:data:`DOUBT` (scripts/coverage_of_errors.py).
 
 Long series are reduced to means of blocks of frames (H. Flyvbjerg, H. G. Petersen, J. Chem. Phys. 91 (1989) 461), whose
 correlation is taken into account in the same way. All sums are of differences from the mean, in float64 (T. F. Chan,
@@ -36,8 +40,18 @@ PART = 1 << 15
 #: Window of the sum of autocorrelations, in correlation times.
 WINDOW = 4.0
 
-#: Degrees of freedom that a series needs for an error; an interval uses the fraction COUNTED of those above SPENT.
-ENOUGH, COUNTED, SPENT = 7.0, 0.5, 5.5
+#: Degrees of freedom from which an interval follows from them alone; it uses the fraction COUNTED of those above SPENT.
+ENOUGH, COUNTED, SPENT = 12.0, 0.5, 5.5
+
+#: Number of cosine modes whose spectrum is looked at, and the least number of them.
+MODES, FEWEST = 20, 6
+
+#: Correlation times that a series has to span, and the probability of fewer with which it has no error.
+SPANNED, DOUBT = 6.0, 0.33
+
+#: Lowest k0, number of values of k0, and number of bisections for a half-width; its confidence in this average, for
+#: correlations that do not decay exponentially.
+LOWEST, RATES, BISECTIONS, CAUTIOUS = 0.3, 24, 30, 0.975
 
 #: Confidence level of intervals.
 CONFIDENCE = 0.95
@@ -52,7 +66,8 @@ KEPT = 128
 TOGETHER = 4096
 
 #: Text of reports if there is no error.
-TOO_SHORT = "no standard error: the frames are too few to estimate their correlation time"
+TOO_SHORT = ("no standard error: the frames span fewer than about ten correlation times, or too few to tell; a longer "
+             "trajectory is needed, ten times as long if the values drift from its start to its end")
 
 #: Text of reports that explains errors.
 PLUS_MINUS = "+- is the standard error of the mean, and the 95 % interval is in brackets"
@@ -245,9 +260,16 @@ class BlockMean:
         factor = self._factor()
         if factor is None:
             return None
-        freedom = _common_correlation(self._weighted)[1]
-        error = np.sqrt(factor / self.count)
-        return None if freedom < ENOUGH else (float(error), float(_quantiles(freedom)) * float(error))
+        weighted = self._weighted
+        error = float(np.sqrt(factor / self.count))
+        freedom = _common_correlation(weighted)[1]
+        if freedom >= ENOUGH:
+            return error, float(_quantiles(freedom)) * error
+        half, known = _half_widths(weighted.reshape(len(weighted), -1), True)
+        if not known[0]:
+            return None
+        between = np.square(weighted).sum() * self.count / len(weighted)  # that of all values of the sample
+        return error, max(float(_quantiles(np.inf)) * error, float(half[0] / np.sqrt(between))) if between else error
 
     def uncertainty(self) -> Uncertainty | None:
         """Return the error of the mean, with one correlation time for all values; None if there are too few frames."""
@@ -368,6 +390,39 @@ def _quantiles(freedom: ArrayLike) -> Floats:
     return np.asarray(stdtrit(COUNTED * (np.asarray(freedom) - SPENT), (1 + CONFIDENCE) / 2), np.float64)
 
 
+def _half_widths(values: Floats, together: bool = False) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return half the widths of the intervals of the means of series (n, P), and which series are long enough (P,).
+
+    They are averages over the correlation time; with `together` it is common to all, for the sum of their squares (1,).
+    """
+    from scipy.fft import dct
+    from scipy.special import stdtr
+
+    n = len(values)
+    modes = min(MODES, n - 1)
+    if modes < FEWEST:
+        count = 1 if together else values.shape[1]
+        return np.full(count, np.nan), np.zeros(count, np.bool_)
+    squares = np.square(dct(values - values.mean(0), axis=0, norm="ortho")[1 : modes + 1])
+    squares[:, (values == values[0]).all(0)] = 0  # constant series
+    if together:
+        squares = squares.sum(1, keepdims=True)
+    k0 = np.geomspace(LOWEST, 2 * modes, RATES)[:, None]
+    shapes = 1 + (np.arange(1, modes + 1) / k0) ** 2
+    sums = shapes @ squares
+    weights = 0.5 * np.log(shapes).sum(1)[:, None] - 0.5 * modes * np.log(np.maximum(sums, 1e-300))
+    weights = np.exp(weights - weights.max(0))
+    weights /= weights.sum(0)
+    errors = np.sqrt(np.maximum(sums, 1e-300) / modes / n)
+    low, high = np.zeros(squares.shape[1]), 20 * errors.max(0)
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        within = (weights * (2 * stdtr(modes, middle / errors) - 1)).sum(0) > CAUTIOUS
+        low, high = np.where(within, low, middle), np.where(within, middle, high)
+    # a correlation that decays exponentially with the time n / (pi k0)
+    return high, ((weights * (np.pi * k0 < SPANNED)).sum(0) < DOUBT) | ~squares.any(0)
+
+
 def inefficiency(series: ArrayLike) -> float:
     """Return the statistical inefficiency g of a series (n,), or the common one of several series (n, P)."""
     return _common_correlation(np.asarray(series, np.float64))[0]
@@ -385,7 +440,9 @@ def uncertainty(series: ArrayLike) -> Uncertainty | None:
     """
     values = np.asarray(series, np.float64)
     together, freedom = _common_correlation(values)
-    return None if freedom < ENOUGH else _errors(values, together, freedom)
+    if freedom < ENOUGH and not _half_widths(values.reshape(len(values), -1), True)[1][0]:
+        return None
+    return _errors(values, together, freedom)
 
 
 def uncertainties(series: ArrayLike) -> Uncertainty | None:
@@ -399,7 +456,7 @@ def _errors(values: Floats, together: float, freedom: float) -> Uncertainty:
     """Return the errors of the means of series (n, ...).
 
     Series have at least the inefficiency `together` and at most `freedom` degrees of freedom. With an infinite
-    `freedom`, which is for unrelated series, the error of a series with too few degrees of freedom is NaN.
+    `freedom`, which is for unrelated series, the error of a series that is too short is NaN.
     """
     n, columns = len(values), values.reshape(len(values), -1)
     error, interval = np.empty(columns.shape[1]), np.empty(columns.shape[1])
@@ -409,9 +466,12 @@ def _errors(values: Floats, together: float, freedom: float) -> Uncertainty:
         own, own_freedom = _correlations(_covariances(part))
         g = np.minimum(np.maximum(own, max(1.0, together)), max(1.0, n - 1.0))
         error[rows] = np.sqrt(np.square(part - part.mean(0)).sum(0) / np.maximum(n - g, 1e-9) * g / n)
+        half, known = _half_widths(part)
+        short = np.minimum(own_freedom, freedom) < ENOUGH
+        interval[rows] = error[rows] * _quantiles(np.where(short, np.inf, np.minimum(own_freedom, freedom)))
+        interval[rows][short] = np.fmax(interval[rows], half)[short]
         if np.isinf(freedom):
-            error[rows][own_freedom < ENOUGH] = np.nan
-        interval[rows] = error[rows] * _quantiles(np.clip(own_freedom, ENOUGH, freedom))
+            error[rows][short & ~known] = interval[rows][short & ~known] = np.nan
     return Uncertainty(error.reshape(values.shape[1:]), interval.reshape(values.shape[1:]))
 
 
