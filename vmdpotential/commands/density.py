@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,6 +38,8 @@ from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import select
 from vmdpotential.parameters import Command, Option, Rows, check_output, warn_unused
 from vmdpotential.results import Columns, complete, hidden, key, part, put_table, shown
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +149,8 @@ def density(
         statistics = (*chosen, "sem") if sites is not None else chosen
         averaged = merge(planning, run, statistics, options.bulk, execution.partial)
     seconds = time.perf_counter() - start - clock.compiling
+    if "sem" in chosen and "sem" not in averaged.grids:
+        log.warning("the standard error has no map, as it is not known")
     maxima = None if sites is None else _sites(planning, averaged, table.site_radius, table.site_density)
     maps = [averaged.grids[word] for word in chosen if word in averaged.grids]
     paths, names = ([path for path, word in zip(item, chosen, strict=False) if word in averaged.grids]

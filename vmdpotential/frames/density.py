@@ -26,7 +26,7 @@ from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution.blocks import BlockResults
 from vmdpotential.execution.work import Arrays, Needs
 from vmdpotential.frames.gridded import GridWork, frames_text, lattice_in
-from vmdpotential.frames.statistics import BLOCKS, TOO_SHORT, BlockMean, Moments
+from vmdpotential.frames.statistics import BLOCKS, BlockMean, Moments
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.io.trajectories.frames import Frames
 from vmdpotential.kernels.launch import KernelFile, launch
@@ -382,7 +382,6 @@ def _density(planning: DensityPlan, totals: Floats, squares: Floats | None, bloc
     grids = {}
     for name in statistics:
         if name == "sem" and factors is None:
-            log.warning("%s; its map is not written", TOO_SHORT)
             continue
         kind = {"mean": "mean", "std": "standard deviation of the", "sem": "standard error of the mean"}[name]
         grids[name] = Grid(lattice, maps[name].reshape(lattice.shape), counted.unit,
