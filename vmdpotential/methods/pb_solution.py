@@ -53,6 +53,9 @@ ROUGH, START = 1e-3, 3e-5
 #: (scripts/pb_errors.py).
 SAFETY, LARGEST_FACTOR = 0.8, 0.6
 
+#: Factor on these with a probe smaller than the spacing.
+SHARP_FACTOR = 2.5
+
 #: Tolerance of the charges' potential at nodes.
 TOLERANCE = 1e-5
 
@@ -205,7 +208,7 @@ class TwoLattices:
             values[inside] += potential
             field[inside] += slope
         potential_error, field_error = (factor * float(np.sqrt(np.mean(each**2))) if len(each) else 0.0
-                                        for each, factor in ((differences, _factor(self.ratio)),
+                                        for each, factor in ((differences, self._factor),
                                                              (slopes, SAFETY / (self.ratio - 1))))
         return values, field, potential_error, field_error
 
@@ -216,7 +219,7 @@ class TwoLattices:
         lattices share.
         """
         squares = self.far.squares(self.fine, self.ratio, self._coarse).reshape(2, 2)
-        surface, outside = (_factor(self.ratio) * float(np.sqrt(b / a)) if a > 0 else 0.0 for a, b in squares)
+        surface, outside = (self._factor * float(np.sqrt(b / a)) if a > 0 else 0.0 for a, b in squares)
         return Errors(outside, surface if squares[0, 0] > 0 else outside)
 
     def with_field(self, errors: Errors) -> Errors:
@@ -241,6 +244,16 @@ class TwoLattices:
         """Return the errors of the reaction potentials."""
         return ReactionErrors(self.continuum, float(self.fine.lattice.spacing.max()), self.ratio,
                               self.far.reaction(self._coarse) - self.reaction)
+
+    @property
+    def _factor(self) -> float:
+        """The error of potentials relative to the difference of both lattices.
+
+        By the second order, a lattice of twice the spacing has four times the error, but those of coarse ones grow
+        less, and only by the first order where the surface has edges sharper than the spacing.
+        """
+        sharp = not self.continuum.gaussian and self.continuum.probe < self.fine.lattice.spacing.max()
+        return (SHARP_FACTOR if sharp else 1.0) * min(LARGEST_FACTOR, SAFETY / (self.ratio - 1))
 
     @property
     def _part(self) -> tuple[slice, slice, slice]:
@@ -452,11 +465,3 @@ def _places(inside: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.bo
         for step in (-1, 1):
             near |= np.roll(inside, step, axis)
     return near & ~inside, ~inside
-
-
-def _factor(ratio: int) -> float:
-    """Return the error of potentials relative to the difference of lattices whose spacings have a ratio.
-
-    By the second order, a lattice of twice the spacing has four times the error, but those of coarse ones grow less.
-    """
-    return min(LARGEST_FACTOR, SAFETY / (ratio - 1))
