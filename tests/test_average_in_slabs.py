@@ -71,6 +71,8 @@ BIG = """
 import os, resource, sys
 from vmdpotential.frontend.cli import main
 words = sys.argv[1:]
+coarse = words.index("--spacing")
+del words[coarse:coarse + 2]
 assert main([*words, "--spacing", "2", "-o", "small.zarr"]) == 0
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
 most = 1024 * int(status["VmData"].split()[0]) + ROOM

@@ -13,7 +13,7 @@ from helpers import slow
 from structure_files import MDA, OPENMM, PER_ATOM, TOOLS, assert_same, atom_lines, structure_of, universe
 
 from vmdpotential import io, place_ions
-from vmdpotential.errors import ChargeError, InputError, OutputError, UsageError, VmdpotentialError
+from vmdpotential.errors import ChargeError, OutputError, UsageError, VmdpotentialError
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.radii import atomic_radii
 
@@ -216,7 +216,7 @@ def test_formats_without_the_orientation_of_a_cell_warn(tmp_path, caplog):
         assert "the rotation of its vectors is lost" in caplog.text, suffix
 
 
-def test_radii_of_a_file_outlive_ions_and_are_never_guessed(tmp_path):
+def test_radii_of_a_file_outlive_ions_and_are_not_mixed_with_others(tmp_path, caplog):
     given = np.arange(len(golden.structure())) % 5 + 1.25
     placed = place_ions(replace(golden.structure(), radii=given), site="random", seed=1)
     kept = placed.kept_atoms
@@ -225,10 +225,13 @@ def test_radii_of_a_file_outlive_ions_and_are_never_guessed(tmp_path):
     np.testing.assert_array_equal(written[: len(kept)], given[kept])
     assert (written[len(kept):] > 1).all()  # of the table
     chosen = np.ones(len(placed.structure), bool)
-    with pytest.raises(InputError, match=r"SOD1:SOD.* has no radius; name a set"):
-        atomic_radii(placed.structure, chosen)
+    with caplog.at_level("WARNING"):  # radii of two sources are not mixed
+        radii, source = atomic_radii(placed.structure, chosen)
+    assert source == "mbondi2"
+    assert "SOD1:SOD" in caplog.text
+    np.testing.assert_array_equal(radii, atomic_radii(placed.structure, chosen, "mbondi2")[0])
     chosen[len(kept):] = False
     np.testing.assert_array_equal(atomic_radii(placed.structure, chosen)[0], given[kept])
     for wrong in (-1.0, np.inf):
-        with pytest.raises(InputError, match=r"atom 1 .* has no radius"):
-            atomic_radii(replace(golden.structure(), radii=np.full(len(given), wrong)), np.ones(len(given), bool))
+        invalid = replace(golden.structure(), radii=np.full(len(given), wrong))
+        assert atomic_radii(invalid, np.ones(len(given), bool))[1] == "mbondi2"

@@ -92,9 +92,9 @@ def values_on_surface(grid: Grid, depth: Grid) -> dict[str, Any]:
     lattice = depth.lattice
     near = np.abs(depth.values) <= 2 * lattice.spacing.max()
     normals = -np.stack([part[near] for part in np.gradient(depth.values, *lattice.spacing)], -1).astype(np.float64)
-    normals /= np.maximum(np.linalg.norm(normals, axis=1), 1e-9)[:, None]
-    away = depth.values[near].astype(np.float64) + outwards(grid)
-    found = grid.sample(lattice.points(np.argwhere(near)) + away[:, None] * normals)
+    normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-9)
+    away = depth.values[near].astype(np.float64).reshape(-1, 1) + outwards(grid)
+    found = grid.sample(lattice.points(np.argwhere(near)) + away * normals)
     scale = 2.0 ** np.ceil(np.log2(max(float(np.nanmax(np.abs(found), initial=0.0)), 1e-30) / 32768))
     values = np.zeros(lattice.shape, "<f2")
     values[near] = found / scale

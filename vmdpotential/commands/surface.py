@@ -292,6 +292,5 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 command = Command.of(surface, examples=(
     "surface entry.pdb -o residues.csv --figure surface.png",
-    "surface protein.pdb potential.dx -o residues.csv --figure surface.png",
     "surface protein.pdb potential.dx --kind accessible --by atom --range -5,5 -o atoms.csv surface.ply",
 ))

@@ -38,7 +38,7 @@ HEADINGS = {
         "method set interaction boundary cutoff algorithm electrostatics smear tolerance precision slab_correction "
         "orientations places",
     "quantum chemistry": "channel spin potential_unit",
-    "surface": "probe kind outwards by",
+    "surface": "probe kind outwards by mesh_spacing",
     "trajectory": "trajectory frames frame fit motion stat",
     "figure":
         "normal point profile structure slab waters range contours width dpi view integral level title margin "

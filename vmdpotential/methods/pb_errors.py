@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from vmdpotential.continuum.molecule import Continuum
 
@@ -92,6 +91,8 @@ def combined(signed: Floats, sizes: Floats | None = None, settled: Floats | floa
 
 def depths(continuum: Continuum) -> Floats:
     """Return how deep each atom's centre is below the surface of an atom that covers it, A; (N,)."""
+    from scipy.spatial import cKDTree
+
     positions, radii = continuum.positions, continuum.radii
     count = min(COVERING, len(positions))
     distances, near = cKDTree(positions).query(positions, count)
