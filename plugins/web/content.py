@@ -91,7 +91,8 @@ def values_on_surface(grid: Grid, depth: Grid) -> dict[str, Any]:
     """
     lattice = depth.lattice
     near = np.abs(depth.values) <= 2 * lattice.spacing.max()
-    normals = -np.stack([np.asarray(part)[near] for part in np.gradient(depth.values, *lattice.spacing)], -1).astype(np.float64)
+    gradient = np.gradient(depth.values, *lattice.spacing)
+    normals = -np.stack([np.asarray(part)[near] for part in gradient], -1).astype(np.float64)
     normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-9)
     away = depth.values[near].astype(np.float64).reshape(-1, 1) + outwards(grid)
     found = grid.sample(lattice.points(np.argwhere(near)) + away * normals)
