@@ -11,8 +11,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.contour import ContourSet
 from matplotlib.figure import Figure
 
-from vmdpotential.figures import layout, slices
+from vmdpotential.figures import atoms, layout, slices
 from vmdpotential.figures import page as figures
+from vmdpotential.grid.lattice import Provenance
 from vmdpotential.grid.planes import Plane
 from vmdpotential.molecule import elements
 
@@ -150,6 +151,50 @@ def test_contours_leave_single_atoms_out():
         pieces = [piece for path in contours.get_paths() for piece in path.to_polygons(closed_only=False)]
         assert not any(np.ptp(piece, axis=0).max() < 2 for piece in pieces)
         assert sum(np.ptp(piece, axis=0).max() > 20 for piece in pieces) >= 4
+
+
+def test_contours_are_labelled_and_marked_on_the_bar():
+    structure = protein_like()
+    page = compose(make(), "z=15", structure=structure, value_range=(-5, 5), contours=4)
+    ax, bar = page.figure.axes
+    (contours,) = [artist for artist in ax.collections if isinstance(artist, ContourSet)]
+    shown = {level for level, path in zip(contours.levels, contours.get_paths(), strict=True) if len(path.vertices)}
+    assert shown == {-4, -2, 0, 2}  # of 4 there are only small loops
+    assert {float(text.get_text().replace("−", "-")) for text in contours.labelTexts} == shown
+    marks = {line.get_ydata()[0]: line.get_linestyle() for line in bar.lines if np.ptp(line.get_ydata()) == 0}
+    assert marks == {-4: "--", -2: "--", 0: "-", 2: "-", 4: "-"}
+    assert set(bar.get_yticks()) == {*marks, -5, 5}
+    # so many levels that numbers would overlap have lines only
+    bar = compose(make(), "z=15", value_range=(-5, 5), contours=20).figure.axes[-1]
+    assert bar.get_yticks() == pytest.approx([-5, -2.5, 0, 2.5, 5])
+    assert len(bar.lines) >= 15
+
+
+def test_a_bar_has_a_short_label_or_the_callers():
+    water = Provenance(medium="water (Poisson-Boltzmann), 0.15 M, dielectric 78.5, 2 inside")
+    grid = make(provenance=water)
+    page = compose(grid, "z=15")
+    assert page.figure.axes[-1].get_ylabel() == "Electrostatic potential (kT/e)"
+    assert place(page, 0).width > 0.7 * page.figure.bbox.width
+    assert compose(grid, "z=15", label="phi, $kT/e").figure.axes[-1].get_ylabel() == r"phi, \$kT/e"
+    assert compose(grid, profile="z", label="phi").axes[0].get_ylabel() == "phi"
+
+
+def test_colours_of_elements_differ():
+    """Distances are those of CIELAB (CIE 1976), of which 2.3 can just be seen; sodium and nitrogen once had 21."""
+    codes = [*atoms._ELEMENT_COLOURS.values(), atoms._OTHER_COLOUR]
+    rgb = np.array([tuple(bytes.fromhex(code[1:])) for code in codes]) / 255
+    linear = np.where(rgb > 0.04045, ((rgb + 0.055) / 1.055) ** 2.4, rgb / 12.92)
+    xyz = linear @ np.array([[0.4124564, 0.2126729, 0.0193339], [0.3575761, 0.7151522, 0.1191920],
+                             [0.1804375, 0.0721750, 0.9503041]]) / (0.95047, 1, 1.08883)
+    f = np.where(xyz > 216 / 24389, np.cbrt(xyz), (24389 / 27 * xyz + 16) / 116)
+    lab = np.stack([116 * f[:, 1], 500 * (f[:, 0] - f[:, 1]), 200 * (f[:, 1] - f[:, 2])], 1)
+    apart = np.linalg.norm(lab[:, None] - lab, axis=2)[np.triu_indices(len(lab), 1)]
+    assert apart.min() > 25
+    structure = replace(protein_like(), positions=protein_like().positions * [1, 1, 0] + [0, 0, 15])
+    _, drawn = atoms_of(compose(make(), "z=15", structure=structure).axes[0])
+    assert bytes.fromhex(atoms._ELEMENT_COLOURS["NA"][1:]) in [bytes(np.round(255 * c[:3]).astype(np.uint8).tolist())
+                                                               for c in drawn]
 
 
 def test_the_bar_points_where_values_lie_beyond():

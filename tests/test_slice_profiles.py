@@ -28,7 +28,7 @@ def test_profile_is_the_mean_over_planes():
         expected = [np.take(grid.values, n, axis).astype(float).mean() for n in range(grid.lattice.shape[axis])]
         np.testing.assert_allclose(y, expected, rtol=1e-6, atol=1e-7)
         assert ax.get_xlabel() == f"{'xyz'[axis]} (Å)"
-        assert ax.get_ylabel() == "Mean electrostatic potential (kT/e, T = 298.15 K)"
+        assert ax.get_ylabel() == "Mean electrostatic potential (kT/e)"
     assert ax.get_legend() is None
 
 

@@ -12,8 +12,9 @@ from scipy.ndimage import map_coordinates
 import vmdpotential as vp
 from vmdpotential import errors
 from vmdpotential.commands.surface import command
+from vmdpotential.figures import surfaces
 from vmdpotential.frontend import cli
-from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.io.maps import write_map
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.surfaces import KINDS, PROBE, depth_map, molecular_surface, rows
@@ -158,6 +159,27 @@ def test_every_direction_can_be_typed(files, words, capsys):
     assert (files / "f.svg").exists()
     # a file may follow another option
     assert cli.main([call[0], *words, "--figure", str(files / "f.svg"), "--force", *call[1:]]) == 0
+
+
+@pytest.mark.parametrize(("options", "label"), [([], "Electrostatic potential (kT/e)"), (["--label", "phi"], "phi")])
+def test_pictures_fill_the_width_and_the_label_is_one_line(files, options, label, capsys):
+    water = Provenance(medium="water (Poisson-Boltzmann), 0.15 M, dielectric 78.5, 2 inside")
+    write_map(replace(some_map(), provenance=water), files / "water.npz")
+    views = ["x", "y", "z", "-z"]
+    assert cli.main(["surface", str(files / "three.pdb"), str(files / "water.npz"), "--atoms", "all", "--figure",
+                     str(files / "f.svg"), "--view", *views, *options]) == 0
+    assert water.medium in capsys.readouterr().out
+    assert f">{label}<" in (files / "f.svg").read_text()
+    mesh = molecular_surface(vp.read_structure(files / "three.pdb"), atoms="all", spacing=0.5)
+    figure = surfaces.figure(mesh, mesh.vertices[:, 0], views, (-1, 1), label)
+    boxes = [ax.get_position() for ax in figure.axes[: len(views)]]
+    assert max(box.x1 for box in boxes) - min(box.x0 for box in boxes) > 0.8
+    scale = np.array([box.width * figure.get_figwidth() / np.ptp(ax.get_xlim()) for box, ax in
+                      zip(boxes, figure.axes, strict=False)])
+    assert scale == pytest.approx(scale[0])  # all pictures have the scale of the one with the scale bar
+    for ax in figure.axes[: len(views)]:
+        drawn = np.concatenate([path.vertices for path in ax.collections[0].get_paths()])
+        assert np.ptp(drawn, axis=0) == pytest.approx([np.ptp(ax.get_xlim()), np.ptp(ax.get_ylim())], rel=0.05)
 
 
 def test_the_command_writes_tables_meshes_and_a_figure(files, capsys):

@@ -152,6 +152,7 @@ def energy(
     solvent: str = ...,
     radii: str = ...,
     spacing: float = ...,
+    set: str | Mapping[str, Any] | None = ...,
     resume: bool = ...,
     workers: int = ...,
     scheduler: str = ...,
@@ -160,6 +161,7 @@ def energy(
     figure: str | Path | None = ...,
     force: bool = ...,
     dielectric_constant: float = ...,
+    solution: str | Mapping[str, Any] | None = ...,
 ) -> Energies: ...
 def field(
     structure: Any,
@@ -417,6 +419,7 @@ def surface(
     unit_of_file: str | None = ...,
     output: str | Path | Sequence[str | Path] = ...,
     figure: str | Path | None = ...,
+    label: str | None = ...,
     force: bool = ...,
     ionic_strength: float | None = ...,
     dielectric_constant: float | None = ...,

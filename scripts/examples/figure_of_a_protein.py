@@ -13,7 +13,7 @@ from pathlib import Path
 import vmdpotential as vp
 from vmdpotential.figures.colours import colour_range
 from vmdpotential.figures.page import WIDTHS, Panel, compose, save
-from vmdpotential.figures.slices import quantity_label
+from vmdpotential.figures.slices import short_label
 from vmdpotential.figures.surfaces import figure
 from vmdpotential.surfaces import molecular_surface
 
@@ -36,5 +36,5 @@ potential = vp.potential_map(structure, spacing=1.0, method="pb", screened=0.15)
 surface = molecular_surface(structure, spacing=0.8)
 values = surface.sample(potential, 1.4)  # A, where a water's centre would be
 print(f"{surface.area:.0f} A^2, mean {(values * surface.areas).sum() / surface.areas.sum():.1f} {potential.unit}")
-drawn = figure(surface, values, ["z", "-z"], colour_range([potential], [values]), quantity_label(potential))
+drawn = figure(surface, values, ["z", "-z"], colour_range([potential], [values]), short_label(potential))
 save(drawn, out / "surface.png", dpi=200, force=True)

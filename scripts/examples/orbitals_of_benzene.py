@@ -17,7 +17,7 @@ from skimage.measure import marching_cubes
 
 import vmdpotential as vp
 from vmdpotential.figures.page import WIDTHS, Panel, compose, save
-from vmdpotential.figures.slices import quantity_label
+from vmdpotential.figures.slices import short_label
 from vmdpotential.figures.surfaces import figure
 from vmdpotential.orbitals.evaluate import density_map, orbital_map
 from vmdpotential.orbitals.read import read_wavefunction
@@ -56,5 +56,5 @@ for name, grid in orbitals.items():
     triangles = np.concatenate([parts[0][1], parts[1][1] + len(parts[0][0])])
     signs = np.repeat([1.0, -1.0], [len(part[0]) for part in parts])
     both = Surface(vertices, triangles, np.zeros(len(vertices), np.int64), np.ones(len(vertices)), "isosurface")
-    drawn = figure(both, LEVEL * signs, ["z", "-y"], (-2 * LEVEL, 2 * LEVEL), quantity_label(grid), WIDTHS["double"])
+    drawn = figure(both, LEVEL * signs, ["z", "-y"], (-2 * LEVEL, 2 * LEVEL), short_label(grid), WIDTHS["double"])
     save(drawn, out / f"{name}.png", dpi=200, force=True)

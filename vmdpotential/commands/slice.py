@@ -123,6 +123,8 @@ class StyleOptions:
     contours: Annotated[int, Option(
         "approximate number of contour levels, at round values, without small loops around atoms; 0 draws none",
         low=0, high=50)] = 0
+    label: Annotated[str | None, Option(
+        "label of the colour bar; unless given, the quantity and its unit", metavar="TEXT")] = None
     width: Annotated[str, Option(
         "width of the figure: single (89 mm), double (183 mm) or a number of mm", metavar="MM")] = "single"
     dpi: Annotated[int, Option("resolution", unit="dots per inch", low=50, high=2400)] = 600
@@ -183,12 +185,18 @@ def slice_(
     page = figures.compose(
         panels, profiles=grids if profile else [], profile_axis="xyz".index(profile or "z"), names=names,
         value_range=style.range, contours=style.contours, structure=structure, slab=atoms.slab, waters=atoms.waters,
-        width=width_mm,
+        width=width_mm, label=style.label,
     )
     if path is not None:
         figures.save(page.figure, path, style.dpi, output.force, quantity_label(grids[0]), name)
     return Slices(page=page, grids=grids, planes=panels, profile=profile, figure_file=path, dpi=style.dpi,
                   chosen=style.range is None, panels=[_panel(*item) for item in zip(panels, page.ranges, strict=True)])
+
+
+def medium_text(grid: Grid) -> str:
+    """Return the medium of a map, and the temperature of a unit with kT."""
+    temperature = f"{grid.temperature:g} K" if grid.temperature is not None and grid.unit.startswith("kT") else ""
+    return ", ".join(filter(None, (grid.provenance.medium, temperature)))
 
 
 def _panel(panel: Panel, limits: tuple[float, float]) -> dict[str, Any]:
@@ -263,8 +271,8 @@ class Slices(Result):
             yield " ".join(f"{letter}{panel.name} {plane.label}, {where}{result['minimum']:.6g} to "
                            f"{result['maximum']:.6g} {unit}, {100 * result['within_range']:.1f} % within the "
                            "colours".split()) + medium
-        if len(media) == 1 and media[0]:
-            yield media[0]
+        if len(media) == 1:
+            yield from filter(None, [medium_text(self.grids[0])])
         if ranges:
             by_values = self.chosen and any(standard_limit(grid) is None for grid in self.grids)
             yield (f"colours: {' or '.join(f'{low:g} to {high:g}' for low, high in ranges)} {unit}".rstrip()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.commands.between import label
 from vmdpotential.commands.options import CompleteSource, Force, UnitOfFile, read_maps
-from vmdpotential.commands.slice import parse_range
+from vmdpotential.commands.slice import medium_text, parse_range
 from vmdpotential.errors import UsageError
 from vmdpotential.figures.colours import Range, check_range, colour_range, outwards
 from vmdpotential.grid.lattice import Grid
@@ -73,6 +73,9 @@ class SurfaceOutput:
         "files to write: .csv for the table, .glb or .ply for the coloured mesh", short="o", viewer=False,
         written=True, suffix=".csv")] = ()
     figure: Annotated[Path | None, Option("figure to write: .png, .pdf or .svg", viewer=False, written=True)] = None
+    label: Annotated[str | None, Option(
+        "label of the figure's colour bar; unless given, the quantity and its unit", viewer=False,
+        metavar="TEXT")] = None
     force: Force = False
 
 
@@ -112,8 +115,8 @@ def surface(
     BackendError
         When scikit-image is not installed.
     """
+    from vmdpotential.figures import slices
     from vmdpotential.figures.page import check_figure_format, render
-    from vmdpotential.figures.slices import quantity_label
     from vmdpotential.figures.surfaces import vertex_colours
     from vmdpotential.io.files.meshes import SUFFIXES, is_mesh, put_mesh
     from vmdpotential.io.maps import map_name
@@ -162,7 +165,8 @@ def surface(
         prepared=prepared or None, shape=shape, surface=mesh, grid=grid, whole=whole, cavities=cavities,
         outer=len(outer), span=span, by=by, names=names, table_rows=table, values=values, structure=structure,
         inside=float(mesh.areas[inside].sum()) / mesh.area,
-        view=view, head=f"{shape.kind} surface of {atoms}", of=name, seconds=seconds, files=paths, draws=not paths)
+        view=view, label=slices.short_label(grid) if output.label is None else output.label,
+        head=f"{shape.kind} surface of {atoms}", of=name, seconds=seconds, files=paths, draws=not paths)
     with files.writing(paths, force) as places:
         for path, place in zip(output.output, places, strict=False):
             if is_mesh(path):
@@ -171,7 +175,7 @@ def surface(
             else:
                 put_table(result.table(), place)
         if figure is not None:
-            places[-1].write_bytes(render(result.draw(), figure, title=quantity_label(grid)))
+            places[-1].write_bytes(render(result.draw(), figure, title=slices.quantity_label(grid)))
     return result
 
 
@@ -192,6 +196,7 @@ class OnSurface(Result):
     names: Sequence[str] = hidden()
     values: NDArray[np.float64] = hidden()
     view: Sequence[str] = hidden()
+    label: str = hidden()
     head: str = hidden()
     of: str = hidden()
     structure: Structure = hidden()
@@ -219,7 +224,7 @@ class OnSurface(Result):
                f"{self.triangles} triangles")
         yield (f"{self.of}, {f'{shape.outwards:g} A outwards' if shape.outwards else 'on it'}: mean {whole.mean:.4g}, "
                + f"{whole.low:.4g} to {whole.high:.4g} {self.grid.unit}".rstrip()
-               + (f", {self.grid.provenance.medium}" if self.grid.provenance.medium else ""))
+               + (f", {medium}" if (medium := medium_text(self.grid)) else ""))
         if not np.isfinite(self.values).all():
             yield f"{100 * (1 - self.inside):.2g} % of the area is outside of the map"
         if self.cavities is not None:
@@ -252,10 +257,9 @@ class OnSurface(Result):
 
     def draw(self) -> Figure:
         """Return pictures of the surface."""
-        from vmdpotential.figures import slices, surfaces
+        from vmdpotential.figures import surfaces
 
-        return surfaces.figure(self.surface, self.values, self.view, Range(*self.span),
-                               slices.quantity_label(self.grid))
+        return surfaces.figure(self.surface, self.values, self.view, Range(*self.span), self.label)
 
 
 def _mapped(source: CompleteSource, map: Path | Grid | None, potential: MapOptions,

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.figures.colours import sign_colour
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
 from vmdpotential.molecule.names import IONS, WATERS, named
@@ -23,8 +22,8 @@ Floats = NDArray[np.float64]
 
 _ELEMENT_COLOURS = {
     "C": "#808080", "N": "#3050f8", "O": "#e8271a", "S": "#d9b600", "P": "#f08000", "H": "#ffffff",
-    "F": "#70c040", "CL": "#1fb01f", "BR": "#a62929", "I": "#940094", "NA": "#8a3ffc", "K": "#d060e0",
-    "MG": "#c0e000", "CA": "#0f6b4f", "ZN": "#6f7fb0", "FE": "#c85a20",
+    "F": "#80e0a0", "CL": "#1fb01f", "BR": "#a62929", "I": "#5a0060", "NA": "#9020c8", "K": "#e070e0",
+    "MG": "#c0e000", "CA": "#0f6b4f", "ZN": "#6f7fb8", "FE": "#8a4a10",
 }  # fmt: skip
 _OTHER_COLOUR, _OTHERS = "#ff9ad5", "other elements"
 _IONS_DRAWN_LARGER = frozenset(("NA", "K", "CL", "MG", "CA", "ZN", "LI", "RB", "CS", "BR", "I"))
@@ -85,22 +84,17 @@ def draw_atoms(
     order = np.argsort(height, kind="stable")
     size = np.where(np.isin(elements, list(_IONS_DRAWN_LARGER)), 2.2, 1.1)[order]
     ions = np.where(named(structure.residue_names[index], IONS), structure.residue_names[index], "")
-    face = [_colour(str(elements[n]), str(ions[n])) for n in order]
+    face = [_ELEMENT_COLOURS.get(str(element), _OTHER_COLOUR) for element in elements[order]]
     atoms = EllipseCollection(
         size, size, np.zeros(len(order)), units="xy", offsets=points[order], offset_transform=ax.transData,
         facecolors=face, edgecolors="#202020", linewidths=0.25, zorder=3,
     )
     ax.add_collection(atoms, autolim=False)
     kinds = dict.fromkeys(zip(map(str, elements), map(str, ions), strict=True))
-    for label, colour in {(_label(*kind), _colour(*kind)) for kind in kinds}:
+    for label, colour in {(_label(*kind), _ELEMENT_COLOURS.get(kind[0], _OTHER_COLOUR)) for kind in kinds}:
         ax.plot([], [], "o", color=colour, label=label, markersize=4, markeredgecolor="#202020",
                 markeredgewidth=0.25, scalex=False, scaley=False)
     return points
-
-
-def _colour(element: str, ion: str) -> str:
-    """Return the colour of an element, or that of an ion by the sign of its charge, as in viewers."""
-    return sign_colour(IONS[ion.upper()].charge) if ion else _ELEMENT_COLOURS.get(element, _OTHER_COLOUR)
 
 
 def _label(element: str, ion: str) -> str:

@@ -21,7 +21,17 @@ from vmdpotential import __version__, memory
 from vmdpotential.errors import UsageError
 from vmdpotential.figures import atoms, layout, prepare
 from vmdpotential.figures.colours import check_range, colour_range
-from vmdpotential.figures.slices import bar_ticks, draw_profile, draw_slice, drawable, quantity_label, unit_label
+from vmdpotential.figures.slices import (
+    bar_ticks,
+    contour_style,
+    contour_ticks,
+    draw_profile,
+    draw_slice,
+    drawable,
+    levels,
+    short_label,
+    unit_label,
+)
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane, middle, outline, values_on
 from vmdpotential.io.files import output
@@ -145,7 +155,7 @@ class Page:
 def compose(
     panels: Sequence[Panel], *, profiles: Sequence[Grid] = (), profile_axis: int = 2, names: Sequence[str] = (),
     value_range: tuple[float, float] | None = None, contours: int = 0, structure: Structure | None = None,
-    slab: float = 3.0, waters: bool = False, width: float = WIDTHS["single"],
+    slab: float = 3.0, waters: bool = False, width: float = WIDTHS["single"], label: str | None = None,
 ) -> Page:
     """Return a figure of slices on one scale with one colour bar, and of a plane-averaged profile.
 
@@ -164,6 +174,8 @@ def compose(
     contours, structure, slab, waters
         As in :func:`vmdpotential.figures.slices.draw_slice`.
     width : float, mm
+    label : str, optional
+        Label of the colour bar, or of the curves if there are no slices; the quantity and its unit unless given.
 
     Raises
     ------
@@ -221,6 +233,8 @@ def compose(
             curve = axes[-1]
             draw_profile(curve, profiles, profile_axis, [_short(name) for name in names],
                          None if panels else value_range, upright=along == "up", short=bool(panels))
+            if label is not None and not panels:
+                curve.set_ylabel(drawable(label))
             if along:
                 sides.append(curve.yaxis if along == "up" else curve.xaxis)
         layout.same_ticks(sides)
@@ -233,10 +247,11 @@ def compose(
         below = len(axes) > 1 or width < 70 or extents[0][1] < 0.6 * extents[0][0]
         if len(set(ranges)) > 1:
             for ax, image, panel, limits in zip(slices, images, panels, ranges, strict=True):
-                _colour_bar(figure, [image], [panel.grid], limits, ax)
+                text = unit_label(panel.grid) if label is None else label  # the panel's title states the rest
+                _colour_bar(figure, [image], text, limits, contours, ax)
         elif images:
             bar = _colour_bar(
-                figure, images, grids, ranges[0],
+                figure, images, short_label(grids[0]) if label is None else label, ranges[0], contours,
                 figure.add_axes((0.1, 0.1, 0.5, 0.05) if below else (0.9, 0.1, 0.05, 0.5)), below)
         layout.arrange(figure, axes, extents, count, bar, below, key)
     return Page(figure, tuple(ranges), axes)
@@ -340,12 +355,12 @@ def _check_units(grids: Sequence[Grid]) -> None:
             )
 
 
-def _colour_bar(figure: Figure, images: Sequence[AxesImage], grids: Sequence[Grid], limits: tuple[float, float],
+def _colour_bar(figure: Figure, images: Sequence[AxesImage], label: str, limits: tuple[float, float], contours: int,
                 axes: Axes, below: bool | None = None) -> Axes:
-    """Return a colour bar, with pointed ends if values are beyond the colours.
+    """Return a colour bar, with pointed ends if values are beyond the colours, and lines at the contours' levels.
 
     It fills `axes`, below or next to the panels. Without `below`, `axes` is a panel, next to which the colour bar is
-    drawn, labelled with only the unit, because the panel's title states the rest.
+    drawn.
     """
     from matplotlib.ticker import MaxNLocator
 
@@ -355,15 +370,20 @@ def _colour_bar(figure: Figure, images: Sequence[AxesImage], grids: Sequence[Gri
 
     beyond = (any((values := image.get_array()) is not None and values.min() < limits[0] for image in images),
               any((values := image.get_array()) is not None and values.max() > limits[1] for image in images))
-    ticks = bar_ticks(limits, few=single_panel)
+    at = levels(limits, contours) if contours else np.zeros(0)
+    ticks = contour_ticks(limits, at)
+    ticks = bar_ticks(limits, few=single_panel) if ticks is None else ticks
     ends = {(True, True): "both", (True, False): "min", (False, True): "max", (False, False): "neither"}[beyond]
     bar = figure.colorbar(
         images[0], cax=axes, extend=ends,
         orientation="horizontal" if below else "vertical", extendfrac=0.03,
         ticks=MaxNLocator(nbins="auto", steps=[1, 2, 2.5, 5, 10]) if ticks is None else ticks,
+        format="{x:g}",
     )
+    for level in at:
+        (bar.ax.axvline if below else bar.ax.axhline)(level, **contour_style(level))
     bar.outline.set_linewidth(0.6)  # type: ignore[operator]  # an Artist, not a number as annotated
-    bar.set_label(drawable(unit_label(grids[0]) if single_panel else quantity_label(*grids)))
+    bar.set_label(drawable(label))
     return bar.ax
 
 

@@ -32,6 +32,12 @@ _SMALL = 0.06
 #: Half the length of a contour's label plus the radius of an atom, relative to the picture's longer side.
 _LABEL = 0.065
 
+#: Colour of contours.
+CONTOUR = "#202020"
+
+#: Largest number of contour levels that have a label on the colour bar.
+_LABELLED = 8
+
 #: Colours of curves (blue, vermilion, green, black ...), which colour-blind readers can distinguish (Okabe, Ito 2008).
 SHADES = ("#0072b2", "#d55e00", "#009e73", "#000000", "#cc79a7", "#56b4e9", "#e69f00")
 
@@ -46,6 +52,12 @@ def quantity_label(grid: Grid, *others: Grid) -> str:
     if grid.temperature is not None and unit.startswith("kT"):
         return f"{text} ({unit}, T = {grid.temperature:g} K)"
     return f"{text} ({unit})"
+
+
+def short_label(grid: Grid) -> str:
+    """Return the label of a colour bar or axis: quantity and unit, without the medium and the temperature."""
+    text, unit = _short(grid.provenance.quantity) or "value", unit_label(grid)
+    return f"{text[0].upper()}{text[1:]}" + f" ({unit})" * bool(unit)
 
 
 def unit_label(grid: Grid) -> str:
@@ -96,6 +108,19 @@ def bar_ticks(value_range: tuple[float, float], few: bool = False) -> Floats | N
     if float(f"{largest:.2g}") != largest or not (low == -high or 0 in value_range):
         return None
     return np.linspace(low, high, 3 if few else 5 if low < 0 < high else 6)
+
+
+def contour_ticks(value_range: tuple[float, float], at: Floats) -> Floats | None:
+    """Return ticks of a colour bar at contour levels, and at the ends of the range if there is room.
+
+    None if there are too many levels for labels.
+    """
+    low, high = value_range
+    if not 0 < len(at) <= _LABELLED:
+        return None
+    room = (high - low) / (_LABELLED + 2)
+    ends = [end for end in value_range if np.abs(at - end).min() >= room]
+    return np.unique([*ends, *at])
 
 
 def levels(value_range: tuple[float, float], number: int) -> Floats:
@@ -198,25 +223,31 @@ def _without_flats(values: Floats, value_range: tuple[float, float]) -> Floats:
     return np.where(around <= 1e-3 * (value_range[1] - value_range[0]), np.nan, values)
 
 
+def contour_style(level: float) -> dict[str, Any]:
+    """Return the style of the line of a contour, in a panel and on the colour bar."""
+    return {"color": CONTOUR, "linewidth": 0.8 if level == 0 else 0.4, "linestyle": "dashed" if level < 0 else "solid"}
+
+
 def _draw_contours(ax: Axes, s: Floats, t: Floats, values: Floats, at: Floats, atoms: Floats) -> None:
     if not len(at):
         return
+    styles = [contour_style(level) for level in at]
     lines = ax.contour(
-        s, t, np.ma.masked_invalid(values), levels=at, colors="#202020", zorder=1,
-        linewidths=[0.8 if level == 0 else 0.4 for level in at],
-        linestyles=["dashed" if level < 0 else "solid" for level in at],
-    )
+        s, t, np.ma.masked_invalid(values), levels=at, colors=CONTOUR, zorder=1,
+        linewidths=[style["linewidth"] for style in styles], linestyles=[style["linestyle"] for style in styles])
     from matplotlib.path import Path
 
     smallest = _SMALL * max(s[-1] - s[0], t[-1] - t[0])
     kept = [[np.asarray(piece) for piece in path.to_polygons(closed_only=False) if not _loop_below(piece, smallest)]
             for path in lines.get_paths()]
     lines.set_paths([Path.make_compound_path(*map(Path, pieces)) for pieces in kept])
-    positions = _label_positions([piece for pieces in kept for piece in pieces], s, t, atoms)
+    positions = _label_positions(kept, s, t, atoms)
     if positions:
-        ax.clabel(
+        labels = ax.clabel(
             lines, fontsize=6, inline_spacing=3, manual=positions,
             fmt=lambda x: f"{x:g}".replace("-", "\N{MINUS SIGN}"))
+        for text in labels:  # readable on dark colours; an outline would make paths of the text in PDF and SVG
+            text.set_bbox({"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 0.4})
 
 
 def _loop_below(line: Any, size: float) -> bool:
@@ -224,27 +255,38 @@ def _loop_below(line: Any, size: float) -> bool:
     return bool(np.abs(line[0] - line[-1]).max() < 1e-6 * size and np.ptp(line, axis=0).max() < size)
 
 
-def _label_positions(pieces: Sequence[Floats], s: Floats, t: Floats, atoms: Floats) -> list[tuple[float, float]]:
-    """Return the position of a label on each long line, away from atoms, other labels and the frame."""
+def _label_positions(lines: Sequence[Sequence[Floats]], s: Floats, t: Floats,
+                     atoms: Floats) -> list[tuple[float, float]]:
+    """Return positions of labels, away from atoms, other labels and the frame.
+
+    Every level has a label, on its longest line, also if that is close to atoms, and so have other long lines that
+    have room.
+    """
     size = max(s[-1] - s[0], t[-1] - t[0])
-    occupied = atoms
-    positions = []
-    for piece in sorted(pieces, key=_length, reverse=True):
-        if _length(piece) < 0.3 * size:
-            break
+    longest = [max(pieces, key=_length) for pieces in lines if pieces]
+    others = [piece for pieces in lines for piece in pieces
+              if _length(piece) >= 0.3 * size and not any(piece is first for first in longest)]
+    positions: list[tuple[float, float]] = []
+    for n, piece in enumerate([*sorted(longest, key=_length), *sorted(others, key=_length, reverse=True)]):
         x, y = piece[:: max(1, len(piece) // 100)].T
         # not on steep segments, where labels are rotated so far that a 6 could be read as a 9
         steep = np.abs(np.gradient(y)) > 1.5 * np.abs(np.gradient(x)) if len(x) > 1 else np.array([True])
         frame = np.minimum(np.minimum(x - s[0], s[-1] - x), np.minimum(y - t[0], t[-1] - y))
         clear = np.where(steep, 0, np.minimum(frame, 0.08 * size))
-        if len(occupied):
-            nearest = np.hypot(x[:, None] - occupied[:, 0], y[:, None] - occupied[:, 1]).min(1)
-            clear = np.minimum(clear, nearest)
+        if len(atoms):
+            clear = np.minimum(clear, _nearest(x, y, atoms))
+        if positions:
+            apart = _nearest(x, y, np.array(positions))
+            clear = np.where(apart > _LABEL * size, np.minimum(clear, apart), 0)
         best = int(np.argmax(clear))
-        if clear[best] > _LABEL * size:
+        if clear[best] > (0 if n < len(longest) else _LABEL * size):
             positions.append((float(x[best]), float(y[best])))
-            occupied = np.concatenate([occupied, [positions[-1]]])
     return positions
+
+
+def _nearest(x: Floats, y: Floats, points: Floats) -> Floats:
+    """Return the distance (N,) from each of N positions to the nearest of some points (M, 2)."""
+    return np.asarray(np.hypot(x[:, None] - points[:, 0], y[:, None] - points[:, 1]).min(1))
 
 
 def _length(line: Floats) -> float:
@@ -292,7 +334,7 @@ def draw_profile(
         (ax.set_ylim if upright else ax.set_xlim)(low, high)
     if value_range is not None:
         (ax.set_xlim if upright else ax.set_ylim)(value_range)
-    text = quantity_label(*grids)
+    text = short_label(grids[0])
     mean_label = f"Mean {text[0].lower()}{text[1:]}"
     if upright:
         ax.xaxis.set_major_locator(MaxNLocator(nbins=3, steps=[1, 2, 5, 10]))

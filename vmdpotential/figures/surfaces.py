@@ -33,8 +33,6 @@ LIGHT, SHADE = 1.0, 0.55
 BARS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 
 _MM = 1 / 25.4
-#: Approximate width of a letter in labels, mm.
-_LETTER = 1.3
 
 
 def vertex_colours(values: Floats, value_range: tuple[float, float]) -> Floats:
@@ -43,9 +41,10 @@ def vertex_colours(values: Floats, value_range: tuple[float, float]) -> Floats:
     return np.concatenate([rgb, np.ones((len(rgb), 1))], axis=1)
 
 
-def _half(surface: Surface) -> float:
-    """Return half the width of a picture, A."""
-    return float(np.ptp(surface.vertices, axis=0).max()) / 2 * 1.03
+def _extent(surface: Surface, view: str) -> tuple[float, float]:
+    """Return the width and height of a picture, A."""
+    right, up = np.array(VIEWS[view], float)
+    return float(np.ptp(surface.vertices @ right)), float(np.ptp(surface.vertices @ up))
 
 
 def draw_view(ax: Axes, surface: Surface, values: Floats, view: str, value_range: tuple[float, float]) -> Axes:
@@ -65,8 +64,8 @@ def draw_view(ax: Axes, surface: Surface, values: Floats, view: str, value_range
     centred = surface.vertices - (surface.vertices.min(0) + surface.vertices.max(0)) / 2
     flat = Triangulation(centred @ right, centred @ up, surface.triangles[facing])
     ax.add_collection(TriMesh(flat, facecolors=shaded, rasterized=True))
-    half = _half(surface)
-    ax.set(xlim=(-half, half), ylim=(-half, half), aspect="equal")
+    across, up_ = _extent(surface, view)
+    ax.set(xlim=(-across / 2, across / 2), ylim=(-up_ / 2, up_ / 2), aspect="equal")
     ax.set_axis_off()
     ax.set_title("from " + (view.replace("-", "−") if view[0] == "-" else f"+{view}"))
     return ax
@@ -93,21 +92,25 @@ def figure(surface: Surface, values: Floats, views: Sequence[str], value_range: 
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
+    from matplotlib.transforms import ScaledTranslation
 
-    half = _half(surface)
+    extents = [_extent(surface, view) for view in views]
     with style():
-        drawn = Figure(figsize=(width * _MM, (width / len(views) + 12) * _MM), layout="constrained")
-        axes = drawn.subplots(1, len(views), squeeze=False)[0]
+        drawn = Figure(figsize=(width * _MM, width * _MM))
+        axes = [drawn.add_axes((0, 0, 1, 1), label=view) for view in views]
         for ax, view in zip(axes, views, strict=True):
             draw_view(ax, surface, values, view, value_range)
-        bar = max((length for length in BARS if length <= half), default=BARS[0])
-        axes[0].plot((-half, bar - half), (-half, -half), color="black", linewidth=1.2, clip_on=False)
-        axes[0].annotate(f"{bar:g} Å", (bar / 2 - half, -half), (0, 2), textcoords="offset points", ha="center",
-                         va="bottom")
-        if len(label) * _LETTER > width:  # put the unit on a line of its own, and wrap the rest
-            text, _, unit = label.rpartition(" (")
-            label = "\n".join([*layout.wrap(text, int(width / _LETTER)), f"({unit}"])
-        drawn.colorbar(ScalarMappable(Normalize(*value_range), colours(value_range)), ax=list(axes),
-                       orientation="horizontal", label=drawable(label), shrink=0.6, aspect=30, pad=0.02,
-                       ticks=bar_ticks(value_range))
+        count = layout.columns(extents, width)
+        low = (len(views) - 1) // count * count  # first picture of the last row
+        across, up = extents[low]
+        bar = max((length for length in BARS if length <= across / 2), default=BARS[0])
+        below = axes[low].transData + ScaledTranslation(0, -6 / 72, drawn.dpi_scale_trans)
+        axes[low].plot((-across / 2, bar - across / 2), (-up / 2, -up / 2), color="black", linewidth=1.2,
+                       transform=below, clip_on=False)
+        axes[low].annotate(f"{bar:g} Å", (bar - across / 2, -up / 2), (3, 0), xycoords=below,
+                           textcoords="offset points", va="center")
+        colour_bar = drawn.colorbar(
+            ScalarMappable(Normalize(*value_range), colours(value_range)), cax=drawn.add_axes((0.1, 0.1, 0.5, 0.05)),
+            orientation="horizontal", label=drawable(label), ticks=bar_ticks(value_range), format="{x:g}")
+        layout.arrange(drawn, axes, extents, count, colour_bar.ax, below=True)
     return drawn

@@ -41,7 +41,7 @@ HEADINGS = {
     "surface": "probe kind outwards by mesh_spacing",
     "trajectory": "trajectory frames frame fit motion stat",
     "figure":
-        "normal point profile structure slab waters range contours width dpi view integral level title margin "
+        "normal point profile structure slab waters range contours label width dpi view integral level title margin "
         "max_points viewer_script",
     "output":
         "output field table figure paths sites site_radius site_density unit bulk field_unit unit_of_file format "
