@@ -8,6 +8,7 @@ import html
 import json
 import os
 import sys
+import types
 import zipfile
 from pathlib import Path
 
@@ -25,11 +26,13 @@ from pages import (
     words_of,
 )
 
+import vmdpotential as vp
 from vmdpotential import io, registry
 from vmdpotential.errors import BackendError, InputError, UsageError
 from vmdpotential.frontend import cli
 from vmdpotential.frontend.page_script import user_folder
 from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.io.maps.cube import Nuclei, write_cube
 from vmdpotential.ions import PlacedIon
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.plugins.web import view_page
@@ -63,6 +66,39 @@ def molecule():
 @pytest.fixture
 def grid():
     return random_grid()
+
+
+def test_atoms_of_cube_and_molden_files(npm, tmp_path, grid):
+    """Positions and elements against those that iodata reads; a cube file alone is also the map."""
+    iodata = pytest.importorskip("iodata", reason="the comparison needs iodata")
+    molden = Path(__file__).parent / "data" / "ecp_core.molden"
+    known = iodata.load_one(str(molden))
+    cube = tmp_path / "homo.cube"
+    write_cube(cube, dataclasses.replace(grid, unit="A^-3/2"),
+               Nuclei(known.atnums, known.atcorenums, known.atcoords * BOHR))
+    bare = tmp_path / "bare.cube"
+    write_cube(bare, grid)
+    for path in (molden, cube):
+        structure = io.read_structure(path)
+        read = iodata.load_one(str(path))
+        assert structure.elements.tolist() == [{53: "I", 1: "H"}[n] for n in read.atnums.tolist()]
+        np.testing.assert_allclose(structure.positions, read.atcoords * BOHR, atol=1e-6)
+    with pytest.raises(InputError):
+        io.read_structure(bare)
+    for n, names in enumerate(([cube], [molden, cube])):
+        page = tmp_path / f"{n}.html"
+        assert cli.main(["view", *map(str, names), "--viewer-script", str(npm), "-o", str(page)]) == 0
+        content = content_of(types.SimpleNamespace(html=page.read_text()))
+        assert len(content["maps"]) == 1
+        assert content["maps"][0]["unit"] == "bohr^-3/2"
+
+
+def test_a_completed_structure_is_shown(npm, molecule):
+    completed = vp.prepare_structure(vp.read_structure(Path(__file__).parent / "data" / "caps_amber.pdb"))
+    shown = content_of(view_page(completed, viewer_script=npm))["structure"]
+    assert shown == content_of(view_page(completed.structure, viewer_script=npm))["structure"]
+    with pytest.raises(UsageError):
+        view_page(3, viewer_script=npm)
 
 
 def test_orbitals_and_densities_are_shown_as_isosurfaces(npm, molecule, grid):

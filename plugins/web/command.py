@@ -14,6 +14,7 @@ from vmdpotential.commands.structures import complete
 from vmdpotential.errors import InputError, TaskError, UsageError
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
+from vmdpotential.io.files.text import suffix
 from vmdpotential.ions import Placement
 from vmdpotential.maps.medium import DEFAULT_MEDIUM, MEDIA, MEDIUM_HELP
 from vmdpotential.maps.solute import as_mapped
@@ -29,7 +30,8 @@ from .document import Document
 class _Files:
     """Structure, maps and medium, which are the first parameters."""
 
-    structure: Annotated[Path | Structure, Option("structure file", positional=True)]
+    structure: Annotated[Path | Structure, Option(
+        "structure file; a cube file is also shown as a map", positional=True)]
     maps: Annotated[tuple[Path | Grid, ...], Option(
         "map files", positional=True, metavar="MAP", front=True)] = ()
     topology: Annotated[Path | None, Option(
@@ -134,6 +136,8 @@ def view(
         When 3Dmol.js is not found, or for a scene the package molviewspec.
     """
     output, maps, medium = written.output, source.maps, source.medium
+    if not maps and isinstance(source.structure, Path) and suffix(source.structure) in (".cube", ".cub"):
+        maps = (source.structure,)  # which holds its atoms
     if output is None and isinstance(source.structure, Path):
         raise UsageError("output", "a file for the page is needed", "give one, such as page.html")
     from vmdpotential.io.maps import map_name, open_map

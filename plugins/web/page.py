@@ -20,8 +20,8 @@ from vmdpotential.errors import UsageError, VmdpotentialError
 from vmdpotential.figures.colours import ISOVALUES, STOPS
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.ions import PlacedIon, Placement
+from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.selection import is_ion, select
-from vmdpotential.molecule.structure import Structure
 
 from .atoms import structure_content, surface_content, surface_depth
 from .content import ion_content, map_content, overlaps, values_on_surface
@@ -60,7 +60,7 @@ class Page(Document):
 
 
 def view_page(
-    structure: Structure,
+    structure: StructureLike,
     grids: Grid | Sequence[Grid] = (),
     ions: Placement | Sequence[PlacedIon] | Path | None = None,
     *,
@@ -77,7 +77,7 @@ def view_page(
     Parameters
     ----------
     structure : Structure
-        The structure to show.
+        The structure to show, also an object of another package or a result of ``prepare_structure``.
     grids : Grid or sequence of Grid
         The maps.
     ions : Placement, sequence of PlacedIon or Path, optional
@@ -107,6 +107,7 @@ def view_page(
     BackendError
         When 3Dmol.js is not found.
     """
+    structure = as_structure(structure)
     grids = [grids] if isinstance(grids, Grid) else list(grids)
     if level is not None and not 0 < abs(level) < np.inf:
         raise UsageError("level", "the level must be a number other than 0", value=f"{level:g}")

@@ -1,7 +1,8 @@
 """Readers and writers of structures, topologies and maps, chosen by a file's suffix or content.
 
-Structures are PDB, mmCIF, GRO and PQR files; topologies are PSF, Amber prmtop and GROMACS .top files; coordinates alone
-are Amber's rst7, inpcrd and NetCDF restarts. MDAnalysis reads further formats (TPR, TRR, DCD, ...).
+Structures are PDB, mmCIF, GRO and PQR files, and the atoms of cube and Molden files; topologies are PSF, Amber prmtop
+and GROMACS .top files; coordinates alone are Amber's rst7, inpcrd and NetCDF restarts. MDAnalysis reads further formats
+(TPR, TRR, DCD, ...).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ __all__ = [
 
 _READERS = {
     "pdb": "structures.pdb:read_pdb", "mmcif": "structures.mmcif:read_mmcif", "gro": "structures.gro:read_gro",
-    "pqr": "structures.pqr:read_pqr",
+    "pqr": "structures.pqr:read_pqr", "molden": "structures.molden:read_molden", "cube": "maps.cube:read_atoms",
 }
 _TOPOLOGIES = {
     "psf": "topologies.psf:read_psf", "prmtop": "topologies.prmtop:read_prmtop",

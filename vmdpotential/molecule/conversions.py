@@ -298,7 +298,7 @@ _CONVERTERS = {"MDAnalysis": (from_mdanalysis, "atoms"), "biotite": (from_biotit
 
 
 def as_structure(item: StructureLike) -> Structure:
-    """Return a Structure as it is, or convert an object of MDAnalysis, biotite, ParmEd, OpenMM or gemmi.
+    """Return a Structure as it is or that of a result, or convert an object of MDAnalysis, biotite, ParmEd ...
 
     Raises
     ------
@@ -307,6 +307,8 @@ def as_structure(item: StructureLike) -> Structure:
     """
     if isinstance(item, Structure):
         return item
+    if isinstance(held := getattr(item, "structure", None), Structure):  # a completed structure, placed ions ...
+        return held
     package = type(item).__module__.partition(".")[0]
     if package in _CONVERTERS and hasattr(item, _CONVERTERS[package][1]):
         return _CONVERTERS[package][0](item)

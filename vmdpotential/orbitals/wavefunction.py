@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError, UsageError
+from vmdpotential.molecule.nuclei import from_nuclei
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.orbitals.shells import Shell
 
@@ -78,16 +79,7 @@ class Wavefunction:
 
     def structure(self) -> Structure:
         """Return the nuclei as a structure of one residue."""
-        import gemmi
-
-        elements = [gemmi.Element(int(n)).name if 0 < n <= 118 else "X" for n in self.numbers]
-        count = len(elements)
-        return Structure(
-            positions=self.positions, atom_names=np.array([f"{e}{n + 1}" for n, e in enumerate(elements)], np.str_),
-            residue_names=np.full(count, "MOL"), residue_ids=np.ones(count, np.int64),
-            residue_index=np.zeros(count, np.int64),
-            elements=np.array(["" if e == "X" else e for e in elements], np.str_), hetero=np.ones(count, bool),
-            sources=(self.name,))
+        return from_nuclei(self.numbers, self.positions, self.name)
 
     def channel(self, spin: str) -> Channel:
         """Return the orbitals of a spin, ``alpha`` or ``beta``; if restricted, those of both with total occupations."""

@@ -17,6 +17,7 @@ _SUFFIXES = {
     **dict.fromkeys((".xtc", ".trr", ".dcd", ".coor", ".namdbin", ".tng", ".h5md"), "frames"),
     **dict.fromkeys((".tpr", ".mol2", ".data", ".gsd", ".pdbqt"), "mdanalysis"),
     ".gro": "gro", ".pqr": "pqr", ".psf": "psf",
+    **dict.fromkeys((".cube", ".cub"), "cube"), **dict.fromkeys((".molden", ".mold"), "molden"),
 }  # fmt: skip
 _PDB_RECORD = re.compile(rb"(HEADER|TITLE |COMPND|REMARK|CRYST1|MODEL |ATOM  |HETATM|SEQRES|SOURCE|AUTHOR)")
 _ATOM_LINE = re.compile(rb"^(?:ATOM|HETATM).*$", re.MULTILINE)

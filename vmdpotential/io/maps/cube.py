@@ -8,7 +8,7 @@ necessary, the folders of input files are left out. Values are written with six 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -31,6 +31,8 @@ from vmdpotential.io.maps.mapformat import (
     read_numbers,
     title,
 )
+from vmdpotential.molecule.nuclei import from_nuclei
+from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import BOHR
 
 _COMMENT = 1000
@@ -106,8 +108,34 @@ def read_cube(path: Path) -> Grid:
         return _read(path, stream)
 
 
-def _read(path: Path, stream: IO[bytes]) -> Grid:
-    lines = header_lines_of(path, stream, "a cube file")
+def read_atoms(path: Path) -> Structure:
+    """Read the atoms of a Gaussian cube file.
+
+    Raises
+    ------
+    InputError
+        When the file is not a cube file, or has no atoms.
+    """
+    with files.opened(path) as stream:
+        header = _header(path, header_lines_of(path, stream, "a cube file"))
+    if not any(header.nuclei.numbers):  # a map that was written without its atoms has a dummy one
+        raise InputError(f"{path}: has no atoms", "give a structure file, and this one as a map")
+    return from_nuclei(header.nuclei.numbers, header.nuclei.positions, str(path))
+
+
+class _Header(NamedTuple):
+    """The lines in front of the values."""
+
+    comments: list[str]
+    origin: list[float]
+    counts: list[int]
+    steps: list[list[float]]
+    unit: float
+    nuclei: Nuclei
+    last: int  # number of the last line
+
+
+def _header(path: Path, lines: Iterator[tuple[int, str]]) -> _Header:
     comments = [next(lines)[1], next(lines)[1]]
     number, words = _split(next(lines))
     atoms, origin, sets = _vector(path, number, words)
@@ -119,10 +147,13 @@ def _read(path: Path, stream: IO[bytes]) -> Grid:
             raise InputError(f"{path}: line {number}: an axis of 0 points")
         counts.append(count)
         steps.append(step)
+    nuclei = []
     for _ in range(abs(atoms)):
         number, words = _split(next(lines))
-        if len(words) < 5:
-            raise InputError(f"{path}: line {number}: an atom needs a number, a charge and a position")
+        try:
+            nuclei.append((whole(words[0]), *(real(words[n]) for n in (1, 2, 3, 4))))
+        except (ValueError, IndexError):
+            raise InputError(f"{path}: line {number}: an atom needs a number, a charge and a position") from None
     if atoms < 0:
         number, words = _split(next(lines))
         if len(words) < 2 or not all(word.isascii() and word.isdigit() for word in words):
@@ -135,6 +166,13 @@ def _read(path: Path, stream: IO[bytes]) -> Grid:
                          "make all positive (bohr) or all negative (A)")
     # all counts negative means angstrom
     unit = 1.0 if max(counts) < 0 else BOHR
+    table = np.array(nuclei, np.float64).reshape(-1, 5)
+    atoms_of = Nuclei(table[:, 0].astype(np.int64), table[:, 1], table[:, 2:] * unit)
+    return _Header(comments, origin, counts, steps, unit, atoms_of, number)
+
+
+def _read(path: Path, stream: IO[bytes]) -> Grid:
+    comments, origin, counts, steps, unit, _, number = _header(path, header_lines_of(path, stream, "a cube file"))
     shape = [abs(count) for count in counts]
     values, _rest = read_numbers(path, stream, shape[0] * shape[1] * shape[2], number + 1)
     lattice, ordered = oriented(path, np.array(origin) * unit, np.array(steps) * unit, values.reshape(shape))
