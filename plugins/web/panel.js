@@ -317,12 +317,24 @@
       swatch.style.background = ion.colour;
       head.scope = "row";
       button.type = "button";
+      button.tabIndex = n ? -1 : 0;  // one stop of Tab for the table, in which arrow keys move
       button.append(swatch, `${ion.name} ${ion.number}`);
       button.title = ion.water ? `in place of ${ion.water}` : "of the structure";
       head.append(button);
       row.append(head);
       for (const [, , text] of columns) row.insertCell().textContent = text(ion);
       row.addEventListener("click", () => chooseIon(n));
+    });
+    const buttons = [...$("ions").querySelectorAll("button")];
+    $("ions").addEventListener("focusin", (event) => {
+      for (const button of buttons) button.tabIndex = button === event.target ? 0 : -1;
+    });
+    $("ions").addEventListener("keydown", (event) => {
+      const steps = { ArrowUp: -1, ArrowDown: 1, Home: -buttons.length, End: buttons.length };
+      if (!(event.key in steps) || event.altKey || event.ctrlKey || event.metaKey) return;
+      event.preventDefault();
+      const at = buttons.indexOf(event.target) + steps[event.key];
+      buttons[Math.max(0, Math.min(buttons.length - 1, at))].focus();
     });
   }
 

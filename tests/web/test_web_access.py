@@ -87,6 +87,32 @@ def test_ions_are_offered_if_there_are_any(browser, request, name):
     assert browser.run("document.querySelector('#show-ions').checkVisibility()") == (name == "small")
 
 
+def test_the_table_of_ions_is_one_stop_of_tab(browser, small):
+    browser.open(small.path)
+    last = len(small.ions) - 1
+    stops = "[...document.querySelectorAll('#ions button')].flatMap((b, n) => b.tabIndex < 0 ? [] : [n])"
+    focused = "[...document.querySelectorAll('#ions button')].indexOf(document.activeElement)"
+    assert browser.run(stops) == [0]
+    browser.run("document.querySelector('#ions button').focus()")
+    for key, expected in (("ArrowUp", 0), ("ArrowDown", 1), ("ArrowDown", 2), ("ArrowUp", 1), ("End", last),
+                          ("ArrowDown", last), ("Home", 0), ("ArrowDown", 1)):
+        browser.press(key)
+        assert browser.run(focused) == expected
+        assert browser.run(stops) == [expected]
+    browser.press("Enter")
+    assert browser.run("document.querySelector('#status').textContent").startswith(
+        f"{small.ions[1].name} {small.ions[1].residue_id},")
+    browser.press("Tab")
+    assert browser.run(focused) == -1
+
+
+def test_landmarks_have_names_of_their_own(browser, small):
+    browser.open(small.path)
+    found = [(role, name) for role, name, _ in nodes(browser) if role in ("region", "main", "navigation")]
+    assert len(found) > 3
+    assert len(set(found)) == len(found)
+
+
 @pytest.mark.parametrize("size", [(390, 844), (1280, 800)])
 def test_page_fits_the_screen(browser, small, size):
     browser.open(small.path, size)
