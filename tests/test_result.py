@@ -94,3 +94,9 @@ def test_sums_take_results_from_elsewhere(make):
     result.add(make(first))
     np.testing.assert_allclose(result.mean(), (first.astype(float) + second) / 2, rtol=1e-12)
     np.testing.assert_allclose(result.variance(), np.array([first, second], float).var(0), rtol=1e-9)
+
+
+def test_one_of_a_kind_is_singular():
+    from vmdpotential.errors import many
+
+    assert [many(n, "frame") for n in (0, 1, 2, "1")] == ["0 frames", "1 frame", "2 frames", "1 frame"]

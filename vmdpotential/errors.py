@@ -98,6 +98,11 @@ def _visible(letter: str) -> str:
     return letter.encode("unicode_escape", "surrogatepass").decode()
 
 
+def many(count: int | str, noun: str) -> str:
+    """Return a number with its noun, such as ``1 frame`` or ``2 frames``."""
+    return f"{count} {noun}" + "s" * (str(count) != "1")
+
+
 def listed(words: Iterable[str], most: int) -> str:
     """Return words separated by commas, in at most `most` characters, and the number of further ones."""
     taken: list[str] = []

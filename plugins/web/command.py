@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from vmdpotential import extras, registry
 from vmdpotential.commands.options import CopyOptions, Index, Ph, Prepare, Source
 from vmdpotential.commands.structures import complete
-from vmdpotential.errors import InputError, TaskError, UsageError
+from vmdpotential.errors import InputError, TaskError, UsageError, many
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.text import suffix
@@ -193,7 +193,8 @@ class ViewedPage(Result):
         """Yield lines on atoms added to the structure, the content of the page, and its file."""
         page, summary = self.page, self.page.summary
         yield from [self.prepared] if self.prepared else []
-        yield f"{page.title}: {summary['atoms']} atoms, {summary['ions']} ions; drawn by {summary['viewer']}"
+        yield (f"{page.title}: {many(summary['atoms'], 'atom')}, {many(summary['ions'], 'ion')}; "
+               f"drawn by {summary['viewer']}")
         for item in summary["maps"]:
             shape = " x ".join(map(str, item["shape"]))
             spacing = distances(item["spacing"], 3).replace("×", "x")

@@ -13,7 +13,7 @@ from vmdpotential import progress
 from vmdpotential.commands.gridded import LATTICE, SUM, GridResult, cell_lines, lattice_like, stated_error
 from vmdpotential.commands.map import MapOutput
 from vmdpotential.commands.options import CompleteSource, Fit, FramesFile, FramesOption, LikeGrid, TrajectoryOptions
-from vmdpotential.errors import UsageError
+from vmdpotential.errors import UsageError, many
 from vmdpotential.execution.blocks import BlockResults
 from vmdpotential.frames.average import STATISTICS, Average, AveragePlan, merge, plan_average
 from vmdpotential.frames.options import PartialExecution
@@ -239,8 +239,8 @@ def _lines(planning: AveragePlan, average: Average, result: Mean) -> list[str]:
     grid, plan, count, seconds = result.grid, planning.map, average.frames, result.seconds
     provenance, unit = grid.provenance, grid.unit
     lines = []
-    lines.append(f"medium {plan.options.word}: charges of {provenance.atoms}: {len(plan.charges)} atoms, net charge "
-                 f"{planning.charge:.3f} e")
+    lines.append(f"medium {plan.options.word}: charges of {provenance.atoms}: {many(len(plan.charges), 'atom')}, "
+                 f"net charge {planning.charge:.3f} e")
     lines += [
         str(planning.work.alignment),
         f"method {provenance.method}, {boundary_text(result.cell)}, {provenance.interaction}, "
@@ -253,7 +253,7 @@ def _lines(planning: AveragePlan, average: Average, result: Mean) -> list[str]:
                  f"{unit} at {grid.temperature:g} K, {provenance.medium}; zero: {average.zero}")
     if plan.request.neutralised and abs(planning.charge) > 5e-4:
         lines.append(f"a uniform background of {-planning.charge:.3f} e neutralises the cell")
-    blocks = f"{len(average.blocks)} blocks of {average.blocks[0]} frames"
+    blocks = f"{many(len(average.blocks), 'block')} of {many(average.blocks[0], 'frame')}"
     if average.error is None:
         lines.append(TOO_SHORT)
     else:
@@ -266,7 +266,7 @@ def _lines(planning: AveragePlan, average: Average, result: Mean) -> list[str]:
         lines.append(f"statistical inefficiency {average.inefficiency:.1f}, correlation time "
                      f"{average.correlation_time:.1f} frames{time_ps}, at {len(planning.work.sample)} random points")
     number, _, range_text = provenance.frames.partition(": ")
-    lines.append(f"{number} frames ({range_text}) in {seconds:.2f} s, {count / seconds:.3g} per second, on the "
+    lines.append(f"{many(number, 'frame')} ({range_text}) in {seconds:.2f} s, {count / seconds:.3g} per second, on the "
                  f"{provenance.engine} engine")
     return lines
 

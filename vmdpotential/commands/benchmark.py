@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from vmdpotential import registry
 from vmdpotential.engines import PRECISIONS
+from vmdpotential.errors import many
 from vmdpotential.parameters import Command, Option
 from vmdpotential.results import Result, hidden, key, part
 
@@ -167,7 +168,7 @@ class MapTimes(Result):
         yield (f"{self.method} sum, {self.boundary} boundary, {self.precision} precision, {self.engine} engine "
                f"({self.hardware})")
         pairs = "" if self.pairs is None else f", {self.pairs:.3g} pairs"
-        yield f"{self.atoms} atoms, {self.points} points{pairs}"
+        yield f"{many(self.atoms, 'atom')}, {self.points} points{pairs}"
         rate = "" if self.pairs is None else f", {self.pairs / self.median:.3g} pairs/s"
         yield (f"first run {self.first:.3f} s, then planned again {self.planned_median:.4f} s, and by the plan median "
                f"{self.median:.4f} s of {len(self.seconds)} ({min(self.seconds):.4f} to {max(self.seconds):.4f}){rate}")

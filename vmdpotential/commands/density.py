@@ -25,7 +25,7 @@ from vmdpotential.commands.options import (
 )
 from vmdpotential.densities.quantities import UNITS, count
 from vmdpotential.densities.sites import Site, find_sites
-from vmdpotential.errors import UsageError
+from vmdpotential.errors import UsageError, many
 from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.figures.colours import isosurface_levels
 from vmdpotential.frames.density import Density, DensityOptions, DensityPlan, merge, plan_density
@@ -247,7 +247,7 @@ def _lines(planning: DensityPlan, density: Density, result: DensityMap) -> list[
     counted, provenance = work.counted, grid.provenance
     lines = [
         ", ".join(filter(None, (
-            f"{provenance.quantity} of {planning.name}: {len(counted.rows)} atoms", counted.source))),
+            f"{provenance.quantity} of {planning.name}: {many(len(counted.rows), 'atom')}", counted.source))),
         "frames are not moved" if work.alignment is None else str(work.alignment),
         f"{provenance.method}, {boundary_text(result.cell)}",
         result.points,
@@ -260,10 +260,10 @@ def _lines(planning: DensityPlan, density: Density, result: DensityMap) -> list[
         lines.append(f"on average {density.total:.6g} of {counted.weights.sum():.6g} {unit} are on the grid{images}")
     lines += cell_lines(density.cell_deviation)
     lines.append(TOO_SHORT if density.error is None else
-                 f"standard error of the mean {density.error:.3g} {grid.unit} rms, by {len(density.blocks)} blocks of "
-                 f"{density.blocks[0]} frames")
+                 f"standard error of the mean {density.error:.3g} {grid.unit} rms, by "
+                 f"{many(len(density.blocks), 'block')} of {many(density.blocks[0], 'frame')}")
     number, _, range_text = provenance.frames.partition(": ")
-    lines.append(f"{number} frames ({range_text}) in {seconds:.2f} s, "
+    lines.append(f"{many(number, 'frame')} ({range_text}) in {seconds:.2f} s, "
                  f"{1000 * seconds / density.frames:.3g} ms a frame, on the {work.engine} engine")
     return lines
 

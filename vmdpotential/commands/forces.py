@@ -19,7 +19,7 @@ from vmdpotential.commands.between import (
     warn_of_mixture,
 )
 from vmdpotential.commands.options import CompleteSource, Force, TrajectoryOptions
-from vmdpotential.errors import UsageError
+from vmdpotential.errors import UsageError, many
 from vmdpotential.execution.blocks import clear
 from vmdpotential.execution.work import Arrays
 from vmdpotential.frames.cells import CellFrames
@@ -116,7 +116,7 @@ class Forces(PairResult):
         sizes = np.linalg.norm(self.forces, axis=1)
         most = int(sizes.argmax())
         yield error_line(self.pair, self.pair.error_forces, "forces on atoms")
-        yield (f"on {len(self.names)} atoms of {self.a} by {self.b}, {self.frames} frame{'s' * (self.frames != 1)}: "
+        yield (f"on {many(len(self.names), 'atom')} of {self.a} by {self.b}, {many(self.frames, 'frame')}: "
                f"sum ({', '.join(f'{x:.4f}' for x in self.sum)}) kcal/mol/A; the largest on {self.names[most]}, "
                f"{sizes[most]:.4f}")
 

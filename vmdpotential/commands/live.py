@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.commands.options import CompleteSource
 from vmdpotential.commands.structures import read
-from vmdpotential.errors import InputError, UsageError
+from vmdpotential.errors import InputError, UsageError, many
 from vmdpotential.figures.colours import colour_range
 from vmdpotential.frames.live import LiveMap
 from vmdpotential.grid.lattice import Grid
@@ -138,7 +138,7 @@ class LiveRun(Result):
         yield f"method {provenance.method}, {boundary_text(cell)}, {points} points, {provenance.medium}"
         yield f"planned in {self.seconds:.2f} s on the {provenance.engine} engine"
         if self.answered is not None:
-            yield f"{self.answered} frames"
+            yield many(self.answered, "frame")
 
 
 def _frames(stream: IO[bytes], atoms: int) -> Iterator[tuple[str, NDArray[np.float64], Cell | None]]:

@@ -14,7 +14,7 @@ from vmdpotential.commands.continuum import solvation_data, solvation_lines
 from vmdpotential.commands.gridded import LATTICE, SUM, GridResult, lattice_like, stated_error
 from vmdpotential.commands.options import CompleteSource, Force, Format, Like
 from vmdpotential.commands.structures import at_frame, read
-from vmdpotential.errors import UsageError
+from vmdpotential.errors import UsageError, many
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.io.files import output as files
@@ -177,8 +177,8 @@ class Map(GridResult):
         provenance, lattice, options = self.grid.provenance, self.grid.lattice, self.options
         yield str(self.charges)
         without = f", without {self.left_out}, which belong to the solution" if self.left_out else ""
-        yield (f"medium {options.word}{self._because}: charges of {options.atoms}{without}: {self.count} atoms, net "
-               f"charge {round(self.net_charge, 3) + 0.0:g} e")
+        yield (f"medium {options.word}{self._because}: charges of {options.atoms}{without}: "
+               f"{many(self.count, 'atom')}, net charge {round(self.net_charge, 3) + 0.0:g} e")
         on_mesh = (" on a mesh" if provenance.interaction.startswith("shifted") and provenance.tolerance is not None
                    else "")
         yield (f"method {provenance.method}{on_mesh}, {boundary_text(self.cell)}, {provenance.interaction}, "

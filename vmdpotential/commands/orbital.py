@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from vmdpotential import progress
 from vmdpotential.commands.gridded import LATTICE, GridResult, lattice_like
 from vmdpotential.commands.options import Force, Like
-from vmdpotential.errors import UsageError
+from vmdpotential.errors import UsageError, many
 from vmdpotential.figures.colours import isosurface_levels, isovalue
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.files import output as files
@@ -205,7 +205,7 @@ def _integral(values: NDArray[np.float32], lattice: Lattice, unit: str, squared:
 def _contents(wavefunction: Wavefunction) -> str:
     functions = wavefunction.alpha.coefficients.shape[0]
     kind = "the same orbitals for both spins" if wavefunction.restricted else "orbitals for each spin"
-    return (f"{wavefunction.name}: {len(wavefunction.numbers)} atoms, {functions} basis functions, "
+    return (f"{wavefunction.name}: {many(len(wavefunction.numbers), 'atom')}, {functions} basis functions, "
             f"{wavefunction.electrons:g} electrons, {kind}")
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from vmdpotential.commands.options import CopyOptions, Force, Ph, Pka, Source, TemplateOptions
 from vmdpotential.commands.structures import read
-from vmdpotential.errors import UsageError
+from vmdpotential.errors import UsageError, many
 from vmdpotential.io import can_be_written, check_formats, write_structures
 from vmdpotential.io.files import output as files
 from vmdpotential.molecule.charges import ChargeReport
@@ -112,11 +112,11 @@ class CompletedStructure(Result):
     def text(self) -> Iterator[str]:
         """Yield the changes and the charges."""
         if self.prepared is None:
-            yield f"{len(self.structure)} atoms, unchanged"
+            yield f"{many(len(self.structure), 'atom')}, unchanged"
             return
         yield from self.prepared.lines()
         yield str(self.charges)
-        yield f"{len(self.structure)} atoms in {self.seconds:.2f} s"
+        yield f"{many(len(self.structure), 'atom')} in {self.seconds:.2f} s"
 
     def table(self) -> Columns:
         """Return a row for each residue."""

@@ -17,7 +17,7 @@ from vmdpotential.commands.gridded import GridResult
 from vmdpotential.commands.options import CompleteSource
 from vmdpotential.commands.probe_options import ProbeRun
 from vmdpotential.engines import get_engine
-from vmdpotential.errors import UsageError
+from vmdpotential.errors import UsageError, many
 from vmdpotential.figures.colours import isosurface_levels
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.io.files import output as files
@@ -103,7 +103,7 @@ class ProbeMaps(GridResult):
     def text(self) -> Iterator[str]:
         """Yield the ranges of the maps."""
         yield from self.head
-        yield f"{self.points}, {self.atoms} atoms"
+        yield f"{self.points}, {many(self.atoms, 'atom')}"
         for name, grid in self.maps.items():
             yield (f"  {name}: {grid.provenance.quantity} {float(grid.values.min()):.4g} to "
                    f"{float(grid.values.max()):.4g} {grid.unit}")

@@ -14,7 +14,7 @@ from vmdpotential import progress
 from vmdpotential.commands.average import statistic_files
 from vmdpotential.commands.gridded import LATTICE, GridResult, wraps
 from vmdpotential.commands.probe_options import ProbeRun
-from vmdpotential.errors import UsageError
+from vmdpotential.errors import UsageError, many
 from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.figures.colours import isosurface_levels
 from vmdpotential.frames.ligand import HIGHEST, FreeEnergy, InsertionPlan, merge, plan_insertions
@@ -136,7 +136,7 @@ class FreeEnergyMap(GridResult):
         """Yield how the molecule was inserted, the free energies and their errors."""
         grid, work, free_energy = self.grid, self.planning.work, self.free_energy
         error = "" if free_energy.solvation_error is None else f" +- {free_energy.solvation_error:.3f}"
-        yield f"{self.molecule.name}: {len(self.molecule.sigma)} atoms, {self.molecule.source}"
+        yield f"{self.molecule.name}: {many(len(self.molecule.sigma), 'atom')}, {self.molecule.source}"
         yield f"Lennard-Jones parameters: {self.source}"
         yield "frames are not moved" if work.alignment is None else str(work.alignment)
         yield (f"{self.orientations} orientations, {self.places} insertion points for a grid point, "
@@ -146,9 +146,9 @@ class FreeEnergyMap(GridResult):
                f"zero: the molecule in vacuum; higher values are written as {HIGHEST:g}")
         yield f"excess free energy of the whole map: {free_energy.solvation:.3f}{error} kcal/mol"
         yield TOO_SHORT if free_energy.error is None else (
-            f"standard error {free_energy.error:.3g} kcal/mol (median), by {len(free_energy.blocks)} blocks of "
-            f"{free_energy.blocks[0]} frames")
-        yield f"{free_energy.frames} frames in {self.seconds:.2f} s on the {work.engine} engine"
+            f"standard error {free_energy.error:.3g} kcal/mol (median), by {many(len(free_energy.blocks), 'block')} of "
+            f"{many(free_energy.blocks[0], 'frame')}")
+        yield f"{many(free_energy.frames, 'frame')} in {self.seconds:.2f} s on the {work.engine} engine"
         if self.least is not None:
             yield from _minimum_lines(self.least)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from vmdpotential import progress
 from vmdpotential.commands.options import CompleteSource, TableOutput, TrajectoryOptions
 from vmdpotential.commands.structures import contributions
-from vmdpotential.errors import UsageError
+from vmdpotential.errors import UsageError, many
 from vmdpotential.execution.blocks import clear
 from vmdpotential.figures import profiles as figures
 from vmdpotential.frames.options import Execution
@@ -161,8 +161,8 @@ class AxisProfile(Result):
         if self.integral is not None:
             yield f"the double integral from the left edge ends at {self.integral[-1]:.4f} {unit}" + (
                 "" if profile.corrected else ", where the periodic potential returns to its value at the left edge")
-        many = f"{profile.frames} frames in {profile.blocks} blocks" if profile.frames > 1 else "1 frame"
-        yield f"{many} in {self.seconds:.2f} s"
+        blocks = f" in {many(profile.blocks, 'block')}" if profile.frames > 1 else ""
+        yield f"{many(profile.frames, 'frame')}{blocks} in {self.seconds:.2f} s"
 
     def table(self) -> Columns:
         """Return the curves, with their standard errors."""

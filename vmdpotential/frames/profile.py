@@ -30,7 +30,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import InputError, UsageError
+from vmdpotential.errors import InputError, UsageError, many
 from vmdpotential.execution.blocks import piece_size, run_blocks
 from vmdpotential.execution.work import MergingWork, Needs
 from vmdpotential.frames.cells import CellFrames
@@ -132,7 +132,7 @@ class Profile:
     def __repr__(self) -> str:
         phi = self.values[0, 2]
         return (f"Profile({phi.min():.4g} to {phi.max():.4g} {self.unit} along {'xyz'[self.axis]}, {len(self.z)} nodes "
-                f"over {self.period:.4g} A, of {', '.join(self.names)}; {self.frames} frames)")
+                f"over {self.period:.4g} A, of {', '.join(self.names)}; {many(self.frames, 'frame')})")
 
     @property
     def units(self) -> tuple[str, str, str]:
