@@ -115,12 +115,24 @@ class Dialog(QtWidgets.QDialog):  # type: ignore[misc]
         super().closeEvent(event)
 
 
+def beside(window: Any, size: Any, screen: Any) -> Any:
+    """Return the position of a dialog next to a window, or in the screen's corner if there is no room."""
+    for x in (window.right() + 1, window.left() - size.width()):
+        if screen.left() <= x <= screen.right() + 1 - size.width():
+            return QtCore.QPoint(x, window.top())
+    return QtCore.QPoint(screen.right() + 1 - size.width(), screen.bottom() + 1 - size.height())
+
+
 def open_dialog(cmd: Any, command: str = "") -> Dialog:
     """Show the dialog of a PyMOL session with the page of a command; it is created at its first use."""
     session = Session.of(cmd)
     if session.dialog is None:
         windows = QtWidgets.QApplication.topLevelWidgets()
-        session.dialog = Dialog(cmd, next((w for w in windows if isinstance(w, QtWidgets.QMainWindow)), None))
+        parent = next((w for w in windows if isinstance(w, QtWidgets.QMainWindow)), None)
+        session.dialog = Dialog(cmd, parent)
+        if parent is not None:
+            session.dialog.move(beside(parent.frameGeometry(), session.dialog.size(),
+                                       parent.screen().availableGeometry()))
     dialog: Dialog = session.dialog
     dialog.panel.show_command(command)
     dialog.show()
