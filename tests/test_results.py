@@ -108,7 +108,8 @@ OXYGEN = "//*/(WAT,HOH)/O"
 
 #: Options of each command that make all of its keys; files of the first ones are read by others.
 CASES = {
-    "map": ["map", *PEPTIDE, "-o", "map.npz", "--spacing", "2", "--tolerance", "1e-2", "--field", "field.npz"],
+    "map": ["map", *PEPTIDE, "--medium", "explicit", "-o", "map.npz", "--spacing", "2", "--tolerance", "1e-2",
+            "--field", "field.npz"],
     "map-continuum": ["map", *PEPTIDE, "-o", "pb.npz", "--spacing", "1.5", "--method", "pb", "--atoms", "protein",
                       "--screened", "0.15"],
     "energy": ["energy", *PEPTIDE, "--between", "(ACE)", "(NME)", "--solvent", "pb", "--spacing", "1.5"],

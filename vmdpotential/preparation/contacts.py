@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from vmdpotential.molecule.structure import Floats, Integers
 from vmdpotential.preparation.components import AMINO_ACIDS
@@ -23,6 +22,8 @@ class Contacts:
     """Search for metals, nitrogens and oxygens near the atoms of a draft, and scores of hydrogen bonds with them."""
 
     def __init__(self, draft: Draft) -> None:
+        from scipy.spatial import cKDTree
+
         self.draft = draft
         self.metals = np.isin(draft.elements, list(METALS))
         polar = np.flatnonzero(np.isin(draft.elements, ["N", "O"]) | self.metals)

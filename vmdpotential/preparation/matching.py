@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from vmdpotential.extras import load
 from vmdpotential.molecule.structure import Floats
@@ -49,6 +48,7 @@ def matched(component: Component, elements: list[str], positions: Floats) -> tup
 def bonded(elements: list[str], positions: Floats) -> list[tuple[int, int]]:
     """Return the pairs of atoms at distances of covalent bonds."""
     import gemmi
+    from scipy.spatial import cKDTree
 
     radii = np.array([gemmi.Element(element).covalent_r for element in elements])
     pairs = cKDTree(positions).query_pairs(2 * float(radii.max()) + TOLERANCE, output_type="ndarray")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from vmdpotential.molecule.structure import Integers
 from vmdpotential.preparation.draft import METALS, Draft
@@ -27,6 +26,8 @@ def check_room(draft: Draft, bonds: Integers) -> None:
     bonds : (B, 3) int64
         Two atoms and the order of their bond.
     """
+    from scipy.spatial import cKDTree
+
     added = draft.origin < 0
     if not added.any():
         return
