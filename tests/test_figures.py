@@ -20,7 +20,7 @@ from vmdpotential.molecule import elements
 
 def compose(grid, *planes, profile="", **settings):
     panels = [figures.Panel(grid, Plane.parse(text)) for text in planes]
-    return figures.compose(panels, profiles=[grid] if profile else [], profile_axis="xyz".index(profile or "z"),
+    return figures.compose(panels, profiles=[("", grid)] if profile else [], profile_axis="xyz".index(profile or "z"),
                            **settings)
 
 

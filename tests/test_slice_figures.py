@@ -37,7 +37,7 @@ def page_of(name, **settings):
     grid = make()
     chosen = [Plane.parse(text) for text in planes] + [Plane.through((9, 15, 17), n) for n in normals]
     return figures.compose(
-        [figures.Panel(grid, plane) for plane in chosen], profiles=[grid] if profile else [], width=width,
+        [figures.Panel(grid, plane) for plane in chosen], profiles=[("", grid)] if profile else [], width=width,
         structure=protein_like(), contours=4, **settings)
 
 
@@ -72,7 +72,8 @@ def test_nothing_is_cut_and_nothing_overlaps(name):
 def test_names_of_maps_are_drawn_as_they_are(tmp_path):
     grid, plane = make(), Plane.parse("z=15")
     names = [r"$\frac{a}$_x%", "a$b$c_{d}^2"]
-    page = figures.compose([figures.Panel(grid, plane, name) for name in names], profiles=[grid, grid], names=names)
+    page = figures.compose([figures.Panel(grid, plane, name) for name in names],
+                           profiles=[(name, grid) for name in names])
     figures.save(page.figure, tmp_path / "names.svg")
     text = (tmp_path / "names.svg").read_text()
     assert all(text.count(f">{name}<") == 2 for name in names)  # title and legend

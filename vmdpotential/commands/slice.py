@@ -183,7 +183,8 @@ def slice_(
         for entry in planes.of(grids[0].lattice) for grid, name in zip(grids, names, strict=True)
     ]
     page = figures.compose(
-        panels, profiles=grids if profile else [], profile_axis="xyz".index(profile or "z"), names=names,
+        panels, profiles=list(zip(names, grids, strict=True)) if profile else [],
+        profile_axis="xyz".index(profile or "z"),
         value_range=style.range, contours=style.contours, structure=structure, slab=atoms.slab, waters=atoms.waters,
         width=width_mm, label=style.label,
     )

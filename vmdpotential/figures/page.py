@@ -153,7 +153,7 @@ class Page:
 
 
 def compose(
-    panels: Sequence[Panel], *, profiles: Sequence[Grid] = (), profile_axis: int = 2, names: Sequence[str] = (),
+    panels: Sequence[Panel], *, profiles: Sequence[tuple[str, Grid]] = (), profile_axis: int = 2,
     value_range: tuple[float, float] | None = None, contours: int = 0, structure: Structure | None = None,
     slab: float = 3.0, waters: bool = False, width: float = WIDTHS["single"], label: str | None = None,
 ) -> Page:
@@ -163,12 +163,10 @@ def compose(
     ----------
     panels : sequence of Panel
         Slices in reading order; if there are several panels, they get letters.
-    profiles : sequence of Grid
-        Maps whose profiles are drawn in one more panel after the slices.
+    profiles : sequence of (str, Grid)
+        Maps whose profiles are drawn in one more panel after the slices, with their names for the legend.
     profile_axis : int
         Axis of the profiles, 0, 1 or 2.
-    names : sequence of str
-        Names of the maps in `profiles`, for the legend.
     value_range : (low, high), optional
         Range of the colours or, without slices, of the curves.
     contours, structure, slab, waters
@@ -183,7 +181,7 @@ def compose(
         If there is nothing to draw, a plane misses its map, the maps have different units, or the range does not
         increase.
     """
-    grids = [panel.grid for panel in panels] + list(profiles)
+    grids = [panel.grid for panel in panels] + [grid for _, grid in profiles]
     if not grids:
         raise UsageError("maps", "there is nothing to draw", "give a map")
     _check_units(grids)
@@ -231,7 +229,7 @@ def compose(
         key = _key(figure, slices)
         if profiles:
             curve = axes[-1]
-            draw_profile(curve, profiles, profile_axis, [_short(name) for name in names],
+            draw_profile(curve, [grid for _, grid in profiles], profile_axis, [_short(name) for name, _ in profiles],
                          None if panels else value_range, upright=along == "up", short=bool(panels))
             if label is not None and not panels:
                 curve.set_ylabel(drawable(label))
