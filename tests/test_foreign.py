@@ -90,7 +90,7 @@ rng = np.random.default_rng(5)
 positions, charges = rng.uniform(0, 20, (60, 3)), rng.normal(size=60)
 made = {"positions": positions, "charges": charges}
 for key, method, more in (
-    ("auto", "auto", {}),
+    ("auto", "auto", {"medium": "vacuum"}),
     ("field", "pairs", {"field": True, "interaction": "fading"}),
     ("own", "near", {"cutoff": 7.0, "field": True}),
     ("ours", "cutoff", {"interaction": "fading", "cutoff": 7.0, "field": True}),

@@ -10,10 +10,10 @@ from entries import ENTRIES
 from helpers import slow
 from scipy.spatial.transform import Rotation
 
-from vmdpotential.commands.structures import charged
 from vmdpotential.io import read_structure
 from vmdpotential.molecule.charges import charges_and_report
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.preparation.charged import charged
 from vmdpotential.preparation.components import component
 from vmdpotential.preparation.draft import UNUSUAL
 from vmdpotential.preparation.prepare import prepare_structure

@@ -55,6 +55,7 @@ for name, grid in orbitals.items():
     vertices = np.concatenate([part[0] for part in parts]) + lattice.origin
     triangles = np.concatenate([parts[0][1], parts[1][1] + len(parts[0][0])])
     signs = np.repeat([1.0, -1.0], [len(part[0]) for part in parts])
-    both = Surface(vertices, triangles, np.zeros(len(vertices), np.int64), np.ones(len(vertices)), "isosurface")
+    both = Surface(vertices, triangles, np.zeros(len(vertices), np.int64), np.ones(len(vertices)), "isosurface",
+               np.zeros(len(vertices), bool))
     drawn = figure(both, LEVEL * signs, ["z", "-y"], (-2 * LEVEL, 2 * LEVEL), short_label(grid), WIDTHS["double"])
     save(drawn, out / f"{name}.png", dpi=200, force=True)
