@@ -59,7 +59,7 @@ def test_notebooks_show_a_small_picture():
             colours = {tuple(pixel) for pixel in np.unique(np.asarray(picture)[..., :3].reshape(-1, 3), axis=0)}
             assert len(colours) > 2  # atoms were drawn
             if shown in (placed, placed.original):
-                assert ((0x2f, 0x6d, 0xb5) in colours) == (shown is placed)  # sodium
+                assert ((0x90, 0x20, 0xC8) in colours) == (shown is placed)  # sodium
     assert structure.take(np.zeros(0, int))._repr_png_() is None
     assert vp.thumbnail(structure) == structure._repr_png_()
     assert Report([], {})._repr_png_() is None
