@@ -59,7 +59,9 @@ class PyMOL:
         """Return the session's selections or maps."""
         objects = self.cmd.get_names("public_objects")
         if role == "map":
-            return [name for name in objects if self.cmd.get_type(name) == "object:map"]
+            records = Session.of(self.cmd).records  # a map without a header is a part of a drawing
+            return [name for name in objects if self.cmd.get_type(name) == "object:map"
+                    and (name not in records or records[name].header)]
         molecules = [name for name in objects if self.cmd.get_type(name) == "object:molecule"]
         return ["all", *molecules, *self.cmd.get_names("public_selections")]
 

@@ -62,7 +62,7 @@ def test_one_click_makes_a_coloured_surface_beside_the_map(tool, session):
     panel = tool.panel
     form = panel.forms[0]
     front = [name for name, field in form.fields.items() if field.isVisibleTo(form.widget)]
-    assert front == ["structure", "medium", "surface", "hide_water", "range"]
+    assert front == ["structure", "surface", "hide_water", "range", "medium"]
     assert all(sum(entry.front for entry in other.entries) <= 5 for other in panel.forms)
     assert form.fields["structure"].itemText(2) == "#1"
     panel.run_button.click()

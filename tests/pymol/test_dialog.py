@@ -106,7 +106,7 @@ def test_map(window, cmd):
                            ("unit", "V"), ("isosurface", "2"), ("cut", "z=3")):
         fill(page, argument, text)
     assert run(window).startswith("map: slice object m_cut")
-    made = {"m", "m_ramp", "m_legend", "m_positive", "m_negative", "m_surface", "m_cut"}
+    made = {"m", "m_ramp", "m_legend", "m_positive", "m_negative", "m_surface", "m_outside", "m_cut", "m_group"}
     assert {"box", *made} == set(cmd.get_names("objects"))
     low, high = cmd.get_extent("m")
     assert [round(x, 3) for x in cmd.get_volume_field("m").shape] == [round(b - a) + 1 for a, b in
@@ -114,6 +114,7 @@ def test_map(window, cmd):
     assert cmd._vmdpotential.header("m")["unit"] == "V"
     # the pages offer what the session has now
     maps = form(window, "Slice").fields["maps"]
+    assert [maps.itemText(n) for n in range(maps.count())] == ["m"]
     assert maps.currentText() == "m"
 
 

@@ -10,7 +10,7 @@ from vmdpotential.plugins.pymol.session import Session
 def test_what_everybody_sets_is_in_front_and_the_rest_folded(window):  # noqa: F811
     page = form(window, "Map")
     front = [name for name, field in page.fields.items() if field.isVisibleTo(page.widget)]
-    assert front == ["selection", "medium", "surface", "hide_water", "range"]
+    assert front == ["selection", "surface", "hide_water", "range", "medium"]
     assert all(sum(entry.front for entry in other.entries) <= 5 for other in window.panel.forms)
     page.fold.click()
     assert page.fields["tolerance"].isVisibleTo(page.widget)

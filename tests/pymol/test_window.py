@@ -29,6 +29,6 @@ def test_window(tmp_path):
     assert "slice object potential_cut" in said["MAP"]
     assert "ions; object ionized_ions" in said["IONS"]
     assert set(said["OBJECTS"].split()[1:]) == {
-        "dhfr", "potential", "potential_ramp", "potential_legend", "potential_surface", "potential_cut", "ionized",
-        "ionized_ions"}
+        "dhfr", "potential", "potential_ramp", "potential_legend", "potential_surface", "potential_cut",
+        "potential_group", "ionized", "ionized_ions"}
     assert (tmp_path / "window.png").stat().st_size > 20_000

@@ -135,7 +135,7 @@ def _versions() -> str:
 @cache
 def _imports(path: Path) -> tuple[Path, ...]:
     """Return the modules of this package that a file imports itself, and the kernel files that it calls."""
-    text = path.read_text()
+    text = path.read_text("utf-8")
     found = [_files()[name] for name in re.findall(r'load_with\("(\w+)"', text) if name in _files()]
     for module, names, plain_import in _IMPORT.findall(text):
         base = module or plain_import
@@ -166,7 +166,7 @@ def _files() -> dict[str, Path]:
 def _load(template: str | Path, **constants: Hashable) -> ModuleType:
     path = template if isinstance(template, Path) else _files()[template]
     values = {name.upper(): value for name, value in constants.items()}
-    sources = "\n".join(source.read_text() for source in (path, *depends_on(path)))
+    sources = "\n".join(source.read_text("utf-8") for source in (path, *depends_on(path)))
     depends = f"{_versions()}\n{sources}\n{sorted(values.items())!r}"
     name = f"vmdpotential_{path.stem}_{hashlib.sha256(depends.encode()).hexdigest()[:16]}"
     if name in sys.modules:  # loaded for equal arguments

@@ -155,6 +155,9 @@ class Form:
         elif allowed := parameter.option.shown():
             field = widgets.QComboBox()
             field.addItems([*([""] if parameter.optional else []), *allowed])
+            if parameter.several:  # several values are typed; the list only offers single ones
+                field.setEditable(True)
+                field.setInsertPolicy(widgets.QComboBox.InsertPolicy.NoInsert)
             field.setCurrentText(entry.default)
         else:
             field = widgets.QLineEdit(entry.default)

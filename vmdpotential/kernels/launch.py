@@ -129,7 +129,7 @@ class KernelFile:
     @cached_property
     def arguments(self) -> dict[str, Arguments]:
         """The arguments of the file's kernels, by their names."""
-        return parse_arguments(self.path.read_text())
+        return parse_arguments(self.path.read_text("utf-8"))
 
     def __getitem__(self, name: str) -> Kernel:
         return Kernel(self, name)

@@ -93,7 +93,7 @@ def source(file: str | Path, macros: Mapping[str, object], radial: str = "") -> 
     """
     text = "".join(f"#define {name} {value}\n" for name, value in sorted(macros.items()))
     for name in ("common.cuh", file):
-        text += f'#line 1 "{Path(name).name}"\n{(HERE / name).read_text()}'
+        text += f'#line 1 "{Path(name).name}"\n{(HERE / name).read_text("utf-8")}'
         if name == "common.cuh":
             text += f'#line 1 "structs"\n{declarations(Path(file).name)}#line 1 "radial function"\n{radial}'
     return text
@@ -152,5 +152,5 @@ def failure(file: str | Path, text: str, output: str, folder: Path) -> Compilati
     reason = " ".join((first.group() if first else output or "nvcc gave no reason").split())
     name = Path(file).name
     path = folder / f"failed-{Path(file).stem}.txt"
-    path.write_text(f"{listing}\n\n{output}\n")
+    path.write_text(f"{listing}\n\n{output}\n", "utf-8")
     return CompilationError(f"the kernel {name} does not compile: {reason} (numbered source: {path})", listing)
