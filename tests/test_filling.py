@@ -66,8 +66,8 @@ def test_a_stripped_protein_is_summed_alone(box, tmp_path, capsys):
     assert protein.cell is not None
     assert filled_fraction(protein)[0] < 0.3 < LEAST < 0.9 < filled_fraction(box)[0]
     vp.write_structure(protein, tmp_path / "protein.pdb")
-    call = ("map", tmp_path / "protein.pdb", "--spacing", 3, "--padding", 2, "--json", "-o", tmp_path / "m.npz",
-            "--force")
+    call = ("map", tmp_path / "protein.pdb", "--medium", "vacuum", "--spacing", 3, "--padding", 2, "--json",
+            "-o", tmp_path / "m.npz", "--force")
     code, out, err = shell(capsys, *call)
     assert (code, json.loads(out)["boundary"]) == (0, "open")
     assert "--boundary periodic" in err

@@ -14,7 +14,7 @@ from vmdpotential import potential_at
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cpu.points.ewald_pair import EwaldPair, EwaldSites
 from vmdpotential.engines.cpu.points.nearby import cutoff_at_points
-from vmdpotential.errors import InputError, MemoryPlanError, UsageError
+from vmdpotential.errors import InputError, MemoryPlanError, TaskError, UsageError
 from vmdpotential.interactions import coulomb, shifted_coulomb
 from vmdpotential.methods import costs
 from vmdpotential.methods.points import request_at, sum_at
@@ -293,7 +293,7 @@ def test_unsuitable_structures():
         potential_at(structure, [[1.0, 2.0, 3.0]], boundary="periodic")
     bare = Structure(positions=np.zeros((1, 3)), atom_names=["C"], residue_names=["LIG"], residue_ids=[1],
                      residue_index=[0])
-    with pytest.raises(InputError, match="no charges"):
+    with pytest.raises(TaskError, match=r"no template .* LIG"):  # which is needed to complete it
         potential_at(bare, [[1.0, 2.0, 3.0]])
 
 

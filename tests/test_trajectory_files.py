@@ -208,13 +208,13 @@ for path, part in zip(sys.argv[1::2], map(float, sys.argv[2::2])):
 
 @pytest.mark.slow
 def test_files_that_are_cut_while_they_are_read(tmp_path):
-    """None of them ends the process."""
+    """None of them ends the process; the models of a PDB file are read at once, before it is cut."""
     parts = {".xtc": 0.51, ".trr": 0.0, ".dcd": 0.51, ".ncdf": 0.51, ".pdb": 0.51}
     paths = [write(tmp_path / f"a{suffix}", 40, 100) for suffix in parts]
     words = [str(word) for pair in zip(paths, parts.values(), strict=True) for word in pair]
     done = subprocess.run([sys.executable, "-c", CUT_WHILE_READ, *words], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert [line.partition(": ")[0] for line in done.stdout.splitlines()] == [str(path) for path in paths]
+    assert [line.partition(": ")[0] for line in done.stdout.splitlines()] == [str(path) for path in paths[:-1]]
     assert not done.stderr
 
 

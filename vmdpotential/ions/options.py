@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 
-from vmdpotential.engines import Engine
 from vmdpotential.ions.counts import COUNT_METHODS, parse_list
 from vmdpotential.ions.edit import CONVENTIONS
 from vmdpotential.ions.montecarlo import SWEEPS
@@ -73,7 +72,7 @@ class IonOptions(CheckedOptions):
     tolerance: Annotated[float, Option(
         "largest relative rms error of the potential at the sites, measured at 200 of them", low=LEAST_TOLERANCE,
         high=0.1)] = TOLERANCE
-    engine: Annotated[str | Engine, Option(
+    engine: Annotated[str, Option(
         "compute engine of the potential: cpu, cuda, or auto for a GPU if there is one",
         choices=partial(choices, "engine"))] = "auto"
     templates: Mapping[str, Structure] | None = None

@@ -83,7 +83,7 @@ def place_ions(structure: StructureLike, options: IonOptions | None = None, **ke
         Unless given, 78.5 with ``monte-carlo`` and 1 otherwise. Also as `dielectric_constant`.
     tolerance : float
         Largest rms error of the potential at the sites, measured at 200 of them, relative to its rms.
-    engine : str or Engine
+    engine : str
         Compute engine of sums over pairs; meshes, and sums over ions in a periodic cell, use the CPU.
 
     Returns
@@ -205,8 +205,7 @@ class _Placer:
             structure.positions[self.oxygens[self.allowed]], self.counts.added,
             Surroundings(structure.positions[solute], charges[solute], structure.positions[existing],
                          charges[existing], structure.cell),
-            get_engine(options.engine) if isinstance(options.engine, str) else options.engine, options.from_solute,
-            options.between,
+            get_engine(options.engine), options.from_solute, options.between,
             structure.positions[self.oxygens[kept_waters]], CLEAR, check_tolerance(options.tolerance))
 
     def place(self, seed: int | None) -> Placement:
