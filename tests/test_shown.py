@@ -31,7 +31,8 @@ def bilayer_like():
     (lambda: make(provenance=Provenance(medium="vacuum", method="pme", boundary="open")),
      ["Grid(electrostatic potential, -", "kT/e, vacuum, pme, open; 25 x 31 x 41 points"]),
     (lambda: Energies(np.arange(2), np.ones(2), np.zeros(2)), ["Energies(2 atoms, 2.0000 Coulomb and 0.0000"]),
-    (lambda: Surface(np.eye(3), np.array([[0, 1, 2]]), np.zeros(3, int), np.full(3, 0.3), "molecular"),
+    (lambda: Surface(np.eye(3), np.array([[0, 1, 2]]), np.zeros(3, int), np.full(3, 0.3), "molecular",
+                     np.zeros(3, bool)),
      ["Surface(molecular, 0.9 A^2, 3 vertices)"]),
     (lambda: Report(["first line", "second"], {}, {"grid": 1}), ["Report('first line', objects: grid)"]),
 ], ids=["structure", "charged", "cell", "grid", "energies", "surface", "report"])
