@@ -211,10 +211,13 @@ def test_files_that_are_cut_while_they_are_read(tmp_path):
     """None of them ends the process; the models of a PDB file are read at once, before it is cut."""
     parts = {".xtc": 0.51, ".trr": 0.0, ".dcd": 0.51, ".ncdf": 0.51, ".pdb": 0.51}
     paths = [write(tmp_path / f"a{suffix}", 40, 100) for suffix in parts]
-    words = [str(word) for pair in zip(paths, parts.values(), strict=True) for word in pair]
+    paths.insert(0, tmp_path / "a.gro")
+    paths[0].write_text(write(tmp_path / "one.gro", 40, 1).read_text() * 100)
+    words = [str(word) for pair in zip(paths, (0.51, *parts.values()), strict=True) for word in pair]
     done = subprocess.run([sys.executable, "-c", CUT_WHILE_READ, *words], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert [line.partition(": ")[0] for line in done.stdout.splitlines()] == [str(path) for path in paths[:-1]]
+    assert "changed while it was read" in done.stdout.splitlines()[0]
     assert not done.stderr
 
 

@@ -112,11 +112,15 @@ def read_frame(path: Path, start: int, stop: int | None, atoms: int) -> tuple[Fl
     Raises
     ------
     InputError
-        When the frame has columns that are not numbers; the message gives the line within the frame.
+        When the frame has columns that are not numbers; the message gives the line within the frame. When the file
+        was cut since its frames were located.
     """
     with path.open("rb") as file:
         file.seek(start)
         lines = columns.Lines(file.read(-1 if stop is None else stop - start).replace(b"\r", b""))
+    if len(lines) < atoms + 3:
+        raise InputError(f"{path}: a frame is no longer there: the file was changed while it was read",
+                         "run again when nothing writes it")
     first, width = _precision(path, lines)
     rows = np.arange(2, atoms + 2)
     table = lines.table(rows, first + 3 * width)
