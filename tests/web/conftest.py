@@ -97,7 +97,7 @@ def sphere(tmp_path_factory):
 def media(tmp_path_factory):
     """The golden anion with maps of two media, and one whose values have one sign."""
     structure = golden.structure()
-    vacuum, water = (vp.potential_map(structure, atoms="solute", spacing=1.0, screened=salt, boundary="open")
-                     for salt in (None, 0.15))
+    vacuum, water = (vp.potential_map(structure, atoms="solute", spacing=1.0, medium=medium, boundary="open")
+                     for medium in ("vacuum", "screened"))
     squares = dataclasses.replace(vacuum, values=vacuum.values**2, provenance=Provenance(quantity="square"))
     return case(tmp_path_factory.mktemp("media"), structure, [vacuum, water, squares], None, title="Media")
