@@ -39,9 +39,14 @@ proc atomselect {molecule text args} {
     set row -1
     set words $text
     set hydrogens [regexp {^\((.+)\) and hydrogen$} $words all words]
+    set left_out {}
+    regexp {^(.+) and not index ([\d ]+)$} $words all words left_out
     set dry [regexp {^\((.+)\) and not water$} $words all words]
     foreach atom [dict get $molecules($id) atoms] {
         incr row
+        if {[lsearch -exact -integer $left_out $row] >= 0} {
+            continue
+        }
         if {$dry && [dict get $atom resname] in {TIP3 HOH WAT SOL}} {
             continue
         }
