@@ -164,10 +164,11 @@ def test_charges_that_the_atoms_have(model, convert):
         atom.charge = charge
     assert_array_equal(convert.read_atoms(model.atoms).structure.charges, charges)
     del model.atoms[4].charge
-    with pytest.raises(InputError, match=r"1 of 8 atoms have no charge, such as /W:9@H1, and the others have"):
+    # a residue with a hydrogen that has no charge counts as a whole
+    with pytest.raises(InputError, match=r"2 of 8 atoms have no charge, such as /W:9@OH2, and the others have"):
         convert.read_atoms(model.atoms)
-    part = convert.read_atoms(model.atoms[:4]).structure
-    assert_array_equal(part.charges, charges[:4])
+    part = convert.read_atoms(model.atoms[:3]).structure
+    assert_array_equal(part.charges, charges[:3])
     assert part.charge_source == "ChimeraX model #1"
 
 
