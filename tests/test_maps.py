@@ -103,7 +103,7 @@ def test_choices_that_do_not_fit():
     with pytest.raises(InputError, match="no periodic cell"):
         potential_map(DIPOLE, boundary="periodic")
     # nothing is known of this residue, and without the extra prepare nothing can be completed
-    with pytest.raises((TaskError, IncompleteError), match="no template|no charmm36 charge"):
+    with pytest.raises((TaskError, IncompleteError), match=r"no template|no charmm36 charge"):
         potential_map(Structure(np.zeros((1, 3)), *(np.array([x]) for x in ("C", "M", 1, 0))), medium="explicit")
     with pytest.raises(UsageError, match="no such parameter") as error:
         potential_map(DIPOLE, interaction="screened_coulomb", parameters={"kappa": 1})
