@@ -26,7 +26,6 @@
 typedef float floats __attribute__((vector_size(VECTOR_BYTES)));
 typedef int32_t ints __attribute__((vector_size(VECTOR_BYTES)));
 typedef double doubles __attribute__((vector_size(VECTOR_BYTES)));
-typedef int64_t longs __attribute__((vector_size(VECTOR_BYTES)));
 typedef float half_floats __attribute__((vector_size(VECTOR_BYTES / 2)));  // as many as doubles
 typedef uint32_t half_words __attribute__((vector_size(VECTOR_BYTES / 2)));
 typedef uint64_t words __attribute__((vector_size(VECTOR_BYTES)));
@@ -44,7 +43,6 @@ template <class Vector, class Scalar> static inline __attribute__((always_inline
 }
 
 static inline __attribute__((always_inline)) floats all(float x) { return floats{} + x; }
-static inline __attribute__((always_inline)) doubles all(double x) { return doubles{} + x; }
 
 static inline __attribute__((always_inline)) doubles widen(half_floats x) { return __builtin_convertvector(x, doubles); }
 static inline __attribute__((always_inline)) half_floats narrow(doubles x)
@@ -67,9 +65,6 @@ static inline __attribute__((always_inline)) ints even_places()
     return x;
 }
 
-static inline __attribute__((always_inline)) floats lower(floats a, floats b) { return a < b ? a : b; }
-static inline __attribute__((always_inline)) floats higher(floats a, floats b) { return a > b ? a : b; }
-
 // 1 / sqrt(x), to the rounding of float32: the instruction's estimate and one step of Newton's method.
 static inline __attribute__((always_inline)) floats inverse_root(floats x)
 {
@@ -87,30 +82,12 @@ static inline __attribute__((always_inline)) floats inverse_root(floats x)
     return y * (1.5f - 0.5f * x * y * y);
 }
 
-static inline __attribute__((always_inline)) doubles inverse_root(doubles x)
-{
-    doubles y;
-    for (int i = 0; i < DOUBLES; i++)
-        y[i] = 1.0 / __builtin_sqrt(x[i]);
-    return y;
-}
-
-// The sum of all numbers, added in pairs: the same order whatever the width.
+// The sum of all numbers, added in pairs.
 static inline __attribute__((always_inline)) float sum(floats x)
 {
     float y[FLOATS];
     store(y, x);
     for (int n = FLOATS / 2; n; n /= 2)
-        for (int i = 0; i < n; i++)
-            y[i] += y[i + n];
-    return y[0];
-}
-
-static inline __attribute__((always_inline)) double sum(doubles x)
-{
-    double y[DOUBLES];
-    store(y, x);
-    for (int n = DOUBLES / 2; n; n /= 2)
         for (int i = 0; i < n; i++)
             y[i] += y[i + n];
     return y[0];
