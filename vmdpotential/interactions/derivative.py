@@ -16,7 +16,7 @@ from math import pi, sqrt
 from typing import Any, TypeAlias
 
 from vmdpotential.interactions.program import Numpy, Program, run
-from vmdpotential.interactions.tracing import EXP_DOMAIN
+from vmdpotential.interactions.tracing import EXP_DOMAIN, Expression, Record, Scalar, linear
 
 #: A value of the back end and its derivative, or None if that is zero everywhere.
 Pair: TypeAlias = tuple[Any, Any]
@@ -128,3 +128,24 @@ def evaluate_derivative(program: Program, values: Mapping[str, Any]) -> Any:
     dual = Dual(Numpy)
     pairs = {name: (value, None) for name, value in values.items()} | dual.inputs(values["r2"], values["rinv"])
     return run(program, dual, pairs)[len(program.steps) - 1][1]
+
+
+def differentiate(value: Scalar, r2: Expression, rinv: Expression) -> Expression | None:
+    """Return d/d(r^2) of a traced expression of these inputs, or None if it is zero."""
+    if not isinstance(value, Expression):
+        return None
+    program = linear([value], [])
+    degree = program.degree()
+    if degree and "r2" not in program.inputs:  # a power of 1/r: d/d(r^2) r^-d = -d/2 r^-d / r^2
+        return value * (rinv * rinv) * (-degree / 2)
+    dual = Dual(Record)
+    leaves = {step[1]: Expression(step[0], step[1]) for step in program.steps if step[0] in ("input", "param")}
+    leaves |= {"r2": r2, "rinv": rinv}
+    values = run(program, Record, leaves)
+    # derivatives of powers take one product, where the product rule would take several
+    done = {number: (values[number], None if power == 0 else values[number] * (rinv * rinv) * (-0.5 * power))
+            for number, power in enumerate(program.powers())
+            if power is not None and program.steps[number][0] != "input"}
+    pairs = {name: (leaf, None) for name, leaf in leaves.items()} | dual.inputs(r2, rinv)
+    result: Expression | None = run(program, dual, pairs, done=done)[program.results[0]][1]
+    return result

@@ -22,7 +22,7 @@ import numpy as np
 
 from vmdpotential.errors import UsageError
 from vmdpotential.interactions import Bound, Interaction, lennard_jones
-from vmdpotential.interactions.derivative import Dual
+from vmdpotential.interactions.derivative import differentiate
 from vmdpotential.interactions.program import Program, evaluate_all, run
 from vmdpotential.interactions.tracing import Expression, Record, Scalar, linear
 
@@ -236,33 +236,13 @@ def _slope(term: Term, radial: Callable[..., Scalar], written: Callable[..., Sca
         return term.value(written, r2, rinv, i, j, pair, uniform)
     value = radial(r2, rinv, SimpleNamespace(**uniform, **{n: Expression("input", f"of.{n}") for n in
                                                            term.bound.interaction.pair}))
-    derivative = _derivative(value, r2, rinv)
+    derivative = differentiate(value, r2, rinv)
     if derivative is None:
         return 0.0
     parameters = term.rule.combine(i, j, pair)
     weight = parameters.pop("weight", None)
     slope = _replaced(derivative * -2.0, {f"of.{n}": v for n, v in parameters.items()})
     return slope if weight is None else slope * weight
-
-
-def _derivative(value: Scalar, r2: Expression, rinv: Expression) -> Expression | None:
-    """Return d/d(r^2) of an expression, or None if it is zero."""
-    if not isinstance(value, Expression):
-        return None
-    program = linear([value], [])
-    degree = program.degree()
-    if degree and "r2" not in program.inputs:  # a power of 1/r: d/d(r^2) r^-d = -d/2 r^-d / r^2
-        return value * (rinv * rinv) * (-degree / 2)
-    dual = Dual(Record)
-    leaves = {step[1]: Expression(step[0], step[1]) for step in program.steps if step[0] in ("input", "param")}
-    leaves |= {"r2": r2, "rinv": rinv}
-    values = run(program, Record, leaves)
-    # derivatives of powers take one product, where the product rule would take several
-    done = {number: (values[number], None if power == 0 else values[number] * (rinv * rinv) * (-0.5 * power))
-            for number, power in enumerate(program.powers()) if power is not None}
-    pairs = {name: (leaf, None) for name, leaf in leaves.items()} | dual.inputs(r2, rinv)
-    result: Expression | None = run(program, dual, pairs, done=done)[program.results[0]][1]
-    return result
 
 
 def _replaced(value: Expression, leaves: Mapping[str, Scalar]) -> Expression:
@@ -297,7 +277,7 @@ def _scaled(potential: PairPotential, outputs: tuple[str, ...], length: float, e
         elif output == "slope":
             results.append(total)
         else:
-            bend = _derivative(total, r2, rinv)
+            bend = differentiate(total, r2, rinv)
             results.append(0.0 if bend is None else bend)
     scaled = ScaledPairs(linear(results, list(values)), tuple(values.values()), length,
                          np.inf if potential.cutoff is None else (potential.cutoff / length) ** 2,

@@ -1,7 +1,8 @@
 """Programs: radial functions as sequences of steps, and their evaluation.
 
 :func:`run` evaluates a program with a back end, an object that has the operations as methods: numpy in float64, the
-reference (:class:`Numpy`), C source (:mod:`~vmdpotential.interactions.csource`), or vector LLVM code in the CPU engine.
+reference (:class:`Numpy`), C source (:mod:`~vmdpotential.interactions.csource`), C++
+(:mod:`~vmdpotential.interactions.compiled`), or vector LLVM code.
 :mod:`~vmdpotential.interactions.derivative` adds the derivative to any of them, so that every interaction has a field.
 """
 
@@ -81,7 +82,7 @@ class Program:
         return result
 
     def degree(self) -> int | None:
-        """Return d if the result is proportional to rinv^d at constant r2, else None.
+        """Return d if the first result is proportional to rinv^d at constant r2, else None.
 
         An engine whose inner loop computes ``2 rinv`` faster than ``rinv`` can then multiply the
         charges by ``2^-d``.
@@ -94,7 +95,7 @@ class Program:
                 degrees.append(1 if arguments[0] == "rinv" else 0)
             else:
                 degrees.append(_degree(operation, [degrees[a] for a in arguments]))
-        return degrees[-1]
+        return degrees[self.results[0]]
 
 
 def _degree(operation: str, of: Sequence[int | None]) -> int | None:

@@ -18,6 +18,8 @@ from vmdpotential.interactions.tracing import Scalar, fma
 
 #: Degree of the polynomial in r^2 that meshes use.
 DEGREE = 6
+#: Degrees that are compiled with the package; the others of Ewald sums run in an interpreter.
+DEGREES = (DEGREE, 8, 10, 12)
 
 
 @dataclass(frozen=True)

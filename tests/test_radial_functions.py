@@ -1,0 +1,70 @@
+"""Traced functions in C++: the committed header, its structs and the interpreter, against numpy in float64."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from vmdpotential.interactions import compiled
+from vmdpotential.interactions.program import evaluate_all
+from vmdpotential.interactions.tracing import Expression, exp, interpolate, less, linear, maximum, minimum, select, sqrt
+from vmdpotential.kernels.build import build_libraries
+from vmdpotential.kernels.launch import KernelFile, call
+
+SOURCE = Path(__file__).with_name("radial_functions.cu")
+FUNCTIONS = {f.name: f for f in compiled.built_in() if f.results == compiled.RADIAL}
+R = np.linspace(0.9, 6.0, 16)
+#: Values of parameters, by the their names; coefficients c3 are 0.1^3.
+VALUES = {"cutoff": 8.0, "debye_length": 7.8, "bulk": 78.4, "rate": 0.0036, "smear": 2.0, "beta": 0.312, "rmin": 3.5,
+          "depth": 1.0, "smooth": 0.25, "cap": 7.0, "width": 3.6, "closest": 1.5, "end": 4.0, "there": 0.01,
+          "permittivity": 78.4, "first": 0.01, "second": 0.001, "third": 1e-4, "slope": -0.01}
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("radial_functions")
+    build_libraries([SOURCE], folder)
+    return KernelFile(SOURCE, folder)["evaluate_function"]
+
+
+def evaluated(kernel, program, parameters, single, interpreted):
+    """Return the two results of a program at R, by its struct or by the interpreter."""
+    made, uniforms, values = compiled.instructions(program, parameters), np.zeros(64), np.zeros((2, 16))
+    of = compiled.uniforms(program, parameters)
+    uniforms[: len(of)] = of
+    call(kernel, 0, 1, uniforms=uniforms, r=R, values=values, single=single, steps=made.steps, results=made.results,
+         number=-1 if interpreted else compiled.number_of(program), constants=made.constants,
+         tables=np.pad(made.tables, (0, 8)), step_count=len(made.steps), constant_count=len(made.constants),
+         register_count=made.registers)
+    return values
+
+
+def test_the_header_is_what_tracing_yields():
+    assert compiled.TARGET.read_text("utf-8") == compiled.header()
+
+
+@pytest.mark.parametrize("single", [True, False])
+@pytest.mark.parametrize("interpreted", [True, False])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_and_derivatives(kernel, name, interpreted, single):
+    program = FUNCTIONS[name].program
+    parameters = [VALUES[p] if p in VALUES else 0.1 ** int(p[1:]) for p in program.parameters]
+    inputs = dict(zip(program.parameters, parameters, strict=True)) | {"r2": R * R, "rinv": 1 / R}
+    requested = np.broadcast_arrays(*evaluate_all(program, inputs), R)[:2]
+    result = evaluated(kernel, program, parameters, single, interpreted)
+    error = np.abs(result - requested).max(1) / np.abs(requested).max(1)
+    assert error.max() < (3e-6 if single else 1e-14)
+
+
+@pytest.mark.parametrize("single", [True, False])
+def test_the_interpreter_has_every_operation(kernel, single):
+    r2, rinv, p = Expression("input", "r2"), Expression("input", "rinv"), Expression("param", "p")
+    r = r2 * rinv
+    program = linear([select(less(r, 3.0 * p), sqrt(r2 + p), exp(-r)) / (2.0 + r), maximum(minimum(r, p), 1.5)
+                      - interpolate(r, [Expression("param", f"table{n}") for n in range(8)])],
+                     ["p", *(f"table{n}" for n in range(8))])
+    parameters = [1.1, *(n**2 for n in range(8))]
+    assert compiled.number_of(program) == -1
+    inputs = dict(zip(program.parameters, parameters, strict=True)) | {"r2": R * R, "rinv": 1 / R}
+    np.testing.assert_allclose(evaluated(kernel, program, parameters, single, True), evaluate_all(program, inputs),
+                               rtol=2e-6 if single else 1e-14)

@@ -1,0 +1,2192 @@
+// Radial functions of interactions and terms of pair potentials; written by scripts/make_radial_functions.
+//
+// `uniforms` are what vmdpotential.interactions.compiled.uniforms returns. `derivative` is that of `value` with respect
+// to r2; slope is -1/r dE/dr, and bend its derivative with respect to r2. i, j and pair are parameters of both atoms,
+// and of their types, in the order that the struct states.
+#pragma once
+
+#include "functions.h"
+
+template <class V> struct Coulomb {
+    static constexpr int DEGREE = 1;  // power of rinv at constant r2; -1 if the value is none
+    explicit Coulomb(const traced::number_of<V> *uniforms) { (void)uniforms; }
+    MEMBER V value(V r2, V rinv) const
+    {
+      return rinv;
+    }
+    MEMBER V derivative(V r2, V rinv) const
+    {
+      const V t0 = rinv * rinv;
+      const V t1 = rinv * t0;
+      const V t2 = t1 * traced::fill<V>((traced::number_of<V>)-0.5);
+      return t2;
+    }
+};
+
+template <class V> struct ShiftedCoulomb {
+    V u0;
+    static constexpr int DEGREE = 1;  // power of rinv at constant r2; -1 if the value is none
+    explicit ShiftedCoulomb(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])) {}
+    MEMBER V value(V r2, V rinv) const
+    {
+      const V t0 = u0 - r2;
+      const V t1 = traced::max(t0, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t2 = t1 * rinv;
+      const V t3 = t2 * t1;
+      return t3;
+    }
+    MEMBER V derivative(V r2, V rinv) const
+    {
+      const V t0 = u0 - r2;
+      const V t1 = traced::max(t0, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t2 = t1 * rinv;
+      const auto t3 = traced::less(traced::fill<V>((traced::number_of<V>)0.0), t0);
+      const V t4 = traced::select(t3, traced::fill<V>((traced::number_of<V>)-1.0), traced::fill<V>((traced::number_of<V>)0.0));
+      const V t5 = t4 * rinv;
+      const V t6 = traced::fill<V>((traced::number_of<V>)-0.5) * rinv;
+      const V t7 = rinv * rinv;
+      const V t8 = t6 * t7;
+      const V t9 = t8 * t1;
+      const V t10 = t5 + t9;
+      const V t11 = t10 * t1;
+      const V t12 = t4 * t2;
+      const V t13 = t11 + t12;
+      return t13;
+    }
+};
+
+template <class V> struct ScreenedCoulomb {
+    V u0;
+    static constexpr int DEGREE = -1;  // power of rinv at constant r2; -1 if the value is none
+    explicit ScreenedCoulomb(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])) {}
+    MEMBER V value(V r2, V rinv) const
+    {
+      const V t0 = r2 * rinv;
+      const V t1 = t0 * u0;
+      const V t2 = traced::max(t1, traced::fill<V>((traced::number_of<V>)-87.0));
+      const V t3 = traced::min(t2, traced::fill<V>((traced::number_of<V>)88.0));
+      const V t4 = traced::exp(t3);
+      const V t5 = t4 * rinv;
+      return t5;
+    }
+    MEMBER V derivative(V r2, V rinv) const
+    {
+      const V t0 = r2 * rinv;
+      const V t1 = t0 * u0;
+      const V t2 = traced::max(t1, traced::fill<V>((traced::number_of<V>)-87.0));
+      const V t3 = traced::min(t2, traced::fill<V>((traced::number_of<V>)88.0));
+      const V t4 = traced::exp(t3);
+      const auto t5 = traced::less(t2, traced::fill<V>((traced::number_of<V>)88.0));
+      const auto t6 = traced::less(traced::fill<V>((traced::number_of<V>)-87.0), t1);
+      const V t7 = rinv * rinv;
+      const V t8 = t1 * t7;
+      const V t9 = t8 * traced::fill<V>((traced::number_of<V>)0.5);
+      const V t10 = traced::select(t6, t9, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t11 = traced::select(t5, t10, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t12 = t11 * t4;
+      const V t13 = t12 * rinv;
+      const V t14 = traced::fill<V>((traced::number_of<V>)-0.5) * rinv;
+      const V t15 = t14 * t7;
+      const V t16 = t15 * t4;
+      const V t17 = t13 + t16;
+      return t17;
+    }
+};
+
+template <class V> struct DistanceDependent {
+    static constexpr int DEGREE = 2;  // power of rinv at constant r2; -1 if the value is none
+    explicit DistanceDependent(const traced::number_of<V> *uniforms) { (void)uniforms; }
+    MEMBER V value(V r2, V rinv) const
+    {
+      const V t0 = rinv * rinv;
+      return t0;
+    }
+    MEMBER V derivative(V r2, V rinv) const
+    {
+      const V t0 = rinv * rinv;
+      const V t1 = t0 * t0;
+      const V t2 = t1 * traced::fill<V>((traced::number_of<V>)-1.0);
+      return t2;
+    }
+};
+
+template <class V> struct SigmoidalDielectric {
+    V u0, u1;
+    static constexpr int DEGREE = -1;  // power of rinv at constant r2; -1 if the value is none
+    explicit SigmoidalDielectric(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), u1(traced::fill<V>(uniforms[1])) {}
+    MEMBER V value(V r2, V rinv) const
+    {
+      const V t0 = r2 * rinv;
+      const V t1 = u1 * t0;
+      const V t2 = traced::max(t1, traced::fill<V>((traced::number_of<V>)-87.0));
+      const V t3 = traced::min(t2, traced::fill<V>((traced::number_of<V>)88.0));
+      const V t4 = traced::exp(t3);
+      const V t5 = traced::fill<V>((traced::number_of<V>)7.7839) * t4;
+      const V t6 = traced::fill<V>((traced::number_of<V>)1.0) + t5;
+      const V t7 = t6 * rinv;
+      const V t8 = traced::fma(traced::fill<V>((traced::number_of<V>)-8.5525), t5, u0);
+      const V t9 = traced::div(t7, t8);
+      return t9;
+    }
+    MEMBER V derivative(V r2, V rinv) const
+    {
+      const V t0 = r2 * rinv;
+      const V t1 = u1 * t0;
+      const V t2 = traced::max(t1, traced::fill<V>((traced::number_of<V>)-87.0));
+      const V t3 = traced::min(t2, traced::fill<V>((traced::number_of<V>)88.0));
+      const V t4 = traced::exp(t3);
+      const V t5 = traced::fill<V>((traced::number_of<V>)7.7839) * t4;
+      const V t6 = traced::fill<V>((traced::number_of<V>)1.0) + t5;
+      const V t7 = t6 * rinv;
+      const V t8 = traced::fma(traced::fill<V>((traced::number_of<V>)-8.5525), t5, u0);
+      const V t9 = traced::div(t7, t8);
+      const auto t10 = traced::less(t2, traced::fill<V>((traced::number_of<V>)88.0));
+      const auto t11 = traced::less(traced::fill<V>((traced::number_of<V>)-87.0), t1);
+      const V t12 = rinv * rinv;
+      const V t13 = t1 * t12;
+      const V t14 = t13 * traced::fill<V>((traced::number_of<V>)0.5);
+      const V t15 = traced::select(t11, t14, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t16 = traced::select(t10, t15, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t17 = t16 * t4;
+      const V t18 = t17 * traced::fill<V>((traced::number_of<V>)7.7839);
+      const V t19 = t18 * rinv;
+      const V t20 = traced::fill<V>((traced::number_of<V>)-0.5) * rinv;
+      const V t21 = t20 * t12;
+      const V t22 = t21 * t6;
+      const V t23 = t19 + t22;
+      const V t24 = t18 * traced::fill<V>((traced::number_of<V>)-8.5525);
+      const V t25 = t24 * t9;
+      const V t26 = t23 - t25;
+      const V t27 = traced::div(t26, t8);
+      return t27;
+    }
+};
+
+template <class V> struct ReactionField {
+    V u0, u1;
+    static constexpr int DEGREE = -1;  // power of rinv at constant r2; -1 if the value is none
+    explicit ReactionField(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), u1(traced::fill<V>(uniforms[1])) {}
+    MEMBER V value(V r2, V rinv) const
+    {
+      const V t0 = traced::fma(u0, r2, u1);
+      const V t1 = rinv + t0;
+      return t1;
+    }
+    MEMBER V derivative(V r2, V rinv) const
+    {
+      const V t0 = traced::fill<V>((traced::number_of<V>)-0.5) * rinv;
+      const V t1 = rinv * rinv;
+      const V t2 = t0 * t1;
+      const V t3 = t2 + u0;
+      return t3;
+    }
+};
+
+template <class V> struct Ewald {
+    V u0;
+    static constexpr int DEGREE = -1;  // power of rinv at constant r2; -1 if the value is none
+    explicit Ewald(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])) {}
+    MEMBER V value(V r2, V rinv) const
+    {
+      const V t0 = r2 * rinv;
+      const V t1 = u0 * t0;
+      const V t2 = traced::erfc(t1);
+      const V t3 = t2 * rinv;
+      return t3;
+    }
+    MEMBER V derivative(V r2, V rinv) const
+    {
+      const V t0 = r2 * rinv;
+      const V t1 = u0 * t0;
+      const V t2 = traced::erfc(t1);
+      const V t3 = rinv * rinv;
+      const V t4 = t1 * t3;
+      const V t5 = t4 * traced::fill<V>((traced::number_of<V>)0.5);
+      const V t6 = t1 * t1;
+      const V t7 = traced::min(t6, traced::fill<V>((traced::number_of<V>)87.0));
+      const V t8 = traced::fill<V>((traced::number_of<V>)-1.0) * t7;
+      const V t9 = traced::exp(t8);
+      const V t10 = traced::fill<V>((traced::number_of<V>)-1.1283791670955126) * t9;
+      const V t11 = t5 * t10;
+      const V t12 = t11 * rinv;
+      const V t13 = traced::fill<V>((traced::number_of<V>)-0.5) * rinv;
+      const V t14 = t13 * t3;
+      const V t15 = t14 * t2;
+      const V t16 = t12 + t15;
+      return t16;
+    }
+};
+
+template <class V> struct Gaussian {
+    V u0;
+    static constexpr int DEGREE = -1;  // power of rinv at constant r2; -1 if the value is none
+    explicit Gaussian(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])) {}
+    MEMBER V value(V r2, V rinv) const
+    {
+      const V t0 = r2 * rinv;
+      const V t1 = t0 * u0;
+      const V t2 = t1 * t1;
+      const auto t3 = traced::less(t2, traced::fill<V>((traced::number_of<V>)1.0));
+      const V t4 = traced::fma(traced::fill<V>((traced::number_of<V>)1.6342614095367152e-15), t2, traced::fill<V>((traced::number_of<V>)-2.7835162072109212e-14));
+      const V t5 = traced::fma(t4, t2, traced::fill<V>((traced::number_of<V>)4.4632242632864775e-13));
+      const V t6 = traced::fma(t5, t2, traced::fill<V>((traced::number_of<V>)-6.7113668551641105e-12));
+      const V t7 = traced::fma(t6, t2, traced::fill<V>((traced::number_of<V>)9.422759064650411e-11));
+      const V t8 = traced::fma(t7, t2, traced::fill<V>((traced::number_of<V>)-1.2290555301717926e-09));
+      const V t9 = traced::fma(t8, t2, traced::fill<V>((traced::number_of<V>)1.4807192815879218e-08));
+      const V t10 = traced::fma(t9, t2, traced::fill<V>((traced::number_of<V>)-1.6365844691234924e-07));
+      const V t11 = traced::fma(t10, t2, traced::fill<V>((traced::number_of<V>)1.6462114365889246e-06));
+      const V t12 = traced::fma(t11, t2, traced::fill<V>((traced::number_of<V>)-1.492565035840625e-05));
+      const V t13 = traced::fma(t12, t2, traced::fill<V>((traced::number_of<V>)0.00012055332981789664));
+      const V t14 = traced::fma(t13, t2, traced::fill<V>((traced::number_of<V>)-0.0008548327023450852));
+      const V t15 = traced::fma(t14, t2, traced::fill<V>((traced::number_of<V>)0.005223977625442188));
+      const V t16 = traced::fma(t15, t2, traced::fill<V>((traced::number_of<V>)-0.026866170645131252));
+      const V t17 = traced::fma(t16, t2, traced::fill<V>((traced::number_of<V>)0.11283791670955126));
+      const V t18 = traced::fma(t17, t2, traced::fill<V>((traced::number_of<V>)-0.37612638903183754));
+      const V t19 = traced::fma(t18, t2, traced::fill<V>((traced::number_of<V>)1.1283791670955126));
+      const V t20 = t19 * u0;
+      const V t21 = traced::erfc(t1);
+      const V t22 = traced::fill<V>((traced::number_of<V>)1.0) - t21;
+      const V t23 = t22 * rinv;
+      const V t24 = traced::select(t3, t20, t23);
+      return t24;
+    }
+    MEMBER V derivative(V r2, V rinv) const
+    {
+      const V t0 = r2 * rinv;
+      const V t1 = t0 * u0;
+      const V t2 = t1 * t1;
+      const auto t3 = traced::less(t2, traced::fill<V>((traced::number_of<V>)1.0));
+      const V t4 = traced::fma(traced::fill<V>((traced::number_of<V>)1.6342614095367152e-15), t2, traced::fill<V>((traced::number_of<V>)-2.7835162072109212e-14));
+      const V t5 = traced::fma(t4, t2, traced::fill<V>((traced::number_of<V>)4.4632242632864775e-13));
+      const V t6 = traced::fma(t5, t2, traced::fill<V>((traced::number_of<V>)-6.7113668551641105e-12));
+      const V t7 = traced::fma(t6, t2, traced::fill<V>((traced::number_of<V>)9.422759064650411e-11));
+      const V t8 = traced::fma(t7, t2, traced::fill<V>((traced::number_of<V>)-1.2290555301717926e-09));
+      const V t9 = traced::fma(t8, t2, traced::fill<V>((traced::number_of<V>)1.4807192815879218e-08));
+      const V t10 = traced::fma(t9, t2, traced::fill<V>((traced::number_of<V>)-1.6365844691234924e-07));
+      const V t11 = traced::fma(t10, t2, traced::fill<V>((traced::number_of<V>)1.6462114365889246e-06));
+      const V t12 = traced::fma(t11, t2, traced::fill<V>((traced::number_of<V>)-1.492565035840625e-05));
+      const V t13 = traced::fma(t12, t2, traced::fill<V>((traced::number_of<V>)0.00012055332981789664));
+      const V t14 = traced::fma(t13, t2, traced::fill<V>((traced::number_of<V>)-0.0008548327023450852));
+      const V t15 = traced::fma(t14, t2, traced::fill<V>((traced::number_of<V>)0.005223977625442188));
+      const V t16 = traced::fma(t15, t2, traced::fill<V>((traced::number_of<V>)-0.026866170645131252));
+      const V t17 = traced::fma(t16, t2, traced::fill<V>((traced::number_of<V>)0.11283791670955126));
+      const V t18 = traced::fma(t17, t2, traced::fill<V>((traced::number_of<V>)-0.37612638903183754));
+      const V t19 = traced::erfc(t1);
+      const V t20 = traced::fill<V>((traced::number_of<V>)1.0) - t19;
+      const V t21 = rinv * rinv;
+      const V t22 = t2 * t21;
+      const V t23 = t22 * traced::fill<V>((traced::number_of<V>)1.6342614095367152e-15);
+      const V t24 = t23 * t2;
+      const V t25 = traced::fma(t22, t4, t24);
+      const V t26 = t25 * t2;
+      const V t27 = traced::fma(t22, t5, t26);
+      const V t28 = t27 * t2;
+      const V t29 = traced::fma(t22, t6, t28);
+      const V t30 = t29 * t2;
+      const V t31 = traced::fma(t22, t7, t30);
+      const V t32 = t31 * t2;
+      const V t33 = traced::fma(t22, t8, t32);
+      const V t34 = t33 * t2;
+      const V t35 = traced::fma(t22, t9, t34);
+      const V t36 = t35 * t2;
+      const V t37 = traced::fma(t22, t10, t36);
+      const V t38 = t37 * t2;
+      const V t39 = traced::fma(t22, t11, t38);
+      const V t40 = t39 * t2;
+      const V t41 = traced::fma(t22, t12, t40);
+      const V t42 = t41 * t2;
+      const V t43 = traced::fma(t22, t13, t42);
+      const V t44 = t43 * t2;
+      const V t45 = traced::fma(t22, t14, t44);
+      const V t46 = t45 * t2;
+      const V t47 = traced::fma(t22, t15, t46);
+      const V t48 = t47 * t2;
+      const V t49 = traced::fma(t22, t16, t48);
+      const V t50 = t49 * t2;
+      const V t51 = traced::fma(t22, t17, t50);
+      const V t52 = t51 * t2;
+      const V t53 = traced::fma(t22, t18, t52);
+      const V t54 = t53 * u0;
+      const V t55 = t1 * t21;
+      const V t56 = t55 * traced::fill<V>((traced::number_of<V>)0.5);
+      const V t57 = traced::min(t2, traced::fill<V>((traced::number_of<V>)87.0));
+      const V t58 = traced::fill<V>((traced::number_of<V>)-1.0) * t57;
+      const V t59 = traced::exp(t58);
+      const V t60 = traced::fill<V>((traced::number_of<V>)-1.1283791670955126) * t59;
+      const V t61 = t56 * t60;
+      const V t62 = t61 * traced::fill<V>((traced::number_of<V>)-1.0);
+      const V t63 = t62 * rinv;
+      const V t64 = traced::fill<V>((traced::number_of<V>)-0.5) * rinv;
+      const V t65 = t64 * t21;
+      const V t66 = t65 * t20;
+      const V t67 = t63 + t66;
+      const V t68 = traced::select(t3, t54, t67);
+      return t68;
+    }
+};
+
+template <class V> struct CutCoulomb {
+    V u0;
+    static constexpr int DEGREE = -1;  // power of rinv at constant r2; -1 if the value is none
+    explicit CutCoulomb(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])) {}
+    MEMBER V value(V r2, V rinv) const
+    {
+      const V t0 = rinv - u0;
+      return t0;
+    }
+    MEMBER V derivative(V r2, V rinv) const
+    {
+      const V t0 = traced::fill<V>((traced::number_of<V>)-0.5) * rinv;
+      const V t1 = rinv * rinv;
+      const V t2 = t0 * t1;
+      return t2;
+    }
+};
+
+template <class V> struct ShortRange6 {
+    V u0, u1, u2, u3, u4, u5, u6, u7;
+    static constexpr int DEGREE = -1;  // power of rinv at constant r2; -1 if the value is none
+    explicit ShortRange6(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), u1(traced::fill<V>(uniforms[1])), u2(traced::fill<V>(uniforms[2])), u3(traced::fill<V>(uniforms[3])), u4(traced::fill<V>(uniforms[4])), u5(traced::fill<V>(uniforms[5])), u6(traced::fill<V>(uniforms[6])), u7(traced::fill<V>(uniforms[7])) {}
+    MEMBER V value(V r2, V rinv) const
+    {
+      const V t0 = r2 - u1;
+      const V t1 = traced::fma(u0, t0, u2);
+      const V t2 = traced::fma(t1, t0, u3);
+      const V t3 = traced::fma(t2, t0, u4);
+      const V t4 = traced::fma(t3, t0, u5);
+      const V t5 = traced::fma(t4, t0, u6);
+      const V t6 = traced::fma(t5, t0, u7);
+      const V t7 = rinv - t6;
+      return t7;
+    }
+    MEMBER V derivative(V r2, V rinv) const
+    {
+      const V t0 = r2 - u1;
+      const V t1 = traced::fma(u0, t0, u2);
+      const V t2 = traced::fma(t1, t0, u3);
+      const V t3 = traced::fma(t2, t0, u4);
+      const V t4 = traced::fma(t3, t0, u5);
+      const V t5 = traced::fma(t4, t0, u6);
+      const V t6 = traced::fill<V>((traced::number_of<V>)-0.5) * rinv;
+      const V t7 = rinv * rinv;
+      const V t8 = t6 * t7;
+      const V t9 = u0 * t0;
+      const V t10 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t1, t9);
+      const V t11 = t10 * t0;
+      const V t12 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t2, t11);
+      const V t13 = t12 * t0;
+      const V t14 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t3, t13);
+      const V t15 = t14 * t0;
+      const V t16 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t4, t15);
+      const V t17 = t16 * t0;
+      const V t18 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t5, t17);
+      const V t19 = t8 - t18;
+      return t19;
+    }
+};
+
+template <class V> struct ShortRange8 {
+    V u0, u1, u2, u3, u4, u5, u6, u7, u8, u9;
+    static constexpr int DEGREE = -1;  // power of rinv at constant r2; -1 if the value is none
+    explicit ShortRange8(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), u1(traced::fill<V>(uniforms[1])), u2(traced::fill<V>(uniforms[2])), u3(traced::fill<V>(uniforms[3])), u4(traced::fill<V>(uniforms[4])), u5(traced::fill<V>(uniforms[5])), u6(traced::fill<V>(uniforms[6])), u7(traced::fill<V>(uniforms[7])), u8(traced::fill<V>(uniforms[8])), u9(traced::fill<V>(uniforms[9])) {}
+    MEMBER V value(V r2, V rinv) const
+    {
+      const V t0 = r2 - u1;
+      const V t1 = traced::fma(u0, t0, u2);
+      const V t2 = traced::fma(t1, t0, u3);
+      const V t3 = traced::fma(t2, t0, u4);
+      const V t4 = traced::fma(t3, t0, u5);
+      const V t5 = traced::fma(t4, t0, u6);
+      const V t6 = traced::fma(t5, t0, u7);
+      const V t7 = traced::fma(t6, t0, u8);
+      const V t8 = traced::fma(t7, t0, u9);
+      const V t9 = rinv - t8;
+      return t9;
+    }
+    MEMBER V derivative(V r2, V rinv) const
+    {
+      const V t0 = r2 - u1;
+      const V t1 = traced::fma(u0, t0, u2);
+      const V t2 = traced::fma(t1, t0, u3);
+      const V t3 = traced::fma(t2, t0, u4);
+      const V t4 = traced::fma(t3, t0, u5);
+      const V t5 = traced::fma(t4, t0, u6);
+      const V t6 = traced::fma(t5, t0, u7);
+      const V t7 = traced::fma(t6, t0, u8);
+      const V t8 = traced::fill<V>((traced::number_of<V>)-0.5) * rinv;
+      const V t9 = rinv * rinv;
+      const V t10 = t8 * t9;
+      const V t11 = u0 * t0;
+      const V t12 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t1, t11);
+      const V t13 = t12 * t0;
+      const V t14 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t2, t13);
+      const V t15 = t14 * t0;
+      const V t16 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t3, t15);
+      const V t17 = t16 * t0;
+      const V t18 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t4, t17);
+      const V t19 = t18 * t0;
+      const V t20 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t5, t19);
+      const V t21 = t20 * t0;
+      const V t22 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t6, t21);
+      const V t23 = t22 * t0;
+      const V t24 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t7, t23);
+      const V t25 = t10 - t24;
+      return t25;
+    }
+};
+
+template <class V> struct ShortRange10 {
+    V u0, u1, u2, u3, u4, u5, u6, u7, u8, u9, u10, u11;
+    static constexpr int DEGREE = -1;  // power of rinv at constant r2; -1 if the value is none
+    explicit ShortRange10(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), u1(traced::fill<V>(uniforms[1])), u2(traced::fill<V>(uniforms[2])), u3(traced::fill<V>(uniforms[3])), u4(traced::fill<V>(uniforms[4])), u5(traced::fill<V>(uniforms[5])), u6(traced::fill<V>(uniforms[6])), u7(traced::fill<V>(uniforms[7])), u8(traced::fill<V>(uniforms[8])), u9(traced::fill<V>(uniforms[9])), u10(traced::fill<V>(uniforms[10])), u11(traced::fill<V>(uniforms[11])) {}
+    MEMBER V value(V r2, V rinv) const
+    {
+      const V t0 = r2 - u1;
+      const V t1 = traced::fma(u0, t0, u2);
+      const V t2 = traced::fma(t1, t0, u3);
+      const V t3 = traced::fma(t2, t0, u4);
+      const V t4 = traced::fma(t3, t0, u5);
+      const V t5 = traced::fma(t4, t0, u6);
+      const V t6 = traced::fma(t5, t0, u7);
+      const V t7 = traced::fma(t6, t0, u8);
+      const V t8 = traced::fma(t7, t0, u9);
+      const V t9 = traced::fma(t8, t0, u10);
+      const V t10 = traced::fma(t9, t0, u11);
+      const V t11 = rinv - t10;
+      return t11;
+    }
+    MEMBER V derivative(V r2, V rinv) const
+    {
+      const V t0 = r2 - u1;
+      const V t1 = traced::fma(u0, t0, u2);
+      const V t2 = traced::fma(t1, t0, u3);
+      const V t3 = traced::fma(t2, t0, u4);
+      const V t4 = traced::fma(t3, t0, u5);
+      const V t5 = traced::fma(t4, t0, u6);
+      const V t6 = traced::fma(t5, t0, u7);
+      const V t7 = traced::fma(t6, t0, u8);
+      const V t8 = traced::fma(t7, t0, u9);
+      const V t9 = traced::fma(t8, t0, u10);
+      const V t10 = traced::fill<V>((traced::number_of<V>)-0.5) * rinv;
+      const V t11 = rinv * rinv;
+      const V t12 = t10 * t11;
+      const V t13 = u0 * t0;
+      const V t14 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t1, t13);
+      const V t15 = t14 * t0;
+      const V t16 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t2, t15);
+      const V t17 = t16 * t0;
+      const V t18 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t3, t17);
+      const V t19 = t18 * t0;
+      const V t20 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t4, t19);
+      const V t21 = t20 * t0;
+      const V t22 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t5, t21);
+      const V t23 = t22 * t0;
+      const V t24 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t6, t23);
+      const V t25 = t24 * t0;
+      const V t26 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t7, t25);
+      const V t27 = t26 * t0;
+      const V t28 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t8, t27);
+      const V t29 = t28 * t0;
+      const V t30 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t9, t29);
+      const V t31 = t12 - t30;
+      return t31;
+    }
+};
+
+template <class V> struct ShortRange12 {
+    V u0, u1, u2, u3, u4, u5, u6, u7, u8, u9, u10, u11, u12, u13;
+    static constexpr int DEGREE = -1;  // power of rinv at constant r2; -1 if the value is none
+    explicit ShortRange12(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), u1(traced::fill<V>(uniforms[1])), u2(traced::fill<V>(uniforms[2])), u3(traced::fill<V>(uniforms[3])), u4(traced::fill<V>(uniforms[4])), u5(traced::fill<V>(uniforms[5])), u6(traced::fill<V>(uniforms[6])), u7(traced::fill<V>(uniforms[7])), u8(traced::fill<V>(uniforms[8])), u9(traced::fill<V>(uniforms[9])), u10(traced::fill<V>(uniforms[10])), u11(traced::fill<V>(uniforms[11])), u12(traced::fill<V>(uniforms[12])), u13(traced::fill<V>(uniforms[13])) {}
+    MEMBER V value(V r2, V rinv) const
+    {
+      const V t0 = r2 - u1;
+      const V t1 = traced::fma(u0, t0, u2);
+      const V t2 = traced::fma(t1, t0, u3);
+      const V t3 = traced::fma(t2, t0, u4);
+      const V t4 = traced::fma(t3, t0, u5);
+      const V t5 = traced::fma(t4, t0, u6);
+      const V t6 = traced::fma(t5, t0, u7);
+      const V t7 = traced::fma(t6, t0, u8);
+      const V t8 = traced::fma(t7, t0, u9);
+      const V t9 = traced::fma(t8, t0, u10);
+      const V t10 = traced::fma(t9, t0, u11);
+      const V t11 = traced::fma(t10, t0, u12);
+      const V t12 = traced::fma(t11, t0, u13);
+      const V t13 = rinv - t12;
+      return t13;
+    }
+    MEMBER V derivative(V r2, V rinv) const
+    {
+      const V t0 = r2 - u1;
+      const V t1 = traced::fma(u0, t0, u2);
+      const V t2 = traced::fma(t1, t0, u3);
+      const V t3 = traced::fma(t2, t0, u4);
+      const V t4 = traced::fma(t3, t0, u5);
+      const V t5 = traced::fma(t4, t0, u6);
+      const V t6 = traced::fma(t5, t0, u7);
+      const V t7 = traced::fma(t6, t0, u8);
+      const V t8 = traced::fma(t7, t0, u9);
+      const V t9 = traced::fma(t8, t0, u10);
+      const V t10 = traced::fma(t9, t0, u11);
+      const V t11 = traced::fma(t10, t0, u12);
+      const V t12 = traced::fill<V>((traced::number_of<V>)-0.5) * rinv;
+      const V t13 = rinv * rinv;
+      const V t14 = t12 * t13;
+      const V t15 = u0 * t0;
+      const V t16 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t1, t15);
+      const V t17 = t16 * t0;
+      const V t18 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t2, t17);
+      const V t19 = t18 * t0;
+      const V t20 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t3, t19);
+      const V t21 = t20 * t0;
+      const V t22 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t4, t21);
+      const V t23 = t22 * t0;
+      const V t24 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t5, t23);
+      const V t25 = t24 * t0;
+      const V t26 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t6, t25);
+      const V t27 = t26 * t0;
+      const V t28 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t7, t27);
+      const V t29 = t28 * t0;
+      const V t30 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t8, t29);
+      const V t31 = t30 * t0;
+      const V t32 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t9, t31);
+      const V t33 = t32 * t0;
+      const V t34 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t10, t33);
+      const V t35 = t34 * t0;
+      const V t36 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t11, t35);
+      const V t37 = t14 - t36;
+      return t37;
+    }
+};
+
+template <class V> struct ShortCutoff {
+    V u0, u1, u2, u3, u4, u5, u6, u7, u8;
+    static constexpr int DEGREE = -1;  // power of rinv at constant r2; -1 if the value is none
+    explicit ShortCutoff(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), u1(traced::fill<V>(uniforms[1])), u2(traced::fill<V>(uniforms[2])), u3(traced::fill<V>(uniforms[3])), u4(traced::fill<V>(uniforms[4])), u5(traced::fill<V>(uniforms[5])), u6(traced::fill<V>(uniforms[6])), u7(traced::fill<V>(uniforms[7])), u8(traced::fill<V>(uniforms[8])) {}
+    MEMBER V value(V r2, V rinv) const
+    {
+      const V t0 = u0 * r2;
+      const V t1 = r2 - u2;
+      const V t2 = traced::fma(u1, t1, u3);
+      const V t3 = traced::fma(t2, t1, u4);
+      const V t4 = traced::fma(t3, t1, u5);
+      const V t5 = traced::fma(t4, t1, u6);
+      const V t6 = traced::fma(t5, t1, u7);
+      const V t7 = traced::fma(t6, t1, u8);
+      const V t8 = rinv - t7;
+      const V t9 = traced::fma(t0, rinv, t8);
+      return t9;
+    }
+    MEMBER V derivative(V r2, V rinv) const
+    {
+      const V t0 = u0 * r2;
+      const V t1 = r2 - u2;
+      const V t2 = traced::fma(u1, t1, u3);
+      const V t3 = traced::fma(t2, t1, u4);
+      const V t4 = traced::fma(t3, t1, u5);
+      const V t5 = traced::fma(t4, t1, u6);
+      const V t6 = traced::fma(t5, t1, u7);
+      const V t7 = traced::fill<V>((traced::number_of<V>)-0.5) * rinv;
+      const V t8 = rinv * rinv;
+      const V t9 = t7 * t8;
+      const V t10 = t0 * t8;
+      const V t11 = u1 * t1;
+      const V t12 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t2, t11);
+      const V t13 = t12 * t1;
+      const V t14 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t3, t13);
+      const V t15 = t14 * t1;
+      const V t16 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t4, t15);
+      const V t17 = t16 * t1;
+      const V t18 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t5, t17);
+      const V t19 = t18 * t1;
+      const V t20 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t6, t19);
+      const V t21 = t9 - t20;
+      const V t22 = traced::fma(t10, rinv, t21);
+      const V t23 = traced::fma(t9, t0, t22);
+      return t23;
+    }
+};
+
+template <class V> struct ShortScreened {
+    V u0, u1, u2, u3, u4, u5, u6, u7, u8, u9, u10, u11, u12, u13, u14, u15;
+    static constexpr int DEGREE = -1;  // power of rinv at constant r2; -1 if the value is none
+    explicit ShortScreened(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), u1(traced::fill<V>(uniforms[1])), u2(traced::fill<V>(uniforms[2])), u3(traced::fill<V>(uniforms[3])), u4(traced::fill<V>(uniforms[4])), u5(traced::fill<V>(uniforms[5])), u6(traced::fill<V>(uniforms[6])), u7(traced::fill<V>(uniforms[7])), u8(traced::fill<V>(uniforms[8])), u9(traced::fill<V>(uniforms[9])), u10(traced::fill<V>(uniforms[10])), u11(traced::fill<V>(uniforms[11])), u12(traced::fill<V>(uniforms[12])), u13(traced::fill<V>(uniforms[13])), u14(traced::fill<V>(uniforms[14])), u15(traced::fill<V>(uniforms[15])) {}
+    MEMBER V value(V r2, V rinv) const
+    {
+      const V t0 = r2 - u1;
+      const V t1 = traced::fma(u0, t0, u2);
+      const V t2 = traced::fma(t1, t0, u3);
+      const V t3 = traced::fma(t2, t0, u4);
+      const V t4 = traced::fma(t3, t0, u5);
+      const V t5 = traced::fma(t4, t0, u6);
+      const V t6 = traced::fma(t5, t0, u7);
+      const V t7 = t6 * rinv;
+      const V t8 = traced::fma(u8, t0, u9);
+      const V t9 = traced::fma(t8, t0, u10);
+      const V t10 = traced::fma(t9, t0, u11);
+      const V t11 = traced::fma(t10, t0, u12);
+      const V t12 = traced::fma(t11, t0, u13);
+      const V t13 = traced::fma(t12, t0, u14);
+      const V t14 = traced::fma(t13, t0, u15);
+      const V t15 = t7 - t14;
+      return t15;
+    }
+    MEMBER V derivative(V r2, V rinv) const
+    {
+      const V t0 = r2 - u1;
+      const V t1 = traced::fma(u0, t0, u2);
+      const V t2 = traced::fma(t1, t0, u3);
+      const V t3 = traced::fma(t2, t0, u4);
+      const V t4 = traced::fma(t3, t0, u5);
+      const V t5 = traced::fma(t4, t0, u6);
+      const V t6 = traced::fma(t5, t0, u7);
+      const V t7 = traced::fma(u8, t0, u9);
+      const V t8 = traced::fma(t7, t0, u10);
+      const V t9 = traced::fma(t8, t0, u11);
+      const V t10 = traced::fma(t9, t0, u12);
+      const V t11 = traced::fma(t10, t0, u13);
+      const V t12 = traced::fma(t11, t0, u14);
+      const V t13 = u0 * t0;
+      const V t14 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t1, t13);
+      const V t15 = t14 * t0;
+      const V t16 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t2, t15);
+      const V t17 = t16 * t0;
+      const V t18 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t3, t17);
+      const V t19 = t18 * t0;
+      const V t20 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t4, t19);
+      const V t21 = t20 * t0;
+      const V t22 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t5, t21);
+      const V t23 = t22 * rinv;
+      const V t24 = traced::fill<V>((traced::number_of<V>)-0.5) * rinv;
+      const V t25 = rinv * rinv;
+      const V t26 = t24 * t25;
+      const V t27 = t26 * t6;
+      const V t28 = t23 + t27;
+      const V t29 = u8 * t0;
+      const V t30 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t7, t29);
+      const V t31 = t30 * t0;
+      const V t32 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t8, t31);
+      const V t33 = t32 * t0;
+      const V t34 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t9, t33);
+      const V t35 = t34 * t0;
+      const V t36 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t10, t35);
+      const V t37 = t36 * t0;
+      const V t38 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t11, t37);
+      const V t39 = t38 * t0;
+      const V t40 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t12, t39);
+      const V t41 = t28 - t40;
+      return t41;
+    }
+};
+
+template <class V> struct DispersionOfProbe {
+    V u0, u1, u2, u3;
+    static constexpr int DEGREE = -1;  // power of rinv at constant r2; -1 if the value is none
+    explicit DispersionOfProbe(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), u1(traced::fill<V>(uniforms[1])), u2(traced::fill<V>(uniforms[2])), u3(traced::fill<V>(uniforms[3])) {}
+    MEMBER V value(V r2, V rinv) const
+    {
+      const V t0 = r2 * rinv;
+      const V t1 = u0 - t0;
+      const V t2 = traced::max(t1, u2);
+      const V t3 = traced::min(t2, u1);
+      const V t4 = t0 + t3;
+      const V t5 = traced::div(u0, t4);
+      const V t6 = t5 * t5;
+      const V t7 = t6 * t6;
+      const V t8 = t7 * t6;
+      const V t9 = traced::fill<V>((traced::number_of<V>)-2.0) * t8;
+      const V t10 = traced::fma(t8, t8, t9);
+      const V t11 = traced::min(t10, u3);
+      return t11;
+    }
+    MEMBER V derivative(V r2, V rinv) const
+    {
+      const V t0 = r2 * rinv;
+      const V t1 = u0 - t0;
+      const V t2 = traced::max(t1, u2);
+      const V t3 = traced::min(t2, u1);
+      const V t4 = t0 + t3;
+      const V t5 = traced::div(u0, t4);
+      const V t6 = t5 * t5;
+      const V t7 = t6 * t6;
+      const V t8 = t7 * t6;
+      const V t9 = traced::fill<V>((traced::number_of<V>)-2.0) * t8;
+      const V t10 = traced::fma(t8, t8, t9);
+      const auto t11 = traced::less(t10, u3);
+      const V t12 = rinv * rinv;
+      const V t13 = t0 * t12;
+      const V t14 = t13 * traced::fill<V>((traced::number_of<V>)0.5);
+      const auto t15 = traced::less(t2, u1);
+      const auto t16 = traced::less(u2, t1);
+      const V t17 = t14 * traced::fill<V>((traced::number_of<V>)-1.0);
+      const V t18 = traced::select(t16, t17, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t19 = traced::select(t15, t18, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t20 = t14 + t19;
+      const V t21 = t20 * t5;
+      const V t22 = t21 * traced::fill<V>((traced::number_of<V>)-1.0);
+      const V t23 = traced::div(t22, t4);
+      const V t24 = t23 * t5;
+      const V t25 = t24 + t24;
+      const V t26 = t25 * t6;
+      const V t27 = t26 + t26;
+      const V t28 = t27 * t6;
+      const V t29 = t25 * t7;
+      const V t30 = t28 + t29;
+      const V t31 = t30 * traced::fill<V>((traced::number_of<V>)-2.0);
+      const V t32 = traced::fma(t30, t8, t31);
+      const V t33 = traced::fma(t30, t8, t32);
+      const V t34 = traced::select(t11, t33, traced::fill<V>((traced::number_of<V>)0.0));
+      return t34;
+    }
+};
+
+template <class V> struct DesolvationOfProbe {
+    V u0;
+    static constexpr int DEGREE = 0;  // power of rinv at constant r2; -1 if the value is none
+    explicit DesolvationOfProbe(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])) {}
+    MEMBER V value(V r2, V rinv) const
+    {
+      const V t0 = r2 * u0;
+      const V t1 = traced::max(t0, traced::fill<V>((traced::number_of<V>)-87.0));
+      const V t2 = traced::min(t1, traced::fill<V>((traced::number_of<V>)88.0));
+      const V t3 = traced::exp(t2);
+      return t3;
+    }
+    MEMBER V derivative(V r2, V rinv) const
+    {
+      const V t0 = r2 * u0;
+      const V t1 = traced::max(t0, traced::fill<V>((traced::number_of<V>)-87.0));
+      const V t2 = traced::min(t1, traced::fill<V>((traced::number_of<V>)88.0));
+      const V t3 = traced::exp(t2);
+      const auto t4 = traced::less(t1, traced::fill<V>((traced::number_of<V>)88.0));
+      const auto t5 = traced::less(traced::fill<V>((traced::number_of<V>)-87.0), t0);
+      const V t6 = rinv * rinv;
+      const V t7 = t0 * t6;
+      const V t8 = traced::select(t5, t7, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t9 = traced::select(t4, t8, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t10 = t9 * t3;
+      return t10;
+    }
+};
+
+template <class V> struct CoulombOfProbe {
+    V u0, u1, u2;
+    static constexpr int DEGREE = -1;  // power of rinv at constant r2; -1 if the value is none
+    explicit CoulombOfProbe(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), u1(traced::fill<V>(uniforms[1])), u2(traced::fill<V>(uniforms[2])) {}
+    MEMBER V value(V r2, V rinv) const
+    {
+      const V t0 = r2 * rinv;
+      const V t1 = u1 * t0;
+      const V t2 = traced::max(t1, traced::fill<V>((traced::number_of<V>)-87.0));
+      const V t3 = traced::min(t2, traced::fill<V>((traced::number_of<V>)88.0));
+      const V t4 = traced::exp(t3);
+      const V t5 = traced::fill<V>((traced::number_of<V>)7.7839) * t4;
+      const V t6 = traced::fill<V>((traced::number_of<V>)1.0) + t5;
+      const V t7 = t6 * rinv;
+      const V t8 = traced::fma(traced::fill<V>((traced::number_of<V>)-8.5525), t5, u0);
+      const V t9 = traced::div(t7, t8);
+      const V t10 = traced::div(t0, u2);
+      const V t11 = traced::min(t10, traced::fill<V>((traced::number_of<V>)1.0));
+      const V t12 = t9 * t11;
+      return t12;
+    }
+    MEMBER V derivative(V r2, V rinv) const
+    {
+      const V t0 = r2 * rinv;
+      const V t1 = u1 * t0;
+      const V t2 = traced::max(t1, traced::fill<V>((traced::number_of<V>)-87.0));
+      const V t3 = traced::min(t2, traced::fill<V>((traced::number_of<V>)88.0));
+      const V t4 = traced::exp(t3);
+      const V t5 = traced::fill<V>((traced::number_of<V>)7.7839) * t4;
+      const V t6 = traced::fill<V>((traced::number_of<V>)1.0) + t5;
+      const V t7 = t6 * rinv;
+      const V t8 = traced::fma(traced::fill<V>((traced::number_of<V>)-8.5525), t5, u0);
+      const V t9 = traced::div(t7, t8);
+      const V t10 = traced::div(t0, u2);
+      const V t11 = traced::min(t10, traced::fill<V>((traced::number_of<V>)1.0));
+      const auto t12 = traced::less(t2, traced::fill<V>((traced::number_of<V>)88.0));
+      const auto t13 = traced::less(traced::fill<V>((traced::number_of<V>)-87.0), t1);
+      const V t14 = rinv * rinv;
+      const V t15 = t1 * t14;
+      const V t16 = t15 * traced::fill<V>((traced::number_of<V>)0.5);
+      const V t17 = traced::select(t13, t16, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t18 = traced::select(t12, t17, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t19 = t18 * t4;
+      const V t20 = t19 * traced::fill<V>((traced::number_of<V>)7.7839);
+      const V t21 = t20 * rinv;
+      const V t22 = traced::fill<V>((traced::number_of<V>)-0.5) * rinv;
+      const V t23 = t22 * t14;
+      const V t24 = t23 * t6;
+      const V t25 = t21 + t24;
+      const V t26 = t20 * traced::fill<V>((traced::number_of<V>)-8.5525);
+      const V t27 = t26 * t9;
+      const V t28 = t25 - t27;
+      const V t29 = traced::div(t28, t8);
+      const V t30 = t29 * t11;
+      const auto t31 = traced::less(t10, traced::fill<V>((traced::number_of<V>)1.0));
+      const V t32 = t10 * t14;
+      const V t33 = t32 * traced::fill<V>((traced::number_of<V>)0.5);
+      const V t34 = traced::select(t31, t33, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t35 = t34 * t9;
+      const V t36 = t30 + t35;
+      return t36;
+    }
+};
+
+template <class V> struct CoulombOfProbeFar {
+    V u0, u1, u2, u3, u4, u5, u6, u7;
+    static constexpr int DEGREE = -1;  // power of rinv at constant r2; -1 if the value is none
+    explicit CoulombOfProbeFar(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), u1(traced::fill<V>(uniforms[1])), u2(traced::fill<V>(uniforms[2])), u3(traced::fill<V>(uniforms[3])), u4(traced::fill<V>(uniforms[4])), u5(traced::fill<V>(uniforms[5])), u6(traced::fill<V>(uniforms[6])), u7(traced::fill<V>(uniforms[7])) {}
+    MEMBER V value(V r2, V rinv) const
+    {
+      const V t0 = traced::max(r2, u2);
+      const V t1 = traced::min(rinv, u3);
+      const V t2 = t0 * t1;
+      const V t3 = u1 * t2;
+      const V t4 = traced::max(t3, traced::fill<V>((traced::number_of<V>)-87.0));
+      const V t5 = traced::min(t4, traced::fill<V>((traced::number_of<V>)88.0));
+      const V t6 = traced::exp(t5);
+      const V t7 = traced::fill<V>((traced::number_of<V>)7.7839) * t6;
+      const V t8 = traced::fill<V>((traced::number_of<V>)1.0) + t7;
+      const V t9 = t8 * t1;
+      const V t10 = traced::fma(traced::fill<V>((traced::number_of<V>)-8.5525), t7, u0);
+      const V t11 = traced::div(t9, t10);
+      const V t12 = traced::div(t2, u4);
+      const V t13 = traced::min(t12, traced::fill<V>((traced::number_of<V>)1.0));
+      const V t14 = t11 * t13;
+      const V t15 = r2 - u2;
+      const V t16 = traced::min(t15, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t17 = traced::fma(t16, u5, u6);
+      const V t18 = traced::fma(t16, t17, u7);
+      const V t19 = t16 * t18;
+      const V t20 = t14 + t19;
+      return t20;
+    }
+    MEMBER V derivative(V r2, V rinv) const
+    {
+      const V t0 = traced::max(r2, u2);
+      const V t1 = traced::min(rinv, u3);
+      const V t2 = t0 * t1;
+      const V t3 = u1 * t2;
+      const V t4 = traced::max(t3, traced::fill<V>((traced::number_of<V>)-87.0));
+      const V t5 = traced::min(t4, traced::fill<V>((traced::number_of<V>)88.0));
+      const V t6 = traced::exp(t5);
+      const V t7 = traced::fill<V>((traced::number_of<V>)7.7839) * t6;
+      const V t8 = traced::fill<V>((traced::number_of<V>)1.0) + t7;
+      const V t9 = t8 * t1;
+      const V t10 = traced::fma(traced::fill<V>((traced::number_of<V>)-8.5525), t7, u0);
+      const V t11 = traced::div(t9, t10);
+      const V t12 = traced::div(t2, u4);
+      const V t13 = traced::min(t12, traced::fill<V>((traced::number_of<V>)1.0));
+      const V t14 = r2 - u2;
+      const V t15 = traced::min(t14, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t16 = traced::fma(t15, u5, u6);
+      const V t17 = traced::fma(t15, t16, u7);
+      const auto t18 = traced::less(t4, traced::fill<V>((traced::number_of<V>)88.0));
+      const auto t19 = traced::less(traced::fill<V>((traced::number_of<V>)-87.0), t3);
+      const auto t20 = traced::less(u2, r2);
+      const V t21 = traced::select(t20, traced::fill<V>((traced::number_of<V>)1.0), traced::fill<V>((traced::number_of<V>)0.0));
+      const V t22 = t21 * t1;
+      const auto t23 = traced::less(rinv, u3);
+      const V t24 = traced::fill<V>((traced::number_of<V>)-0.5) * rinv;
+      const V t25 = rinv * rinv;
+      const V t26 = t24 * t25;
+      const V t27 = traced::select(t23, t26, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t28 = t27 * t0;
+      const V t29 = t22 + t28;
+      const V t30 = t29 * u1;
+      const V t31 = traced::select(t19, t30, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t32 = traced::select(t18, t31, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t33 = t32 * t6;
+      const V t34 = t33 * traced::fill<V>((traced::number_of<V>)7.7839);
+      const V t35 = t34 * t1;
+      const V t36 = t27 * t8;
+      const V t37 = t35 + t36;
+      const V t38 = t34 * traced::fill<V>((traced::number_of<V>)-8.5525);
+      const V t39 = t38 * t11;
+      const V t40 = t37 - t39;
+      const V t41 = traced::div(t40, t10);
+      const V t42 = t41 * t13;
+      const auto t43 = traced::less(t12, traced::fill<V>((traced::number_of<V>)1.0));
+      const V t44 = traced::div(t29, u4);
+      const V t45 = traced::select(t43, t44, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t46 = t45 * t11;
+      const V t47 = t42 + t46;
+      const auto t48 = traced::less(t14, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t49 = traced::select(t48, traced::fill<V>((traced::number_of<V>)1.0), traced::fill<V>((traced::number_of<V>)0.0));
+      const V t50 = t49 * t17;
+      const V t51 = t49 * u5;
+      const V t52 = t49 * t16;
+      const V t53 = traced::fma(t51, t15, t52);
+      const V t54 = t53 * t15;
+      const V t55 = t50 + t54;
+      const V t56 = t47 + t55;
+      return t56;
+    }
+};
+
+template <class V> struct CoulombOfProbeNear {
+    V u0, u1, u2, u3, u4, u5, u6, u7;
+    static constexpr int DEGREE = -1;  // power of rinv at constant r2; -1 if the value is none
+    explicit CoulombOfProbeNear(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), u1(traced::fill<V>(uniforms[1])), u2(traced::fill<V>(uniforms[2])), u3(traced::fill<V>(uniforms[3])), u4(traced::fill<V>(uniforms[4])), u5(traced::fill<V>(uniforms[5])), u6(traced::fill<V>(uniforms[6])), u7(traced::fill<V>(uniforms[7])) {}
+    MEMBER V value(V r2, V rinv) const
+    {
+      const V t0 = r2 * rinv;
+      const V t1 = u1 * t0;
+      const V t2 = traced::max(t1, traced::fill<V>((traced::number_of<V>)-87.0));
+      const V t3 = traced::min(t2, traced::fill<V>((traced::number_of<V>)88.0));
+      const V t4 = traced::exp(t3);
+      const V t5 = traced::fill<V>((traced::number_of<V>)7.7839) * t4;
+      const V t6 = traced::fill<V>((traced::number_of<V>)1.0) + t5;
+      const V t7 = t6 * rinv;
+      const V t8 = traced::fma(traced::fill<V>((traced::number_of<V>)-8.5525), t5, u0);
+      const V t9 = traced::div(t7, t8);
+      const V t10 = traced::div(t0, u2);
+      const V t11 = traced::min(t10, traced::fill<V>((traced::number_of<V>)1.0));
+      const V t12 = t9 * t11;
+      const V t13 = t12 - u3;
+      const V t14 = r2 - u4;
+      const V t15 = traced::min(t14, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t16 = traced::fma(t15, u5, u6);
+      const V t17 = traced::fma(t15, t16, u7);
+      const V t18 = t15 * t17;
+      const V t19 = t13 - t18;
+      return t19;
+    }
+    MEMBER V derivative(V r2, V rinv) const
+    {
+      const V t0 = r2 * rinv;
+      const V t1 = u1 * t0;
+      const V t2 = traced::max(t1, traced::fill<V>((traced::number_of<V>)-87.0));
+      const V t3 = traced::min(t2, traced::fill<V>((traced::number_of<V>)88.0));
+      const V t4 = traced::exp(t3);
+      const V t5 = traced::fill<V>((traced::number_of<V>)7.7839) * t4;
+      const V t6 = traced::fill<V>((traced::number_of<V>)1.0) + t5;
+      const V t7 = t6 * rinv;
+      const V t8 = traced::fma(traced::fill<V>((traced::number_of<V>)-8.5525), t5, u0);
+      const V t9 = traced::div(t7, t8);
+      const V t10 = traced::div(t0, u2);
+      const V t11 = traced::min(t10, traced::fill<V>((traced::number_of<V>)1.0));
+      const V t12 = r2 - u4;
+      const V t13 = traced::min(t12, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t14 = traced::fma(t13, u5, u6);
+      const V t15 = traced::fma(t13, t14, u7);
+      const auto t16 = traced::less(t2, traced::fill<V>((traced::number_of<V>)88.0));
+      const auto t17 = traced::less(traced::fill<V>((traced::number_of<V>)-87.0), t1);
+      const V t18 = rinv * rinv;
+      const V t19 = t1 * t18;
+      const V t20 = t19 * traced::fill<V>((traced::number_of<V>)0.5);
+      const V t21 = traced::select(t17, t20, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t22 = traced::select(t16, t21, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t23 = t22 * t4;
+      const V t24 = t23 * traced::fill<V>((traced::number_of<V>)7.7839);
+      const V t25 = t24 * rinv;
+      const V t26 = traced::fill<V>((traced::number_of<V>)-0.5) * rinv;
+      const V t27 = t26 * t18;
+      const V t28 = t27 * t6;
+      const V t29 = t25 + t28;
+      const V t30 = t24 * traced::fill<V>((traced::number_of<V>)-8.5525);
+      const V t31 = t30 * t9;
+      const V t32 = t29 - t31;
+      const V t33 = traced::div(t32, t8);
+      const V t34 = t33 * t11;
+      const auto t35 = traced::less(t10, traced::fill<V>((traced::number_of<V>)1.0));
+      const V t36 = t10 * t18;
+      const V t37 = t36 * traced::fill<V>((traced::number_of<V>)0.5);
+      const V t38 = traced::select(t35, t37, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t39 = t38 * t9;
+      const V t40 = t34 + t39;
+      const auto t41 = traced::less(t12, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t42 = traced::select(t41, traced::fill<V>((traced::number_of<V>)1.0), traced::fill<V>((traced::number_of<V>)0.0));
+      const V t43 = t42 * t15;
+      const V t44 = t42 * u5;
+      const V t45 = t42 * t14;
+      const V t46 = traced::fma(t44, t13, t45);
+      const V t47 = t46 * t13;
+      const V t48 = t43 + t47;
+      const V t49 = t40 - t48;
+      return t49;
+    }
+};
+
+// i: source
+// j: source
+template <class V> struct CoulombSourcesPair {
+    explicit CoulombSourcesPair(const traced::number_of<V> *uniforms) { (void)uniforms; }
+    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = rinv * rinv;
+      const V t1 = t0 * rinv;
+      const V t2 = t1 * j[0];
+      return t2;
+    }
+    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = rinv * j[0];
+      return t0;
+    }
+};
+
+// i: source
+// j: source
+template <class V> struct CoulombSourcesPairJerk {
+    explicit CoulombSourcesPairJerk(const traced::number_of<V> *uniforms) { (void)uniforms; }
+    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = rinv * rinv;
+      const V t1 = t0 * rinv;
+      const V t2 = t1 * j[0];
+      return t2;
+    }
+    MEMBER V bend(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = rinv * rinv;
+      const V t1 = t0 * rinv;
+      const V t2 = t1 * j[0];
+      const V t3 = t2 * t0;
+      const V t4 = t3 * traced::fill<V>((traced::number_of<V>)-1.5);
+      return t4;
+    }
+    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = rinv * j[0];
+      return t0;
+    }
+};
+
+// i: charge
+// j: charge
+template <class V> struct CoulombChargesPair {
+    explicit CoulombChargesPair(const traced::number_of<V> *uniforms) { (void)uniforms; }
+    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = rinv * rinv;
+      const V t1 = t0 * rinv;
+      const V t2 = i[0] * j[0];
+      const V t3 = t1 * t2;
+      return t3;
+    }
+    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = i[0] * j[0];
+      const V t1 = rinv * t0;
+      return t1;
+    }
+};
+
+// i: charge
+// j: charge
+template <class V> struct ShiftedCoulombChargesPair {
+    V u0, u1;
+    explicit ShiftedCoulombChargesPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), u1(traced::fill<V>(uniforms[1])) {}
+    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = u0 - r2;
+      const auto t1 = traced::less(traced::fill<V>((traced::number_of<V>)0.0), t0);
+      const V t2 = traced::select(t1, traced::fill<V>((traced::number_of<V>)-1.0), traced::fill<V>((traced::number_of<V>)0.0));
+      const V t3 = t2 * rinv;
+      const V t4 = traced::fill<V>((traced::number_of<V>)-0.5) * rinv;
+      const V t5 = rinv * rinv;
+      const V t6 = t4 * t5;
+      const V t7 = traced::max(t0, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t8 = t6 * t7;
+      const V t9 = t3 + t8;
+      const V t10 = t9 * t7;
+      const V t11 = t7 * rinv;
+      const V t12 = t2 * t11;
+      const V t13 = t10 + t12;
+      const V t14 = traced::div(t13, u1);
+      const V t15 = t14 * traced::fill<V>((traced::number_of<V>)-2.0);
+      const V t16 = i[0] * j[0];
+      const V t17 = t15 * t16;
+      return t17;
+    }
+    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = u0 - r2;
+      const V t1 = traced::max(t0, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t2 = t1 * rinv;
+      const V t3 = i[0] * j[0];
+      const V t4 = t2 * t1;
+      const V t5 = traced::div(t4, u1);
+      const V t6 = t5 * t3;
+      return t6;
+    }
+};
+
+// i: charge
+// j: charge
+template <class V> struct ScreenedCoulombChargesPair {
+    V u0;
+    explicit ScreenedCoulombChargesPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])) {}
+    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = r2 * rinv;
+      const V t1 = t0 * u0;
+      const V t2 = traced::max(t1, traced::fill<V>((traced::number_of<V>)-87.0));
+      const auto t3 = traced::less(t2, traced::fill<V>((traced::number_of<V>)88.0));
+      const auto t4 = traced::less(traced::fill<V>((traced::number_of<V>)-87.0), t1);
+      const V t5 = rinv * rinv;
+      const V t6 = t1 * t5;
+      const V t7 = t6 * traced::fill<V>((traced::number_of<V>)0.5);
+      const V t8 = traced::select(t4, t7, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t9 = traced::select(t3, t8, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t10 = traced::min(t2, traced::fill<V>((traced::number_of<V>)88.0));
+      const V t11 = traced::exp(t10);
+      const V t12 = t9 * t11;
+      const V t13 = t12 * rinv;
+      const V t14 = traced::fill<V>((traced::number_of<V>)-0.5) * rinv;
+      const V t15 = t14 * t5;
+      const V t16 = t15 * t11;
+      const V t17 = t13 + t16;
+      const V t18 = t17 * traced::fill<V>((traced::number_of<V>)-2.0);
+      const V t19 = i[0] * j[0];
+      const V t20 = t18 * t19;
+      return t20;
+    }
+    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = r2 * rinv;
+      const V t1 = t0 * u0;
+      const V t2 = traced::max(t1, traced::fill<V>((traced::number_of<V>)-87.0));
+      const V t3 = traced::min(t2, traced::fill<V>((traced::number_of<V>)88.0));
+      const V t4 = traced::exp(t3);
+      const V t5 = i[0] * j[0];
+      const V t6 = t4 * rinv;
+      const V t7 = t6 * t5;
+      return t7;
+    }
+};
+
+// i: charge
+// j: charge
+template <class V> struct DistanceDependentChargesPair {
+    V u0;
+    explicit DistanceDependentChargesPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])) {}
+    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = rinv * rinv;
+      const V t1 = traced::div(t0, u0);
+      const V t2 = t1 * t0;
+      const V t3 = t2 * traced::fill<V>((traced::number_of<V>)-1.0);
+      const V t4 = t3 * traced::fill<V>((traced::number_of<V>)-2.0);
+      const V t5 = i[0] * j[0];
+      const V t6 = t4 * t5;
+      return t6;
+    }
+    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = rinv * rinv;
+      const V t1 = traced::div(t0, u0);
+      const V t2 = i[0] * j[0];
+      const V t3 = t1 * t2;
+      return t3;
+    }
+};
+
+// i: charge
+// j: charge
+template <class V> struct SigmoidalDielectricChargesPair {
+    V u0, u1, u2;
+    explicit SigmoidalDielectricChargesPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), u1(traced::fill<V>(uniforms[1])), u2(traced::fill<V>(uniforms[2])) {}
+    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = r2 * rinv;
+      const V t1 = u1 * t0;
+      const V t2 = traced::max(t1, traced::fill<V>((traced::number_of<V>)-87.0));
+      const V t3 = traced::min(t2, traced::fill<V>((traced::number_of<V>)88.0));
+      const V t4 = traced::exp(t3);
+      const V t5 = traced::fill<V>((traced::number_of<V>)7.7839) * t4;
+      const V t6 = traced::fma(traced::fill<V>((traced::number_of<V>)-8.5525), t5, u0);
+      const V t7 = traced::div(rinv, t6);
+      const V t8 = u2 * t5;
+      const V t9 = traced::fill<V>((traced::number_of<V>)1.0) + t5;
+      const V t10 = rinv * rinv;
+      const V t11 = t9 * t10;
+      const V t12 = traced::fma(t8, t7, t11);
+      const V t13 = t7 * t12;
+      const V t14 = i[0] * j[0];
+      const V t15 = t13 * t14;
+      return t15;
+    }
+    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = r2 * rinv;
+      const V t1 = u1 * t0;
+      const V t2 = traced::max(t1, traced::fill<V>((traced::number_of<V>)-87.0));
+      const V t3 = traced::min(t2, traced::fill<V>((traced::number_of<V>)88.0));
+      const V t4 = traced::exp(t3);
+      const V t5 = traced::fill<V>((traced::number_of<V>)7.7839) * t4;
+      const V t6 = traced::fma(traced::fill<V>((traced::number_of<V>)-8.5525), t5, u0);
+      const V t7 = traced::fill<V>((traced::number_of<V>)1.0) + t5;
+      const V t8 = i[0] * j[0];
+      const V t9 = t7 * rinv;
+      const V t10 = traced::div(t9, t6);
+      const V t11 = t10 * t8;
+      return t11;
+    }
+};
+
+// i: charge
+// j: charge
+template <class V> struct ReactionFieldChargesPair {
+    V u0, u1, u2;
+    explicit ReactionFieldChargesPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), u1(traced::fill<V>(uniforms[1])), u2(traced::fill<V>(uniforms[2])) {}
+    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = rinv * rinv;
+      const V t1 = t0 * rinv;
+      const V t2 = t1 - u1;
+      const V t3 = i[0] * j[0];
+      const V t4 = t2 * t3;
+      return t4;
+    }
+    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = i[0] * j[0];
+      const V t1 = traced::fma(u0, r2, u2);
+      const V t2 = rinv + t1;
+      const V t3 = t2 * t0;
+      return t3;
+    }
+};
+
+// i: charge
+// j: charge
+template <class V> struct ExcludedReactionFieldChargesPair {
+    V u0, u1, u2;
+    explicit ExcludedReactionFieldChargesPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), u1(traced::fill<V>(uniforms[1])), u2(traced::fill<V>(uniforms[2])) {}
+    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = i[0] * j[0];
+      const V t1 = u1 * t0;
+      return t1;
+    }
+    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = i[0] * j[0];
+      const V t1 = traced::fma(u0, r2, u2);
+      const V t2 = t1 * t0;
+      return t2;
+    }
+};
+
+// i: charge
+// j: charge
+template <class V> struct EwaldChargesPair {
+    V u0;
+    explicit EwaldChargesPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])) {}
+    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = r2 * rinv;
+      const V t1 = u0 * t0;
+      const V t2 = rinv * rinv;
+      const V t3 = t1 * t2;
+      const V t4 = t3 * traced::fill<V>((traced::number_of<V>)0.5);
+      const V t5 = t1 * t1;
+      const V t6 = traced::min(t5, traced::fill<V>((traced::number_of<V>)87.0));
+      const V t7 = traced::fill<V>((traced::number_of<V>)-1.0) * t6;
+      const V t8 = traced::exp(t7);
+      const V t9 = traced::fill<V>((traced::number_of<V>)-1.1283791670955126) * t8;
+      const V t10 = t4 * t9;
+      const V t11 = t10 * rinv;
+      const V t12 = traced::fill<V>((traced::number_of<V>)-0.5) * rinv;
+      const V t13 = t12 * t2;
+      const V t14 = traced::erfc(t1);
+      const V t15 = t13 * t14;
+      const V t16 = t11 + t15;
+      const V t17 = t16 * traced::fill<V>((traced::number_of<V>)-2.0);
+      const V t18 = i[0] * j[0];
+      const V t19 = t17 * t18;
+      return t19;
+    }
+    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = r2 * rinv;
+      const V t1 = u0 * t0;
+      const V t2 = traced::erfc(t1);
+      const V t3 = i[0] * j[0];
+      const V t4 = t2 * rinv;
+      const V t5 = t4 * t3;
+      return t5;
+    }
+};
+
+// i: charge
+// j: charge
+template <class V> struct ExcludedEwaldChargesPair {
+    V u0;
+    explicit ExcludedEwaldChargesPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])) {}
+    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = r2 * rinv;
+      const V t1 = u0 * t0;
+      const V t2 = rinv * rinv;
+      const V t3 = t1 * t2;
+      const V t4 = t3 * traced::fill<V>((traced::number_of<V>)0.5);
+      const V t5 = t1 * t1;
+      const V t6 = traced::min(t5, traced::fill<V>((traced::number_of<V>)87.0));
+      const V t7 = traced::fill<V>((traced::number_of<V>)-1.0) * t6;
+      const V t8 = traced::exp(t7);
+      const V t9 = traced::fill<V>((traced::number_of<V>)-1.1283791670955126) * t8;
+      const V t10 = t4 * t9;
+      const V t11 = t10 * rinv;
+      const V t12 = traced::fill<V>((traced::number_of<V>)-0.5) * rinv;
+      const V t13 = t12 * t2;
+      const V t14 = traced::erfc(t1);
+      const V t15 = t14 - traced::fill<V>((traced::number_of<V>)1.0);
+      const V t16 = t13 * t15;
+      const V t17 = t11 + t16;
+      const V t18 = t17 * traced::fill<V>((traced::number_of<V>)-2.0);
+      const V t19 = i[0] * j[0];
+      const V t20 = t18 * t19;
+      return t20;
+    }
+    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = r2 * rinv;
+      const V t1 = u0 * t0;
+      const V t2 = traced::erfc(t1);
+      const V t3 = t2 - traced::fill<V>((traced::number_of<V>)1.0);
+      const V t4 = i[0] * j[0];
+      const V t5 = t3 * rinv;
+      const V t6 = t5 * t4;
+      return t6;
+    }
+};
+
+// i: charge
+// j: charge
+template <class V> struct GaussianChargesPair {
+    V u0;
+    explicit GaussianChargesPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])) {}
+    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = r2 * rinv;
+      const V t1 = t0 * u0;
+      const V t2 = t1 * t1;
+      const auto t3 = traced::less(t2, traced::fill<V>((traced::number_of<V>)1.0));
+      const V t4 = rinv * rinv;
+      const V t5 = t2 * t4;
+      const V t6 = traced::fma(traced::fill<V>((traced::number_of<V>)1.6342614095367152e-15), t2, traced::fill<V>((traced::number_of<V>)-2.7835162072109212e-14));
+      const V t7 = traced::fma(t6, t2, traced::fill<V>((traced::number_of<V>)4.4632242632864775e-13));
+      const V t8 = traced::fma(t7, t2, traced::fill<V>((traced::number_of<V>)-6.7113668551641105e-12));
+      const V t9 = traced::fma(t8, t2, traced::fill<V>((traced::number_of<V>)9.422759064650411e-11));
+      const V t10 = traced::fma(t9, t2, traced::fill<V>((traced::number_of<V>)-1.2290555301717926e-09));
+      const V t11 = traced::fma(t10, t2, traced::fill<V>((traced::number_of<V>)1.4807192815879218e-08));
+      const V t12 = traced::fma(t11, t2, traced::fill<V>((traced::number_of<V>)-1.6365844691234924e-07));
+      const V t13 = traced::fma(t12, t2, traced::fill<V>((traced::number_of<V>)1.6462114365889246e-06));
+      const V t14 = traced::fma(t13, t2, traced::fill<V>((traced::number_of<V>)-1.492565035840625e-05));
+      const V t15 = traced::fma(t14, t2, traced::fill<V>((traced::number_of<V>)0.00012055332981789664));
+      const V t16 = traced::fma(t15, t2, traced::fill<V>((traced::number_of<V>)-0.0008548327023450852));
+      const V t17 = traced::fma(t16, t2, traced::fill<V>((traced::number_of<V>)0.005223977625442188));
+      const V t18 = traced::fma(t17, t2, traced::fill<V>((traced::number_of<V>)-0.026866170645131252));
+      const V t19 = traced::fma(t18, t2, traced::fill<V>((traced::number_of<V>)0.11283791670955126));
+      const V t20 = traced::fma(t19, t2, traced::fill<V>((traced::number_of<V>)-0.37612638903183754));
+      const V t21 = t5 * traced::fill<V>((traced::number_of<V>)1.6342614095367152e-15);
+      const V t22 = t21 * t2;
+      const V t23 = traced::fma(t5, t6, t22);
+      const V t24 = t23 * t2;
+      const V t25 = traced::fma(t5, t7, t24);
+      const V t26 = t25 * t2;
+      const V t27 = traced::fma(t5, t8, t26);
+      const V t28 = t27 * t2;
+      const V t29 = traced::fma(t5, t9, t28);
+      const V t30 = t29 * t2;
+      const V t31 = traced::fma(t5, t10, t30);
+      const V t32 = t31 * t2;
+      const V t33 = traced::fma(t5, t11, t32);
+      const V t34 = t33 * t2;
+      const V t35 = traced::fma(t5, t12, t34);
+      const V t36 = t35 * t2;
+      const V t37 = traced::fma(t5, t13, t36);
+      const V t38 = t37 * t2;
+      const V t39 = traced::fma(t5, t14, t38);
+      const V t40 = t39 * t2;
+      const V t41 = traced::fma(t5, t15, t40);
+      const V t42 = t41 * t2;
+      const V t43 = traced::fma(t5, t16, t42);
+      const V t44 = t43 * t2;
+      const V t45 = traced::fma(t5, t17, t44);
+      const V t46 = t45 * t2;
+      const V t47 = traced::fma(t5, t18, t46);
+      const V t48 = t47 * t2;
+      const V t49 = traced::fma(t5, t19, t48);
+      const V t50 = t49 * t2;
+      const V t51 = traced::fma(t5, t20, t50);
+      const V t52 = t51 * u0;
+      const V t53 = t1 * t4;
+      const V t54 = t53 * traced::fill<V>((traced::number_of<V>)0.5);
+      const V t55 = traced::min(t2, traced::fill<V>((traced::number_of<V>)87.0));
+      const V t56 = traced::fill<V>((traced::number_of<V>)-1.0) * t55;
+      const V t57 = traced::exp(t56);
+      const V t58 = traced::fill<V>((traced::number_of<V>)-1.1283791670955126) * t57;
+      const V t59 = t54 * t58;
+      const V t60 = t59 * traced::fill<V>((traced::number_of<V>)-1.0);
+      const V t61 = t60 * rinv;
+      const V t62 = traced::fill<V>((traced::number_of<V>)-0.5) * rinv;
+      const V t63 = t62 * t4;
+      const V t64 = traced::erfc(t1);
+      const V t65 = traced::fill<V>((traced::number_of<V>)1.0) - t64;
+      const V t66 = t63 * t65;
+      const V t67 = t61 + t66;
+      const V t68 = traced::select(t3, t52, t67);
+      const V t69 = t68 * traced::fill<V>((traced::number_of<V>)-2.0);
+      const V t70 = i[0] * j[0];
+      const V t71 = t69 * t70;
+      return t71;
+    }
+    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = r2 * rinv;
+      const V t1 = t0 * u0;
+      const V t2 = t1 * t1;
+      const auto t3 = traced::less(t2, traced::fill<V>((traced::number_of<V>)1.0));
+      const V t4 = traced::fma(traced::fill<V>((traced::number_of<V>)1.6342614095367152e-15), t2, traced::fill<V>((traced::number_of<V>)-2.7835162072109212e-14));
+      const V t5 = traced::fma(t4, t2, traced::fill<V>((traced::number_of<V>)4.4632242632864775e-13));
+      const V t6 = traced::fma(t5, t2, traced::fill<V>((traced::number_of<V>)-6.7113668551641105e-12));
+      const V t7 = traced::fma(t6, t2, traced::fill<V>((traced::number_of<V>)9.422759064650411e-11));
+      const V t8 = traced::fma(t7, t2, traced::fill<V>((traced::number_of<V>)-1.2290555301717926e-09));
+      const V t9 = traced::fma(t8, t2, traced::fill<V>((traced::number_of<V>)1.4807192815879218e-08));
+      const V t10 = traced::fma(t9, t2, traced::fill<V>((traced::number_of<V>)-1.6365844691234924e-07));
+      const V t11 = traced::fma(t10, t2, traced::fill<V>((traced::number_of<V>)1.6462114365889246e-06));
+      const V t12 = traced::fma(t11, t2, traced::fill<V>((traced::number_of<V>)-1.492565035840625e-05));
+      const V t13 = traced::fma(t12, t2, traced::fill<V>((traced::number_of<V>)0.00012055332981789664));
+      const V t14 = traced::fma(t13, t2, traced::fill<V>((traced::number_of<V>)-0.0008548327023450852));
+      const V t15 = traced::fma(t14, t2, traced::fill<V>((traced::number_of<V>)0.005223977625442188));
+      const V t16 = traced::fma(t15, t2, traced::fill<V>((traced::number_of<V>)-0.026866170645131252));
+      const V t17 = traced::fma(t16, t2, traced::fill<V>((traced::number_of<V>)0.11283791670955126));
+      const V t18 = traced::fma(t17, t2, traced::fill<V>((traced::number_of<V>)-0.37612638903183754));
+      const V t19 = traced::erfc(t1);
+      const V t20 = traced::fill<V>((traced::number_of<V>)1.0) - t19;
+      const V t21 = i[0] * j[0];
+      const V t22 = traced::fma(t18, t2, traced::fill<V>((traced::number_of<V>)1.1283791670955126));
+      const V t23 = t22 * u0;
+      const V t24 = t20 * rinv;
+      const V t25 = traced::select(t3, t23, t24);
+      const V t26 = t25 * t21;
+      return t26;
+    }
+};
+
+// i: charge
+// j: charge
+template <class V> struct CutCoulombChargesPair {
+    V u0;
+    explicit CutCoulombChargesPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])) {}
+    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = rinv * rinv;
+      const V t1 = t0 * rinv;
+      const V t2 = i[0] * j[0];
+      const V t3 = t1 * t2;
+      return t3;
+    }
+    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = i[0] * j[0];
+      const V t1 = rinv - u0;
+      const V t2 = t1 * t0;
+      return t2;
+    }
+};
+
+// i: charge
+// j: charge
+template <class V> struct EwaldPolynomialChargesPair {
+    V u0, u1, u2, u3, u4, u5, u6, u7, u8, u9, u10, u11, u12, u13, u14, u15, u16, u17, u18, u19, u20, u21, u22, u23, u24, u25, u26;
+    explicit EwaldPolynomialChargesPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), u1(traced::fill<V>(uniforms[1])), u2(traced::fill<V>(uniforms[2])), u3(traced::fill<V>(uniforms[3])), u4(traced::fill<V>(uniforms[4])), u5(traced::fill<V>(uniforms[5])), u6(traced::fill<V>(uniforms[6])), u7(traced::fill<V>(uniforms[7])), u8(traced::fill<V>(uniforms[8])), u9(traced::fill<V>(uniforms[9])), u10(traced::fill<V>(uniforms[10])), u11(traced::fill<V>(uniforms[11])), u12(traced::fill<V>(uniforms[12])), u13(traced::fill<V>(uniforms[13])), u14(traced::fill<V>(uniforms[14])), u15(traced::fill<V>(uniforms[15])), u16(traced::fill<V>(uniforms[16])), u17(traced::fill<V>(uniforms[17])), u18(traced::fill<V>(uniforms[18])), u19(traced::fill<V>(uniforms[19])), u20(traced::fill<V>(uniforms[20])), u21(traced::fill<V>(uniforms[21])), u22(traced::fill<V>(uniforms[22])), u23(traced::fill<V>(uniforms[23])), u24(traced::fill<V>(uniforms[24])), u25(traced::fill<V>(uniforms[25])), u26(traced::fill<V>(uniforms[26])) {}
+    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = rinv * rinv;
+      const V t1 = t0 * rinv;
+      const V t2 = traced::fma(r2, u1, traced::fill<V>((traced::number_of<V>)-1.0));
+      const V t3 = t2 * t2;
+      const V t4 = traced::fma(u0, t3, u2);
+      const V t5 = traced::fma(t4, t3, u3);
+      const V t6 = traced::fma(t5, t3, u4);
+      const V t7 = traced::fma(t6, t3, u5);
+      const V t8 = traced::fma(t7, t3, u6);
+      const V t9 = traced::fma(u7, t3, u8);
+      const V t10 = traced::fma(t9, t3, u9);
+      const V t11 = traced::fma(t10, t3, u10);
+      const V t12 = traced::fma(t11, t3, u11);
+      const V t13 = traced::fma(t12, t3, u12);
+      const V t14 = traced::fma(t13, t3, u13);
+      const V t15 = traced::fma(t8, t2, t14);
+      const V t16 = t1 - t15;
+      const V t17 = i[0] * j[0];
+      const V t18 = t16 * t17;
+      return t18;
+    }
+    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = traced::fma(r2, u1, traced::fill<V>((traced::number_of<V>)-1.0));
+      const V t1 = t0 * t0;
+      const V t2 = i[0] * j[0];
+      const V t3 = traced::fma(u14, t1, u15);
+      const V t4 = traced::fma(t3, t1, u16);
+      const V t5 = traced::fma(t4, t1, u17);
+      const V t6 = traced::fma(t5, t1, u18);
+      const V t7 = traced::fma(t6, t1, u19);
+      const V t8 = traced::fma(u20, t1, u21);
+      const V t9 = traced::fma(t8, t1, u22);
+      const V t10 = traced::fma(t9, t1, u23);
+      const V t11 = traced::fma(t10, t1, u24);
+      const V t12 = traced::fma(t11, t1, u25);
+      const V t13 = traced::fma(t12, t1, u26);
+      const V t14 = traced::fma(t7, t0, t13);
+      const V t15 = rinv - t14;
+      const V t16 = t15 * t2;
+      return t16;
+    }
+};
+
+// i: charge
+// j: charge
+template <class V> struct ExcludedEwaldPolynomialChargesPair {
+    V u0, u1, u2, u3, u4, u5, u6, u7, u8, u9, u10, u11, u12, u13, u14, u15, u16, u17, u18, u19, u20, u21, u22, u23, u24, u25, u26;
+    explicit ExcludedEwaldPolynomialChargesPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), u1(traced::fill<V>(uniforms[1])), u2(traced::fill<V>(uniforms[2])), u3(traced::fill<V>(uniforms[3])), u4(traced::fill<V>(uniforms[4])), u5(traced::fill<V>(uniforms[5])), u6(traced::fill<V>(uniforms[6])), u7(traced::fill<V>(uniforms[7])), u8(traced::fill<V>(uniforms[8])), u9(traced::fill<V>(uniforms[9])), u10(traced::fill<V>(uniforms[10])), u11(traced::fill<V>(uniforms[11])), u12(traced::fill<V>(uniforms[12])), u13(traced::fill<V>(uniforms[13])), u14(traced::fill<V>(uniforms[14])), u15(traced::fill<V>(uniforms[15])), u16(traced::fill<V>(uniforms[16])), u17(traced::fill<V>(uniforms[17])), u18(traced::fill<V>(uniforms[18])), u19(traced::fill<V>(uniforms[19])), u20(traced::fill<V>(uniforms[20])), u21(traced::fill<V>(uniforms[21])), u22(traced::fill<V>(uniforms[22])), u23(traced::fill<V>(uniforms[23])), u24(traced::fill<V>(uniforms[24])), u25(traced::fill<V>(uniforms[25])), u26(traced::fill<V>(uniforms[26])) {}
+    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = traced::fma(r2, u1, traced::fill<V>((traced::number_of<V>)-1.0));
+      const V t1 = t0 * t0;
+      const V t2 = traced::fma(u0, t1, u2);
+      const V t3 = traced::fma(t2, t1, u3);
+      const V t4 = traced::fma(t3, t1, u4);
+      const V t5 = traced::fma(t4, t1, u5);
+      const V t6 = traced::fma(t5, t1, u6);
+      const V t7 = traced::fma(u7, t1, u8);
+      const V t8 = traced::fma(t7, t1, u9);
+      const V t9 = traced::fma(t8, t1, u10);
+      const V t10 = traced::fma(t9, t1, u11);
+      const V t11 = traced::fma(t10, t1, u12);
+      const V t12 = traced::fma(t11, t1, u13);
+      const V t13 = traced::fma(t6, t0, t12);
+      const V t14 = -t13;
+      const V t15 = i[0] * j[0];
+      const V t16 = t14 * t15;
+      return t16;
+    }
+    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = traced::fma(r2, u1, traced::fill<V>((traced::number_of<V>)-1.0));
+      const V t1 = t0 * t0;
+      const V t2 = i[0] * j[0];
+      const V t3 = traced::fma(u14, t1, u15);
+      const V t4 = traced::fma(t3, t1, u16);
+      const V t5 = traced::fma(t4, t1, u17);
+      const V t6 = traced::fma(t5, t1, u18);
+      const V t7 = traced::fma(t6, t1, u19);
+      const V t8 = traced::fma(u20, t1, u21);
+      const V t9 = traced::fma(t8, t1, u22);
+      const V t10 = traced::fma(t9, t1, u23);
+      const V t11 = traced::fma(t10, t1, u24);
+      const V t12 = traced::fma(t11, t1, u25);
+      const V t13 = traced::fma(t12, t1, u26);
+      const V t14 = traced::fma(t7, t0, t13);
+      const V t15 = -t14;
+      const V t16 = t15 * t2;
+      return t16;
+    }
+};
+
+// i: charge
+// j: charge
+template <class V> struct EwaldTableChargesPair {
+    V u0;
+    const traced::number_of<V> *table;
+    explicit EwaldTableChargesPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), table(uniforms) {}
+    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = rinv * rinv;
+      const V t1 = t0 * rinv;
+      const V t2 = r2 * u0;
+      const V t3 = traced::min(t2, traced::fill<V>((traced::number_of<V>)1022.999));
+      const V t4 = traced::interpolate(t3, table + 1);
+      const V t5 = t1 - t4;
+      const V t6 = i[0] * j[0];
+      const V t7 = t5 * t6;
+      return t7;
+    }
+    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = r2 * u0;
+      const V t1 = traced::min(t0, traced::fill<V>((traced::number_of<V>)1022.999));
+      const V t2 = i[0] * j[0];
+      const V t3 = traced::interpolate(t1, table + 1025);
+      const V t4 = rinv - t3;
+      const V t5 = t4 * t2;
+      return t5;
+    }
+};
+
+// i: charge
+// j: charge
+template <class V> struct ExcludedEwaldTableChargesPair {
+    V u0;
+    const traced::number_of<V> *table;
+    explicit ExcludedEwaldTableChargesPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), table(uniforms) {}
+    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = r2 * u0;
+      const V t1 = traced::min(t0, traced::fill<V>((traced::number_of<V>)1022.999));
+      const V t2 = traced::interpolate(t1, table + 1);
+      const V t3 = -t2;
+      const V t4 = i[0] * j[0];
+      const V t5 = t3 * t4;
+      return t5;
+    }
+    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = r2 * u0;
+      const V t1 = traced::min(t0, traced::fill<V>((traced::number_of<V>)1022.999));
+      const V t2 = i[0] * j[0];
+      const V t3 = traced::interpolate(t1, table + 1025);
+      const V t4 = -t3;
+      const V t5 = t4 * t2;
+      return t5;
+    }
+};
+
+// i: root_a12, root_a6
+// j: root_a12, root_a6
+template <class V> struct LennardJonesGeometricPair {
+    explicit LennardJonesGeometricPair(const traced::number_of<V> *uniforms) { (void)uniforms; }
+    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = i[0] * j[0];
+      const V t1 = rinv * rinv;
+      const V t2 = t1 * t1;
+      const V t3 = t2 * t1;
+      const V t4 = t0 * t3;
+      const V t5 = i[1] * j[1];
+      const V t6 = t4 - t5;
+      const V t7 = t3 * t1;
+      const V t8 = t6 * t7;
+      return t8;
+    }
+    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = i[0] * j[0];
+      const V t1 = rinv * rinv;
+      const V t2 = t1 * t1;
+      const V t3 = t2 * t1;
+      const V t4 = i[1] * j[1];
+      const V t5 = t0 * traced::fill<V>((traced::number_of<V>)0.08333333333333333);
+      const V t6 = t4 * traced::fill<V>((traced::number_of<V>)-0.16666666666666666);
+      const V t7 = traced::fma(t5, t3, t6);
+      const V t8 = t3 * t7;
+      return t8;
+    }
+};
+
+// i: half_rmin, root_depth
+// j: half_rmin, root_depth
+template <class V> struct LennardJonesLorentzBerthelotPair {
+    explicit LennardJonesLorentzBerthelotPair(const traced::number_of<V> *uniforms) { (void)uniforms; }
+    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = i[1] * j[1];
+      const V t1 = i[0] + j[0];
+      const V t2 = t1 * rinv;
+      const V t3 = t2 * t2;
+      const V t4 = t3 * t3;
+      const V t5 = t4 * t3;
+      const V t6 = -t5;
+      const V t7 = traced::fma(t5, t5, t6);
+      const V t8 = t0 * t7;
+      const V t9 = rinv * rinv;
+      const V t10 = t8 * t9;
+      return t10;
+    }
+    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = i[1] * j[1];
+      const V t1 = i[0] + j[0];
+      const V t2 = t1 * rinv;
+      const V t3 = t2 * t2;
+      const V t4 = t3 * t3;
+      const V t5 = t4 * t3;
+      const V t6 = t0 * traced::fill<V>((traced::number_of<V>)0.08333333333333333);
+      const V t7 = traced::fill<V>((traced::number_of<V>)-2.0) * t5;
+      const V t8 = traced::fma(t5, t5, t7);
+      const V t9 = t6 * t8;
+      return t9;
+    }
+};
+
+// pair: a12, a6
+template <class V> struct LennardJonesTablePair {
+    explicit LennardJonesTablePair(const traced::number_of<V> *uniforms) { (void)uniforms; }
+    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = rinv * rinv;
+      const V t1 = t0 * t0;
+      const V t2 = t1 * t0;
+      const V t3 = pair[0] * t2;
+      const V t4 = t3 - pair[1];
+      const V t5 = t2 * t0;
+      const V t6 = t4 * t5;
+      return t6;
+    }
+    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = rinv * rinv;
+      const V t1 = t0 * t0;
+      const V t2 = t1 * t0;
+      const V t3 = pair[0] * traced::fill<V>((traced::number_of<V>)0.08333333333333333);
+      const V t4 = pair[1] * traced::fill<V>((traced::number_of<V>)-0.16666666666666666);
+      const V t5 = traced::fma(t3, t2, t4);
+      const V t6 = t2 * t5;
+      return t6;
+    }
+};
+
+// i: root_a12, root_a6
+// j: root_a12, root_a6
+template <class V> struct LennardJonesShiftedGeometricPair {
+    V u0;
+    explicit LennardJonesShiftedGeometricPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])) {}
+    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = i[0] * j[0];
+      const V t1 = rinv * rinv;
+      const V t2 = t1 * t1;
+      const V t3 = t2 * t1;
+      const V t4 = t0 * t3;
+      const V t5 = i[1] * j[1];
+      const V t6 = t4 - t5;
+      const V t7 = t3 * t1;
+      const V t8 = t6 * t7;
+      return t8;
+    }
+    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = i[0] * j[0];
+      const V t1 = rinv * rinv;
+      const V t2 = t1 * t1;
+      const V t3 = t2 * t1;
+      const V t4 = i[1] * j[1];
+      const V t5 = t0 * traced::fill<V>((traced::number_of<V>)0.08333333333333333);
+      const V t6 = t4 * traced::fill<V>((traced::number_of<V>)-0.16666666666666666);
+      const V t7 = traced::fma(t5, t3, t6);
+      const V t8 = t3 * t7;
+      const V t9 = traced::fma(t5, u0, t6);
+      const V t10 = u0 * t9;
+      const V t11 = t8 - t10;
+      return t11;
+    }
+};
+
+// i: half_rmin, root_depth
+// j: half_rmin, root_depth
+template <class V> struct LennardJonesShiftedLorentzBerthelotPair {
+    V u0;
+    explicit LennardJonesShiftedLorentzBerthelotPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])) {}
+    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = i[1] * j[1];
+      const V t1 = i[0] + j[0];
+      const V t2 = t1 * rinv;
+      const V t3 = t2 * t2;
+      const V t4 = t3 * t3;
+      const V t5 = t4 * t3;
+      const V t6 = -t5;
+      const V t7 = traced::fma(t5, t5, t6);
+      const V t8 = t0 * t7;
+      const V t9 = rinv * rinv;
+      const V t10 = t8 * t9;
+      return t10;
+    }
+    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = i[1] * j[1];
+      const V t1 = i[0] + j[0];
+      const V t2 = t1 * rinv;
+      const V t3 = t2 * t2;
+      const V t4 = t3 * t3;
+      const V t5 = t4 * t3;
+      const V t6 = t0 * traced::fill<V>((traced::number_of<V>)0.08333333333333333);
+      const V t7 = traced::fill<V>((traced::number_of<V>)-2.0) * t5;
+      const V t8 = traced::fma(t5, t5, t7);
+      const V t9 = t6 * t8;
+      const V t10 = t1 * t1;
+      const V t11 = t10 * t10;
+      const V t12 = t11 * t10;
+      const V t13 = t0 * t12;
+      const V t14 = t13 * t12;
+      const V t15 = t14 * traced::fill<V>((traced::number_of<V>)0.08333333333333333);
+      const V t16 = t13 * traced::fill<V>((traced::number_of<V>)-0.16666666666666666);
+      const V t17 = traced::fma(t15, u0, t16);
+      const V t18 = u0 * t17;
+      const V t19 = t9 - t18;
+      return t19;
+    }
+};
+
+// pair: a12, a6
+template <class V> struct LennardJonesShiftedTablePair {
+    V u0;
+    explicit LennardJonesShiftedTablePair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])) {}
+    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = rinv * rinv;
+      const V t1 = t0 * t0;
+      const V t2 = t1 * t0;
+      const V t3 = pair[0] * t2;
+      const V t4 = t3 - pair[1];
+      const V t5 = t2 * t0;
+      const V t6 = t4 * t5;
+      return t6;
+    }
+    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = rinv * rinv;
+      const V t1 = t0 * t0;
+      const V t2 = t1 * t0;
+      const V t3 = pair[0] * traced::fill<V>((traced::number_of<V>)0.08333333333333333);
+      const V t4 = pair[1] * traced::fill<V>((traced::number_of<V>)-0.16666666666666666);
+      const V t5 = traced::fma(t3, t2, t4);
+      const V t6 = t2 * t5;
+      const V t7 = traced::fma(t3, u0, t4);
+      const V t8 = u0 * t7;
+      const V t9 = t6 - t8;
+      return t9;
+    }
+};
+
+// i: root_a12, root_a6
+// j: root_a12, root_a6
+template <class V> struct LennardJonesSwitchedGeometricPair {
+    V u0, u1, u2, u3, u4, u5, u6, u7, u8, u9, u10;
+    explicit LennardJonesSwitchedGeometricPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), u1(traced::fill<V>(uniforms[1])), u2(traced::fill<V>(uniforms[2])), u3(traced::fill<V>(uniforms[3])), u4(traced::fill<V>(uniforms[4])), u5(traced::fill<V>(uniforms[5])), u6(traced::fill<V>(uniforms[6])), u7(traced::fill<V>(uniforms[7])), u8(traced::fill<V>(uniforms[8])), u9(traced::fill<V>(uniforms[9])), u10(traced::fill<V>(uniforms[10])) {}
+    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = i[0] * j[0];
+      const V t1 = rinv * rinv;
+      const V t2 = t1 * t1;
+      const V t3 = t2 * t1;
+      const V t4 = t3 * rinv;
+      const V t5 = t4 * t4;
+      const V t6 = r2 * rinv;
+      const V t7 = t5 * t6;
+      const V t8 = t6 - u0;
+      const V t9 = traced::max(t8, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t10 = t9 * t9;
+      const V t11 = traced::fma(u1, t9, u2);
+      const V t12 = t10 * t11;
+      const V t13 = traced::fill<V>((traced::number_of<V>)0.08333333333333333) * t12;
+      const V t14 = t7 + t13;
+      const V t15 = t0 * t14;
+      const V t16 = i[1] * j[1];
+      const V t17 = traced::fma(u3, t9, u4);
+      const V t18 = t10 * t17;
+      const V t19 = traced::fill<V>((traced::number_of<V>)0.16666666666666666) * t18;
+      const V t20 = t4 + t19;
+      const V t21 = t16 * t20;
+      const V t22 = t15 - t21;
+      const V t23 = rinv * t22;
+      return t23;
+    }
+    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = i[0] * j[0];
+      const V t1 = rinv * rinv;
+      const V t2 = t1 * t1;
+      const V t3 = t2 * t1;
+      const V t4 = r2 * rinv;
+      const V t5 = t4 - u0;
+      const V t6 = traced::max(t5, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t7 = t6 * t6;
+      const V t8 = i[1] * j[1];
+      const V t9 = t0 * traced::fill<V>((traced::number_of<V>)0.08333333333333333);
+      const V t10 = t7 * t6;
+      const V t11 = traced::fma(u6, t6, u5);
+      const V t12 = t10 * t11;
+      const V t13 = u7 - t12;
+      const V t14 = traced::fma(t3, t3, t13);
+      const V t15 = t9 * t14;
+      const V t16 = t8 * traced::fill<V>((traced::number_of<V>)0.16666666666666666);
+      const V t17 = traced::fma(u9, t6, u8);
+      const V t18 = t10 * t17;
+      const V t19 = u10 - t18;
+      const V t20 = t3 + t19;
+      const V t21 = t16 * t20;
+      const V t22 = t15 - t21;
+      return t22;
+    }
+};
+
+// i: half_rmin, root_depth
+// j: half_rmin, root_depth
+template <class V> struct LennardJonesSwitchedLorentzBerthelotPair {
+    V u0, u1, u2, u3, u4, u5, u6, u7, u8, u9, u10;
+    explicit LennardJonesSwitchedLorentzBerthelotPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), u1(traced::fill<V>(uniforms[1])), u2(traced::fill<V>(uniforms[2])), u3(traced::fill<V>(uniforms[3])), u4(traced::fill<V>(uniforms[4])), u5(traced::fill<V>(uniforms[5])), u6(traced::fill<V>(uniforms[6])), u7(traced::fill<V>(uniforms[7])), u8(traced::fill<V>(uniforms[8])), u9(traced::fill<V>(uniforms[9])), u10(traced::fill<V>(uniforms[10])) {}
+    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = i[1] * j[1];
+      const V t1 = i[0] + j[0];
+      const V t2 = t1 * t1;
+      const V t3 = t2 * t2;
+      const V t4 = t3 * t2;
+      const V t5 = t0 * t4;
+      const V t6 = t5 * t4;
+      const V t7 = rinv * rinv;
+      const V t8 = t7 * t7;
+      const V t9 = t8 * t7;
+      const V t10 = t9 * rinv;
+      const V t11 = t10 * t10;
+      const V t12 = r2 * rinv;
+      const V t13 = t11 * t12;
+      const V t14 = t12 - u0;
+      const V t15 = traced::max(t14, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t16 = t15 * t15;
+      const V t17 = traced::fma(u1, t15, u2);
+      const V t18 = t16 * t17;
+      const V t19 = traced::fill<V>((traced::number_of<V>)0.08333333333333333) * t18;
+      const V t20 = t13 + t19;
+      const V t21 = t6 * t20;
+      const V t22 = traced::fma(u3, t15, u4);
+      const V t23 = t16 * t22;
+      const V t24 = traced::fill<V>((traced::number_of<V>)0.16666666666666666) * t23;
+      const V t25 = t10 + t24;
+      const V t26 = t5 * t25;
+      const V t27 = t21 - t26;
+      const V t28 = rinv * t27;
+      return t28;
+    }
+    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = i[1] * j[1];
+      const V t1 = i[0] + j[0];
+      const V t2 = t1 * t1;
+      const V t3 = t2 * t2;
+      const V t4 = t3 * t2;
+      const V t5 = t0 * t4;
+      const V t6 = t5 * t4;
+      const V t7 = rinv * rinv;
+      const V t8 = t7 * t7;
+      const V t9 = t8 * t7;
+      const V t10 = r2 * rinv;
+      const V t11 = t10 - u0;
+      const V t12 = traced::max(t11, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t13 = t12 * t12;
+      const V t14 = t6 * traced::fill<V>((traced::number_of<V>)0.08333333333333333);
+      const V t15 = t13 * t12;
+      const V t16 = traced::fma(u6, t12, u5);
+      const V t17 = t15 * t16;
+      const V t18 = u7 - t17;
+      const V t19 = traced::fma(t9, t9, t18);
+      const V t20 = t14 * t19;
+      const V t21 = t5 * traced::fill<V>((traced::number_of<V>)0.16666666666666666);
+      const V t22 = traced::fma(u9, t12, u8);
+      const V t23 = t15 * t22;
+      const V t24 = u10 - t23;
+      const V t25 = t9 + t24;
+      const V t26 = t21 * t25;
+      const V t27 = t20 - t26;
+      return t27;
+    }
+};
+
+// pair: a12, a6
+template <class V> struct LennardJonesSwitchedTablePair {
+    V u0, u1, u2, u3, u4, u5, u6, u7, u8, u9, u10;
+    explicit LennardJonesSwitchedTablePair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), u1(traced::fill<V>(uniforms[1])), u2(traced::fill<V>(uniforms[2])), u3(traced::fill<V>(uniforms[3])), u4(traced::fill<V>(uniforms[4])), u5(traced::fill<V>(uniforms[5])), u6(traced::fill<V>(uniforms[6])), u7(traced::fill<V>(uniforms[7])), u8(traced::fill<V>(uniforms[8])), u9(traced::fill<V>(uniforms[9])), u10(traced::fill<V>(uniforms[10])) {}
+    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = rinv * rinv;
+      const V t1 = t0 * t0;
+      const V t2 = t1 * t0;
+      const V t3 = t2 * rinv;
+      const V t4 = t3 * t3;
+      const V t5 = r2 * rinv;
+      const V t6 = t4 * t5;
+      const V t7 = t5 - u0;
+      const V t8 = traced::max(t7, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t9 = t8 * t8;
+      const V t10 = traced::fma(u1, t8, u2);
+      const V t11 = t9 * t10;
+      const V t12 = traced::fill<V>((traced::number_of<V>)0.08333333333333333) * t11;
+      const V t13 = t6 + t12;
+      const V t14 = pair[0] * t13;
+      const V t15 = traced::fma(u3, t8, u4);
+      const V t16 = t9 * t15;
+      const V t17 = traced::fill<V>((traced::number_of<V>)0.16666666666666666) * t16;
+      const V t18 = t3 + t17;
+      const V t19 = pair[1] * t18;
+      const V t20 = t14 - t19;
+      const V t21 = rinv * t20;
+      return t21;
+    }
+    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = rinv * rinv;
+      const V t1 = t0 * t0;
+      const V t2 = t1 * t0;
+      const V t3 = r2 * rinv;
+      const V t4 = t3 - u0;
+      const V t5 = traced::max(t4, traced::fill<V>((traced::number_of<V>)0.0));
+      const V t6 = t5 * t5;
+      const V t7 = pair[0] * traced::fill<V>((traced::number_of<V>)0.08333333333333333);
+      const V t8 = t6 * t5;
+      const V t9 = traced::fma(u6, t5, u5);
+      const V t10 = t8 * t9;
+      const V t11 = u7 - t10;
+      const V t12 = traced::fma(t2, t2, t11);
+      const V t13 = t7 * t12;
+      const V t14 = pair[1] * traced::fill<V>((traced::number_of<V>)0.16666666666666666);
+      const V t15 = traced::fma(u9, t5, u8);
+      const V t16 = t8 * t15;
+      const V t17 = u10 - t16;
+      const V t18 = t2 + t17;
+      const V t19 = t14 * t18;
+      const V t20 = t13 - t19;
+      return t20;
+    }
+};
+
+// i: half_b, root_a, root_c
+// j: half_b, root_a, root_c
+template <class V> struct BuckinghamBuckinghamPair {
+    explicit BuckinghamBuckinghamPair(const traced::number_of<V> *uniforms) { (void)uniforms; }
+    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = i[1] * j[1];
+      const V t1 = i[0] + j[0];
+      const V t2 = t0 * t1;
+      const V t3 = r2 * rinv;
+      const V t4 = t1 * t3;
+      const V t5 = -t4;
+      const V t6 = traced::max(t5, traced::fill<V>((traced::number_of<V>)-87.0));
+      const V t7 = traced::min(t6, traced::fill<V>((traced::number_of<V>)88.0));
+      const V t8 = traced::exp(t7);
+      const V t9 = t2 * t8;
+      const V t10 = t9 * rinv;
+      const V t11 = i[2] * j[2];
+      const V t12 = traced::fill<V>((traced::number_of<V>)6.0) * t11;
+      const V t13 = rinv * rinv;
+      const V t14 = t13 * t13;
+      const V t15 = t14 * t14;
+      const V t16 = t12 * t15;
+      const V t17 = t10 - t16;
+      return t17;
+    }
+    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = i[1] * j[1];
+      const V t1 = i[0] + j[0];
+      const V t2 = r2 * rinv;
+      const V t3 = t1 * t2;
+      const V t4 = -t3;
+      const V t5 = traced::max(t4, traced::fill<V>((traced::number_of<V>)-87.0));
+      const V t6 = traced::min(t5, traced::fill<V>((traced::number_of<V>)88.0));
+      const V t7 = traced::exp(t6);
+      const V t8 = i[2] * j[2];
+      const V t9 = rinv * rinv;
+      const V t10 = t9 * t9;
+      const V t11 = t0 * t7;
+      const V t12 = t10 * t9;
+      const V t13 = t8 * t12;
+      const V t14 = t11 - t13;
+      return t14;
+    }
+};
+
+// pair: a, b, c
+template <class V> struct BuckinghamTablePair {
+    explicit BuckinghamTablePair(const traced::number_of<V> *uniforms) { (void)uniforms; }
+    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = pair[0] * pair[1];
+      const V t1 = r2 * rinv;
+      const V t2 = pair[1] * t1;
+      const V t3 = -t2;
+      const V t4 = traced::max(t3, traced::fill<V>((traced::number_of<V>)-87.0));
+      const V t5 = traced::min(t4, traced::fill<V>((traced::number_of<V>)88.0));
+      const V t6 = traced::exp(t5);
+      const V t7 = t0 * t6;
+      const V t8 = t7 * rinv;
+      const V t9 = traced::fill<V>((traced::number_of<V>)6.0) * pair[2];
+      const V t10 = rinv * rinv;
+      const V t11 = t10 * t10;
+      const V t12 = t11 * t11;
+      const V t13 = t9 * t12;
+      const V t14 = t8 - t13;
+      return t14;
+    }
+    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = r2 * rinv;
+      const V t1 = pair[1] * t0;
+      const V t2 = -t1;
+      const V t3 = traced::max(t2, traced::fill<V>((traced::number_of<V>)-87.0));
+      const V t4 = traced::min(t3, traced::fill<V>((traced::number_of<V>)88.0));
+      const V t5 = traced::exp(t4);
+      const V t6 = rinv * rinv;
+      const V t7 = t6 * t6;
+      const V t8 = pair[0] * t5;
+      const V t9 = t7 * t6;
+      const V t10 = pair[2] * t9;
+      const V t11 = t8 - t10;
+      return t11;
+    }
+};
+
+// Numbers and names, and digests by which Python finds them.
+#define RADIAL_FUNCTIONS(DO) \
+    DO(0, Coulomb) /* b83632d8a9d0f9d2 */ \
+    DO(1, ShiftedCoulomb) /* 9b826e51dbffe51e */ \
+    DO(2, ScreenedCoulomb) /* 2c814c5520d0f9a2 */ \
+    DO(3, DistanceDependent) /* 90f09f542992543b */ \
+    DO(4, SigmoidalDielectric) /* a07d896633d5ecaa */ \
+    DO(5, ReactionField) /* 7a27d260d803797a */ \
+    DO(6, Ewald) /* 42ec19a658927cac */ \
+    DO(7, Gaussian) /* 74ec41d5b2374c08 */ \
+    DO(8, CutCoulomb) /* 98f1b8fa55d3c51c */ \
+    DO(9, ShortRange6) /* ed746e7230749387 */ \
+    DO(10, ShortRange8) /* 9c81b30d23353e70 */ \
+    DO(11, ShortRange10) /* f560bb4c96826003 */ \
+    DO(12, ShortRange12) /* f31def56b9f712b6 */ \
+    DO(13, ShortCutoff) /* e224ac2ace8cb1e1 */ \
+    DO(14, ShortScreened) /* 32005467da3c900e */ \
+    DO(15, DispersionOfProbe) /* 330bf6c58fc30422 */ \
+    DO(16, DesolvationOfProbe) /* cc2bb57aedc37ad4 */ \
+    DO(17, CoulombOfProbe) /* 8fbe139b61399f20 */ \
+    DO(18, CoulombOfProbeFar) /* eb005e189ebdd81b */ \
+    DO(19, CoulombOfProbeNear) /* 124b88bef347a5d3 */
+
+// Numbers and names, and digests by which Python finds them.
+#define PAIR_TERMS(DO) \
+    DO(20, CoulombSourcesPair) /* 38b89009888a0133 */ \
+    DO(22, CoulombChargesPair) /* 5be37789e558af90 */ \
+    DO(23, ShiftedCoulombChargesPair) /* 53424b4293799163 */ \
+    DO(24, ScreenedCoulombChargesPair) /* dadee150537139f0 */ \
+    DO(25, DistanceDependentChargesPair) /* 106f97b5131ab803 */ \
+    DO(26, SigmoidalDielectricChargesPair) /* 75b3456a2647e5bb */ \
+    DO(27, ReactionFieldChargesPair) /* f4898323588d02b8 */ \
+    DO(28, ExcludedReactionFieldChargesPair) /* dc13213d994e0cfd */ \
+    DO(29, EwaldChargesPair) /* 5ee18a2c71bc12ee */ \
+    DO(30, ExcludedEwaldChargesPair) /* 4ed1329bd2533152 */ \
+    DO(31, GaussianChargesPair) /* 1b2674b95e90254c */ \
+    DO(32, CutCoulombChargesPair) /* 6f466dd4fb90656d */ \
+    DO(33, EwaldPolynomialChargesPair) /* 622ceafcb99a71b9 */ \
+    DO(34, ExcludedEwaldPolynomialChargesPair) /* e6dbddcba96ee447 */ \
+    DO(35, EwaldTableChargesPair) /* d4e712cbe199d78c */ \
+    DO(36, ExcludedEwaldTableChargesPair) /* 747eb615bdc57eda */ \
+    DO(37, LennardJonesGeometricPair) /* 945828f3f6a4d8dd */ \
+    DO(38, LennardJonesLorentzBerthelotPair) /* 7cd54bff7920b6e9 */ \
+    DO(39, LennardJonesTablePair) /* cbb7d5ebae618017 */ \
+    DO(40, LennardJonesShiftedGeometricPair) /* d9f242d0a0e968f6 */ \
+    DO(41, LennardJonesShiftedLorentzBerthelotPair) /* f13a5f20d5dd125c */ \
+    DO(42, LennardJonesShiftedTablePair) /* 0f8d656b03151094 */ \
+    DO(43, LennardJonesSwitchedGeometricPair) /* 760ab61e929fcfe7 */ \
+    DO(44, LennardJonesSwitchedLorentzBerthelotPair) /* 89260ad56ac16d0e */ \
+    DO(45, LennardJonesSwitchedTablePair) /* 4e95eec61872b4a7 */ \
+    DO(46, BuckinghamBuckinghamPair) /* 832c1820868332c8 */ \
+    DO(47, BuckinghamTablePair) /* 0357cd05488828c6 */
+
+// Numbers and names, and digests by which Python finds them.
+#define JERK_TERMS(DO) \
+    DO(21, CoulombSourcesPairJerk) /* 22fecd557b537c0f */
