@@ -1,21 +1,28 @@
-"""Histograms of distances on the CPU, by :mod:`~vmdpotential.engines.cpu.pairs.distance_kernel`."""
+"""Histograms of distances on the CPU, with the kernel of pairs/distances.cu."""
 
 from __future__ import annotations
 
 from collections import deque
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.compiling import build, threads
+from vmdpotential.compiling import threads
 from vmdpotential.engines.cpu import cells
 from vmdpotential.errors import UsageError
+from vmdpotential.kernels.launch import KernelFile, call
 from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+KERNELS = KernelFile(Path(__file__).parents[3] / "pairs" / "distances.cu")
+
+#: Number of distances that the kernel computes before it counts them.
+BUFFER = 1024
 
 #: Number of cells along the reach, and smallest mean number of atoms in a cell.
 PARTS, FEWEST = 2, 0.5
@@ -54,7 +61,6 @@ def count_distances(positions: Floats, others: Floats | None, cell: Cell | None,
     shape = _shape(heights, reach, max(map(len, sets)))
     tables = [_sorted(p, basis, low, shape, cell is not None) for p in sets]
     rows = _rows(basis, heights, shape, reach, others is None)
-    kernel = build.load("distance_kernel")
     count = int(shape.prod())
     # if many images make the work of a cell long, its rows are divided too, because Ctrl-C only acts between tasks
     pairs = len(sets[0]) * len(sets[-1]) * 4 / 3 * np.pi * reach**3 / abs(np.linalg.det(basis))
@@ -64,13 +70,19 @@ def count_distances(positions: Floats, others: Floats | None, cell: Cell | None,
     free = deque(np.zeros((4, bins + 1), np.int64) for _ in range(workers))
     all_counts = list(free)
 
+    names = (("px", "py", "pz", "first_i"), ("x", "y", "z", "first_j"))
+    fixed: dict[str, Any] = {name: array for n, table in zip(names, (tables[0], tables[-1]), strict=True)
+                             for name, array in zip(n, table, strict=True)}
+    fixed |= {"shape": shape, "basis": basis, "periodic": cell is not None, "alone": others is None,
+              "scale": bins / reach, "bins": bins}
+
     def task(first: int, last: int) -> None:
         result = free.pop()
         while first < last:
             part, at = divmod(first, count)
             stop = min(last, (part + 1) * count)
-            kernel.run(*tables[0], *tables[-1], shape, basis, cell is not None, others is None, divided[part],
-                       bins / reach, bins, result, at, at + stop - first)
+            call(KERNELS["count_distances"], at, at + stop - first, **fixed, rows=divided[part],
+                 row_count=len(divided[part]), places=np.empty(BUFFER, np.int32), counts=result)
             first = stop
         free.append(result)
 
