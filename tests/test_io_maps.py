@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from dataclasses import replace
 
 import numpy as np
@@ -128,3 +129,34 @@ def test_a_full_disk_leaves_nothing(tmp_path, suffix, monkeypatch):
     with pytest.raises(OutputError, match=rf"map{suffix}: the disk is full; nothing was written"):
         write_map(writable(suffix, shape=(30, 30, 30)), tmp_path / f"map{suffix}")
     assert not os.listdir(tmp_path)
+
+
+def test_numbers_in_text_are_those_that_python_reads(tmp_path):
+    """Halfway cases of float32, long digits, values far below and above one, and exponents of Fortran."""
+    chance, words = random.Random(3), ["1.", "-.5", "+1D3", "0e999", "-0.0", "1e-400", "7e-46", "8e-46", "1" + 30 * "0"]
+    for _ in range(9_990):
+        low = float(np.frombuffer(chance.randrange(0x7F7FFFFF).to_bytes(4, "little"), np.float32)[0])
+        middle = (low + float(np.nextafter(np.float32(low), np.float32(np.inf)))) / 2
+        near = chance.choice((low, middle, middle * (1 - 2**-53), middle * (1 + 2**-52), chance.gauss(0, 1)))
+        words.append(f"{near:.{chance.choice((5, 6, 8, 17, 25, 60))}{chance.choice('eE')}}")
+    words = words[:9_996]
+    with np.errstate(over="ignore"):
+        right = np.array([float(word.replace("D", "e")) for word in words]).astype(np.float32)
+    right[~np.isfinite(right)] = 2.5
+    words = [word if value != 2.5 else "2.5" for word, value in zip(words, right, strict=True)]
+    path = tmp_path / "map.dx"
+    write_map(make(shape=(2, 51, 98)), path)
+    head = path.read_text().partition("follows\n")[0] + "follows\n"
+    path.write_text(head + "".join(word + chance.choice((" ", "\n", "\t", "\r\n", " \n\n")) for word in words))
+    assert read_map(path).values.ravel().tobytes() == right.tobytes()
+
+
+def test_a_wrong_word_far_into_a_text_map_is_named_with_its_line(tmp_path):
+    path = tmp_path / "map.dx"
+    write_map(make(shape=(60, 60, 60)), path)
+    lines = path.read_text().split("\n")
+    lines[60_000] = lines[60_000].replace("e", "f", 1)
+    path.write_text("\n".join(lines))
+    with pytest.raises(InputError, match=r"line 60001: '.*f") as caught:
+        read_map(path)
+    assert caught.value.exit_code == 2

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -15,8 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from vmdpotential import memory, progress
 from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.io.files import numbers
 from vmdpotential.io.files.numbers import real
 from vmdpotential.io.files.text import MARK as BYTE_ORDER_MARK
+from vmdpotential.kernels.launch import KernelFile, launch
 
 Floats = NDArray[np.float64]
 
@@ -27,7 +29,10 @@ MARK = "vmdpotential map"
 _PLAIN = "".join(chr(n) for n in range(32, 127) if chr(n) not in "%;")
 
 
-_BLOCK = 1 << 23
+#: Kernels of numbers in text; bytes of text that are read at once, and by a thread at a time.
+KERNELS = KernelFile(Path(numbers.__file__).with_suffix(".cu"))
+_BLOCK, _PART = 1 << 23, 1 << 17
+_FORTRAN = str.maketrans("Dd", "ee")  # 1.0D+00
 #: Most bytes of memory that a value takes while a map is read.
 _VALUE = 16
 #: Limits on the header of a text map: bytes of a line, bytes in all, lines.
@@ -317,28 +322,36 @@ def read_numbers(
 
 
 def _numbers(path: Path, block: bytes, line: int) -> NDArray[np.float32]:
-    for text in (block, block.translate(bytes.maketrans(b"Dd", b"ee"))):  # 1.0D+00 of Fortran
+    """Return the numbers of a block; a number that the kernel leaves, or anything else, is read by Python."""
+    text = np.frombuffer(block if block[-1:].isspace() else block + b"\n", np.uint8)
+    parts = -(-len(text) // _PART)
+    counts, before = np.zeros(parts, np.int64), np.zeros(parts, np.int64)
+    values = np.empty(0, np.float32)
+
+    def run(kernel: str) -> None:
+        launch(KERNELS[kernel], parts, "reading the map", 1, text=text, before=before, count=counts, values=values,
+               length=len(text), part=_PART)
+
+    run("count_words")
+    before[1:] = np.cumsum(counts)[:-1]
+    values = np.empty(int(counts.sum()), np.float32)
+    run("read_words")
+    left = np.flatnonzero(np.isnan(values)).tolist()
+    if not left:
+        return values
+    words = block.split()
+    for at in left:
+        word = words[at].decode("latin-1")
         try:
-            with warnings.catch_warnings(), np.errstate(over="ignore"):
-                warnings.simplefilter("error")  # numpy 1 only warns about text that is not a number
-                numbers = np.fromstring(text, sep=" ").astype(np.float32)
-        except (ValueError, DeprecationWarning):
-            continue
-        if np.isfinite(numbers).all():
-            return numbers
-        break
-    for row in block.translate(bytes.maketrans(b"Dd", b"ee")).split(b"\n"):
-        for word in row.split():
-            try:
-                with np.errstate(over="ignore"):
-                    good = np.isfinite(np.float32(real(word.decode("latin-1"))))
-            except ValueError:
-                good = False
-            if not good:
-                shown = word[:40].decode("latin-1")
-                raise InputError(f"{path}: line {line}: '{shown}' is not a finite number")
-        line += 1
-    raise InputError(f"{path}: line {line}: contains something that is not a number")
+            with np.errstate(over="ignore"):
+                values[at] = np.float32(real(word.translate(_FORTRAN)))
+        except ValueError:
+            pass
+        if not np.isfinite(values[at]):
+            rows = itertools.accumulate(len(row.split()) for row in block.split(b"\n"))
+            line += next(number for number, through in enumerate(rows) if through > at)
+            raise InputError(f"{path}: line {line}: '{word[:40]}' is not a finite number")
+    return values
 
 
 def scientific(values: NDArray[np.float32]) -> NDArray[np.uint8]:
