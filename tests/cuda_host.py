@@ -18,6 +18,8 @@ from scipy import fft
 
 from vmdpotential.engines.cuda import build, clusters, copies, device, kernels, result
 from vmdpotential.engines.cuda import fft as device_fft
+from vmdpotential.kernels.build import is_shared
+from vmdpotential.kernels.launch import RANGE, Kernel, KernelFile, _function
 
 HEAD = """
 #include <cmath>
@@ -155,7 +157,7 @@ extern "C" void run(void (*wanted)(const TASK), const TASK *argument, const unsi
 TASKS = {"mesh.cu": "MeshTask", "levels.cu": "LevelTask", "result.cu": "ResultTask", "nbody.cu": "AllPairsTask",
          "clusters.cu": "ClusterTask", "sort.cu": "Task", "near.cu": "Task", "points.cu": "PointTask",
          "multigrid.cu": "MultigridTask", "orbitals.cu": "OrbitalTask", "counting.cu": "CountingTask",
-         "bonds.cu": "BondTask", "gaussians.cu": "GaussianTask", "region.cu": "RegionTask", "jump.cu": "EdgeTask",
+         "bonds.cu": "BondTask", "gaussians.cu": "GaussianTask", "region.cu": "RegionTask",
          "tangential.cu": "SurfaceTask", "cutoff_largebin.cu": "Task", "cutoff_smallbin.cu": "ListTask"}
 
 #: Instructions of a GPU that results depend on, and what they compute.
@@ -244,6 +246,10 @@ class HostGpu:
         return make()
 
     def kernel(self, file, function, macros, radial, size):
+        if is_shared(build.HERE / file):
+            return SimpleNamespace(prepared_call=lambda grid, block, argument: self.run_on_cpu(
+                Kernel(KernelFile(file), function), argument))
+
         def run(grid, block, stream, argument, shared_size=0):
             self.used.add(function)
             if Path(file).name in TASKS:
@@ -253,6 +259,11 @@ class HostGpu:
 
         return SimpleNamespace(prepared_async_call=run, prepared_call=lambda grid, block, argument: run(
             grid, block, None, argument))
+
+    def run_on_cpu(self, kernel, argument):
+        """Run a kernel that is written for CPUs too; after its arguments come the number of elements."""
+        self.used.add(kernel.name)
+        _function(kernel, RANGE)(argument, 0, int.from_bytes(argument[-8:], "little"))
 
     def library(self, file, macros, radial=""):
         name = Path(file).name + "".join(map(str, macros.values())) + str(zlib.crc32(radial.encode()))

@@ -9,7 +9,6 @@ from vmdpotential.engines.cuda import (
     build,
     counting,
     gaussians,
-    jump,
     multigrid,
     orbitals,
     points,
@@ -18,8 +17,8 @@ from vmdpotential.engines.cuda import (
     result,
     tangential,
 )
-from vmdpotential.engines.jump import CORE
 from vmdpotential.engines.tangential import TERMS
+from vmdpotential.kernels import build as build_kernels
 
 #: Every operation in each precision with and without the field, the others in two of these four.
 MAPS = [(interaction, precision, field) for n, interaction in enumerate(INTERACTIONS)
@@ -53,8 +52,6 @@ def test_other_kernels_compile(tmp_path):
     compile_for_all(build.source("multigrid.cu", macros) + same, macros, tmp_path)
     same, double = f"static_assert(WARP == {region.WARP} && THREADS == {region.THREADS});\n", {"REAL": "double"}
     compile_for_all(build.source("region.cu", double) + same, double, tmp_path)
-    same = f"static_assert(THREADS == {jump.THREADS} && CORE == {CORE}f);\n"
-    compile_for_all(build.source("jump.cu", macros) + same, macros, tmp_path)
     same = f"static_assert(THREADS == {tangential.THREADS} && TERMS == {TERMS} && KEPT == {tangential.KEPT});\n"
     compile_for_all(build.source("tangential.cu", macros) + same, macros, tmp_path)
     same = "".join(f"static_assert(EDGE_{d} == {n});\n" for d, n in zip("XYZ", orbitals.EDGES, strict=True))
@@ -79,6 +76,16 @@ def test_other_kernels_compile(tmp_path):
         macros = {"REAL": "double", "MASKED": 0, "FIELD": int(field)}
         compile_for_all(build.source("points.cu", macros, radial.source(scaled, "double", field)) + same, macros,
                         tmp_path, architectures=ARCHITECTURES[2 * (not field):])
+
+
+SHARED = [path for path in build_kernels.find_sources(build_kernels.HEADERS.parent)
+          if '#include "kernel.h"\n#ifndef __CUDACC__' not in path.read_text("utf-8")]
+
+
+@pytest.mark.parametrize("path", SHARED, ids=lambda path: path.relative_to(build_kernels.HEADERS.parent).as_posix())
+def test_shared_kernels_compile(path, tmp_path):
+    """Files that are compiled for CPUs too; those parts that are for CPUs only are not seen."""
+    compile_for_all(build.source(path, {}), {}, tmp_path, architectures=ARCHITECTURES)
 
 
 def test_a_kernel_that_does_not_compile_is_shown_with_line_numbers(tmp_path):

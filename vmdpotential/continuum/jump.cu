@@ -1,8 +1,117 @@
 // The edges that a molecule's surface cuts, the potential of the charges on them, and what flows into their ends.
 #include "kernel.h"
-#ifndef __CUDACC__
 
-#define CORE 1e-4  // smallest square of the distance of a charge from the line of an edge, A^2, as in engines/jump.py
+// The smallest square of the distance of a charge from the line of an edge, A^2.
+#define CORE 1e-4f
+
+// The terms of near charges. Distances are in double, so that the same charges are near on all engines and large
+// coordinates cost no digits; on a GPU terms in double would take most of the time.
+#ifdef __CUDACC__
+typedef float term;
+#else
+typedef double term;
+#endif
+
+struct EdgePotential {
+    const index_t *inner, *outer;     // (edges,)
+    const double *share;
+    const float *line;                // (edges, 4)
+    const double *charges;            // (N, 4) positions and charges, whose potential is charge / r, sorted by cubes
+    const index_t *starts;            // charges of cube c begin at starts[c]
+    double *out;                      // (4, edges)
+    index_t shape[3], counts[3], edges;
+    double origin[3], spacing[3], low[3];
+    double side, near;                // of cubes; largest distance of charges with closed forms, at most `side`
+};
+
+// Value, slope, bend and flow of a potential, see jump.py, along().
+template <class T> struct Along {
+    T value, slope, bend, flow;
+};
+
+template <class T> DEVICE Along<T> interpolate_along(T a, T b, T c, T d, T t)
+{
+    const T third = d - 3 * c + 3 * b - a, second = (T)0.5 * (a - b - c + d), middle = t - (T)0.5;
+    const T first = c - b - third / 24, mean = (T)0.5 * (b + c) - second / 8;
+    return {mean + middle * (first + middle * (second / 2 + middle * third / 6)),
+            first + middle * (second + middle * third / 2), second + middle * third, c - b - third / 12};
+}
+
+// The solid angle of a rectangle, whose sides are twice 1 and twice half_z, seen from a point: its centre is at
+// (height, y, z), negative if height < 0. It is a sum of four arc tangents, one for each corner, computed as the angle of
+// a product of complex numbers.
+DEVICE term solid_angle(term height, term y, term z, term half_z)
+{
+    term real = 1, imaginary = 0;
+    for (int a = -1; a < 2; a += 2)
+        for (int b = -1; b < 2; b += 2) {
+            const term p = y + a, q = z + b * half_z;
+            const term r = fabs(height) * sqrt(p * p + q * q + height * height), i = a * b * p * q, before = real;
+            real = before * r - imaginary * i;
+            imaginary = before * i + imaginary * r;
+        }
+    term angle = atan2(imaginary, real);
+    // from 0 to 2 pi under the rectangle; elsewhere at most pi, and rounding may make it slightly negative
+    if (angle < (fabs(y) < 1 && fabs(z) < half_z ? 0 : -1))
+        angle += (term)6.283185307179586;
+    return height > 0 ? angle : -angle;
+}
+
+DEVICE double pick(const double *of, int axis) { return axis == 0 ? of[0] : axis == 1 ? of[1] : of[2]; }
+
+KERNEL(find_potential_on_edge, EdgePotential, e)
+{
+    const index_t row = args.shape[2], plane = args.shape[1] * row;
+    const index_t inner = args.inner[e], step = args.outer[e] - inner, size = step < 0 ? -step : step;
+    const int axis = size == plane ? 0 : size == row ? 1 : 2, second = (axis + 1) % 3, third = (axis + 2) % 3;
+    const double sign = step > 0 ? 1 : -1;
+    const term h = pick(args.spacing, axis), t = args.share[e];
+    const term half_y = pick(args.spacing, second) / 2, half_z = pick(args.spacing, third) / 2;
+    const term per_area = h / (4 * half_y * half_z), unit = 1 / half_y;
+    const float *line = args.line + 4 * e;
+    const Along<double> whole = interpolate_along<double>(line[0], line[1], line[2], line[3], args.share[e]);
+    const int node[3] = {(int)(inner / plane), (int)(inner / row % args.shape[1]), (int)(inner % row)};
+    double at[3];
+    int begin[3], end[3];
+    for (int d = 0; d < 3; d++) {
+        at[d] = args.origin[d] + args.spacing[d] * node[d];
+        const int cube = (int)floor((at[d] - args.low[d]) / args.side), count = (int)args.counts[d];
+        begin[d] = cube > 1 ? cube - 1 : 0;
+        end[d] = cube + 2 < count ? cube + 2 : count;
+    }
+    Along<term> sum = {0, 0, 0, 0};
+    for (int i = begin[0]; i < end[0] && begin[2] < end[2]; i++)
+        for (int j = begin[1]; j < end[1]; j++) {
+            const index_t first = (i * args.counts[1] + j) * args.counts[2];
+            for (index_t n = args.starts[first + begin[2]]; n < args.starts[first + end[2]]; n++) {
+                const double *charge = args.charges + 4 * n;
+                const double apart[3] = {at[0] - charge[0], at[1] - charge[1], at[2] - charge[2]};
+                if (apart[0] * apart[0] + apart[1] * apart[1] + apart[2] * apart[2] > args.near * args.near)
+                    continue;
+                const term shift = sign * pick(apart, axis), y = pick(apart, second), z = pick(apart, third);
+                const term off = fmax(y * y + z * z, (term)CORE), q = charge[3];
+                const term before = shift - h, after = shift + h, beyond = after + h, x = shift + t * h;
+                const Along<term> fitted = interpolate_along<term>(
+                    inverse_root(before * before + off), inverse_root(shift * shift + off),
+                    inverse_root(after * after + off), inverse_root(beyond * beyond + off), t);
+                const term inverse = inverse_root(x * x + off), squared = inverse * inverse, cubed = squared * inverse;
+                term middle = shift + h / 2;
+                if (middle == 0)  // a charge exactly in the face counts as inside
+                    middle = (term)1e-9;
+                const term angle = solid_angle(middle * unit, y * unit, z * unit, half_z * unit);
+                sum.value += q * (inverse - fitted.value);
+                sum.slope += q * (-x * h * cubed - fitted.slope);
+                sum.bend += q * (h * h * (3 * x * x * squared - 1) * cubed - fitted.bend);
+                sum.flow += q * (-angle * per_area - fitted.flow);
+            }
+        }
+    args.out[e] = whole.value + sum.value;
+    args.out[args.edges + e] = whole.slope + sum.slope;
+    args.out[2 * args.edges + e] = whole.bend + sum.bend;
+    args.out[3 * args.edges + e] = whole.flow + sum.flow;
+}
+
+#ifndef __CUDACC__
 
 struct CutCounts {
     const float *distances;   // (shape) to the surface, negative inside
@@ -181,99 +290,5 @@ KERNEL(sort_charges, ChargeCubes, all)
             out[d] = args.positions[3 * n + d];
         out[3] = args.charges[n];
     }
-}
-
-struct EdgePotential {
-    const index_t *inner, *outer;     // (edges,), of struct EdgeSum in engines/jump.py
-    const double *share;
-    const float *line;                // (edges, 4)
-    const double *charges;            // (N, 4) positions and charges, whose potential is charge / r, sorted by cubes
-    const index_t *starts;            // charges of cube c begin at starts[c]
-    double *out;                      // (4, edges)
-    index_t shape[3], counts[3], edges;
-    double origin[3], spacing[3], low[3];
-    double side, near;                // of cubes; largest distance of charges with closed forms, at most `side`
-};
-
-// Value, slope, bend and flow of a potential, see engines/jump.py, along().
-struct Along {
-    double value, slope, bend, flow;
-};
-
-DEVICE Along interpolate_along(double a, double b, double c, double d, double t)
-{
-    const double third = d - 3 * c + 3 * b - a, second = 0.5 * (a - b - c + d), middle = t - 0.5;
-    const double first = c - b - third / 24, mean = 0.5 * (b + c) - second / 8;
-    return {mean + middle * (first + middle * (second / 2 + middle * third / 6)),
-            first + middle * (second + middle * third / 2), second + middle * third, c - b - third / 12};
-}
-
-// The solid angle of a rectangle seen from a point: its centre is at (height, y, z), negative if height < 0. It is a sum
-// of four arc tangents, one for each corner, computed as the angle of a product of complex numbers.
-DEVICE double solid_angle(double height, double y, double z, double half_y, double half_z)
-{
-    double real = 1, imaginary = 0;
-    for (int a = -1; a < 2; a += 2)
-        for (int b = -1; b < 2; b += 2) {
-            const double p = y + a * half_y, q = z + b * half_z;
-            const double r = fabs(height) * sqrt(p * p + q * q + height * height), i = a * b * p * q;
-            const double before = real;
-            real = before * r - imaginary * i;
-            imaginary = before * i + imaginary * r;
-        }
-    const double size = fabs(real) + fabs(imaginary);
-    double angle = atan2(imaginary / size, real / size);
-    // from 0 to 2 pi under the rectangle; elsewhere at most pi, and rounding may make it slightly negative
-    if (angle < (fabs(y) < half_y && fabs(z) < half_z ? 0.0 : -1.0))
-        angle += 2 * M_PI;
-    return height > 0 ? angle : -angle;
-}
-
-KERNEL(find_potential_on_edge, EdgePotential, e)
-{
-    const index_t strides[3] = {args.shape[1] * args.shape[2], args.shape[2], 1};
-    const index_t inner = args.inner[e], step = args.outer[e] - inner, size = llabs(step);
-    const int axis = size == strides[0] ? 0 : size == strides[1] ? 1 : 2, second = (axis + 1) % 3, third = (axis + 2) % 3;
-    const double sign = step > 0 ? 1 : -1, h = args.spacing[axis], t = args.share[e];
-    const double sides[2] = {args.spacing[second], args.spacing[third]};
-    const float *line = args.line + 4 * e;
-    Along sum = interpolate_along(line[0], line[1], line[2], line[3], t);
-    const index_t node[3] = {inner / strides[0], inner / strides[1] % args.shape[1], inner % args.shape[2]};
-    double at[3];
-    index_t begin[3], end[3];
-    for (int d = 0; d < 3; d++) {
-        at[d] = args.origin[d] + args.spacing[d] * node[d];
-        const index_t cube = (index_t)floor((at[d] - args.low[d]) / args.side);
-        begin[d] = cube > 1 ? cube - 1 : 0;
-        end[d] = cube + 2 < args.counts[d] ? cube + 2 : args.counts[d];
-    }
-    for (index_t i = begin[0]; i < end[0] && begin[2] < end[2]; i++)
-        for (index_t j = begin[1]; j < end[1]; j++) {
-            const index_t row = (i * args.counts[1] + j) * args.counts[2];
-            for (index_t n = args.starts[row + begin[2]]; n < args.starts[row + end[2]]; n++) {
-                const double *charge = args.charges + 4 * n;
-                const double shift = sign * (at[axis] - charge[axis]);
-                const double y = at[second] - charge[second], z = at[third] - charge[third];
-                double off = y * y + z * z, middle = shift + h / 2;
-                if (off + shift * shift > args.near * args.near)
-                    continue;
-                off = fmax(off, CORE);
-                const double before = shift - h, after = shift + h, beyond = shift + 2 * h, x = shift + t * h;
-                const Along fitted = interpolate_along(1 / sqrt(before * before + off), 1 / sqrt(shift * shift + off),
-                                                       1 / sqrt(after * after + off), 1 / sqrt(beyond * beyond + off), t);
-                const double inverse = 1 / sqrt(x * x + off), cubed = inverse * inverse * inverse;
-                if (middle == 0)  // a charge exactly in the face counts as inside
-                    middle = 1e-9;
-                const double angle = solid_angle(middle, y, z, sides[0] / 2, sides[1] / 2);
-                sum.value += charge[3] * (inverse - fitted.value);
-                sum.slope += charge[3] * (-x * h * cubed - fitted.slope);
-                sum.bend += charge[3] * (h * h * (3 * x * x * cubed * inverse * inverse - cubed) - fitted.bend);
-                sum.flow += charge[3] * (-angle * h / (sides[0] * sides[1]) - fitted.flow);
-            }
-        }
-    args.out[e] = sum.value;
-    args.out[args.edges + e] = sum.slope;
-    args.out[2 * args.edges + e] = sum.bend;
-    args.out[3 * args.edges + e] = sum.flow;
 }
 #endif

@@ -11,7 +11,7 @@ changes between the surface and the face of the cell, and the sum of all these i
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,21 +20,24 @@ from vmdpotential.compiling import threads
 from vmdpotential.continuum.molecule import Continuum, Floats
 from vmdpotential.continuum.region import planes_at_once
 from vmdpotential.engines import Engine
-from vmdpotential.engines.jump import EdgeSum
-from vmdpotential.grid.lattice import Lattice
+from vmdpotential.grid.lattice import Lattice, bounds
 from vmdpotential.kernels.launch import KernelFile, call, launch
 
 KERNELS = KernelFile(Path(__file__).with_name("jump.cu"))
 
 Values = NDArray[np.float32]
 Places = NDArray[np.int64]
+Scalar = TypeVar("Scalar", float, Floats)
 
 #: Charges nearer to an edge than this many spacings have a closed form there. On the lattice that only gives boundary
 #: values, fewer will do: they change DHFR's potential on the finer one by less than 3e-5.
 NEAR, NEAR_COARSE = 3.0, 2.5
 
-#: Edges or charges that a thread takes at a time.
-EDGES_PER_TASK = 20_000
+#: Edges or charges that a thread takes at a time, and edges on which it sums the potential of charges.
+EDGES_PER_TASK, EDGES_PER_SUM = 20_000, 500
+
+#: Largest number of cubes along an axis.
+MAX_CUBES = 256
 
 
 class CutEdges(NamedTuple):
@@ -113,10 +116,53 @@ def sources_of_outer_charges(c: Continuum, lattice: Lattice, distances: Values) 
 
 
 def _known(c: Continuum, lattice: Lattice, cut: CutEdges, engine: Engine, near: float = NEAR) -> Floats:
-    """Return value, slope, bend and flow (4, E) of phi_c, kT/e, see :class:`vmdpotential.engines.Engine`."""
-    return engine.potential_on_edges(EdgeSum(
-        lattice, cut.inner, cut.outer, cut.share, cut.line, c.positions, c.constant / c.inside * c.charges,
-        near * float(lattice.spacing.max())))
+    """Return phi_c, its first and second derivatives per edge, and its flow (4, E), kT/e, on E cut edges.
+
+    They are interpolated along the edges, but for near charges, which have closed forms. The flow is the mean of the
+    derivative over the face of the nodes' cells between both ends. All but phi_c are in the direction from the inner to
+    the outer end.
+    """
+    reach, edges = near * float(lattice.spacing.max()), len(cut.share)
+    charges, starts, low, side, counts = in_cubes(c.positions, c.constant / c.inside * c.charges, reach)
+    with engine.room(charges.nbytes + starts.nbytes + 80 * edges):
+        out = engine.empty((4, edges), np.float64)
+        engine.launch(KERNELS["find_potential_on_edge"], edges, "surface", EDGES_PER_SUM, inner=cut.inner,
+                      outer=cut.outer, share=cut.share, line=cut.line, charges=charges, starts=starts, out=out,
+                      shape=lattice.shape, counts=counts, edges=edges, origin=lattice.origin, spacing=lattice.spacing,
+                      low=low, side=side, near=reach)
+        return cast(Floats, engine.to_host(out))
+
+
+def in_cubes(positions: Floats, charges: Floats,
+             near: float) -> tuple[Floats, Places, Floats, float, Places]:
+    """Return charges that are not 0 sorted by cubes whose side is at least `near`.
+
+    Positions and charges (N, 4); the index (C + 1,) of the first charge of each cube, with z changing fastest; the
+    corner (3,) of the first cube, A; the side of a cube, A; and the number of cubes (3,) along each axis.
+    """
+    low, high = bounds(positions) if len(positions) else (np.zeros(3), np.zeros(3))
+    side = max(near, float((high - low).max()) / MAX_CUBES)
+    counts = ((high - low) / side).astype(np.int64) + 1
+    starts, result = np.zeros(counts.prod() + 1, np.int64), np.empty((len(charges), 4))
+    call(KERNELS["sort_charges"], 0, 1, positions=np.ascontiguousarray(positions),
+         charges=np.ascontiguousarray(charges), starts=starts, places=np.empty_like(starts),
+         numbers=np.empty(len(charges), np.int64), out=result, counts=counts, count=len(charges),
+         cubes=len(starts) - 1, low=low, side=side)
+    return result[: starts[-1]], starts, low, side, counts
+
+
+def along(a: Scalar, b: Scalar, c: Scalar, d: Scalar, t: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+    """Return what is known of a potential at t between the middle two of four nodes in line, by its values there.
+
+    Its value, its first and second derivatives per edge by a cubic polynomial; and the mean of its derivative over the
+    face of the nodes' cells between both, to the fourth order for a potential without sources.
+    """
+    third = d - 3 * c + 3 * b - a
+    second, middle = 0.5 * (a - b - c + d), t - 0.5  # in the edge's middle
+    first, mean = c - b - third / 24, 0.5 * (b + c) - second / 8
+    value = mean + middle * (first + middle * (second / 2 + middle * third / 6))
+    slope = first + middle * (second + middle * third / 2)
+    return value, slope, second + middle * third, c - b - third / 12
 
 
 def _cut_edges(c: Continuum, lattice: Lattice, distances: Values, edges: tuple[Values, Values, Values], phi: Values,

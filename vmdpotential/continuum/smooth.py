@@ -20,11 +20,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.continuum.jump import flow_through_cuts, sources_of_outer_charges, summed
+from vmdpotential.continuum.jump import along, flow_through_cuts, sources_of_outer_charges, summed
 from vmdpotential.continuum.molecule import Continuum, Floats
 from vmdpotential.continuum.region import planes_at_once
 from vmdpotential.engines import SOFT_CORE, Engine
-from vmdpotential.engines.jump import along
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.kernels.launch import KernelFile, launch
 

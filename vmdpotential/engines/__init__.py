@@ -27,10 +27,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from vmdpotential import registry
 from vmdpotential.errors import BackendError, UsageError, in_words
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from vmdpotential.engines.costs import Costs, PointCosts
     from vmdpotential.engines.counting import Counter, Counting
     from vmdpotential.engines.gaussians import GaussianSum
-    from vmdpotential.engines.jump import EdgeSum
     from vmdpotential.engines.orbitals import OrbitalSum
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.engines.result import Mean, Result
     from vmdpotential.engines.smooth import SmoothPart
     from vmdpotential.engines.spheres import Spheres
     from vmdpotential.engines.tangential import SurfaceFlow
+    from vmdpotential.kernels.launch import Kernel
     from vmdpotential.splitting.mesh import Mesh
 
 Floats = NDArray[np.float64]
@@ -272,6 +272,33 @@ class Engine(Protocol):
     def processes_per_gpu(self, size: int = 0) -> int:
         """Return how many processes should share each GPU, judged by the last run, with `size` more bytes for each."""
 
+    def room(self, size: int) -> AbstractContextManager[None]:
+        """Return a context in which arrays and launches are on one device, where `size` bytes are free.
+
+        Raises
+        ------
+        MemoryPlanError
+            If more memory is needed than is free.
+        """
+
+    def array(self, values: NDArray[Any]) -> Any:
+        """Return a contiguous array of values where this engine's kernels run; on the CPU the same one if it can be."""
+
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Any:
+        """Return an array where this engine's kernels run, whose values are not set."""
+
+    def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Any:
+        """Return an array where this engine's kernels run, whose values are 0."""
+
+    def to_host(self, values: Any) -> NDArray[Any]:
+        """Return the values of an array of this engine, after all launches before; on the CPU the same array."""
+
+    def launch(self, kernel: Kernel, count: int, label: str, grain: int = 0, /, **values: Any) -> None:
+        """Run a kernel for range(count), with its arguments by name, see :func:`vmdpotential.kernels.launch.launch`.
+
+        Arrays that the kernel only reads may also be numpy's.
+        """
+
     def prepare(self, work: LatticeSum) -> Prepared:
         """Return a lattice sum, prepared to run."""
 
@@ -308,13 +335,6 @@ class Engine(Protocol):
         Distances are negative inside, exact up to `reach` (A) from the surface, and bounds farther away. Shares
         (nx, ny, nz) are the fractions of the nodes' cells that are accessible to the centres of ions, which can be as
         close to an atom's surface as `ion` (A); without it they are None.
-        """
-
-    def potential_on_edges(self, work: EdgeSum) -> Floats:
-        """Return a potential, its first and second derivatives per edge, and its flow (4, E), kT/e, on E edges.
-
-        The flow is the mean of the derivative over the face of the nodes' cells between both ends of an edge. All but
-        the first are in the direction from the inner to the outer end.
         """
 
     def flow_along(self, work: SurfaceFlow) -> tuple[NDArray[np.int64], Floats]:

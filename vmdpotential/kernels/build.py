@@ -78,7 +78,12 @@ def find_compiler() -> tuple[str, ...]:
 
 def find_sources(root: Path) -> list[Path]:
     """Return the kernel files below a folder that are compiled for CPUs: those that include ``kernel.h``."""
-    return sorted(path for path in root.rglob("*.cu") if b'#include "kernel.h"' in path.read_bytes())
+    return sorted(filter(is_shared, root.rglob("*.cu")))
+
+
+def is_shared(path: Path) -> bool:
+    """Return whether a file is compiled for both CPUs and GPUs: it includes ``kernel.h``."""
+    return b'#include "kernel.h"' in path.read_bytes()
 
 
 def library_name(instruction_set: str, system: str = sys.platform) -> str:

@@ -5,6 +5,8 @@
 //   RANGE_KERNEL(name, Arguments, first, last) { }   elements from first to last; on CPUs, next to the KERNEL of that
 //                                                    name for GPUs, where both must differ
 //   TEAM_KERNEL(name, Arguments, team) { }           all threads together; on CPUs, with barriers (team.meet())
+//   BLOCK_KERNEL(name, Arguments) { }                on GPUs, next to the RANGE_KERNEL of that name: a thread of blocks of
+//                                                    128, which may share memory; `count` is the number of elements
 //
 // `args` is the struct in each of them.
 #pragma once
@@ -14,15 +16,21 @@ typedef long long index_t;
 #ifdef __CUDACC__
 
 #define DEVICE __device__ __forceinline__
+#define BLOCK_THREADS 128
+#define BLOCK_KERNEL(name, Arguments) \
+    extern "C" __global__ void __launch_bounds__(BLOCK_THREADS) name(const Arguments args, index_t count)
 #define KERNEL(name, Arguments, i)                                           \
     DEVICE void name##_element(const Arguments &args, index_t i);            \
-    extern "C" __global__ void name(const Arguments args, index_t count)     \
+    BLOCK_KERNEL(name, Arguments)                                            \
     {                                                                        \
         const index_t at = blockIdx.x * (index_t)blockDim.x + threadIdx.x;   \
         if (at < count)                                                      \
             name##_element(args, at);                                        \
     }                                                                        \
     DEVICE void name##_element(const Arguments &args, index_t i)
+
+DEVICE float inverse_root(float x) { return rsqrtf(x); }
+DEVICE double inverse_root(double x) { return rsqrt(x); }
 
 #else
 
@@ -41,6 +49,8 @@ extern "C" __declspec(dllimport) int __stdcall SwitchToThread(void);
 #else
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 #endif
+
+DEVICE double inverse_root(double x) { return 1 / sqrt(x); }
 
 #define KERNEL(name, Arguments, i)                                                 \
     DEVICE void name##_element(const Arguments &args, index_t i);                  \

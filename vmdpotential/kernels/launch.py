@@ -13,7 +13,7 @@ import platform
 import re
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -40,8 +40,8 @@ RANGE = (ctypes.c_char_p, ctypes.c_longlong, ctypes.c_longlong)
 TEAM = (ctypes.c_char_p, ctypes.c_int, ctypes.c_int, ctypes.c_void_p)
 
 _STRUCT = re.compile(r"^struct\s+(\w+)\s*\{(.*?)\};", re.MULTILINE | re.DOTALL)
-_KERNEL = re.compile(r"^(?:RANGE_|TEAM_)?KERNEL\((\w+),\s*(\w+),", re.MULTILINE)
-_MEMBER = re.compile(r"^\s*(?:const\s+)?(unsigned char|signed char|\w+)\s+(.+?)\s*$", re.DOTALL)
+_KERNEL = re.compile(r"^(?:RANGE_|TEAM_|BLOCK_)?KERNEL\((\w+),\s*(\w+)[,)]", re.MULTILINE)
+_MEMBER = re.compile(r"^\s*(const\s+)?(unsigned char|signed char|\w+)\s+(.+?)\s*$", re.DOTALL)
 _NAME = re.compile(r"^(\*?)\s*(\w+)((?:\[\d+\])*)$")
 
 
@@ -55,10 +55,13 @@ class Arguments:
         The struct; arrays are addresses (uint64).
     arrays : mapping from str to numpy.dtype
         Types of the values in arrays.
+    results : set of str
+        Names of the arrays that the kernel may write to.
     """
 
     record: np.dtype[Any]
     arrays: Mapping[str, np.dtype[Any]]
+    results: Set[str]
 
     def pack(self, values: Mapping[str, Any], address: Callable[[Any], int]) -> bytes:
         """Return the struct as bytes, with the addresses of arrays that `address` returns.
@@ -94,21 +97,23 @@ def parse_arguments(source: str) -> dict[str, Arguments]:
 
 def _arguments(name: str, body: str) -> Arguments:
     fields: list[Any] = []
-    arrays = {}
+    arrays, results = {}, set()
     for line in re.sub(r"//[^\n]*", "", body).split(";"):
         if not line.strip():
             continue
         kind = _MEMBER.match(line)
-        members = [] if kind is None else [_NAME.match(part.strip()) for part in kind[2].split(",")]
-        if kind is None or kind[1] not in TYPES or None in members:
+        members = [] if kind is None else [_NAME.match(part.strip()) for part in kind[3].split(",")]
+        if kind is None or kind[2] not in TYPES or None in members:
             raise ValueError(f"the members {' '.join(line.split())!r} of struct {name} cannot be read")
         for star, key, sides in (member.groups() for member in members if member is not None):
             if star:
-                arrays[key] = np.dtype(TYPES[kind[1]])
+                arrays[key] = np.dtype(TYPES[kind[2]])
                 fields.append((key, np.uint64))
+                if kind[1] is None:
+                    results.add(key)
             else:
-                fields.append((key, TYPES[kind[1]], tuple(map(int, re.findall(r"\d+", sides)))))
-    return Arguments(np.dtype(fields, align=True), arrays)
+                fields.append((key, TYPES[kind[2]], tuple(map(int, re.findall(r"\d+", sides)))))
+    return Arguments(np.dtype(fields, align=True), arrays, results)
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from vmdpotential.engines.costs import CPU, CPU_POINTS, Costs, PointCosts
 from vmdpotential.splitting.mesh import Mesh
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
     from vmdpotential.engines.cpu.points.sums import CpuPoints
     from vmdpotential.engines.gaussians import GaussianSum
-    from vmdpotential.engines.jump import EdgeSum
     from vmdpotential.engines.orbitals import OrbitalSum
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.engines.spheres import Spheres
     from vmdpotential.engines.tangential import SurfaceFlow
     from vmdpotential.grid.lattice import Lattice
+    from vmdpotential.kernels.launch import Kernel
     from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
@@ -60,6 +60,32 @@ class CpuEngine:
     def processes_per_gpu(self, size: int = 0) -> int:
         """Return 1, because there is no GPU to share."""
         return 1
+
+    def room(self, size: int) -> AbstractContextManager[None]:
+        """Return a context that does nothing: memory is planned by the callers."""
+        return nullcontext()
+
+    def array(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the array, or a contiguous copy of it."""
+        return np.ascontiguousarray(values)
+
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        """Return an array whose values are not set."""
+        return np.empty(shape, dtype)
+
+    def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        """Return an array whose values are 0."""
+        return np.zeros(shape, dtype)
+
+    def to_host(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the array itself."""
+        return values
+
+    def launch(self, kernel: Kernel, count: int, label: str, grain: int = 0, /, **values: Any) -> None:
+        """Run a kernel on all threads, see :func:`vmdpotential.kernels.launch.launch`."""
+        from vmdpotential.kernels.launch import launch
+
+        launch(kernel, count, label, grain, **values)
 
     def prepare(self, work: LatticeSum) -> Prepared:
         """Return a lattice sum, prepared to run, see :mod:`vmdpotential.engines`."""
@@ -100,12 +126,6 @@ class CpuEngine:
                 ion: float | None) -> tuple[Values, Values | None]:
         """Return distances to a molecular surface, see :class:`vmdpotential.engines.Engine`."""
         return spheres.signed(lattice, reach, ion)
-
-    def potential_on_edges(self, work: EdgeSum) -> Floats:
-        """Return the potential of charges on cut edges, see :class:`vmdpotential.engines.Engine`."""
-        from vmdpotential.engines.cpu.continuum.jump import potential_on_edges
-
-        return potential_on_edges(work)
 
     def flow_along(self, work: SurfaceFlow) -> tuple[NDArray[np.int64], Floats]:
         """Return the flow along a surface, see :class:`vmdpotential.engines.Engine`."""

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from vmdpotential.engines.costs import CUDA, CUDA_POINTS, Costs, PointCosts
 from vmdpotential.errors import BackendError
@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from vmdpotential.engines.charges import ChargePotential
     from vmdpotential.engines.counting import Counting
     from vmdpotential.engines.cuda.counting import CudaCounter
+    from vmdpotential.engines.cuda.launches import DeviceArray
     from vmdpotential.engines.gaussians import GaussianSum
-    from vmdpotential.engines.jump import EdgeSum
     from vmdpotential.engines.orbitals import OrbitalSum
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.engines.spheres import Spheres
     from vmdpotential.engines.tangential import SurfaceFlow
     from vmdpotential.grid.lattice import Lattice
+    from vmdpotential.kernels.launch import Kernel
     from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
@@ -106,6 +107,42 @@ class CudaEngine:
 
         return sum(gpu.special_limit for gpu in device.gpus())
 
+    def room(self, size: int) -> AbstractContextManager[None]:
+        """Return a context in which arrays and launches are on one GPU, where `size` bytes are free."""
+        from vmdpotential.engines.cuda import launches
+
+        return launches.room(size)
+
+    def array(self, values: NDArray[Any]) -> DeviceArray:
+        """Return a copy of an array on a GPU."""
+        from vmdpotential.engines.cuda import launches
+
+        return launches.array(values)
+
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> DeviceArray:
+        """Return an array on a GPU whose values are not set."""
+        from vmdpotential.engines.cuda import launches
+
+        return launches.empty(shape, dtype)
+
+    def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> DeviceArray:
+        """Return an array on a GPU whose values are 0."""
+        from vmdpotential.engines.cuda import launches
+
+        return launches.zeros(shape, dtype)
+
+    def to_host(self, values: DeviceArray) -> NDArray[Any]:
+        """Return a copy of an array on a GPU."""
+        from vmdpotential.engines.cuda import launches
+
+        return launches.to_host(values)
+
+    def launch(self, kernel: Kernel, count: int, label: str, grain: int = 0, /, **values: Any) -> None:
+        """Queue a kernel, see :class:`vmdpotential.engines.Engine`."""
+        from vmdpotential.engines.cuda import launches
+
+        launches.launch(kernel, count, label, grain, **values)
+
     def prepare(self, work: LatticeSum) -> Prepared:
         """Return a lattice sum, prepared to run, see :mod:`vmdpotential.engines`.
 
@@ -164,12 +201,6 @@ class CudaEngine:
         from vmdpotential.engines.cuda.region import signed
 
         return signed(spheres, lattice, reach, ion)
-
-    def potential_on_edges(self, work: EdgeSum) -> Floats:
-        """Return the potential of charges on cut edges, see :class:`vmdpotential.engines.Engine`."""
-        from vmdpotential.engines.cuda.jump import potential_on_edges
-
-        return potential_on_edges(work)
 
     def flow_along(self, work: SurfaceFlow) -> tuple[NDArray[np.int64], Floats]:
         """Return the flow along a surface, see :class:`vmdpotential.engines.Engine`."""

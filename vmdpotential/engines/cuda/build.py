@@ -12,8 +12,11 @@ import numpy as np
 
 from vmdpotential import cache, progress
 from vmdpotential.errors import BackendError
+from vmdpotential.kernels.build import HEADERS, is_shared
 
 HERE = Path(__file__).parent
+
+_INCLUDE = re.compile(r'^#include "([^"]+)"$', re.MULTILINE)
 
 #: Subfolder of the cache with compiled kernels.
 FOLDER = "cuda"
@@ -89,8 +92,10 @@ def source(file: str | Path, macros: Mapping[str, object], radial: str = "") -> 
     """Return the source to compile: macros, common part, structs, radial function and the kernel file.
 
     Parts are concatenated instead of included, so that the result depends on this text alone. `file` is the name of a
-    file in this folder, or the path of a file of another package.
+    file in this folder, or the path of a file of another package. A file that includes ``kernel.h`` is whole by itself.
     """
+    if is_shared(HERE / file):
+        return _included(HERE / file, set())
     text = "".join(f"#define {name} {value}\n" for name, value in sorted(macros.items()))
     for name in ("common.cuh", file):
         text += f'#line 1 "{Path(name).name}"\n{(HERE / name).read_text("utf-8")}'
@@ -99,13 +104,29 @@ def source(file: str | Path, macros: Mapping[str, object], radial: str = "") -> 
     return text
 
 
+def _included(path: Path, done: set[Path]) -> str:
+    """Return the text of a file with the headers that it includes, each once."""
+    if path in done:
+        return ""
+    done.add(path)
+
+    def replace(include: re.Match[str]) -> str:
+        places = (folder / include[1] for folder in (path.parent, HEADERS))
+        header = next((place for place in places if place.exists()), None)
+        number = path.read_text("utf-8")[: include.start()].count("\n") + 2
+        return include[0] if header is None else f'{_included(header, done)}#line {number} "{path.name}"'
+
+    text = _INCLUDE.sub(replace, path.read_text("utf-8")).replace("#pragma once", "")
+    return f'#line 1 "{path.name}"\n{text}'
+
+
 def options(macros: Mapping[str, object]) -> list[str]:
     """Return nvcc's options; single precision omits denormal numbers and correct rounding of divisions and roots.
 
     Diagnostic 177 is about unused variables: where a saturated difference is used, the plain one is not.
     """
     fast = ["-ftz=true", "-prec-div=false", "-prec-sqrt=false"]
-    return ["-O3", "-std=c++17", "-diag-suppress", "177", *(fast if macros.get("REAL") == "float" else [])]
+    return ["-O3", "-std=c++17", "-diag-suppress", "177", *(fast if macros.get("REAL", "float") == "float" else [])]
 
 
 def compile_module(file: str | Path, macros: Mapping[str, object], radial: str, nvcc: str,
