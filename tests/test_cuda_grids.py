@@ -61,7 +61,7 @@ def test_potentials_of_charges_are_those_of_the_cpu(gpu, monkeypatch):
     assert np.abs(CudaEngine().gaussians(work) - expected).max() < 1e-6 * np.abs(expected).max()
     monkeypatch.setattr(gaussians, "TERMS_PER_LAUNCH", 1.0)
     assert np.abs(CudaEngine().gaussians(work) - expected).max() < 1e-6 * np.abs(expected).max()
-    nuclei = replace(work, electrons=Gaussians(np.zeros((0, 3)), *np.zeros((2, 0), np.int64), *np.zeros((2, 0), int)))
+    nuclei = replace(work, electrons=Gaussians(np.zeros((0, 3)), np.zeros(0), *np.zeros((2, 0), np.int64), np.zeros(0)))
     assert np.abs(CudaEngine().gaussians(nuclei) - get_engine("cpu").gaussians(nuclei)).max() < 1e-5
 
 

@@ -11,15 +11,18 @@ up at the lattice's own points, along one axis after the other, so that nothing 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.compiling import build, threads
+from vmdpotential.compiling import threads
 from vmdpotential.engines.gaussians import Gaussians, hermite
+from vmdpotential.kernels.launch import KernelFile, launch
 
 Floats = NDArray[np.float64]
+
+KERNELS = KernelFile(Path(__file__).parents[2] / "orbitals" / "potential.cu")
 
 #: Gaussians are sampled where their density, relative to that of a unit charge, exceeds exp(-_REACH).
 _REACH = 22.0
@@ -95,18 +98,17 @@ def smooth_potential(charges: Gaussians, mesh: Mesh, axes: list[Floats]) -> Floa
     """
     from scipy import fft
 
-    kernel = build.load("gaussian_kernel")
     most = int(charges.orders.max())
     exponents = np.minimum(charges.exponents, mesh.width)
     counts = np.diff(np.append(charges.starts, len(charges.coefficients)))
     # normalises exp(-p r^2), and keeps the charge of a Gaussian whose exponent is reduced
     factor = (exponents / charges.exponents) ** 0.5 * exponents / (2 * np.pi)
     sampled = np.zeros(mesh.shape)
-    threads.run(partial(kernel.density, charges.centres, exponents, charges.orders, charges.starts,
-                        charges.coefficients * np.repeat(factor, counts), mesh.reaches, np.array(hermite(most)),
-                        np.array([len(hermite(order)) for order in range(most + 1)]), mesh.origin,
-                        np.full(3, mesh.spacing), sampled[: mesh.filled[0], : mesh.filled[1], : mesh.filled[2]]),
-                mesh.filled[0], "density of electrons", 1)
+    launch(KERNELS["sum_gaussian_density"], mesh.filled[0], "density of electrons", 1, centres=charges.centres,
+           exponents=exponents, coefficients=charges.coefficients * np.repeat(factor, counts), reaches=mesh.reaches,
+           orders=charges.orders, starts=charges.starts, counts=np.array([len(hermite(n)) for n in range(most + 1)]),
+           powers=np.array(hermite(most)), out=sampled, origin=mesh.origin, spacing=np.full(3, mesh.spacing),
+           shape=mesh.filled, sides=mesh.shape, gaussians=len(exponents), most=most)
     waves = fft.rfftn(sampled, workers=threads.count(), overwrite_x=True)
     del sampled
     kx, ky = (2 * np.pi * fft.fftfreq(n, mesh.spacing) for n in mesh.shape[:2])

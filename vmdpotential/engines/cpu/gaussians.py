@@ -1,25 +1,27 @@
 """The potential of Gaussian charges on a lattice on the CPU.
 
 For maps of many points the smooth part is summed on a mesh (:mod:`vmdpotential.engines.cpu.gaussian_mesh`), and only
-the difference near narrow Gaussians is summed directly (:mod:`vmdpotential.engines.cpu.gaussian_kernel`).
+the difference near narrow Gaussians is summed directly, by the kernels of ``orbitals/potential.cu``.
 """
 
 from __future__ import annotations
 
-from functools import partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
-from vmdpotential.compiling import build, threads
 from vmdpotential.engines.cpu.gaussian_mesh import BYTES, Mesh, build_mesh, exponential_reach, smooth_potential
 from vmdpotential.engines.gaussians import Gaussians, GaussianSum, boys_table, hermite
 from vmdpotential.grid.lattice import Lattice
+from vmdpotential.kernels.launch import KernelFile, launch
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Integers = NDArray[np.int64]
+
+KERNELS = KernelFile(Path(__file__).parents[2] / "orbitals" / "potential.cu")
 
 #: Candidates for the largest exponent of Gaussians on a mesh, bohr^-2.
 WIDTHS = tuple(2.0**n for n in range(-4, 6))
@@ -71,7 +73,7 @@ def near_reaches(electrons: Gaussians, width: float) -> Floats:
 def summed(work: GaussianSum, mesh: Mesh | None) -> Singles:
     """Return the potential (nx, ny, nz) by a mesh, or without one."""
     electrons, lattice = work.electrons, work.lattice
-    smooth, width = np.zeros((0, 0, 0)), 0.0
+    smooth, width = None, 0.0
     near, reaches = np.ones(len(electrons.orders), bool), np.full(len(electrons.orders), 1e9)
     if mesh is not None:
         width = mesh.width
@@ -79,17 +81,19 @@ def summed(work: GaussianSum, mesh: Mesh | None) -> Singles:
         near, reaches = electrons.exponents > width, near_reaches(electrons, width)
     most = int(electrons.orders.max(initial=0))
     values = np.empty(lattice.shape, np.float32)
-    task = partial(build.load("gaussian_kernel").potential, electrons.centres[near], electrons.exponents[near],
-                   electrons.orders[near], electrons.starts[near], electrons.coefficients * -work.factor, reaches[near],
-                   width, _steps(most), np.array([len(hermite(order)) for order in range(most + 1)]), boys_table(most),
-                   work.nuclei, work.charges * work.factor, work.closest, lattice.origin, lattice.spacing, smooth,
-                   values)
-    threads.run(task, lattice.shape[0], "potential of electrons", 1)
+    launch(KERNELS["sum_gaussian_potential"], lattice.shape[0], "potential of electrons", 1,
+           centres=electrons.centres[near], exponents=electrons.exponents[near], orders=electrons.orders[near],
+           starts=electrons.starts[near], coefficients=electrons.coefficients * -work.factor, reaches=reaches[near],
+           steps=_steps(most), counts=np.array([len(hermite(order)) for order in range(most + 1)]),
+           table=boys_table(most), nuclei=np.ascontiguousarray(work.nuclei), charges=work.charges * work.factor,
+           smooth=smooth, out=values, origin=lattice.origin, spacing=lattice.spacing, width=width,
+           closest=work.closest, shape=lattice.shape, gaussians=np.count_nonzero(near), most=most,
+           charge_count=len(work.charges))
     return values
 
 
 def _steps(order: int) -> Integers:
-    """Return the recursion of each R_tuv, (K, 4), see ``gaussian_kernel``."""
+    """Return the recursion of each R_tuv, (K, 4), see ``orbitals/potential.cu``."""
     place = {tuv: n for n, tuv in enumerate(hermite(order))}
     steps = np.zeros((len(place), 4), np.int64)
     for tuv, n in place.items():

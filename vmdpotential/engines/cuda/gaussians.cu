@@ -1,6 +1,5 @@
 // The potential of Gaussian charges on a lattice (L. E. McMurchie, E. R. Davidson, J. Comput. Phys. 26 (1978) 218). A
-// thread has one point and sums over the charges of one order, as in engines/cpu/gaussian_kernel.py. Macros set by the
-// host:
+// thread has one point and sums over the charges of one order, as in orbitals/potential.cu. Macros set by the host:
 //   ORDER        largest number of derivatives of a Gaussian
 //   FINE, TERMS  constants of the table of Boys functions, as in engines/gaussians.py
 //   BEYOND       T from which on exp(-T) is negligible for this order
