@@ -1,5 +1,6 @@
 """The error that a map states: where it is measured, and against what."""
 
+import tracemalloc
 import weakref
 from types import SimpleNamespace
 
@@ -207,6 +208,25 @@ def test_the_sample_is_exact_potential_field_and_distances(cell):
     else:
         np.testing.assert_allclose(sample.values[0], ewald.potential(points, positions, charges, cell.vectors),
                                    atol=1e-6 * np.abs(sample.values[0]).max())
+
+
+def test_nodes_next_to_many_atoms_are_sampled_in_little_memory():
+    """A map of 27 million points, of which each atom has 5832 within 2 A: those pairs would take 700 MB."""
+    positions = np.random.default_rng(8).normal(37.5, 9, (5000, 3))
+    lattice = Lattice(np.zeros(3), np.full(3, 0.25), (300, 300, 300))
+    tracemalloc.start()
+    indices, weights = accuracy.choose_points(lattice, positions, None)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 60e6
+    assert weights.sum() == pytest.approx(1)
+    # nodes within 2 A of an atom's voxel along every axis
+    first = np.floor(positions / 0.25).astype(int) - 8
+    mask = np.zeros(lattice.shape, bool)
+    for x, y, z in first:
+        mask[x:x + 18, y:y + 18, z:z + 18] = True
+    assert weights[mask[tuple(indices.T)]].sum() == pytest.approx(mask.mean(), rel=0.05)
+    assert mask[tuple(indices.T)].sum() > 0.45 * POINTS
 
 
 def test_a_point_at_the_edge_of_the_soft_core_does_not_count_with_a_field():

@@ -73,7 +73,7 @@ class Following(abc.ABC):
         self.latest.stop()
         done = self.latest
         return (f"ended after {done.done} maps" + (f", {rate:.1f} per second" if rate else "")
-                + f"; {done.dropped} frames were dropped for newer ones")
+                + f"; {done.dropped} frame{'s were' if done.dropped != 1 else ' was'} dropped for newer ones")
 
     def _due(self) -> bool:
         """Return whether it is time to evaluate the selection again."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -41,6 +41,10 @@ AWAY = 2.0
 
 #: Atoms per A^3 of a lattice or a cell, below which some points are chosen near atoms; and the side of blocks then, A.
 SPARSE, BLOCK = 0.01, 8.0
+
+#: Number of nodes beside atoms up to which all are listed, with those beside several; and of random ones otherwise,
+#: which give their number within about 2 %.
+MAX_NODES, SAMPLED_NODES = 200_000, 10_000
 
 #: In a periodic cell, a screened potential is summed to the distance at which it is the tolerance divided by this.
 BEYOND = 1e3
@@ -182,52 +186,107 @@ def choose_points(lattice: Lattice, positions: Floats, cell: Cell | None,
     if cell is not None:
         positions, _ = cell.images_in_box(positions, lattice.origin - AWAY, lattice.last + AWAY)
     chosen, weights, rest = [], [], count
-    beside = np.zeros(0, np.int64)  # numbers of the nodes that the strata next to atoms have
+    strata: list[_Beside] = []
     for reach in (0.0, AWAY):
-        nodes = np.setdiff1d(_beside(lattice, positions, reach), beside, assume_unique=True)
+        stratum = _Beside.of(lattice, positions, reach, rng)
+        if stratum.shares.sum() >= size / 4:
+            continue
+        for inner in strata:
+            stratum = stratum.without(inner)
+        nodes, shares = stratum.nodes, stratum.shares
         if len(nodes):
-            ids = nodes if len(nodes) <= count // 4 else rng.choice(nodes, count // 4, replace=False)
-            chosen.append(np.stack(np.unravel_index(ids, lattice.shape), 1))
-            weights.append(np.full(len(ids), len(nodes) / size / len(ids)))
-            beside, rest = np.concatenate([beside, nodes]), rest - len(ids)
+            parts = None if stratum.voxels is None else shares / shares.sum()
+            picked = (np.arange(len(nodes)) if len(nodes) <= count // 4 else
+                      rng.choice(len(nodes), count // 4, replace=False, p=parts))
+            chosen.append(nodes[picked])
+            weights.append(np.full(len(picked), shares.sum() / size / len(picked)))
+            strata, rest = [*strata, stratum], rest - len(picked)
+    total = sum(float(each.shares.sum()) for each in strata)
 
-    def add(points: Indices, nodes: int) -> None:
+    def add(points: Indices, nodes: float) -> None:
         """Add points of a part of the lattice, in which those next to atoms are not counted again."""
-        ids = np.ravel_multi_index(tuple(points.T), lattice.shape)
-        points = points[~np.isin(ids, beside)]
+        for stratum in strata:
+            points = points[~stratum.has(points)]
         chosen.append(points)
         weights.append(np.full(len(points), nodes / size / max(1, len(points))))
 
     blocks = _blocks(lattice, positions) if len(positions) <= SPARSE * volume else None
     if blocks is None:
-        add(rng.integers(0, shape, (rest, 3)), size - len(beside))
+        add(rng.integers(0, shape, (rest, 3)), size - total)
         return np.concatenate(chosen), np.concatenate(weights)
     occupied, first, sizes, side, counts = blocks
     near = int(sizes.prod(1).sum())
     picked = rng.choice(len(occupied), rest // 2, p=sizes.prod(1) / near)
-    places = np.stack(np.unravel_index(beside, lattice.shape), 1) // side
-    own = int(np.isin(np.ravel_multi_index(tuple(places.T), counts), occupied).sum())
+    own = sum(float(each.shares @ np.isin(np.ravel_multi_index(tuple((each.nodes // side).T), counts), occupied))
+              for each in strata)
     add(first[picked] + rng.integers(0, sizes[picked]), near - own)
     outside = rng.integers(0, shape, (20 * rest, 3))  # of which at least three quarters are outside of the blocks
     outside = outside[~np.isin(np.ravel_multi_index(tuple((outside // side).T), counts), occupied)][: rest // 2]
-    add(outside, size - near - (len(beside) - own))
+    add(outside, size - near - (total - own))
     return np.concatenate(chosen), np.concatenate(weights)
 
 
-def _beside(lattice: Lattice, positions: Floats, reach: float) -> Indices:
-    """Return the numbers of the corners of the atoms' voxels and of the nodes around them, up to a reach, A.
+@dataclass(frozen=True, eq=False)
+class _Beside:
+    """The corners of the atoms' voxels and the nodes around them, up to a reach: all, or many random ones.
 
-    None if they are not a small part of the lattice.
+    Parameters
+    ----------
+    shape : (3,) tuple of int
+        Shape of the lattice.
+    nodes : (M, 3) int64
+        Indices of nodes; random ones may repeat.
+    shares : (M,) float64
+        Number of nodes that each represents; their sum is the number of nodes beside atoms.
+    voxels : (V, 3) int64 or None
+        First node beside the atoms of each voxel, if nodes are random.
+    widths : (3,) int64
+        Numbers of nodes beside the atoms of a voxel along the axes.
     """
-    steps = (reach / lattice.spacing).astype(np.int64)
-    widths = tuple(int(n) for n in 2 * steps + 2)
-    if len(positions) * np.prod(widths) > 2 * lattice.size:
-        return np.zeros(0, np.int64)
-    first = np.floor((positions - lattice.origin) / lattice.spacing).astype(np.int64) - steps
-    nodes = (first[:, None] + np.stack(np.unravel_index(np.arange(np.prod(widths)), widths), 1)).reshape(-1, 3)
-    nodes = nodes[((nodes >= 0) & (nodes < lattice.shape)).all(1)]
-    result = np.unique(np.ravel_multi_index(tuple(nodes.T), lattice.shape))
-    return result if 4 * len(result) < lattice.size else result[:0]
+
+    shape: tuple[int, ...]
+    nodes: Indices
+    shares: Floats
+    voxels: Indices | None
+    widths: Indices
+
+    @classmethod
+    def of(cls, lattice: Lattice, positions: Floats, reach: float, rng: np.random.Generator) -> _Beside:
+        """Return the nodes up to `reach`, A; random ones if there may be more than :data:`MAX_NODES`."""
+        steps = (reach / lattice.spacing).astype(np.int64)
+        voxels = np.unique(np.floor((positions - lattice.origin) / lattice.spacing).astype(np.int64) - steps, axis=0)
+        widths, shape = 2 * steps + 2, lattice.shape
+        each = int(widths.prod())
+        count = len(voxels) * each
+        numbers = np.arange(count) if count <= MAX_NODES else rng.integers(0, count, SAMPLED_NODES)
+        nodes = voxels[numbers // each] + np.stack(np.unravel_index(numbers % each, widths), 1)
+        nodes = nodes[((nodes >= 0) & (nodes < shape)).all(1)]
+        if count <= MAX_NODES:
+            nodes = np.stack(np.unravel_index(np.unique(np.ravel_multi_index(tuple(nodes.T), shape)), shape), 1)
+            return cls(shape, nodes, np.ones(len(nodes)), None, widths)
+        # a node beside several voxels is drawn more often
+        shares = count / SAMPLED_NODES / _voxels_beside(nodes, voxels, widths)
+        return cls(shape, nodes, shares, voxels, widths)
+
+    def has(self, nodes: Indices) -> NDArray[np.bool_]:
+        """Return a mask of the nodes (M, 3) that are beside atoms."""
+        if self.voxels is not None:
+            return _voxels_beside(nodes, self.voxels, self.widths) > 0
+        own, others = (np.ravel_multi_index(tuple(each.T), self.shape) for each in (self.nodes, nodes))
+        return np.isin(others, own)
+
+    def without(self, inner: _Beside) -> _Beside:
+        """Return these nodes without those of a smaller reach."""
+        free = ~inner.has(self.nodes)
+        return replace(self, nodes=self.nodes[free], shares=self.shares[free])
+
+
+def _voxels_beside(nodes: Indices, voxels: Indices, widths: Indices) -> Indices:
+    """Return the number of voxels of atoms that each node is beside, (M,)."""
+    from scipy.spatial import cKDTree
+
+    tree = cKDTree((voxels + (widths - 1) / 2) / widths)
+    return np.asarray(tree.query_ball_point(nodes / widths, 0.5, p=np.inf, return_length=True))
 
 
 def _blocks(lattice: Lattice,
