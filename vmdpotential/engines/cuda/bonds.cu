@@ -1,5 +1,5 @@
 // Angle-dependent energies of hydrogen bonds between probes and a receptor's atoms. A thread computes one node, for all
-// probes; formulas as in engines/cpu/bond_kernel.py. Macro set by the host:
+// probes; formulas as in probes/bonds.cu. Macro set by the host:
 //   PROBES  number of probes
 
 #define THREADS 128  // number of threads of a block, as in bonds.py
