@@ -56,9 +56,9 @@ def test_fast_lengths_are_those_of_scipy():
 
 def test_a_small_mesh_is_solved_as_a_large_one():
     mesh = over_cell(Cell(np.diag([20.0, 22.0, 25.0])), 1.0, 6, 4.0)
-    kernel = cpu_mesh.load(mesh, "single")
+    basis = cpu_mesh.Basis(6, double=False)
     nodes = np.random.default_rng(2).standard_normal(mesh.shape).astype(np.float32)
-    actual, expected = (cpu_mesh.solve(kernel, mesh, nodes.copy(), None, small) for small in (True, False))
+    actual, expected = (cpu_mesh.solve(basis, mesh, nodes.copy(), None, small) for small in (True, False))
     assert actual.dtype == expected.dtype == np.float32
     np.testing.assert_allclose(actual, expected, rtol=0, atol=2e-6 * np.abs(expected).max())
     fine, coarse = (Lattice((0, 0, 0), (h, h, h), (int(20 / h),) * 3) for h in (0.4, 1.0))

@@ -36,9 +36,9 @@ class LevelSum:
 
     def __init__(self, levels: Levels, lattice: Lattice, precision: str) -> None:
         self.levels, self.lattice = levels, lattice
-        self.kernel = mesh.load(levels, precision, "nodal")
-        self.real = "single" if self.kernel.REAL is np.float32 else "double"
-        self.stencils = [Stencil(level, build.load(KERNEL, precision=self.real)) for level in levels.levels]
+        self.basis = mesh.Basis(levels.order, precision != "single", nodal=True)
+        kernel = build.load(KERNEL, precision="double" if self.basis.double else "single")
+        self.stencils = [Stencil(level, kernel) for level in levels.levels]
 
     def maps(self, positions: Floats, charges: Floats, field: bool) -> NDArray[np.float32]:
         """Return the smooth part on the lattice, see :func:`~vmdpotential.engines.cpu.maps.mesh.smooth_maps`."""
@@ -46,29 +46,29 @@ class LevelSum:
 
     def potential(self, positions: Floats, charges: Floats) -> NDArray[Any]:
         """Return the finest level's smooth potential."""
-        nodes = mesh.spread(self.kernel, self.levels, positions, charges)
-        return self.solve(nodes.astype(self.kernel.REAL, copy=False))
+        nodes = mesh.spread(self.basis, self.levels, positions, charges)
+        return self.solve(nodes.astype(self.basis.real, copy=False))
 
     def on(self, part: Lattice, potential: NDArray[Any], field: bool) -> NDArray[np.float32]:
         """Return the smooth part on a part of the lattice; see :func:`~vmdpotential.engines.cpu.maps.mesh.smooth_maps`.
         """
-        return mesh.smooth_maps(self.kernel, potential, self.levels, part, field)
+        return mesh.smooth_maps(self.basis, potential, self.levels, part, field)
 
     def solve(self, charges: NDArray[Any]) -> NDArray[Any]:
         """Return the potential of the finest level for its charges, including the parts of all coarser levels."""
-        plan, kernel = self.levels, self.kernel
+        plan, basis = self.levels, self.basis
         of_levels = [charges]
         for n in range(len(plan.levels) - 1):
-            of_levels.append(mesh.separable(kernel, of_levels[-1], _tables(kernel, plan.restriction(n))))
+            of_levels.append(mesh.separable(basis, of_levels[-1], _tables(basis, plan.restriction(n))))
         potential = convolve(of_levels[-1], self.stencils[-1], plan.periodic)
         for n in reversed(range(len(plan.levels) - 1)):
-            potential = mesh.separable(kernel, potential, _tables(kernel, plan.prolongation(n)))
+            potential = mesh.separable(basis, potential, _tables(basis, plan.prolongation(n)))
             potential += convolve(of_levels[n], self.stencils[n], plan.periodic)
         return potential
 
 
-def _tables(kernel: Any, tables: tuple[Table, Table, Table]) -> tuple[mesh.Table, mesh.Table, mesh.Table]:
-    x, y, z = (None if table is None else (table[0], table[1].astype(kernel.REAL)) for table in tables)
+def _tables(basis: mesh.Basis, tables: tuple[Table, Table, Table]) -> tuple[mesh.Table, mesh.Table, mesh.Table]:
+    x, y, z = (None if table is None else (table[0], table[1].astype(basis.real)) for table in tables)
     return x, y, z
 
 

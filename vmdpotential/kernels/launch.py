@@ -39,8 +39,8 @@ TYPES: dict[str, type[Any]] = {
 RANGE = (ctypes.c_char_p, ctypes.c_longlong, ctypes.c_longlong)
 TEAM = (ctypes.c_char_p, ctypes.c_int, ctypes.c_int, ctypes.c_void_p)
 
-_STRUCT = re.compile(r"^struct\s+(\w+)\s*\{(.*?)\};", re.MULTILINE | re.DOTALL)
-_KERNEL = re.compile(r"^(?:RANGE_|TEAM_|BLOCK_)?KERNEL\((\w+),\s*(\w+)[,)]", re.MULTILINE)
+_STRUCT = re.compile(r"^(?:template <class (\w+)> )?struct\s+(\w+)\s*\{(.*?)\};", re.MULTILINE | re.DOTALL)
+_KERNEL = re.compile(r"^(?:RANGE_|TEAM_|BLOCK_)?KERNEL\((\w+),\s*(\w+(?:<\w+>)?)[,)]", re.MULTILINE)
 _MEMBER = re.compile(r"^\s*(const\s+)?(unsigned char|signed char|\w+)\s+(.+?)\s*$", re.DOTALL)
 _NAME = re.compile(r"^(\*?)\s*(\w+)((?:\[\d+\])*)$")
 
@@ -91,8 +91,13 @@ class Arguments:
 
 def parse_arguments(source: str) -> dict[str, Arguments]:
     """Return the arguments of the kernels that a source declares, by the kernels' names."""
-    structs = dict(_STRUCT.findall(source))
-    return {kernel: _arguments(name, structs[name]) for kernel, name in _KERNEL.findall(source)}
+    structs = {name: (parameter, body) for parameter, name, body in _STRUCT.findall(source)}
+    found = {}
+    for kernel, name in _KERNEL.findall(source):
+        template, _, kind = name.rstrip(">").partition("<")
+        parameter, body = structs[template]
+        found[kernel] = _arguments(name, re.sub(rf"\b{parameter}\b", kind, body) if kind else body)
+    return found
 
 
 def _arguments(name: str, body: str) -> Arguments:

@@ -86,7 +86,7 @@ class NodeSum(maps.Sum, ABC):
     shape : (3,) int
         Number of nodes with padding; rows along the last axis are stored with 2 (n / 2 + 1) values.
     nodal : bool
-        Whether charges are spread by the nodal basis, see ``mesh_kernel`` of the CPU engine; otherwise by B-splines.
+        Whether charges are spread by the nodal basis, see ``mesh.cu`` of the CPU engine; otherwise by B-splines.
     """
 
     def __init__(self, work: LatticeSum, shape: tuple[int, int, int], nodal: bool) -> None:

@@ -1,4 +1,4 @@
-"""Vector code for mesh and tile kernels: filters of atoms in range, weighted sums of nodes, rows added to nodes.
+"""Vector code for kernels of tiles and points: filters of atoms in range, and weighted sums of nodes.
 
 The filters are for single precision and AVX-512, which compresses the selected lanes without branches; otherwise plain
 loops in :mod:`~vmdpotential.engines.cpu.maps.rows` do the same.
@@ -140,40 +140,3 @@ def weighted(typing, smooth, at, wa, wb, wc):
         return functools.reduce(lambda a, b: builder.fadd(a, b, flags=v.flags), lanes)
 
     return signature, codegen
-
-
-@functools.cache
-def plane_adder(order, bits):
-    """Return a function that adds a row of `order` values to the nodes from `first` + `lines[j]` on, for each j.
-
-    The row is multiplied by `weight` and by `weights[j]`.
-    """
-    lanes, rest = [], order
-    while rest:  # vectors have powers of 2 as lanes, because LLVM splits and merges others
-        lanes.append(min(4, 1 << (rest.bit_length() - 1)))
-        rest -= lanes[-1]
-
-    @intrinsic
-    def add_plane(typing, nodes, first, lines, row, weight, weights):
-        signature = types.void(nodes, first, lines, row, weight, weights)
-
-        def codegen(context, builder, sig, arguments):
-            scalar = Vector(builder, bits, 1)
-            p_nodes, p_row, p_weights = (pointer(context, builder, sig.args[n], arguments[n], scalar.element)
-                                         for n in (0, 3, 5))
-            p_lines = pointer(context, builder, sig.args[2], arguments[2], I64)
-            parts = []
-            for n, count in enumerate(lanes):
-                v, start = Vector(builder, bits, count), constant(sum(lanes[:n]))
-                parts.append((v, start, v.load(p_row, start)))
-            for j in range(order):
-                at = builder.add(arguments[1], builder.load(builder.gep(p_lines, [constant(j)])))
-                factor = scalar.mul(arguments[4], scalar.load(p_weights, constant(j)))
-                for v, start, values in parts:
-                    place = builder.add(at, start)
-                    v.store(p_nodes, place, v.fma(v.broadcast(factor), values, v.load(p_nodes, place)))
-            return context.get_dummy_value()
-
-        return signature, codegen
-
-    return add_plane

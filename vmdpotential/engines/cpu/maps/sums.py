@@ -93,7 +93,7 @@ class MeshMean:
         work = self.lattice_sum.work
         positions, charges = in_box(work, *charges_and_positions(positions, charges))
         if len(positions):
-            mesh.spread(self.smooth.kernel, self.smooth.mesh, positions, charges, self._nodes)
+            mesh.spread(self.smooth.basis, self.smooth.mesh, positions, charges, self._nodes)
         if self._pairs is not None:
             self._pairs += self.lattice_sum.with_pairs(work.lattice, positions, charges, None)
         self.count += 1

@@ -60,7 +60,7 @@ class EwaldPair:
         plan = over_cell(basis, spacing, ORDER, radius / spacing)
         nodes = np.zeros(plan.shape)
         nodes[0, 0, 0] = 1.0
-        self.unit = mesh.solve(mesh.load(plan, "double"), plan, nodes)
+        self.unit = mesh.solve(mesh.Basis(ORDER, True), plan, nodes)
         smooth = self.unit
         for axis in range(3):  # a cubic B-spline spreads a charge at a node to the neighbouring nodes too
             smooth = (np.roll(smooth, 1, axis) + 4 * smooth + np.roll(smooth, -1, axis)) / 6

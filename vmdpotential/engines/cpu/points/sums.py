@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.compiling import threads
 from vmdpotential.engines import PointSum
 from vmdpotential.engines.cpu.maps import mesh as engine
-from vmdpotential.engines.cpu.points.nearby import GRAIN, cutoff_at_points
+from vmdpotential.engines.cpu.points.nearby import cutoff_at_points
 from vmdpotential.engines.cpu.points.points import at_points, field_at_points
 from vmdpotential.splitting.mesh import Mesh
 
@@ -62,26 +61,22 @@ class MeshAtPoints:
 
     def __init__(self, mesh: Mesh) -> None:
         self.mesh = mesh
-        self._kernel, self._influence = engine.load(mesh, "double"), mesh.influence()
+        self._basis, self._influence = engine.Basis(mesh.order, True), mesh.influence()
         self._inverse = np.linalg.inv(mesh.steps)
 
     def at(self, points: Floats, positions: Floats, charges: Floats, field: bool) -> Floats:
         """Return the potential, e/A, and with `field` the field, e/A^2, at the points, (1 or 4, P)."""
-        kernel, mesh = self._kernel, self.mesh
-        nodes = engine.spread(kernel, mesh, positions, charges)
-        smooth = np.ascontiguousarray(engine.solve(kernel, mesh, nodes, self._influence))
+        basis, mesh = self._basis, self.mesh
+        nodes = engine.spread(basis, mesh, positions, charges)
+        smooth = np.ascontiguousarray(engine.solve(basis, mesh, nodes, self._influence))
         coordinates = mesh.coordinates(points)
         block = (coordinates / BLOCK).astype(np.int64)
         _, rows, columns = block.max(0, initial=0) + 1
         key = (block[:, 0] * rows + block[:, 1]) * columns + block[:, 2]
         order = np.argsort(key.astype(np.int16) if key.max(initial=0) < 2**15 else key, kind="stable")
         coordinates = coordinates[order]
-        values = np.empty((4 if field else 1, len(points)))
-        threads.run(lambda first, last: kernel.gather(smooth, coordinates, values[0], first, last), len(points),
-                    "interpolation", GRAIN)
-        for n, out in enumerate(values[1:]):
-            threads.run(lambda first, last, n=n, out=out: kernel.gather_along(  # type: ignore[misc]
-                smooth, coordinates, n, out, first, last), len(points), "interpolation", GRAIN)
+        values = np.stack([engine.at_places(basis, smooth, coordinates, along)
+                           for along in range(-1, 3 if field else 0)])
         if field:
             values[1:] = -self._inverse @ values[1:]
         result = np.empty_like(values)
