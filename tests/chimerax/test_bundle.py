@@ -1,6 +1,7 @@
 """The bundle's wheel, what the real toolshed makes of it, and its help."""
 
 import configparser
+import re
 import sys
 import tomllib
 import zipfile
@@ -81,6 +82,22 @@ def test_help_page_describes_every_command(session):
     for name in COMMANDS:
         assert f"user/commands/potential.html#{name}" in cli.html_usage(session, f"potential {name}")
         assert name in anchors
+
+
+def test_examples_of_the_help_are_understood(session, ions, do, tmp_path, monkeypatch):
+    """Their models 2 and 3 are maps here; ChimeraX parses the lines without running them."""
+    from chimerax.core.commands import Command
+
+    for _ in range(2):
+        do("potential map #1:NA,CL spacing 2 boundary open medium explicit surface false")
+    monkeypatch.chdir(tmp_path)
+    for name in ("system.psf", "system.prmtop", "amber14-all.xml", "benzene.molden"):
+        (tmp_path / name).touch()
+    page = (BUNDLE / "src/docs/user/commands/potential.html").read_text(encoding="utf-8")
+    lines = [line for text in re.findall(r"<pre>(.*?)</pre>", page, re.DOTALL) for line in text.splitlines()]
+    assert {line.split()[1] for line in lines} >= {*COMMANDS} - {"forces"}
+    for line in lines:
+        Command(session).run(line, log_only=True)
 
 
 def test_the_package_ships_the_bundle():

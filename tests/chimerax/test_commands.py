@@ -3,7 +3,12 @@
 import gzip
 import importlib
 import io
+import json
 import re
+import threading
+import time
+import urllib.parse
+import urllib.request
 from pathlib import Path
 
 import core
@@ -27,7 +32,7 @@ def by_definition(points, places, charges):
 def test_what_the_tutorial_shows(session, opened, do, tmp_path, monkeypatch):
     """The core has no command `open` for these files, so the readers open them."""
     monkeypatch.chdir(tmp_path)
-    text = (ROOT / "scripts" / "tutorials" / "chimerax.md").read_text()
+    text = (ROOT / "scripts" / "tutorials" / "chimerax.md").read_text(encoding="utf-8")
     for block in re.findall(r"^```chimerax\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
         for line in block.splitlines():
             if line.startswith("open "):
@@ -206,10 +211,12 @@ def test_slice_of_a_map_that_chimerax_opened(session, ions, do, log, tmp_path):
     ("map #1 cell 30,30", "potential map: cell 30,30: three lengths in A are needed"),
     ("map #1 set spam", "potential map: set spam: give NAME=NUMBER"),
     ("map #1 atoms nothing!", "potential map: atoms nothing!: this is neither a selection in the viewer"),
-    ("map #1:77", "potential map: no atoms are specified; open a structure, or specify others"),
+    ("map #1:77", "potential map: structure #1:77: there are no such atoms; specify atoms of #1 (AtomicStructure"),
+    ("map #9", "potential map: structure #9: there are no such atoms; specify atoms of #1 (AtomicStructure"),
     ("map #1 method direct boundary periodic", "potential map: boundary periodic"),
     ("map #1 spacing 0.01 boundary open", "potential map: a map of"),
-    ("map", 'Missing or invalid "structure" argument'),
+    ("map nothing", 'Missing or invalid "structure" argument: invalid atoms specifier: "nothing" is not a selector name'
+     "; specify atoms, such as #1"),
     ("ionize #1:NA,CL", "potential ionize: "),
     ("ionize #1 cation XX", "potential ionize: cation XX: is not a known ion"),
     ("ionize #1 fromSolute -1", "potential ionize: fromSolute -1: must be at least 0 A"),
@@ -296,3 +303,76 @@ def test_a_density_is_one_isosurface(session, ions, do, log):
     (surface,) = volume.surfaces
     assert 0 < surface.level < volume.data.full_matrix().max()
     assert not [text for level, text in log.entries if level == "warning" and "invalid value" in text]
+
+
+@pytest.mark.parametrize("line", ["map {map}", "map #1 {map}", "surface #1 {map}", "energy {map} between :NA,:CL"])
+def test_a_map_is_refused_as_a_structure(ions, do, line):
+    """ChimeraX reads '#1 #2' as one specification. Before, `potential surface #1 #2` computed a map of its own."""
+    from chimerax.core.errors import UserError
+
+    number = do("potential map #1:NA,CL spacing 2 boundary open medium explicit name phi").id_string
+    with pytest.raises(UserError, match=rf"structure \S+: #{number} \(Volume phi\) is not a structure; specify atoms of"
+                                        rf" #1 \(AtomicStructure ions\); .*: map #{number}$"):
+        do(f"potential {line.format(map=f'#{number}')}")
+
+
+def test_without_a_structure_the_displayed_ones_are_meant(session, ions, do, opened, tmp_path):
+    """As for ChimeraX's own commands; a hidden structure, such as the one that ions were placed in, does not count."""
+    from chimerax.core.errors import UserError
+
+    (tmp_path / "again.pdb").write_text(IONS)
+    hidden = opened(tmp_path / "again.pdb")
+    hidden.display = False
+    keywords = "spacing 2 boundary open medium explicit"
+    first, second = do(f"potential map {keywords}"), do(f"potential map #1 {keywords}")
+    assert_allclose(first.data.full_matrix(), second.data.full_matrix())
+    ions.display = False
+    with pytest.raises(UserError, match="potential map: structure: no structure is displayed; specify atoms of #1"):
+        do("potential map")
+    session.models.close(session.models.list())
+    with pytest.raises(UserError, match="potential map: structure: no structure is open; open one first"):
+        do("potential map")
+
+
+def test_results_are_json_for_other_programs(session, ions, do):
+    """As ChimeraX's interfaces REST and MCP ask for them."""
+    from chimerax.core.commands import run
+    from chimerax.rest_server.server import RESTServer
+
+    keywords = "spacing 2 boundary open medium explicit surface false"
+    result = run(session, f"potential map #1:NA,CL {keywords}", log=False, return_json=True)
+    volume, values = result.python_value, json.loads(result.json_value)
+    assert values["model specs"] == [f"#{volume.id_string}"]
+    expected = vp.potential_map(
+        vp.assign_charges(vp.read_structure(ions.filename).take(np.arange(2))), spacing=2.0, boundary="open",
+        medium="explicit")
+    assert values["minimum"] == pytest.approx(float(expected.values.min()), rel=1e-4)
+    assert values["unit"] == "kT/e"
+    assert any(line.startswith(f"map #{volume.id_string} potential") for line in values["report"])
+
+    server = RESTServer(session)
+    thread = threading.Thread(target=server.run, args=(0, False, True), daemon=True)
+    thread.start()
+    while server.httpd is None:
+        time.sleep(0.01)
+    try:
+        def ask(line):
+            host, port = server.server_address
+            query = urllib.parse.urlencode({"command": line})
+            with urllib.request.urlopen(f"http://{host}:{port}/run?{query}", timeout=60) as answer:
+                return json.loads(answer.read())
+
+        answer = ask(f"potential map #1:NA {keywords}")
+        assert answer["error"] is None
+        (values,) = map(json.loads, answer["json values"])
+        assert values["net_charge"] == pytest.approx(1)
+        (other,) = values["model specs"]
+        answer = ask(f"potential compare #{volume.id_string} second {other}")
+        assert answer["error"] is None
+        (values,) = map(json.loads, answer["json values"])
+        assert -1 < values["correlation"] < 1
+        answer = ask(f"potential map #{volume.id_string}")
+        assert answer["error"]["type"] == "UserError"
+        assert answer["json values"] == []
+    finally:
+        server.terminate()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import json
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from html import escape
 from pathlib import Path
@@ -11,11 +12,13 @@ from typing import Any
 from chimerax.atomic import AtomsArg
 from chimerax.core.commands import (
     Annotation,
+    AnnotationError,
     BoolArg,
     CmdDesc,
     DynamicEnum,
     FloatArg,
     IntArg,
+    JSONResult,
     ListOf,
     OpenFileNameArg,
     SaveFileNameArg,
@@ -30,7 +33,7 @@ from vmdpotential import registry
 from vmdpotential.frontend import adapters
 from vmdpotential.frontend.adapters import default_name, describe, role
 from vmdpotential.frontend.display import surface_options
-from vmdpotential.parameters import Command, Option, Parameter
+from vmdpotential.parameters import Command, Option, Parameter, Report
 
 from .progress import StatusLine
 from .task import PREFIX, Task, end_live
@@ -79,6 +82,20 @@ class Described(Annotation):  # type: ignore[misc]
         self.allow_repeat = getattr(annotation, "allow_repeat", False)
 
 
+class System(AtomsArg):  # type: ignore[misc]
+    """Annotation for the atoms of a system, whose errors give an example."""
+
+    @classmethod
+    def parse(cls, text: str, session: Any) -> tuple[Any, str, str]:
+        """Return the atoms, the parsed text and the rest."""
+        try:
+            result: tuple[Any, str, str] = super().parse(text, session)
+        except AnnotationError as error:
+            raise AnnotationError(f"{error}; specify atoms, such as #1 or #1/A, or leave them out for all structures "
+                                  "that are displayed", error.offset) from None
+        return result
+
+
 class Choice(DynamicEnum):  # type: ignore[misc]
     """Annotation for one of the values that an option lists, or the full name of one that it does not list."""
 
@@ -101,7 +118,7 @@ def annotation(parameter: Parameter) -> Described:
     option, allowed, kind = parameter.option, parameter.option.allowed(), parameter.type
     base: Any
     if role(parameter) == "structure":
-        base = AtomsArg
+        base = System if parameter.required else AtomsArg
     elif role(parameter) == "map":
         base = MapsArg if parameter.several else MapArg
     elif allowed:
@@ -116,7 +133,8 @@ def annotation(parameter: Parameter) -> Described:
         base = ListOf(base)
     text = describe(parameter)
     if parameter.required and role(parameter):  # the declaration's help is about files
-        text = "atoms of the system" if role(parameter) == "structure" else "one or several maps, such as #2,3"
+        text = ("atoms of the system; default all structures that are displayed" if role(parameter) == "structure"
+                else "one or several maps, such as #2,3")
     if not parameter.required and parameter.default not in (None, ()):
         default = parameter.default
         if isinstance(default, bool):
@@ -135,30 +153,41 @@ def description(command: Command) -> CmdDesc:
                                                         f"{default_name(command)}")))
     aliases = [(alias, annotation(parameter)) for parameter in (*adapters.offered(command), *surface_options(command))
                for alias in parameter.option.aliases if not parameter.required]
-    # selections of atoms are after keywords, as they would be read as part of the structure's specification otherwise
-    named = [parameter.name for parameter in command.parameters if parameter.required and parameter.option.selection]
+    # further specifications are after keywords, as they would be read as part of the first one otherwise
+    needed = [parameter for parameter in command.parameters if parameter.required]
+    first = next((parameter for parameter in needed if role(parameter)), None)
+    named = [p.name for p in needed if p.option.selection or (role(p) == "map" and p is not first)]
+    optional = [*(p.name for p in needed if role(p) == "structure"), *named]
     return CmdDesc(
-        required=[(name, kind) for name, kind, required in offered if required and name not in named],
-        optional=[(name, kind) for name, kind, _ in offered if name in named], required_arguments=named,
+        required=[(name, kind) for name, kind, required in offered if required and name not in optional],
+        optional=[(name, kind) for name, kind, _ in offered if name in optional], required_arguments=named,
         keyword=[*keyword, *aliases], hidden=[alias for alias, _ in aliases], synopsis=command.summary)
 
 
 def adapt(command: Command) -> Any:
-    """Return the function that ChimeraX calls for a command, with the values of its annotations by name."""
-    def function(session: Any, **inputs: Any) -> Any:
-        return _run(session, command, inputs)
+    """Return the function that ChimeraX calls for a command, with the values of its annotations by name.
+
+    It returns the new model, a list if there are several, or None. With `return_json`, which ChimeraX passes for its
+    interfaces to other programs, there are also the values of the report as a JSON object, the lines of the log
+    (``report``), and the new models (``model specs``, as of the command open).
+    """
+    def function(session: Any, return_json: bool = False, **inputs: Any) -> Any:
+        task, report, lines = _run(session, command, inputs)
+        result = task.models[0] if len(task.models) == 1 else task.models or None
+        specs = [f"#{model.id_string}" for model in task.models]
+        return _result({**report.data, "model specs": specs}, lines, result) if return_json else result
 
     function.__name__ = (PREFIX + command.name).replace(" ", "_")
     function.__doc__ = command.description
     return function
 
 
-def _run(session: Any, command: Command, inputs: Mapping[str, Any]) -> Any:
-    """Convert the inputs, run the command and show the results.
+def _result(data: Mapping[str, Any], lines: Sequence[str], result: Any) -> Any:
+    return JSONResult(json.dumps({**data, "report": list(lines)}, allow_nan=False), result)
 
-    Returns
-    -------
-    The new model, a list if there are several, or None.
+
+def _run(session: Any, command: Command, inputs: Mapping[str, Any]) -> tuple[Task, Report, list[str]]:
+    """Convert the inputs, run the command and show the results; return also the lines for the user.
 
     Raises
     ------
@@ -174,15 +203,17 @@ def _run(session: Any, command: Command, inputs: Mapping[str, Any]) -> Any:
     except KeyboardInterrupt:
         session.logger.status(f"{task.name}: stopped; nothing was made")
         raise CancelOperation(f"{task.name}: stopped; nothing was made") from None
-    task.show(report)
-    return task.models[0] if len(task.models) == 1 else task.models or None
+    return task, report, task.show(report)
 
 
-def _live(session: Any, wait: bool) -> None:
+def _live(session: Any, wait: bool, return_json: bool = False) -> Any:
     """End the live map, or wait until it is up to date."""
     if getattr(session, "vmdpotential_live", None) is None:
         raise UserError("potential live: there is no live map")
     if wait:
         session.vmdpotential_live.wait()
+        line = "the map is up to date"
     else:
-        session.logger.info(f"potential live: {end_live(session)}")
+        line = end_live(session)
+        session.logger.info(f"potential live: {line}")
+    return _result({}, [line], None) if return_json else None

@@ -9,8 +9,10 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from chimerax.atomic import AtomsArg
+from chimerax.atomic import AtomicStructure, Atoms, AtomsArg, concatenate
+from chimerax.core.commands import AtomSpecArg
 from chimerax.core.errors import UserError
+from chimerax.map import Volume
 
 from vmdpotential.errors import Spelling, UsageError, VmdpotentialError, plain
 from vmdpotential.frontend import adapters, dialog, messages
@@ -119,7 +121,7 @@ def end_live(session: Any) -> str:
 
 def _convert_again(command: Command, inputs: Mapping[str, Any], session: Any) -> tuple[dict[str, Any], Selected | None]:
     """Return the values of a command with the atoms that its specification selects at present."""
-    spec = getattr(inputs["structure"], "spec", None)
+    spec = getattr(inputs.get("structure"), "spec", None)
     return _convert(command, inputs if spec is None else {**inputs, "structure": AtomsArg.parse(spec, session)[0]},
                     session)
 
@@ -156,16 +158,48 @@ def _copied(session: Any, command: Command, inputs: Mapping[str, Any],
     return read_atoms(model.atoms), (copies,)
 
 
+def _atoms(session: Any, atoms: Any) -> Any:
+    """Return specified atoms, or those of all structures that are displayed; at least one.
+
+    Raises
+    ------
+    UsageError
+        When there are none, or a map is specified.
+    """
+    structures = session.models.list(type=AtomicStructure)
+    hint = f"specify atoms of {_names(structures)}" if structures else "open one first"
+    if atoms is None:
+        atoms = concatenate([model.atoms for model in structures if model.visible], Atoms)
+        if not len(atoms):
+            raise UsageError("structure", f"no structure is {'displayed' if structures else 'open'}", hint)
+    spec = getattr(atoms, "spec", "")
+    found = AtomSpecArg.parse(spec, session)[0].evaluate(session).models if spec else []
+    maps = [model for model in found if isinstance(model, Volume) and f"#{model.id_string}" in spec]
+    if maps:  # "#1 #2" is one specification for ChimeraX
+        raise UsageError("structure", f"{_names(maps)} is not a structure",
+                         f"{hint}; a map is given after a keyword, such as: map #{maps[0].id_string}", value=spec)
+    if not len(atoms):
+        raise UsageError("structure", "there are no such atoms", hint, value=spec)
+    return atoms
+
+
+def _names(models: Sequence[Any], most: int = 3) -> str:
+    """Return the numbers, kinds and names of models, such as ``#2 (Volume potential)``."""
+    texts = [f"#{model.id_string} ({type(model).__name__} {model.name})" for model in models[:most]]
+    return ", ".join([*texts, *(["..."] if len(models) > most else [])])
+
+
 def _convert(command: Command, inputs: Mapping[str, Any], session: Any) -> tuple[dict[str, Any], Selected | None]:
     """Return the values with which the command is called, and the atoms among them."""
     values: dict[str, Any] = {}
     selected = place = None
     # maps first: the atoms drawn on a slice are read in the coordinates of its map
     for parameter in sorted(adapters.offered(command), key=lambda p: role(p) != "map"):
-        value = inputs.get(parameter.name)
+        value, kind = inputs.get(parameter.name), role(parameter)
+        if kind == "structure" and (parameter.required or value is not None):
+            value = _atoms(session, value)
         if value is None or adapters.is_topology(command, parameter):
             continue
-        kind = role(parameter)
         if kind == "map":
             volumes: Sequence[Any] = value if parameter.several else [value]
             if not volumes:
