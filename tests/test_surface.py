@@ -16,6 +16,7 @@ from vmdpotential.figures import surfaces
 from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.io.maps import write_map
+from vmdpotential.molecule.elements import radii
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.surfaces import KINDS, PROBE, depth_map, molecular_surface, rows
 
@@ -110,13 +111,17 @@ def some_map():
 @pytest.mark.parametrize("kind", KINDS)
 def test_maps_on_a_surface_equal_an_independent_interpolation(kind):
     grid = some_map()
-    surface = around([[0, 0, 0], [2.0, 1.0, 0], [4.0, 0, 1.0]], kind=kind)
+    atoms = np.array([[0, 0, 0], [2.0, 1.0, 0], [4.0, 0, 1.0]])
+    surface = around(atoms, kind=kind)
     for outwards in (0.0, 1.4):
         points = surface.vertices + outwards * surface.normals
         places = (points - grid.lattice.origin) / grid.lattice.spacing
         expected = map_coordinates(grid.values.astype(float), places.T, order=1, mode="nearest")
         actual = surface.sample(grid, outwards)
         inside = (points < grid.lattice.last).all(1)
+        if kind == "molecular" and outwards:  # others are moved
+            inside &= np.linalg.norm(points[:, None] - atoms, axis=-1).min(1) - RADIUS > outwards - 0.1
+        assert inside.mean() > 0.5
         assert np.isfinite(actual[inside]).all()
         np.testing.assert_allclose(actual[inside], expected[inside], atol=1e-6)
 
@@ -296,3 +301,19 @@ def test_a_surface_of_water_alone_is_that_of_all_atoms():
     made = command(structure=water(6.0), spacing=2.0, padding=3.0, mesh_spacing=0.8)
     assert made.data["medium"] == "explicit water"
     assert made.data["outwards"] == 0
+
+
+@pytest.mark.slow
+def test_no_value_outside_of_a_surface_is_read_within_the_molecule():
+    """Also at the cusps of crevices: the probe that touches the surface is outside of all atoms (Richards 1977)."""
+    from scipy.spatial import cKDTree
+
+    structure = vp.read_structure("data/1hvr.pdb.gz")
+    size = radii(structure.elements)
+
+    class Where:
+        def sample(self, points):
+            return np.min([cKDTree(structure.positions[size == r]).query(points)[0] - r for r in np.unique(size)], 0)
+
+    for outwards in (0.7, PROBE):
+        assert molecular_surface(structure, atoms="all").sample(Where(), outwards).min() > outwards - 0.5

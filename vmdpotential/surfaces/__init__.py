@@ -35,6 +35,9 @@ CELL = 3.0
 #: Radius of a probe of the size of water, A.
 PROBE = 1.4
 
+#: Points beside a surface are moved where their distance from an atom is too small by more than this, A; and how often.
+_TOO_NEAR, _MOVES = 0.1, 20
+
 
 @dataclass(frozen=True, eq=False)
 class Surface:
@@ -55,6 +58,10 @@ class Surface:
         One of :data:`KINDS`.
     cavities : (V,) bool
         Whether each vertex is on the surface of a cavity inside, which a probe cannot enter from outside.
+    centres, radii : (M, 3) and (M,) float64, A
+        Centres and radii of the atoms within the surface.
+    probe : float, A
+        Radius of the probe.
     """
 
     vertices: Floats
@@ -63,6 +70,9 @@ class Surface:
     areas: Floats
     kind: str
     cavities: NDArray[np.bool_]
+    centres: Floats
+    radii: Floats
+    probe: float
 
     def __repr__(self) -> str:
         return f"Surface({self.kind}, {self.area:.1f} A^2, {len(self.vertices)} vertices)"
@@ -83,7 +93,27 @@ class Surface:
 
     def sample(self, grid: Grid, outwards: float = 0.0) -> Floats:
         """Return interpolated values (V,) of a map at `outwards` A above the vertices; NaN outside the map."""
-        return grid.sample(self.vertices + outwards * self.normals)
+        points = self.vertices + outwards * self.normals
+        if self.kind == "molecular" and 0 < outwards <= self.probe:
+            self._keep_away(points, outwards)
+        return grid.sample(points)
+
+    def _keep_away(self, points: Floats, outwards: float) -> None:
+        """Move points (V, 3) that are nearer to an atom's sphere than `outwards`, A, away from it.
+
+        The probe that touches the surface at a vertex is outside of all atoms, and so the normal never comes nearer to
+        one than to the vertex. At the cusps of narrow crevices no normal is known, and that of the mesh may end within
+        the opposite wall.
+        """
+        near, rows = Near(self.centres, self.radii, CELL), np.arange(len(points))
+        for _ in range(_MOVES):
+            distances, atoms = near.find(points[rows])
+            close = outwards - distances > _TOO_NEAR
+            rows, away, atoms = rows[close], (outwards - distances)[close], atoms[close]
+            if not len(rows):
+                return
+            apart = points[rows] - self.centres[atoms]
+            points[rows] += (away / np.maximum(np.linalg.norm(apart, axis=1), 1e-9))[:, None] * apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +208,7 @@ def molecular_surface(
         np.add.at(of_atoms, atoms_of[_next_to(vertices, points[missing])], of_atoms[missing])
         of_atoms[missing] = 0
     return Surface(vertices, triangles, numbers[atoms_of], _spread(vertices, triangles, atoms_of, of_atoms), kind,
-                   _cavities(vertices, triangles))
+                   _cavities(vertices, triangles), positions, chosen, probe)
 
 
 def _cavities(vertices: Floats, triangles: Integers) -> NDArray[np.bool_]:
