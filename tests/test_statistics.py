@@ -1,5 +1,6 @@
 """Means over frames and their errors, on series whose correlation time is known."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 from helpers import slow
 
 from vmdpotential.frames import statistics
-from vmdpotential.frames.statistics import BlockMean, FrameMean, Moments
+from vmdpotential.frames.statistics import BlockMean, FrameMean, Moments, spanned
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 from coverage_of_errors import KINDS, USES, coverage
@@ -141,3 +142,17 @@ def test_the_error_of_one_curve_does_not_depend_on_others():
     # a series that is slower than those that it is looked at with has its own correlation time
     mixed = np.concatenate([autoregressive(1000, 30, 0, 2), autoregressive(1000, 1, 10, 3)], axis=1)
     assert statistics.uncertainty(mixed).error[-1] > 2.5 * np.median(statistics.uncertainty(mixed).error)
+
+
+def test_a_series_without_an_error_states_its_frames_and_correlation_times():
+    """Times of 20 frames: 90 frames span 4.5 of them, which so short series show only roughly."""
+    series = autoregressive(90, 400, 20.0, 3)
+    assert 2.5 < spanned(series) < 9
+    frames, blocks = FrameMean((400,)), BlockMean((400,))
+    for row in series:
+        frames.add(row)
+        blocks.add(1, row, np.zeros(400))
+    for mean in (frames, blocks):
+        numbers = re.findall(r"[\d.]+", mean.too_short())
+        assert (int(numbers[0]), float(numbers[1])) == (90, pytest.approx(spanned(series), rel=0.05))
+    assert spanned(series[:3]) is None

@@ -17,7 +17,7 @@ from vmdpotential.errors import UsageError, many
 from vmdpotential.execution.blocks import BlockResults
 from vmdpotential.frames.average import STATISTICS, Average, AveragePlan, merge, plan_average
 from vmdpotential.frames.options import PartialExecution
-from vmdpotential.frames.statistics import TOO_SHORT
+from vmdpotential.frames.statistics import too_short
 from vmdpotential.frames.whole import reference_group
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
@@ -255,7 +255,8 @@ def _lines(planning: AveragePlan, average: Average, result: Mean) -> list[str]:
         lines.append(f"a uniform background of {-planning.charge:.3f} e neutralises the cell")
     blocks = f"{many(len(average.blocks), 'block')} of {many(average.blocks[0], 'frame')}"
     if average.error is None:
-        lines.append(TOO_SHORT)
+        time = average.correlation_time
+        lines.append(too_short(count, None if time is None else count / max(1.0, time)))
     else:
         lines.append(f"standard error of the mean {average.error:.3g} {unit} rms, 95 % interval "
                      f"+- {average.interval:.3g} {unit}, by {blocks}")

@@ -30,7 +30,7 @@ from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.figures.colours import isosurface_levels
 from vmdpotential.frames.density import Density, DensityOptions, DensityPlan, merge, plan_density
 from vmdpotential.frames.options import PartialExecution
-from vmdpotential.frames.statistics import TOO_SHORT
+from vmdpotential.frames.statistics import too_short
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
@@ -259,7 +259,7 @@ def _lines(planning: DensityPlan, density: Density, result: DensityMap) -> list[
         images = "" if work.cell is None else " (with periodic images)"
         lines.append(f"on average {density.total:.6g} of {counted.weights.sum():.6g} {unit} are on the grid{images}")
     lines += cell_lines(density.cell_deviation)
-    lines.append(TOO_SHORT if density.error is None else
+    lines.append(too_short(density.frames) if density.error is None else
                  f"standard error of the mean {density.error:.3g} {grid.unit} rms, by "
                  f"{many(len(density.blocks), 'block')} of {many(density.blocks[0], 'frame')}")
     number, _, range_text = provenance.frames.partition(": ")

@@ -31,7 +31,7 @@ from vmdpotential.figures import pairs as figures
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.pairs import PairEnergies, over_frames
-from vmdpotential.frames.statistics import PLUS_MINUS, TOO_SHORT, FrameMean, Uncertainty, error_text, without_nan
+from vmdpotential.frames.statistics import PLUS_MINUS, FrameMean, Uncertainty, error_text, without_nan
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.radii import SETS
 from vmdpotential.molecule.structure import Structure
@@ -269,7 +269,7 @@ def _lines(row: _Rows) -> Iterator[str | Rows]:
 
     yield Rows(line, np.argsort(-np.abs(row.mean[:, 2]), kind="stable").tolist(), rest="that are smaller")
     if len(row.frames) > 1:
-        yield (TOO_SHORT if total_uncertainty is None or np.isnan(total_uncertainty.error[2]) else PLUS_MINUS)
+        yield (row.all.too_short() if total_uncertainty is None or np.isnan(total_uncertainty.error[2]) else PLUS_MINUS)
 
 
 def _coloured(structure: Structure, row: _Rows, atoms: NDArray[np.int64]) -> Structure:

@@ -21,7 +21,15 @@ from vmdpotential.execution.blocks import clear
 from vmdpotential.figures import profiles as figures
 from vmdpotential.frames.field import TOLERANCE, FieldOptions, FieldSeries, Places, bonds_between, field_at
 from vmdpotential.frames.options import Execution
-from vmdpotential.frames.statistics import PLUS_MINUS, TOO_SHORT, error_text, uncertainties, uncertainty, without_nan
+from vmdpotential.frames.statistics import (
+    PLUS_MINUS,
+    error_text,
+    spanned,
+    too_short,
+    uncertainties,
+    uncertainty,
+    without_nan,
+)
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.molecule.charges import ChargeReport
@@ -131,7 +139,7 @@ def field(
     if options.named_method is None:
         warn_unused(("spacing",), "only a continuum has a grid; add {method pb}")
     if sites.points is not None:
-        warn_unused(("exclude",), "a point has no charges of its own")
+        warn_unused(("exclude",), "it needs atoms, not points")
     atoms, report, frames = source.with_frames_of(trajectory)
     places = sites.places(atoms)
     left_out = options.left_out(places)
@@ -252,7 +260,8 @@ def _lines(fields: FieldSeries, summary: Mapping[str, Any], series: Floats) -> I
 
         yield Rows(line, np.argsort(-np.abs(mean[0]), kind="stable").tolist(), rest="that are smaller")
     if len(series) > 1:
-        yield f"  {PLUS_MINUS}" if uncertainty(series[:, 0].mean(1)) is not None else f"  {TOO_SHORT}"
+        total = series[:, 0].mean(1)
+        yield f"  {PLUS_MINUS if uncertainty(total) is not None else too_short(len(total), spanned(total))}"
 
 
 def _write_arrays(fields: FieldSeries, scale: float, unit: str, path: Path) -> None:

@@ -19,7 +19,7 @@ from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.figures.colours import isosurface_levels
 from vmdpotential.frames.ligand import HIGHEST, FreeEnergy, InsertionPlan, merge, plan_insertions
 from vmdpotential.frames.options import PartialExecution
-from vmdpotential.frames.statistics import TOO_SHORT
+from vmdpotential.frames.statistics import too_short
 from vmdpotential.frames.whole import reference_group
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
@@ -145,7 +145,7 @@ class FreeEnergyMap(GridResult):
         yield (f"free energy {self.minimum:.3f} to {self.maximum:.3f} {grid.unit} at {self.planning.temperature:g} K; "
                f"zero: the molecule in vacuum; higher values are written as {HIGHEST:g}")
         yield f"excess free energy of the whole map: {free_energy.solvation:.3f}{error} kcal/mol"
-        yield TOO_SHORT if free_energy.error is None else (
+        yield too_short(free_energy.frames) if free_energy.error is None else (
             f"standard error {free_energy.error:.3g} kcal/mol (median), by {many(len(free_energy.blocks), 'block')} of "
             f"{many(free_energy.blocks[0], 'frame')}")
         yield f"{many(free_energy.frames, 'frame')} in {self.seconds:.2f} s on the {work.engine} engine"

@@ -27,7 +27,7 @@ from vmdpotential.execution.blocks import LABEL, LEAST, BlockResults, piece_size
 from vmdpotential.execution.work import Arrays, Cost, MergingWork, Needs
 from vmdpotential.frames.gridded import frames_text, lattice_in
 from vmdpotential.frames.options import Execution
-from vmdpotential.frames.statistics import BLOCKS, TOO_SHORT, BlockMean, Moments
+from vmdpotential.frames.statistics import BLOCKS, BlockMean, Moments
 from vmdpotential.frames.whole import Alignment
 from vmdpotential.grid.lattice import Box, Grid, Lattice, Provenance
 from vmdpotential.io.trajectories.frames import Frame, Frames, ahead, periodic_cell
@@ -441,7 +441,7 @@ def merge(planning: AveragePlan, results: Iterable[Arrays], partial: bool = Fals
     for name in planning.statistics:
         values = maps[name]
         if values is None:
-            log.warning("%s; its map is not written", TOO_SHORT)
+            log.warning("%s; its map is not written", blocks.too_short())
             continue
         with np.errstate(over="ignore"):
             grids[name] = common.grid(planning, name, values.astype(np.float32))

@@ -28,7 +28,7 @@ from vmdpotential.errors import InputError
 from vmdpotential.execution.blocks import BlockResults, block_size
 from vmdpotential.execution.work import Arrays, Cost, Needs
 from vmdpotential.frames.gridded import GridWork, frames_text
-from vmdpotential.frames.statistics import TOO_SHORT, BlockMean, Moments
+from vmdpotential.frames.statistics import BlockMean, Moments
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.io.trajectories.frames import Frames
 from vmdpotential.molecule.cell import SAME, Cell, same_cell
@@ -287,7 +287,7 @@ def merge(planning: InsertionPlan, results: Iterable[Arrays] | BlockResults, par
     grids = {"mean": Grid(lattice, free.astype(np.float32), "kcal/mol", planning.temperature, provenance=provenance)}
     error = None
     if uncertainty is None:
-        log.warning("%s", TOO_SHORT)
+        log.warning("%s", blocks.too_short())
     else:
         errors = np.where(mean > least, work.kt * uncertainty.error / np.maximum(mean, least), 0.0)
         error = float(np.median(errors[mean > least])) if (mean > least).any() else None

@@ -23,7 +23,7 @@ from vmdpotential import memory, progress
 from vmdpotential.engines import get_engine
 from vmdpotential.execution.work import Arrays
 from vmdpotential.frames.average import Average, AveragePlan, Common, MeanMap, collect, node_bytes
-from vmdpotential.frames.statistics import TOO_SHORT, BlockMean, Moments
+from vmdpotential.frames.statistics import BlockMean, Moments
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.methods.slabs import Sink
@@ -85,7 +85,7 @@ def average_in_slabs(planning: AveragePlan, compute: Callable[[int, AveragePlan]
                            np.concatenate(variances) if len(variances) == len(result) else None)
         factors = sampled.factors()
         if factors is None:
-            log.warning("%s; its map is not written", TOO_SHORT)
+            log.warning("%s; its map is not written", sampled.too_short())
         elif "sem" in sinks:
             _put_errors(waiting, sinks["sem"], common.lattice, planning.planes, factors[0])
     names = [name for name in planning.statistics if name in sinks and (name != "sem" or factors is not None)]

@@ -30,6 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import progress
 from vmdpotential.compiling import threads
+from vmdpotential.errors import many
 from vmdpotential.splitting.mesh import fast_length
 
 Floats = NDArray[np.float64]
@@ -64,10 +65,6 @@ KEPT = 128
 
 #: Number of series that are analysed at once.
 TOGETHER = 4096
-
-#: Text of reports if there is no error.
-TOO_SHORT = ("no standard error: the frames span fewer than about ten correlation times, or too few to tell; a longer "
-             "trajectory is needed, ten times as long if the values drift from its start to its end")
 
 #: Text of reports that explains errors.
 PLUS_MINUS = "+- is the standard error of the mean, and the 95 % interval is in brackets"
@@ -279,6 +276,10 @@ class BlockMean:
         roots = np.sqrt(self._between)
         return Uncertainty(factors[0] * roots, factors[1] * roots)
 
+    def too_short(self) -> str:
+        """Return why there is no error."""
+        return too_short(self.count, spanned(self._weighted))
+
     @property
     def between(self) -> Floats:
         """Sum over blocks of the squared deviation of their mean from the mean, times their number of frames."""
@@ -331,6 +332,10 @@ class FrameMean:
         """Return the sample standard deviation of the frames (n - 1 in the denominator); None for fewer than two."""
         count = self.moments.count
         return None if count < 2 else np.sqrt(self.moments.m2 / (count - 1))
+
+    def too_short(self) -> str:
+        """Return why there is no error."""
+        return too_short(self.moments.count, spanned(self._blocks))
 
     def uncertainty(self) -> Uncertainty | None:
         """Return the errors of the means, each by its own correlation time, see :func:`uncertainties`."""
@@ -431,6 +436,20 @@ def inefficiency(series: ArrayLike) -> float:
 def correlation_time(series: ArrayLike) -> float:
     """Return the integrated correlation time, in steps, of a series (n,), or the common one of several (n, P)."""
     return max(0.0, (inefficiency(series) - 1) / 2)
+
+
+def spanned(series: ArrayLike) -> float | None:
+    """Return the number of correlation times that a series (n, ...) seems to span, None if it is too short to tell."""
+    values = np.asarray(series, np.float64)
+    return len(values) / max(1.0, correlation_time(values)) if len(values) > FEWEST else None
+
+
+def too_short(frames: int, times: float | None = None) -> str:
+    """Return why there is no error: the number of frames, and that of the correlation times that they seem to span."""
+    span = "too few correlation times" if times is None else f"about {times:.2g} correlation times as far as they show"
+    return (f"no standard error: {many(frames, 'frame')} span{'s' * (frames == 1)} {span}; at least {FEWEST + 1} "
+            "frames and about ten correlation times are needed, and ten times as long a trajectory if the values drift "
+            "from its start to its end")
 
 
 def uncertainty(series: ArrayLike) -> Uncertainty | None:

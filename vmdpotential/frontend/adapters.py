@@ -44,8 +44,8 @@ OVERLAP = 0.5
 NEXT_TO, LOOKED = (1.8, 3.5), 50_000
 
 #: Help of `frames` in a viewer for commands with an optional and with a required trajectory.
-_FRAMES = ("loaded frames to use, counted from 0: begin:end:step (end left out), or : for all; the one shown unless "
-           "given",
+_FRAMES = ("loaded frames to use, counted from 0: begin:end:step (end left out), or : for all; default: the frame on "
+           "screen",
            "loaded frames to use, counted from 0: begin:end:step (end left out); all unless given")
 
 

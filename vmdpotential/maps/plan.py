@@ -148,8 +148,8 @@ def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | No
     cell = choose_cell(structure, options.summation, options.boundary)
     structure, chosen, together = in_continuum(structure, options.chosen, medium)
     if screened_and_solvated and is_water(structure)[chosen].any():
-        log.warning(Message("%s: water is among the charges and also the medium, so that it screens twice; "
-                            "{atoms solute} leaves it to the medium"), structure.where)
+        log.warning(Message("%s: explicit water and the medium both screen; {atoms solute} leaves the explicit water "
+                            "out"), structure.where)
     # in units in which the sum of q V(r) is the potential
     positions, own = structure.positions[chosen], constant * structure.known_charges[chosen]
     if options.sources is not None:

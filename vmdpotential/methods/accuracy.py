@@ -365,7 +365,7 @@ def refine_to_tolerance(tolerance: float, error: float, attempt: Callable[[float
             break  # there is no better plan
         log.debug("%s: measured %.2e", now.plan, now.measured)
         if not np.isfinite(now.measured):
-            raise InputError("charges are too large for this sum; correct them")
+            raise InputError("the potential overflows single precision", "check the charges")
         made.append(str(now.plan))
         reached = now.measured
         within = reached <= tolerance
