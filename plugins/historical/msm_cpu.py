@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.compiling import build, threads
 from vmdpotential.engines import LatticeSum
 from vmdpotential.engines.cpu.maps import mesh
 from vmdpotential.engines.cpu.maps.sums import CpuSum
 from vmdpotential.grid.lattice import Lattice
+from vmdpotential.kernels.launch import KernelFile, launch
 
 from .levels import Level, Levels, Table
 
 Floats = NDArray[np.float64]
 
-#: Module of the kernel that :class:`Stencil` is for.
-KERNEL = Path(__file__).parent / "msm_kernel.py"
+KERNELS = KernelFile(Path(__file__).parent / "msm.cu")
+
+#: Numbers of neighbouring rows along z, and largest number of nodes of each, whose potentials are summed together;
+#: number of charges along z that are processed together. As in ``msm.cu``.
+ROWS, MAX_NODES, GROUP = 4, 128, 4
+
+#: Multiple to which the number of nodes of a row is padded, for vector instructions.
+LANES = 16
 
 
 def prepared(levels: Levels, work: LatticeSum) -> CpuSum:
@@ -37,8 +42,7 @@ class LevelSum:
     def __init__(self, levels: Levels, lattice: Lattice, precision: str) -> None:
         self.levels, self.lattice = levels, lattice
         self.basis = mesh.Basis(levels.order, precision != "single", nodal=True)
-        kernel = build.load(KERNEL, precision="double" if self.basis.double else "single")
-        self.stencils = [Stencil(level, kernel) for level in levels.levels]
+        self.stencils = [Stencil(level, self.basis.real) for level in levels.levels]
 
     def maps(self, positions: Floats, charges: Floats, field: bool) -> NDArray[np.float32]:
         """Return the smooth part on the lattice, see :func:`~vmdpotential.engines.cpu.maps.mesh.smooth_maps`."""
@@ -75,15 +79,15 @@ def _tables(basis: mesh.Basis, tables: tuple[Table, Table, Table]) -> tuple[mesh
 class Stencil:
     """The stencil of a level in the layout for the kernel."""
 
-    def __init__(self, level: Level, kernel: Any) -> None:
-        self.level, self.kernel = level, kernel
+    def __init__(self, level: Level, real: np.dtype[Any]) -> None:
+        self.level, self.real = level, real
         _, dy, dz = level.stencil.shape
-        self.groups = groups = -(-dz // kernel.GROUP)
+        self.groups = groups = -(-dz // GROUP)
         self.planes = level.equal_planes
-        stencil = np.pad(level.stencil[self.planes[:, 0]], [(0, 0), (0, 0), (0, groups * kernel.GROUP - dz)])
-        weights = np.zeros((len(self.planes), dy + kernel.ROWS - 1, groups, kernel.ROWS, kernel.GROUP), kernel.REAL)
-        for row in range(kernel.ROWS):
-            weights[:, row : row + dy, :, row] = stencil.reshape(-1, dy, groups, kernel.GROUP)
+        stencil = np.pad(level.stencil[self.planes[:, 0]], [(0, 0), (0, 0), (0, groups * GROUP - dz)])
+        weights = np.zeros((len(self.planes), dy + ROWS - 1, groups, ROWS, GROUP), real)
+        for row in range(ROWS):
+            weights[:, row : row + dy, :, row] = stencil.reshape(-1, dy, groups, GROUP)
         used = (weights != 0).any((3, 4))
         self.low = used.argmax(-1)
         self.high = np.where(used.any(-1), groups - used[:, :, ::-1].argmax(-1), self.low)
@@ -92,7 +96,7 @@ class Stencil:
 
 def convolve(charges: NDArray[Any], stencil: Stencil, periodic: tuple[bool, bool, bool]) -> NDArray[Any]:
     """Return the potential of the charges of a level on the same level."""
-    level, kernel = stencil.level, stencil.kernel
+    level = stencil.level
     # margins around the level: periodic images, or zeros
     for axis, (n, first, width) in enumerate(zip(level.shape, level.first, level.stencil.shape, strict=True)):
         around = (-first, width - 1 + first)
@@ -101,11 +105,14 @@ def convolve(charges: NDArray[Any], stencil: Stencil, periodic: tuple[bool, bool
         else:
             charges = np.pad(charges, [around if d == axis else (0, 0) for d in range(3)])
     nx, ny, nz = level.shape
-    blocks = -(-nz // kernel.MOST)
-    block = -(-nz // (blocks * kernel.LANES)) * kernel.LANES
-    beyond = -nz % block + stencil.groups * kernel.GROUP - level.stencil.shape[2] + 1
-    charges = np.pad(charges, [(0, 0), (0, -ny % kernel.ROWS), (0, beyond)])
-    out = np.empty(level.shape, kernel.REAL)
-    threads.run(partial(kernel.convolve, charges, charges.any(-1), stencil.planes, stencil.weights, stencil.low,
-                        stencil.high, block, out), nx * -(-ny // kernel.ROWS), "multilevel sum", 4)
+    blocks = -(-nz // MAX_NODES)
+    block = -(-nz // (blocks * LANES)) * LANES
+    beyond = -nz % block + stencil.groups * GROUP - level.stencil.shape[2] + 1
+    charges = np.pad(charges, [(0, 0), (0, -ny % ROWS), (0, beyond)])
+    out = np.empty(level.shape, stencil.real)
+    launch(KERNELS[f"convolve_level_{'single' if stencil.real == np.float32 else 'double'}"], nx * -(-ny // ROWS),
+           "multilevel sum", 4, charges=charges, filled=charges.any(-1), planes=stencil.planes,
+           weights=stencil.weights, low=stencil.low, high=stencil.high, out=out, charge_rows=charges.shape[1],
+           charge_nodes=charges.shape[2], pairs=len(stencil.planes), weight_rows=stencil.weights.shape[1],
+           groups=stencil.groups, ny=ny, nz=nz, block=block)
     return out
