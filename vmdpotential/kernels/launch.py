@@ -75,6 +75,11 @@ class Arguments:
         if set(values) != set(self.record.names):
             raise TypeError(f"arguments {sorted(set(values) ^ set(self.record.names))} are missing or unknown")
         packed = np.zeros((), self.record)
+        self.write(packed, values, address)
+        return packed.tobytes()
+
+    def write(self, packed: np.ndarray[Any, Any], values: Mapping[str, Any], address: Callable[[Any], int]) -> None:
+        """Write some values into the struct, as :meth:`pack` does."""
         for name, value in values.items():
             if name in self.arrays:
                 if value is None:
@@ -86,7 +91,6 @@ class Arguments:
                 packed[name] = address(value)
             else:
                 packed[name] = value
-        return packed.tobytes()
 
 
 def parse_arguments(source: str) -> dict[str, Arguments]:
@@ -235,6 +239,25 @@ def launch(kernel: Kernel, count: int, label: str, grain: int = 0, /, **values: 
 def call(kernel: Kernel, first: int, last: int, /, **values: Any) -> None:
     """Run a kernel for a range of elements on this thread, with its arguments as in :func:`launch`."""
     _function(kernel, RANGE)(kernel.arguments.pack(values, _address), first, last)
+
+
+def bind(kernel: Kernel, /, **fixed: Any) -> Callable[..., None]:
+    """Return :func:`call` of a kernel, with some arguments that are packed once for many calls."""
+    function, arguments = _function(kernel, RANGE), kernel.arguments
+    struct = np.zeros((), arguments.record)
+    arguments.write(struct, fixed, _address)
+    assert arguments.record.names is not None
+    left = set(arguments.record.names) - set(fixed)
+
+    def call_with(first: int, last: int, /, **values: Any) -> None:
+        if set(values) != left:
+            raise TypeError(f"arguments {sorted(set(values) ^ left)} are missing or unknown")
+        packed = struct.copy()
+        arguments.write(packed, values, _address)
+        function(packed.tobytes(), first, last)
+
+    call_with.arrays = fixed  # type: ignore[attr-defined]  # they must not be freed
+    return call_with
 
 
 def launch_team(kernel: Kernel, workers: int = 0, /, **values: Any) -> None:

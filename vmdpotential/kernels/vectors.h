@@ -4,6 +4,9 @@
 
 #include <stdint.h>
 #include <string.h>
+#if defined(__x86_64__) || defined(_M_X64)
+#include <immintrin.h>
+#endif
 
 #if defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
 #define VECTOR_BYTES 64
@@ -91,4 +94,56 @@ static inline __attribute__((always_inline)) float sum(floats x)
         for (int i = 0; i < n; i++)
             y[i] += y[i + n];
     return y[0];
+}
+
+// The smaller numbers of two vectors of any length, those of `b` where they cannot be compared.
+template <class Vector> static inline __attribute__((always_inline)) Vector smaller(Vector a, Vector b)
+{
+#if VECTOR_BYTES == 64
+    if constexpr (sizeof(a) == 64)
+        return (Vector)_mm512_mask_min_ps((__m512)a, 0xffff, (__m512)a, (__m512)b);  // GCC warns of the plain one
+#endif
+#if VECTOR_BYTES >= 32
+    if constexpr (sizeof(a) == 32)
+        return (Vector)_mm256_min_ps((__m256)a, (__m256)b);
+#endif
+#if defined(__x86_64__) || defined(_M_X64)
+    if constexpr (sizeof(a) == 16)
+        return (Vector)_mm_min_ps((__m128)a, (__m128)b);
+#endif
+    return a < b ? a : b;
+}
+
+// Whether the numbers of `a` are below those of `b`, as bits, the first the lowest.
+template <class Vector> static inline __attribute__((always_inline)) unsigned bits_below(Vector a, Vector b)
+{
+#if VECTOR_BYTES == 64
+    if constexpr (sizeof(a) == 64)
+        return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_LT_OQ);
+#endif
+#if VECTOR_BYTES >= 32
+    if constexpr (sizeof(a) == 32)
+        return (unsigned)_mm256_movemask_ps(_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_LT_OQ));
+#endif
+#if defined(__x86_64__) || defined(_M_X64)
+    if constexpr (sizeof(a) == 16)
+        return (unsigned)_mm_movemask_ps(_mm_cmplt_ps((__m128)a, (__m128)b));
+#endif
+    unsigned result = 0;
+    for (unsigned i = 0; i < sizeof(a) / 4; i++)
+        result |= (unsigned)(a[i] < b[i]) << i;
+    return result;
+}
+
+// The number of set bits of a number below 2^16, without a call where there is no instruction.
+static inline __attribute__((always_inline)) int count_bits(unsigned x)
+{
+#if VECTOR_BYTES >= 32
+    return __builtin_popcount(x);
+#else
+    x -= x >> 1 & 0x5555;
+    x = (x & 0x3333) + (x >> 2 & 0x3333);
+    x = (x + (x >> 4)) & 0x0f0f;
+    return (int)((x + (x >> 8)) & 0x1f);
+#endif
 }

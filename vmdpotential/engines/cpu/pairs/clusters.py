@@ -1,9 +1,10 @@
-"""Atoms sorted into clusters, and the list of pairs of clusters in range."""
+"""Atoms sorted into clusters, and the list of pairs of clusters in range, with the kernels of pairs/search.cu."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,16 @@ from vmdpotential import memory
 from vmdpotential.compiling import threads
 from vmdpotential.engines.cpu import cells
 from vmdpotential.errors import InputError
+from vmdpotential.kernels.launch import KernelFile, bind, call
 from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+KERNELS = KernelFile(Path(__file__).parents[3] / "pairs" / "search.cu")
+
+#: Coordinate of empty slots in chunks, out of reach of every atom.
+FAR_AWAY = 1e6
 
 #: Largest extent of a chunk, A, unless three quarters of the reach is larger: in a dilute gas, the coordinates of a
 #: larger chunk would lose digits in single precision.
@@ -28,6 +35,28 @@ FLAT = 1.15
 
 #: Number of parts in which a list is made, and smallest number of chunks of atoms i in a part.
 PARTS, LEAST = 64, 16
+
+
+@dataclass(frozen=True)
+class ClusterShape:
+    """The layout of clusters.
+
+    Parameters
+    ----------
+    m, n : int
+        Number of atoms i of a cluster, and of atoms j of a chunk.
+    real : numpy type
+        Type of the numbers in chunks, float32 or float64.
+    """
+
+    m: int
+    n: int
+    real: Any
+
+    @property
+    def each(self) -> int:
+        """Number of clusters of a chunk."""
+        return self.n // self.m
 
 
 @dataclass(frozen=True)
@@ -106,8 +135,7 @@ class Clusters:
 
     Parameters
     ----------
-    kernel : module
-        Compiled from :mod:`~vmdpotential.engines.cpu.pairs.search_kernel`.
+    shape : ClusterShape
     box : CellBox
         Box into which the atoms are wrapped.
     positions : (N, 3) float64, A
@@ -119,12 +147,12 @@ class Clusters:
         Distance up to which pairs are listed.
     """
 
-    def __init__(self, kernel: Any, box: CellBox, positions: Floats, rows: Floats, lacks_term: NDArray[np.bool_],
-                 reach: float) -> None:
-        self.box, self.positions = box, positions
+    def __init__(self, shape: ClusterShape, box: CellBox, positions: Floats, rows: Floats,
+                 lacks_term: NDArray[np.bool_], reach: float) -> None:
+        self.layout, self.box, self.positions = shape, box, positions
         if not np.isfinite(positions).all():
             raise InputError("a position is not a finite number")
-        count, n = len(positions), kernel.N
+        count, n = len(positions), shape.n
         extent = np.maximum(box.sides, 3.0)
         limit = max(0.75 * reach, CLOSE)
         side = min(FLAT * (n * np.prod(extent) / max(count, 1)) ** (1 / 3), limit)
@@ -137,60 +165,76 @@ class Clusters:
         self.slack = float(self.side[2] / layers)
         self.places = np.empty((count, 3))
         column, key = np.empty(count, np.int64), np.empty(count, np.int64)
-        kernel.place(positions, box.rotation, box.low, box.vectors, box.sides, self.shape, self.side, layers,
-                     self.places, column, key)
+        call(KERNELS["place_atoms"], 0, count, positions=positions, places=self.places, column=column, key=key,
+             rotation=box.rotation, low=box.low, vectors=box.vectors, sides=box.sides, side=self.side,
+             shape=self.shape, layers=layers)
         order = cells.order(key, columns * layers)
         self.columns = np.zeros(columns + 1, np.int64)
-        none = np.empty(0, np.int64)
-        chunks = kernel.make_chunks(order, column, self.places, limit, none, self.columns)
+        arguments = {"order": order, "column": column, "places": self.places, "start": self.columns,
+                     "columns": columns, "tallest": limit, "n": n}
+        call(KERNELS["make_chunks"], 0, count, slots=None, **arguments)
+        chunks = int(self.columns[-1])
         memory.require(chunks * n * (8 * (3 + len(rows)) + 40), "the list of pairs", "use fewer atoms")
         self.slots = np.full(chunks * n, -1, np.int64)
-        kernel.make_chunks(order, column, self.places, limit, self.slots, self.columns)
-        sort_key = lacks_term.astype(np.float64)[:, None]
-        kernel.make_clusters(self.slots, self.places, sort_key)
+        call(KERNELS["make_chunks"], 0, count, slots=self.slots, **arguments)
         self.chunk_boxes = np.empty((chunks, 6))
-        kernel.bound(self.slots, self.places, self.chunk_boxes)
-        self.rows = np.empty((chunks, len(rows), n), kernel.REAL)
-        self.light_clusters = np.empty(chunks * kernel.EACH, np.bool_)
-        kernel.fill(self.slots, rows, sort_key, self.rows, self.light_clusters)
+        call(KERNELS["make_clusters"], 0, chunks, slots=self.slots, places=self.places,
+             lacks=lacks_term.astype(np.float64), boxes=self.chunk_boxes, m=shape.m, n=n)
+        padded = np.append(rows, np.zeros((len(rows), 1)), axis=1).astype(shape.real)  # 0 in empty slots
+        self.rows = padded[:, self.slots].reshape(len(rows), chunks, n).swapaxes(0, 1)
+        #: Clusters of which the second half of the atoms lacks a term.
+        self.light_clusters = np.append(lacks_term, True)[self.slots].reshape(-1, shape.m)[:, shape.m // 2:].all(1)
 
     def __len__(self) -> int:
         return len(self.positions)
 
-    def centre(self, kernel: Any, grid: float) -> None:
+    def centre(self, grid: float) -> None:
         """Set the centres of chunks to multiples of `grid`, and store the positions of the search."""
         middle = (self.chunk_boxes[:, :3] + self.chunk_boxes[:, 3:]) / 2
-        self.centres = (np.rint(middle / grid) * grid).astype(kernel.REAL)
-        self.search_positions, self.search_coordinates = (np.empty((len(self.rows), 3, kernel.N)) for _ in range(2))
-        kernel.remember(self.slots, self.positions, self.places, self.centres, self.search_positions,
-                        self.search_coordinates)
+        centres = np.rint(middle / grid) * grid
+        self.centres = centres.astype(self.layout.real)
+        self.search_positions, self.search_coordinates = np.empty((2, len(self.rows), 3, self.layout.n))
+        call(KERNELS["keep_positions"], 0, len(self.rows), slots=self.slots, positions=self.positions,
+             places=self.places, centres=centres, before=self.search_positions, homes=self.search_coordinates,
+             n=self.layout.n)
         # square of half the shortest distance between opposite faces of the cell
-        self.half_height2 = 0.25 / max(float((self.box.inverse**2).sum(0).max()), 1e-300)
+        half_height2 = 0.25 / max(float((self.box.inverse**2).sum(0).max()), 1e-300)
+        box = self.box
+        self._write = bind(KERNELS["write_positions"], slots=self.slots, before=self.search_positions,
+                           homes=self.search_coordinates, chunks=len(self.rows), rows=3 + self.rows.shape[1],
+                           rotation=box.rotation, vectors=box.vectors, inverse=box.inverse, near2=half_height2,
+                           n=self.layout.n, written=threads.WRITTEN)
 
-    def chunks(self, kernel: Any) -> NDArray[Any]:
+    def chunks(self) -> NDArray[Any]:
         """Return the chunks (C, 3 + R, N), without positions so far."""
-        atoms = aligned((len(self.rows), 3 + self.rows.shape[1], kernel.N), kernel.REAL)
-        atoms[:, :3] = kernel.FAR
+        atoms = aligned((len(self.rows), 3 + self.rows.shape[1], self.layout.n), self.layout.real)
+        atoms[:, :3] = FAR_AWAY
         atoms[:, 3:] = self.rows
         return atoms
 
-    def write(self, kernel: Any, positions: Floats, atoms: NDArray[Any], counters: Integers | None = None,
+    def write(self, positions: Floats, atoms: NDArray[Any], counters: Integers | None = None,
               counter: int = threads.TAKEN, longest: float = np.inf) -> float:
         """Write positions to chunks; return the largest displacement of an atom since the search, A.
 
         It is infinite if a position is not finite. If threads share `counters`, each writes a part of the chunks, and
         all stop when an atom has moved by more than `longest`.
         """
-        box = self.box
-        return math.sqrt(kernel.write_places(
-            threads.counters() if counters is None else counters, counter, longest**2, self.slots, positions,
-            box.rotation, self.search_positions, box.vectors, box.inverse, self.half_height2,
-            self.search_coordinates, atoms))
+        displacement, single = np.empty(1), self.layout.real is np.float32
+        self._write(0, 1, positions=positions, atoms=atoms if single else None, wide_atoms=None if single else atoms,
+                    displacement=displacement, counters=threads.counters() if counters is None else counters,
+                    limit2=longest**2, counter=counter)
+        return math.sqrt(displacement[0])
+
+    def in_single_precision(self, atoms: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32], int]:
+        """Return chunks, or their coordinates alone, in float32, the centres, and the numbers of a chunk."""
+        if atoms.dtype != np.float32:
+            atoms = np.ascontiguousarray(atoms[:, :3], np.float32)
+        return atoms, self.centres.astype(np.float32), atoms.shape[1] * atoms.shape[2]
 
 
 @dataclass(frozen=True)
 class PartialList:
-    """The list of some clusters, see :mod:`~vmdpotential.engines.cpu.pairs.search_kernel`."""
+    """The list of some clusters, see pairs/search.cu."""
 
     entries: Integers
     chunks: NDArray[Any]
@@ -218,7 +262,7 @@ class Search:
     chunks: list[NDArray[Any]]
 
 
-def search(kernel: Any, box: CellBox, i: Clusters, j: Clusters, reach: float, exclusions: Integers | None,
+def search(box: CellBox, i: Clusters, j: Clusters, reach: float, exclusions: Integers | None,
            around: bool, corrects: bool) -> Search:
     """Return all pairs of clusters with atoms within reach (A), each pair of atoms once.
 
@@ -233,49 +277,59 @@ def search(kernel: Any, box: CellBox, i: Clusters, j: Clusters, reach: float, ex
     corrects : bool
         Whether excluded pairs are listed too, because they contribute a correction.
     """
-    same = i is j
+    same, shape = i is j, i.layout
     images = box.shifts(reach, same)
     shifts = images @ box.vectors
     largest = float(np.abs(shifts).max() + np.max(box.sides) + 2 * reach)
     grid = 2.0 ** (np.ceil(np.log2(largest)) - 22)
     steps = np.rint(shifts / grid) * grid
-    remainders = (shifts - steps).astype(kernel.REAL)
-    steps = steps.astype(kernel.REAL)
+    remainders = (shifts - steps).astype(shape.real)
+    steps = steps.astype(shape.real)
     for item in {id(i): i, id(j): j}.values():
-        item.centre(kernel, grid)
-    atoms_i = i.chunks(kernel)
-    atoms_j = atoms_i if same else j.chunks(kernel)
-    i.write(kernel, i.positions, atoms_i)
+        item.centre(grid)
+    atoms_i = i.chunks()
+    atoms_j = atoms_i if same else j.chunks()
+    i.write(i.positions, atoms_i)
     if not same:
-        j.write(kernel, j.positions, atoms_j)
-    starts, partners = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        j.write(j.positions, atoms_j)
+    starts = partners = None
     if exclusions is not None and len(exclusions):
         slot = np.empty(len(i), np.int64)
         real = np.flatnonzero(i.slots >= 0)
         slot[i.slots[real]] = real
         starts = np.zeros(len(i.slots) + 2, np.int64)
         partners = np.empty(2 * len(exclusions), np.int64)
-        kernel.exclude(np.ascontiguousarray(exclusions, np.int64), slot, i.places, box.vectors, box.inverse,
-                       int(around), starts, partners)
-        starts = starts[:-1]
-    numbers = np.array([kernel.code(*image) for image in images.tolist()], np.int64)
-    chunks_i, each = len(i.chunk_boxes), kernel.EACH
+        call(KERNELS["find_partners"], 0, len(exclusions), pairs=np.ascontiguousarray(exclusions, np.int64), slot=slot,
+             places=i.places, start=starts, partners=partners, slots=len(i.slots), vectors=box.vectors,
+             inverse=box.inverse, around=int(around))
+    chunks_i, each = len(i.chunk_boxes), shape.each
     size = max(-(-chunks_i // PARTS), LEAST)
     parts: list[PartialList | None] = [None] * -(-chunks_i // size)
     density = len(j) / max(float(np.prod(box.sides)), 1.0)
-    near = 4.2 * (reach + 3 * CLOSE / 4) ** 3 * density / kernel.N / (2 if same else 1) + 8
+    near = 4.2 * (reach + 3 * CLOSE / 4) ** 3 * density / shape.n / (2 if same else 1) + 8
+
+    (single_i, centres_i, stride_i), (single_j, centres_j, stride_j) = (
+        item.in_single_precision(atoms) for item, atoms in ((i, atoms_i), (j, atoms_j)))
+    single_steps, single_remainders = steps.astype(np.float32), remainders.astype(np.float32)
+    list_clusters = bind(
+        KERNELS["list_clusters"], slots_i=i.slots, slots_j=j.slots, atoms_i=single_i, atoms_j=single_j,
+        centres_i=centres_i, centres_j=centres_j, boxes_i=i.chunk_boxes, boxes_j=j.chunk_boxes, columns=j.columns,
+        shifts=shifts, steps=single_steps, remainders=single_remainders, images=images, starts=starts,
+        partners=partners, light=i.light_clusters, stride_i=stride_i, stride_j=stride_j, image_count=len(images),
+        chunk_count=len(j.chunk_boxes) + 1, shape=j.shape, side=j.side, slack=j.slack, reach=reach, m=shape.m,
+        n=shape.n, same=same, corrects=corrects)
 
     def one_part(first: int, _: int) -> None:
         begin, end = first * size, min(first * size + size, chunks_i)
         entries = np.empty((4 * size * each + len(shifts), 9), np.int64)
         chunks, bits = (np.empty(int(size * each * near) + 1024, kind) for kind in (np.int32, np.uint16))
-        masks = np.empty((8 * size * each + 1024, kernel.M, 2), np.uint16)
-        counts = np.zeros(3, np.int64)
+        masks = np.empty((8 * size * each + 1024, shape.m, 2), np.uint16)
+        counts = np.zeros(4, np.int64)
+        scratch = np.zeros((6, len(j.chunk_boxes) + 1), np.int64)
         while True:
-            begin = kernel.search(begin, end, same, i.slots, atoms_i, i.centres, i.chunk_boxes, j.slots, atoms_j,
-                                  j.centres, j.chunk_boxes, j.columns, j.shape, j.side, np.zeros(3), j.slack, shifts,
-                                  steps, remainders, numbers, reach, starts, partners, corrects, i.light_clusters,
-                                  entries, chunks, bits, masks, counts)
+            list_clusters(begin, end, scratch=scratch, entries=entries, chunks=chunks, bits=bits, masks=masks,
+                          counts=counts, max_entries=len(entries), max_chunks=len(chunks), max_masks=len(masks))
+            begin = int(counts[3])
             if begin == end:
                 break
             entries, chunks, bits, masks = (np.resize(a, (2 * len(a), *a.shape[1:]))

@@ -1,4 +1,4 @@
-"""Kernels that sum a list of clusters, see :mod:`vmdpotential.engines.cpu.pairs.search_kernel`.
+"""Kernels that sum a list of clusters, see pairs/search.cu.
 
 Terms are evaluated by a traced program, in REAL. Each thread has its own sums of the atoms, in REAL too; virials are
 summed in float64.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.compiling import build, threads
-from vmdpotential.engines.cpu.pairs.clusters import CellBox, Clusters, Search, aligned, search
+from vmdpotential.engines.cpu.pairs.clusters import CellBox, Clusters, ClusterShape, Search, aligned, search
 from vmdpotential.engines.pairs import Atoms, PairResult, PairSum
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.interactions.pairs import PairPotential
@@ -97,8 +97,8 @@ class ClusterPairs:
         # for example gravity, where only the mass of j enters the acceleration of i
         self.one_sided = {n[2:] for n in inputs if n.startswith("i.")} != {n[2:] for n in inputs if n.startswith("j.")}
 
-    def kernels(self, without: tuple[int, ...]) -> tuple[Any, Any]:
-        """Return the modules that search and that sum; the latter also has a program without the terms `without`."""
+    def kernel(self, without: tuple[int, ...]) -> Any:
+        """Return the module that sums, which also has a program without the terms `without`."""
         work, terms = self.work, self.work.potential.terms
         bits = 32 if work.precision == "single" else 64
         every = tuple(range(len(terms)))
@@ -110,26 +110,26 @@ class ClusterPairs:
         if work.potential.corrects_excluded:
             excluded = work.potential.scaled(self.outputs, LENGTH, excluded=True).program
         names = (every, kept) if work.energy else ((), ())
-        sums = build.load("pair_kernel", programs=(self.scaled.program, light, excluded), outputs=names,
+        return build.load("pair_kernel", programs=(self.scaled.program, light, excluded), outputs=names,
                           names=tuple(work.potential.atoms), tables=tuple(work.potential.tables), m=self.m, n=self.n,
                           bits=bits, packed=self.packed, virial=work.virial, soft=work.potential.softening > 0,
                           one_sided=self.one_sided)
-        return build.load("search_kernel", m=self.m, n=self.n, bits=bits), sums
 
     def search(self, atoms: Atoms, others: Atoms | None = None) -> ClusterList:
         """Return the pairs in range, see :mod:`vmdpotential.engines.pairs`."""
         work = self.work
         box = CellBox.around(work.cell, *(_positions(a.positions) for a in (atoms, others) if a is not None))
         without, lacks = missing_terms(work.potential, atoms)
-        kernel, sums = self.kernels(without)
-        sets = [Clusters(kernel, box, _positions(a.positions), self._rows(a), flags, self.reach)
+        sums = self.kernel(without)
+        shape = ClusterShape(self.m, self.n, np.float32 if work.precision == "single" else np.float64)
+        sets = [Clusters(shape, box, _positions(a.positions), self._rows(a), flags, self.reach)
                 for a, flags in ((atoms, lacks), (others, None if others is None else np.zeros(len(others), bool)))
                 if a is not None and flags is not None]
         tables = self._tables(atoms)
         around = work.cell is not None and not work.cell.orthogonal
-        result = search(kernel, box, sets[0], sets[-1], self.reach, None if others is not None else atoms.exclusions,
+        result = search(box, sets[0], sets[-1], self.reach, None if others is not None else atoms.exclusions,
                        around, work.potential.corrects_excluded)
-        return ClusterList(self, kernel, sums, sets, result, tables)
+        return ClusterList(self, sums, sets, result, tables)
 
     def run(self, atoms: Atoms, others: Atoms | None = None) -> PairResult:
         """Return the sum over the pairs in range."""
@@ -173,15 +173,15 @@ def _positions(values: Any) -> Floats:
 class ClusterList:
     """Pairs of clusters in range; see :class:`vmdpotential.engines.pairs.PairList`."""
 
-    def __init__(self, pairs: ClusterPairs, kernel: Any, sums: Any, sets: list[Clusters], search_result: Search,
+    def __init__(self, pairs: ClusterPairs, sums: Any, sets: list[Clusters], search_result: Search,
                  tables: tuple[NDArray[Any], int]) -> None:
-        self.pairs, self.kernel, self.sums = pairs, kernel, sums
+        self.pairs, self.sums = pairs, sums
         self.sets, self.search_result = sets, search_result
         self.totals = [np.empty(0) for _ in sets]
         extent = sets[0].chunk_boxes
         # near enough that powers of the distance are not denormal numbers, which take a hundred cycles
         self.out_of_range = -2 * (pairs.reach + (extent[:, 3:] - extent[:, :3]).max(initial=0)) - 1
-        scaled, real = pairs.scaled, kernel.REAL
+        scaled, real = pairs.scaled, sums.REAL
         values = np.array(scaled.values, real) if scaled.values else np.zeros(1, real)
         self.fixed = (values, *tables, search_result.steps, search_result.remainders, real(scaled.cutoff2 * LENGTH**2),
                       real(scaled.softening2 * LENGTH**2), real(self.out_of_range))
@@ -202,7 +202,7 @@ class ClusterList:
             ends = np.searchsorted(work[1:], work[-1] * np.arange(workers) / workers - 0.5)
             self.part_starts = [*ends.tolist(), len(self.parts)]
         if len(self.totals[0]) != workers:
-            self.totals = [aligned((workers, len(c), self.sums.CHANNELS, self.kernel.N), self.kernel.REAL)
+            self.totals = [aligned((workers, len(c), self.sums.CHANNELS, self.sums.N), self.sums.REAL)
                            for c in self.search_result.chunks]
         return self.part_starts, self.totals
 
@@ -255,7 +255,7 @@ class ClusterList:
             If an atom has moved further.
         """
         values = self._positions_of_sets(positions, others)
-        kernel, sums, work = self.kernel, self.sums, self.pairs.work
+        sums, work = self.sums, self.pairs.work
         chunks, sets, step = self.search_result.chunks, self.sets, self.step
         workers = max(1, min(threads.count(), len(self.parts)))
         part_starts, totals = self._divide(workers)
@@ -266,7 +266,7 @@ class ClusterList:
         def run_thread(worker: int, counters: NDArray[np.int64]) -> None:
             """Write positions, sum pairs and gather results as one thread; threads wait for each other in between."""
             for n, (part, x) in enumerate(zip(sets, values, strict=True)):
-                displacement = part.write(kernel, x, chunks[n], counters, threads.TAKEN + n, work.buffer / 2)
+                displacement = part.write(x, chunks[n], counters, threads.TAKEN + n, work.buffer / 2)
                 displacements[worker] = max(displacements[worker], displacement)
             first, last = part_starts[worker : worker + 2]
             for at in range(first, max(last, first + 1), step):
