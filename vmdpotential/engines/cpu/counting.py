@@ -1,12 +1,17 @@
-"""Counting atoms at the nodes of a lattice on the CPU."""
+"""Counting atoms at the nodes of a lattice on the CPU, with the kernels of densities/counting.cu."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.compiling import build
 from vmdpotential.engines.counting import Counter, Counting, Floats, Integers
+from vmdpotential.kernels.launch import KernelFile, call
+
+KERNELS = KernelFile(Path(__file__).parents[2] / "densities" / "counting.cu")
 
 #: Number of float64 in a cache line.
 LINE = 8
@@ -48,21 +53,32 @@ class _CpuCounter:
     """Common part of the counters: the kernels and their arguments."""
 
     def __init__(self, counting: Counting) -> None:
-        self._kernel = build.load("density_kernel", spreading=counting.spreading)
+        self._kernel = KERNELS[f"count_{counting.spreading}"]
         self._frame = 0
         bins, starts, near = near_images(counting)
         #: Greatest number of contributions of a frame.
         self._most = len(counting.weights) * int(np.diff(starts).max())
-        arrays = (counting.weights, counting.widths, counting.origin, counting.spacing, counting.cell, counting.inverse,
-                  counting.images, starts, near, bins, counting.reach, counting.shape)
-        self._fixed = [np.array(array, order="C") for array in arrays]  # Numba compiles again for read-only arrays
-        self._work, self._reached = np.zeros((0, 4)), np.zeros(0, np.uint64)
+        periodic, side = len(counting.images) > 0, 2 * int(counting.reach.max()) + 1
+        fixed = {"weights": counting.weights, "widths": counting.widths, "images": counting.images,
+                 "columns": (counting.images if periodic else np.zeros((1, 3))).T + 0.5, "starts": starts, "near": near}
+        self._fixed: dict[str, Any] = {name: np.ascontiguousarray(array) for name, array in fixed.items()}
+        self._fixed |= {"along": np.empty((3, side)), "origin": counting.origin, "spacing": counting.spacing,
+                        "cell": counting.cell if periodic else 0.0, "inverse": counting.inverse if periodic else 0.0,
+                        "bins": bins, "reach": counting.reach, "shape": counting.shape, "side": side,
+                        "image_count": len(counting.images)}
+        self._work: Floats | None = None
+        self._reached: NDArray[np.uint64] | None = None
 
-    def _add(self, positions: NDArray[np.floating], change: Floats, rows: Integers, keys: Integers, of: Floats) -> int:
+    def _add(self, positions: NDArray[np.floating], change: Floats, rows: Integers, keys: Integers | None,
+             of: Floats | None) -> int:
         self._frame += 1
-        listed: int = self._kernel.add_frame(np.ascontiguousarray(positions), rows, *self._fixed[:2], change,
-                                             *self._fixed[2:], keys, of, self._work, self._reached, self._frame)
-        return listed
+        listed, single = np.zeros(1, np.int64), positions.dtype == np.float32
+        at = np.ascontiguousarray(positions, np.float32 if single else np.float64)
+        call(self._kernel, 0, len(rows), single_positions=at if single else None, positions=None if single else at,
+             rows=np.ascontiguousarray(rows), change=np.ascontiguousarray(change) if len(change) else None, keys=keys,
+             of=of, work=self._work, reached=self._reached, listed=listed, atoms=len(rows), frame=self._frame,
+             **self._fixed)
+        return int(listed[0])
 
 
 class ListedCounter(_CpuCounter):
@@ -74,8 +90,8 @@ class ListedCounter(_CpuCounter):
         weights = counting.weights
         self._weight = float(weights[0]) if len(weights) else 0.0
         size = max(LISTED, self._most + 1)
-        own = 0 if (weights == self._weight).all() else size
-        self._keys, self._of = np.empty((2, size), np.int64), np.empty((2, own))
+        self._keys = np.empty((2, size), np.int64)
+        self._of = [None, None] if (weights == self._weight).all() else [*np.empty((2, size))]
         self._count = 0
         self._done = _arrays(0)
 
@@ -83,7 +99,9 @@ class ListedCounter(_CpuCounter):
         """Add a frame."""
         if self._count + self._most >= self._keys.shape[1]:
             self._sum()
-        self._count += self._add(positions, change, rows, self._keys[0, self._count :], self._of[0, self._count :])
+        of = self._of[0]
+        self._count += self._add(positions, change, rows, self._keys[0, self._count :],
+                                 None if of is None else of[self._count :])
 
     def take(self) -> tuple[Integers, Floats, Floats]:
         """Return nodes, sums and sums of squares, and reset them."""
@@ -93,14 +111,17 @@ class ListedCounter(_CpuCounter):
 
     def _sum(self) -> None:
         """Add the listed atoms to the sums, and clear the list."""
-        keys, of = self._keys[:, : self._count], self._of[:, : self._count]
-        place = int(self._kernel.sort(keys[0], of[0], keys[1], of[1], self._bits))
-        arrays = _arrays(self._count)
-        count = self._kernel.sum_sorted(keys[place], of[place], self._weight, *arrays)
+        arrays, found = _arrays(self._count), np.zeros(1, np.int64)
+        call(KERNELS["sum_listed"], 0, self._count, keys=self._keys[0], more_keys=self._keys[1], of=self._of[0],
+             more_of=self._of[1], weight=self._weight, nodes=arrays[0], sums=arrays[1], squares=arrays[2], found=found,
+             bits=self._bits)
+        count = int(found[0])
         if len(self._done[0]):
-            parts = [array[:count] for array in arrays]
-            arrays = _arrays(len(self._done[0]) + count)
-            count = self._kernel.unite(*self._done, *parts, *arrays)
+            before, more, arrays = self._done, arrays, _arrays(len(self._done[0]) + count)
+            call(KERNELS["unite_lists"], 0, len(before[0]), nodes=before[0], sums=before[1], squares=before[2],
+                 more_nodes=more[0], more_sums=more[1], more_squares=more[2], more_count=count, all_nodes=arrays[0],
+                 all_sums=arrays[1], all_squares=arrays[2], found=found)
+            count = int(found[0])
         nodes, sums, squares = arrays
         self._done, self._count = (nodes[:count], sums[:count], squares[:count]), 0
 
@@ -121,16 +142,20 @@ class SpreadCounter(_CpuCounter):
         memory = np.zeros(4 * size + LINE)
         first = -memory.ctypes.data // 8 % LINE
         self._work = memory[first : first + 4 * size].reshape(size, 4)
-        self._reached, self._nodes = np.zeros(-(-size // 64), np.uint64), np.empty(size, np.int64)
+        self._words = -(-size // 64)
+        self._reached, self._nodes = np.zeros(self._words, np.uint64), np.empty(size, np.int64)
 
     def add(self, positions: NDArray[np.floating], change: Floats, rows: Integers) -> None:
         """Add a frame."""
-        self._add(positions, change, rows, np.zeros(0, np.int64), np.zeros(0))
+        self._add(positions, change, rows, None, None)
 
     def take(self) -> tuple[Integers, Floats, Floats]:
         """Return nodes, sums and sums of squares, and reset them."""
-        nodes = self._nodes[: self._kernel.list_reached(self._reached, self._nodes)].copy()
+        found, reached = np.zeros(1, np.int64), {"work": self._work, "reached": self._reached}
+        call(KERNELS["list_reached"], 0, self._words, nodes=self._nodes, sums=None, squares=None, found=found,
+             **reached)
+        nodes = self._nodes[: found[0]].copy()
         sums, squares = np.empty((2, len(nodes)))
-        self._kernel.take(self._work, self._reached, nodes, sums, squares)
+        call(KERNELS["take_sums"], 0, len(nodes), nodes=nodes, sums=sums, squares=squares, found=found, **reached)
         self._frame = 0
         return nodes, sums, squares
