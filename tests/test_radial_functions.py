@@ -5,6 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from vmdpotential import registry
+from vmdpotential.engines.cpu.maps import tiles
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import compiled
 from vmdpotential.interactions.program import evaluate_all
 from vmdpotential.interactions.tracing import Expression, exp, interpolate, less, linear, maximum, minimum, select, sqrt
@@ -68,3 +71,21 @@ def test_the_interpreter_has_every_operation(kernel, single):
     inputs = dict(zip(program.parameters, parameters, strict=True)) | {"r2": R * R, "rinv": 1 / R}
     np.testing.assert_allclose(evaluated(kernel, program, parameters, single, True), evaluate_all(program, inputs),
                                rtol=2e-6 if single else 1e-14)
+
+
+@pytest.mark.parametrize("field", [False, True])
+@pytest.mark.parametrize("precision", ["single", "compensated", "double"])
+@pytest.mark.parametrize("name", ["coulomb", "shifted_coulomb", "ewald"])
+def test_maps_of_interpreted_functions(name, precision, field, monkeypatch):
+    """What another package registers has no struct; two atoms are on points of the lattice."""
+    rng, bound = np.random.default_rng(3), registry.get("interaction", name).bind()
+    lattice = Lattice(np.zeros(3), np.full(3, 0.7), (13, 10, 9))
+    positions, charges = rng.uniform(-2, 9, (300, 3)), rng.normal(size=300)
+    positions[:2] = lattice.origin + lattice.spacing * [[1, 2, 3], [8, 0, 7]]
+    compiled_in = tiles.direct(lattice, positions, charges, bound, precision, field)
+    monkeypatch.setattr(tiles, "number_of", lambda program: -1)
+    interpreted = tiles.direct(lattice, positions, charges, bound, precision, field)
+    scale = np.sqrt(np.mean(compiled_in.astype(float) ** 2, axis=(-3, -2, -1), keepdims=True))
+    assert np.max(np.abs(interpreted - compiled_in) / scale) < 1e-4
+    rms = np.sqrt(np.mean(((interpreted - compiled_in.astype(float)) / scale) ** 2))
+    assert rms < (3e-6 if precision == "single" else 1e-7)

@@ -4,6 +4,9 @@
 #include <math.h>
 
 #include "vectors.h"
+#if defined(__x86_64__) || defined(_M_X64)
+#include <immintrin.h>
+#endif
 
 #define INLINE static inline __attribute__((always_inline))
 #define MEMBER inline __attribute__((always_inline))
@@ -36,6 +39,17 @@ template <class V> INLINE auto less(V a, V b) { return a < b; }
 template <class C, class V> INLINE V select(C condition, V a, V b) { return condition ? a : b; }
 template <class V> INLINE V min(V a, V b) { return a < b ? a : b; }
 template <class V> INLINE V max(V a, V b) { return b < a ? a : b; }
+#if VECTOR_BYTES == 64  // one instruction, for which compilers take the conditions above only if there are no NaN
+INLINE floats min(floats a, floats b) { return (floats)_mm512_min_ps((__m512)a, (__m512)b); }
+INLINE floats max(floats a, floats b) { return (floats)_mm512_max_ps((__m512)a, (__m512)b); }
+INLINE doubles min(doubles a, doubles b) { return (doubles)_mm512_min_pd((__m512d)a, (__m512d)b); }
+INLINE doubles max(doubles a, doubles b) { return (doubles)_mm512_max_pd((__m512d)a, (__m512d)b); }
+#elif VECTOR_BYTES == 32
+INLINE floats min(floats a, floats b) { return (floats)_mm256_min_ps((__m256)a, (__m256)b); }
+INLINE floats max(floats a, floats b) { return (floats)_mm256_max_ps((__m256)a, (__m256)b); }
+INLINE doubles min(doubles a, doubles b) { return (doubles)_mm256_min_pd((__m256d)a, (__m256d)b); }
+INLINE doubles max(doubles a, doubles b) { return (doubles)_mm256_max_pd((__m256d)a, (__m256d)b); }
+#endif
 template <class V> INLINE V magnitude(V a) { return max(a, -a); }
 
 template <class V> INLINE V div(V a, V b) { return a / b; }
@@ -62,6 +76,103 @@ INLINE doubles sqrt(doubles x) { __asm__("fsqrt %0.2d, %1.2d" : "=w"(x) : "w"(x)
 INLINE floats sqrt(floats x) { __asm__("sqrtps %1, %0" : "=x"(x) : "x"(x)); return x; }
 INLINE doubles sqrt(doubles x) { __asm__("sqrtpd %1, %0" : "=x"(x) : "x"(x)); return x; }
 #endif
+
+// The nearest whole number of a small number.
+template <class V> INLINE V nearest(V x)
+{
+    const number_of<V> magic = sizeof(number_of<V>) == 4 ? 12582912.0 : 6755399441055744.0;
+    return x + magic - magic;
+}
+
+// Differences of float64 numbers from one, rounded to V.
+template <class V> inline __attribute__((always_inline)) V differences(const double *from, double x);
+template <> inline __attribute__((always_inline)) doubles differences<doubles>(const double *from, double x)
+{
+    return load<doubles>(from) - x;
+}
+template <> inline __attribute__((always_inline)) floats differences<floats>(const double *from, double x)
+{
+    const half_floats a = narrow(load<doubles>(from) - x), b = narrow(load<doubles>(from + DOUBLES) - x);
+#if VECTOR_BYTES == 64
+    return (floats)_mm512_insertf32x8(_mm512_castps256_ps512((__m256)a), (__m256)b, 1);
+#elif VECTOR_BYTES == 32
+    return (floats)_mm256_set_m128((__m128)b, (__m128)a);
+#else
+    floats y;
+    memcpy(&y, &a, sizeof(a));
+    memcpy((char *)&y + sizeof(a), &b, sizeof(b));
+    return y;
+#endif
+}
+
+// 1 / sqrt(x), to 12 or 14 bits where there is an instruction for it.
+INLINE floats rough_inverse_root(floats x) { return root_estimate(x); }
+INLINE doubles rough_inverse_root(doubles x)
+{
+#if VECTOR_BYTES == 64
+    doubles y;
+    __asm__("vrsqrt14pd %1, %0" : "=v"(y) : "v"(x));
+    return y;
+#else
+    return 1.0 / sqrt(x);
+#endif
+}
+
+// 2 / sqrt(x) from that by steps of Newton's method, the last y (3 - x y^2): one in float32, one or two in float64.
+INLINE floats twice_refined(floats x, floats y, int) { return y * (3.0f - x * y * y); }
+INLINE doubles twice_refined(doubles x, doubles y, int steps)
+{
+#if VECTOR_BYTES == 64
+    if (steps > 1)
+        y = 0.5 * y * (3.0 - x * y * y);
+    return y * (3.0 - x * y * y);
+#else
+    return y + y;
+#endif
+}
+
+// Write the numbers for which a condition holds, or their places from `first` on, one after the other; return how many.
+// What follows them, up to a whole vector, is overwritten.
+#if VECTOR_BYTES == 64
+INLINE int append(float *to, floats x, ints condition)
+{
+    const __mmask16 mask = _mm512_movepi32_mask((__m512i)condition);
+    store(to, (floats)_mm512_maskz_compress_ps(mask, (__m512)x));
+    return __builtin_popcount(mask);
+}
+INLINE int append(double *to, doubles x, longs condition)
+{
+    const __mmask8 mask = _mm512_movepi64_mask((__m512i)condition);
+    store(to, (doubles)_mm512_maskz_compress_pd(mask, (__m512d)x));
+    return __builtin_popcount(mask);
+}
+INLINE int append_places(int32_t *to, int first, ints condition)
+{
+    const __mmask16 mask = _mm512_movepi32_mask((__m512i)condition);
+    const __m512i places = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    store(to, (ints)_mm512_maskz_compress_epi32(mask, _mm512_add_epi32(places, _mm512_set1_epi32(first))));
+    return __builtin_popcount(mask);
+}
+#else
+template <class V> INLINE int append(number_of<V> *to, V x, whole_of<V> condition)
+{
+    int count = 0;
+    for (int i = 0; i < type_of<V>::lanes; i++) {
+        to[count] = x[i];
+        count += condition[i] != 0;
+    }
+    return count;
+}
+#endif
+template <class Whole> INLINE int append_places(int32_t *to, int first, Whole condition)
+{
+    int count = 0;
+    for (int i = 0; i < (int)(sizeof(condition) / sizeof(condition[0])); i++) {
+        to[count] = first + i;
+        count += condition[i] != 0;
+    }
+    return count;
+}
 
 // The polynomial of some coefficients, lowest first, by Horner's rule.
 template <class V, int N> INLINE V polynomial(V x, const number_of<V> (&coefficients)[N])

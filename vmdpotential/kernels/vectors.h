@@ -68,8 +68,8 @@ static inline __attribute__((always_inline)) ints even_places()
     return x;
 }
 
-// 1 / sqrt(x), to the rounding of float32: the instruction's estimate and one step of Newton's method.
-static inline __attribute__((always_inline)) floats inverse_root(floats x)
+// 1 / sqrt(x) with an error that one step of Newton's method reduces to the rounding of float32.
+static inline __attribute__((always_inline)) floats root_estimate(floats x)
 {
     floats y;
 #if VECTOR_BYTES == 64
@@ -82,6 +82,13 @@ static inline __attribute__((always_inline)) floats inverse_root(floats x)
 #else
     __asm__("rsqrtps %1, %0" : "=x"(y) : "x"(x));
 #endif
+    return y;
+}
+
+// 1 / sqrt(x), to the rounding of float32.
+static inline __attribute__((always_inline)) floats inverse_root(floats x)
+{
+    const floats y = root_estimate(x);
     return y * (1.5f - 0.5f * x * y * y);
 }
 

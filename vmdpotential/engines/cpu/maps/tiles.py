@@ -1,25 +1,30 @@
-"""Pair sums on a lattice on the CPU: sorting and scaling for :mod:`~vmdpotential.engines.cpu.maps.tile_kernel`."""
+"""Pair sums on a lattice on the CPU: sorting and scaling for the kernel in tiles.cu."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.compiling import build, threads
+from vmdpotential.compiling import threads
 from vmdpotential.engines import SOFT_CORE
 from vmdpotential.engines.cpu import cells
 from vmdpotential.engines.inputs import near
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Bound, Scaled
+from vmdpotential.interactions.compiled import instructions, number_of, uniforms, with_derivative
+from vmdpotential.kernels.launch import KernelFile, launch
 from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
 
 #: Cells per cutoff length: finer ones fit the sphere better, coarser ones give longer ranges of atoms; 3 is fastest.
 CELLS_PER_CUTOFF = 3
+
+KERNELS = KernelFile(Path(__file__).with_name("tiles.cu"))
 
 
 def direct(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound,
@@ -32,9 +37,8 @@ def direct(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bo
     if interaction.cutoff is not None:
         return cutoff(lattice, positions, charges, interaction, precision, field=field)
     scaled = interaction.scaled(float(lattice.spacing.max()))
-    kernel = build.load("tile_kernel", program=scaled.program, precision=precision, masked=False, field=field)
     one_bin = _Bins(np.array([0, len(charges)]), np.ones(3, np.int64), scaled.length, np.zeros(3))
-    return _run(kernel, "direct sum", lattice, scaled, positions, charges, one_bin)
+    return _run("direct sum", lattice, scaled, positions, charges, one_bin, precision, field)
 
 
 def cutoff(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound, precision: str = "single",
@@ -66,11 +70,10 @@ def cutoff(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bo
         positions, charges = near(lattice, reach, positions, charges)
     if not len(positions):
         return np.zeros((4, *lattice.shape) if field else lattice.shape, np.float32) if add_to is None else add_to
-    kernel = build.load("tile_kernel", program=scaled.program, precision=precision, masked=interaction.masked,
-                        field=field)
     sorted_by = cells.sort(positions, reach, CELLS_PER_CUTOFF)
-    return _run(kernel, "cutoff sum", lattice, scaled, positions[sorted_by.order], charges[sorted_by.order],
-                _Bins(sorted_by.start, sorted_by.shape, sorted_by.side, sorted_by.low), add_to)
+    return _run("cutoff sum", lattice, scaled, positions[sorted_by.order], charges[sorted_by.order],
+                _Bins(sorted_by.start, sorted_by.shape, sorted_by.side, sorted_by.low), precision, field,
+                interaction.masked, add_to)
 
 
 class _Bins(NamedTuple):
@@ -82,22 +85,27 @@ class _Bins(NamedTuple):
     low: Floats
 
 
-def _run(kernel: Any, label: str, lattice: Lattice, scaled: Scaled, positions: Floats, charges: Floats, bins: _Bins,
+def _run(label: str, lattice: Lattice, scaled: Scaled, positions: Floats, charges: Floats, bins: _Bins,
+         precision: str, field: bool, masked: bool = False,
          add_to: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
-    unit, low = scaled.length, bins.low
+    unit, low, maps = scaled.length, bins.low, 4 if field else 1
     atoms = np.zeros((4, len(charges) + 16))  # kernels read up to 15 elements beyond the last
     atoms[:3, : len(charges)] = ((positions - low) / unit).T
-    atoms[3, : len(charges)] = charges * kernel.CHARGE_FACTOR
+    atoms[3, : len(charges)] = charges
     x, y, z, q = atoms
-    shape = lattice.shape if kernel.MAPS == 1 else (kernel.MAPS, *lattice.shape)
-    out = np.empty(shape, np.float32) if add_to is None else add_to
-    # E = -2 q (x - x_j) dV/d(r^2)
-    factors = scaled.factor * np.array([1.0, *[-2 / unit] * 3])
-    fixed = (x, y, z, q, bins.start, bins.shape, bins.side / unit, scaled.cutoff or 0.0,
-             out.reshape(-1, *lattice.shape), (lattice.origin - low) / unit, lattice.spacing / unit,
-             np.array(scaled.values, np.float64), kernel.REAL(SOFT_CORE / unit), factors,
-             add_to is not None)
+    out = np.empty((maps, *lattice.shape) if field else lattice.shape, np.float32) if add_to is None else add_to
+    program = with_derivative(scaled.program)
+    made = instructions(program if field else scaled.program, scaled.values)
+    same = uniforms(program, scaled.values)
     tasks = int(np.prod([(n + 7) // 8 for n in lattice.shape]))
-    grain = max(1, min(16, tasks // (4 * threads.count())))
-    threads.run(lambda first, last: kernel.run(*fixed, first, last), tasks, label, grain)
+    launch(KERNELS["sum_tiles"], tasks, label, max(1, min(16, tasks // (4 * threads.count()))),
+           x=x, y=y, z=z, q=q, start=bins.start, bins=bins.shape, bin_size=bins.side / unit,
+           cutoff=scaled.cutoff or 0.0, maps=out, shape=lattice.shape, origin=(lattice.origin - low) / unit,
+           spacing=lattice.spacing / unit, soft=SOFT_CORE / unit,
+           # E = -2 q (x - x_j) dV/d(r^2)
+           factors=scaled.factor * np.array([1.0, *[-2 / unit] * 3]), add=add_to is not None,
+           single=precision == "single", masked=masked, field=field, newton_steps=2 if precision == "double" else 1,
+           number=number_of(program), uniforms=same, uniform_count=len(same), steps=made.steps,
+           step_count=len(made.steps), constants=made.constants, constant_count=len(made.constants),
+           tables=made.tables, table_count=len(made.tables), results=made.results, register_count=made.registers)
     return out
