@@ -56,7 +56,7 @@ def check(gpu, plan, positions, charges, precision, accuracy):
     out = np.full((4, *LATTICE.shape), np.nan, np.float32)
     work.launch(job, maps.Slab(0, LATTICE.shape[0]), out.ctypes.data, LATTICE.size)
     reference = cpu.LevelSum(plan, LATTICE, "double")
-    potential = reference.solve(cpu_mesh.spread(reference.kernel, plan, positions, charges))
+    potential = reference.solve(cpu_mesh.spread(reference.basis, plan, positions, charges))
     for actual, expected in zip(out, reference.maps(positions, charges, True), strict=True):
         assert relative_rms(actual, expected) < accuracy
     nodes = gpu.buffers["nodes"].view(work.real).reshape(*plan.shape[:2], -1)[..., : plan.shape[2]]

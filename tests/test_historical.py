@@ -153,9 +153,10 @@ def test_cutoff_sums_compile(bound, compensated, tmp_path):
 
 
 def test_every_kernel_file_is_compiled():
-    """Here, and that of levels in test_cuda_msm.py."""
+    """Here, and that of levels in test_cuda_msm.py; ``msm.cu`` is for CPUs only."""
     assert {path.name for path in direct.HERE.glob("*.cu")} == {
-        "levels.cu", "cutoff_largebin.cu", "cutoff_smallbin.cu", *(f"direct_{name}.cu" for name in direct.POINTS)}
+        "levels.cu", "msm.cu", "cutoff_largebin.cu", "cutoff_smallbin.cu",
+        *(f"direct_{name}.cu" for name in direct.POINTS)}
 
 
 @pytest.mark.slow
