@@ -124,9 +124,7 @@ class Levels:
         """The pair interaction within the radius."""
         # the Taylor polynomial in s - 1, s = (r/a)^2, is converted to the interaction's variable s - 1/2
         shifted = np.polynomial.Polynomial(_taylor(self.smoothness))(np.polynomial.Polynomial([-0.5, 1.0]))
-        coefficients = {f"c{n}": float(c) / self.radius ** (2 * n + 1) for n, c in enumerate(shifted.coef)}
-        # the degree is as low as possible: with that of a mesh, the pair sum would take a quarter longer
-        return short_range.interaction(self.smoothness).bind(cutoff=self.radius, **coefficients)
+        return short_range.bind(self.radius, shifted.coef / self.radius ** (2 * np.arange(len(shifted.coef)) + 1))
 
     def prepare(self, engine: str, work: LatticeSum) -> Prepared:
         """Return a prepared sum with this smooth part, on the engine with this name."""
