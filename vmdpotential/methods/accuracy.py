@@ -252,8 +252,13 @@ class _Beside:
 
     @classmethod
     def of(cls, lattice: Lattice, positions: Floats, reach: float, rng: np.random.Generator) -> _Beside:
-        """Return the nodes up to `reach`, A; random ones if there may be more than :data:`MAX_NODES`."""
+        """Return the nodes up to `reach`, A; random ones if there may be more than :data:`MAX_NODES`.
+
+        None if they are not a small part of the lattice.
+        """
         steps = (reach / lattice.spacing).astype(np.int64)
+        if len(positions) * (2 * steps + 2).prod() > 2 * lattice.size:
+            return cls(lattice.shape, np.zeros((0, 3), np.int64), np.zeros(0), None, 2 * steps + 2)
         voxels = np.unique(np.floor((positions - lattice.origin) / lattice.spacing).astype(np.int64) - steps, axis=0)
         widths, shape = 2 * steps + 2, lattice.shape
         each = int(widths.prod())

@@ -9,7 +9,7 @@ accessible one. The triangles are those of marching cubes, at distance 0 in a ma
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -59,9 +59,9 @@ class Surface:
     cavities : (V,) bool
         Whether each vertex is on the surface of a cavity inside, which a probe cannot enter from outside.
     centres, radii : (M, 3) and (M,) float64, A
-        Centres and radii of the atoms within the surface.
+        Centres and radii of the atoms within a molecular surface.
     probe : float, A
-        Radius of the probe.
+        Radius of the probe of a molecular surface.
     """
 
     vertices: Floats
@@ -70,9 +70,9 @@ class Surface:
     areas: Floats
     kind: str
     cavities: NDArray[np.bool_]
-    centres: Floats
-    radii: Floats
-    probe: float
+    centres: Floats = field(default_factory=lambda: np.zeros((0, 3)))
+    radii: Floats = field(default_factory=lambda: np.zeros(0))
+    probe: float = 0.0
 
     def __repr__(self) -> str:
         return f"Surface({self.kind}, {self.area:.1f} A^2, {len(self.vertices)} vertices)"
