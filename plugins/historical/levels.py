@@ -124,7 +124,8 @@ class Levels:
         """The pair interaction within the radius."""
         # the Taylor polynomial in s - 1, s = (r/a)^2, is converted to the interaction's variable s - 1/2
         shifted = np.polynomial.Polynomial(_taylor(self.smoothness))(np.polynomial.Polynomial([-0.5, 1.0]))
-        return short_range.bind(self.radius, np.asarray(shifted.coef, np.float64) / self.radius ** (2 * np.arange(len(shifted.coef)) + 1))
+        coefficients = np.asarray(shifted.coef, np.float64)
+        return short_range.bind(self.radius, coefficients / self.radius ** (2 * np.arange(len(coefficients)) + 1))
 
     def prepare(self, engine: str, work: LatticeSum) -> Prepared:
         """Return a prepared sum with this smooth part, on the engine with this name."""
