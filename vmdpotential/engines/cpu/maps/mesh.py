@@ -149,7 +149,8 @@ def solve(basis: Basis, mesh: Mesh, nodes: NDArray[Any], influence: NDArray[np.f
     """
     influence = mesh.influence() if influence is None else influence
     if mesh.periodic and small:
-        spectrum = np.fft.rfftn(nodes).astype(f"c{2 * nodes.itemsize}", copy=False)
+        # numpy before 2.0 returns another order of the axes
+        spectrum = np.ascontiguousarray(np.fft.rfftn(nodes), f"c{2 * nodes.itemsize}")
         _multiply(basis, spectrum, influence, 0, mesh.shape[1])
         solved = np.fft.irfftn(spectrum.astype(np.complex128, copy=False), mesh.shape, (0, 1, 2), "forward")
         return solved.astype(nodes.dtype, copy=False)
