@@ -117,7 +117,7 @@ class Dialog(QtWidgets.QDialog):  # type: ignore[misc]
         super().closeEvent(event)
 
 
-def beside(window: Any, size: Any, screen: Any) -> Any:
+def position_beside(window: Any, size: Any, screen: Any) -> Any:
     """Return the position of a dialog next to a window, or in the screen's corner if there is no room."""
     for x in (window.right() + 1, window.left() - size.width()):
         if screen.left() <= x <= screen.right() + 1 - size.width():
@@ -133,8 +133,8 @@ def open_dialog(cmd: Any, command: str = "") -> Dialog:
         parent = next((w for w in windows if isinstance(w, QtWidgets.QMainWindow)), None)
         session.dialog = Dialog(cmd, parent)
         if parent is not None:
-            session.dialog.move(beside(parent.frameGeometry(), session.dialog.size(),
-                                       parent.screen().availableGeometry()))
+            session.dialog.move(position_beside(parent.frameGeometry(), session.dialog.size(),
+                                                parent.screen().availableGeometry()))
     dialog: Dialog = session.dialog
     dialog.panel.show_command(command)
     dialog.show()

@@ -238,5 +238,5 @@ def test_typed_command_can_be_stopped_in_a_box(window, cmd, do, monkeypatch):
 @pytest.mark.parametrize(("window", "expected"), [
     ((0, 0, 1000, 800), (1000, 0)), ((900, 50, 1020, 800), (160, 50)), ((0, 0, 1920, 1080), (1180, 540))])
 def test_the_dialog_opens_beside_the_molecule(window, expected):
-    place = dialog.beside(QtCore.QRect(*window), QtCore.QSize(740, 540), QtCore.QRect(0, 0, 1920, 1080))
+    place = dialog.position_beside(QtCore.QRect(*window), QtCore.QSize(740, 540), QtCore.QRect(0, 0, 1920, 1080))
     assert (place.x(), place.y()) == expected

@@ -12,7 +12,7 @@ from vmdpotential.kernels.launch import KernelFile, launch
 KERNELS = KernelFile(Path(__file__).parents[2] / "orbitals" / "evaluate.cu")
 
 #: Number of orbitals whose coefficients are next to each other, as in the kernels.
-TOGETHER = 16
+ORBITALS_AT_ONCE = 16
 
 #: Tables along each axis are padded to a multiple of this, the number of floats in the longest vector.
 _VECTOR = 16
@@ -28,7 +28,7 @@ def orbitals(work: OrbitalSum) -> Singles:
     factors[0] *= work.factors.astype(np.float32)[:, None]
     values = np.empty(lattice.shape, np.float32)
     count, monomials = work.coefficients.shape
-    together = TOGETHER if squares else 1
+    together = ORBITALS_AT_ONCE if squares else 1
     groups = -(-count // together)
     coefficients = np.zeros((groups * together, monomials), np.float32)
     coefficients[:count] = work.coefficients

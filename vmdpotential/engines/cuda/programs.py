@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from vmdpotential.engines.cuda.radial import DeviceSource
 from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.errors import UsageError
+from vmdpotential.interactions.compiled import uniform_steps
 from vmdpotential.interactions.pairs import ScaledPairs
 from vmdpotential.interactions.program import Numpy, Program, run
 
@@ -86,7 +87,7 @@ class Programs:
         """Return the C function of a program; common factors of the bend are left to the kernel."""
         program = scaled.program
         device = DeviceSource(self._c, {})
-        names: dict[int, Any] = {n: f"u[{first + k}]" for k, n in enumerate(_uniform_steps(program))}
+        names: dict[int, Any] = {n: f"u[{first + k}]" for k, n in enumerate(uniform_steps(program))}
         uniform = program.uniform()
         for number, (operation, *arguments) in enumerate(program.steps):
             if operation == "const":
@@ -139,15 +140,7 @@ def _bend(program: Program) -> tuple[float, int, int | None]:
     return number, bend, factors[1 - factors.index(slope)] if operation == "mul" and slope in factors else None
 
 
-def _uniform_steps(program: Program) -> list[int]:
-    """Return the steps that are the same for all pairs and needed by other steps or as results, without constants."""
-    uniform = program.uniform()
-    used = {a for step, same in zip(program.steps, uniform, strict=True)
-            if not same and step[0] != "input" for a in step[1:]} | set(program.results)
-    return [n for n in sorted(used) if uniform[n] and program.steps[n][0] != "const"]
-
-
 def _uniforms(scaled: ScaledPairs) -> list[float]:
     program = scaled.program
     steps = run(program, Numpy, dict(zip(program.parameters, scaled.values, strict=True)), "uniform")
-    return [float(steps[n]) for n in _uniform_steps(program)]
+    return [float(steps[n]) for n in uniform_steps(program)]
