@@ -1,8 +1,9 @@
 """A GPU that is not there: its kernels compiled for the host, where the threads of a block take turns.
 
 It takes the place of :class:`vmdpotential.engines.cuda.device.Gpu` for the smooth part of a sum, for results, pairs,
-points anywhere, molecular surfaces and the flow at them, multigrid, orbitals, Gaussian charges, hydrogen bonds and
-counts of atoms (the files of TASKS); Fourier transforms are scipy's, and the kernels of other files do nothing.
+points anywhere, molecular surfaces and the flow at them, multigrid, orbitals, Gaussian charges and counts of atoms (the
+files of TASKS), and of files that include kernel.h; Fourier transforms are scipy's, and the kernels of other files do
+nothing.
 """
 
 import contextlib
@@ -19,7 +20,6 @@ from scipy import fft
 from vmdpotential.engines.cuda import build, clusters, copies, device, kernels, result
 from vmdpotential.engines.cuda import fft as device_fft
 from vmdpotential.kernels.build import is_shared
-from vmdpotential.kernels.launch import RANGE, Kernel, KernelFile, _function
 
 HEAD = """
 #include <cmath>
@@ -34,7 +34,7 @@ HEAD = """
 #define __launch_bounds__(...)
 #define __shared__ static
 #define asm(...)
-using std::acos; using std::cos; using std::erf; using std::exp;
+using std::acos; using std::atan2; using std::cos; using std::erf; using std::exp;
 using std::fabs; using std::floor; using std::fma; using std::fmax; using std::fmin; using std::llrint; using std::sqrt;
 template <class T> static T min(T a, T b) { return b < a ? b : a; }
 template <class T> static T max(T a, T b) { return a < b ? b : a; }
@@ -157,7 +157,7 @@ extern "C" void run(void (*wanted)(const TASK), const TASK *argument, const unsi
 TASKS = {"mesh.cu": "MeshTask", "levels.cu": "LevelTask", "result.cu": "ResultTask", "nbody.cu": "AllPairsTask",
          "clusters.cu": "ClusterTask", "sort.cu": "Task", "near.cu": "Task", "points.cu": "PointTask",
          "multigrid.cu": "MultigridTask", "orbitals.cu": "OrbitalTask", "counting.cu": "CountingTask",
-         "bonds.cu": "BondTask", "gaussians.cu": "GaussianTask", "region.cu": "RegionTask",
+         "gaussians.cu": "GaussianTask", "region.cu": "RegionTask",
          "tangential.cu": "SurfaceTask", "cutoff_largebin.cu": "Task", "cutoff_smallbin.cu": "ListTask"}
 
 #: Instructions of a GPU that results depend on, and what they compute.
@@ -246,24 +246,29 @@ class HostGpu:
         return make()
 
     def kernel(self, file, function, macros, radial, size):
-        if is_shared(build.HERE / file):
-            return SimpleNamespace(prepared_call=lambda grid, block, argument: self.run_on_cpu(
-                Kernel(KernelFile(file), function), argument))
+        shared = is_shared(build.HERE / file)
 
         def run(grid, block, stream, argument, shared_size=0):
             self.used.add(function)
-            if Path(file).name in TASKS:
+            if shared or Path(file).name in TASKS:
                 assert shared_size <= 48_000
-                library = self.library(file, macros, radial)
-                library.run(library[function], argument, (ctypes.c_uint * 3)(*grid), ctypes.c_uint(block[0]))
+                library = self.shared_library(file, function) if shared else self.library(file, macros, radial)
+                name = "packed" if shared else function
+                library.run(library[name], argument, (ctypes.c_uint * 3)(*grid), ctypes.c_uint(block[0]))
 
         return SimpleNamespace(prepared_async_call=run, prepared_call=lambda grid, block, argument: run(
             grid, block, None, argument))
 
-    def run_on_cpu(self, kernel, argument):
-        """Run a kernel that is written for CPUs too; after its arguments come the number of elements."""
-        self.used.add(kernel.name)
-        _function(kernel, RANGE)(argument, 0, int.from_bytes(argument[-8:], "little"))
+    def shared_library(self, file, function):
+        """Return a kernel of a file for CPUs and GPUs, by what is compiled for GPUs."""
+        name = f"{Path(file).name} {function}"
+        if name not in self.libraries:
+            struct = re.search(rf"KERNEL\({function}, ([\w<>]+)", Path(file).read_text())[1]
+            packed = (f"struct Packed {{ {struct} args; index_t count; }};\n"
+                      f'extern "C" void packed(const Packed packed) {{ {function}(packed.args, packed.count); }}\n')
+            text = f"#define __CUDACC__\n{HEAD}{build.source(file, {})}{packed}#define TASK Packed\n{TAIL}"
+            self.libraries[name] = compiled.library(text, "-U_FORTIFY_SOURCE", "-std=c++17", "-w")
+        return self.libraries[name]
 
     def library(self, file, macros, radial=""):
         name = Path(file).name + "".join(map(str, macros.values())) + str(zlib.crc32(radial.encode()))

@@ -5,7 +5,6 @@ from cuda_kernels import ARCHITECTURES, INTERACTIONS, compile_for_all, work
 from helpers import EVERYTHING
 
 from vmdpotential.engines.cuda import (
-    bonds,
     build,
     counting,
     gaussians,
@@ -66,10 +65,6 @@ def test_other_kernels_compile(tmp_path):
     for order in (0, 2, 4, 8):
         compile_for_all(build.source("gaussians.cu", gaussians.macros(order)) + same, gaussians.macros(order), tmp_path,
                         architectures=ARCHITECTURES if order == 4 else ARCHITECTURES[2:])
-    same = f"static_assert(THREADS == {bonds.THREADS});\n"
-    for probes in (1, 3):
-        macros = {"REAL": "double", "PROBES": probes}
-        compile_for_all(build.source("bonds.cu", macros) + same, macros, tmp_path)
     scaled = EVERYTHING.bind().scaled()
     same = f"static_assert(sizeof(PointTask) == {points.TASK.itemsize});\n"
     for field in (False, True):

@@ -13,7 +13,6 @@ from vmdpotential.continuum.molecule import Continuum, Membrane
 from vmdpotential.continuum.region import Surface
 from vmdpotential.densities.quantities import CountedAtoms
 from vmdpotential.engines import get_engine
-from vmdpotential.engines.bonds import DONOR, ONE_PAIR, TWO_PAIRS, BondSum
 from vmdpotential.engines.cpu.continuum import multigrid as cpu_multigrid
 from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
 from vmdpotential.engines.cpu.gaussians import summed
@@ -29,6 +28,7 @@ from vmdpotential.methods.pb_solution import _potential
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.orbitals.shells import monomials
+from vmdpotential.probes.bonds import DONOR, ONE_PAIR, TWO_PAIRS, Directions, Wells, bond_energies
 
 
 @pytest.mark.slow
@@ -73,13 +73,16 @@ def test_hydrogen_bonds_are_those_of_the_cpu(gpu, donors):
     along /= np.linalg.norm(along, axis=1)[:, None]
     axes = np.cross(along, axes)
     axes /= np.linalg.norm(axes, axis=1)[:, None]
-    work = BondSum(
-        Lattice(np.full(3, -4.0), np.array([0.9, 1.1, 0.7]), (9, 8, 21)), rng.uniform(-5, 6, (count, 3)),
-        np.full(count, DONOR) if donors else rng.choice([ONE_PAIR, TWO_PAIRS], count), along, axes,
-        rng.choice([2.0, 4.0], count), rng.integers(0, 2, count), np.array([[1.9, 2.5], [1.8, 2.0], [2.2, 1.9]]),
-        np.array([[0.6, 0.12], [0.5, 0.3], [0.4, 0.2]]), np.array([True, False, False]), 0.25, 1e5, 5.0)
-    actual, expected = (engine.bonds(work) for engine in (CudaEngine(), get_engine("cpu")))
-    assert "bonds" in gpu.used
+    kinds = np.full(count, DONOR) if donors else rng.choice([ONE_PAIR, TWO_PAIRS], count)
+    bonding = Directions(np.arange(1, count + 1), kinds, along, axes, rng.choice([2.0, 4.0], count))
+    depths = np.array([[0.6, 0.12], [0.5, 0.3], [0.4, 0.2], [0.3, 0.1], [0.5, 0.5]])
+    wells = Wells(np.array([[1.9, 2.5], [1.8, 2.0], [2.2, 1.9], [1.7, 1.8], [2.0, 2.4]]), depths,
+                  np.array([True, False, False, True, False]), 0.25, 1e5, 5.0)
+    lattice = Lattice(np.full(3, -4.0), np.array([0.9, 1.1, 0.7]), (9, 8, 21))
+    positions, types = rng.uniform(-5, 6, (count + 1, 3)), rng.integers(0, 2, count + 1)
+    actual, expected = (bond_energies(engine, lattice, positions, types, bonding, wells)
+                        for engine in (CudaEngine(), get_engine("cpu")))
+    assert "sum_bonds" in gpu.used
     assert expected.min() < -0.3
     np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5)
 

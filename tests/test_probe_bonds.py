@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from vmdpotential.engines import get_engine
-from vmdpotential.engines.bonds import DONOR, ONE_PAIR, TWO_PAIRS
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.probes import autodock
-from vmdpotential.probes.bonds import directions
+from vmdpotential.probes.bonds import DONOR, ONE_PAIR, TWO_PAIRS, directions
 
 #: A carbonyl group next to an amide's N-H, a hydroxyl group, a nitrogen of a ring, a thioether and another N-H.
 ATOMS = [

@@ -269,14 +269,15 @@ def _error_of_bond(backend: Engine) -> float:
     """Return the relative error of a hydrogen bond's energy along the donor's direction, on both sides of it."""
     import numpy as np
 
-    from vmdpotential.engines.bonds import DONOR, BondSum
     from vmdpotential.grid.lattice import Lattice
+    from vmdpotential.probes.bonds import DONOR, Directions, Wells, bond_energies
 
     along, distance, depth = np.array([[0.0, 0.0, 1.0]]), 1.9, 0.6
     lattice, unit = Lattice(np.array([0.0, 0.0, -6.05]), np.array([1.0, 1.0, 0.1]), (1, 1, 120)), np.ones((1, 1))
-    result = backend.bonds(BondSum(
-        lattice, np.zeros((1, 3)), np.array([DONOR]), along, 0 * along, 2 * unit[0], np.zeros(1, np.int64),
-        distance * unit, depth * unit, np.zeros(1, bool), 0.0, 1e5, 5.0)).ravel()
+    first = np.zeros(1, np.int64)
+    result = bond_energies(
+        backend, lattice, np.zeros((1, 3)), first, Directions(first, np.array([DONOR]), along, 0 * along, 2 * unit[0]),
+        Wells(distance * unit, depth * unit, np.zeros(1, bool), 0.0, 1e5, 5.0)).ravel()
     z = lattice.points()[:, 2]
     well = np.minimum(depth * (5 * (distance / z) ** 12 - 6 * (distance / z) ** 10), 1e5)
     exact = np.where(np.abs(z) < 5.0, np.where(z > 0, 1.0, np.clip(well / 100, 0.0, 1.0)) * well, 0.0)

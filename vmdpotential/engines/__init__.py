@@ -39,7 +39,6 @@ from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell
 
 if TYPE_CHECKING:
-    from vmdpotential.engines.bonds import BondSum
     from vmdpotential.engines.charges import ChargePotential
     from vmdpotential.engines.costs import Costs, PointCosts
     from vmdpotential.engines.counting import Counter, Counting
@@ -348,9 +347,6 @@ class Engine(Protocol):
 
     def gaussians(self, work: GaussianSum) -> NDArray[np.float32]:
         """Return the potential (nx, ny, nz) of Gaussian charges and of nuclei, summed in float64."""
-
-    def bonds(self, work: BondSum) -> Floats:
-        """Return the energies (P, nx, ny, nz), kcal/mol, of hydrogen bonds between probes and a receptor's atoms."""
 
     def counter(self, counting: Counting) -> Counter:
         """Return a counter that sums the contributions of atoms to the nodes of a lattice over frames."""

@@ -20,14 +20,13 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.engines import Engine, LatticeSum
-from vmdpotential.engines.bonds import DONOR, ONE_PAIR, TWO_PAIRS, BondSum
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.interactions import Bound
 from vmdpotential.interactions.probe import DISPERSION, GAUSSIAN
 from vmdpotential.molecule.elements import fill
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.probes.bonds import directions
+from vmdpotential.probes.bonds import DONOR, ONE_PAIR, TWO_PAIRS, Wells, bond_energies, directions
 from vmdpotential.probes.coulomb import coulomb
 from vmdpotential.units import coulomb_constant
 
@@ -233,11 +232,10 @@ def _bonds(atoms: Receptor, lattice: Lattice, probes: Sequence[str], engine: Eng
             continue
         acceptors = [[KINDS[name] if role == "acceptor" else KINDS[probe] for name in types] for probe in chosen]
         bonding = directions(atoms.positions, atoms.kinds.tolist(), kinds)
-        energies = engine.bonds(BondSum(
-            lattice, atoms.positions[bonding.rows], bonding.kinds, bonding.directions, bonding.normals, bonding.powers,
-            types_of_atoms[bonding.rows], np.array([[kind.bond for kind in row] for row in acceptors]),
-            BOND_WEIGHT * np.array([[kind.strength for kind in row] for row in acceptors]),
-            np.array([KINDS[probe].pairs < 2 for probe in chosen]), SMOOTH, CLAMP, CUTOFF))
+        wells = Wells(np.array([[kind.bond for kind in row] for row in acceptors]),
+                      BOND_WEIGHT * np.array([[kind.strength for kind in row] for row in acceptors]),
+                      np.array([KINDS[probe].pairs < 2 for probe in chosen]), SMOOTH, CLAMP, CUTOFF)
+        energies = bond_energies(engine, lattice, atoms.positions, types_of_atoms, bonding, wells)
         result.update(zip(chosen, energies, strict=True))
     return result
 

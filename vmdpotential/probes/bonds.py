@@ -1,4 +1,4 @@
-"""Directions at the receptor's atoms, relative to which the angles of AutoGrid's hydrogen bonds are measured.
+"""AutoGrid's hydrogen bonds: directions at the receptor's atoms, and energies that depend on the angles with these.
 
 A hydrogen points away from the atom to which it is bound, and a lone pair of nitrogen away from its neighbours. The
 lone pairs of oxygen and sulfur are in a plane: that of a carbonyl group, or that between the two neighbours
@@ -10,13 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines.bonds import DONOR, TWO_PAIRS
+from vmdpotential.engines import Engine
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.kernels.launch import KernelFile
 
 Floats = NDArray[np.float64]
+
+KERNELS = KernelFile(Path(__file__).with_name("bonds.cu"))
+
+#: Kinds of the receptor's atoms: hydrogens, nitrogens with one lone pair, and oxygens or sulfurs with two.
+DONOR, ONE_PAIR, TWO_PAIRS = range(3)
 
 #: Largest bond lengths, A: of the hydrogen of a donor (S-H too), of hydrogens that are neighbours of acceptors, of
 #: heavy neighbours of oxygen and sulfur, and of those of nitrogen and of a carbonyl group's carbon.
@@ -32,7 +41,7 @@ class Directions:
     rows : (n,) int64
         Indices of the atoms in the receptor.
     kinds : (n,) int64
-        Kinds of bonds, see :mod:`vmdpotential.engines.bonds`.
+        Kind of each atom: DONOR, ONE_PAIR or TWO_PAIRS.
     directions, normals : (n, 3) float64
         Unit vectors along the bond and across the plane of lone pairs; 0 if no neighbours define them.
     powers : (n,) float64
@@ -44,6 +53,60 @@ class Directions:
     directions: Floats
     normals: Floats
     powers: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Wells:
+    """Hydrogen bonds of P probes with atoms of T types.
+
+    Parameters
+    ----------
+    distances, depths : (P, T) float64, A and kcal/mol
+        Positions and depths of the wells of each probe and type.
+    extremes : (P,) bool
+        Whether a probe's energy is the sum of its lowest and highest pair energy, instead of the sum of all.
+    smooth : float, A
+        Largest change of a distance towards the minimum of the well: the energy at the changed distance counts.
+    cap : float, kcal/mol
+        Largest energy of a pair.
+    cutoff : float, A
+    """
+
+    distances: Floats
+    depths: Floats
+    extremes: NDArray[np.bool_]
+    smooth: float
+    cap: float
+    cutoff: float
+
+
+def bond_energies(engine: Engine, lattice: Lattice, positions: Floats, types: NDArray[np.int64], bonding: Directions,
+                  wells: Wells) -> Floats:
+    """Return the energies (P, nx, ny, nz), kcal/mol, of probes on a lattice.
+
+    Parameters
+    ----------
+    engine : Engine
+    lattice : Lattice
+    positions : (N, 3) float64, A
+        Positions of the receptor's atoms.
+    types : (N,) int64
+        Column of each atom in the tables of `wells`.
+    bonding : Directions
+        Either all or none of the atoms that form hydrogen bonds are donors.
+    wells : Wells
+    """
+    (probes, kinds), atoms = wells.distances.shape, len(bonding.rows)
+    with engine.room(8 * probes * lattice.size + 120 * atoms):
+        out = engine.empty((probes, *lattice.shape), np.float64)
+        engine.launch(
+            KERNELS["sum_bonds"], lattice.size, "hydrogen bonds", lattice.shape[1] * lattice.shape[2],
+            positions=positions[bonding.rows], directions=bonding.directions, normals=bonding.normals,
+            powers=bonding.powers, kinds=bonding.kinds, types=types[bonding.rows], distances=wells.distances,
+            depths=wells.depths, extremes=wells.extremes, out=out, origin=lattice.origin, spacing=lattice.spacing,
+            smooth=wells.smooth, cap=wells.cap, cutoff=wells.cutoff, shape=lattice.shape, atoms=atoms, probes=probes,
+            type_count=kinds)
+        return cast(Floats, engine.to_host(out))
 
 
 def directions(positions: Floats, types: Sequence[str], kinds: NDArray[np.int64]) -> Directions:

@@ -14,7 +14,6 @@ from vmdpotential.splitting.mesh import Mesh
 
 if TYPE_CHECKING:
     from vmdpotential.engines import LatticeSum, PointSum, Prepared
-    from vmdpotential.engines.bonds import BondSum
     from vmdpotential.engines.charges import ChargePotential
     from vmdpotential.engines.counting import Counter, Counting
     from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
@@ -144,12 +143,6 @@ class CpuEngine:
         from vmdpotential.engines.cpu.gaussians import potential
 
         return potential(work)
-
-    def bonds(self, work: BondSum) -> Floats:
-        """Return the energies of hydrogen bonds, see :class:`vmdpotential.engines.Engine`."""
-        from vmdpotential.engines.cpu.bonds import bonds
-
-        return bonds(work)
 
     def counter(self, counting: Counting) -> Counter:
         """Return a counter of atoms at the nodes of a lattice, see :class:`vmdpotential.engines.Engine`."""

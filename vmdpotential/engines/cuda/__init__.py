@@ -21,7 +21,6 @@ from vmdpotential.errors import BackendError
 
 if TYPE_CHECKING:
     from vmdpotential.engines import LatticeSum, Multigrid, PointSum, Prepared, PreparedPoints
-    from vmdpotential.engines.bonds import BondSum
     from vmdpotential.engines.charges import ChargePotential
     from vmdpotential.engines.counting import Counting
     from vmdpotential.engines.cuda.counting import CudaCounter
@@ -219,12 +218,6 @@ class CudaEngine:
         from vmdpotential.engines.cuda.gaussians import potential
 
         return potential(work)
-
-    def bonds(self, work: BondSum) -> Floats:
-        """Return the energies of hydrogen bonds, see :class:`vmdpotential.engines.Engine`."""
-        from vmdpotential.engines.cuda.bonds import bonds
-
-        return bonds(work)
 
     def counter(self, counting: Counting) -> CudaCounter:
         """Return a counter of atoms at the nodes of a lattice, see :class:`vmdpotential.engines.Engine`."""
