@@ -99,10 +99,23 @@ def test_threads_of_a_team_meet(own, workers):
 
 @pytest.mark.parametrize(("change", "word"), [
     ({"x": np.zeros(5)}, "float64"), ({"y": np.zeros((10, 2), np.float32)[:, 0]}, "contiguous"), ({"z": 1}, "z"),
+    ({"offset": 2.5}, "offset"), ({"offset": 2**31}, "offset"),
 ])
 def test_arguments_are_checked_against_the_source(own, change, word):
     with pytest.raises(TypeError, match=word):
         launch.launch(own["add_rows"], 5, "rows", **rows(5) | change)
+
+
+def test_a_struct_is_packed_as_numpy_lays_it_out(own):
+    arguments, values = own["add_rows"].arguments, rows(3)
+    values["x"].flags.writeable, values["y"] = False, None
+    expected = np.zeros((), arguments.record)
+    for name, value in values.items():
+        if value is not None:
+            expected[name] = value.ctypes.data if name in arguments.arrays else value
+    fixed = {name: values.pop(name) for name in ("x", "factors", "squared")}
+    assert arguments.pack(fixed | values, launch._address) == expected.tobytes()
+    assert arguments.packer(fixed, launch._address)(values) == expected.tobytes()
 
 
 def test_each_instruction_set_of_this_processor_computes_the_same(own):

@@ -11,6 +11,7 @@ import ctypes
 import os
 import platform
 import re
+import struct
 import sys
 import threading
 from collections.abc import Callable, Mapping, Set
@@ -34,6 +35,10 @@ TYPES: dict[str, type[Any]] = {
     "unsigned char": np.uint8, "signed char": np.int8, "short": np.int16, "unsigned": np.uint32, "int64_t": np.int64,
     "uint64_t": np.uint64, "int32_t": np.int32, "uint32_t": np.uint32, "uint16_t": np.uint16, "uint8_t": np.uint8,
 }
+
+#: Codes of numbers for the module ``struct``.
+CODES = {"i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I", "i8": "q", "u8": "Q", "f4": "f", "f8": "d",
+         "b1": "?"}
 
 #: Types of the arguments of compiled kernels: over a range of elements, and by a team of threads.
 RANGE = (ctypes.c_char_p, ctypes.c_longlong, ctypes.c_longlong)
@@ -63,6 +68,15 @@ class Arguments:
     arrays: Mapping[str, np.dtype[Any]]
     results: Set[str]
 
+    @cached_property
+    def _layout(self) -> tuple[struct.Struct, dict[str, int]]:
+        """The struct as the module ``struct`` packs it, several times as fast as numpy, and its members' places."""
+        code, end, places = "=", 0, {}
+        for place, (name, (kind, at, *_)) in enumerate((self.record.fields or {}).items()):
+            code += f"{at - end}x" + (f"{kind.itemsize}s" if kind.shape else CODES[kind.str[1:]])
+            end, places[name] = at + kind.itemsize, place
+        return struct.Struct(code + f"{self.record.itemsize - end}x"), places
+
     def pack(self, values: Mapping[str, Any], address: Callable[[Any], int]) -> bytes:
         """Return the struct as bytes, with the addresses of arrays that `address` returns.
 
@@ -71,26 +85,47 @@ class Arguments:
         TypeError
             If a value is missing or unknown, or if an array has another type or is not contiguous.
         """
-        assert self.record.names is not None
-        if set(values) != set(self.record.names):
-            raise TypeError(f"arguments {sorted(set(values) ^ set(self.record.names))} are missing or unknown")
-        packed = np.zeros((), self.record)
-        self.write(packed, values, address)
-        return packed.tobytes()
+        return self.packer({}, address)(values)
 
-    def write(self, packed: np.ndarray[Any, Any], values: Mapping[str, Any], address: Callable[[Any], int]) -> None:
-        """Write some values into the struct, as :meth:`pack` does."""
-        for name, value in values.items():
-            if name in self.arrays:
-                if value is None:
-                    continue  # a null pointer
-                if value.dtype != self.arrays[name]:
-                    raise TypeError(f"{name} is an array of {value.dtype}, not {self.arrays[name]}")
-                if not value.flags.c_contiguous:
+    def packer(self, fixed: Mapping[str, Any], address: Callable[[Any], int]) -> Callable[[Mapping[str, Any]], bytes]:
+        """Return a function that packs the struct, as :meth:`pack` does, from those values that are not `fixed`."""
+        (layout, places), arrays = self._layout, self.arrays
+        left = places.keys() - fixed.keys()
+        whole: list[Any] = [None] * len(places)
+
+        def put(members: list[Any], values: Mapping[str, Any]) -> None:
+            for name, value in values.items():
+                kind = arrays.get(name)
+                if kind is None:
+                    members[places[name]] = self._number(name, value)
+                elif value is None:
+                    members[places[name]] = 0  # a null pointer
+                elif value.dtype != kind:
+                    raise TypeError(f"{name} is an array of {value.dtype}, not {kind}")
+                elif not value.flags.c_contiguous:
                     raise TypeError(f"{name} is not contiguous")
-                packed[name] = address(value)
-            else:
-                packed[name] = value
+                else:
+                    members[places[name]] = address(value)
+
+        def packed(values: Mapping[str, Any]) -> bytes:
+            if values.keys() != left:
+                raise TypeError(f"arguments {sorted(values.keys() ^ left)} are missing or unknown")
+            members = whole.copy()
+            put(members, values)
+            try:
+                return layout.pack(*members)
+            except struct.error as error:
+                raise TypeError(f"the arguments {', '.join(sorted(left))} cannot be packed: {error}") from None
+
+        put(whole, fixed)
+        return packed
+
+    def _number(self, name: str, value: Any) -> Any:
+        kind = self.record[name]
+        if not kind.shape:
+            return value
+        numbers = np.asarray(value, kind.base)
+        return (numbers if numbers.shape == kind.shape else np.broadcast_to(numbers, kind.shape)).tobytes()
 
 
 def parse_arguments(source: str) -> dict[str, Arguments]:
@@ -207,8 +242,14 @@ def _function(kernel: Kernel, kinds: tuple[Any, ...]) -> Any:
     return function
 
 
-def _address(array: np.ndarray[Any, Any]) -> int:
-    return int(array.__array_interface__["data"][0])  # five times as fast as array.ctypes.data
+_addressof, _view = ctypes.addressof, (ctypes.c_char * 0).from_buffer
+
+
+def _address(array: Any) -> int:
+    try:
+        return _addressof(_view(array))  # three times as fast as the other
+    except (TypeError, ValueError):  # it is read-only
+        return int(array.__array_interface__["data"][0])
 
 
 def launch(kernel: Kernel, count: int, label: str, grain: int = 0, /, **values: Any) -> None:
@@ -243,18 +284,10 @@ def call(kernel: Kernel, first: int, last: int, /, **values: Any) -> None:
 
 def bind(kernel: Kernel, /, **fixed: Any) -> Callable[..., None]:
     """Return :func:`call` of a kernel, with some arguments that are packed once for many calls."""
-    function, arguments = _function(kernel, RANGE), kernel.arguments
-    struct = np.zeros((), arguments.record)
-    arguments.write(struct, fixed, _address)
-    assert arguments.record.names is not None
-    left = set(arguments.record.names) - set(fixed)
+    function, pack = _function(kernel, RANGE), kernel.arguments.packer(fixed, _address)
 
     def call_with(first: int, last: int, /, **values: Any) -> None:
-        if set(values) != left:
-            raise TypeError(f"arguments {sorted(set(values) ^ left)} are missing or unknown")
-        packed = struct.copy()
-        arguments.write(packed, values, _address)
-        function(packed.tobytes(), first, last)
+        function(pack(values), first, last)
 
     call_with.arrays = fixed  # type: ignore[attr-defined]  # they must not be freed
     return call_with
