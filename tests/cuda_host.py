@@ -1,9 +1,8 @@
 """A GPU that is not there: its kernels compiled for the host, where the threads of a block take turns.
 
 It takes the place of :class:`vmdpotential.engines.cuda.device.Gpu` for the smooth part of a sum, for results, pairs,
-points anywhere, molecular surfaces and the flow at them, multigrid, orbitals, Gaussian charges and counts of atoms (the
-files of TASKS), and of files that include kernel.h; Fourier transforms are scipy's, and the kernels of other files do
-nothing.
+points anywhere, molecular surfaces, multigrid, orbitals, Gaussian charges and counts of atoms (the files of TASKS), and
+of files that include kernel.h; Fourier transforms are scipy's, and the kernels of other files do nothing.
 """
 
 import contextlib
@@ -157,8 +156,8 @@ extern "C" void run(void (*wanted)(const TASK), const TASK *argument, const unsi
 TASKS = {"mesh.cu": "MeshTask", "levels.cu": "LevelTask", "result.cu": "ResultTask", "nbody.cu": "AllPairsTask",
          "clusters.cu": "ClusterTask", "sort.cu": "Task", "near.cu": "Task", "points.cu": "PointTask",
          "multigrid.cu": "MultigridTask", "orbitals.cu": "OrbitalTask", "counting.cu": "CountingTask",
-         "gaussians.cu": "GaussianTask", "region.cu": "RegionTask",
-         "tangential.cu": "SurfaceTask", "cutoff_largebin.cu": "Task", "cutoff_smallbin.cu": "ListTask"}
+         "gaussians.cu": "GaussianTask", "region.cu": "RegionTask", "cutoff_largebin.cu": "Task",
+         "cutoff_smallbin.cu": "ListTask"}
 
 #: Instructions of a GPU that results depend on, and what they compute.
 INSTRUCTIONS = ((r'asm\("rsqrt\S+ %0, %1;" : .*\)', "y = 1 / sqrtf(x)"),

@@ -14,9 +14,7 @@ from vmdpotential.engines.cuda import (
     radial,
     region,
     result,
-    tangential,
 )
-from vmdpotential.engines.tangential import TERMS
 from vmdpotential.kernels import build as build_kernels
 
 #: Every operation in each precision with and without the field, the others in two of these four.
@@ -51,8 +49,6 @@ def test_other_kernels_compile(tmp_path):
     compile_for_all(build.source("multigrid.cu", macros) + same, macros, tmp_path)
     same, double = f"static_assert(WARP == {region.WARP} && THREADS == {region.THREADS});\n", {"REAL": "double"}
     compile_for_all(build.source("region.cu", double) + same, double, tmp_path)
-    same = f"static_assert(THREADS == {tangential.THREADS} && TERMS == {TERMS} && KEPT == {tangential.KEPT});\n"
-    compile_for_all(build.source("tangential.cu", macros) + same, macros, tmp_path)
     same = "".join(f"static_assert(EDGE_{d} == {n});\n" for d, n in zip("XYZ", orbitals.EDGES, strict=True))
     for together in (1, orbitals.TOGETHER):
         macros = {"REAL": "float", "ORBITALS": together}

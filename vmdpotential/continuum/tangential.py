@@ -19,13 +19,18 @@ fitted to the solution at the outer nodes around each outer node.
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.continuum.molecule import Continuum, Floats
 from vmdpotential.engines import Engine
-from vmdpotential.engines.tangential import SurfaceFlow
 from vmdpotential.grid.lattice import Lattice
+from vmdpotential.kernels.launch import KernelFile
+
+KERNELS = KernelFile(Path(__file__).with_name("tangential.cu"))
 
 Values = NDArray[np.float32]
 
@@ -39,8 +44,15 @@ REACH = 1.25
 #: pockets of the solvent, few nodes do not determine a polynomial.
 FEW, ENOUGH = 9, 14
 
-#: Regularisation of coefficients where few nodes are outside: of the constant, the gradient, and the second degree.
+#: Regularisation of coefficients where few nodes are outside: of the constant, the gradient, and the second degree; for
+#: the mean spacing as the unit of length.
 STIFFNESS = np.repeat([1e-6, 0.1, 3.0], [1, 3, 5])
+
+#: Rows of nodes, and nodes, that a thread takes at a time.
+ROWS_PER_TASK, NODES_PER_TASK = 1000, 1024
+
+#: Units of sums of flows in 1 kT/e.
+UNITS = 2.0**32
 
 
 def sources_along(c: Continuum, lattice: Lattice, distances: Values, within: NDArray[np.bool_], outside: Floats,
@@ -61,5 +73,30 @@ def sources_along(c: Continuum, lattice: Lattice, distances: Values, within: NDA
         The potential outside.
     engine : Engine
     """
-    return engine.flow_along(SurfaceFlow(lattice, distances, within, unknown, c.inside, outside, MARGIN,
-                                         REACH * float(lattice.spacing.max()), FEW, ENOUGH, STIFFNESS))
+    nx, ny, nz = lattice.shape
+    strides, unit = (ny * nz, nz, 1), float(lattice.spacing.mean())
+    with engine.room(20 * lattice.size):
+        within, distances = engine.array(within), engine.array(distances)
+        rows, numbers = engine.zeros(lattice.size, np.int32), engine.empty((nx * ny, 2), np.int32)
+
+        def find(**lists: Any) -> None:
+            engine.launch(KERNELS["find_near_surface"], nx * ny, "surface", ROWS_PER_TASK, within=within,
+                          distances=distances, numbers=numbers, rows=rows, shape=lattice.shape, margin=MARGIN,
+                          reach=REACH * float(lattice.spacing.max()), **lists)
+
+        find(begins=None, nodes=None, fitted=None, owners=None)
+        begins = np.zeros((nx * ny + 1, 2), np.int64)
+        np.cumsum(engine.to_host(numbers), 0, out=begins[1:])
+        count, fits = begins[-1].tolist()
+        nodes, fitted = engine.empty(count, np.int64), engine.empty(fits, np.int64)
+        owners, sums = engine.empty(count, np.int32), engine.zeros(count, np.int64)
+        coefficients = engine.empty((fits, 8), np.float32)
+        find(begins=begins, nodes=nodes, fitted=fitted, owners=owners)
+        engine.launch(KERNELS["fit_polynomials"], fits, "surface", NODES_PER_TASK, nodes=fitted, within=within,
+                      values=unknown, out=coefficients, strides=strides, spacing=lattice.spacing / unit,
+                      stiffness=STIFFNESS, unit=unit, few=FEW, enough=ENOUGH)
+        engine.launch(KERNELS["add_flows"], count, "surface", NODES_PER_TASK, nodes=nodes, fitted=fitted, rows=rows,
+                      owners=owners, coefficients=coefficients, within=within, distances=distances, outside=outside,
+                      sums=sums, shape=lattice.shape, strides=strides, margin=MARGIN, spacing=lattice.spacing,
+                      weights=np.prod(lattice.spacing) / lattice.spacing**2 / unit, inside=c.inside, units=UNITS)
+        return engine.to_host(nodes), engine.to_host(sums) / UNITS

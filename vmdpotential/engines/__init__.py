@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from vmdpotential.engines.result import Mean, Result
     from vmdpotential.engines.smooth import SmoothPart
     from vmdpotential.engines.spheres import Spheres
-    from vmdpotential.engines.tangential import SurfaceFlow
     from vmdpotential.kernels.launch import Kernel
     from vmdpotential.splitting.mesh import Mesh
 
@@ -334,12 +333,6 @@ class Engine(Protocol):
         Distances are negative inside, exact up to `reach` (A) from the surface, and bounds farther away. Shares
         (nx, ny, nz) are the fractions of the nodes' cells that are accessible to the centres of ions, which can be as
         close to an atom's surface as `ion` (A); without it they are None.
-        """
-
-    def flow_along(self, work: SurfaceFlow) -> tuple[NDArray[np.int64], Floats]:
-        """Return nodes (S,), as places in a flat array, and what flows into them (S,), kT/e, along a surface.
-
-        A node may be there more than once: the flows into it add up.
         """
 
     def orbitals(self, work: OrbitalSum) -> NDArray[np.float32]:

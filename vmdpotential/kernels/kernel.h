@@ -32,6 +32,12 @@ typedef long long index_t;
 DEVICE float inverse_root(float x) { return rsqrtf(x); }
 DEVICE double inverse_root(double x) { return rsqrt(x); }
 
+// Add to a whole number to which other threads may add at the same time.
+DEVICE void add_atomically(index_t *sum, index_t value)
+{
+    atomicAdd((unsigned long long *)sum, (unsigned long long)value);
+}
+
 #else
 
 #include <math.h>
@@ -51,6 +57,7 @@ extern "C" __declspec(dllimport) int __stdcall SwitchToThread(void);
 #endif
 
 DEVICE double inverse_root(double x) { return 1 / sqrt(x); }
+DEVICE void add_atomically(index_t *sum, index_t value) { __atomic_fetch_add(sum, value, __ATOMIC_RELAXED); }
 
 #define KERNEL(name, Arguments, i)                                                 \
     DEVICE void name##_element(const Arguments &args, index_t i);                  \

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from vmdpotential.engines.orbitals import OrbitalSum
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.engines.spheres import Spheres
-    from vmdpotential.engines.tangential import SurfaceFlow
     from vmdpotential.grid.lattice import Lattice
     from vmdpotential.kernels.launch import Kernel
     from vmdpotential.molecule.cell import Cell
@@ -125,12 +124,6 @@ class CpuEngine:
                 ion: float | None) -> tuple[Values, Values | None]:
         """Return distances to a molecular surface, see :class:`vmdpotential.engines.Engine`."""
         return spheres.signed(lattice, reach, ion)
-
-    def flow_along(self, work: SurfaceFlow) -> tuple[NDArray[np.int64], Floats]:
-        """Return the flow along a surface, see :class:`vmdpotential.engines.Engine`."""
-        from vmdpotential.engines.cpu.continuum.tangential import flow_along
-
-        return flow_along(work)
 
     def orbitals(self, work: OrbitalSum) -> Values:
         """Return an orbital or a sum of squares, see :class:`vmdpotential.engines.Engine`."""

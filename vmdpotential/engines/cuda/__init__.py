@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from vmdpotential.engines.orbitals import OrbitalSum
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.engines.spheres import Spheres
-    from vmdpotential.engines.tangential import SurfaceFlow
     from vmdpotential.grid.lattice import Lattice
     from vmdpotential.kernels.launch import Kernel
     from vmdpotential.molecule.cell import Cell
@@ -200,12 +199,6 @@ class CudaEngine:
         from vmdpotential.engines.cuda.region import signed
 
         return signed(spheres, lattice, reach, ion)
-
-    def flow_along(self, work: SurfaceFlow) -> tuple[NDArray[np.int64], Floats]:
-        """Return the flow along a surface, see :class:`vmdpotential.engines.Engine`."""
-        from vmdpotential.engines.cuda.tangential import flow_along
-
-        return flow_along(work)
 
     def orbitals(self, work: OrbitalSum) -> Values:
         """Return an orbital or a sum of squares, see :class:`vmdpotential.engines.Engine`."""
