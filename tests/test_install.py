@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 
 import vmdpotential
-from vmdpotential.errors import InputError, OutputError, TaskError, UsageError
+from vmdpotential.errors import InputError, OutputError, UsageError
 from vmdpotential.frontend import page_script
+from vmdpotential.frontend.child import tcl_word
 from vmdpotential.frontend.cli import main
 from vmdpotential.frontend.install import command
-from vmdpotential.frontend.viewers import plan, tcl_word
+from vmdpotential.frontend.viewers import plan
 from vmdpotential.plugins.web import script
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -172,14 +173,6 @@ def test_chimerax_is_told_what_to_type(home):
     assert list(home.iterdir()) == []
 
 
-@pytest.mark.parametrize("text", ["", "a b", "{", "[exit]", 'a"b', "$x;#", "a\\", "tab\tline\nend", "é"])
-def test_words_of_tcl(text):
-    tclsh = shutil.which("tclsh") or pytest.skip("tclsh is missing (Debian: apt-get install tcl)")
-    done = subprocess.run([tclsh], input=f"puts -nonewline {tcl_word(text)}", capture_output=True, text=True,
-                          env={**os.environ, "LC_ALL": "C.UTF-8"})
-    assert (done.stdout, done.stderr) == (text, "")
-
-
 @pytest.mark.skipif(not shutil.which("tclsh"), reason="tclsh is missing (Debian: apt-get install tcl)")
 @pytest.mark.parametrize("own", [b"set mine 1", None])
 def test_vmd_loads_the_plugin_and_its_own_file(home, own, tmp_path):
@@ -259,9 +252,10 @@ def test_another_script_than_the_tested_is_not_installed(home, registry_of_npm, 
     assert not (home / "data").exists()
 
 
-def test_vmd_on_windows_is_refused(home, monkeypatch):
-    """Its plugin could be copied, but not run."""
+def test_vmd_on_windows_has_another_start_up_file(home, monkeypatch):
     monkeypatch.setattr(platform, "system", lambda: "Windows")
-    with pytest.raises(TaskError, match="Windows"):
-        command(viewer="vmd", yes=True)
-    assert list(home.iterdir()) == []
+    lines = command(viewer="vmd", yes=True).lines
+    assert "lappend auto_path" in (home / "vmd.rc").read_text()
+    assert "[file join $env(VMDDIR) vmd.rc]" in (home / "vmd.rc").read_text()
+    assert not (home / ".vmdrc").exists()
+    assert any("HOME" in line for line in lines)

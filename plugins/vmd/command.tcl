@@ -133,7 +133,7 @@ proc ::vmdpotential::copies {all given} {
     }
     set output [file join [job::make_folder] copies.pdb]
     set failed [catch {
-        job::ask [find_program {}] prepare --json --prepare=never {*}$words --output=$output $source
+        job::ask [find_program {}] prepare --prepare=never {*}$words --output=$output $source
         mol new $output type pdb waitfor all
     } made options]
     file delete -force -- [file dirname $output]
@@ -213,7 +213,7 @@ proc ::vmdpotential::arguments {job all given} {
     foreach option [dict get [declarations] $command options] {
         lappend kinds [dict get $option name] $option
     }
-    set words [list $command --json --tcl]
+    set words [list $command]
     set positions {}
     foreach {name option} $kinds {
         set kind [dict get $option kind]

@@ -30,20 +30,15 @@ proc ::vmdpotential::live::start {job {map -1} {why {}}} {
     variable timer
     variable look
     variable traces
-    variable ::vmdpotential::job::environment
     if {$why eq ""} {
         stop
         set why "the map follows molecule [dict get $job molecule]; 'potential live off' ends it"
     } else {
         release
     }
-    set words [concat $environment [list sh -c {exec "$@" 2>&1} sh] [::vmdpotential::find_program {}] \
-        [dict get $job words]]
-    if {[catch {open |$words r+} channel]} {
-        ::vmdpotential::discard $job
-        error "the program cannot be started: $channel"
-    }
-    fconfigure $channel -blocking 0 -buffering full -translation binary
+    dict set job answer [file join [dict get $job folder] answer.tcl]
+    set channel [::vmdpotential::job::open_child $job]
+    fconfigure $channel -blocking 0 -buffering full -translation {auto binary}
     set molecule [dict get $job molecule]
     set text all
     if {[dict exists $job given sel]} {
@@ -52,7 +47,7 @@ proc ::vmdpotential::live::start {job {map -1} {why {}}} {
             set text [$text text]
         }
     }
-    set now [dict create job $job channel $channel pids [pid $channel] molecule $molecule map $map busy 1 due 0 \
+    set now [dict create job $job channel $channel molecule $molecule map $map busy 1 due 0 \
         sent {} count 0 start {} errors {} bytes [bytes_of [dict get $job atoms]] text $text identity {} compare 0 missing 0]
     dict set now identity [identity]
     fileevent $channel readable ::vmdpotential::live::readable
@@ -393,7 +388,6 @@ proc ::vmdpotential::live::release {} {
     }
     set channel [dict get $last channel]
     catch {fileevent $channel readable {}}
-    catch {exec kill -TERM {*}[dict get $last pids]}
     catch {close $channel}
     ::vmdpotential::discard [dict get $last job]
     incr changed

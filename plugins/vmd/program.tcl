@@ -48,8 +48,7 @@ proc ::vmdpotential::declarations {} {
     variable declared
     set words [find_program {}]
     if {[lindex $declared 0] ne $words} {
-        set answer [job::ask $words plugins --declarations --json]
-        set declared [list $words [json::parse $answer]]
+        set declared [list $words [job::ask $words plugins --declarations]]
         dict for {name reason} [dict get [lindex $declared 1] broken] {
             say "$name is left out: $reason" -warn
         }

@@ -12,39 +12,54 @@ namespace eval ::vmdpotential::job {
     variable listener {}
     # time of the last message, as progress is reported only every ten seconds
     variable said 0
-    # milliseconds between the signals TERM and KILL to a child
-    variable grace 15000
-    # VMD's launcher sets these variables for VMD; they would break the program's Python
-    variable environment {env -u LD_LIBRARY_PATH -u PYTHONHOME -u PYTHONPATH}
     array set running {}
     array set ended {}
 }
 
-# Return the words of a pipe: standard output goes to a file, standard error into the pipe. exec reads words that begin
-# with < > | as redirections, so text from users follows --option= or is a full path. The program replaces the shell, so
-# that signals to the pipe's process reach the program.
-proc ::vmdpotential::job::pipe {program arguments output} {
-    variable environment
-    set script {out=$1; shift; exec "$@" 2>&1 >"$out" </dev/null}
-    return [concat $environment [list sh -c $script sh $output] $program $arguments]
+# Evaluate a script that starts the program, without the variables that VMD's launcher sets for VMD, which would break the
+# program's Python.
+proc ::vmdpotential::job::outside {script} {
+    array set before [array get ::env]
+    array unset ::env LD_LIBRARY_PATH
+    array unset ::env PYTHON*
+    set ::env(PYTHONIOENCODING) utf-8
+    set code [catch {uplevel 1 $script} result options]
+    array unset ::env PYTHONIOENCODING
+    array set ::env [array get before]
+    return -options $options $result
 }
 
-# Run the program and return its standard output; for commands that take no time.
+# Run the program, for commands that take no time, and return its answer.
 proc ::vmdpotential::job::ask {program args} {
-    set folder [make_folder]
-    set output [file join $folder answer.json]
-    set failed [catch {exec {*}[pipe $program $args $output]} message]
-    if {!$failed} {
-        set message [read_file $output]
-    }
-    file delete -force -- $folder
-    if {$failed} {
-        # the program's own message, or else the first line of the shell's
-        set lines [split [string trim $message] \n]
+    if {[catch {outside {exec {*}$program {*}$args --tcl << {}}} text options]
+            && [lindex [dict get $options -errorcode] 0] ne "NONE"} {
+        # the program's own message, or else the first line of Tcl's
+        set lines [split [string trim $text] \n]
         set own [lsearch -all -inline -glob $lines vmdpotential:*]
         error "[lindex $program 0] failed: [lindex [concat $own $lines] 0]"
     }
-    return $message
+    # an error without a code is Tcl's word for warnings, which follow the answer
+    return [check_answer [lindex [split $text \n] 0]]
+}
+
+# Start the program and return the channel of its standard streams. It ends when the channel is closed. Tcl reads words
+# that begin with < > | as redirections, so text from users follows --option= or is a full path.
+proc ::vmdpotential::job::open_child {job} {
+    if {[catch {outside {
+        open |[concat [::vmdpotential::find_program {}] [dict get $job words] [list --tcl=[dict get $job answer] 2>@1]] r+
+    }} channel]} {
+        ::vmdpotential::discard $job
+        error "the program cannot be started: $channel"
+    }
+    return $channel
+}
+
+# Return an answer of the program, which is a dictionary.
+proc ::vmdpotential::job::check_answer {text} {
+    if {[catch {dict size $text}]} {
+        error "the program's answer cannot be read: '[string range [string trim [string map {\n { }} $text]] 0 20]'"
+    }
+    return $text
 }
 
 proc ::vmdpotential::job::read_file {path} {
@@ -60,11 +75,13 @@ proc ::vmdpotential::job::make_folder {} {
     variable session
     variable last
     if {$session eq "" || ![file isdirectory $session]} {
-        set parent /tmp
-        if {[info exists ::env(TMPDIR)] && [file isdirectory $::env(TMPDIR)]} {
-            set parent [file normalize $::env(TMPDIR)]
+        if {$::tcl_platform(platform) eq "windows"} {
+            set session [file join $::env(TEMP) vmdpotential.[pid]]  ;# a folder of this user
+            file mkdir $session
+        } else {
+            set session [exec mktemp -d [file join [expr {[info exists ::env(TMPDIR)] && [file isdirectory $::env(TMPDIR)]
+                ? [file normalize $::env(TMPDIR)] : "/tmp"}] vmdpotential.XXXXXXXX]]
         }
-        set session [exec mktemp -d [file join $parent vmdpotential.XXXXXXXX]]
         # VMD sets vmd_quit when it exits
         trace add variable ::vmd_quit write ::vmdpotential::job::leave
         trace add execution exit enter ::vmdpotential::job::leave
@@ -80,7 +97,7 @@ proc ::vmdpotential::job::leave {args} {
     variable running
     catch {::vmdpotential::live::stop}
     foreach id [array names running] {
-        catch {exec kill -TERM {*}[dict get $running($id) pids]}
+        catch {close [dict get $running($id) channel]}
     }
     catch {file delete -force -- $session}
     set session {}
@@ -92,17 +109,10 @@ proc ::vmdpotential::job::start {job} {
     variable ended
     variable last
     set id [incr last]
-    set output [file join [dict get $job folder] answer.json]
-    set words [pipe [::vmdpotential::find_program {}] [dict get $job words] $output]
-    if {[catch {open |$words r} channel]} {
-        ::vmdpotential::discard $job
-        error "the program cannot be started: $channel"
-    }
+    dict set job answer [file join [dict get $job folder] answer.tcl]
+    set channel [open_child $job]
     dict set job channel $channel
-    dict set job pids [pid $channel]
-    dict set job output $output
     dict set job errors {}
-    dict set job stopped 0
     set running($id) $job
     unset -nocomplain ended($id)
     fconfigure $channel -blocking 0 -buffering line -encoding utf-8
@@ -142,25 +152,25 @@ proc ::vmdpotential::job::readable {id} {
     }
 }
 
-# Read the result of a finished job and show it; any error becomes the job's error.
-proc ::vmdpotential::job::finish {id} {
+# Read the result of a finished job and show it, or stop a job; any error becomes the job's error.
+proc ::vmdpotential::job::finish {id {stopped 0}} {
     variable running
     variable ended
     set job $running($id)
     unset running($id)
     set channel [dict get $job channel]
-    fconfigure $channel -blocking 1
-    set failed [catch {close $channel} message options]
-    if {[dict get $job stopped]} {
+    fconfigure $channel -blocking [expr {!$stopped}]  ;# closing waits for the program, unless it is stopped
+    set failed [catch {close $channel} message]
+    if {$stopped} {
         set failed 1
         set message "[dict get $job command] was stopped"
     } elseif {$failed} {
         # a killed program has reported nothing; then Tcl's message is kept
-        if {[llength [dict get $job errors]]} {
-            set message [lindex [dict get $job errors] end]
-        }
+        set message [lindex [concat [list $message] [dict get $job errors]] end]
     } else {
-        set failed [catch {::vmdpotential::show::result $job [read_file [dict get $job output]]} message]
+        set failed [catch {
+            ::vmdpotential::show::result $job [check_answer [read_file [dict get $job answer]]]
+        } message]
     }
     if {$failed} {
         ::vmdpotential::discard $job
@@ -213,10 +223,9 @@ proc ::vmdpotential::job::jobs {} {
     return $list
 }
 
-# Stop a job, or all of them and the live map; one that does not react is killed.
+# Stop a job, or all of them and the live map: at the end of its input, the program ends.
 proc ::vmdpotential::job::stop {{id {}}} {
     variable running
-    variable grace
     set ids [list $id]
     if {$id eq ""} {
         ::vmdpotential::live::stop
@@ -226,16 +235,7 @@ proc ::vmdpotential::job::stop {{id {}}} {
         if {![info exists running($id)]} {
             error "there is no running job '$id'"
         }
-        dict set running($id) stopped 1
-        catch {exec kill -TERM {*}[dict get $running($id) pids]}
-        after $grace [list ::vmdpotential::job::kill $id]
+        finish $id 1
     }
     return [llength $ids]
-}
-
-proc ::vmdpotential::job::kill {id} {
-    variable running
-    if {[info exists running($id)]} {
-        catch {exec kill -KILL {*}[dict get $running($id) pids]}
-    }
 }

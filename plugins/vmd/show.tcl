@@ -43,9 +43,8 @@ proc ::vmdpotential::show::outputs {job given declared} {
     return [list $words $job]
 }
 
-# Show the answer of the program and return it as a dictionary.
-proc ::vmdpotential::show::result {job text} {
-    set data [::vmdpotential::json::parse $text]
+# Show the answer of the program and return it.
+proc ::vmdpotential::show::result {job data} {
     foreach line [dict get $data report] {
         set line [::vmdpotential::job::named $job $line]
         # files in the job's folder are temporary
@@ -70,7 +69,7 @@ proc ::vmdpotential::show::result {job text} {
         show_values $job [dict get $data values]
     }
     if {$keep} {
-        foreach name {structure.cif structure.psf frames.dcd answer.json} {
+        foreach name {structure.cif structure.psf frames.dcd answer.tcl} {
             file delete -- [file join [dict get $job folder] $name]
         }
     } else {
@@ -201,7 +200,7 @@ proc ::vmdpotential::show::show_orbital {job data} {
         lappend levels $level
     }
     set nuclei [dict get $data structure_file]
-    if {$nuclei eq "" || $nuclei eq "null"} {
+    if {$nuclei eq ""} {
         ::vmdpotential::say "the map is in [dict get $data file]"
         return $data
     }

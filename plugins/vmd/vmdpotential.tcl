@@ -24,7 +24,7 @@ namespace eval ::vmdpotential {
     variable preview {}
 }
 
-foreach ::vmdpotential::part {json program options command export run show draw live gui} {
+foreach ::vmdpotential::part {program options command export run show draw live gui} {
     source [file join $::vmdpotential::folder $::vmdpotential::part.tcl]
 }
 

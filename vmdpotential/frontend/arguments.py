@@ -15,7 +15,8 @@ from vmdpotential.parameters import Command, Parameter
 EXIT_CODES = """exit codes: 0 done; 2 invalid option or input; 3 valid request that cannot be done or failed;
 4 a requested engine or package is missing; 130 interrupted; 141 output pipe closed"""
 
-#: Hidden option of VMD's plugin: errors and warnings write parameters in its Tcl syntax.
+#: Hidden option of VMD's plugin: the answer is a Tcl dictionary, and errors and warnings write parameters as VMD does.
+#: With a file, the answer is written to it, and the program ends when its standard input does.
 TCL = "--tcl"
 
 #: Heading of required and often used options, which come first, and of options without another heading.
@@ -95,6 +96,11 @@ class _Added(argparse.Action):
         setattr(namespace, self.dest, ",".join([*filter(None, [getattr(namespace, self.dest, "")]), values]))
 
 
+def is_for_tcl(arguments: Sequence[str]) -> bool:
+    """Return whether the arguments contain :data:`TCL`."""
+    return any(word.partition("=")[0] == TCL for word in arguments)
+
+
 def called(arguments: Sequence[str]) -> Command:
     """Return the command that is the first of the arguments, with its parameters in this call."""
     command: Command = registry.get("command", arguments[0])
@@ -138,7 +144,7 @@ def build_parser(arguments: Sequence[str] | None = None) -> argparse.ArgumentPar
         group.add_argument("--json", action="store_true", help="print one JSON object instead of text")
         group.add_argument("--verbose", action="store_true",
                            help="print the whole report; the chosen method, its cost and measured errors go to stderr")
-        group.add_argument(TCL, action="store_true", help=argparse.SUPPRESS)
+        group.add_argument(TCL, nargs="?", const="", help=argparse.SUPPRESS)
     return parser
 
 

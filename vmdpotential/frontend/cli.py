@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from vmdpotential import progress, registry
@@ -26,8 +27,8 @@ from vmdpotential.errors import (
     plain,
     similar,
 )
-from vmdpotential.frontend import messages
-from vmdpotential.frontend.arguments import TCL, build_parser, called, join_negative_values
+from vmdpotential.frontend import child, messages
+from vmdpotential.frontend.arguments import build_parser, called, is_for_tcl, join_negative_values
 from vmdpotential.frontend.declarations import kind
 from vmdpotential.parameters import Command, Parameter
 
@@ -63,7 +64,8 @@ def run(arguments: Sequence[str]) -> None:
     command = called(arguments)
     del values["command"]
     as_json = values.pop("json")
-    for_vmd = values.pop("tcl")
+    answer = values.pop("tcl")
+    for_vmd = answer is not None
     verbose = values.pop("verbose")
     data_on_stdout = False
     if written := command.writes(values):
@@ -73,6 +75,8 @@ def run(arguments: Sequence[str]) -> None:
     if as_json and data_on_stdout:
         raise UsageError("", "--json and the data cannot both be written to standard output",
                          "write the data to a file")
+    if answer:
+        child.end_with_input()
     # VMD's plugin draws a progress bar from these lines
     terminal = progress.Terminal(delay=1.0, every=1.0) if for_vmd else progress.Terminal()
     failure: CheckError | None = None
@@ -83,7 +87,7 @@ def run(arguments: Sequence[str]) -> None:
         report, failure = error.report, error
     finally:
         terminal.close()
-    if as_json:  # the report's lines are included for viewers that run the program
+    if as_json or for_vmd:  # the report's lines are included for viewers that run the program
         data = {**report.data, "report": list(report.lines), **({} if failure is None else _fields(failure))}
         if for_vmd and "values" in report.objects:  # values of atoms, by which VMD colours them
             data["values"] = [round(value, 6) for value in report.objects["values"].b_factors.tolist()]
@@ -91,7 +95,11 @@ def run(arguments: Sequence[str]) -> None:
             from vmdpotential.frontend.adapters import drawn
 
             data |= drawn(report)
-        _print(json.dumps(data, allow_nan=False))
+        text = child.tcl_list(data) if for_vmd else json.dumps(data, allow_nan=False)
+        if answer:
+            Path(answer).write_text(text, "ascii")
+        else:
+            _print(text)
     else:
         (_to_stderr if data_on_stdout else _print)("\n".join(report.full if verbose else report.lines))
     if failure is not None:
@@ -157,7 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _warn(arguments: Sequence[str], line: str) -> None:
-    _to_stderr(f"{'warning: ' if TCL in arguments else ''}{line}")
+    _to_stderr(f"{'warning: ' if is_for_tcl(arguments) else ''}{line}")
 
 
 def _fail(error: VmdpotentialError, arguments: Sequence[str], code: int = 0) -> int:
@@ -190,7 +198,7 @@ def _spelling(arguments: Sequence[str]) -> Spelling:
     def tcl(name: str, value: str) -> str:
         if name not in parameters:
             return plain(name, value)
-        word = f"{{{value}}}" if any(letter in ' ;"$[' for letter in value) else value  # one word of Tcl
+        word = f"{{{value}}}" if any(letter in ' ;"$[' for letter in value) else value  # one word, as one would type it
         return f"-{'sel' if kind(parameters[name]) == 'structure' else name} {word}".rstrip()
 
     def spell(name: str, value: str) -> str:
@@ -202,7 +210,7 @@ def _spelling(arguments: Sequence[str]) -> Spelling:
             return f"--{'no-' if value.lower() in ('no', 'false') else ''}{flag}"
         return f"--{flag}" + (f" {shlex.quote(value)}" if value else "")
 
-    return tcl if TCL in arguments else spell
+    return tcl if is_for_tcl(arguments) else spell
 
 
 @contextlib.contextmanager

@@ -40,8 +40,6 @@ def install(
         When something cannot be written; then nothing is changed.
     BackendError
         When 3Dmol.js cannot be downloaded.
-    TaskError
-        For VMD on Windows, where its plugin cannot work.
     """
     if viewer == "page":
         return _page(folder, yes, uninstall)

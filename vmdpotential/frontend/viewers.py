@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import shlex
 import shutil
 import sys
@@ -12,9 +11,10 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
-from vmdpotential.errors import TaskError, UsageError
+from vmdpotential.errors import UsageError
 from vmdpotential.extras import requirement
 from vmdpotential.frontend import startup
+from vmdpotential.frontend.child import tcl_word
 
 #: Viewers with a plugin.
 VIEWERS = ("vmd", "pymol", "chimerax")
@@ -79,8 +79,6 @@ def plan(viewer: str, folder: Path | None = None) -> Viewer:
         When the folder's name cannot be written to a start-up file.
     InputError
         When the start-up file cannot be read.
-    TaskError
-        For VMD on Windows.
     """
     if folder is not None and len(str(folder).splitlines()) > 1:
         raise UsageError("folder", "its name contains a line break", "choose another folder")
@@ -96,20 +94,14 @@ def program() -> list[str]:
     return [sys.executable, "-m", "vmdpotential"]
 
 
-def tcl_word(text: str) -> str:
-    """Return a text quoted as one word of Tcl, without substitutions."""
-    return re.sub(r"""[\s{}\[\]"$;#\\]""", lambda match: "\\n" if match[0] == "\n" else "\\" + match[0], text) or "{}"
-
-
 def _vmd(where: Path | None) -> Viewer:
-    if platform.system() == "Windows":
-        raise TaskError("VMD's plugin starts and stops programs by commands that Windows does not have",
-                        "use PyMOL, ChimeraX or a web page, or VMD in the Windows Subsystem for Linux")
     home = Path.home()
     folder = (where or home / ".vmdplugins") / "vmdpotential"
-    rc = home / ".vmdrc"
+    windows = platform.system() == "Windows"
+    name = "vmd.rc" if windows else ".vmdrc"
+    rc = home / name
     lines = [
-        f"lappend auto_path {tcl_word(str(folder))}",
+        f"lappend auto_path {tcl_word(folder.as_posix())}",
         "if {[catch {package require vmdpotential; ::vmdpotential::install_menus} vmdpotential_message]} {",
         '    puts "vmdpotential: $vmdpotential_message"',
         "}",
@@ -117,13 +109,15 @@ def _vmd(where: Path | None) -> Viewer:
     old = startup.read(rc)
     if old is None or startup.was_created(old):
         # VMD runs the user's file instead of its own, which opens the main menu and therefore has to be run as well
-        lines = ["if {[info exists env(VMDDIR)] && [file exists [file join $env(VMDDIR) .vmdrc]]} {",
-                 "    source [file join $env(VMDDIR) .vmdrc]", "}", *lines]
+        lines = [f"if {{[info exists env(VMDDIR)] && [file exists [file join $env(VMDDIR) {name}]]}} {{",
+                 f"    source [file join $env(VMDDIR) {name}]", "}", *lines]
+    after = ["start VMD and type: potential help", "the dialog is in Extensions, Modeling and Analysis"]
+    if windows:
+        after.insert(0, f"VMD reads {name} in the folder that the variable HOME names: set HOME to {home}")
     source = _source("vmd")
     return Viewer(
         "VMD", source, _names(source, "*.tcl", "*.md", "*.png"), folder, {"program.txt": "\n".join(program()) + "\n"},
-        rc, lines,
-        ["start VMD and type: potential help", "the dialog is in Extensions, Modeling and Analysis"])
+        rc, lines, after)
 
 
 def _pymol(where: Path | None) -> Viewer:

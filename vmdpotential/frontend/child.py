@@ -1,0 +1,76 @@
+"""The program as VMD's child process: answers as a Tcl dictionary, and an end when VMD closes standard input."""
+
+from __future__ import annotations
+
+import _thread
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+#: Seconds until a program that was interrupted and does not react ends without tidying up.
+GRACE = 15.0
+
+
+def tcl_word(value: Any) -> str:
+    """Return a value as one ASCII word of Tcl, without substitutions: text, a number, or a list or dictionary of them.
+
+    None becomes an empty word, true and false 1 and 0.
+    """
+    if isinstance(value, (Mapping, list, tuple)):
+        return "{" + tcl_list(value) + "}"
+    if value is None or isinstance(value, bool):
+        return {None: "{}", True: "1", False: "0"}[value]
+    if isinstance(value, (int, float)):
+        return repr(value)
+    text = str(value)
+    if re.search(r"[^ -~]|[{}\\]", text):
+        return re.sub(r"""[^!-~]|[{}\[\]"$;#\\]""", _escape, text)
+    return text if re.fullmatch(r"[\w.:/+=,-]+", text) else "{" + text + "}"
+
+
+def tcl_list(values: Mapping[str, Any] | list[Any] | tuple[Any, ...]) -> str:
+    """Return the words of a Tcl list, or the names and values of a dictionary, separated by blanks."""
+    words = [word for item in values.items() for word in item] if isinstance(values, Mapping) else values
+    return " ".join(map(tcl_word, words))
+
+
+def _escape(match: re.Match[str]) -> str:
+    letter = match[0]
+    if " " <= letter <= "~":
+        return "\\" + letter
+    units = letter.encode("utf-16-be", "surrogatepass")  # Tcl 8 has characters of 16 bits
+    return "".join(f"\\u{units[n : n + 2].hex()}" for n in range(0, len(units), 2))
+
+
+def end_with_input() -> None:
+    """Pass standard input on, and interrupt this process like Ctrl-C at its end, also while it computes.
+
+    A parent thus ends its child by closing a pipe, on every system, and a child never outlives its parent.
+    """
+    source, (front, back) = os.dup(0), os.pipe()
+    os.dup2(front, 0)
+    if sys.platform == "win32":
+        import msvcrt
+
+        for descriptor in (source, 0, back):
+            msvcrt.setmode(descriptor, os.O_BINARY)
+
+    def copy() -> None:
+        # with os.read, because a thread that waits in sys.stdin would block the end of the process
+        while data := os.read(source, 1 << 16):
+            while data:
+                data = data[os.write(back, data):]
+        os.close(back)
+        if os.name == "nt":
+            _thread.interrupt_main()
+        else:
+            os.kill(os.getpid(), signal.SIGTERM)  # also wakes a main thread that waits
+        time.sleep(GRACE)
+        os._exit(130)
+
+    threading.Thread(target=copy, daemon=True).start()
