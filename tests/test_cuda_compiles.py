@@ -9,7 +9,6 @@ from vmdpotential.engines.cuda import (
     counting,
     gaussians,
     multigrid,
-    orbitals,
     points,
     radial,
     region,
@@ -49,10 +48,6 @@ def test_other_kernels_compile(tmp_path):
     compile_for_all(build.source("multigrid.cu", macros) + same, macros, tmp_path)
     same, double = f"static_assert(WARP == {region.WARP} && THREADS == {region.THREADS});\n", {"REAL": "double"}
     compile_for_all(build.source("region.cu", double) + same, double, tmp_path)
-    same = "".join(f"static_assert(EDGE_{d} == {n});\n" for d, n in zip("XYZ", orbitals.EDGES, strict=True))
-    for together in (1, orbitals.TOGETHER):
-        macros = {"REAL": "float", "ORBITALS": together}
-        compile_for_all(build.source("orbitals.cu", macros) + same, macros, tmp_path)
     same = f"static_assert(THREADS == {counting.THREADS} && SEGMENT == {counting.SEGMENT});\n"
     for kind in counting.SPREADING.values():
         macros = {"REAL": ("float", "double")[kind % 2], "SPREADING": kind}

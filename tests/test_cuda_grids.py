@@ -18,7 +18,6 @@ from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
 from vmdpotential.engines.cpu.gaussians import summed
 from vmdpotential.engines.cuda import CudaEngine, copies, gaussians, multigrid, region
 from vmdpotential.engines.gaussians import Gaussians, GaussianSum, hermite
-from vmdpotential.engines.orbitals import OrbitalSum
 from vmdpotential.errors import MemoryPlanError, TaskError
 from vmdpotential.frames.density import Densities
 from vmdpotential.grid.lattice import Lattice
@@ -27,7 +26,8 @@ from vmdpotential.io.trajectories.frames import Loaded
 from vmdpotential.methods.pb_solution import _potential
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.radii import atomic_radii
-from vmdpotential.orbitals.shells import monomials
+from vmdpotential.orbitals.evaluate import _evaluate
+from vmdpotential.orbitals.shells import Shell, monomials
 from vmdpotential.probes.bonds import DONOR, ONE_PAIR, TWO_PAIRS, Directions, Wells, bond_energies
 
 
@@ -35,15 +35,19 @@ from vmdpotential.probes.bonds import DONOR, ONE_PAIR, TWO_PAIRS, Directions, We
 @pytest.mark.parametrize("orbitals", [0, 5, 20])
 def test_orbitals_are_those_of_the_cpu(gpu, orbitals):
     rng = np.random.default_rng(3)
-    momenta = np.array([0, 1, 2, 3, 4, 5, 1])
-    ends, counts = 2 * np.arange(1, 8), [len(monomials(n)) for n in momenta]
-    table = np.stack([momenta, ends - 2, ends, np.cumsum(counts) - counts], 1)
-    work = OrbitalSum(
-        Lattice(np.full(3, -2.0), np.array([0.5, 0.6, 0.4]), (9, 7, 11)), table, rng.uniform(-1, 1, (7, 3)),
-        np.array([1.5, *np.full(6, 9.0)]), rng.uniform(0.3, 4, 14), rng.uniform(0.5, 1, 14),
-        rng.normal(size=(max(1, orbitals), sum(counts))).astype(np.float32),
-        rng.uniform(0, 2, orbitals).astype(np.float32))
-    actual, expected = (engine.orbitals(work) for engine in (CudaEngine(), get_engine("cpu")))
+    momenta = [0, 1, 2, 3, 4, 5, 1]
+    shells = tuple(Shell(centre, momentum, exponents, rng.uniform(0.5, 1, 2), tuple(
+        "".join(axis * power for axis, power in zip("xyz", powers, strict=True)) for powers in monomials(momentum)))
+        for centre, momentum, exponents in zip(rng.uniform(-1, 1, (7, 3)), momenta, rng.uniform(0.3, 4, (7, 2)),
+                                               strict=True))
+    shells = (replace(shells[0], exponents=np.array([20.0, 30.0])), *shells[1:])  # one has a short reach
+    assert 1 < shells[0].reach < 1.5
+    coefficients = rng.normal(size=(sum(len(shell.functions) for shell in shells), max(1, orbitals)))
+    lattice = Lattice(np.full(3, -2.0), np.array([0.5, 0.6, 0.4]), (9, 7, 11))
+    weights = rng.uniform(0, 2, orbitals).astype(np.float32)
+    actual, expected = (_evaluate(shells, lattice, coefficients, weights, engine)
+                        for engine in (CudaEngine(), get_engine("cpu")))
+    assert gpu.used == {"sum_squared_orbitals" if orbitals else "evaluate_orbital"}
     assert np.abs(actual - expected).max() < 1e-5 * np.abs(expected).max()
 
 

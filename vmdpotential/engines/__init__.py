@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from vmdpotential.engines.costs import Costs, PointCosts
     from vmdpotential.engines.counting import Counter, Counting
     from vmdpotential.engines.gaussians import GaussianSum
-    from vmdpotential.engines.orbitals import OrbitalSum
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.engines.result import Mean, Result
     from vmdpotential.engines.smooth import SmoothPart
@@ -334,9 +333,6 @@ class Engine(Protocol):
         (nx, ny, nz) are the fractions of the nodes' cells that are accessible to the centres of ions, which can be as
         close to an atom's surface as `ion` (A); without it they are None.
         """
-
-    def orbitals(self, work: OrbitalSum) -> NDArray[np.float32]:
-        """Return an orbital (nx, ny, nz), or the weighted sum of the squares of several."""
 
     def gaussians(self, work: GaussianSum) -> NDArray[np.float32]:
         """Return the potential (nx, ny, nz) of Gaussian charges and of nuclei, summed in float64."""

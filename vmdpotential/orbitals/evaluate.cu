@@ -1,24 +1,101 @@
 // Orbitals, and weighted sums of their squares, on a lattice: contracted Gaussians times x^a y^b z^c.
+// The elements of kernels are the points of each plane of constant x, in tiles of 4 along y by 8 along z.
 #include "kernel.h"
-#ifndef __CUDACC__
-#include "vectors.h"
 
-#define TOGETHER 16  // orbitals whose coefficients are next to each other, as in the program
-#define MOMENTA 6    // momenta from 0, up to h shells
-#define ROWS 32      // orbitals that are summed at a time
-#define CHUNK 128    // points of a row along z that are summed at a time, a multiple of a vector's
+#define TILE_Y 4     // as in evaluate.py
+#define TILE_Z 8
+#define TOGETHER 16  // orbitals whose coefficients are next to each other, as in evaluate.py
 
 struct Orbitals {
     const index_t *table;              // (shells, 4) momentum, first primitive, end of them, and first monomial
     const double *centres, *reaches;   // (shells, 3) and (shells,), bohr; a shell is 0 beyond its reach
-    // exp(-a x^2) of primitives at the nodes of each axis, (primitives, padded[axis]); those of x with their factors
-    const float *factors_x, *factors_y, *factors_z;
+    const float *factors;              // (3, primitives, padded) exp(-a x^2) at the nodes of each axis, of x times factors
     const float *coefficients;         // (groups, monomials, group) of orbitals; within a shell sorted by c, then by a
-    const float *weights;              // (orbitals,) of squares
+    const float *weights;              // (orbitals,) of squares, and zeros to the end of the last group
     float *values;                     // (shape)
     double origin[3], spacing[3];      // bohr
-    index_t shape[3], padded[3], shells, monomials, orbitals;
+    index_t shape[3], primitives, padded, plane, shells, monomials, orbitals;  // plane: elements of one
 };
+
+#ifdef __CUDACC__
+
+// Add x^a y^b z^c times the radial part, sorted by c and then by a, to a group of orbitals.
+template <int MOMENTUM, int GROUP>
+DEVICE void add_shell(float (&sums)[GROUP], const float *coefficients, float radial, float x, float y, float z)
+{
+    float powers_x[MOMENTUM + 1], powers_y[MOMENTUM + 1];
+    powers_x[0] = powers_y[0] = 1;
+#pragma unroll
+    for (int n = 0; n < MOMENTUM; n++) {
+        powers_x[n + 1] = powers_x[n] * x;
+        powers_y[n + 1] = powers_y[n] * y;
+    }
+#pragma unroll
+    for (int c = 0; c <= MOMENTUM; c++) {
+#pragma unroll
+        for (int a = 0; a <= MOMENTUM - c; a++) {
+            const float value = radial * powers_x[a] * powers_y[MOMENTUM - c - a];
+#pragma unroll
+            for (int n = 0; n < GROUP; n++)
+                sums[n] += coefficients[n] * value;
+            coefficients += GROUP;
+        }
+        radial *= z;
+    }
+}
+
+// Write an orbital (GROUP 1), or the sum of weighted squares, at the point of an element.
+template <int GROUP> DEVICE void evaluate(const Orbitals &args, index_t at)
+{
+    const int tiles = (int)(args.shape[2] + TILE_Z - 1) / TILE_Z, i = (int)(at / args.plane);
+    const int tile = (int)(at % args.plane) / (TILE_Y * TILE_Z), lane = (int)(at % (TILE_Y * TILE_Z));
+    const int j = tile / tiles * TILE_Y + lane / TILE_Z, k = tile % tiles * TILE_Z + lane % TILE_Z;
+    if (j >= args.shape[1] || k >= args.shape[2])
+        return;
+    const double x = args.origin[0] + i * args.spacing[0], y = args.origin[1] + j * args.spacing[1];
+    const double z = args.origin[2] + k * args.spacing[2];
+    const index_t axis = args.primitives * args.padded;
+    float total = 0;
+    for (index_t first = 0; first < args.orbitals; first += GROUP) {
+        float sums[GROUP] = {};
+        for (index_t n = 0; n < args.shells; n++) {
+            const index_t *shell = args.table + 4 * n;
+            const double *centre = args.centres + 3 * n;
+            const float dx = (float)(x - centre[0]), dy = (float)(y - centre[1]), dz = (float)(z - centre[2]);
+            const float reach = (float)args.reaches[n];
+            if (dx * dx + dy * dy + dz * dz >= reach * reach)
+                continue;
+            float radial = 0;
+            for (index_t p = shell[1]; p < shell[2]; p++) {
+                const float *factors = args.factors + p * args.padded;
+                radial += factors[i] * factors[axis + j] * factors[2 * axis + k];
+            }
+            const float *own = args.coefficients + first * args.monomials + shell[3] * GROUP;
+            switch (shell[0]) {
+            case 0: add_shell<0>(sums, own, radial, dx, dy, dz); break;
+            case 1: add_shell<1>(sums, own, radial, dx, dy, dz); break;
+            case 2: add_shell<2>(sums, own, radial, dx, dy, dz); break;
+            case 3: add_shell<3>(sums, own, radial, dx, dy, dz); break;
+            case 4: add_shell<4>(sums, own, radial, dx, dy, dz); break;
+            default: add_shell<5>(sums, own, radial, dx, dy, dz);
+            }
+        }
+#pragma unroll
+        for (int n = 0; n < GROUP; n++)
+            total += GROUP == 1 ? sums[n] : args.weights[first + n] * sums[n] * sums[n];
+    }
+    args.values[(i * args.shape[1] + j) * args.shape[2] + k] = total;
+}
+
+KERNEL(evaluate_orbital, Orbitals, at) { evaluate<1>(args, at); }
+KERNEL(sum_squared_orbitals, Orbitals, at) { evaluate<TOGETHER>(args, at); }
+
+#else
+#include "vectors.h"
+
+#define MOMENTA 6    // momenta from 0, up to h shells
+#define ROWS 32      // orbitals that are summed at a time
+#define CHUNK 128    // points of a row along z that are summed at a time, a multiple of a vector's
 
 // Add a shell's part to rows along z: the sum of a polynomial's terms times powers of z times the radial part.
 template <int MOMENTUM, int COUNT>
@@ -47,6 +124,7 @@ DEVICE void add_shells(const Orbitals &args, float (*rows)[CHUNK], index_t orbit
                        index_t from, index_t last)
 {
     enum { COUNT = GROUP < 4 ? GROUP : 4 };
+    const index_t axis = args.primitives * args.padded;
     float powers[MOMENTA][CHUNK], heights[CHUNK], terms[MOMENTA][ROWS];
     for (index_t n = 0; n < args.shells; n++) {
         const double *centre = args.centres + 3 * n, reach = args.reaches[n], h = args.spacing[2];
@@ -65,8 +143,8 @@ DEVICE void add_shells(const Orbitals &args, float (*rows)[CHUNK], index_t orbit
         for (int k = start; k < stop; k += FLOATS)
             store(powers[0] + k, floats{});
         for (index_t p = shell[1]; p < shell[2]; p++) {
-            const float factor = args.factors_x[p * args.padded[0] + i] * args.factors_y[p * args.padded[1] + j];
-            const float *along = args.factors_z + p * args.padded[2] + from;
+            const float *factors = args.factors + p * args.padded, factor = factors[i] * factors[axis + j];
+            const float *along = factors + 2 * axis + from;
             for (int k = start; factor != 0 && k < stop; k += FLOATS)
                 store(powers[0] + k, load<floats>(powers[0] + k) + factor * load<floats>(along + k));
         }
@@ -110,11 +188,11 @@ DEVICE void add_shells(const Orbitals &args, float (*rows)[CHUNK], index_t orbit
     }
 }
 
-// Evaluate the only orbital in planes of constant x.
+// Evaluate the only orbital, from and to the beginning of a plane of constant x.
 RANGE_KERNEL(evaluate_orbital, Orbitals, first, last)
 {
     float rows[1][CHUNK];
-    for (index_t i = first; i < last; i++)
+    for (index_t i = first / args.plane; i < last / args.plane; i++)
         for (index_t j = 0; j < args.shape[1]; j++)
             for (index_t from = 0, nz = args.shape[2]; from < nz; from += CHUNK) {
                 const index_t end = from + CHUNK < nz ? from + CHUNK : nz;
@@ -124,11 +202,11 @@ RANGE_KERNEL(evaluate_orbital, Orbitals, first, last)
             }
 }
 
-// Sum the weighted squares of orbitals in planes of constant x.
+// Sum the weighted squares of orbitals, likewise.
 RANGE_KERNEL(sum_squared_orbitals, Orbitals, first, last)
 {
     float rows[ROWS][CHUNK], sums[CHUNK];
-    for (index_t i = first; i < last; i++)
+    for (index_t i = first / args.plane; i < last / args.plane; i++)
         for (index_t j = 0; j < args.shape[1]; j++)
             for (index_t from = 0, nz = args.shape[2]; from < nz; from += CHUNK) {
                 const index_t end = from + CHUNK < nz ? from + CHUNK : nz;

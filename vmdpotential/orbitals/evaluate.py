@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
+from typing import cast
+
 import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
 from vmdpotential.compiling import threads
 from vmdpotential.engines import Engine, get_engine
-from vmdpotential.engines.orbitals import OrbitalSum
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
+from vmdpotential.kernels.launch import KernelFile
 from vmdpotential.orbitals.shells import Shell, in_monomials, monomials
 from vmdpotential.orbitals.wavefunction import Wavefunction
 from vmdpotential.units import BOHR
@@ -18,11 +22,22 @@ from vmdpotential.units import BOHR
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
+KERNELS = KernelFile(Path(__file__).with_name("evaluate.cu"))
+
 #: Units of length for orbitals (to the power -3/2) and densities (to the power -3).
 LENGTHS = ("A", "bohr")
 
 #: Occupations below this are lost in the rounding of a float32.
 _EMPTY = 1e-9
+
+#: Number of orbitals whose coefficients are next to each other, and of points of a tile along y and z, as in kernels.
+_TOGETHER, _TILE = 16, (4, 8)
+
+#: Tables of exponentials are padded to a multiple of this, the number of floats in the longest vector.
+_VECTOR = 16
+
+#: Exponentials along one axis below this are set to 0, because products of three could be subnormal, which is slow.
+_LEAST = 1e-12
 
 
 def orbital_map(wavefunction: Wavefunction, lattice: Lattice, index: int, spin: str = "alpha",
@@ -127,7 +142,7 @@ def _require_memory(shells: tuple[Shell, ...], lattice: Lattice, orbitals: int) 
     """Raise an error if the map, tables of exponentials, coefficients and rows of orbitals do not fit into memory."""
     primitives = sum(len(shell.exponents) for shell in shells)
     polynomials = sum(len(monomials(shell.momentum)) for shell in shells)
-    needed = 4 * (lattice.size + 3 * primitives * sum(lattice.shape) + 3 * polynomials * orbitals
+    needed = 4 * (lattice.size + 6 * primitives * max(lattice.shape) + 3 * polynomials * orbitals
                   + threads.count() * (orbitals + 6) * lattice.shape[2])
     memory.require(needed, f"a map of {' x '.join(map(str, lattice.shape))} points", "use a larger {spacing}")
 
@@ -136,19 +151,44 @@ def _evaluate(shells: tuple[Shell, ...], lattice: Lattice, coefficients: Floats,
               engine: Engine) -> Singles:
     """Return an orbital (nx, ny, nz), or the weighted sum of the squares of several."""
     _require_memory(shells, lattice, coefficients.shape[1])
-    table = np.zeros((len(shells), 4), np.int64)
-    monomial_coefficients, row, primitive, monomial = [], 0, 0, 0
+    table, parts, row, primitive, monomial = np.zeros((len(shells), 4), np.int64), [], 0, 0, 0
     for index, shell in enumerate(shells):
         polynomials = in_monomials(shell.momentum, shell.functions)
         rows = coefficients[row : row + len(polynomials)]
-        monomial_coefficients.append(polynomials.T @ rows)
+        parts.append(polynomials.T @ rows)
         table[index] = shell.momentum, primitive, primitive + len(shell.exponents), monomial
         row, primitive, monomial = row + len(rows), table[index, 2], monomial + polynomials.shape[1]
-    return engine.orbitals(OrbitalSum(
-        Lattice(lattice.origin / BOHR, lattice.spacing / BOHR, lattice.shape), table,
-        np.array([shell.centre for shell in shells]), np.array([shell.reach for shell in shells]),
-        np.concatenate([shell.exponents for shell in shells]), np.concatenate([shell.radial() for shell in shells]),
-        np.ascontiguousarray(np.concatenate(monomial_coefficients).T, np.float32), weights))
+    in_bohr = Lattice(lattice.origin / BOHR, lattice.spacing / BOHR, lattice.shape)
+    factors, group = _exponentials(shells, in_bohr), _TOGETHER if len(weights) else 1
+    orbitals, more = coefficients.shape[1], -coefficients.shape[1] % group
+    grouped = np.ascontiguousarray(np.pad(np.concatenate(parts), ((0, 0), (0, more))).reshape(
+        monomial, -1, group).transpose(1, 0, 2), np.float32)
+    plane = math.prod(-(-n // edge) * edge for n, edge in zip(lattice.shape[1:], _TILE, strict=True))
+    with engine.room(4 * lattice.size + factors.nbytes + grouped.nbytes):
+        values = engine.empty(lattice.shape, np.float32)
+        engine.launch(
+            KERNELS["sum_squared_orbitals" if len(weights) else "evaluate_orbital"], lattice.shape[0] * plane,
+            "orbitals", plane, table=table, centres=np.array([shell.centre for shell in shells]),
+            reaches=np.array([shell.reach for shell in shells]), factors=factors, coefficients=grouped,
+            weights=np.pad(weights, (0, more)), values=values, origin=in_bohr.origin, spacing=in_bohr.spacing,
+            shape=lattice.shape, primitives=primitive, padded=factors.shape[2], plane=plane, shells=len(shells),
+            monomials=monomial, orbitals=orbitals)
+        return cast(Singles, engine.to_host(values))
+
+
+def _exponentials(shells: tuple[Shell, ...], lattice: Lattice) -> Singles:
+    """Return exp(-a x^2), (3, P, n), of all primitives at the nodes along each axis, those of x times their factors."""
+    counts, exponents = [len(shell.exponents) for shell in shells], np.concatenate([each.exponents for each in shells])
+    result = np.zeros((3, len(exponents), -(-max(lattice.shape) // _VECTOR) * _VECTOR), np.float32)
+    for d, nodes in enumerate(lattice.axes()):
+        values = nodes - np.repeat([shell.centre[d] for shell in shells], counts)[:, None]
+        values *= values
+        values *= -exponents[:, None]
+        np.exp(values, out=values)
+        values[values < _LEAST] = 0
+        result[d, :, : len(nodes)] = values
+    result[0] *= np.concatenate([shell.radial() for shell in shells]).astype(np.float32)[:, None]
+    return result
 
 
 def _grid(wavefunction: Wavefunction, lattice: Lattice, values: Singles, quantity: str, unit: str,

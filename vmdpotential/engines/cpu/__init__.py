@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
     from vmdpotential.engines.cpu.points.sums import CpuPoints
     from vmdpotential.engines.gaussians import GaussianSum
-    from vmdpotential.engines.orbitals import OrbitalSum
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.engines.spheres import Spheres
     from vmdpotential.grid.lattice import Lattice
@@ -124,12 +123,6 @@ class CpuEngine:
                 ion: float | None) -> tuple[Values, Values | None]:
         """Return distances to a molecular surface, see :class:`vmdpotential.engines.Engine`."""
         return spheres.signed(lattice, reach, ion)
-
-    def orbitals(self, work: OrbitalSum) -> Values:
-        """Return an orbital or a sum of squares, see :class:`vmdpotential.engines.Engine`."""
-        from vmdpotential.engines.cpu.orbitals import orbitals
-
-        return orbitals(work)
 
     def gaussians(self, work: GaussianSum) -> Values:
         """Return the potential of Gaussian charges, see :class:`vmdpotential.engines.Engine`."""

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from vmdpotential.engines.cuda.counting import CudaCounter
     from vmdpotential.engines.cuda.launches import DeviceArray
     from vmdpotential.engines.gaussians import GaussianSum
-    from vmdpotential.engines.orbitals import OrbitalSum
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.engines.spheres import Spheres
     from vmdpotential.grid.lattice import Lattice
@@ -199,12 +198,6 @@ class CudaEngine:
         from vmdpotential.engines.cuda.region import signed
 
         return signed(spheres, lattice, reach, ion)
-
-    def orbitals(self, work: OrbitalSum) -> Values:
-        """Return an orbital or a sum of squares, see :class:`vmdpotential.engines.Engine`."""
-        from vmdpotential.engines.cuda.orbitals import orbitals
-
-        return orbitals(work)
 
     def gaussians(self, work: GaussianSum) -> Values:
         """Return the potential of Gaussian charges, see :class:`vmdpotential.engines.Engine`."""
