@@ -171,6 +171,6 @@ def test_vector_code_that_is_refused_is_done_without(vectors, tmp_path):
 def test_a_function_that_is_wrong_itself_is_not_blamed_on_vectors():
     wrong = Program((("input", "r2"), ("no_such_operation", 0)), ())
     with pytest.raises(AttributeError, match="no_such_operation"):
-        build.load("point_kernel", program=wrong, precision="double", masked=False, field=False)
+        build.load("point_kernel", program=wrong, precision="double", masked=False)
     assert not build.plain()
     assert "vectors of" in get_engine("cpu").describe()

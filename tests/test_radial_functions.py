@@ -7,6 +7,8 @@ import pytest
 
 from vmdpotential import registry
 from vmdpotential.engines.cpu.maps import tiles
+from vmdpotential.engines.cpu.points.nearby import cutoff_at_points
+from vmdpotential.engines.cpu.points.points import at_points
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import compiled
 from vmdpotential.interactions.program import evaluate_all
@@ -28,6 +30,17 @@ def kernel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("radial_functions")
     build_libraries([SOURCE], folder)
     return KernelFile(SOURCE, folder)["evaluate_function"]
+
+
+@pytest.fixture
+def interpret(monkeypatch):
+    """Return a function after whose call no program has a struct."""
+    def begin():
+        monkeypatch.setattr(compiled, "number_of", lambda program: -1)
+        compiled.radial_arguments.cache_clear()
+
+    yield begin
+    compiled.radial_arguments.cache_clear()
 
 
 def evaluated(kernel, program, parameters, single, interpreted):
@@ -76,16 +89,39 @@ def test_the_interpreter_has_every_operation(kernel, single):
 @pytest.mark.parametrize("field", [False, True])
 @pytest.mark.parametrize("precision", ["single", "compensated", "double"])
 @pytest.mark.parametrize("name", ["coulomb", "shifted_coulomb", "ewald"])
-def test_maps_of_interpreted_functions(name, precision, field, monkeypatch):
+def test_maps_of_interpreted_functions(name, precision, field, interpret):
     """What another package registers has no struct; two atoms are on points of the lattice."""
     rng, bound = np.random.default_rng(3), registry.get("interaction", name).bind()
     lattice = Lattice(np.zeros(3), np.full(3, 0.7), (13, 10, 9))
     positions, charges = rng.uniform(-2, 9, (300, 3)), rng.normal(size=300)
     positions[:2] = lattice.origin + lattice.spacing * [[1, 2, 3], [8, 0, 7]]
     compiled_in = tiles.direct(lattice, positions, charges, bound, precision, field)
-    monkeypatch.setattr(tiles, "number_of", lambda program: -1)
+    interpret()
     interpreted = tiles.direct(lattice, positions, charges, bound, precision, field)
     scale = np.sqrt(np.mean(compiled_in.astype(float) ** 2, axis=(-3, -2, -1), keepdims=True))
     assert np.max(np.abs(interpreted - compiled_in) / scale) < 1e-4
     rms = np.sqrt(np.mean(((interpreted - compiled_in.astype(float)) / scale) ** 2))
     assert rms < (3e-6 if precision == "single" else 1e-7)
+
+
+@pytest.mark.parametrize("name", ["coulomb", "shifted_coulomb", "ewald", "sigmoidal_dielectric"])
+def test_values_at_points_of_interpreted_functions(name, interpret):
+    """What another package registers has no struct; a point is on an atom, and a vector is filled by no number."""
+    rng, of = np.random.default_rng(3), registry.get("interaction", name).bind()
+    positions, charges = rng.uniform(0, 12, (301, 3)), rng.normal(size=301)
+    points = np.concatenate([rng.uniform(-3, 15, (77, 3)), positions[:1]])
+
+    def sums():
+        field, near = np.zeros((len(points), 3)), np.zeros(len(points))
+        within = of.truncated(6.0) if of.cutoff is None else of
+        potential = cutoff_at_points(points, positions, charges, within, None, field)
+        return [at_points(points, positions, charges, None, of, near), near, potential, *field.T]
+
+    compiled_in = sums()
+    interpret()
+    interpreted = sums()
+    for actual, expected in zip(interpreted, compiled_in, strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-13 * np.abs(expected).max())
+    r = np.maximum(np.linalg.norm(points[:, None] - positions, axis=2), 0.01)
+    expected = of(r) @ charges if of.cutoff is None else np.where(r < of.cutoff, of(r), 0.0) @ charges
+    np.testing.assert_allclose(interpreted[0], expected, rtol=0, atol=1e-12 * np.abs(expected).max())

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -365,3 +365,24 @@ def instructions(program: Program, values: Sequence[float], inputs: Sequence[str
         steps.append((OPERATIONS.index(operation), register[number], *of, *[0] * (3 - len(of))))
     return Instructions(np.array(steps, np.int32).reshape(-1, 5), np.array(constants, np.float64),
                         np.array(tables, np.float64), np.array([register[r] for r in program.results], np.int32), count)
+
+
+@lru_cache(maxsize=64)
+def radial_arguments(program: Program, values: tuple[float, ...], derivative: bool) -> Mapping[str, Any]:
+    """Return the arguments that kernels have for a radial function, with or without its derivative.
+
+    Parameters
+    ----------
+    program : Program
+        The traced radial function.
+    values : tuple of float
+        Values of the program's parameters.
+    derivative : bool
+        Whether the kernel evaluates its derivative.
+    """
+    both = with_derivative(program)
+    made, same = instructions(both if derivative else program, values), uniforms(both, values)
+    return {"number": number_of(both), "uniforms": same, "uniform_count": len(same), "steps": made.steps,
+            "step_count": len(made.steps), "constants": made.constants, "constant_count": len(made.constants),
+            "tables": made.tables, "table_count": len(made.tables), "results": made.results,
+            "register_count": made.registers}

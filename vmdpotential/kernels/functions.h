@@ -131,6 +131,21 @@ INLINE doubles twice_refined(doubles x, doubles y, int steps)
 #endif
 }
 
+// 1 / sqrt(x) to the rounding of float64, for x in the range of float32, without a division where that is faster.
+INLINE doubles inverse_root(doubles x)
+{
+#if VECTOR_BYTES == 64
+    return 0.5 * twice_refined(x, rough_inverse_root(x), 2);
+#elif VECTOR_BYTES == 32
+    doubles y = widen((half_floats)_mm_rsqrt_ps((__m128)narrow(x)));
+    const doubles rest = 1.0 - x * y * y;
+    y += y * (rest * (0.375 * rest + 0.5));
+    return y + y * (0.5 - 0.5 * x * y * y);
+#else
+    return 1.0 / sqrt(x);
+#endif
+}
+
 // Write the numbers for which a condition holds, or their places from `first` on, one after the other; return how many.
 // What follows them, up to a whole vector, is overwritten.
 #if VECTOR_BYTES == 64

@@ -22,7 +22,7 @@ KERNEL: str
 #: Whether plain loops replace vector code.
 PLAIN: bool
 
-_points = build.load_with("point_kernel", plain=PLAIN, program=PROGRAM, precision="double", masked=True, field=False)
+_points = build.load_with("point_kernel", plain=PLAIN, program=PROGRAM, precision="double", masked=True)
 add_charge, nearest, BLOCK = _points.add_charge, _points.nearest, _points.BLOCK
 
 FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil": True}

@@ -15,7 +15,7 @@ from vmdpotential.engines.inputs import near
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Bound, Scaled
-from vmdpotential.interactions.compiled import instructions, number_of, uniforms, with_derivative
+from vmdpotential.interactions.compiled import radial_arguments
 from vmdpotential.kernels.launch import KernelFile, launch
 from vmdpotential.molecule.cell import Cell
 
@@ -94,9 +94,6 @@ def _run(label: str, lattice: Lattice, scaled: Scaled, positions: Floats, charge
     atoms[3, : len(charges)] = charges
     x, y, z, q = atoms
     out = np.empty((maps, *lattice.shape) if field else lattice.shape, np.float32) if add_to is None else add_to
-    program = with_derivative(scaled.program)
-    made = instructions(program if field else scaled.program, scaled.values)
-    same = uniforms(program, scaled.values)
     tasks = int(np.prod([(n + 7) // 8 for n in lattice.shape]))
     launch(KERNELS["sum_tiles"], tasks, label, max(1, min(16, tasks // (4 * threads.count()))),
            x=x, y=y, z=z, q=q, start=bins.start, bins=bins.shape, bin_size=bins.side / unit,
@@ -105,7 +102,5 @@ def _run(label: str, lattice: Lattice, scaled: Scaled, positions: Floats, charge
            # E = -2 q (x - x_j) dV/d(r^2)
            factors=scaled.factor * np.array([1.0, *[-2 / unit] * 3]), add=add_to is not None,
            single=precision == "single", masked=masked, field=field, newton_steps=2 if precision == "double" else 1,
-           number=number_of(program), uniforms=same, uniform_count=len(same), steps=made.steps,
-           step_count=len(made.steps), constants=made.constants, constant_count=len(made.constants),
-           tables=made.tables, table_count=len(made.tables), results=made.results, register_count=made.registers)
+           **radial_arguments(scaled.program, scaled.values, field))
     return out

@@ -68,8 +68,7 @@ class EwaldPair:
         assert pairs is not None
         short = pairs.scaled()
         self._short, self._cutoff, self._most_smooth = pairs, radius, float(smooth.max())
-        self.kernel = build.load("point_kernel", program=short.program, precision="double", masked=True,
-                                 field=False)
+        self.kernel = build.load("point_kernel", program=short.program, precision="double", masked=True)
         self.factor = short.factor
         self._program = short.program
         vectors = np.ascontiguousarray(basis.vectors)

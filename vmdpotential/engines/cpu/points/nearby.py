@@ -1,4 +1,4 @@
-"""Sums over atoms within a cutoff of arbitrary points on the CPU, in linear time."""
+"""Sums over atoms within a cutoff of arbitrary points on the CPU, in linear time, and over all atoms with the field."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
-from vmdpotential.compiling import build, threads
+from vmdpotential.compiling import threads
 from vmdpotential.engines import SOFT_CORE
 from vmdpotential.engines.cpu import cells
+from vmdpotential.engines.cpu.points.points import KERNELS, columns
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import bounds
 from vmdpotential.interactions import Bound
+from vmdpotential.interactions.compiled import radial_arguments
+from vmdpotential.kernels.launch import launch
 from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
@@ -22,6 +25,9 @@ CELLS_PER_CUTOFF = 2
 
 #: Number of points in one task of a thread.
 GRAIN = 1024
+
+#: Number of atoms that kernels read beyond the last one.
+PADDING = 8
 
 #: Ratio of atoms to points above which images of the points are made instead of images of the atoms.
 FEW = 4
@@ -51,12 +57,10 @@ def cutoff_at_points(points: Floats, positions: Floats, charges: Floats, interac
     if cutoff is None:
         raise UsageError("interaction", f"{interaction} has no cutoff")
     points = np.asarray(points, np.float64).reshape(-1, 3)
-    out = np.zeros((1 if field is None else 4, len(points)))
-    total: Floats = out[0]
     if field is not None:
         field[:] = 0
     if not len(points) or not len(positions):
-        return total
+        return np.zeros(len(points))
     if cell is not None:
         compact = cell if cell.orthogonal else Cell(cell.reduced)  # fewer images are in its bounding box
         if FEW * len(points) < len(positions):
@@ -73,20 +77,41 @@ def cutoff_at_points(points: Floats, positions: Floats, charges: Floats, interac
         near = ((positions >= low) & (positions <= high)).all(1)
         positions, charges = positions[near], charges[near]
     if not len(positions):
-        return total
+        return np.zeros(len(points))
     sorted_by = cells.sort(positions, cutoff, CELLS_PER_CUTOFF)
-    order, low = sorted_by.order, sorted_by.low
-    scaled = interaction.scaled()
-    kernel = build.load("point_kernel", program=scaled.program, precision="double", masked=interaction.masked,
-                        field=field is not None)
-    columns = [np.ascontiguousarray(a[:, d]) for a in (points - low, positions[order] - low) for d in range(3)]
-    fixed = (*columns, np.ascontiguousarray(charges[order], np.float64), sorted_by.start,
-             sorted_by.shape, sorted_by.side, np.array(scaled.values, np.float64), SOFT_CORE**2, cutoff**2, out)
-    threads.run(lambda first, last: kernel.within(*fixed, first, last), len(points), "pairs at points", GRAIN)
-    out *= scaled.factor
+    out = _sum_in_cells(points, positions, charges, interaction, sorted_by, cutoff, field is not None,
+                        "pairs at points", GRAIN)
     if field is not None:
         field[:] = -out[1:].T
+    total: Floats = out[0]
     return total
+
+
+def field_at_points(points: Floats, positions: Floats, charges: Floats, interaction: Bound) -> tuple[Floats, Floats]:
+    """Return the potential (P,), e/A, and field (P, 3), e/A^2, of all atoms, without images.
+
+    Parameters are those of :func:`cutoff_at_points`. An atom nearer than 0.01 A to a point contributes no field.
+    """
+    count = len(positions)
+    one = cells.Cells(np.arange(count), np.array([0, count]), np.ones(3, np.int64), np.inf, np.zeros(3))
+    grain = max(1, min(10**6 // max(1, count), len(points) // threads.count()))
+    out = _sum_in_cells(points, positions, charges, interaction, one, np.inf, True, "field at points", grain)
+    return out[0], -out[1:].T
+
+
+def _sum_in_cells(points: Floats, positions: Floats, charges: Floats, interaction: Bound, of: cells.Cells,
+                  cutoff: float, field: bool, label: str, grain: int) -> Floats:
+    """Return the potential of atoms within the cutoff, and with `field` its gradient, (1 or 4, P)."""
+    scaled = interaction.scaled()
+    out = np.zeros((4 if field else 1, len(points)))
+    (px, py, pz), (x, y, z) = columns(points - of.low), columns(positions[of.order] - of.low, PADDING)
+    charge = np.zeros(len(x))
+    charge[: len(positions)] = charges[of.order]
+    launch(KERNELS["sum_near_points"], len(points), label, grain, px=px, py=py, pz=pz, point_count=len(points), x=x,
+           y=y, z=z, q=charge, start=of.start, bins=of.shape, size=of.side, field=field, soft2=SOFT_CORE**2,
+           cutoff2=cutoff**2, out=out, **radial_arguments(scaled.program, scaled.values, field))
+    out *= scaled.factor
+    return out
 
 
 def _by_images_of_points(points: Floats, positions: Floats, charges: Floats, interaction: Bound, cell: Cell,

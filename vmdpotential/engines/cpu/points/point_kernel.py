@@ -1,6 +1,4 @@
-"""Kernels of sums at arbitrary points, in float64: nearest images of all atoms, atoms within a cutoff, one charge.
-
-With FIELD, the functions ``run_field`` and ``within`` sum the potential and its gradient; the others are not used.
+"""Kernels of the potential of one charge and all its periodic images at arbitrary points, in float64.
 
 This file is run once for each set of the constants that it declares, see
 :mod:`vmdpotential.compiling.build`.
@@ -21,20 +19,17 @@ PROGRAM: Program
 PRECISION: str
 #: Whether pairs beyond the cutoff must be masked.
 MASKED: bool
-#: Whether the gradient is summed in addition to the potential.
-FIELD: bool
 #: Whether plain loops replace vector code.
 PLAIN: bool
 
 assert PRECISION == "double"
 BLOCK = 64  # number of points that are summed together over all atoms
-BUFFER = 512  # number of atoms in range of a point that are collected before they are summed
 
 FAST = {"fastmath": True, "error_model": "numpy", "boundscheck": False, "nogil": True}
 FLAT = {**FAST, "inline": "always"}
 
 
-radial = scalar(PROGRAM, np.float64, FIELD)
+radial = scalar(PROGRAM, np.float64)
 
 
 @njit(**FLAT)
@@ -59,142 +54,6 @@ def nearest(px, py, pz, count, x, y, z, basis, inverse, shifts, dx, dy, dz, r2):
         for i in range(count):
             a, b, c = dx[i] + sx, dy[i] + sy, dz[i] + sz
             r2[i] = min(r2[i], a * a + b * b + c * c)
-
-
-@njit(**FAST)
-def run(px, py, pz, x, y, z, q, basis, inverse, shifts, values, soft2, cutoff2, out, least,
-        first_block, last_block):
-    """Sum all atoms at the points of some blocks; basis and inverse as in :func:`nearest`, zeros if not periodic.
-
-    `least` is filled with the squared distances to the nearest atom.
-    """
-    dx, dy, dz = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
-    r2, sums, smallest = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
-    # an orthogonal cell that is rotated away from the axes has no shifts, but its basis is not diagonal
-    along_axes = (basis[0, 1] == 0 and basis[0, 2] == 0 and basis[1, 0] == 0 and basis[1, 2] == 0
-                  and basis[2, 0] == 0 and basis[2, 1] == 0)
-    for block in range(first_block, last_block):
-        first = block * BLOCK
-        count = min(BLOCK, len(px) - first)
-        bx, by, bz = px[first : first + count], py[first : first + count], pz[first : first + count]
-        for i in range(BLOCK):
-            sums[i] = 0
-            smallest[i] = np.inf
-        for j in range(len(x)):
-            xj, yj, zj, qj = x[j], y[j], z[j], q[j]
-            if along_axes:
-                for i in range(count):
-                    a, b, c = bx[i] - xj, by[i] - yj, bz[i] - zj
-                    a -= np.rint(a * inverse[0, 0]) * basis[0, 0]
-                    b -= np.rint(b * inverse[1, 1]) * basis[1, 1]
-                    c -= np.rint(c * inverse[2, 2]) * basis[2, 2]
-                    r2[i] = a * a + b * b + c * c
-            else:
-                nearest(bx, by, bz, count, xj, yj, zj, basis, inverse, shifts, dx, dy, dz, r2)
-            for i in range(count):
-                smallest[i] = min(smallest[i], r2[i])
-                s = max(r2[i], soft2)
-                term = qj * radial(s, 1 / np.sqrt(s), values)
-                if MASKED:
-                    term = term if s < cutoff2 else 0.0
-                sums[i] += term
-        for i in range(count):
-            out[first + i], least[first + i] = sums[i], smallest[i]
-
-
-if FIELD:
-
-    @njit(**FAST)
-    def add(r2, dx, dy, dz, q, count, values, soft2, out, point):
-        """Add the potential and gradient of atoms at given squared distances to a point."""
-        total, a, b, c = 0.0, 0.0, 0.0, 0.0
-        for i in range(count):
-            s = max(r2[i], soft2)
-            term, slope = radial(s, 1 / np.sqrt(s), values)
-            slope = 2 * q[i] * (slope if r2[i] >= soft2 else 0.0)
-            total += q[i] * term
-            a += slope * dx[i]
-            b += slope * dy[i]
-            c += slope * dz[i]
-        out[0, point] += total
-        out[1, point] += a
-        out[2, point] += b
-        out[3, point] += c
-
-else:
-
-    @njit(**FAST)
-    def add(r2, dx, dy, dz, q, count, values, soft2, out, point):
-        """Add the potential of atoms at given squared distances to a point."""
-        total = 0.0
-        for i in range(count):
-            s = max(r2[i], soft2)
-            total += q[i] * radial(s, 1 / np.sqrt(s), values)
-        out[0, point] += total
-
-
-@njit(**FAST)
-def run_field(px, py, pz, x, y, z, q, values, soft2, out, first_point, last_point):
-    """Add the potential and gradient of all atoms to points first_point <= p < last_point of out (4, P)."""
-    dx, dy, dz, r2 = np.empty(BUFFER), np.empty(BUFFER), np.empty(BUFFER), np.empty(BUFFER)
-    for i in range(first_point, last_point):
-        for first in range(0, len(x), BUFFER):
-            count = min(BUFFER, len(x) - first)
-            for j in range(count):
-                a, b, c = px[i] - x[first + j], py[i] - y[first + j], pz[i] - z[first + j]
-                dx[j], dy[j], dz[j], r2[j] = a, b, c, a * a + b * b + c * c
-            add(r2, dx, dy, dz, q[first : first + count], count, values, soft2, out, i)
-
-
-@njit(**FLAT)
-def span(place, reach, size, count):
-    """Return the first and the last bin along an axis within reach."""
-    return max(0, int(np.floor((place - reach) / size))), min(count - 1, int(np.floor((place + reach) / size)))
-
-
-@njit(**FAST)
-def within(px, py, pz, x, y, z, q, start, bins, size, values, soft2, cutoff2, out, first_point, last_point):
-    """Add the sum of the atoms within the cutoff to points of out (1, P), with FIELD (4, P).
-
-    Atoms start[b] : start[b + 1] are in bin b of side `size`; bins (3,) is their number along each axis, with x
-    slowest. Coordinates are relative to the lower corner of the first bin.
-    """
-    nx, ny, nz = bins
-    cutoff = np.sqrt(cutoff2)
-    r2, charge = np.empty(BUFFER), np.empty(BUFFER)
-    dx, dy, dz = np.empty(BUFFER), np.empty(BUFFER), np.empty(BUFFER)
-    for i in range(first_point, last_point):
-        a, b, c = px[i], py[i], pz[i]
-        count = 0
-        first_x, last_x = span(a, cutoff, size, nx)
-        for bx in range(first_x, last_x + 1):
-            gx = max(0.0, bx * size - a, a - (bx + 1) * size)
-            rest_x = cutoff2 - gx * gx
-            if rest_x <= 0:
-                continue
-            first_y, last_y = span(b, np.sqrt(rest_x), size, ny)
-            for by in range(first_y, last_y + 1):
-                gy = max(0.0, by * size - b, b - (by + 1) * size)
-                rest = rest_x - gy * gy
-                if rest <= 0:
-                    continue
-                # the atoms of bins in a row along z are contiguous
-                first_z, last_z = span(c, np.sqrt(rest), size, nz)
-                if first_z > last_z:
-                    continue
-                row = (bx * ny + by) * nz
-                for j in range(start[row + first_z], start[row + last_z + 1]):
-                    u, v, w = x[j] - a, y[j] - b, z[j] - c
-                    square = u * u + v * v + w * w
-                    r2[count] = square
-                    charge[count] = q[j]
-                    if FIELD:
-                        dx[count], dy[count], dz[count] = -u, -v, -w
-                    count += int(square < cutoff2)
-                    if count == BUFFER:
-                        add(r2, dx, dy, dz, charge, count, values, soft2, out, i)
-                        count = 0
-        add(r2, dx, dy, dz, charge, count, values, soft2, out, i)
 
 
 @njit(**FLAT)

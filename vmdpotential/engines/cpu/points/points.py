@@ -1,16 +1,25 @@
-"""Sums over all atoms at arbitrary points on the CPU, by :mod:`~vmdpotential.engines.cpu.points.point_kernel`."""
+"""Sums over all atoms at arbitrary points on the CPU, by the kernels in points.cu."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.compiling import build, threads
+from vmdpotential.compiling import threads
 from vmdpotential.engines import SOFT_CORE
 from vmdpotential.interactions import Bound
+from vmdpotential.interactions.compiled import radial_arguments
+from vmdpotential.kernels.launch import KernelFile, launch
 from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
+
+KERNELS = KernelFile(Path(__file__).with_name("points.cu"))
+
+#: Number of points that the kernel sums together over all atoms.
+BLOCK = 64
 
 
 def at_points(points: Floats, positions: Floats, charges: Floats, cell: Cell | None, interaction: Bound,
@@ -33,8 +42,6 @@ def at_points(points: Floats, positions: Floats, charges: Floats, cell: Cell | N
         Potential, exact to rounding (about 1e-13). An atom nearer than 0.01 A to a point counts as at that distance.
     """
     scaled = interaction.scaled()
-    kernel = build.load("point_kernel", program=scaled.program, precision="double", masked=interaction.masked,
-                        field=False)
     if cell is None:
         basis, inverse, shifts = np.zeros((3, 3)), np.zeros((3, 3)), np.zeros((0, 3))
     else:
@@ -43,34 +50,22 @@ def at_points(points: Floats, positions: Floats, charges: Floats, cell: Cell | N
         shifts = np.ascontiguousarray(cell.neighbours[1:])
     points = np.asarray(points, np.float64).reshape(-1, 3)
     out, least = np.zeros(len(points)), np.full(len(points), np.inf)
-    fixed = (*_columns(points, positions), np.ascontiguousarray(charges, np.float64), basis, inverse, shifts,
-             np.array(scaled.values, np.float64), SOFT_CORE**2, (scaled.cutoff or 0.0) ** 2, out, least)
-    blocks = -(-len(points) // kernel.BLOCK)
+    (px, py, pz), (x, y, z) = columns(points), columns(positions)
     # a million pairs per task, but at least one task for every thread
-    grain = max(1, min(10**6 // (kernel.BLOCK * max(1, len(positions))), blocks // threads.count()))
-    threads.run(lambda first, last: kernel.run(*fixed, first, last), blocks, "potential at points", grain)
+    blocks = max(1, min(10**6 // (BLOCK * max(1, len(positions))), len(points) // (BLOCK * threads.count())))
+    launch(KERNELS["sum_at_points"], len(points), "potential at points", BLOCK * blocks, px=px, py=py, pz=pz, x=x, y=y,
+           z=z, q=np.ascontiguousarray(charges, np.float64), atom_count=len(positions), basis=basis, inverse=inverse,
+           shifts=shifts, shift_count=len(shifts), soft2=SOFT_CORE**2,
+           cutoff2=(scaled.cutoff or 0.0) ** 2 if interaction.masked else np.inf, out=out, least=least,
+           **radial_arguments(scaled.program, scaled.values, False))
     out *= scaled.factor
     if nearest is not None:
         np.sqrt(least, out=nearest)
     return out
 
 
-def field_at_points(points: Floats, positions: Floats, charges: Floats, interaction: Bound) -> tuple[Floats, Floats]:
-    """Return the potential (P,), e/A, and field (P, 3), e/A^2, of all atoms, without images.
-
-    Parameters are those of :func:`at_points`. An atom nearer than 0.01 A to a point contributes no field.
-    """
-    scaled = interaction.scaled()
-    kernel = build.load("point_kernel", program=scaled.program, precision="double", masked=False, field=True)
-    out = np.zeros((4, len(points)))
-    fixed = (*_columns(points, positions), np.ascontiguousarray(charges, np.float64),
-             np.array(scaled.values, np.float64), SOFT_CORE**2, out)
-    grain = max(1, min(10**6 // max(1, len(positions)), len(points) // threads.count()))
-    threads.run(lambda first, last: kernel.run_field(*fixed, first, last), len(points), "field at points", grain)
-    out *= scaled.factor
-    return out[0], -out[1:].T
-
-
-def _columns(points: Floats, positions: Floats) -> list[Floats]:
-    """Return x, y and z of the points and of the positions as contiguous arrays."""
-    return [np.ascontiguousarray(a[:, d]) for a in (points, np.asarray(positions, np.float64)) for d in range(3)]
+def columns(positions: Floats, padding: int = 0) -> list[Floats]:
+    """Return x, y and z of positions as contiguous arrays, with zeros as padding."""
+    result = np.zeros((3, len(positions) + padding))
+    result[:, : len(positions)] = np.transpose(positions)
+    return list(result)

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from vmdpotential.engines import PointSum
 from vmdpotential.engines.cpu.maps import mesh as engine
-from vmdpotential.engines.cpu.points.nearby import cutoff_at_points
-from vmdpotential.engines.cpu.points.points import at_points, field_at_points
+from vmdpotential.engines.cpu.points.nearby import cutoff_at_points, field_at_points
+from vmdpotential.engines.cpu.points.points import at_points
 from vmdpotential.splitting.mesh import Mesh
 
 Floats = NDArray[np.float64]
