@@ -6,17 +6,18 @@
 
 struct Arguments {
     const double *uniforms, *r;  // r: 16 distances
+    const double *i, *j, *pair;  // of a term: parameters of both atoms, and of their types
     double *values;              // (2, 16)
     int number;
     bool single;
     const int *steps, *results;
     const double *constants, *tables;
-    int step_count, constant_count, register_count;
+    int step_count, constant_count, register_count, uniform_count;
 };
 
 template <class V> struct Work {
     typedef traced::number_of<V> Number;
-    Number numbers[64], r2[16], rinv[16], out[16];
+    Number numbers[2100], r2[16], rinv[16], out[16];
     const Arguments &args;
 
     Work(const Arguments &args, const double *from, int count) : args(args)
@@ -38,12 +39,29 @@ template <class V> struct Work {
 
 template <class V, template <class> class Function> static void evaluate(const Arguments &args)
 {
-    Work<V> work(args, args.uniforms, 64);
+    Work<V> work(args, args.uniforms, args.uniform_count);
     const Function<V> function(work.numbers);
     for (int n = 0; n < 16; n += traced::type_of<V>::lanes) {
         const V r2 = load<V>(work.r2 + n), rinv = load<V>(work.rinv + n);
         work.write(0, n, function.value(r2, rinv));
         work.write(1, n, function.derivative(r2, rinv));
+    }
+}
+
+template <class V, template <class> class Term> static void evaluate_term(const Arguments &args)
+{
+    Work<V> work(args, args.uniforms, args.uniform_count);
+    const Term<V> term(work.numbers);
+    V i[4], j[4], pair[4];
+    for (int k = 0; k < 4; k++) {
+        i[k] = traced::fill<V>((traced::number_of<V>)args.i[k]);
+        j[k] = traced::fill<V>((traced::number_of<V>)args.j[k]);
+        pair[k] = traced::fill<V>((traced::number_of<V>)args.pair[k]);
+    }
+    for (int n = 0; n < 16; n += traced::type_of<V>::lanes) {
+        const V r2 = load<V>(work.r2 + n), rinv = load<V>(work.rinv + n);
+        work.write(0, n, term.slope(r2, rinv, i, j, pair));
+        work.write(1, n, term.energy(r2, rinv, i, j, pair));
     }
 }
 
@@ -71,5 +89,16 @@ RANGE_KERNEL(evaluate_function, Arguments, first, last)
     case -1: args.single ? interpret<floats>(args) : interpret<doubles>(args); break;
         RADIAL_FUNCTIONS(CASE)
     }
+#undef CASE
+}
+
+RANGE_KERNEL(evaluate_pair_term, Arguments, first, last)
+{
+#define CASE(n, Term) \
+    case n: args.single ? evaluate_term<floats, Term>(args) : evaluate_term<doubles, Term>(args); break;
+    switch (args.number) {
+        PAIR_TERMS(CASE)
+    }
+#undef CASE
 }
 #endif

@@ -1,16 +1,24 @@
 """Pairs within a cutoff on the CPU against their definition, and what must not change them."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from helpers import working
 from pairs import reference
 
-from vmdpotential.compiling import build
 from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.interactions import buckingham, coulomb, ewald, lennard_jones, reaction_field, sigmoidal_dielectric
+from vmdpotential.interactions import (
+    buckingham,
+    coulomb,
+    ewald,
+    lennard_jones,
+    reaction_field,
+    short_range,
+    sigmoidal_dielectric,
+)
 from vmdpotential.interactions.pairs import (
     BUCKINGHAM,
     CHARGES,
@@ -21,6 +29,7 @@ from vmdpotential.interactions.pairs import (
     PairPotential,
     Term,
 )
+from vmdpotential.kernels.launch import load_library
 from vmdpotential.molecule.cell import Cell
 
 ENGINE = working("cpu")
@@ -104,23 +113,54 @@ def test_every_potential_is_its_definition(name, cell):
         assert np.abs(result.forces.sum(0)).max() < 1e-11 * np.abs(result.forces).sum()
 
 
-@pytest.mark.parametrize("layout", ["auto", "4x8"])
-def test_tables_are_what_they_stand_for(layout):
+def test_tables_are_what_they_stand_for():
     cell = CELLS["triclinic"]
     sample = atoms(60, cell)
     table, exact = (PairPotential((Term("lj", LJ, GEOMETRIC), Term("charges", bound, CHARGES))) for bound in (
         ewald.tabulated(CUTOFF, 0.6), ewald.INTERACTION.bind(cutoff=CUTOFF, beta=0.6)))
-    assert errors(compute(table, sample, cell, layout=layout), reference(exact, sample, cell)) < 5e-6
+    assert errors(compute(table, sample, cell), reference(exact, sample, cell)) < 5e-6
 
 
-# those of processors without AVX-512, and one with other clusters
-@pytest.mark.parametrize(("layout", "precision"), [("auto", "single"), ("4x8", "single"), ("4x4", "double"),
-                                                    ("8x8", "single")])
-def test_layouts(layout, precision):
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_whole_chunks_are_as_right_as_packed_atoms(precision):
+    lanes = int(load_library().vector_floats()) // (1 if precision == "single" else 2)
+    layout = f"{min(4, lanes)}x{lanes}"
     for cell in CELLS.values():
         sample = atoms(120, cell)
         expected = reference(WATER, sample, cell)
         assert errors(compute(WATER, sample, cell, layout=layout, precision=precision), expected) < ERRORS[precision]
+
+
+SWAPPED = PairPotential(WATER.terms[::-1])
+LONG = PairPotential((
+    Term("charges", short_range.bind(CUTOFF, [0.3, 0.01, 1e-4, 1e-6, 1e-7, 1e-9, 1e-10]), CHARGES),
+    Term("lj", LJ, LORENTZ_BERTHELOT)))
+CUT = PairPotential((Term("charges", coulomb.CUT.bind(cutoff=CUTOFF), CHARGES), Term("lj", LJ, GEOMETRIC)))
+EWALD = PairPotential((Term("charges", ewald.polynomial(CUTOFF, 0.6), CHARGES), Term("lj", LJ, GEOMETRIC)))
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("energy", [False, True])
+@pytest.mark.parametrize("potential", [WATER, SWAPPED, LONG, CUT, EWALD])
+def test_common_potentials_without_virial(potential, energy, precision):
+    """They have loops of their own."""
+    cell = CELLS["triclinic"]
+    sample = atoms(90, cell)
+    result = compute(potential, sample, cell, energy=energy, virial=False, precision=precision)
+    expected = reference(potential, sample, cell)
+    assert errors(result, expected) < ERRORS[precision]
+    assert (result.energies is not None) == energy
+    assert result.virial is None
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("name", POTENTIALS)
+def test_what_other_packages_register_is_interpreted(name, precision, monkeypatch):
+    monkeypatch.setattr("vmdpotential.engines.cpu.pairs.pairs.number_of", lambda program: -1)
+    cell = CELLS["triclinic"]
+    sample = atoms(90, cell)
+    result = compute(POTENTIALS[name], sample, cell, precision=precision)
+    assert errors(result, reference(POTENTIALS[name], sample, cell)) < ERRORS[precision]
 
 
 @pytest.mark.parametrize("name", ["table, Ewald", "sources"])
@@ -198,12 +238,20 @@ def test_what_cannot_be():
 
 
 
+def test_layouts_of_other_processors_say_so(monkeypatch):
+    monkeypatch.setattr("vmdpotential.engines.cpu.pairs.pairs.load_library",
+                        lambda: SimpleNamespace(vector_floats=lambda: 8))
+    for layout in ("compressed", "4x16", "2x2"):
+        with pytest.raises(UsageError) as caught:
+            ENGINE.prepare_pairs(PairSum(WATER, layout=layout))
+        assert caught.value.parameter == "layout"
 
-def test_kernels_that_need_avx512_say_so():
-    if not build.plain():
-        from vmdpotential.compiling import simd
 
-        if simd.LEVEL == "avx512":
-            pytest.skip("this processor has AVX-512")
-    with pytest.raises(UsageError, match="AVX-512"):
-        compute(WATER, atoms(10), layout="compressed")
+def test_a_potential_of_more_terms_than_kernels_have_room_for_is_refused():
+    terms = tuple(Term(f"charges{n}", FIELD, CHARGES) for n in range(9))
+    with pytest.raises(UsageError) as caught:
+        ENGINE.prepare_pairs(PairSum(PairPotential(terms)))
+    assert caught.value.parameter == "potential"
+    sample = atoms(40)
+    result = compute(PairPotential(terms[:3]), sample, precision="double")
+    assert errors(result, reference(PairPotential(terms[:3]), sample, None)) < ERRORS["double"]

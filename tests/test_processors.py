@@ -30,6 +30,7 @@ from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import ewald
 from vmdpotential.interactions.pairs import CHARGES, PairPotential, Term
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.pairs import samples
 from vmdpotential.splitting.mesh import over_cell
 
 engine = get_engine("cpu")
@@ -68,6 +69,14 @@ def pairs(bound, cell=None, precision="single"):
     work = PairSum(potential, cell, precision, energy=True, virial=True)
     return engine.prepare_pairs(work).run(Atoms(positions, {"charge": charges})).forces
 
+def water():
+    # potentials and precisions whose terms are summed in one loop
+    box, forces = samples.water(18.7), []
+    for name, precision in (("rf", "single"), ("ewald", "single"), ("rf", "double")):
+        work = PairSum(samples.potential(name, 9.0), box.cell, precision, energy=precision == "double")
+        forces.append(engine.prepare_pairs(work).run(box.atoms).forces)
+    return np.stack(forces)
+
 def surface():
     distances, ions = Surface(positions[:60], np.full(60, 1.5), 1.4).with_ions(lattice, 2.0)
     return np.stack([np.clip(distances, -0.8, 0.8), ions])
@@ -82,6 +91,7 @@ sums = {
     "near": lambda: cutoff_at_points(points, positions, charges, short, cell),
     "all_pairs": lambda: pairs(coulomb.bind()),
     "in_range": lambda: pairs(ewald.tabulated(5.0, 0.6), cell),
+    "in_range_together": water,
     "in_range_double": lambda: pairs(ewald.INTERACTION.bind(cutoff=5.0, beta=0.6), cell, "double"),
     "pme": lambda: split(over_cell(cell, 1.0, 6, 4.0)),
     "linear": lambda: continuum(np.zeros((0, 2))),
@@ -94,10 +104,10 @@ print(engine.describe().partition(", ")[2])
 #: Relative rms difference that each sum may have.
 TOLERANCES = {"points": 1e-13, "near": 1e-13, "one": 1e-13, "direct": 1e-6, "slope": 1e-7, "periodic": 1e-7,
               "pme": 1e-6, "surface": 1e-6, "linear": 1e-5, "full": 1e-5, "all_pairs": 1e-5, "in_range": 1e-5,
-              "in_range_double": 1e-12}
+              "in_range_double": 1e-12, "in_range_together": 1e-5}
 
 #: Generic vectors are as long as those of AVX2: only the sums with other instructions, 1/sqrt and what shuffles.
-GENERIC = ["direct", "slope", "near", "all_pairs", "in_range"]
+GENERIC = ["direct", "slope", "near", "all_pairs"]
 
 
 def run(code, folder, *names, **environment):
@@ -161,11 +171,22 @@ def test_all_sums_are_the_same(broken, environment, says, names, vectors, tmp_pa
 def test_vector_code_that_is_refused_is_done_without(vectors, tmp_path):
     """In a cache of its own: what was compiled before serves as it is."""
     refused = "from vmdpotential.compiling import simd\ndel simd.Vector.rsqrt_twice\n"
-    sums, said, err = run(refused + SUMS, tmp_path, "in_range", VMDPOTENTIAL_CACHE=str(tmp_path))
+    sums, said, err = run(refused + SUMS, tmp_path, "all_pairs", VMDPOTENTIAL_CACHE=str(tmp_path))
     assert said == "plain loops"
     assert len(err.splitlines()) == 1
     assert "rsqrt_twice" in err
-    assert relative_rms(sums["in_range"], vectors["in_range"]) < 1e-6
+    assert relative_rms(sums["all_pairs"], vectors["all_pairs"]) < 1e-6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("instructions", [
+    "baseline", pytest.param("avx2", marks=pytest.mark.skipif(not has_avx2(), reason="this processor has no AVX2"))])
+def test_pairs_in_range_are_the_same_with_the_vectors_of_older_processors(instructions, vectors, tmp_path):
+    names = ("in_range", "in_range_double", "in_range_together")
+    sums, _, err = run(SUMS, tmp_path, *names, VMDPOTENTIAL_VECTORS=instructions)
+    assert not err
+    for name in names:
+        assert relative_rms(sums[name], vectors[name]) < TOLERANCES[name], name
 
 
 def test_a_function_that_is_wrong_itself_is_not_blamed_on_vectors():

@@ -18,18 +18,19 @@ from vmdpotential.kernels.launch import KernelFile, call
 
 SOURCE = Path(__file__).with_name("radial_functions.cu")
 FUNCTIONS = {f.name: f for f in compiled.built_in() if f.results == compiled.RADIAL}
+TERMS = {f.name: f for f in compiled.built_in() if f.results == compiled.PAIR}
 R = np.linspace(0.9, 6.0, 16)
 #: Values of parameters, by the their names; coefficients c3 are 0.1^3.
 VALUES = {"cutoff": 8.0, "debye_length": 7.8, "bulk": 78.4, "rate": 0.0036, "smear": 2.0, "beta": 0.312, "rmin": 3.5,
-          "depth": 1.0, "smooth": 0.25, "cap": 7.0, "width": 3.6, "closest": 1.5, "end": 4.0, "there": 0.01,
-          "permittivity": 78.4, "first": 0.01, "second": 0.001, "third": 1e-4, "slope": -0.01}
+          "switch": 5.0, "depth": 1.0, "smooth": 0.25, "cap": 7.0, "width": 3.6, "closest": 1.5, "end": 4.0,
+          "there": 0.01, "permittivity": 78.4, "first": 0.01, "second": 0.001, "third": 1e-4, "slope": -0.01}
 
 
 @pytest.fixture(scope="module")
 def kernel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("radial_functions")
     build_libraries([SOURCE], folder)
-    return KernelFile(SOURCE, folder)["evaluate_function"]
+    return KernelFile(SOURCE, folder)
 
 
 @pytest.fixture
@@ -45,10 +46,10 @@ def interpret(monkeypatch):
 
 def evaluated(kernel, program, parameters, single, interpreted):
     """Return the two results of a program at R, by its struct or by the interpreter."""
-    made, uniforms, values = compiled.instructions(program, parameters), np.zeros(64), np.zeros((2, 16))
-    of = compiled.uniforms(program, parameters)
-    uniforms[: len(of)] = of
-    call(kernel, 0, 1, uniforms=uniforms, r=R, values=values, single=single, steps=made.steps, results=made.results,
+    made, values = compiled.instructions(program, parameters), np.zeros((2, 16))
+    uniforms = compiled.uniforms(program, parameters)
+    call(kernel["evaluate_function"], 0, 1, uniforms=uniforms, uniform_count=len(uniforms), r=R, i=None, j=None,
+         pair=None, values=values, single=single, steps=made.steps, results=made.results,
          number=-1 if interpreted else compiled.number_of(program), constants=made.constants,
          tables=np.pad(made.tables, (0, 8)), step_count=len(made.steps), constant_count=len(made.constants),
          register_count=made.registers)
@@ -70,6 +71,28 @@ def test_functions_and_derivatives(kernel, name, interpreted, single):
     result = evaluated(kernel, program, parameters, single, interpreted)
     error = np.abs(result - requested).max(1) / np.abs(requested).max(1)
     assert error.max() < (3e-6 if single else 1e-14)
+
+
+@pytest.mark.parametrize("single", [True, False])
+@pytest.mark.parametrize("name", TERMS)
+def test_terms_of_pairs(kernel, name, single):
+    """Their parameters, and the values of their tables, are any numbers."""
+    term, values = TERMS[name], {}
+    for parameter in term.program.parameters:
+        short = parameter.partition(".")[2]
+        values[parameter] = VALUES[short] if short in VALUES else 0.1 ** int(short[1:])
+    sides = {side: np.linspace(0.7, 1.3, 4) + shift for side, shift in (("i", 0.0), ("j", 0.1), ("pair", 0.2))}
+    inputs = values | {"r2": R * R, "rinv": 1 / R} | {
+        f"{side}.{n}": sides[side][k] for side, names in term.inputs.items() for k, n in enumerate(names)}
+    requested = np.broadcast_arrays(*evaluate_all(term.program, inputs), R)[:2]
+    uniforms = np.append(compiled.uniforms(term.program, [*values.values()]), 0.0)
+    result = np.zeros((2, 16))
+    call(kernel["evaluate_pair_term"], 0, 1, uniforms=uniforms, uniform_count=len(uniforms), r=R, **sides,
+         values=result, single=single, steps=None, results=None, number=compiled.number_of(term.program),
+         constants=None, tables=None, step_count=0, constant_count=0, register_count=0)
+    assert compiled.number_of(term.program) >= 0
+    error = np.abs(result - requested).max(1) / np.maximum(np.abs(requested).max(1), 1e-300)
+    assert error.max() < (1e-5 if single else 1e-13)
 
 
 @pytest.mark.parametrize("single", [True, False])

@@ -33,7 +33,7 @@ from vmdpotential.errors import BackendError, shortened
 HERE = Path(__file__).parent.parent
 
 #: Kernel files that have vector code, and plain loops for PLAIN.
-WITH_VECTORS = ("metropolis_kernel", "nbody_kernel", "pair_kernel", "point_kernel")
+WITH_VECTORS = ("metropolis_kernel", "nbody_kernel", "point_kernel")
 
 #: An import of a module of this package, and of names, which may be modules.
 _IMPORT = re.compile(

@@ -199,8 +199,8 @@ def joined(kernel: Callable[[int, int], tuple[NDArray[Any], ...]], total: int, l
 def together(task: Callable[[int, NDArray[np.int64]], None], workers: int) -> None:
     """Call ``task(worker, counters)`` on several threads at once, the first of which is the calling thread.
 
-    For work of milliseconds, to which :func:`run` would add one: nothing waits for a thread to start, and compiled code
-    shares out the work, and waits for other threads, by means of the counters (:mod:`~vmdpotential.compiling.meeting`).
+    For work of milliseconds, to which :func:`run` would add one: nothing waits for a thread to start, and kernels share
+    out the work, and wait for other threads, by means of the counters.
     When a thread fails, also by Ctrl-C, ``counters[STOP]`` becomes 1, and the others end.
     """
     shared = counters()

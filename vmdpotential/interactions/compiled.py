@@ -104,7 +104,8 @@ def built_in() -> Iterator[BuiltIn]:
                  probe.FAR, probe.NEAR):
         yield BuiltIn(_struct(page.name, len(page.quantities)), with_derivative(page.bind().scaled().program), RADIAL)
 
-    bounds = [*(page.bind() for page in electric), ewald.polynomial(10.0, 0.312), ewald.tabulated(10.0, 0.312)]
+    bounds = [*(page.bind() for page in electric), short_range.INTERACTION.bind(), ewald.polynomial(10.0, 0.312),
+              ewald.tabulated(10.0, 0.312)]
     terms = [(coulomb.INTERACTION.bind(), pairs.SOURCES), *((bound, pairs.CHARGES) for bound in bounds)]
     terms += [(page.bind(), rule) for page in (lennard_jones.INTERACTION, lennard_jones.SHIFTED, lennard_jones.SWITCHED)
               for rule in (pairs.GEOMETRIC, pairs.LORENTZ_BERTHELOT, pairs.TABLE)]

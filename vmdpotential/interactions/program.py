@@ -2,7 +2,7 @@
 
 :func:`run` evaluates a program with a back end, an object that has the operations as methods: numpy in float64, the
 reference (:class:`Numpy`), C source (:mod:`~vmdpotential.interactions.csource`), C++
-(:mod:`~vmdpotential.interactions.compiled`), or vector LLVM code.
+(:mod:`~vmdpotential.interactions.compiled`), or LLVM code.
 :mod:`~vmdpotential.interactions.derivative` adds the derivative to any of them, so that every interaction has a field.
 """
 

@@ -1493,6 +1493,54 @@ template <class V> struct CutCoulombChargesPair {
 
 // i: charge
 // j: charge
+template <class V> struct ShortRangeChargesPair {
+    V u0, u1, u2, u3, u4, u5, u6, u7;
+    explicit ShortRangeChargesPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), u1(traced::fill<V>(uniforms[1])), u2(traced::fill<V>(uniforms[2])), u3(traced::fill<V>(uniforms[3])), u4(traced::fill<V>(uniforms[4])), u5(traced::fill<V>(uniforms[5])), u6(traced::fill<V>(uniforms[6])), u7(traced::fill<V>(uniforms[7])) {}
+    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = traced::fill<V>((traced::number_of<V>)-0.5) * rinv;
+      const V t1 = rinv * rinv;
+      const V t2 = t0 * t1;
+      const V t3 = r2 - u1;
+      const V t4 = traced::fma(u0, t3, u2);
+      const V t5 = traced::fma(t4, t3, u3);
+      const V t6 = traced::fma(t5, t3, u4);
+      const V t7 = traced::fma(t6, t3, u5);
+      const V t8 = traced::fma(t7, t3, u6);
+      const V t9 = u0 * t3;
+      const V t10 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t4, t9);
+      const V t11 = t10 * t3;
+      const V t12 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t5, t11);
+      const V t13 = t12 * t3;
+      const V t14 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t6, t13);
+      const V t15 = t14 * t3;
+      const V t16 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t7, t15);
+      const V t17 = t16 * t3;
+      const V t18 = traced::fma(traced::fill<V>((traced::number_of<V>)1.0), t8, t17);
+      const V t19 = t2 - t18;
+      const V t20 = t19 * traced::fill<V>((traced::number_of<V>)-2.0);
+      const V t21 = i[0] * j[0];
+      const V t22 = t20 * t21;
+      return t22;
+    }
+    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
+    {
+      const V t0 = r2 - u1;
+      const V t1 = traced::fma(u0, t0, u2);
+      const V t2 = traced::fma(t1, t0, u3);
+      const V t3 = traced::fma(t2, t0, u4);
+      const V t4 = traced::fma(t3, t0, u5);
+      const V t5 = traced::fma(t4, t0, u6);
+      const V t6 = i[0] * j[0];
+      const V t7 = traced::fma(t5, t0, u7);
+      const V t8 = rinv - t7;
+      const V t9 = t8 * t6;
+      return t9;
+    }
+};
+
+// i: charge
+// j: charge
 template <class V> struct EwaldPolynomialChargesPair {
     V u0, u1, u2, u3, u4, u5, u6, u7, u8, u9, u10, u11, u12, u13, u14, u15, u16, u17, u18, u19, u20, u21, u22, u23, u24, u25, u26;
     explicit EwaldPolynomialChargesPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), u1(traced::fill<V>(uniforms[1])), u2(traced::fill<V>(uniforms[2])), u3(traced::fill<V>(uniforms[3])), u4(traced::fill<V>(uniforms[4])), u5(traced::fill<V>(uniforms[5])), u6(traced::fill<V>(uniforms[6])), u7(traced::fill<V>(uniforms[7])), u8(traced::fill<V>(uniforms[8])), u9(traced::fill<V>(uniforms[9])), u10(traced::fill<V>(uniforms[10])), u11(traced::fill<V>(uniforms[11])), u12(traced::fill<V>(uniforms[12])), u13(traced::fill<V>(uniforms[13])), u14(traced::fill<V>(uniforms[14])), u15(traced::fill<V>(uniforms[15])), u16(traced::fill<V>(uniforms[16])), u17(traced::fill<V>(uniforms[17])), u18(traced::fill<V>(uniforms[18])), u19(traced::fill<V>(uniforms[19])), u20(traced::fill<V>(uniforms[20])), u21(traced::fill<V>(uniforms[21])), u22(traced::fill<V>(uniforms[22])), u23(traced::fill<V>(uniforms[23])), u24(traced::fill<V>(uniforms[24])), u25(traced::fill<V>(uniforms[25])), u26(traced::fill<V>(uniforms[26])) {}
@@ -2171,21 +2219,22 @@ template <class V> struct BuckinghamTablePair {
     DO(30, ExcludedEwaldChargesPair) /* 4ed1329bd2533152 */ \
     DO(31, GaussianChargesPair) /* 1b2674b95e90254c */ \
     DO(32, CutCoulombChargesPair) /* 6f466dd4fb90656d */ \
-    DO(33, EwaldPolynomialChargesPair) /* 622ceafcb99a71b9 */ \
-    DO(34, ExcludedEwaldPolynomialChargesPair) /* e6dbddcba96ee447 */ \
-    DO(35, EwaldTableChargesPair) /* d4e712cbe199d78c */ \
-    DO(36, ExcludedEwaldTableChargesPair) /* 747eb615bdc57eda */ \
-    DO(37, LennardJonesGeometricPair) /* 945828f3f6a4d8dd */ \
-    DO(38, LennardJonesLorentzBerthelotPair) /* 7cd54bff7920b6e9 */ \
-    DO(39, LennardJonesTablePair) /* cbb7d5ebae618017 */ \
-    DO(40, LennardJonesShiftedGeometricPair) /* d9f242d0a0e968f6 */ \
-    DO(41, LennardJonesShiftedLorentzBerthelotPair) /* f13a5f20d5dd125c */ \
-    DO(42, LennardJonesShiftedTablePair) /* 0f8d656b03151094 */ \
-    DO(43, LennardJonesSwitchedGeometricPair) /* 760ab61e929fcfe7 */ \
-    DO(44, LennardJonesSwitchedLorentzBerthelotPair) /* 89260ad56ac16d0e */ \
-    DO(45, LennardJonesSwitchedTablePair) /* 4e95eec61872b4a7 */ \
-    DO(46, BuckinghamBuckinghamPair) /* 832c1820868332c8 */ \
-    DO(47, BuckinghamTablePair) /* 0357cd05488828c6 */
+    DO(33, ShortRangeChargesPair) /* ea182cbf608dc7ab */ \
+    DO(34, EwaldPolynomialChargesPair) /* 622ceafcb99a71b9 */ \
+    DO(35, ExcludedEwaldPolynomialChargesPair) /* e6dbddcba96ee447 */ \
+    DO(36, EwaldTableChargesPair) /* d4e712cbe199d78c */ \
+    DO(37, ExcludedEwaldTableChargesPair) /* 747eb615bdc57eda */ \
+    DO(38, LennardJonesGeometricPair) /* 945828f3f6a4d8dd */ \
+    DO(39, LennardJonesLorentzBerthelotPair) /* 7cd54bff7920b6e9 */ \
+    DO(40, LennardJonesTablePair) /* cbb7d5ebae618017 */ \
+    DO(41, LennardJonesShiftedGeometricPair) /* d9f242d0a0e968f6 */ \
+    DO(42, LennardJonesShiftedLorentzBerthelotPair) /* f13a5f20d5dd125c */ \
+    DO(43, LennardJonesShiftedTablePair) /* 0f8d656b03151094 */ \
+    DO(44, LennardJonesSwitchedGeometricPair) /* 760ab61e929fcfe7 */ \
+    DO(45, LennardJonesSwitchedLorentzBerthelotPair) /* 89260ad56ac16d0e */ \
+    DO(46, LennardJonesSwitchedTablePair) /* 4e95eec61872b4a7 */ \
+    DO(47, BuckinghamBuckinghamPair) /* 832c1820868332c8 */ \
+    DO(48, BuckinghamTablePair) /* 0357cd05488828c6 */
 
 // Numbers and names, and digests by which Python finds them.
 #define JERK_TERMS(DO) \

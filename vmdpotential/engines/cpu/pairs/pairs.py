@@ -1,9 +1,11 @@
-"""Sums over pairs of atoms within a cutoff on the CPU: parameters, kernels and threads for lists of clusters."""
+"""Sums over pairs of atoms within a cutoff on the CPU: parameters and threads for the kernels of pair_sums.cu."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,19 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
-from vmdpotential.compiling import build, threads
+from vmdpotential.compiling import threads
 from vmdpotential.engines.cpu.pairs.clusters import CellBox, Clusters, ClusterShape, Search, aligned, search
 from vmdpotential.engines.pairs import Atoms, PairResult, PairSum
 from vmdpotential.errors import InputError, UsageError
+from vmdpotential.interactions.compiled import PAIR, instructions, number_of, uniforms
 from vmdpotential.interactions.pairs import PairPotential
+from vmdpotential.kernels.launch import KernelFile, bind, load_library
 
 Floats = NDArray[np.float64]
+
+KERNELS = KernelFile(Path(__file__).with_name("pair_sums.cu"))
 
 #: The programs' unit of length, A: 1/r in this unit is 2/r in 1/A, which the kernels' inverse square roots yield.
 LENGTH = 2.0
 
-#: Number of atoms of a cluster i and of a chunk j, by layout; 0 means the number of lanes of a vector.
-LAYOUTS = {"2x2": (2, 2), "4x4": (4, 4), "4x8": (4, 8), "8x8": (8, 8), "4x16": (4, 16), "compressed": (4, 0)}
+#: Layouts, named by the number of atoms of a cluster i and of a chunk j, which a vector holds; atoms j of `compressed`
+#: are packed.
+LAYOUTS = ("2x2", "4x4", "4x8", "4x16", "compressed")
 
 #: Fraction of atoms that have to lack a term, so that it is left out for clusters of which half of the atoms lack it.
 WORTH = 0.25
@@ -34,8 +41,8 @@ AT_ONCE = 2**27
 #: Overhead of a chunk and of an entry of the list, as a number of pairs that take as long.
 PAIRS_OF_CHUNK, PAIRS_OF_ENTRY = 45, 250
 
-#: Passed to kernels if energies are not requested.
-NONE = np.empty((0, 0))
+#: Largest number of terms of a potential, and of their parameters of an atom.
+MAX_TERMS, MAX_PARAMETERS = 8, 17
 
 
 def layout(name: str, precision: str) -> tuple[int, int, bool]:
@@ -46,21 +53,17 @@ def layout(name: str, precision: str) -> tuple[int, int, bool]:
     UsageError
         If there is no layout of that name, or this processor lacks the instructions for it.
     """
-    bits = 32 if precision == "single" else 64
-    lanes, packs = 256 // bits, False
-    if not build.plain():
-        from vmdpotential.compiling import simd
-
-        lanes, packs = simd.LANES[bits], simd.LEVEL == "avx512"
-    if name == "auto":
-        return 4, lanes, packs
-    if name not in LAYOUTS:
+    floats = int(load_library().vector_floats())
+    n, packs = floats if precision == "single" else floats // 2, floats == 16
+    m = min(4, n)
+    if name not in ("auto", *LAYOUTS):
         raise UsageError("layout", f"choose one of auto, {', '.join(LAYOUTS)}", value=name)
-    if name == "compressed":
-        if not packs:
-            raise UsageError("layout", "needs a processor with AVX-512", "use another {layout}", value=name)
-        return 4, lanes, True
-    return *LAYOUTS[name], False
+    if name == "compressed" and not packs:
+        raise UsageError("layout", "needs a processor with AVX-512", "use another {layout}", value=name)
+    if name not in ("auto", "compressed", f"{m}x{n}"):
+        raise UsageError("layout", f"the vectors of this processor in {precision} precision are for {m}x{n}",
+                         "choose other vectors by the variable VMDPOTENTIAL_VECTORS", value=name)
+    return m, n, packs and name != f"{m}x{n}"
 
 
 def missing_terms(potential: PairPotential, atoms: Atoms) -> tuple[tuple[int, ...], NDArray[np.bool_]]:
@@ -81,6 +84,64 @@ def missing_terms(potential: PairPotential, atoms: Atoms) -> tuple[tuple[int, ..
     return best
 
 
+class PairProgram:
+    """A pair potential as the kernels need it: functions of :mod:`~vmdpotential.interactions.compiled`, or programs.
+
+    Parameters
+    ----------
+    potential : PairPotential
+    energy : bool
+        Whether energies are computed.
+    real : numpy type
+        Type of the kernels' numbers.
+    """
+
+    def __init__(self, potential: PairPotential, energy: bool, real: Any) -> None:
+        outputs = PAIR if energy else PAIR[:1]
+        self.scaled = potential.scaled(outputs, LENGTH)
+        corrected = potential.corrects_excluded
+        columns: list[list[int]] = []
+        values: list[Floats] = []
+        for term in potential.terms:
+            alone = PairPotential((term,))
+            numbers, places = [-1, -1], [0, 0]
+            for k, excluded in enumerate((False, True)[: 1 + (term.bound.interaction.excluded is not None)]):
+                scaled = alone.scaled(PAIR, LENGTH, excluded)
+                numbers[k], places[k] = number_of(scaled.program), sum(map(len, values))
+                values.append(uniforms(scaled.program, scaled.values))
+            columns.append([*numbers, *places, len(term.rule.atoms), len(term.rule.pair)])
+        #: Whether the interpreter runs all terms, because one of them has no function.
+        self.interpreted = any(row[0] < 0 or (row[1] < 0 and term.bound.interaction.excluded is not None)
+                               for row, term in zip(columns, potential.terms, strict=True))
+        every = range(len(potential.terms))
+        #: The terms in the order of the kernels' energies and rows.
+        self.order = [*every] if self.interpreted else sorted(every, key=lambda t: columns[t][0])
+        terms = [potential.terms[t] for t in self.order]
+        #: Names of the parameters of an atom, and of two types.
+        self.rows = [name for term in terms for name in sorted(term.rule.atoms)]
+        self.tables = [name for term in terms for name in sorted(term.rule.pair)]
+        if len(terms) > MAX_TERMS or len(self.rows) > MAX_PARAMETERS or len(self.tables) > MAX_PARAMETERS:
+            raise UsageError("potential", f"has more than {MAX_TERMS} terms or {MAX_PARAMETERS} parameters of an atom")
+        inputs = ["r2", "rinv", *(f"{side}.{name}" for side in "ij" for name in self.rows),
+                  *(f"pair.{name}" for name in self.tables)]
+        #: Arguments of the kernels.
+        self.arguments: dict[str, Any] = {
+            "terms": np.array([columns[t] for t in self.order], np.int32), "term_count": len(terms),
+            "uniforms": np.concatenate([*values, np.zeros(1)]).astype(real), "name_count": len(self.tables),
+            "interpreted": self.interpreted, "energy": energy, "corrected": corrected}
+        for prefix, used in (("", self.interpreted), ("excluded_", self.interpreted and corrected)):
+            scaled = potential.scaled(outputs, LENGTH, bool(prefix))
+            made = instructions(scaled.program, scaled.values, inputs) if used else None
+            self.arguments |= {prefix + name: value for name, value in {
+                "operations": None if made is None else made.steps,
+                "operation_count": 0 if made is None else len(made.steps),
+                "results": None if made is None else made.results,
+                "constants": None if made is None else made.constants.astype(real),
+                "constant_count": 0 if made is None else len(made.constants),
+                "values": None if made is None else np.append(made.tables, 0).astype(real),
+                "register_count": len(inputs) if made is None else made.registers}.items()}
+
+
 class ClusterPairs:
     """A pair sum with a cutoff; see :class:`vmdpotential.engines.pairs.PreparedPairs`."""
 
@@ -91,37 +152,24 @@ class ClusterPairs:
             raise UsageError("jerk", "jerks are only computed without a cutoff")
         self.work, self.reach = work, work.reach
         self.m, self.n, self.packed = layout(work.layout, work.precision)
-        self.outputs = ("slope", "energy") if work.energy else ("slope",)
-        self.scaled = work.potential.scaled(self.outputs, LENGTH)
-        inputs = self.scaled.program.inputs
+        self.real = np.float32 if work.precision == "single" else np.float64
+        self.program = PairProgram(work.potential, work.energy, self.real)
+        inputs = self.program.scaled.program.inputs
         # for example gravity, where only the mass of j enters the acceleration of i
         self.one_sided = {n[2:] for n in inputs if n.startswith("i.")} != {n[2:] for n in inputs if n.startswith("j.")}
 
-    def kernel(self, without: tuple[int, ...]) -> Any:
-        """Return the module that sums, which also has a program without the terms `without`."""
-        work, terms = self.work, self.work.potential.terms
-        bits = 32 if work.precision == "single" else 64
-        every = tuple(range(len(terms)))
-        kept = tuple(k for k in every if k not in without)
-        light = excluded = None
-        if without and not self.one_sided:
-            potential = PairPotential(tuple(terms[k] for k in kept), work.potential.softening)
-            light = potential.scaled(self.outputs, LENGTH).program
-        if work.potential.corrects_excluded:
-            excluded = work.potential.scaled(self.outputs, LENGTH, excluded=True).program
-        names = (every, kept) if work.energy else ((), ())
-        return build.load("pair_kernel", programs=(self.scaled.program, light, excluded), outputs=names,
-                          names=tuple(work.potential.atoms), tables=tuple(work.potential.tables), m=self.m, n=self.n,
-                          bits=bits, packed=self.packed, virial=work.virial, soft=work.potential.softening > 0,
-                          one_sided=self.one_sided)
+    @cached_property
+    def suffix(self) -> str:
+        """The ending of the kernels' names."""
+        return "" if self.work.precision == "single" else "_double"
 
     def search(self, atoms: Atoms, others: Atoms | None = None) -> ClusterList:
         """Return the pairs in range, see :mod:`vmdpotential.engines.pairs`."""
         work = self.work
         box = CellBox.around(work.cell, *(_positions(a.positions) for a in (atoms, others) if a is not None))
         without, lacks = missing_terms(work.potential, atoms)
-        sums = self.kernel(without)
-        shape = ClusterShape(self.m, self.n, np.float32 if work.precision == "single" else np.float64)
+        light = self.program.order.index(without[0]) if without and not self.one_sided else -1
+        shape = ClusterShape(self.m, self.n, self.real)
         sets = [Clusters(shape, box, _positions(a.positions), self._rows(a), flags, self.reach)
                 for a, flags in ((atoms, lacks), (others, None if others is None else np.zeros(len(others), bool)))
                 if a is not None and flags is not None]
@@ -129,7 +177,7 @@ class ClusterPairs:
         around = work.cell is not None and not work.cell.orthogonal
         result = search(box, sets[0], sets[-1], self.reach, None if others is not None else atoms.exclusions,
                        around, work.potential.corrects_excluded)
-        return ClusterList(self, sums, sets, result, tables)
+        return ClusterList(self, sets, result, tables, light)
 
     def run(self, atoms: Atoms, others: Atoms | None = None) -> PairResult:
         """Return the sum over the pairs in range."""
@@ -139,10 +187,10 @@ class ClusterPairs:
         """Return the parameters and types of atoms (R, N), in the programs' units."""
         potential = self.work.potential
         rows = []
-        for name, power in potential.atoms.items():
+        for name in self.program.rows:
             if name not in atoms.parameters:
                 raise UsageError("parameters", f"atoms need {name}")
-            rows.append(np.asarray(atoms.parameters[name], np.float64) / LENGTH**power)
+            rows.append(np.asarray(atoms.parameters[name], np.float64) / LENGTH ** potential.atoms[name])
         if potential.tables:
             if atoms.types is None:
                 raise UsageError("types", "atoms need the rows of the tables that they look up")
@@ -154,12 +202,11 @@ class ClusterPairs:
 
     def _tables(self, atoms: Atoms) -> tuple[NDArray[Any], int]:
         """Return the tables of parameters by two types (K, T * T), and the number T of types."""
-        real = np.float32 if self.work.precision == "single" else np.float64
-        results = [np.asarray(atoms.tables[name], np.float64) / LENGTH**power
-                 for name, power in self.work.potential.tables.items()]
+        powers = self.work.potential.tables
+        results = [np.asarray(atoms.tables[name], np.float64) / LENGTH ** powers[name] for name in self.program.tables]
         if not results:
-            return np.zeros((1, 1), real), 0
-        return np.array([table.ravel() for table in results]).astype(real), len(results[0])
+            return np.zeros((1, 1), self.real), 0
+        return np.array([table.ravel() for table in results]).astype(self.real), len(results[0])
 
 
 def _positions(values: Any) -> Floats:
@@ -173,18 +220,14 @@ def _positions(values: Any) -> Floats:
 class ClusterList:
     """Pairs of clusters in range; see :class:`vmdpotential.engines.pairs.PairList`."""
 
-    def __init__(self, pairs: ClusterPairs, sums: Any, sets: list[Clusters], search_result: Search,
-                 tables: tuple[NDArray[Any], int]) -> None:
-        self.pairs, self.sums = pairs, sums
+    def __init__(self, pairs: ClusterPairs, sets: list[Clusters], search_result: Search,
+                 tables: tuple[NDArray[Any], int], light: int) -> None:
+        self.pairs = pairs
         self.sets, self.search_result = sets, search_result
         self.totals = [np.empty(0) for _ in sets]
         extent = sets[0].chunk_boxes
         # near enough that powers of the distance are not denormal numbers, which take a hundred cycles
         self.out_of_range = -2 * (pairs.reach + (extent[:, 3:] - extent[:, :3]).max(initial=0)) - 1
-        scaled, real = pairs.scaled, sums.REAL
-        values = np.array(scaled.values, real) if scaled.values else np.zeros(1, real)
-        self.fixed = (values, *tables, search_result.steps, search_result.remainders, real(scaled.cutoff2 * LENGTH**2),
-                      real(scaled.softening2 * LENGTH**2), real(self.out_of_range))
         self.parts = parts = search_result.parts
         #: Number of computed pairs, whether in range or not.
         self.slots = sum(self._slots(part.entries) for part in parts)
@@ -193,6 +236,20 @@ class ClusterList:
         self.addresses = np.array([(part.entries.ctypes.data, len(part.entries), part.chunks.ctypes.data,
                                     part.bits.ctypes.data, part.masks.ctypes.data) for part in parts],
                                   np.int64).reshape(-1, 5)
+        scaled, chunks = pairs.program.scaled, search_result.chunks
+        self._sum = bind(
+            KERNELS["sum_pairs" + pairs.suffix], **pairs.program.arguments, parts=self.addresses, atoms_i=chunks[0],
+            atoms_j=chunks[-1], centres_i=sets[0].centres, centres_j=sets[-1].centres, steps=search_result.steps,
+            rests=search_result.remainders, tables=tables[0], kinds=tables[1], chunks_i=len(chunks[0]),
+            chunks_j=len(chunks[-1]), cutoff2=scaled.cutoff2 * LENGTH**2, soft2=scaled.softening2 * LENGTH**2,
+            aside=self.out_of_range, light=light, written=threads.WRITTEN, summed=threads.SUMMED,
+            one_sided=pairs.one_sided, packed=pairs.packed)
+        self.channels = 3 + (len(pairs.program.order) if pairs.work.energy else 0)
+        self._gather = [bind(
+            KERNELS["gather_pairs" + pairs.suffix], slots=part.slots, terms=np.array(pairs.program.order, np.int32),
+            chunks=len(chunks[n]), rotation=part.box.rotation, factor=1 / LENGTH**2,
+            counter=threads.TAKEN + len(sets) + n, summed=threads.SUMMED, channels=self.channels, n=pairs.n)
+            for n, part in enumerate(sets)]
 
     def _divide(self, workers: int) -> tuple[list[int], list[NDArray[Any]]]:
         """Return the first part of each worker with the end of the last, and arrays for their sums."""
@@ -202,7 +259,7 @@ class ClusterList:
             ends = np.searchsorted(work[1:], work[-1] * np.arange(workers) / workers - 0.5)
             self.part_starts = [*ends.tolist(), len(self.parts)]
         if len(self.totals[0]) != workers:
-            self.totals = [aligned((workers, len(c), self.sums.CHANNELS, self.sums.N), self.sums.REAL)
+            self.totals = [aligned((workers, len(c), self.channels, self.pairs.n), self.pairs.real)
                            for c in self.search_result.chunks]
         return self.part_starts, self.totals
 
@@ -255,12 +312,13 @@ class ClusterList:
             If an atom has moved further.
         """
         values = self._positions_of_sets(positions, others)
-        sums, work = self.sums, self.pairs.work
+        work = self.pairs.work
         chunks, sets, step = self.search_result.chunks, self.sets, self.step
         workers = max(1, min(threads.count(), len(self.parts)))
         part_starts, totals = self._divide(workers)
         displacements, virials = [0.0] * workers, np.zeros((workers, 6))
-        results = [PairResult(np.empty((len(item), 3)), np.empty((len(item), sums.ENERGIES)) if work.energy else None)
+        count = len(work.potential.terms)
+        results = [PairResult(np.empty((len(item), 3)), np.empty((len(item), count)) if work.energy else None)
                    for item in sets]
 
         def run_thread(worker: int, counters: NDArray[np.int64]) -> None:
@@ -270,16 +328,17 @@ class ClusterList:
                 displacements[worker] = max(displacements[worker], displacement)
             first, last = part_starts[worker : worker + 2]
             for at in range(first, max(last, first + 1), step):
-                sums.run(counters, workers * len(sets), at, min(at + step, last), first, last, self.addresses,
-                         chunks[0], sets[0].centres, totals[0][worker], chunks[-1], sets[-1].centres,
-                         totals[-1][worker], *self.fixed, virials[worker])
+                end = min(at + step, last)
+                self._sum(at, end, counters=counters, writes=workers * len(sets), sums_i=totals[0][worker],
+                          sums_j=totals[-1][worker], virial=virials[worker] if work.virial else None,
+                          fresh=at == first, last=end == last)
                 if counters[threads.STOP]:
                     return
                 if worker == 0:
                     progress.report("pairs", min((at + step - first) / max(last - first, 1), 0.999))
-            for n, (part, result) in enumerate(zip(sets, results, strict=True)):
-                sums.gather(counters, workers, threads.TAKEN + len(sets) + n, part.slots, totals[n], part.box.rotation,
-                            1 / LENGTH**2, result.forces, NONE if result.energies is None else result.energies)
+            for n, result in enumerate(results):
+                self._gather[n](0, 1, counters=counters, sums=totals[n], forces=result.forces, energies=result.energies,
+                                workers=workers)
 
         threads.together(run_thread, workers)
         self._check(max(displacements))

@@ -1,0 +1,772 @@
+// Sums over the pairs of a list of clusters (pairs/search.cu): forces, energies of each term and the virial.
+//
+// An entry of the list has a cluster of M atoms i and chunks of N atoms j, as many as a vector has numbers. The loops
+// for the most common potentials are compiled with their terms (Fused); for others, distances of all pairs of a cluster
+// and a chunk are computed first, and then each term by a function of its own, or all terms by the interpreter
+// (Blocked). With AVX-512, the atoms j in range of chunks with few of them are first packed into a buffer in the
+// first-level cache, a dense loop sums them, and their contributions are unpacked.
+//
+// r2 and rinv of terms are in units of 2 A, so that rinv is 2 / sqrt(x), with x in A^2: see twice_refined.
+#include "kernel.h"
+#ifndef __CUDACC__
+#include "interpreter.h"
+#include "radial.h"
+
+// Length of a row of the buffer of packed atoms: larger than MAX_PACKED of search.cu, and no multiple of 4 KiB, with
+// which rows would share cache lines.
+static const int ROW = 1104;
+// Largest numbers of terms and of rows of a chunk; odd, so that the rows of atoms do not share lines of the cache.
+static const int MAX_TERMS = 8, MAX_ROWS = 21;
+// Number of chunks that a thread gathers at a time.
+static const index_t GATHERED = 64;
+
+template <class Number> struct PairWork {
+    int64_t *counters;                     // of compiling.threads
+    const int64_t *parts;                  // (parts, 5) addresses of the entries of a part, their number, and addresses
+                                           // of its chunks, bits and masks
+    const Number *atoms_i, *atoms_j;       // (chunks, rows, N) coordinates and parameters
+    const Number *centres_i, *centres_j;   // (chunks, 3)
+    Number *sums_i, *sums_j;               // (chunks, 3 or 3 + terms, N)
+    const Number *steps, *rests;           // (images, 3) displacements of atoms i, and the rests of these
+    const int *terms;                      // (terms, 6) numbers of the function and of that of excluded pairs, or -1;
+                                           // places of their uniforms; numbers of parameters of an atom and two types
+    const Number *uniforms;
+    const Number *tables;                  // (names, kinds, kinds) parameters of two types, of all terms
+    // programs, if a term has no function: of pairs, and of excluded pairs
+    const int *operations, *results, *excluded_operations, *excluded_results;
+    const Number *constants, *values, *excluded_constants, *excluded_values;
+    int operation_count, constant_count, register_count;
+    int excluded_operation_count, excluded_constant_count, excluded_register_count;
+    double *virial;                        // (6,) to which that of pairs is added, or null
+    index_t chunks_i, chunks_j;
+    Number cutoff2, soft2, aside;          // A^2; atoms at these coordinates relative to a centre are out of range
+    int term_count, name_count, kinds;     // of tables
+    int light;                             // the term that is left out for the second half of light clusters, or -1
+    int written, writes;                   // counter of the threads that have written positions, and what it reaches
+    int summed;                            // counter of the threads that have summed
+    bool interpreted, energy, corrected, one_sided, packed;
+    bool fresh, last;                      // these are the first and the last parts of the thread
+};
+
+namespace {
+
+using traced::number_of;
+using traced::whole_of;
+
+template <int K> struct Place {
+    constexpr operator int() const { return K; }
+};
+
+// Call f(Place<0>()) to f(Place<N - 1>()); indices of arrays are then constants, and their elements can be registers.
+template <int N, class F> INLINE void each(F f)
+{
+    if constexpr (N > 0) {
+        each<N - 1>(f);
+        f(Place<N - 1>());
+    }
+}
+#define EACH(N, k) each<N>([&](auto k) __attribute__((always_inline))
+#define END )
+
+// Conditions of the numbers of a vector.
+#if VECTOR_BYTES == 64
+template <class V> struct mask_type;
+template <> struct mask_type<floats> { typedef __mmask16 type; };
+template <> struct mask_type<doubles> { typedef __mmask8 type; };
+template <class V> using mask_of = typename mask_type<V>::type;
+INLINE __mmask16 below(floats a, floats b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_LT_OQ); }
+INLINE __mmask8 below(doubles a, doubles b) { return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_LT_OQ); }
+INLINE floats choose(__mmask16 m, floats a, floats b) { return (floats)_mm512_mask_mov_ps((__m512)b, m, (__m512)a); }
+INLINE doubles choose(__mmask8 m, doubles a, doubles b) { return (doubles)_mm512_mask_mov_pd((__m512d)b, m, (__m512d)a); }
+INLINE floats keep(__mmask16 m, floats a) { return (floats)_mm512_maskz_mov_ps(m, (__m512)a); }
+INLINE doubles keep(__mmask8 m, doubles a) { return (doubles)_mm512_maskz_mov_pd(m, (__m512d)a); }
+template <class V> INLINE mask_of<V> mask_of_bits(unsigned bits) { return (mask_of<V>)bits; }
+#else
+template <class V> using mask_of = whole_of<V>;
+template <class V> INLINE mask_of<V> below(V a, V b) { return a < b; }
+template <class V> INLINE V choose(mask_of<V> m, V a, V b) { return (V)(((whole_of<V>)a & m) | ((whole_of<V>)b & ~m)); }
+template <class V> INLINE V keep(mask_of<V> m, V a) { return (V)((whole_of<V>)a & m); }
+template <class V> INLINE mask_of<V> mask_of_bits(unsigned bits)
+{
+    mask_of<V> bit = {};
+    for (int i = 0; i < traced::type_of<V>::lanes; i++)
+        bit[i] = 1 << i;
+    return ((mask_of<V>{} + (int)bits) & bit) != 0;
+}
+#endif
+
+// The sum of the numbers of a vector.
+typedef float quarter_floats __attribute__((vector_size(16)));
+typedef double quarter_doubles __attribute__((vector_size(16)));
+INLINE float total(floats x)
+{
+#if VECTOR_BYTES == 64
+    const __m256 half = _mm256_add_ps(_mm512_castps512_ps256((__m512)x), _mm512_extractf32x8_ps((__m512)x, 1));
+#elif VECTOR_BYTES == 32
+    const __m256 half = (__m256)x;
+#endif
+#if VECTOR_BYTES >= 32
+    const auto y = (quarter_floats)_mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+#else
+    const quarter_floats y = x;
+#endif
+    return (y[0] + y[2]) + (y[1] + y[3]);
+}
+INLINE double total(doubles x)
+{
+#if VECTOR_BYTES == 64
+    const __m256d half = _mm256_add_pd(_mm512_castpd512_pd256((__m512d)x), _mm512_extractf64x4_pd((__m512d)x, 1));
+#elif VECTOR_BYTES == 32
+    const __m256d half = (__m256d)x;
+#endif
+#if VECTOR_BYTES >= 32
+    const auto y = (quarter_doubles)_mm_add_pd(_mm256_castpd256_pd128(half), _mm256_extractf128_pd(half, 1));
+#else
+    const quarter_doubles y = x;
+#endif
+    return y[0] + y[1];
+}
+
+// Atoms that count, and of these the ones that are not excluded, for each atom i.
+template <class V> struct Flags {
+    mask_of<V> counted[4], normal[4];
+};
+
+// Distances and results of M atoms i with a vector of atoms j.
+template <class V> struct Pairs {
+    V r2[4], rinv[4];      // in units of 2 A
+    V slopes[4];           // of all terms
+    V energies[MAX_TERMS][4];
+};
+
+// Parameters of atoms: those of atom a follow `stride` after those of the atom before.
+template <class V> struct Sides {
+    const V *i, *j, *pair;
+    int stride_i, stride_j, stride_pair;
+};
+
+// Add the slopes of a term, and write its energies.
+template <class V, class Term>
+void add_term(const number_of<V> *uniforms, const Sides<V> &sides, int count, Pairs<V> &pairs, V *energies)
+{
+    const Term term(uniforms);
+    for (int a = 0; a < count; a++) {
+        const V *const i = sides.i + a * sides.stride_i, *const j = sides.j + a * sides.stride_j;
+        const V *const pair = sides.pair + a * sides.stride_pair;
+        const V r2 = pairs.r2[a], rinv = pairs.rinv[a];
+        pairs.slopes[a] += term.slope(r2, rinv, i, j, pair);
+        if (energies)
+            energies[a] = term.energy(r2, rinv, i, j, pair);
+    }
+}
+
+template <class V> using TermFunction = void (*)(const number_of<V> *, const Sides<V> &, int, Pairs<V> &, V *);
+
+template <class V> TermFunction<V> find_term(int number)
+{
+#define CASE(n, Term) case n: return add_term<V, Term<V>>;
+    switch (number) {
+        PAIR_TERMS(CASE)
+    }
+#undef CASE
+    return nullptr;
+}
+
+#define NUMBER(n, Term) Term##_number = n,
+enum { PAIR_TERMS(NUMBER) };
+#undef NUMBER
+
+template <class A, class B> constexpr bool same = false;
+template <class A> constexpr bool same<A, A> = true;
+
+// Excluded pairs do not contribute.
+template <class V> struct Nothing {
+    explicit Nothing(const number_of<V> *) {}
+};
+
+// Coulomb and Lennard-Jones in one loop, without softening, for what is computed most: forces in single precision, and
+// energies too in double precision. Instructions of two atoms i are interleaved: the processor's window is
+// too short to reach the next atom's while it waits for a result, and it has too few registers for more atoms.
+template <class Vector, class Charges, class Excluded, class Dispersion> struct Fused {
+    typedef Vector V;
+    typedef number_of<V> Number;
+    enum { N = traced::type_of<V>::lanes, M = N < 4 ? N : 4, ROWS = 6, ENERGY = sizeof(Number) == 8,
+           CHANNELS = ENERGY ? 5 : 3, MOST = ROWS,
+           LIGHT_CLUSTERS = same<Dispersion, LennardJonesGeometricPair<V>>,
+           CORRECTED = !same<Excluded, Nothing<V>> };
+    Charges charges;
+    const Excluded excluded;
+    const Dispersion dispersion;
+    const V cutoff2;
+    V own[M][ROWS], sums[M][CHANNELS];
+
+    MEMBER explicit Fused(const PairWork<Number> &work)
+        : charges(work.uniforms + work.terms[2]), excluded(work.uniforms + work.terms[3]),
+          dispersion(work.uniforms + work.terms[8]), cutoff2(traced::fill<V>(work.cutoff2))
+    {
+    }
+    MEMBER int rows() const { return ROWS; }
+    MEMBER int channels() const { return CHANNELS; }
+    template <class F> MEMBER void each_row(F f) const { each<ROWS>(f); }
+    template <class F> MEMBER void each_channel(F f) const { each<CHANNELS>(f); }
+
+    MEMBER void start(const Number *atoms, const Number *rest)
+    {
+        EACH(M, a) {
+            EACH(ROWS, k) {
+                if constexpr (k < 3)
+                    own[a][k] = traced::fill<V>(atoms[k * N + a] + rest[k]);
+                else
+                    own[a][k] = traced::fill<V>(atoms[k * N + a]);
+            } END;
+            EACH(CHANNELS, k) { sums[a][k] = V{}; } END;
+        } END;
+    }
+
+    template <bool LIGHT, bool FLAGGED> MEMBER void add(const V *j, V *given, const Flags<V> &flags)
+    {
+        EACH(CHANNELS, k) { given[k] = V{}; } END;
+        EACH(M / 2, half) {
+            V d[2][3], r2[2], rinv[2], found[2][CHANNELS - 2];
+            mask_of<V> use[2];
+            EACH(2, b) {
+                constexpr int a = 2 * half + b;
+                EACH(3, k) { d[b][k] = j[k] - own[a][k]; } END;
+                r2[b] = d[b][0] * d[b][0] + (d[b][1] * d[b][1] + d[b][2] * d[b][2]);
+                use[b] = below(r2[b], cutoff2);
+                if constexpr (FLAGGED) {
+                    use[b] &= flags.counted[a];
+                    r2[b] = choose(use[b], r2[b], cutoff2);
+                }
+                rinv[b] = traced::twice_refined(r2[b], traced::rough_inverse_root(r2[b]), sizeof(Number) / 4);
+            } END;
+            EACH(2, b) {
+                constexpr int a = 2 * half + b;
+                constexpr bool whole = !LIGHT || a < M / 2;
+                const V *const i = own[a] + 3, q = r2[b] * Number(0.25);
+                V value[CHANNELS - 2];
+                if constexpr (sizeof(charges) > 8 * sizeof(V))  // coefficients are operands in memory, not in registers
+                    __asm__("" : "+m"(charges));
+                value[0] = charges.slope(q, rinv[b], i, j + 3, nullptr);
+                if constexpr (whole)
+                    value[0] += dispersion.slope(q, rinv[b], i + 1, j + 4, nullptr);
+                if constexpr (ENERGY) {
+                    value[1] = charges.energy(q, rinv[b], i, j + 3, nullptr);
+                    if constexpr (whole)
+                        value[2] = dispersion.energy(q, rinv[b], i + 1, j + 4, nullptr);
+                    else
+                        value[2] = V{};
+                }
+                if constexpr (FLAGGED && CORRECTED) {
+                    const mask_of<V> normal = flags.normal[a];
+                    value[0] = choose(normal, value[0], excluded.slope(q, rinv[b], i, j + 3, nullptr));
+                    if constexpr (ENERGY) {
+                        value[1] = choose(normal, value[1], excluded.energy(q, rinv[b], i, j + 3, nullptr));
+                        value[2] = keep(normal, value[2]);
+                    }
+                }
+                EACH(CHANNELS - 2, k) { found[b][k] = keep(use[b], value[k]); } END;
+            } END;
+            EACH(2, b) {
+                constexpr int a = 2 * half + b;
+                EACH(3, k) {
+                    sums[a][k] += found[b][0] * d[b][k];
+                    given[k] += found[b][0] * d[b][k];
+                } END;
+                if constexpr (ENERGY)
+                    EACH(2, k) {
+                        sums[a][3 + k] += found[b][1 + k];
+                        given[3 + k] += found[b][1 + k];
+                    } END;
+            } END;
+        } END;
+    }
+
+    MEMBER void finish(Number *to)
+    {
+        EACH(M, a) {
+            EACH(CHANNELS, k) {
+                const Number sum = total(sums[a][k]);
+                to[k * N + a] += k < 3 ? -sum : sum;
+            } END;
+        } END;
+    }
+};
+
+// Any terms: of all pairs of M atoms i and a vector of atoms j first the distances, then term after term.
+template <class Vector> struct Blocked {
+    typedef Vector V;
+    typedef number_of<V> Number;
+    enum { N = traced::type_of<V>::lanes, M = N < 4 ? N : 4, MOST = MAX_ROWS, LIGHT_CLUSTERS = true };
+    const PairWork<Number> &work;
+    const V cutoff2, soft2;
+    const int parameters, row_count, energy_count;
+    TermFunction<V> functions[MAX_TERMS], excluded_functions[MAX_TERMS];
+    Interpreter<V, M> program, excluded_program;
+    V own[M][MAX_ROWS], sums[M][3 + MAX_TERMS], pull[6];
+    V looked_up[M][MAX_ROWS];
+    int types[M];
+
+    explicit Blocked(const PairWork<Number> &work)
+        : work(work), cutoff2(traced::fill<V>(work.cutoff2)), soft2(traced::fill<V>(work.soft2)),
+          parameters(count_parameters(work)), row_count(3 + parameters + (work.name_count > 0)),
+          energy_count(work.energy ? work.term_count : 0),
+          program(work.operations, work.operation_count, work.constants, work.constant_count, work.values,
+                  work.results, work.register_count, input_count()),
+          excluded_program(work.excluded_operations, work.excluded_operation_count, work.excluded_constants,
+                           work.excluded_constant_count, work.excluded_values, work.excluded_results,
+                           work.excluded_register_count, input_count())
+    {
+        for (int t = 0; t < work.term_count; t++) {
+            functions[t] = find_term<V>(work.terms[6 * t]);
+            excluded_functions[t] = find_term<V>(work.terms[6 * t + 1]);
+        }
+        for (V &x : pull)
+            x = V{};
+    }
+    static int count_parameters(const PairWork<Number> &work)
+    {
+        int count = 0;
+        for (int t = 0; t < work.term_count; t++)
+            count += work.terms[6 * t + 4];
+        return count;
+    }
+    int input_count() const { return 2 + 2 * parameters + work.name_count; }
+    int rows() const { return row_count; }
+    int channels() const { return 3 + energy_count; }
+    template <class F> MEMBER void each_row(F f) const
+    {
+        for (int k = 0; k < row_count; k++)
+            f(k);
+    }
+    template <class F> MEMBER void each_channel(F f) const
+    {
+        for (int k = 0; k < 3 + energy_count; k++)
+            f(k);
+    }
+
+    void start(const Number *atoms, const Number *rest)
+    {
+        for (int a = 0; a < M; a++) {
+            for (int k = 0; k < row_count; k++)
+                own[a][k] = traced::fill<V>(k < 3 ? atoms[k * N + a] + rest[k] : atoms[k * N + a]);
+            types[a] = work.name_count ? (int)atoms[(3 + parameters) * N + a] * work.kinds : 0;
+            for (int k = 0; k < channels(); k++)
+                sums[a][k] = V{};
+        }
+    }
+
+    // Compute slopes and energies, with parameters of the atoms j as those of i if `back`.
+    void evaluate(bool of_excluded, bool light, bool back, const V *j, Pairs<V> &pairs)
+    {
+        const V *const other = j + 3;
+        if (work.interpreted) {
+            Interpreter<V, M> &run = of_excluded ? excluded_program : program;
+            const int sides[2] = {2 + (back ? parameters : 0), 2 + (back ? 0 : parameters)};
+            for (int a = 0; a < M; a++) {
+                run.input(0)[a] = pairs.r2[a];
+                run.input(1)[a] = pairs.rinv[a];
+                for (int k = 0; k < parameters; k++) {
+                    run.input(sides[0] + k)[a] = own[a][3 + k];
+                    run.input(sides[1] + k)[a] = other[k];
+                }
+                for (int k = 0; k < work.name_count; k++)
+                    run.input(2 + 2 * parameters + k)[a] = looked_up[a][k];
+            }
+            run.run();
+            for (int a = 0; a < M; a++) {
+                pairs.slopes[a] = run.result(0)[a];
+                for (int k = 0; k < energy_count; k++)
+                    pairs.energies[k][a] = run.result(1 + k)[a];
+            }
+            return;
+        }
+        for (int a = 0; a < M; a++)
+            pairs.slopes[a] = V{};
+        int first = 0, name = 0;
+        for (int t = 0; t < work.term_count; t++) {
+            const int *const term = work.terms + 6 * t;
+            const int count = light && t == work.light ? M / 2 : M;
+            const TermFunction<V> function = (of_excluded ? excluded_functions : functions)[t];
+            V *const energies = work.energy ? pairs.energies[t] : nullptr;
+            if (energies)
+                EACH(M, a) {
+                    if (a >= count || !function)
+                        energies[a] = V{};
+                } END;
+            Sides<V> sides = {own[0] + 3 + first, other + first, looked_up[0] + name, MAX_ROWS, 0, MAX_ROWS};
+            if (back)
+                sides = {sides.j, sides.i, sides.pair, 0, MAX_ROWS, MAX_ROWS};
+            if (function)
+                function(work.uniforms + term[of_excluded ? 3 : 2], sides, count, pairs, energies);
+            first += term[4];
+            name += term[5];
+        }
+    }
+
+    // Compute all results, those of excluded pairs where flags say so.
+    template <bool FLAGGED>
+    MEMBER void evaluate_all(bool light, bool back, const V *j, Pairs<V> &pairs, const Flags<V> &flags)
+    {
+        evaluate(false, light, back, j, pairs);
+        if (FLAGGED && work.corrected) {
+            Pairs<V> excluded;
+            for (int a = 0; a < M; a++) {
+                excluded.r2[a] = pairs.r2[a];
+                excluded.rinv[a] = pairs.rinv[a];
+            }
+            evaluate(true, light, back, j, excluded);
+            for (int a = 0; a < M; a++) {
+                pairs.slopes[a] = choose(flags.normal[a], pairs.slopes[a], excluded.slopes[a]);
+                for (int k = 0; k < energy_count; k++)
+                    pairs.energies[k][a] = choose(flags.normal[a], pairs.energies[k][a], excluded.energies[k][a]);
+            }
+        }
+    }
+
+    void look_up(V row)
+    {
+        Number kinds[N], found[N];
+        store(kinds, row);
+        for (int k = 0; k < work.name_count; k++)
+            for (int a = 0; a < M; a++) {
+                const Number *const table = work.tables + (index_t)k * work.kinds * work.kinds + types[a];
+                for (int n = 0; n < N; n++)
+                    found[n] = table[(int)kinds[n]];
+                looked_up[a][k] = load<V>(found);
+            }
+    }
+
+    template <bool LIGHT, bool FLAGGED> __attribute__((noinline)) void add(const V *j, V *given, const Flags<V> &flags)
+    {
+        V d[M][3], sum[3] = {};
+        mask_of<V> use[M];
+        Pairs<V> pairs, reverse;
+        EACH(M, a) {
+            EACH(3, k) { d[a][k] = j[k] - own[a][k]; } END;
+            V r2 = d[a][0] * d[a][0] + (d[a][1] * d[a][1] + (d[a][2] * d[a][2] + soft2));
+            use[a] = below(r2, cutoff2);
+            if constexpr (FLAGGED)
+                use[a] &= flags.counted[a];
+            r2 = choose(use[a], r2, cutoff2);  // within tables
+            pairs.r2[a] = r2 * Number(0.25);
+            pairs.rinv[a] = traced::twice_refined(r2, traced::rough_inverse_root(r2), sizeof(Number) / 4);
+        } END;
+        if (work.name_count)
+            look_up(j[row_count - 1]);
+        if (work.one_sided)
+            for (int a = 0; a < M; a++) {
+                reverse.r2[a] = pairs.r2[a];
+                reverse.rinv[a] = pairs.rinv[a];
+            }
+        evaluate_all<FLAGGED>(LIGHT, false, j, pairs, flags);
+        if (work.one_sided)
+            evaluate_all<FLAGGED>(LIGHT, true, j, reverse, flags);
+        const Pairs<V> &theirs = work.one_sided ? reverse : pairs;
+        EACH(M, a) {
+            const V mine = keep(use[a], pairs.slopes[a]), back = keep(use[a], theirs.slopes[a]);
+            EACH(3, k) {
+                sums[a][k] += mine * d[a][k];
+                sum[k] += back * d[a][k];
+            } END;
+            if (work.virial) {
+                const V half = Number(0.5) * (mine + back);
+                for (int x = 0, at = 0; x < 3; x++)
+                    for (int y = x; y < 3; y++)
+                        pull[at++] += half * d[a][x] * d[a][y];
+            }
+        } END;
+        EACH(3, k) { given[k] = sum[k]; } END;
+        for (int k = 0; k < energy_count; k++) {
+            V energy = {};
+            EACH(M, a) {
+                sums[a][3 + k] += keep(use[a], pairs.energies[k][a]);
+                energy += keep(use[a], theirs.energies[k][a]);
+            } END;
+            given[3 + k] = energy;
+        }
+    }
+
+    void finish(Number *to)
+    {
+        for (int a = 0; a < M; a++)
+            for (int k = 0; k < channels(); k++)
+                to[k * N + a] += k < 3 ? -total(sums[a][k]) : total(sums[a][k]);
+        if (work.virial)
+            for (int k = 0; k < 6; k++) {
+                work.virial[k] += total(pull[k]);
+                pull[k] = V{};
+            }
+    }
+};
+
+#if VECTOR_BYTES == 64
+// Numbers by which `pick` packs the elements of vectors with a set mask, or unpacks them to where it is set: a
+// permutation takes half the time of packing.
+INLINE ints packing(__mmask16 mask, floats)
+{
+    return (ints)_mm512_maskz_compress_epi32(
+        mask, _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+}
+INLINE traced::longs packing(__mmask8 mask, doubles)
+{
+    return (traced::longs)_mm512_maskz_compress_epi64(mask, _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7));
+}
+INLINE ints unpacking(__mmask16 mask, floats)
+{
+    return (ints)_mm512_maskz_expand_epi32(
+        mask, _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+}
+INLINE traced::longs unpacking(__mmask8 mask, doubles)
+{
+    return (traced::longs)_mm512_maskz_expand_epi64(mask, _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7));
+}
+INLINE floats pick(ints numbers, floats x) { return (floats)_mm512_maskz_permutexvar_ps(0xffff, (__m512i)numbers, (__m512)x); }
+INLINE doubles pick(traced::longs numbers, doubles x)
+{
+    return (doubles)_mm512_maskz_permutexvar_pd(0xff, (__m512i)numbers, (__m512d)x);
+}
+#endif
+
+// Add the pairs of one entry of a list to the sums.
+template <bool LIGHT, class Terms>
+INLINE void add_entry(Terms &terms, const PairWork<typename Terms::Number> &work, const index_t *entry,
+                      const int *chunks, [[maybe_unused]] const uint16_t *bits, const uint16_t *masks, [[maybe_unused]] typename Terms::Number *buffer)
+{
+    typedef typename Terms::V V;
+    typedef typename Terms::Number Number;
+    enum { N = Terms::N, M = Terms::M, MOST = Terms::MOST };
+    const int rows = terms.rows(), channels = terms.channels();
+    const index_t chunk_i = entry[0] * M / N, lane = entry[0] * M % N, image = entry[1], first = entry[2];
+    const index_t dense = entry[3], packs = work.packed ? entry[4] : entry[5];
+    const Number *const centre_i = work.centres_i + 3 * chunk_i, *const step = work.steps + 3 * image;
+    const Number origin[3] = {centre_i[0] + step[0], centre_i[1] + step[1], centre_i[2] + step[2]};
+    terms.start(work.atoms_i + chunk_i * rows * N + lane, work.rests + 3 * image);
+    V j[MOST], given[MOST];
+    Flags<V> flags;
+
+    const Number *const atoms_j = work.atoms_j, *const centres_j = work.centres_j;
+    Number *const sums_j = work.sums_j;
+
+    // coordinates relative to the centre of atoms i; the difference of centres is exact
+    const auto shift = [&](index_t chunk, int k) __attribute__((always_inline)) {
+        return traced::fill<V>(centres_j[3 * chunk + k] - origin[k]);
+    };
+    const auto load_chunk = [&](index_t chunk) __attribute__((always_inline)) {
+        const Number *const from = atoms_j + chunk * rows * N;
+        terms.each_row([&](auto k) __attribute__((always_inline)) {
+            j[k] = load<V>(from + k * N);
+            if (k < 3)
+                j[k] += shift(chunk, k);
+        });
+    };
+    const auto add_given = [&](index_t chunk) __attribute__((always_inline)) {
+        Number *const to = sums_j + chunk * channels * N;
+        terms.each_channel([&](auto k) __attribute__((always_inline)) {
+            store(to + k * N, load<V>(to + k * N) + given[k]);
+        });
+    };
+
+    const uint16_t *mask = masks + entry[6] * 2 * M;
+    for (index_t e = first; e < dense; e++, mask += 2 * M) {
+        const index_t chunk = chunks[e];
+        EACH(M, a) {
+            flags.counted[a] = mask_of_bits<V>(mask[2 * a]);
+            flags.normal[a] = mask_of_bits<V>(mask[2 * a + 1]);
+        } END;
+        load_chunk(chunk);
+        terms.template add<LIGHT, true>(j, given, flags);
+        add_given(chunk);
+    }
+    for (index_t e = dense; e < packs; e++) {
+        const index_t chunk = chunks[e];
+        load_chunk(chunk);
+        terms.template add<LIGHT, false>(j, given, flags);
+        add_given(chunk);
+    }
+#if VECTOR_BYTES == 64
+    const index_t end = entry[5];
+    index_t filled = 0;
+    for (index_t e = packs; e < end; e++) {
+        const index_t chunk = chunks[e];
+        const unsigned flag = bits[e];
+        const auto numbers = packing((mask_of<V>)flag, V{});
+        const Number *const from = atoms_j + chunk * rows * N;
+        terms.each_row([&](auto k) __attribute__((always_inline)) {
+            const V x = pick(numbers, load<V>(from + k * N));
+            store(buffer + k * ROW + filled, k < 3 ? x + shift(chunk, k) : x);
+        });
+        filled += count_bits(flag);
+    }
+    terms.each_row([&](auto k) __attribute__((always_inline)) {
+        store(buffer + k * ROW + filled, traced::fill<V>(k < 3 ? work.aside : 0));
+    });
+    for (index_t at = 0; at < filled; at += N) {
+        terms.each_row([&](auto k) __attribute__((always_inline)) { j[k] = load<V>(buffer + k * ROW + at); });
+        terms.template add<LIGHT, false>(j, given, flags);
+        terms.each_channel([&](auto k) __attribute__((always_inline)) {
+            store(buffer + (rows + k) * ROW + at, given[k]);
+        });
+    }
+    filled = 0;
+    for (index_t e = packs; e < end; e++) {
+        const unsigned flag = bits[e];
+        const auto numbers = unpacking((mask_of<V>)flag, V{});
+        terms.each_channel([&](auto k) __attribute__((always_inline)) {
+            given[k] = keep((mask_of<V>)flag, pick(numbers, load<V>(buffer + (rows + k) * ROW + filled)));
+        });
+        add_given(chunks[e]);
+        filled += count_bits(flag);
+    }
+#endif
+    terms.finish(work.sums_i + chunk_i * channels * N + lane);
+}
+
+// Two functions for entries, so that each has the registers for itself.
+template <bool LIGHT, class Terms>
+__attribute__((noinline)) void add_entries(const PairWork<typename Terms::Number> &work, const index_t *entry,
+                                           const index_t *end, const int64_t *part, typename Terms::Number *buffer)
+{
+    Terms terms(work);
+    for (; entry < end; entry += 9)
+        add_entry<LIGHT>(terms, work, entry, (const int *)part[2], (const uint16_t *)part[3], (const uint16_t *)part[4],
+                         buffer);
+}
+
+template <class Terms> void add_parts(const PairWork<typename Terms::Number> &work, index_t first, index_t last)
+{
+    typedef typename Terms::Number Number;
+    void *const memory = malloc((MAX_ROWS + 3 + MAX_TERMS) * ROW * sizeof(Number) + 64);
+    Number *const buffer = (Number *)(((uintptr_t)memory + 63) / 64 * 64);
+    for (index_t k = first; k < last; k++) {
+        const int64_t *const part = work.parts + 5 * k;
+        const index_t *entry = (const index_t *)part[0], *const end = entry + 9 * part[1];
+        while (entry < end) {
+            const bool some = Terms::LIGHT_CLUSTERS && work.light >= 0, light = some && entry[7];
+            const index_t *next = entry;
+            while (next < end && (some && next[7]) == light)
+                next += 9;
+            if constexpr (Terms::LIGHT_CLUSTERS)
+                if (light)
+                    add_entries<true, Terms>(work, entry, next, part, buffer);
+            if (!light)
+                add_entries<false, Terms>(work, entry, next, part, buffer);
+            entry = next;
+        }
+    }
+    free(memory);
+}
+
+// Wait until a counter has reached a number; return false if the threads have to stop.
+bool wait_for(const int64_t *counters, int counter, int number)
+{
+    while (__atomic_load_n(counters + 8 * counter, __ATOMIC_SEQ_CST) < number
+           && !__atomic_load_n(counters, __ATOMIC_SEQ_CST))
+        Team::yield();
+    return !__atomic_load_n(counters, __ATOMIC_SEQ_CST);
+}
+
+int64_t take_next(int64_t *counters, int counter)
+{
+    return __atomic_fetch_add(counters + 8 * counter, (int64_t)1, __ATOMIC_SEQ_CST);
+}
+
+template <class V, template <class> class Charges, template <class> class Excluded, template <class> class Dispersion>
+bool add_if(int charges, int dispersion, const PairWork<number_of<V>> &work, index_t first, index_t last)
+{
+    const bool found = work.terms[0] == charges && work.terms[6] == dispersion;
+    if (found)
+        add_parts<Fused<V, Charges<V>, Excluded<V>, Dispersion<V>>>(work, first, last);
+    return found;
+}
+
+// Add the pairs of some parts in loops with their terms, if there are such loops; return whether there are.
+template <class Number> bool add_fused(const PairWork<Number> &work, index_t first, index_t last)
+{
+    if (work.term_count != 2 || work.interpreted || work.virial || work.soft2 > 0)
+        return false;
+#define ADD(V, Charges, Excluded, Dispersion)                                                                      \
+    add_if<V, Charges##ChargesPair, Excluded, Dispersion##Pair>(Charges##ChargesPair_number, Dispersion##Pair_number, \
+                                                                work, first, last)
+    if constexpr (sizeof(Number) == 4)
+        return !work.energy && work.light != 0
+            && (ADD(floats, ReactionField, ExcludedReactionFieldChargesPair, LennardJonesGeometric)
+                || ADD(floats, EwaldPolynomial, ExcludedEwaldPolynomialChargesPair, LennardJonesGeometric));
+    else
+        return work.energy
+            && (ADD(doubles, ReactionField, ExcludedReactionFieldChargesPair, LennardJonesGeometric)
+                || ADD(doubles, ReactionField, ExcludedReactionFieldChargesPair, LennardJonesLorentzBerthelot)
+                || ADD(doubles, ShortRange, Nothing, LennardJonesGeometric)
+                || ADD(doubles, ShortRange, Nothing, LennardJonesLorentzBerthelot)
+                || ADD(doubles, CutCoulomb, Nothing, LennardJonesGeometric)
+                || ADD(doubles, CutCoulomb, Nothing, LennardJonesLorentzBerthelot));
+#undef ADD
+}
+
+template <class V> void sum_parts(const PairWork<number_of<V>> &work, index_t first, index_t last)
+{
+    const size_t bytes = (work.energy ? 3 + work.term_count : 3) * sizeof(V);
+    if (work.fresh) {
+        memset(work.sums_i, 0, work.chunks_i * bytes);
+        if (work.sums_j != work.sums_i)
+            memset(work.sums_j, 0, work.chunks_j * bytes);
+    }
+    if (!wait_for(work.counters, work.written, work.writes))
+        return;
+    if (!add_fused(work, first, last))
+        add_parts<Blocked<V>>(work, first, last);
+    if (work.last)
+        take_next(work.counters, work.summed);
+}
+
+}  // namespace
+
+RANGE_KERNEL(sum_pairs, PairWork<float>, first, last) { sum_parts<floats>(args, first, last); }
+RANGE_KERNEL(sum_pairs_double, PairWork<double>, first, last) { sum_parts<doubles>(args, first, last); }
+
+template <class Number> struct Gathering {
+    int64_t *counters;               // of compiling.threads
+    const Number *sums;              // (workers, chunks, channels, n)
+    const index_t *slots;            // (chunks * n,) atoms
+    double *forces;                  // (atoms, 3) result
+    double *energies;                // (atoms, channels - 3) result
+    const int *terms;                // columns of energies
+    index_t chunks;
+    double rotation[3][3], factor;   // of forces
+    int workers, counter, summed, channels, n;
+};
+
+// Add up the sums of all threads, once these are done. Each thread takes the next chunks that no other has taken.
+template <class Number> static void gather_all(const Gathering<Number> &args)
+{
+    if (!wait_for(args.counters, args.summed, args.workers))
+        return;
+    const int n = args.n, size = args.channels * n;
+    double total[(3 + MAX_TERMS) * FLOATS];
+    for (index_t first; (first = take_next(args.counters, args.counter) * GATHERED) < args.chunks;)
+        for (index_t c = first; c < first + GATHERED && c < args.chunks; c++) {
+            const Number *from = args.sums + c * size;
+            for (int k = 0; k < size; k++)
+                total[k] = from[k];
+            for (int t = 1; t < args.workers; t++) {
+                from += args.chunks * size;
+                for (int k = 0; k < size; k++)
+                    total[k] += from[k];
+            }
+            for (int lane = 0; lane < n; lane++) {
+                const index_t a = args.slots[c * n + lane];
+                if (a < 0)
+                    break;
+                const double x = args.factor * total[lane], y = args.factor * total[n + lane];
+                const double z = args.factor * total[2 * n + lane];
+                for (int d = 0; d < 3; d++)
+                    args.forces[3 * a + d] = x * args.rotation[d][0] + y * args.rotation[d][1] + z * args.rotation[d][2];
+                for (int k = 3; k < args.channels; k++)
+                    args.energies[a * (args.channels - 3) + args.terms[k - 3]] = 0.5 * total[k * n + lane];
+            }
+        }
+}
+
+RANGE_KERNEL(gather_pairs, Gathering<float>, first, last) { gather_all(args); }
+RANGE_KERNEL(gather_pairs_double, Gathering<double>, first, last) { gather_all(args); }
+#endif
