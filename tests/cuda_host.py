@@ -1,7 +1,7 @@
 """A GPU that is not there: its kernels compiled for the host, where the threads of a block take turns.
 
 It takes the place of :class:`vmdpotential.engines.cuda.device.Gpu` for the smooth part of a sum, for results, pairs,
-points anywhere, molecular surfaces, multigrid, Gaussian charges and counts of atoms (the files of TASKS), and
+points anywhere, molecular surfaces, multigrid and counts of atoms (the files of TASKS), and
 of files that include kernel.h; Fourier transforms are scipy's, and the kernels of other files do nothing.
 """
 
@@ -156,7 +156,7 @@ extern "C" void run(void (*wanted)(const TASK), const TASK *argument, const unsi
 TASKS = {"mesh.cu": "MeshTask", "levels.cu": "LevelTask", "result.cu": "ResultTask", "nbody.cu": "AllPairsTask",
          "clusters.cu": "ClusterTask", "sort.cu": "Task", "near.cu": "Task", "points.cu": "PointTask",
          "multigrid.cu": "MultigridTask", "counting.cu": "CountingTask",
-         "gaussians.cu": "GaussianTask", "region.cu": "RegionTask", "cutoff_largebin.cu": "Task",
+         "region.cu": "RegionTask", "cutoff_largebin.cu": "Task",
          "cutoff_smallbin.cu": "ListTask"}
 
 #: Instructions of a GPU that results depend on, and what they compute.

@@ -1,5 +1,7 @@
 """Every kernel for maps and points compiles for every generation of GPUs."""
 
+import re
+
 import pytest
 from cuda_kernels import ARCHITECTURES, INTERACTIONS, compile_for_all, work
 from helpers import EVERYTHING
@@ -7,7 +9,6 @@ from helpers import EVERYTHING
 from vmdpotential.engines.cuda import (
     build,
     counting,
-    gaussians,
     multigrid,
     points,
     radial,
@@ -52,10 +53,6 @@ def test_other_kernels_compile(tmp_path):
     for kind in counting.SPREADING.values():
         macros = {"REAL": ("float", "double")[kind % 2], "SPREADING": kind}
         compile_for_all(build.source("counting.cu", macros) + same, macros, tmp_path)
-    same = "".join(f"static_assert(EDGE_{d} == {n});\n" for d, n in zip("XYZ", gaussians.EDGES, strict=True))
-    for order in (0, 2, 4, 8):
-        compile_for_all(build.source("gaussians.cu", gaussians.macros(order)) + same, gaussians.macros(order), tmp_path,
-                        architectures=ARCHITECTURES if order == 4 else ARCHITECTURES[2:])
     scaled = EVERYTHING.bind().scaled()
     same = f"static_assert(sizeof(PointTask) == {points.TASK.itemsize});\n"
     for field in (False, True):
@@ -71,7 +68,13 @@ SHARED = [path for path in build_kernels.find_sources(build_kernels.HEADERS.pare
 @pytest.mark.parametrize("path", SHARED, ids=lambda path: path.relative_to(build_kernels.HEADERS.parent).as_posix())
 def test_shared_kernels_compile(path, tmp_path):
     """Files that are compiled for CPUs too; those parts that are for CPUs only are not seen."""
-    compile_for_all(build.source(path, {}), {}, tmp_path, architectures=ARCHITECTURES)
+    text = build.source(path, {})
+    # the integrals of Gaussians of these orders are more than there are registers, of order 8 on the oldest
+    for orders, architectures in (("8|9|10", ARCHITECTURES[:2]), ("9|10", ARCHITECTURES[2:])):
+        without = re.sub(rf"^KERNEL\(add_gaussians_({orders}),.*\n", "", text, flags=re.MULTILINE)
+        compile_for_all(without, {}, tmp_path, architectures=architectures)
+    if without != text:
+        compile_for_all(text, {}, tmp_path, 640, ARCHITECTURES[2:])
 
 
 def test_a_kernel_that_does_not_compile_is_shown_with_line_numbers(tmp_path):

@@ -15,9 +15,7 @@ from vmdpotential.densities.quantities import CountedAtoms
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cpu.continuum import multigrid as cpu_multigrid
 from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
-from vmdpotential.engines.cpu.gaussians import summed
-from vmdpotential.engines.cuda import CudaEngine, copies, gaussians, multigrid, region
-from vmdpotential.engines.gaussians import Gaussians, GaussianSum, hermite
+from vmdpotential.engines.cuda import CudaEngine, copies, multigrid, region
 from vmdpotential.errors import MemoryPlanError, TaskError
 from vmdpotential.frames.density import Densities
 from vmdpotential.grid.lattice import Lattice
@@ -26,7 +24,10 @@ from vmdpotential.io.trajectories.frames import Loaded
 from vmdpotential.methods.pb_solution import _potential
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.radii import atomic_radii
+from vmdpotential.orbitals import potential
 from vmdpotential.orbitals.evaluate import _evaluate
+from vmdpotential.orbitals.gaussians import Gaussians, hermite
+from vmdpotential.orbitals.mesh import build_mesh
 from vmdpotential.orbitals.shells import Shell, monomials
 from vmdpotential.probes.bonds import DONOR, ONE_PAIR, TWO_PAIRS, Directions, Wells, bond_energies
 
@@ -60,13 +61,20 @@ def test_potentials_of_charges_are_those_of_the_cpu(gpu, monkeypatch):
     electrons = Gaussians(rng.uniform(-1, 1, (7, 3)), exponents, orders, np.cumsum(counts) - counts,
                           rng.normal(size=sum(counts)) * np.repeat(exponents, counts) ** -2)
     lattice = Lattice(np.full(3, -6.0), np.array([1.1, 1.3, 0.9]), (9, 7, 13))  # near and far
-    work = GaussianSum(lattice, electrons, lattice.points()[:2] + 0.1, np.array([1.0, 6.0]), 0.02, 0.5)
-    expected = summed(work, None)
-    assert np.abs(CudaEngine().gaussians(work) - expected).max() < 1e-6 * np.abs(expected).max()
-    monkeypatch.setattr(gaussians, "TERMS_PER_LAUNCH", 1.0)
-    assert np.abs(CudaEngine().gaussians(work) - expected).max() < 1e-6 * np.abs(expected).max()
-    nuclei = replace(work, electrons=Gaussians(np.zeros((0, 3)), np.zeros(0), *np.zeros((2, 0), np.int64), np.zeros(0)))
-    assert np.abs(CudaEngine().gaussians(nuclei) - get_engine("cpu").gaussians(nuclei)).max() < 1e-5
+    nuclei = lattice.points()[:2] + 0.1, np.array([1.0, 6.0])
+
+    def summed(engine, electrons, mesh=None):
+        return potential.sum_potential(engine, lattice, electrons, mesh, *nuclei, 0.5)
+
+    for mesh in (None, build_mesh(electrons, lattice.origin, lattice.last, 1.0)):
+        expected = summed(get_engine("cpu"), electrons, mesh)
+        assert np.abs(summed(CudaEngine(), electrons, mesh) - expected).max() < 1e-6 * np.abs(expected).max()
+    assert {"add_gaussians_0", "add_gaussians_6", "add_nuclei"} <= gpu.used
+    monkeypatch.setattr(potential, "TERMS_PER_LAUNCH", 1.0)
+    expected = summed(get_engine("cpu"), electrons)
+    assert np.abs(summed(CudaEngine(), electrons) - expected).max() < 1e-6 * np.abs(expected).max()
+    none = Gaussians(np.zeros((0, 3)), np.zeros(0), *np.zeros((2, 0), np.int64), np.zeros(0))
+    assert np.abs(summed(CudaEngine(), none) - summed(get_engine("cpu"), none)).max() < 1e-5
 
 
 @pytest.mark.parametrize("donors", [False, True])

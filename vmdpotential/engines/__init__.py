@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from vmdpotential.engines.charges import ChargePotential
     from vmdpotential.engines.costs import Costs, PointCosts
     from vmdpotential.engines.counting import Counter, Counting
-    from vmdpotential.engines.gaussians import GaussianSum
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.engines.result import Mean, Result
     from vmdpotential.engines.smooth import SmoothPart
@@ -333,9 +332,6 @@ class Engine(Protocol):
         (nx, ny, nz) are the fractions of the nodes' cells that are accessible to the centres of ions, which can be as
         close to an atom's surface as `ion` (A); without it they are None.
         """
-
-    def gaussians(self, work: GaussianSum) -> NDArray[np.float32]:
-        """Return the potential (nx, ny, nz) of Gaussian charges and of nuclei, summed in float64."""
 
     def counter(self, counting: Counting) -> Counter:
         """Return a counter that sums the contributions of atoms to the nodes of a lattice over frames."""

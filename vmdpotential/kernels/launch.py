@@ -8,13 +8,14 @@ it and packed.
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import platform
 import re
 import struct
 import sys
 import threading
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -48,6 +49,15 @@ _STRUCT = re.compile(r"^(?:template <class (\w+)> )?struct\s+(\w+)\s*\{(.*?)\};"
 _KERNEL = re.compile(r"^(?:RANGE_|TEAM_|BLOCK_)?KERNEL\((\w+),\s*(\w+(?:<\w+>)?)[,)]", re.MULTILINE)
 _MEMBER = re.compile(r"^\s*(const\s+)?(unsigned char|signed char|\w+)\s+(.+?)\s*$", re.DOTALL)
 _NAME = re.compile(r"^(\*?)\s*(\w+)((?:\[\d+\])*)$")
+
+
+#: Nodes of a tile along y and z, as in tiles.h.
+TILE = (4, 8)
+
+
+def tiled_plane(shape: Sequence[int]) -> int:
+    """Return the number of elements of a plane of constant x, see tiles.h."""
+    return math.prod(-(-nodes // edge) * edge for nodes, edge in zip(shape[1:], TILE, strict=True))
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,8 @@
 // Orbitals, and weighted sums of their squares, on a lattice: contracted Gaussians times x^a y^b z^c.
-// The elements of kernels are the points of each plane of constant x, in tiles of 4 along y by 8 along z.
+// Elements of the kernels are nodes in tiles.
 #include "kernel.h"
+#include "tiles.h"
 
-#define TILE_Y 4     // as in evaluate.py
-#define TILE_Z 8
 #define TOGETHER 16  // orbitals whose coefficients are next to each other, as in evaluate.py
 
 struct Orbitals {
@@ -47,11 +46,10 @@ DEVICE void add_shell(float (&sums)[GROUP], const float *coefficients, float rad
 // Write an orbital (GROUP 1), or the sum of weighted squares, at the point of an element.
 template <int GROUP> DEVICE void evaluate(const Orbitals &args, index_t at)
 {
-    const int tiles = (int)(args.shape[2] + TILE_Z - 1) / TILE_Z, i = (int)(at / args.plane);
-    const int tile = (int)(at % args.plane) / (TILE_Y * TILE_Z), lane = (int)(at % (TILE_Y * TILE_Z));
-    const int j = tile / tiles * TILE_Y + lane / TILE_Z, k = tile % tiles * TILE_Z + lane % TILE_Z;
-    if (j >= args.shape[1] || k >= args.shape[2])
+    int node[3];
+    if (!find_node(args.shape, args.plane, at, node))
         return;
+    const int i = node[0], j = node[1], k = node[2];
     const double x = args.origin[0] + i * args.spacing[0], y = args.origin[1] + j * args.spacing[1];
     const double z = args.origin[2] + k * args.spacing[2];
     const index_t axis = args.primitives * args.padded;

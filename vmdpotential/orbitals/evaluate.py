@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import cast
 
@@ -14,7 +13,7 @@ from vmdpotential.compiling import threads
 from vmdpotential.engines import Engine, get_engine
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
-from vmdpotential.kernels.launch import KernelFile
+from vmdpotential.kernels.launch import KernelFile, tiled_plane
 from vmdpotential.orbitals.shells import Shell, in_monomials, monomials
 from vmdpotential.orbitals.wavefunction import Wavefunction
 from vmdpotential.units import BOHR
@@ -30,8 +29,8 @@ LENGTHS = ("A", "bohr")
 #: Occupations below this are lost in the rounding of a float32.
 _EMPTY = 1e-9
 
-#: Number of orbitals whose coefficients are next to each other, and of points of a tile along y and z, as in kernels.
-_TOGETHER, _TILE = 16, (4, 8)
+#: Number of orbitals whose coefficients are next to each other, as in the kernels.
+_TOGETHER = 16
 
 #: Tables of exponentials are padded to a multiple of this, the number of floats in the longest vector.
 _VECTOR = 16
@@ -163,7 +162,7 @@ def _evaluate(shells: tuple[Shell, ...], lattice: Lattice, coefficients: Floats,
     orbitals, more = coefficients.shape[1], -coefficients.shape[1] % group
     grouped = np.ascontiguousarray(np.pad(np.concatenate(parts), ((0, 0), (0, more))).reshape(
         monomial, -1, group).transpose(1, 0, 2), np.float32)
-    plane = math.prod(-(-n // edge) * edge for n, edge in zip(lattice.shape[1:], _TILE, strict=True))
+    plane = tiled_plane(lattice.shape)
     with engine.room(4 * lattice.size + factors.nbytes + grouped.nbytes):
         values = engine.empty(lattice.shape, np.float32)
         engine.launch(

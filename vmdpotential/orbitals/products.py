@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
-from vmdpotential.engines.gaussians import Gaussians, hermite
+from vmdpotential.orbitals.gaussians import Gaussians, hermite
 from vmdpotential.orbitals.shells import in_monomials, monomials
 from vmdpotential.orbitals.wavefunction import Wavefunction
 

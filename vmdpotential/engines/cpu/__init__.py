@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from vmdpotential.engines.counting import Counter, Counting
     from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
     from vmdpotential.engines.cpu.points.sums import CpuPoints
-    from vmdpotential.engines.gaussians import GaussianSum
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.engines.spheres import Spheres
     from vmdpotential.grid.lattice import Lattice
@@ -123,12 +122,6 @@ class CpuEngine:
                 ion: float | None) -> tuple[Values, Values | None]:
         """Return distances to a molecular surface, see :class:`vmdpotential.engines.Engine`."""
         return spheres.signed(lattice, reach, ion)
-
-    def gaussians(self, work: GaussianSum) -> Values:
-        """Return the potential of Gaussian charges, see :class:`vmdpotential.engines.Engine`."""
-        from vmdpotential.engines.cpu.gaussians import potential
-
-        return potential(work)
 
     def counter(self, counting: Counting) -> Counter:
         """Return a counter of atoms at the nodes of a lattice, see :class:`vmdpotential.engines.Engine`."""

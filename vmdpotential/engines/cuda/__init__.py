@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from vmdpotential.engines.counting import Counting
     from vmdpotential.engines.cuda.counting import CudaCounter
     from vmdpotential.engines.cuda.launches import DeviceArray
-    from vmdpotential.engines.gaussians import GaussianSum
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.engines.spheres import Spheres
     from vmdpotential.grid.lattice import Lattice
@@ -198,12 +197,6 @@ class CudaEngine:
         from vmdpotential.engines.cuda.region import signed
 
         return signed(spheres, lattice, reach, ion)
-
-    def gaussians(self, work: GaussianSum) -> Values:
-        """Return the potential of Gaussian charges, see :class:`vmdpotential.engines.Engine`."""
-        from vmdpotential.engines.cuda.gaussians import potential
-
-        return potential(work)
 
     def counter(self, counting: Counting) -> CudaCounter:
         """Return a counter of atoms at the nodes of a lattice, see :class:`vmdpotential.engines.Engine`."""

@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.compiling import threads
-from vmdpotential.engines.gaussians import Gaussians, hermite
 from vmdpotential.kernels.launch import KernelFile, launch
+from vmdpotential.orbitals.gaussians import Gaussians, hermite
 
 Floats = NDArray[np.float64]
 
-KERNELS = KernelFile(Path(__file__).parents[2] / "orbitals" / "potential.cu")
+KERNELS = KernelFile(Path(__file__).with_name("potential.cu"))
 
 #: Gaussians are sampled where their density, relative to that of a unit charge, exceeds exp(-_REACH).
 _REACH = 22.0

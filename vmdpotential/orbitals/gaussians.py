@@ -1,4 +1,4 @@
-"""The input of engines for the potential of Gaussian charges on a lattice, and the table of Boys functions."""
+"""Charge densities of derivatives of Gaussians, and the table of Boys functions for their potentials."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-
-from vmdpotential.grid.lattice import Lattice
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -57,32 +55,6 @@ class Gaussians:
         return result
 
 
-@dataclass(frozen=True, eq=False)
-class GaussianSum:
-    """The potential of Gaussian charges and of point charges at the points of a lattice.
-
-    Parameters
-    ----------
-    lattice : Lattice
-        Lattice in bohr.
-    electrons : Gaussians
-        The density of the electrons, whose charge counts as negative.
-    nuclei, charges : (N, 3) and (N,) float64, bohr and e
-        Positions and charges of the nuclei.
-    closest : float, bohr
-        Smallest distance of a nucleus; nearer ones count as at this distance.
-    factor : float
-        Factor that converts the potential from hartree/e to the unit of the result.
-    """
-
-    lattice: Lattice
-    electrons: Gaussians
-    nuclei: Floats
-    charges: Floats
-    closest: float
-    factor: float
-
-
 @cache
 def hermite(order: int) -> tuple[tuple[int, int, int], ...]:
     """Return all (t, u, v) with a sum of at most `order`, sorted by their sum."""
@@ -92,11 +64,11 @@ def hermite(order: int) -> tuple[tuple[int, int, int], ...]:
 
 @cache
 def boys_table(order: int) -> Floats:
-    """Return a table (rows, 1 + order + TERMS) of exp(-T) and Boys functions F_0, F_1 ... at multiples of 1 / FINE."""
+    """Return a table (rows, 1 + TERMS) of exp(-T) and Boys functions from F_order on at multiples of 1 / FINE."""
     from scipy.special import gamma, gammainc
 
     t = np.arange(int(LAST * FINE) + 2)[:, None] / FINE
-    m = np.arange(order + TERMS) + 0.5
+    m = np.arange(order, order + TERMS) + 0.5
     with np.errstate(divide="ignore", invalid="ignore"):
         result = gamma(m) * gammainc(m, t) / (2 * t**m)
     result[0] = 1 / (2 * m)
