@@ -13,7 +13,11 @@ import golden
 import numpy as np
 import pytest
 from deposited import crystal_file
+from scipy.spatial import cKDTree
 
+import vmdpotential as vp
+from vmdpotential.figures.surfaces import vertex_colours
+from vmdpotential.frontend.adapters import mesh_spacing, with_surface
 from vmdpotential.io import read_structure, write_structure
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -113,6 +117,44 @@ def test_what_the_documents_show(home, document, pattern, counts, picture):
     assert re.findall("COUNTS (.*)", done.stdout) == counts
     assert (home / picture).stat().st_size > 1000
     assert list((home / "tmp").iterdir()) == []
+
+
+@pytest.mark.slow
+@needs_tclsh
+def test_colours_at_vertices_are_those_of_the_command_surface(home):
+    """HIV protease: the triangles that VMD draws, and the colours that its scale then has, against the Python function."""
+    script = f"""source {{{ROOT / "tests" / "vmd" / "recorder.tcl"}}}
+lappend auto_path {{{PLUGIN}}}
+proc color {{args}} {{::recorder::record color {{*}}$args}}
+package require vmdpotential
+mol new deposited.pdb
+potential map -spacing 1 -range -4,6 -wait 1
+set channel [open drawn.txt w]
+foreach entry [lindex [lsearch -inline -glob $::recorder::calls {{color change rgblist *}}] 3] {{puts $channel $entry}}
+foreach call $::recorder::calls {{
+    if {{[lindex $call 2] eq "tricolor"}} {{puts $channel [join [lrange $call 3 end]]}}
+}}
+close $channel
+exit
+"""
+    (home / "drawn.tcl").write_text(script)
+    with (home / "drawn.tcl").open() as typed:
+        done = run(home, TCLSH, stdin=typed)
+    assert not done.stderr
+    lines = [[float(word) for word in line.split()] for line in (home / "drawn.txt").read_text().splitlines()]
+    scale = {int(number): rgb for number, *rgb in lines[:1024]}
+    triangles = np.array(lines[1024:])
+    structure = vp.prepare_structure(read_structure(home / "deposited.pdb")).structure
+    grid = vp.potential_map(structure, spacing=1)
+    computed = structure.take(with_surface(structure))
+    found = vp.surface(computed, grid, mesh_spacing=mesh_spacing(len(computed)))
+    assert len(triangles) == len(found.surface.triangles) > 50_000
+    distance, nearest = cKDTree(found.surface.vertices).query(triangles[:, :9].reshape(-1, 3))
+    assert distance.max() < 0.01
+    colours = np.array([scale[number] for number in triangles[:, 18:].ravel().astype(int)])
+    wanted = vertex_colours(found.values, (-4, 6))[nearest, :3]
+    assert np.quantile(np.abs(colours - wanted).max(1), 0.999) < 0.01
+    assert np.corrcoef(colours.ravel(), wanted.ravel())[0, 1] > 0.999
 
 
 @pytest.fixture

@@ -156,7 +156,7 @@ proc ::vmdpotential::prepare {command all given} {
         }
     }
     if {[dict exists $given range] && [dict get $all range own]} {
-        show::span [dict get $given range] 1
+        show::span [dict get $given range]
     }
     if {[dict exists $given hide_water] && ![string is boolean -strict [dict get $given hide_water]]} {
         error "-hide_water '[dict get $given hide_water]': use yes or no"
@@ -298,7 +298,7 @@ proc ::vmdpotential::arguments {job all given} {
         lappend words --index=[export::write_groups $folder $groups]
     }
     lassign [show::outputs $job $given $kinds] outputs job
-    dict set job words [concat $words $outputs $positions]
+    dict set job words [concat $words [show::surface_words $command $given] $outputs $positions]
     dict set job given $given
     return $job
 }

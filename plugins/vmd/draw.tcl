@@ -4,10 +4,13 @@ namespace eval ::vmdpotential::show {
     # molecules whose first surface has been drawn, so that their water is not hidden again
     variable without_water
     array set without_water {}
+    # molecules of the surfaces, by the molecule of the map
+    variable surfaces
+    array set surfaces {}
 }
 
 # Return the limits of colours, {low high}, from one number, for both signs, or two numbers separated by a comma.
-proc ::vmdpotential::show::span {text option} {
+proc ::vmdpotential::show::span {text} {
     set numbers [split [string map {{ } {}} $text] ,]
     if {[llength $numbers] == 1 && [string is double -strict $text]} {
         set numbers [list [expr {-abs($text)}] [expr {abs($text)}]]
@@ -15,69 +18,70 @@ proc ::vmdpotential::show::span {text option} {
     lassign $numbers low high
     if {[llength $numbers] != 2 || ![string is double -strict $low] || ![string is double -strict $high]
             || !($low < $high)} {
-        error "[expr {$option ? "-range " : {}}]'$text': a number such as 5 is needed, or two with the lower first, such as -5,5"
+        error "-range '$text': a number such as 5 is needed, or two with the lower first, such as -5,5"
     }
     return $numbers
 }
 
-# Return the atoms of a selection that have no part in a map: free ions, and marks of a membrane.
-proc ::vmdpotential::show::without_part {job data selection} {
-    set atoms [dict get $job atoms]
-    foreach run [dict get $data surface_atoms] {
-        lassign $run first count
-        foreach index [lrange $atoms $first [expr {$first + $count - 1}]] {
-            set kept($index) 1
-        }
+# Draw the surface of an answer as a molecule of its own that has no atoms, which the next map of the molecule replaces.
+proc ::vmdpotential::show::draw_surface {molecule surface} {
+    variable surfaces
+    set view {center_matrix rotate_matrix scale_matrix global_matrix}
+    set top [molinfo top]
+    set made [mol new]
+    set surfaces($molecule) $made
+    set gone [list after idle ::vmdpotential::show::remove_surface $molecule]
+    trace remove variable ::vmd_initialize_structure($molecule) write $gone
+    trace add variable ::vmd_initialize_structure($molecule) write $gone
+    mol rename $made "surface of [lindex [molinfo $molecule get name] 0]"
+    graphics $made materials on
+    graphics $made material Opaque
+    set places [dict get $surface vertices]
+    set normals [dict get $surface normals]
+    set colours [dict get $surface colours]
+    foreach {a b c} [dict get $surface triangles] {
+        graphics $made tricolor [lindex $places $a] [lindex $places $b] [lindex $places $c] [lindex $normals $a] \
+            [lindex $normals $b] [lindex $normals $c] [lindex $colours $a] [lindex $colours $b] [lindex $colours $c]
     }
-    set others {}
-    foreach index [$selection list] {
-        if {[array size kept] && ![info exists kept($index)]} {
-            lappend others $index
-        }
+    if {$top in [molinfo list]} {
+        mol top $top
     }
-    return $others
+    molinfo $made set $view [molinfo $molecule get $view]
+    return $made
 }
 
-# Draw the surface of the atoms that were computed, coloured by a volume.
-proc ::vmdpotential::show::draw_surface {job data molecule volume limits} {
-    set text all
-    if {[dict exists $job given sel]} {
-        set text [dict get $job given sel]
-        # by indices, as the selection may have been deleted meanwhile
-        if {[regexp {^atomselect\d+$} $text]} {
-            set text "index [dict get $job atoms]"
-        }
+# Remove the surface of a molecule; with further arguments, those of a trace, if the molecule was deleted.
+proc ::vmdpotential::show::remove_surface {molecule args} {
+    variable surfaces
+    if {[info exists surfaces($molecule)] && (![llength $args] || $molecule ni [molinfo list])} {
+        catch {mol delete $surfaces($molecule)}  ;# the user may have deleted it
+        unset surfaces($molecule)
     }
-    set solute "($text) and not water"
-    set selection [atomselect $molecule $solute]
-    if {![$selection num]} {
-        set solute $text
-    } elseif {[dict exists $data surface_atoms] && [llength [set others [without_part $job $data $selection]]]} {
-        append solute " and not index $others"
-    }
-    $selection delete
-    set all [atomselect $molecule $solute]
-    set hydrogens [atomselect $molecule "($solute) and hydrogen"]
-    # QuickSurf needs no other program, unlike other surfaces; these radii, densities and grid spacings resemble a
-    # molecular surface. If most hydrogens are missing, the heavy atoms need larger radii.
-    set radius [expr {3 * [$hydrogens num] < [$all num] ? 0.8 : 0.6}]
-    $all delete
-    $hydrogens delete
-    choose_colours $limits
-    set number [add_map $molecule $solute [list QuickSurf $radius 0.5 0.7 1] [list Volume $volume] Opaque]
-    mol scaleminmax $molecule $number {*}$limits
 }
 
-# Set the colours of the other viewers: negative red, 0 white, positive blue. VMD has one scale for all representations,
-# with three colours, which cannot be set before version 1.9.4.
+# Set VMD's scale, which is one for all representations, to the colours of the other viewers: negative red, 0 white,
+# positive blue, and equally strong at equal distances from 0.
 proc ::vmdpotential::show::choose_colours {limits} {
     lassign $limits low high
-    catch {
-        if {[colorinfo scale method] ne "RWB"} {
-            color scale method RWB
+    set stops [::vmdpotential::map_colours]
+    set last [expr {[llength $stops] - 1}]
+    set largest [expr {double(max(abs($low), abs($high)))}]
+    set scale {}
+    for {set number 0} {$number < 1024} {incr number} {
+        set place [expr {(($low + ($high - $low) * $number / 1023.0) / $largest + 1) / 2 * $last}]
+        set stop [expr {min(int($place), $last - 1)}]
+        set colour [expr {33 + $number}]
+        foreach one [lindex $stops $stop] two [lindex $stops [expr {$stop + 1}]] {
+            lappend colour [format %.5f [expr {$one + ($two - $one) * ($place - $stop)}]]
         }
-        color scale midpoint [expr {$low < 0 && $high > 0 ? -$low / double($high - $low) : 0.5}]
-        color scale colors RWB {*}[::vmdpotential::map_colours]
+        lappend scale $colour
+    }
+    if {[catch {color change rgblist $scale}]} {  # before version 1.9.4
+        catch {
+            foreach colour $scale {
+                color change rgb {*}$colour
+            }
+        }
     }
 }
 
@@ -92,7 +96,7 @@ proc ::vmdpotential::show::hide_water {molecule} {
     set without_water($molecule) 1
     for {set number 0} {$number < [molinfo $molecule get numreps]} {incr number} {
         if {[lindex [molinfo $molecule get [list "selection $number"]] 0] eq "all"
-                && [mol repname $molecule $number] ni $shown($molecule)} {
+                && (![info exists shown($molecule)] || [mol repname $molecule $number] ni $shown($molecule))} {
             mol modselect $number $molecule {not water}
             ::vmdpotential::say "the water of molecule $molecule is hidden; show it with:\
                 mol modselect $number $molecule all"
@@ -124,14 +128,14 @@ proc ::vmdpotential::show::draw_legend {limits meaning} {
     }
 }
 
-# Draw two isosurfaces and a slice of a volume of a molecule, the slice in colours from -limit to limit.
-proc ::vmdpotential::show::draw_map {molecule volume level limit} {
+# Draw two isosurfaces and a slice of a volume of a molecule, the slice in colours within limits.
+proc ::vmdpotential::show::draw_map {molecule volume level limits} {
     # colours as of ions: positive blue2 (23), negative red3 (30); style: volume, no box, solid, every point, thin lines
     add_map $molecule all [list Isosurface $level $volume 0 0 1 1] [list ColorID 23] Transparent
     add_map $molecule all [list Isosurface [expr {-$level}] $volume 0 0 1 1] [list ColorID 30] Transparent
     # through the middle of the map, across z
     set slice [add_map $molecule all [list VolumeSlice 0.5 $volume 2 2] [list Volume $volume] Opaque]
-    mol scaleminmax $molecule $slice [expr {-$limit}] $limit
+    mol scaleminmax $molecule $slice {*}$limits
 }
 
 # Add a representation of a map, which the next map will replace; return its number.
@@ -153,9 +157,10 @@ proc ::vmdpotential::show::represent {molecule selection style colour material} 
     return $number
 }
 
-# Remove the representations of the last map, except those that the user has already removed.
+# Remove the surface and the representations of the last map, except those that the user has already removed.
 proc ::vmdpotential::show::forget {molecule} {
     variable ::vmdpotential::shown
+    remove_surface $molecule
     if {![info exists shown($molecule)]} {
         return
     }

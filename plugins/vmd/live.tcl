@@ -300,7 +300,7 @@ proc ::vmdpotential::live::show {limit colours} {
         set given [dict get $now job given]
         set level [expr {[dict exists $given isovalue] ? abs([dict get $given isovalue]) : $limit}]
         ::vmdpotential::show::choose_colours [list -$colours $colours]
-        ::vmdpotential::show::draw_map $new 0 $level $colours
+        ::vmdpotential::show::draw_map $new 0 $level [list -$colours $colours]
     }
     if {[dict get $now start] eq ""} {
         dict set now start [clock milliseconds]

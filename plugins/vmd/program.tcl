@@ -56,7 +56,7 @@ proc ::vmdpotential::declarations {} {
     return [dict get [lindex $declared 1] commands]
 }
 
-# Return the lowest, middle and highest colour of maps: red, green and blue, 0 to 1.
+# Return equidistant colours of maps from the most negative value via 0 to the most positive: red, green, blue, 0 to 1.
 proc ::vmdpotential::map_colours {} {
     variable declared
     declarations

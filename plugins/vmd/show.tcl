@@ -9,6 +9,15 @@ namespace eval ::vmdpotential::show {
     variable orbital {}
 }
 
+# Return the program's options for the surface of a map, coloured in a range.
+proc ::vmdpotential::show::surface_words {command given} {
+    if {$command ni {map average} || ([dict exists $given draw] ? [dict get $given draw] eq "isosurfaces"
+            : [dict exists $given isovalue])} {
+        return {}
+    }
+    return --tcl-surface=[expr {$command eq "map" && [dict exists $given range] ? [join [span [dict get $given range]] ,] : ""}]
+}
+
 # Return {the program's output options, the job}, with files in the job's folder unless the user names some.
 proc ::vmdpotential::show::outputs {job given declared} {
     if {![dict exists $declared output] || [dict exists $given output]} {
@@ -62,6 +71,17 @@ proc ::vmdpotential::show::result {job data} {
             set data [show_orbital $job $data]
             set keep 1
         }
+        surface {
+            check_there [dict get $job molecule] "its surface is not drawn"
+            forget [dict get $job molecule]
+            set limits [dict get $data range]
+            choose_colours $limits
+            set made [draw_surface [dict get $job molecule] [dict get $data surface]]
+            draw_legend $limits [dict get $data unit]
+            ::vmdpotential::say "molecule $made: the surface, coloured from [format %g [lindex $limits 0]] (red) to\
+                [format %g [lindex $limits 1]] (blue) [dict get $data meaning]"
+            set keep 1
+        }
         slice { set keep [show_figure $job [dict get $data figure]] }
         default { set keep 1 }
     }
@@ -75,7 +95,7 @@ proc ::vmdpotential::show::result {job data} {
     } else {
         ::vmdpotential::discard $job
     }
-    return $data
+    return [dict remove $data surface]
 }
 
 proc ::vmdpotential::show::type_of {path} {
@@ -90,7 +110,8 @@ proc ::vmdpotential::show::check_there {molecule else} {
     }
 }
 
-# Load a map into its molecule, with isosurfaces of both signs and a slice in one colour scale.
+# Load a map into its molecule, and draw the surface coloured by it, or isosurfaces of both signs and a slice, in one
+# colour scale.
 proc ::vmdpotential::show::show_map {job data} {
     variable ::vmdpotential::maps
     check_there [dict get $job molecule] "the map has not been loaded"
@@ -108,35 +129,27 @@ proc ::vmdpotential::show::show_map {job data} {
     set volume [expr {[molinfo $molecule get numvolumedata] - 1}]
     set given [dict get $job given]
     forget $molecule
-    set drawn [expr {[dict exists $given draw] ? [dict get $given draw]
-        : [dict exists $given isovalue] ? "isosurfaces" : "surface"}]
     set limit [dict get $data display_limit]
+    set limits [expr {[dict exists $data range] ? [dict get $data range] : [list [expr {-$limit}] $limit]}]
+    choose_colours $limits
+    lassign $limits low high
     set meaning [expr {[dict exists $data meaning] ? [dict get $data meaning] : [dict get $data unit]}]
-    set drawn_parts {}
-    if {$drawn ne "isosurfaces"} {
-        set limits [span [expr {[dict exists $given range] ? [dict get $given range]
-            : [dict exists $data range] ? [join [dict get $data range] ,] : $limit}] [expr {[dict exists $given range]}]]
-        draw_surface $job $data $molecule $volume $limits
+    set parts {}
+    if {[dict exists $data surface]} {
+        set made [draw_surface $molecule [dict get $data surface]]
         draw_legend $limits [dict get $data unit]  ;# the medium does not fit; it is reported below
         if {![dict exists $given hide_water] || [dict get $given hide_water]} {
             hide_water $molecule
         }
-        lassign $limits low high
-        lappend drawn_parts "a surface coloured from [format %g $low] (red) to [format %g $high] (blue) $meaning"
+        lappend parts "the surface, molecule $made, coloured from [format %g $low] (red) to [format %g $high] (blue) $meaning"
     }
-    if {$drawn ne "surface"} {
+    if {![dict exists $data surface] || ([dict exists $given draw] && [dict get $given draw] eq "all")} {
         set level [expr {[dict exists $given isovalue] ? abs([dict get $given isovalue]) : $limit}]
-        if {[dict exists $data range]} {
-            set limit [expr {max(abs([lindex [dict get $data range] 0]), abs([lindex [dict get $data range] 1]))}]
-        }
-        if {$drawn eq "isosurfaces"} {
-            choose_colours [list [expr {-$limit}] $limit]
-        }
-        draw_map $molecule $volume $level $limit
-        lappend drawn_parts [format "isosurfaces at %g (blue) and %g (red), colours from %g to %g %s" \
-            $level [expr {-$level}] [expr {-$limit}] $limit $meaning]
+        draw_map $molecule $volume $level $limits
+        lappend parts [format "isosurfaces at %g (blue) and %g (red), colours from %g to %g %s" \
+            $level [expr {-$level}] $low $high $meaning]
     }
-    ::vmdpotential::say "molecule $molecule, volume $volume: [join $drawn_parts {; }]"
+    ::vmdpotential::say "molecule $molecule, volume $volume: [join $parts {; }]"
     return 1
 }
 

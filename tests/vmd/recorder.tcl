@@ -78,7 +78,9 @@ proc mol {command args} {
                 files {} types {} reps {} volumes {} frames {} frame 0 drawn 1]
             set top $id
             set ::vmd_molecule($id) 1
-            ::recorder::load $id {*}$args
+            if {[llength $args]} {
+                ::recorder::load $id {*}$args
+            }
             set ::vmd_initialize_structure($id) 1
             return $id
         }

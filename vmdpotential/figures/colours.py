@@ -53,9 +53,9 @@ class Range(NamedTuple):
     high: float
 
 
-def limits() -> list[list[float]]:
-    """Return the lowest, the middle and the highest colour, each as red, green and blue, 0 to 1."""
-    return [[channel / 255 for channel in bytes.fromhex(STOPS[n][1:])] for n in (0, 3, 6)]
+def stops() -> list[list[float]]:
+    """Return :data:`STOPS`, each as red, green and blue, 0 to 1."""
+    return [[channel / 255 for channel in bytes.fromhex(stop[1:])] for stop in STOPS]
 
 
 def isovalue(grid: Grid) -> float:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vmdpotential import io, registry
-from vmdpotential.errors import InputError, UsageError
+from vmdpotential.errors import BackendError, InputError, UsageError
 from vmdpotential.figures import colours
 from vmdpotential.figures.colours import Range
 from vmdpotential.frontend.declarations import kind, takes_data
@@ -31,9 +31,13 @@ if TYPE_CHECKING:
     from vmdpotential.io.trajectories.frames import Change, Loaded
     from vmdpotential.molecule.structure import Structure
     from vmdpotential.orbitals.wavefunction import Wavefunction
+    from vmdpotential.surfaces import Surface
 
 
 log = logging.getLogger(__name__)
+
+#: Numbers of the colours of VMD's scale, and of its grey.
+SCALE, GREY = range(33, 1057), 2
 
 #: Distance, A, that atoms of different molecules cannot have; nearer ones are e.g. of several poses or models.
 OVERLAP = 0.5
@@ -231,24 +235,12 @@ def with_surface(structure: Structure, atoms: Selection = "solute") -> NDArray[n
 
 def surface_of(report: Report) -> Structure | None:
     """Return the atoms on whose surface a report's map is shown: those that were computed, where its map is."""
-    structure = report.objects.get("structure")
-    return None if structure is None else structure.take(_on_surface(report, structure))
-
-
-def _on_surface(report: Report, structure: Structure) -> NDArray[np.bool_]:
+    structure: Structure | None = report.objects.get("structure")
+    if structure is None:
+        return None
     options = getattr(report, "options", None)
     atoms = options.atoms if isinstance(options, MapOptions) and options.atoms is not None else "solute"
-    return with_surface(structure, atoms)
-
-
-def _rows_of_surface(report: Report, structure: Structure) -> list[list[int]]:
-    """Return runs of the viewer's atoms that have a surface: the first atom's index, and their number."""
-    rows = np.flatnonzero(_on_surface(report, structure))
-    if structure.origins is not None:
-        rows = np.unique(structure.origins[rows])
-    starts = np.flatnonzero(np.append(True, np.diff(rows) != 1)) if len(rows) else np.zeros(0, int)
-    return [[int(rows[start]), int(count)]
-            for start, count in zip(starts, np.diff(starts, append=len(rows)), strict=True)]
+    return structure.take(with_surface(structure, atoms))
 
 
 def same_molecules(a: Structure, b: Structure) -> bool:
@@ -299,18 +291,54 @@ def legend(grid: Grid, span: Range) -> str:
     return f"{span.low:g} to {span.high:g} {meaning(grid)}"
 
 
-def drawn(report: Report) -> dict[str, Any]:
-    """Return range and meaning of a map's colours, and its surface's atoms, for viewers that run the program.
+def drawn(report: Report, surface: str | None) -> dict[str, Any]:
+    """Return what VMD draws of a report: values of atoms, range and meaning of a map's colours, and a coloured surface.
 
-    It is empty for a map only in a file.
+    Parameters
+    ----------
+    report : Report
+    surface : str or None
+        Range of the colours of a map's molecular surface, empty for the usual one; None for no surface.
     """
-    grid = report.objects["grid"]
-    if not isinstance(grid, Grid):
-        return {}
-    structure = report.objects.get("structure")
-    span = surface_range(grid, structure)
-    return {"range": list(span), "meaning": meaning(grid),
-            "surface_atoms": [] if structure is None else _rows_of_surface(report, structure)}
+    from vmdpotential.commands.surface import OnSurface
+    from vmdpotential.surfaces import molecular_surface
+
+    if isinstance(report, OnSurface):
+        return {"meaning": meaning(report.grid), "surface": _drawn_surface(report.surface, report.values, report.span)}
+    objects, data = report.objects, dict[str, Any]()
+    if "values" in objects:
+        data["values"] = [round(value, 6) for value in objects["values"].b_factors.tolist()]
+    grid, structure = objects.get("grid"), objects.get("structure")
+    if not isinstance(grid, Grid):  # it may be only in a file
+        return data
+    span = colour_range(surface) if surface else surface_range(grid, structure)
+    data |= {"range": list(span), "meaning": meaning(grid)}
+    computed = surface_of(report)
+    if surface is None or computed is None:
+        return data
+    try:
+        mesh = molecular_surface(computed, atoms="all", spacing=mesh_spacing(len(computed)))
+    except BackendError as error:
+        log.warning("isosurfaces are drawn, as the molecular surface needs another package: %s", error)
+        return data
+    return data | {"surface": _drawn_surface(mesh, mesh.sample(grid, colours.outwards(grid)), span)}
+
+
+def mesh_spacing(atoms: int) -> float:
+    """Return the spacing of the lattice of a molecular surface, A, at which a viewer that is slow can draw it."""
+    return max(0.3, 0.5 * float(np.cbrt(atoms / 5000)))
+
+
+def _drawn_surface(mesh: Surface, values: NDArray[np.float64], span: Sequence[float]) -> dict[str, Any]:
+    """Return a surface for VMD: vertices and normals as text, colours as numbers of VMD's scale, and triangles."""
+    low, high = span
+    known = np.isfinite(values)
+    relative = np.clip((np.where(known, values, low) - low) / (high - low), 0, 1)
+    numbers = np.where(known, SCALE.start + np.rint(relative * (len(SCALE) - 1)), GREY).astype(int)
+    vertices, normals = ([" ".join(f"{x:.4g}" if abs(x) < 1 else f"{x:.3f}" for x in row) for row in part.tolist()]
+                         for part in (mesh.vertices, mesh.normals))
+    return {"vertices": vertices, "normals": normals, "colours": numbers.tolist(),
+            "triangles": mesh.triangles.ravel().tolist()}
 
 
 def with_topology(whole: Structure, topology: Path, chosen: NDArray[np.bool_]) -> Structure:

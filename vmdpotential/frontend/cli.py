@@ -66,6 +66,7 @@ def run(arguments: Sequence[str]) -> None:
     as_json = values.pop("json")
     answer = values.pop("tcl")
     for_vmd = answer is not None
+    surface = values.pop("tcl_surface")
     verbose = values.pop("verbose")
     data_on_stdout = False
     if written := command.writes(values):
@@ -89,12 +90,10 @@ def run(arguments: Sequence[str]) -> None:
         terminal.close()
     if as_json or for_vmd:  # the report's lines are included for viewers that run the program
         data = {**report.data, "report": list(report.lines), **({} if failure is None else _fields(failure))}
-        if for_vmd and "values" in report.objects:  # values of atoms, by which VMD colours them
-            data["values"] = [round(value, 6) for value in report.objects["values"].b_factors.tolist()]
-        if for_vmd and "grid" in report.objects:  # VMD draws the map
+        if for_vmd:
             from vmdpotential.frontend.adapters import drawn
 
-            data |= drawn(report)
+            data |= drawn(report, surface)
         text = child.tcl_list(data) if for_vmd else json.dumps(data, allow_nan=False)
         if answer:
             Path(answer).write_text(text, "ascii")

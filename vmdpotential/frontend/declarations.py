@@ -22,7 +22,7 @@ def declarations() -> dict[str, Any]:
     -------
     dict
         ``{"version": ..., "commands": {name: {"summary", "description", "options"}}, "broken": {name: reason},
-        "colours": the lowest, middle and highest colour of maps}``; an option has ``name``, ``kind`` (``structure``,
+        "colours": equidistant colours of maps}``; an option has ``name``, ``kind`` (``structure``,
         ``map``, ``trajectory``, ``wavefunction`` (a file of one), ``selection``, ``file``,
         ``boolean``, ``integer``, ``number`` or ``text``), ``several``, ``required``, ``positional``, ``viewer``,
         ``shell``, ``front`` (whether a dialog shows it at once), ``aliases``, ``default`` (as text, empty for none),
@@ -41,7 +41,7 @@ def declarations() -> dict[str, Any]:
             continue
         if takes_data(command):
             commands[name] = result
-    return {"version": __version__, "commands": commands, "broken": broken, "colours": colours.limits()}
+    return {"version": __version__, "commands": commands, "broken": broken, "colours": colours.stops()}
 
 
 def takes_data(command: Command) -> bool:
