@@ -18,6 +18,7 @@ from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Provenance
 from vmdpotential.io.maps import read_map, write_map
 from vmdpotential.io.maps.ccp4 import Ccp4Writer
+from vmdpotential.io.maps.dx import write_dx
 from vmdpotential.io.maps.mapformat import write_layers
 
 # --- other programs read what we write -----------------------------------------------------------
@@ -201,6 +202,19 @@ def test_binary_dx(tmp_path, kind, dtype, words):
     head = dx_text(values="", kind=kind, data=words).encode()
     (tmp_path / "map.dx").write_bytes(head + COUNTING.astype(dtype).tobytes() + b'\nattribute "dep"\n')
     np.testing.assert_array_equal(read_map(tmp_path / "map.dx").values, COUNTING)
+
+
+def test_written_binary_dx_is_what_vmd_reads(tmp_path):
+    """VMD takes the word binary for native float32 values, from the next line on."""
+    (tmp_path / "text.dx").write_text(dx_text())
+    grid = read_map(tmp_path / "text.dx")
+    write_dx(tmp_path / "map.dx", grid, binary=True)
+    head, _, data = (tmp_path / "map.dx").read_bytes().partition(b"binary data follows\n")
+    assert head.splitlines()[-1].startswith(b"object 3 ")
+    np.testing.assert_array_equal(np.frombuffer(data, np.float32, COUNTING.size), COUNTING.ravel())
+    again = read_map(tmp_path / "map.dx")
+    np.testing.assert_array_equal(again.values, COUNTING)
+    assert str(again.lattice) == str(grid.lattice)
 
 
 def test_gzip_is_recognised_by_its_content(tmp_path):

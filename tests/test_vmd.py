@@ -17,7 +17,7 @@ from scipy.spatial import cKDTree
 
 import vmdpotential as vp
 from vmdpotential.figures.surfaces import vertex_colours
-from vmdpotential.frontend.adapters import mesh_spacing, with_surface
+from vmdpotential.frontend.adapters import mesh_spacing, viewer_commands, with_surface
 from vmdpotential.io import read_structure, write_structure
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -58,6 +58,7 @@ def home(tmp_path_factory):
         "probe": "{index " + " ".join(map(str, probe)) + "}",
         "values": tcl_list(f"{value:.9g}" for value in values),
         "scales": tcl_list(f"{scale:.4g}" for scale in scales),
+        "commands": tcl_list(command.name for command in viewer_commands(pytest.fail)),
         "ions": tcl_list(word for name, place in ions for word in (name, place)),
         "ion_rows": tcl_list(range(kept, kept + len(ions))),
         "atoms": len(system),
@@ -122,7 +123,7 @@ def test_what_the_documents_show(home, document, pattern, counts, picture):
 @pytest.mark.slow
 @needs_tclsh
 def test_colours_at_vertices_are_those_of_the_command_surface(home):
-    """HIV protease: the triangles that VMD draws, and the colours that its scale then has, against the Python function."""
+    """HIV protease: the triangles that VMD draws, and the colours of its scale, against the Python function."""
     script = f"""source {{{ROOT / "tests" / "vmd" / "recorder.tcl"}}}
 lappend auto_path {{{PLUGIN}}}
 proc color {{args}} {{::recorder::record color {{*}}$args}}

@@ -361,33 +361,17 @@ proc ::vmdpotential::export::write_psf {path molecule atoms terms} {
             $resid[string trim $insertion] [lindex $labels($key) 1] $charge $mass 0]
     }
     foreach {name list size per_line} [list "NBOND: bonds" $bonds 2 8 "NTHETA: angles" $angles 3 9 \
-            "NPHI: dihedrals" $dihedrals 4 8 "NIMPHI: impropers" $impropers 4 8 "NDON: donors" {} 2 8 \
-            "NACC: acceptors" {} 2 8] {
-        section lines $name $list $size $per_line
-    }
-    lappend lines "" [format "%10d !NNB" 0] ""
-    set zeros [lrepeat [llength $atoms] 0]
-    numbers lines $zeros 8
-    lappend lines "" [format "%10d%10d !NGRP NST2" 1 0] [format "%10d%10d%10d" 0 0 0]
-    section lines "NCRTERM: cross-terms" $crossterms 8 8
-    write_lines $path $lines
-}
-
-proc ::vmdpotential::export::section {name title list size per_line} {
-    upvar 1 $name lines
-    lappend lines "" [format "%10d !%s" [expr {[llength $list] / $size}] $title]
-    numbers lines $list $per_line
-}
-
-proc ::vmdpotential::export::numbers {name list per_line} {
-    upvar 1 $name lines
-    for {set from 0} {$from < [llength $list]} {incr from $per_line} {
-        set line ""
-        foreach number [lrange $list $from [expr {$from + $per_line - 1}]] {
-            append line [format "%10d" $number]
+            "NPHI: dihedrals" $dihedrals 4 8 "NIMPHI: impropers" $impropers 4 8 "NCRTERM: cross-terms" $crossterms 8 8] {
+        lappend lines "" [format "%10d !%s" [expr {[llength $list] / $size}] $name]
+        for {set from 0} {$from < [llength $list]} {incr from $per_line} {
+            set line ""
+            foreach number [lrange $list $from [expr {$from + $per_line - 1}]] {
+                append line [format "%10d" $number]
+            }
+            lappend lines $line
         }
-        lappend lines $line
     }
+    write_lines $path $lines
 }
 
 proc ::vmdpotential::export::write_lines {path lines} {

@@ -27,6 +27,7 @@ proc ::vmdpotential::gui::show {} {
     toplevel $window
     wm title $window "Electrostatic potential - vmdpotential"
     ttk::frame $window.all -padding 8
+    wm geometry $window -20-60  ;# at the edge of the screen, not over the molecule
     pack $window.all -fill both -expand 1
     fill
     return $window

@@ -281,7 +281,13 @@ proc ::vmdpotential::live::show {limit colours} {
         error "the map was deleted"
     }
     set top [molinfo top]
-    set new [mol new [file join [dict get $now job folder] live.mrc] type ccp4 waitfor all]
+    # without VMD's lines about each map
+    catch {set level [vmdcon -loglevel]; vmdcon -loglevel warn}
+    set failed [catch {mol new [file join [dict get $now job folder] live.dx] type dx waitfor all} new]
+    catch {vmdcon -loglevel $level}
+    if {$failed} {
+        error $new
+    }
     mol rename $new "live potential of [lindex [molinfo $molecule get name] 0]"
     mol top $top
     set view {center_matrix rotate_matrix scale_matrix global_matrix}

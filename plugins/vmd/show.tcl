@@ -31,7 +31,7 @@ proc ::vmdpotential::show::outputs {job given declared} {
         probe { set names probe.dx }
         slice { set names slice.png }
         view { set names page.html }
-        live { set names live.mrc }
+        live { set names live.dx }
         orbital {
             set folder [dict get $job folder]
             return [list [list --output=[file join $folder orbital.dx] --atoms=[file join $folder nuclei.pdb]] $job]

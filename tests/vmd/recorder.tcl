@@ -9,6 +9,7 @@ namespace eval ::recorder {
     variable selections 0
     variable graphic 0
     variable names 0
+    variable level info
     # molecule -> its data
     variable molecules
     array set molecules {}
@@ -45,6 +46,11 @@ proc ::recorder::lines {path} {
 }
 
 proc vmdcon {args} {
+    variable ::recorder::level
+    if {[lindex $args 0] eq "-loglevel"} {
+        set level [lindex [concat $level [lrange $args 1 end]] end]
+        return $level
+    }
     ::recorder::record vmdcon {*}$args
 }
 

@@ -141,7 +141,13 @@ proc ::recorder::load_dx {id path} {
     set values {}
     set deltas {}
     set reading 0
-    foreach line [lines $path] {
+    set channel [open $path rb]
+    set data [read $channel]
+    close $channel
+    if {[set at [string first "binary data follows\n" $data]] >= 0} {
+        binary scan [string range $data [expr {$at + 20}] end] f* values
+    }
+    foreach line [split [string range $data 0 [expr {$at < 0 ? "end" : $at}]] \n] {
         if {$reading} {
             if {![string is double -strict [lindex $line 0]]} {
                 set reading 0
@@ -158,9 +164,11 @@ proc ::recorder::load_dx {id path} {
             set reading 1
         }
     }
-    if {[llength $values] != $nx * $ny * $nz} {
+    set count [expr {$nx * $ny * $nz}]
+    if {[llength $values] < $count || ($at < 0 && [llength $values] > $count)} {
         error "Unable to load file '$path' using file type 'dx'."
     }
+    set values [lrange $values 0 $count-1]
     dict set volume deltas $deltas
     dict set volume values $values
     dict lappend molecules($id) volumes $volume

@@ -49,8 +49,8 @@ def live(
     source: CompleteSource,
     options: LiveOptions = LiveOptions(),
     output: Annotated[Path | None, Option(
-        "map file that a viewer reads, rewritten for every frame: .mrc, .dx ...", short="o", viewer=False, shell=True,
-        written=True)] = None,
+        "map file that a viewer reads, rewritten for every frame: .mrc, .dx (with binary values) ...", short="o",
+        viewer=False, shell=True, written=True)] = None,
 ) -> LiveRun:
     """Keep a map up to date in a viewer while frames are played, atoms are moved and selections changed.
 
@@ -71,6 +71,7 @@ def live(
         For a structure without charges, atoms or cell, or a frame of other atoms.
     """
     from vmdpotential.io.maps import check_map_format, put_map
+    from vmdpotential.io.maps.dx import write_dx
 
     if output is None and isinstance(source.structure, Path):
         raise UsageError("output", "a file is needed for the maps", "such as {output live.mrc}")
@@ -92,7 +93,10 @@ def live(
 
     def answer(number: str, grid: Grid) -> None:
         place = output.with_name(f".part-{output.name}")
-        put_map(grid, place)
+        if output.suffix.lower() == ".dx":  # of text, VMD would read large maps slowly
+            write_dx(place, grid, binary=True)
+        else:
+            put_map(grid, place)
         os.replace(place, output)
         colours = max(map(abs, colour_range([grid], [grid.values])))
         print(f"map {number} {grid.display_limit():.9g} {colours:.9g}", flush=True)

@@ -19,7 +19,7 @@ EXIT_CODES = """exit codes: 0 done; 2 invalid option or input; 3 valid request t
 #: With a file, the answer is written to it, and the program ends when its standard input does.
 TCL = "--tcl"
 
-#: Hidden option of VMD's plugin: the answer has a map's surface, in colours of this range, or of the usual one if empty.
+#: Hidden option of VMD's plugin: the answer has a map's surface, coloured in this range, or the usual one if empty.
 SURFACE = "--tcl-surface"
 
 #: Heading of required and often used options, which come first, and of options without another heading.

@@ -41,8 +41,8 @@ _BLOCK = 60_000  # values formatted at once; a multiple of the three on a line
 _BINARY = {"float": "f4", "double": "f8", "int": "i4", "short": "i2", "byte": "i1"}
 
 
-def write_dx(path: Path, grid: Grid, compress: bool = False) -> None:
-    """Write a map as OpenDX text, gzipped if `compress`."""
+def write_dx(path: Path, grid: Grid, compress: bool = False, binary: bool = False) -> None:
+    """Write a map as OpenDX text, gzipped if `compress`, or with `binary` values, as VMD reads them."""
     lattice = grid.lattice
     counts = " ".join(map(str, lattice.shape))
     hx, hy, hz = (_length(float(h)) for h in lattice.spacing)
@@ -54,7 +54,8 @@ def write_dx(path: Path, grid: Grid, compress: bool = False) -> None:
         f"delta 0 {hy} 0",
         f"delta 0 0 {hz}",
         f"object 2 class gridconnections counts {counts}",
-        f"object 3 class array type double rank 0 items {lattice.size} data follows",
+        f"object 3 class array type {'float' if binary else 'double'} rank 0 items {lattice.size} "
+        f"{'binary ' if binary else ''}data follows",
     ]
     name = title(grid).encode("ascii", "replace").decode().replace('"', "'")
     tail = [
@@ -67,7 +68,9 @@ def write_dx(path: Path, grid: Grid, compress: bool = False) -> None:
     values = grid.values.reshape(-1)
     with open(path, "wb") as stream, _compressed(stream) if compress else _plain(stream) as write:
         write("".join(f"{line}\n" for line in lines).encode("ascii"))
-        for start in range(0, len(values), _BLOCK):
+        if binary:
+            write(values.astype(np.float32).tobytes() + b"\n")
+        for start in range(0, 0 if binary else len(values), _BLOCK):
             text = scientific(values[start : start + _BLOCK])
             text[2::3, -1] = text[-1, -1] = ord("\n")
             write(text.tobytes())
