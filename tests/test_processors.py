@@ -12,7 +12,6 @@ from vmdpotential import registry
 from vmdpotential.compiling import build
 from vmdpotential.engines import get_engine
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.interactions.program import Program
 
 SUMS = """
 import gc
@@ -189,9 +188,11 @@ def test_pairs_in_range_are_the_same_with_the_vectors_of_older_processors(instru
         assert relative_rms(sums[name], vectors[name]) < TOLERANCES[name], name
 
 
-def test_a_function_that_is_wrong_itself_is_not_blamed_on_vectors():
-    wrong = Program((("input", "r2"), ("no_such_operation", 0)), ())
+def test_a_kernel_that_is_wrong_itself_is_not_blamed_on_vectors(tmp_path, monkeypatch):
+    wrong = tmp_path / "wrong_kernel.py"
+    wrong.write_text("PLAIN: bool\nraise AttributeError('no_such_operation')\n")
+    monkeypatch.setattr(build, "WITH_VECTORS", (wrong,))
     with pytest.raises(AttributeError, match="no_such_operation"):
-        build.load("point_kernel", program=wrong, precision="double", masked=False)
+        build.load(wrong)
     assert not build.plain()
     assert "vectors of" in get_engine("cpu").describe()

@@ -33,7 +33,7 @@ from vmdpotential.errors import BackendError, shortened
 HERE = Path(__file__).parent.parent
 
 #: Kernel files that have vector code, and plain loops for PLAIN.
-WITH_VECTORS = ("metropolis_kernel", "nbody_kernel", "point_kernel")
+WITH_VECTORS = ("nbody_kernel",)
 
 #: An import of a module of this package, and of names, which may be modules.
 _IMPORT = re.compile(
@@ -72,11 +72,6 @@ def load(template: str | Path, **constants: Hashable) -> ModuleType:
             module = _load(template, plain=True, **constants)
             _do_without_vectors(error)
             return module
-
-
-def load_with(template: str, plain: bool, **constants: Hashable) -> ModuleType:
-    """Return a kernel file that another one calls, with vector code if that one has it (:func:`load`)."""
-    return _load(template, plain=plain, **constants)
 
 
 def plain() -> bool:
@@ -133,9 +128,9 @@ def _versions() -> str:
 
 @cache
 def _imports(path: Path) -> tuple[Path, ...]:
-    """Return the modules of this package that a file imports itself, and the kernel files that it calls."""
+    """Return the modules of this package that a file imports itself."""
     text = path.read_text("utf-8")
-    found = [_files()[name] for name in re.findall(r'load_with\("(\w+)"', text) if name in _files()]
+    found: list[Path] = []
     for module, names, plain_import in _IMPORT.findall(text):
         base = module or plain_import
         for name in (base, *(f"{base}.{word}" for word in re.findall(r"\w+", names))):

@@ -217,8 +217,9 @@ class Metropolis:
             partners[rows] = others[sites[rows] % len(others)]
         if self._pair.steps is not None and self._pairs is not None:
             self.energy += self._pair.steps(
-                chosen, partners, sites, chances, self.sites.T, self._where.T, self.placed, self._sizes, self._apart**2,
-                self._barred, self._charges, self.fixed, self._phi, self._pairs, self.factor, self.counts)
+                ions=chosen, partners=partners, targets=sites, chances=chances, sites=self.sites.T, where=self._where.T,
+                placed=self.placed, size=self._sizes, apart2=self._apart**2, barred=self._barred, charge=self._charges,
+                fixed=self.fixed, phi=self._phi, pairs=self._pairs, scale=self.factor, counts=self.counts)
             return
         for ion, partner, site, chance in zip(chosen.tolist(), partners.tolist(), sites.tolist(), chances.tolist(),
                                               strict=True):

@@ -293,11 +293,18 @@ def call(kernel: Kernel, first: int, last: int, /, **values: Any) -> None:
 
 
 def bind(kernel: Kernel, /, **fixed: Any) -> Callable[..., None]:
-    """Return :func:`call` of a kernel, with some arguments that are packed once for many calls."""
+    """Return :func:`call` of a kernel, with some arguments that are packed once for many calls.
+
+    The returned function also takes the label and the grain of :func:`launch`, and then divides a range from 0 on.
+    """
     function, pack = _function(kernel, RANGE), kernel.arguments.packer(fixed, _address)
 
-    def call_with(first: int, last: int, /, **values: Any) -> None:
-        function(pack(values), first, last)
+    def call_with(first: int, last: int, label: str = "", grain: int = 0, /, **values: Any) -> None:
+        packed = pack(values)
+        if grain and last > grain:
+            threads.run(lambda begin, end: function(packed, begin, end), last, label, grain)
+        else:
+            function(packed, first, last)
 
     call_with.arrays = fixed  # type: ignore[attr-defined]  # they must not be freed
     return call_with

@@ -64,8 +64,8 @@ class RadialValues {
 public:
     template <class Arguments> explicit RadialValues(const Arguments &args, bool derivative = false)
         : uniforms(args.uniforms), soft2(args.soft2),
-          program(args.steps, args.step_count, args.constants, args.constant_count, args.tables, args.results,
-                  args.register_count, 2),
+          program(args.steps, args.step_count, args.constants, args.number < 0 ? args.constant_count : 0, args.tables,
+                  args.results, args.register_count, 2),
           function(derivative ? choose<true>(args.number) : choose<false>(args.number))
     {
     }

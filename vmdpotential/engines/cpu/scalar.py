@@ -1,4 +1,4 @@
-"""Traced radial functions as scalar Numba code; LLVM vectorises the loop around it where it can."""
+"""Traced pair potentials as scalar Numba code; LLVM vectorises the loop around it where it can."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from vmdpotential.interactions.csource import CSource
-from vmdpotential.interactions.derivative import Dual
 from vmdpotential.interactions.program import Program, run
 
 
@@ -82,36 +81,6 @@ def exponential() -> Any:
         return total * np.int64((np.int64(k) + 1023) << 52).view(np.float64)
 
     return numba.njit(exp, fastmath=True, error_model="numpy", nogil=True)
-
-
-def scalar(program: Program, real: Any, field: bool = False) -> Any:
-    """Return a Numba function ``radial(r2, rinv, values)`` of the potential V, with `field` of V and dV/d(r^2).
-
-    Parameters
-    ----------
-    program : Program
-        The traced radial function.
-    real : type
-        np.float32 or np.float64, the type of `values`, which are in the order of the program's parameters.
-    field : bool, optional
-        Whether the function also returns the derivative.
-    """
-    import numba
-
-    back_end = PythonSource()
-    values = {name: f"values[{k}]" for k, name in enumerate(program.parameters)}
-    last = len(program.steps) - 1
-    if field:
-        dual = Dual(back_end)
-        pairs = {name: (value, None) for name, value in values.items()} | dual.inputs("r2", "rinv")
-        result = "{}, {}".format(*run(program, dual, pairs)[last])
-    else:
-        result = run(program, back_end, values | {"r2": "r2", "rinv": "rinv"})[last]
-    text = "\n".join(["def radial(r2, rinv, values):", *back_end.lines, f"    return {result}\n"])
-    names: dict[str, Any] = {
-        "math": math, "real": real, "exp": exponential() if real is np.float64 else math.exp, "__name__": __name__}
-    exec(compile(text, "<radial function>", "exec"), names)
-    return numba.njit(names["radial"], fastmath=True, error_model="numpy", nogil=True)
 
 
 def scalar_pairs(program: Program, real: Any, names: Sequence[str], tables: Sequence[str]) -> Any:

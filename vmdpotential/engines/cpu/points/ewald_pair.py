@@ -10,19 +10,24 @@ number of sites, and is added to the potential at the sites only when it is need
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.compiling import build, threads
+from vmdpotential.compiling import threads
 from vmdpotential.engines import SOFT_CORE
 from vmdpotential.engines.cpu.maps import mesh
+from vmdpotential.interactions.compiled import radial_arguments
+from vmdpotential.kernels.launch import KernelFile, bind, call, launch
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.mesh import over_cell
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+KERNELS = KernelFile(Path(__file__).with_name("ewald_pair.cu"))
 
 #: Order of the B-splines, the same as in the kernel.
 ORDER = 4
@@ -30,8 +35,8 @@ ORDER = 4
 #: Split radius over mesh spacing, with which the error is about 1e-6 of 1/L, where L is the cell's length.
 RATIO = 20.0
 
-#: Number of blocks of points up to which computing them takes less time than starting a thread.
-FEW = 64
+#: Number of points up to which computing them takes less time than starting a thread; no thread takes more at a time.
+FEW = 4096
 
 #: Number of nodes to which a charge is added in the time of its potential at one site.
 _NODES_A_SITE = 8
@@ -60,7 +65,7 @@ class EwaldPair:
         plan = over_cell(basis, spacing, ORDER, radius / spacing)
         nodes = np.zeros(plan.shape)
         nodes[0, 0, 0] = 1.0
-        self.unit = mesh.solve(mesh.Basis(ORDER, True), plan, nodes)
+        self.unit = np.ascontiguousarray(mesh.solve(mesh.Basis(ORDER, True), plan, nodes))
         smooth = self.unit
         for axis in range(3):  # a cubic B-spline spreads a charge at a node to the neighbouring nodes too
             smooth = (np.roll(smooth, 1, axis) + 4 * smooth + np.roll(smooth, -1, axis)) / 6
@@ -68,16 +73,17 @@ class EwaldPair:
         assert pairs is not None
         short = pairs.scaled()
         self._short, self._cutoff, self._most_smooth = pairs, radius, float(smooth.max())
-        self.kernel = build.load("point_kernel", program=short.program, precision="double", masked=True)
         self.factor = short.factor
-        self._program = short.program
         vectors = np.ascontiguousarray(basis.vectors)
-        #: The kernel's arguments for the cell and the short-range part.
-        self.fixed = (
-            vectors, np.ascontiguousarray(np.linalg.inv(vectors)), np.ascontiguousarray(cell.neighbours[1:]),
-            np.array(short.values), SOFT_CORE**2, radius**2,
-        )
-        self._smooth = np.ascontiguousarray(np.pad(smooth / short.factor, [(1, 2)] * 3, mode="wrap"))
+        padded = np.ascontiguousarray(np.pad(smooth / short.factor, [(1, 2)] * 3, mode="wrap"))
+        shifts = np.ascontiguousarray(cell.neighbours[1:])
+        #: The kernels' arguments for the cell and both parts.
+        self.fixed: dict[str, Any] = {
+            "smooth": padded, "shape": padded.shape, "basis": vectors, "inverse": np.linalg.inv(vectors),
+            "shifts": shifts, "shift_count": len(shifts), "soft2": SOFT_CORE**2, "cutoff2": radius**2,
+            **radial_arguments(short.program, short.values, False)}
+        self._add = bind(KERNELS["add_one_charge"], **self.fixed, start=None, centres=None, bin_count=0, radius=0.0)
+        self._steps = bind(KERNELS["do_ion_steps"], **self.fixed, unit=short.factor)
         self.basis = basis
 
     def add(self, points: Floats, position: Floats, charge: float, potential: Floats) -> None:
@@ -92,30 +98,29 @@ class EwaldPair:
         potential : (P,) float64, e/A
             Changed in place. A point nearer than 0.01 A to the charge gets the potential at that distance.
         """
-        x, y, z = (float(component) for component in position)
-        columns = [np.ascontiguousarray(points[:, d]) for d in range(3)]
-        fixed = (*columns, x, y, z, charge * self.factor, *self.fixed, self._smooth, potential)
-        blocks = -(-len(points) // self.kernel.BLOCK)
-        if blocks <= FEW:
-            self.kernel.add_charge(*fixed, 0, blocks)
-            return
-        grain = max(1, min(64, blocks // threads.count()))
-        threads.run(lambda first, last: self.kernel.add_charge(*fixed, first, last), blocks, "one charge", grain)
+        px, py, pz = (np.ascontiguousarray(points[:, d]) for d in range(3))
+        grain = len(points) if len(points) <= FEW else max(64, min(FEW, len(points) // threads.count()))
+        self._add(0, len(points), "one charge", grain, px=px, py=py, pz=pz, out=potential, position=position,
+                  charge=charge * self.factor)
 
     def pending(self, sites: Floats) -> EwaldSites | None:
         """Return a faster sum than :meth:`add` for many sites (P, 3), A; None for few sites."""
         return EwaldSites(self, sites) if len(sites) * _NODES_A_SITE > self.unit.size else None
 
-    def steps(self, *state: Any) -> float:
+    def steps(self, **state: Any) -> float:
         """Do Metropolis steps of charges at sites; return the change of the energy.
 
         Parameters
         ----------
-        *state
-            Parameters of the function ``steps`` of the kernel file ``metropolis_kernel``, up to `counts`.
+        **state
+            Members of the struct ``IonSteps`` in ewald_pair.cu, up to `counts`, but for the numbers of rows.
         """
-        kernel = build.load("metropolis_kernel", program=self._program, kernel=self.kernel.__name__)
-        return float(kernel.steps(*state, self.factor, *self.fixed, self._smooth))
+        gained, count = np.zeros(1), len(state["placed"])
+        for name in ("sites", "barred", "apart2", "fixed"):
+            state[name] = np.ascontiguousarray(state[name])
+        self._steps(0, len(state["ions"]), **state, site_count=len(state["fixed"]), count=count,
+                    size_count=len(state["apart2"]), scratch=np.empty(count), gained=gained)
+        return float(gained[0])
 
     def upper_bound(self, distance: float) -> float:
         """Return an upper bound of the potential (1/A) of a unit charge at a distance (A) or farther.
@@ -157,8 +162,10 @@ class EwaldSites:
         sides = basis.vectors / bins[:, None]
         diagonals = np.array([[1, 1, 1], [1, 1, -1], [1, -1, 1], [1, -1, -1]]) @ sides
         radius = float(np.linalg.norm(diagonals, axis=1).max()) / 2 * (1 + 1e-9)
-        self._columns = [np.ascontiguousarray(column) for column in sites[self.order].T]
-        self._bins = (self._start, np.ascontiguousarray(centres.T), radius)
+        px, py, pz = (np.ascontiguousarray(column) for column in sites[self.order].T)
+        self._add = bind(KERNELS["add_short_range_of_charge"], **pair.fixed, px=px, py=py, pz=pz,
+                         start=self._start, centres=np.ascontiguousarray(centres.T), bin_count=len(centres),
+                         radius=radius)
         self._coordinates = [np.ascontiguousarray(column) for column in (fraction[self.order] * pair.unit.shape).T]
         self._pending = np.zeros([n + 3 for n in pair.unit.shape])
         self.slack = 0.0
@@ -172,22 +179,25 @@ class EwaldSites:
     def add(self, position: Floats, charge: float, potential: Floats) -> None:
         """Add the short-range potential (e/A) of a charge (e) to that at the sites; its smooth part is pending."""
         pair = self._pair
-        x, y, z = (float(component) for component in position)
-        u, v, w = (float(component) for component in self._within(position) * pair.unit.shape)
-        pair.kernel.add_short_range(*self._columns, *self._bins, x, y, z, charge * pair.factor, *pair.fixed, potential,
-                                    0, len(self._start) - 1)
-        self.slack = pair.kernel.smooth_value(pair.unit, u, v, w, charge, self._pending)
+        self._add(0, len(self._start) - 1, out=potential, position=position, charge=charge * pair.factor)
+        _, rows, columns = pair.unit.shape
+        largest = np.zeros(1)
+        call(KERNELS["add_smooth_part"], 0, len(self._pending), unit=pair.unit, shape=pair.unit.shape,
+             place=self._within(position) * pair.unit.shape, charge=charge, total=self._pending,
+             scratch=np.empty((rows + 4) * (columns + 5)), largest=largest)
+        self.slack = float(largest[0])
 
     def at(self, rows: Integers) -> Floats:
         """Return the pending smooth part, e/A, at some rows."""
         result = np.zeros(len(rows))
-        self._pair.kernel.smooth_at(*(column[rows] for column in self._coordinates), self._pending, result, 0,
-                                    len(rows))
+        u, v, w = (column[rows] for column in self._coordinates)
+        call(KERNELS["add_smooth_values"], 0, len(rows), u=u, v=v, w=w, smooth=self._pending,
+             shape=self._pending.shape, out=result)
         return result
 
     def add_pending(self, potential: Floats) -> None:
         """Add the pending smooth part to the potential at the sites, and reset it."""
-        fixed = (*self._coordinates, self._pending, potential)
-        threads.run(lambda first, last: self._pair.kernel.smooth_at(*fixed, first, last), len(potential),
-                    "one charge", 2**14)
+        u, v, w = self._coordinates
+        launch(KERNELS["add_smooth_values"], len(potential), "one charge", 2**14, u=u, v=v, w=w, smooth=self._pending,
+               shape=self._pending.shape, out=potential)
         self._pending[:], self.slack = 0.0, 0.0

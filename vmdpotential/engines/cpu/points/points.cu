@@ -153,14 +153,14 @@ struct AtomsInBins {
 // The first and the last bin along an axis within reach.
 DEVICE void find_span(double place, double reach, double size, index_t count, index_t &first, index_t &last)
 {
-    first = (index_t)__builtin_fmax(0, __builtin_floor((place - reach) / size));
-    last = (index_t)__builtin_fmin(count - 1.0, __builtin_floor((place + reach) / size));
+    first = (index_t)traced::max(0.0, __builtin_floor((place - reach) / size));
+    last = (index_t)traced::min(count - 1.0, __builtin_floor((place + reach) / size));
 }
 
 // The distance of a place to a bin.
 DEVICE double gap(index_t bin, double size, double place)
 {
-    return __builtin_fmax(0, __builtin_fmax(bin * size - place, place - (bin + 1) * size));
+    return traced::max(0.0, traced::max(bin * size - place, place - (bin + 1) * size));
 }
 
 // Collect the atoms from first to last within the cutoff of a point.
