@@ -146,6 +146,21 @@ INLINE doubles inverse_root(doubles x)
 #endif
 }
 
+// a b + c where x < y, and c elsewhere.
+template <class V> INLINE V fma_below(V x, V y, V a, V b, V c) { return c + a * select(x < y, b, V{}); }
+#if VECTOR_BYTES == 64  // with the condition in a register of masks
+INLINE floats fma_below(floats x, floats y, floats a, floats b, floats c)
+{
+    return (floats)_mm512_mask3_fmadd_ps((__m512)a, (__m512)b, (__m512)c,
+                                         _mm512_cmp_ps_mask((__m512)x, (__m512)y, _CMP_LT_OQ));
+}
+INLINE doubles fma_below(doubles x, doubles y, doubles a, doubles b, doubles c)
+{
+    return (doubles)_mm512_mask3_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c,
+                                          _mm512_cmp_pd_mask((__m512d)x, (__m512d)y, _CMP_LT_OQ));
+}
+#endif
+
 // Write the numbers for which a condition holds, or their places from `first` on, one after the other; return how many.
 // What follows them, up to a whole vector, is overwritten.
 #if VECTOR_BYTES == 64

@@ -77,19 +77,22 @@ template <class V> struct Leaf {
             z[p] = load<V>(at_z + p * LANES);
         }
     }
-    void add(const V *part, int maps) const
+    // Add vectors: for each map and plane those of `parts` parts from the first on.
+    void add(const V *vectors, int maps, int first, int parts, Number weight) const
     {
-        for (int map = 0; map < maps; map++) {
-            Number values[64];
-            for (int n = 0; n < SIZE; n++)
-                store(values + n * LANES, part[map * SIZE + n]);
-            for (int n = 0; n < 64; n++)
-                sums[512 * map + n] += (double)values[n];
-        }
+        for (int map = 0; map < maps; map++)
+            for (int plane = 0; plane < 4; plane++)
+                for (int p = 0; p < parts; p++) {
+                    const V vector = vectors[(map * 4 + plane) * parts + p];
+                    double *to = sums + 512 * map + 16 * plane + (first + p) * LANES;
+                    for (int n = 0; n < LANES; n++)
+                        to[n] += (double)(vector[n] * weight);
+                }
     }
 };
 
-// With few registers, carrying values from one iteration to the next or unrolling loops gains nothing.
+// With few registers, many parts are summed one after the other, and carrying values from one iteration to the
+// next or unrolling loops gains nothing.
 #define PIPELINED (VECTOR_BYTES == 64)
 #if VECTOR_BYTES > 16
 #define UNROLLED _Pragma("GCC unroll 8")
@@ -102,67 +105,68 @@ template <class V, template <class> class Function, bool FIELD, bool MASKED> sta
     typedef traced::number_of<V> Number;
     typedef Leaf<V> L;
     constexpr int degree = FIELD ? -1 : Function<V>::DEGREE;
+    constexpr int together = L::PARTS > 2 ? 1 : (int)L::PARTS, size = 4 * together;  // parts, and vectors of them
     const Function<V> function(leaf.uniforms);
-    V y[L::PARTS], z[L::PARTS], part[(FIELD ? 4 : 1) * L::SIZE] = {};
+    V y[L::PARTS], z[L::PARTS];
     leaf.points(y, z);
     const V cutoff2 = traced::fill<V>(leaf.cutoff2);
     const Number weight = degree == 1 ? 0.5 : degree == 2 ? 0.25 : degree == 3 ? 0.125 : 1;  // the loop has 2/r for 1/r
-    const auto terms = [&](int j, const V *r2, const V *estimates) __attribute__((always_inline)) {
-        const V q = traced::fill<V>(leaf.table[ROW_Q][j] * weight);
-        V dy[L::PARTS], dz[L::PARTS];
-        for (int p = 0; FIELD && p < L::PARTS; p++) {
-            dy[p] = y[p] - leaf.table[ROW_Y][j];
-            dz[p] = z[p] - leaf.table[ROW_Z][j];
-        }
-        UNROLLED
-        for (int n = 0; n < L::SIZE; n++) {
-            V rinv = traced::twice_refined(r2[n], estimates[n], leaf.newton_steps);
-            if (degree < 0 || degree > 3)
-                rinv = rinv * (Number)0.5;
-            const V weighted = MASKED ? traced::select(r2[n] < cutoff2, q, V{}) : q;
-            part[n] += weighted * function.value(r2[n], rinv);
-            if (FIELD) {
-                const V slope = weighted * function.derivative(r2[n], rinv);
-                part[(FIELD ? 1 : 0) * L::SIZE + n] += slope * leaf.table[leaf.row + n / L::PARTS][j];
-                part[(FIELD ? 2 : 0) * L::SIZE + n] += slope * dy[n % L::PARTS];
-                part[(FIELD ? 3 : 0) * L::SIZE + n] += slope * dz[n % L::PARTS];
-            }
-        }
-    };
-    const auto estimate = [&](int j, V *r2, V *estimates) __attribute__((always_inline)) {
-        V yz[L::PARTS];
-        for (int p = 0; p < L::PARTS; p++) {
-            const V dy = y[p] - leaf.table[ROW_Y][j], dz = z[p] - leaf.table[ROW_Z][j];
-            yz[p] = dy * dy + dz * dz;
-        }
-        UNROLLED
-        for (int n = 0; n < L::SIZE; n++) {
-            const V dx = traced::fill<V>(leaf.table[leaf.row + n / L::PARTS][j]);  // squared unless FIELD
-            r2[n] = FIELD ? dx * dx + yz[n % L::PARTS] : dx + yz[n % L::PARTS];
-            estimates[n] = traced::rough_inverse_root(r2[n]);
-        }
-    };
-    V r2[L::SIZE], estimates[L::SIZE];
-    const int32_t *index = leaf.index + leaf.first, *end = index + leaf.count;
-    if (PIPELINED) {  // the next atom's roots are estimated early, as a term takes longer than one iteration
-        estimate(*index, r2, estimates);
-        while (index < end) {
-            V next_r2[L::SIZE], next_estimates[L::SIZE];
-            estimate(index[1], next_r2, next_estimates);
-            terms(*index++, r2, estimates);
+    for (int first = 0; first < L::PARTS; first += together) {
+        V sums[(FIELD ? 4 : 1) * size] = {};
+        const auto terms = [&](int j, const V *r2, const V *estimates) __attribute__((always_inline)) {
+            const V q = traced::fill<V>(leaf.table[ROW_Q][j]);
             UNROLLED
-            for (int n = 0; n < L::SIZE; n++) {
-                r2[n] = next_r2[n];
-                estimates[n] = next_estimates[n];
+            for (int n = 0; n < size; n++) {
+                V rinv = traced::twice_refined(r2[n], estimates[n], leaf.newton_steps);
+                if (degree < 0 || degree > 3)
+                    rinv = rinv * (Number)0.5;
+                const V value = function.value(r2[n], rinv);
+                sums[n] = MASKED ? traced::fma_below(r2[n], cutoff2, q, value, sums[n]) : sums[n] + q * value;
+                if (FIELD) {
+                    const V weighted = MASKED ? traced::select(r2[n] < cutoff2, q, V{}) : q;
+                    const V slope = weighted * function.derivative(r2[n], rinv);
+                    const int p = first + n % together;
+                    sums[(FIELD ? 1 : 0) * size + n] += slope * leaf.table[leaf.row + n / together][j];
+                    sums[(FIELD ? 2 : 0) * size + n] += slope * (y[p] - leaf.table[ROW_Y][j]);
+                    sums[(FIELD ? 3 : 0) * size + n] += slope * (z[p] - leaf.table[ROW_Z][j]);
+                }
+            }
+        };
+        const auto estimate = [&](int j, V *r2, V *estimates) __attribute__((always_inline)) {
+            V yz[together];
+            for (int p = 0; p < together; p++) {
+                const V dy = y[first + p] - leaf.table[ROW_Y][j], dz = z[first + p] - leaf.table[ROW_Z][j];
+                yz[p] = dy * dy + dz * dz;
+            }
+            UNROLLED
+            for (int n = 0; n < size; n++) {
+                const V dx = traced::fill<V>(leaf.table[leaf.row + n / together][j]);  // squared unless FIELD
+                r2[n] = FIELD ? dx * dx + yz[n % together] : dx + yz[n % together];
+                estimates[n] = traced::rough_inverse_root(r2[n]);
+            }
+        };
+        V r2[size], estimates[size];
+        const int32_t *index = leaf.index + leaf.first, *end = index + leaf.count;
+        if (PIPELINED) {  // the next atom's roots are estimated early, as a term takes longer than one iteration
+            estimate(*index, r2, estimates);
+            while (index < end) {
+                V next_r2[size], next_estimates[size];
+                estimate(index[1], next_r2, next_estimates);
+                terms(*index++, r2, estimates);
+                UNROLLED
+                for (int n = 0; n < size; n++) {
+                    r2[n] = next_r2[n];
+                    estimates[n] = next_estimates[n];
+                }
+            }
+        } else {
+            for (; index < end; index++) {
+                estimate(*index, r2, estimates);
+                terms(*index, r2, estimates);
             }
         }
-    } else {
-        for (; index < end; index++) {
-            estimate(*index, r2, estimates);
-            terms(*index, r2, estimates);
-        }
+        leaf.add(sums, FIELD ? 4 : 1, first, together, weight);
     }
-    leaf.add(part, FIELD ? 4 : 1);
 }
 
 // The same for functions without a struct.
@@ -200,7 +204,7 @@ template <class V, bool FIELD> static void interpret_leaf(const Leaf<V> &leaf)
                 }
             }
     }
-    leaf.add(part, FIELD ? 4 : 1);
+    leaf.add(part, FIELD ? 4 : 1, 0, L::PARTS, 1);
 }
 
 template <class V> using LeafFunction = void (*)(const Leaf<V> &);
@@ -418,20 +422,20 @@ template <class V> struct Work {
         return count;
     }
 
-    static index_t bin_of(double x, double size) { return (index_t)__builtin_floor(x / size); }
+    static index_t bin_of(double x, double per_length) { return (index_t)__builtin_floor(x * per_length); }
 
     // Add the atoms of all bins within reach. Bins of a row along z are one range of atoms, which ends where the row's
     // distance to the tile requires.
     int add_bins()
     {
         int count = 0;
-        const double c = args.cutoff, size = args.bin_size;
+        const double c = args.cutoff, size = args.bin_size, per_length = 1 / size;
         double wide[3];
         index_t low[3], high[3];
         for (int d = 0; d < 3; d++) {
             wide[d] = 3.5 * args.spacing[d];
-            low[d] = bin_of(centre[d] - wide[d] - c, size);
-            high[d] = bin_of(centre[d] + wide[d] + c, size);
+            low[d] = bin_of(centre[d] - wide[d] - c, per_length);
+            high[d] = bin_of(centre[d] + wide[d] + c, per_length);
             low[d] = low[d] < 0 ? 0 : low[d];
             high[d] = high[d] >= args.bins[d] ? args.bins[d] - 1 : high[d];
         }
@@ -443,7 +447,7 @@ template <class V> struct Work {
                 if (reach2 <= 0)
                     continue;
                 const double reach = __builtin_sqrt(reach2) + wide[2];
-                index_t first = bin_of(centre[2] - reach, size), last = bin_of(centre[2] + reach, size);
+                index_t first = bin_of(centre[2] - reach, per_length), last = bin_of(centre[2] + reach, per_length);
                 first = first < 0 ? 0 : first;
                 last = last >= args.bins[2] ? args.bins[2] - 1 : last;
                 if (last < first)
@@ -473,13 +477,21 @@ template <class V> struct Work {
 
     void write(float *map, const double *from, double factor) const
     {
-        for (int n = 0; n < 512; n++) {
+        for (int n = 0; n < 512; n += 4) {
             const index_t ix = tile[0] + n / 256 * 4 + n / 16 % 4, iy = tile[1] + n / 128 % 2 * 4 + n / 4 % 4;
-            const index_t iz = tile[2] + n / 64 % 2 * 4 + n % 4;
-            if (ix >= args.shape[0] || iy >= args.shape[1] || iz >= args.shape[2])
+            const index_t iz = tile[2] + n / 64 % 2 * 4, left = args.shape[2] - iz;
+            if (ix >= args.shape[0] || iy >= args.shape[1] || left <= 0)
                 continue;
-            float &to = map[(ix * args.shape[1] + iy) * args.shape[2] + iz];
-            to = (float)((args.add ? (double)to : 0.0) + from[n] * factor);
+            float *to = map + (ix * args.shape[1] + iy) * args.shape[2] + iz;
+            float four[4] = {};
+            memcpy(four, to, args.add ? sizeof(float) * (left < 4 ? left : 4) : 0);
+            for (int k = 0; k < 4; k++)
+                four[k] = (float)(four[k] + from[n + k] * factor);
+            if (left >= 4)
+                memcpy(to, four, sizeof(four));
+            else
+                for (int k = 0; k < left; k++)
+                    to[k] = four[k];
         }
     }
 };

@@ -21,8 +21,8 @@ from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
 
-#: Cells per cutoff length: finer ones fit the sphere better, coarser ones give longer ranges of atoms; 3 is fastest.
-CELLS_PER_CUTOFF = 3
+#: Cells per cutoff length: finer ones fit the sphere better, coarser ones give longer ranges of atoms; 2 is fastest.
+CELLS_PER_CUTOFF = 2
 
 KERNELS = KernelFile(Path(__file__).with_name("tiles.cu"))
 
