@@ -2,7 +2,10 @@
 
 import json
 import logging
+import os
 import re
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +17,7 @@ from vmdpotential import cache, progress, registry
 from vmdpotential.engines import automatic
 from vmdpotential.errors import BackendError, CheckError, TaskError, UsageError
 from vmdpotential.frontend import cli
+from vmdpotential.kernels import launch
 from vmdpotential.parameters import Command, Option, Report
 
 ION = "ATOM 1 C X 1 0.0 0.0 0.0 1.0 1.0\n"
@@ -68,6 +72,15 @@ def test_devices_names_no_parameter_of_python(capsys, monkeypatch):
     report = capsys.readouterr().out
     assert report.count("no driver; use the engine cpu") == 2
     assert "engine=" not in report
+
+
+@pytest.mark.parametrize("chosen", ["", "baseline"])
+def test_devices_names_the_instruction_set(chosen):
+    output = subprocess.run([sys.executable, "-m", "vmdpotential", "devices", "--json"], check=True, text=True,
+                            capture_output=True, env=os.environ | {launch.VARIABLE: chosen}).stdout
+    hardware = json.loads(output)["engines"]["cpu"]["hardware"]
+    assert (chosen or launch.describe_vectors().split()[0]) in hardware
+    assert (launch.VARIABLE in hardware) == bool(chosen)
 
 
 def test_devices_clears_the_kernels(tmp_path, capsys, monkeypatch):

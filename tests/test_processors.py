@@ -20,6 +20,7 @@ import sys
 gc.set_threshold(50_000, 20, 20)  # as in conftest.py: most of the time is compilation
 import numpy as np
 from vmdpotential import registry
+from vmdpotential.compiling import build
 from vmdpotential.continuum.region import Surface
 from vmdpotential.engines import LatticeSum, PointSum, get_engine
 from vmdpotential.engines.cpu.points.ewald_pair import EwaldPair
@@ -97,7 +98,7 @@ sums = {
     "full": lambda: continuum(np.array([(1.0, 0.5), (-1.0, 0.5)])),
 }
 np.savez(sys.argv[1], **{name: sums[name]() for name in sys.argv[2:] or sums})
-print(engine.describe().partition(", ")[2])
+print(build.describe())
 """
 
 #: Relative rms difference that each sum may have.

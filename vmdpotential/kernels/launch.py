@@ -234,10 +234,11 @@ def load_library(folder: Path = build.HEADERS / build.FOLDER) -> ctypes.CDLL:
 
 
 def describe_vectors() -> str:
-    """Return the instruction set of the kernels, and the number of float32 values in its vectors."""
+    """Return the instruction set of the kernels, the number of float32 in its vectors, and whether it was chosen."""
     library = load_library()
     library.instruction_set.restype = ctypes.c_char_p
-    return f"{library.instruction_set().decode()} vectors of {library.vector_floats()} floats"
+    chosen = f", chosen by {VARIABLE}" if os.environ.get(VARIABLE) else ""
+    return f"{library.instruction_set().decode()} vectors of {library.vector_floats()} floats{chosen}"
 
 
 _symbols = threading.Lock()

@@ -40,10 +40,11 @@ class CpuEngine:
         """Do nothing: the required packages of the installation are enough."""
 
     def describe(self) -> str:
-        """Return the number of threads and the vector instructions in use."""
-        from vmdpotential.compiling import build, threads
+        """Return the number of threads, and the instruction set of the kernels."""
+        from vmdpotential.compiling import threads
+        from vmdpotential.kernels.launch import describe_vectors
 
-        return f"{threads.count()} threads, {build.describe()}"
+        return f"{threads.count()} threads, {describe_vectors()}"
 
     def bindings(self) -> list[Callable[[], AbstractContextManager[None]]]:
         """Return no bindings, because threads share the cores."""
