@@ -9,11 +9,13 @@ from helpers import charges_at
 
 from vmdpotential import read_structure, solvation_energy
 from vmdpotential.commands.energy import command as energy_
-from vmdpotential.errors import MemoryPlanError, TaskError, UsageError
+from vmdpotential.errors import InputError, MemoryPlanError, TaskError, UsageError
 from vmdpotential.grid.lattice import Lattice
+from vmdpotential.io.structures.pqr import write_pqr
 from vmdpotential.maps import potential_map
 from vmdpotential.maps.binding import binding_energy
 from vmdpotential.maps.refine import refined
+from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.units import coulomb_constant
 
 WATER, INSIDE = 78.5, 2.0
@@ -152,7 +154,7 @@ def test_error_of_binding_is_that_of_the_difference():
 
 
 @pytest.mark.slow
-def test_energy_command_in_water():
+def test_energy_command_in_water(tmp_path):
     openmmtools = pytest.importorskip("openmmtools", reason="openmmtools is not installed")
     folder = Path(openmmtools.__file__).parent / "data" / "cb7-viologen" / "leap"
     between = ("resname LIG", "not resname LIG")
@@ -162,6 +164,15 @@ def test_energy_command_in_water():
     assert result["total"] == pytest.approx(result["coulomb"] + result["screening"] + sum(result["desolvation"]))
     assert result["coulomb"] == pytest.approx(data["pairs"][0]["coulomb"] / INSIDE, rel=1e-3)  # two molecules
     assert abs(result["total"]) < abs(result["coulomb"])
+    whole = read_structure(folder / "complex-vacuum.pdb", topology=options["topology"])
+    radii = atomic_radii(whole, np.ones(len(whole), bool), "mbondi2")[0]
+    write_pqr(replace(whole, radii=radii), tmp_path / "complex.pqr")
+    alone = energy_(structure=tmp_path / "complex.pqr", spacing=1.0, between=between, solvent="pb", radii="mbondi2",
+                    output=tmp_path / "energies.csv")
+    assert alone.data["solvent"][0]["total"] == pytest.approx(result["total"], rel=1e-3)
+    assert len((tmp_path / "energies.csv").read_text().splitlines()) == 2
+    with pytest.raises(InputError, match="Lennard-Jones"):
+        energy_(structure=tmp_path / "complex.pqr", between=between)
     polar = energy_(structure=folder / "complex-vacuum.pdb", spacing=1.0, **options, **{"set": {"inside": 4.0}}).data
     assert polar["solvent"][0]["coulomb"] == pytest.approx(result["coulomb"] * INSIDE / 4, rel=1e-6)
     with pytest.raises(UsageError) as caught:
@@ -190,11 +201,3 @@ def test_large_ion_and_polar_one(radius, inside, solvent):
 def test_radius_that_needs_too_much_memory_is_named():
     with pytest.raises(MemoryPlanError, match="1e\\+06 A"):
         solvation_energy(born(1e6))
-
-
-def test_full_equation_has_no_energy():
-    with pytest.raises(UsageError) as error:
-        solvation_energy(born(2.0), parameters={"nonlinear": 1})
-    assert error.value.parameter == "set"
-    lattice = Lattice((-8, -8, -8), 1.0, (17, 17, 17))
-    assert potential_map(born(2.0), method="pb", lattice=lattice, parameters={"nonlinear": 1}).solvation is None

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral, Number
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from vmdpotential import registry
 from vmdpotential.docstrings import entries, name_of
@@ -329,7 +329,8 @@ def _docstring(command: Command, examples: str) -> str:
     about, _, raised = text.partition("\n\nRaises\n------\n")
     about = about.partition("\n\nReturns\n")[0]
     kind = get_type_hints(command.function)["return"]
-    returns = f"{kind.__name__}\n    {(inspect.getdoc(kind) or '').partition(chr(10))[0]}"
+    returns = "\n".join(f"{each.__name__}\n    {(inspect.getdoc(each) or '').partition(chr(10))[0]}"
+                        for each in get_args(kind) or (kind,))
     parameters = entries(_ordered(command))
     return "\n\n".join([spelled(about), f"Parameters\n----------\n{parameters}", f"Returns\n-------\n{returns}",
                         f"Raises\n------\n{raised.strip()}", f"Examples\n--------\n{examples}"])

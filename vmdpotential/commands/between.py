@@ -66,6 +66,11 @@ class PairOptions(EnergyOptions, ParameterOptions):
         return Between(structure, terms, a, b, self, forces=forces)
 
 
+def has_terms(structure: Structure) -> bool:
+    """Return whether a structure has Lennard-Jones parameters of its own, from its topology."""
+    return structure.topology is not None and structure.topology.nonbonded is not None
+
+
 def selections(structure: Structure, between: Sequence[str]) -> list[tuple[str, str, Mask, Mask]]:
     """Return the pairs of selections: both texts, and both masks of atoms.
 

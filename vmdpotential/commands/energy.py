@@ -18,6 +18,7 @@ from vmdpotential.commands.between import (
     PairOptions,
     PairResult,
     error_line,
+    has_terms,
     label,
     selections,
     warn_of_mixture,
@@ -33,11 +34,12 @@ from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.pairs import PairEnergies, over_frames
 from vmdpotential.frames.statistics import PLUS_MINUS, FrameMean, Uncertainty, error_text, without_nan
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.radii import SETS
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.energy import by_residue
 from vmdpotential.parameters import Command, Option, Rows, parse_numbers, warn_unused
-from vmdpotential.results import Axes, Columns, Figure, complete, hidden
+from vmdpotential.results import Axes, Columns, Figure, Result, complete, hidden, key, part, shown
 
 if TYPE_CHECKING:
     from vmdpotential.maps.binding import Binding
@@ -127,13 +129,14 @@ def energy(
     solvent: SolventOptions = SolventOptions(),
     execution: PartialExecution = PartialExecution(),
     output: EnergyOutput = EnergyOutput(),
-) -> Energies:
+) -> Energies | EnergiesInContinuum:
     """Compute Coulomb and Lennard-Jones energies between selections, in kcal/mol.
 
     Each pair of atoms counts once, even if the selections overlap. Pairs that the force field excludes are left out,
     and 1-4 pairs have their own parameters. Rows by residue or atom are for those of the first selection, and add up to
     the total. For a trajectory, means over its frames are reported with standard errors and 95 % confidence intervals;
-    tables and JSON also contain standard deviations.
+    tables and JSON also contain standard deviations. The energy in a continuum needs no Lennard-Jones parameters;
+    without them, as from a PQR file, it is the only one.
 
     Raises
     ------
@@ -157,6 +160,19 @@ def energy(
         warn_unused(("radii", "spacing", "set"), "there is no continuum; add {solvent pb}")
     structure, report, frames = source.with_frames_of(trajectory, between, "between")
     chosen = selections(structure, between)
+
+    def bound() -> list[Binding]:
+        return [] if solvent.solvent == "none" else [
+            binding_energy(structure, a, b, spacing=solvent.spacing, radii=solvent.radii, parameters=solvent.solution,
+                           engine=options.engine)
+            for _, _, a, b in chosen]
+
+    if solvent.solvent != "none" and by == "total" and not options.parameters and not has_terms(structure):
+        in_water = EnergiesInContinuum(
+            charges=report, binding=bound(), names=[(a, b) for a, b, _, _ in chosen], unit="kcal/mol",
+            structure=structure, files=output.paths)
+        output.write(in_water, f"{chosen[0][0]} with {chosen[0][1]}")
+        return in_water
     terms = options.terms(structure)
     warn_of_mixture(structure, report, terms)
     sums = [options.between(structure, terms, a, b) for _, _, a, b in chosen]
@@ -174,16 +190,14 @@ def energy(
         work = PairEnergies(CellFrames.of(structure, frames, options.boundary, source.cell), tuple(sums), structure, by)
         whole = over_frames(work, add, execution)
     seconds = time.perf_counter() - start - clock.compiling
-    bound = [] if solvent.solvent == "none" else [
-        binding_energy(structure, a, b, spacing=solvent.spacing, radii=solvent.radii, parameters=solvent.solution,
-                       engine=options.engine)
-        for _, _, a, b in chosen]
+    binding = bound()
 
     result = Energies(
         charges=report, pairs=[item for row in rows for item in row.data()], by=by, unit="kcal/mol", options=options,
         errors=[pair.error for pair in sums], frames=len(rows[0].frames), cell=last, parameters=terms.source, sums=sums,
-        rows=rows, solvent=[binding_data(row.a, row.b, entry) for row, entry in zip(rows, bound, strict=False)] or None,
-        binding=bound, seconds=seconds, structure=structure, series=trajectory.trajectory is not None,
+        rows=rows, binding=binding,
+        solvent=[binding_data(row.a, row.b, entry) for row, entry in zip(rows, binding, strict=False)] or None,
+        seconds=seconds, structure=structure, series=trajectory.trajectory is not None,
         files=output.paths, draws=by == "residue" and output.draws)
     output.write(result, f"{rows[0].a} with {rows[0].b}")
     if whole:
@@ -250,6 +264,34 @@ class Energies(PairResult):
         if self.by == "total":
             return super().objects
         return {**super().objects, "values": _coloured(self.structure, self.rows[0], self.sums[0].atoms)}
+
+
+class EnergiesInContinuum(Result):
+    """Electrostatic energies of pairs of selections in a continuum, kcal/mol, without Lennard-Jones parameters."""
+
+    charges: ChargeReport = part()
+    unit: str
+    names: Sequence[tuple[str, str]] = hidden()
+    binding: Sequence[Binding] = hidden()
+    structure: Structure = shown()
+
+    @key
+    def solvent(self) -> list[dict[str, Any]]:
+        """The energies of each pair of selections."""
+        return [binding_data(a, b, entry) for (a, b), entry in zip(self.names, self.binding, strict=True)]
+
+    def text(self) -> Iterator[str | Rows]:
+        """Yield the charges and the energies."""
+        yield str(self.charges)
+        yield "no Lennard-Jones parameters: electrostatic energies in the continuum only"
+        for (a, b), entry in zip(self.names, self.binding, strict=True):
+            yield binding_line(a, b, entry)
+
+    def table(self) -> Columns:
+        """Return a row for each pair of selections."""
+        columns: Columns = {"a": [a for a, _ in self.names], "b": [b for _, b in self.names]}
+        tables = [entry.table() for entry in self.binding]
+        return {**columns, **{name: [value for table in tables for value in table[name]] for name in tables[0]}}
 
 
 def _lines(row: _Rows) -> Iterator[str | Rows]:

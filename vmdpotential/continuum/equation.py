@@ -259,6 +259,22 @@ class Problem:
         """Free the memory that only solving needs, after the last solution."""
         del self._solver, self.edges, self.k2
 
+    def energy_of_ions(self, covered: tuple[slice, slice, slice] | None = None) -> float:
+        """Return the energy of the ions, kT, that half of each charge times its potential does not contain.
+
+        That is the integral of half of the potential times the ions' charge, with the other sign, minus their osmotic
+        pressure (K. A. Sharp, B. Honig, J. Phys. Chem. 94 (1990) 7684, eq. 11); 0 for the linear equation. Nodes in the
+        part `covered` are left out.
+        """
+        counted = self.k2 > 0
+        if covered is not None:
+            counted[covered] = False
+        potential, total = self.unknown[counted].astype(np.float64), 0.0
+        for valence, share in self.ions:
+            bound = np.expm1(-valence * potential)
+            total -= float(self.k2[counted] @ (share * (0.5 * potential * bound / valence + bound / valence**2)))
+        return total * float(self.lattice.spacing.mean()) / (4 * np.pi * self.continuum.constant)
+
     @property
     def known(self) -> Known:
         """The solution, without the arrays of the equation."""

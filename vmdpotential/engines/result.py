@@ -57,14 +57,17 @@ class Solvated:
         The reaction potential at each charge: what the charges do not make in a medium of the molecule's permittivity.
     energies : (N,) float64, kT
         Half of each charge times that.
+    ions : float, kT
+        Energy of the ions beyond these, for the full equation.
     error : float, kT
-        Of the sum of the energies.
+        Of the sum of all energies.
     reaction_errors : (N,) float64, kT/e
         The expected error of each reaction potential, with its sign.
     """
 
     reaction: Floats
     energies: Floats
+    ions: float
     error: float
     reaction_errors: Floats
 

@@ -29,18 +29,21 @@ class Solvation(Tabular):
         Energy of each atom of the structure; 0 for atoms that were not selected.
     error : float, kcal/mol
         Error of the total, estimated from two lattices.
+    ions : float, kcal/mol
+        Energy of the ions of the solution that is not assigned to atoms; 0 for the linear equation.
     """
 
     energies: NDArray[np.float64]
     error: float
+    ions: float = 0.0
 
     def __repr__(self) -> str:
         return f"Solvation({self.total:.1f} kcal/mol of {len(self.energies)} atoms, error {self.error:.1f})"
 
     @property
     def total(self) -> float:
-        """Sum over the atoms, kcal/mol."""
-        return float(self.energies.sum())
+        """Sum over the atoms and the ions of the solution, kcal/mol."""
+        return float(self.energies.sum()) + self.ions
 
     def table(self) -> Columns:
         """Return the columns of a table with a row for each atom; energies are in kcal/mol."""

@@ -130,7 +130,7 @@ class MapPlan:
         kt = coulomb_constant("kcal/mol/e") / coulomb_constant("kT/e", self.medium.temperature)
         energies = np.zeros(len(self.structure))
         energies[self.chosen] = kt * solvated.energies
-        return Solvation(energies, kt * solvated.error)
+        return Solvation(energies, kt * solvated.error, kt * solvated.ions)
 
 
 def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | None = None, field: bool = False,

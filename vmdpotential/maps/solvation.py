@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from vmdpotential.errors import UsageError
 from vmdpotential.grid.solvation import Solvation
 from vmdpotential.maps.interaction import check_tolerance
 from vmdpotential.maps.options import MapOptions
@@ -34,8 +33,7 @@ def solvation_energy(structure: StructureLike, *, spacing: float = 0.5, toleranc
     tolerance : float, optional
         Largest relative error of the energy: the spacing is reduced until the estimated error is within it.
     atoms, sources, radii, parameters, temperature, dielectric, engine : object
-        See :func:`vmdpotential.maps.potential_map` with the method ``pb``. The nonlinear equation has no
-        energy here.
+        See :func:`vmdpotential.maps.potential_map` with the method ``pb``.
 
     Returns
     -------
@@ -45,7 +43,7 @@ def solvation_energy(structure: StructureLike, *, spacing: float = 0.5, toleranc
     Raises
     ------
     UsageError
-        For the nonlinear equation, whose energy includes that of its ions.
+        For a wrong option.
     InputError
         If there are no charges or radii.
     TaskError
@@ -59,9 +57,6 @@ def solvation_energy(structure: StructureLike, *, spacing: float = 0.5, toleranc
     >>> vp.solvation_energy(structure, spacing=1.5).total < 0  # kcal/mol
     True
     """
-    if (parameters or {}).get("nonlinear"):
-        raise UsageError("set", "the energy of the full equation includes that of its ions, which is not computed",
-                         "leave out nonlinear")
     structure, (atoms, sources) = with_charges(structure, atoms, sources)
     options = MapOptions(
         method="pb", parameters=parameters, radii=radii, sources=sources, padding=6.0, tolerance=1e-3, atoms=atoms,

@@ -64,15 +64,16 @@ class ContinuumResult(HostResult):
         molecule's permittivity.
     reaction_errors : ReactionErrors
         Those of the reaction potentials, from two lattices.
-    full : bool
-        Whether this is the solution of the full equation.
+    ions : (float, float), kT
+        The energy of the ions beyond those of the charges in their reaction potentials, and its error; 0 for the linear
+        equation.
     """
 
     def __init__(self, maps: NDArray[np.float32], errors: Errors, charges: Floats, reaction: Floats,
-                 reaction_errors: ReactionErrors, full: bool) -> None:
+                 reaction_errors: ReactionErrors, ions: tuple[float, float]) -> None:
         super().__init__(maps)
-        self.full = full
         self._errors, self.charges, self.reaction, self._reaction_errors = errors, charges, reaction, reaction_errors
+        self._ions = ions
 
     @property
     def errors(self) -> Errors:
@@ -86,14 +87,11 @@ class ContinuumResult(HostResult):
         return result
 
     @property
-    def solvated(self) -> Solvated | None:
-        """The reaction potentials and the energies of solvation; None for the full equation.
-
-        Its energy includes that of its ions, which is not computed.
-        """
-        if self.full:
-            return None
-        return Solvated(self.reaction, self.energies, self._reaction_errors.of_energy(), self._reaction_errors.expected)
+    def solvated(self) -> Solvated:
+        """The reaction potentials and the energies of solvation."""
+        ions, error = self._ions
+        return Solvated(self.reaction, self.energies, ions, float(np.hypot(self._reaction_errors.of_energy(), error)),
+                        self._reaction_errors.expected)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +128,7 @@ class PbPlan(Planned):
             values = np.concatenate([values, np.float32(unit) * solved.field()])
             errors = solved.with_field(errors)
         return ContinuumResult(values, errors, continuum.charges, solved.reaction,
-                               solved.reaction_errors(), bool(len(continuum.ions))), solved.known
+                               solved.reaction_errors(), (solved.of_ions, solved.ion_error)), solved.known
 
     def in_order(self) -> Frames:
         """Return a callable for consecutive frames, which starts each from the solution of the last."""

@@ -29,9 +29,10 @@ ALIKE = 0.15
 #: Factor on the error of a sum, chosen so that at most 5 % of 50 structures have a larger one (scripts/pb_errors.py).
 SAFETY = 1.5
 
-#: Factors for a smooth permittivity, whose rise next to charges coarse lattices do not resolve, and for a surface with
-#: edges sharper than the spacing, where the error falls by the first order.
-SMOOTH, SHARP = 2.5, 4.0
+#: Factors for a smooth permittivity, whose rise next to charges coarse lattices do not resolve; for a surface with
+#: edges sharper than the spacing, where the error falls by the first order; and for the full equation, because of the
+#: thin layer of ions at highly charged surfaces.
+SMOOTH, SHARP, FULL = 2.5, 4.0, 1.5
 
 #: Number of atoms next to a charge that may cover it.
 COVERING = 8
@@ -59,7 +60,7 @@ class ReactionErrors:
         c = continuum
         depth = np.maximum(depths(c), DEPTHS[0] * spacing)
         steps = depth / spacing
-        kind = SMOOTH if c.gaussian else SHARP if c.probe < spacing else 1.0
+        kind = SMOOTH if c.gaussian else SHARP if c.probe < spacing else FULL if len(c.ions) else 1.0
         self.expected: Floats = kind * 3 / (ratio**2 - 1) * np.interp(steps, DEPTHS, FRACTIONS) * differences
         own = c.constant * abs(1 / c.inside - 1 / c.outside) / (2 * depth)
         self._least = kind * LEAST / steps**2 * own * abs(c.charges)

@@ -53,8 +53,13 @@ ROUGH, START = 1e-3, 3e-5
 #: (scripts/pb_errors.py).
 SAFETY, LARGEST_FACTOR = 0.8, 0.6
 
-#: Factor on these with a probe smaller than the spacing.
-SHARP_FACTOR = 2.5
+#: Factor on these with a probe smaller than the spacing, and for the full equation, whose ions next to highly charged
+#: molecules are in a layer that is thinner than the spacing.
+SHARP_FACTOR, FULL_FACTOR = 2.5, 2.5
+
+#: The full equation is nearly linear at this distance from the molecule, A, at most; from there outwards its potential
+#: is that of charges in the solution. Those depend on the boundary values, which are repeated this many times.
+FULL_BEYOND, FULL_ROUNDS = 8.0, 4
 
 #: Tolerance of the charges' potential at nodes.
 TOLERANCE = 1e-5
@@ -135,6 +140,15 @@ class TwoLattices:
         if self._equivalent is not None or before is not None:
             edge = on_faces(wide, self._far_field, apart)
         self.far.solve(edge, START)
+        #: Relative change of the boundary values in the last round of the full equation.
+        self._unsettled = 0.0
+        for _ in range(FULL_ROUNDS if len(continuum.ions) and self._equivalent is not None else 0):
+            last, self._equivalent = edge, equivalent_charges(self.far)
+            edge = on_faces(wide, self._far_field, apart)
+            size, change = (float(sum(np.vdot(each, each) for each in faces))
+                            for faces in (edge, [a - b for a, b in zip(edge, last, strict=True)]))
+            self._unsettled = float(np.sqrt(change / size)) if size > 0 else 0.0
+            self.far.solve(edge, START)
         self.far.rest()
         self.fine = Problem(continuum, fine, depth, total, engine)
         self.fine.begin(self.far, self.ratio)
@@ -150,10 +164,16 @@ class TwoLattices:
         if spare:
             self.fine.rest()
         self._coarse = self.far.unknown.copy()
+        shared = self.far.shared(self.fine, self.ratio)[0] if len(continuum.ions) else None
+        coarse = self.far.energy_of_ions()
         self.far.agree(self.fine, self.ratio)
         self.far.solve(edge, START)
+        #: Energy of the ions, kT, that half of each charge times its potential does not contain.
+        self.of_ions = self.far.energy_of_ions(shared)
         self.far.finish()  # the last solution on the fine lattice needs the most memory
         self.fine.solve(self.far.on_faces(fine))
+        self.of_ions += self.fine.energy_of_ions()
+        self.ion_error = abs(coarse - self.of_ions)
         self.fine.finish()
         self.reaction = self.fine.reaction()
 
@@ -219,7 +239,8 @@ class TwoLattices:
         lattices share.
         """
         squares = self.far.squares(self.fine, self.ratio, self._coarse).reshape(2, 2)
-        surface, outside = (self._factor * float(np.sqrt(b / a)) if a > 0 else 0.0 for a, b in squares)
+        surface, outside = (float(np.hypot(self._factor * np.sqrt(b / a), self._unsettled)) if a > 0 else 0.0
+                            for a, b in squares)
         return Errors(outside, surface if squares[0, 0] > 0 else outside)
 
     def with_field(self, errors: Errors) -> Errors:
@@ -253,7 +274,8 @@ class TwoLattices:
         less, and only by the first order where the surface has edges sharper than the spacing.
         """
         sharp = not self.continuum.gaussian and self.continuum.probe < self.fine.lattice.spacing.max()
-        return (SHARP_FACTOR if sharp else 1.0) * min(LARGEST_FACTOR, SAFETY / (self.ratio - 1))
+        kind = (SHARP_FACTOR if sharp else 1.0) * (FULL_FACTOR if len(self.continuum.ions) else 1.0)
+        return kind * min(LARGEST_FACTOR, SAFETY / (self.ratio - 1))
 
     @property
     def _part(self) -> tuple[slice, slice, slice]:
@@ -379,6 +401,7 @@ def equivalent_charges(problem: Problem) -> tuple[Floats, Floats] | None:
     """
     c, lattice = problem.continuum, problem.lattice
     margin = float(c.radii.max(initial=0.0)) * max(1.0, DENSITY * c.gaussian) + c.ion_radius
+    margin += FULL_BEYOND if len(c.ions) else 0.0
     low, high = bounds(c.positions)
     first = np.floor((low - margin - lattice.origin) / lattice.spacing).astype(int) - 1
     last = np.ceil((high + margin - lattice.origin) / lattice.spacing).astype(int) + 1
