@@ -16,6 +16,7 @@ from vmdpotential import write_structure
 from vmdpotential.commands import structures
 from vmdpotential.errors import InputError
 from vmdpotential.io import mdanalysis, read_structure
+from vmdpotential.io.structures.amber_coordinates import netcdf_frames, read_netcdf_frame
 from vmdpotential.io.trajectories import dcd
 from vmdpotential.io.trajectories.frames import Trajectory, opened
 
@@ -277,6 +278,19 @@ def test_each_model_of_a_pdb_file_has_the_cell_stated_last(tmp_path):
 def test_suffixes_of_netcdf(tmp_path, suffix):
     shutil.copy(DATA / "lammps_time_in_fs.nc", tmp_path / f"t{suffix}")
     assert len(list(Trajectory(tmp_path / f"t{suffix}", 24))) == 2
+
+
+def test_netcdf_files_are_unmapped_when_they_are_closed(monkeypatch):
+    from MDAnalysisTests.datafiles import NCDF
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        monkeypatch.setattr(warnings, "simplefilter", lambda *_: None)  # as if another thread changed the filters
+        with netcdf_frames(Path(NCDF)) as trajectory:
+            positions = trajectory.read(1)[0]
+        assert np.array_equal(read_netcdf_frame(Path(NCDF), 1)[0], positions)
+        monkeypatch.undo()
+    assert not caught
 
 
 def test_netcdf_of_64_bit_data_and_other_units_are_told_apart(tmp_path):

@@ -323,14 +323,19 @@ def _frames(item: Any, atoms: Any, structure: Structure, frames: slice | None) -
     return Loaded("the trajectory", _Reader(copied[numbers], rows), frames or slice(None))
 
 
+def result_kinds(command: Command) -> tuple[type[Result], ...]:
+    """Return the class of a command's result, or several."""
+    kind = get_type_hints(command.function)["return"]
+    return get_args(kind) or (kind,)
+
+
 def _docstring(command: Command, examples: str) -> str:
     """Return the docstring of a function, with the sections of numpydoc."""
     text = inspect.getdoc(command.function) or ""
     about, _, raised = text.partition("\n\nRaises\n------\n")
     about = about.partition("\n\nReturns\n")[0]
-    kind = get_type_hints(command.function)["return"]
     returns = "\n".join(f"{each.__name__}\n    {(inspect.getdoc(each) or '').partition(chr(10))[0]}"
-                        for each in get_args(kind) or (kind,))
+                        for each in result_kinds(command))
     parameters = entries(_ordered(command))
     return "\n\n".join([spelled(about), f"Parameters\n----------\n{parameters}", f"Returns\n-------\n{returns}",
                         f"Raises\n------\n{raised.strip()}", f"Examples\n--------\n{examples}"])

@@ -123,7 +123,9 @@ def _variables(path: Path, frame: int, names: Sequence[str]) -> tuple[dict[str, 
                 count = int(variables["coordinates"].shape[0])
             result = {name: _copied(variables[name], frame) * float(getattr(variables[name], "scale_factor", 1.0))
                      for name in names if name in variables and -count <= frame < count}
-            return result, count if "coordinates" in variables else None
+            known = "coordinates" in variables
+            variables.clear()  # scipy unmaps no file whose variables are in use
+            return result, count if known else None
     except InputError:
         raise
     except (OSError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError, EOFError):
@@ -184,7 +186,10 @@ def netcdf_frames(path: Path) -> Iterator[NetcdfFrames]:
                 return values, cell, time
 
             shape = variables["coordinates"].shape
-            yield NetcdfFrames(int(shape[0]) if framed else 1, int(shape[-2]), read)
+            try:
+                yield NetcdfFrames(int(shape[0]) if framed else 1, int(shape[-2]), read)
+            finally:
+                variables.clear()  # scipy unmaps no file whose variables are in use
     except InputError:
         raise
     except (OSError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError, EOFError):
