@@ -1,7 +1,7 @@
 """A GPU that is not there: its kernels compiled for the host, where the threads of a block take turns.
 
 It takes the place of :class:`vmdpotential.engines.cuda.device.Gpu` for the smooth part of a sum, for results, pairs,
-points anywhere, molecular surfaces, multigrid and counts of atoms (the files of TASKS), and
+points anywhere, multigrid and counts of atoms (the files of TASKS), and
 of files that include kernel.h; Fourier transforms are scipy's, and the kernels of other files do nothing.
 """
 
@@ -155,8 +155,7 @@ extern "C" void run(void (*wanted)(const TASK), const TASK *argument, const unsi
 #: The argument of a file's kernels.
 TASKS = {"mesh.cu": "MeshTask", "levels.cu": "LevelTask", "result.cu": "ResultTask", "nbody.cu": "AllPairsTask",
          "clusters.cu": "ClusterTask", "sort.cu": "Task", "near.cu": "Task", "points.cu": "PointTask",
-         "multigrid.cu": "MultigridTask", "counting.cu": "CountingTask",
-         "region.cu": "RegionTask", "cutoff_largebin.cu": "Task",
+         "multigrid.cu": "MultigridTask", "counting.cu": "CountingTask", "cutoff_largebin.cu": "Task",
          "cutoff_smallbin.cu": "ListTask"}
 
 #: Instructions of a GPU that results depend on, and what they compute.

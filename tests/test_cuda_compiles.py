@@ -12,7 +12,6 @@ from vmdpotential.engines.cuda import (
     multigrid,
     points,
     radial,
-    region,
     result,
 )
 from vmdpotential.kernels import build as build_kernels
@@ -47,8 +46,6 @@ def test_other_kernels_compile(tmp_path):
     compile_for_all(build.source("result.cu", macros) + same, macros, tmp_path, architectures=ARCHITECTURES[1:2])
     same = f"static_assert(PARTS == {multigrid.PARTS} && THREADS == {multigrid.THREADS});\n"
     compile_for_all(build.source("multigrid.cu", macros) + same, macros, tmp_path)
-    same, double = f"static_assert(WARP == {region.WARP} && THREADS == {region.THREADS});\n", {"REAL": "double"}
-    compile_for_all(build.source("region.cu", double) + same, double, tmp_path)
     same = f"static_assert(THREADS == {counting.THREADS} && SEGMENT == {counting.SEGMENT});\n"
     for kind in counting.SPREADING.values():
         macros = {"REAL": ("float", "double")[kind % 2], "SPREADING": kind}

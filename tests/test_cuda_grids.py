@@ -1,5 +1,7 @@
 """Surfaces, orbitals, charges, hydrogen bonds, counts, multigrid for a GPU, on the host, against the CPU's; copies."""
 
+import gc
+import weakref
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -8,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from vmdpotential.continuum import region
 from vmdpotential.continuum.equation import Problem, enclosing
 from vmdpotential.continuum.molecule import Continuum, Membrane
 from vmdpotential.continuum.region import Surface
@@ -15,7 +18,7 @@ from vmdpotential.densities.quantities import CountedAtoms
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cpu.continuum import multigrid as cpu_multigrid
 from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
-from vmdpotential.engines.cuda import CudaEngine, copies, multigrid, region
+from vmdpotential.engines.cuda import CudaEngine, copies, multigrid
 from vmdpotential.errors import MemoryPlanError, TaskError
 from vmdpotential.frames.density import Densities
 from vmdpotential.grid.lattice import Lattice
@@ -189,8 +192,8 @@ def test_surface_of_a_protein_is_that_of_the_cpu(gpu, probe, ion, layers):
     lattice = Lattice(surface.centres.min(0) - 7, spacing, (37, 48, 45))
     for case in (lattice, Lattice(lattice.origin + 13, 2 * spacing, (12, 9, 10))):  # the second is inside in part
         assert_same_surface(surface, case, ion, layers)
-    assert {"stamp", "project"} <= gpu.used
-    assert ({"neighbours", "arcs", "roll"} <= gpu.used) == (probe > 0)
+    assert {"stamp_spheres", "project_depths"} <= gpu.used
+    assert ({"find_neighbours", "find_arcs", "roll_probes"} <= gpu.used) == (probe > 0)
 
 
 def test_surfaces_on_few_nodes_and_of_few_atoms_are_those_of_the_cpu(gpu):
@@ -208,7 +211,7 @@ def test_surfaces_of_crowded_atoms_are_those_of_the_cpu(gpu, monkeypatch):
     rng = np.random.default_rng(5)
     crowd = rng.uniform(-3.2, 3.2, (700, 3))
     lattice = Lattice(np.full(3, -7.0), np.full(3, 0.7), (21,) * 3)
-    monkeypatch.setattr(region, "ARCS", 0)
+    monkeypatch.setattr(region, "ARCS_PER_SPHERE", 0)
     crowded = Surface(crowd, rng.uniform(1.0, 1.6, 700), 1.4)
     assert np.diff(crowded.neighbours[0]).max() > 600
     assert_same_surface(crowded, lattice, 2.0)
@@ -217,17 +220,18 @@ def test_surfaces_of_crowded_atoms_are_those_of_the_cpu(gpu, monkeypatch):
     ring = np.stack([2.4 * np.cos(turns), 2.4 * np.sin(turns), np.zeros(36)], 1)
     cut = Surface(np.concatenate([ring, [[0, 0, 1.8], [0, 0, -1.8]]]), np.array([0.1] * 36 + [2.9, 2.9]), 0.1)
     assert_same_surface(cut, lattice, None)
-    assert not region._held[cut].complete
+    assert len(cut._kept["cuda"].arcs) == cut._kept["cuda"].arc_count > 36  # those of the CPU
 
 
 def test_what_a_gpu_holds_of_a_surface_is_released_with_it(gpu):
     lattice = Lattice(np.full(3, -4.0), np.full(3, 0.5), (17,) * 3)
-    surface, before = Surface(np.eye(3), np.full(3, 1.7), 1.4), len(region._held)
+    surface = Surface(np.eye(3), np.full(3, 1.7), 1.4)
     surface.distances(lattice, engine=CudaEngine())
-    assert len(region._held) == before + 1
-    assert not {"keys", "values"} & set(region._held[surface]._blocks)
+    held = weakref.ref(surface._kept["cuda"].arcs)
+    assert held() is not None
     del surface
-    assert len(region._held) == before
+    gc.collect()
+    assert held() is None
 
 
 def test_a_surface_that_does_not_fit_says_what_helps(gpu, monkeypatch):
@@ -239,7 +243,8 @@ def test_a_surface_that_does_not_fit_says_what_helps(gpu, monkeypatch):
 
 @pytest.mark.parametrize(("spacing", "membrane"), [(1.5, None), ((1.9, 1.4, 1.6), Membrane(20.0, 45.0, 4.0))])
 def test_flow_at_the_surface_of_a_protein_is_that_of_the_cpu(gpu, monkeypatch, spacing, membrane):
-    monkeypatch.setattr(CudaEngine, "surface", lambda self, *given: get_engine("cpu").surface(*given))
+    with_ions = Surface.with_ions
+    monkeypatch.setattr(Surface, "with_ions", lambda *given, engine: with_ions(*given))
     data, count = Path(__file__).parent.parent / "data", 2489
     dhfr = read_structure(data / "dhfr.pdb.gz", topology=data / "dhfr.psf.gz")
     radii, _ = atomic_radii(dhfr, np.arange(len(dhfr)) < count, "bondi")

@@ -12,8 +12,7 @@ from helpers import water
 
 import vmdpotential
 from vmdpotential import engines, registry
-from vmdpotential.continuum import region
-from vmdpotential.engines import charges, counting, cpu, cuda, get_engine, result, smooth, spheres
+from vmdpotential.engines import charges, counting, cpu, cuda, get_engine, result, smooth
 from vmdpotential.engines import pairs as pair_sums
 from vmdpotential.engines.cpu import counting as cpu_counting
 from vmdpotential.engines.cpu.continuum import multigrid as cpu_multigrid
@@ -41,8 +40,6 @@ IMPLEMENTATIONS = {
     smooth.SmoothPart: [levels.Levels],
     engines.PreparedPoints: [cpu_points.CpuPoints, points.PairsAtPoints, anywhere.AtPoints, ewald.EwaldSum,
                              pb.ContinuumPoints],
-    spheres.Cubes: [region.Cubes],
-    spheres.Spheres: [region.Surface],
     engines.Multigrid: [cpu_multigrid.Multigrid, multigrid.CudaMultigrid],
     charges.ChargePotential: [ewald_pair.EwaldPair],
     charges.PendingPotential: [ewald_pair.EwaldSites],

@@ -8,16 +8,15 @@ another sphere covers that point; otherwise it is on an arc where two spheres in
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.compiling import threads
-from vmdpotential.engines import Engine
+from vmdpotential.engines import Engine, get_engine
 from vmdpotential.grid.lattice import Lattice, bounds
 from vmdpotential.kernels.launch import KernelFile, call, launch, load_library
 
@@ -35,8 +34,14 @@ ARC = 16
 #: Number of nodes that a thread takes at a time.
 NODES_AT_ONCE = 100_000
 
-#: Number of atoms for which a thread computes neighbours or arcs at a time.
-ATOMS_AT_ONCE = 100
+#: Numbers of atoms, and of pairs of neighbours, that a thread takes at a time.
+ATOMS_AT_ONCE, PAIRS_AT_ONCE = 100, 5000
+
+#: Ranges of distance by which neighbours are sorted, and threads of a GPU for a sphere or an arc, as in region.cu.
+BINS, WARP = 16, 32
+
+#: Number of arcs per sphere for which there is room at first, in proteins; bytes per sphere, rounded up.
+ARCS_PER_SPHERE, BYTES_PER_SPHERE = 6, 2000
 
 
 class Cubes:
@@ -74,6 +79,20 @@ class Cubes:
              cube_count=len(self.starts) - 1, counts=self.counts, low=low, side=self.side)
 
 
+class Spheres(NamedTuple):
+    """What an engine has of a surface for all lattices, in arrays of the engine."""
+
+    #: (M, 3) and (M,) float64: the spheres that the centre of the probe cannot enter.
+    centres: Any
+    radii: Any
+    #: (M + 1,) int64 the first neighbour of each sphere, and (N,) int32 the neighbours of all.
+    first: Any
+    others: Any
+    #: (A or more, ARC) float64 arcs on which probes roll, and their number A.
+    arcs: Any
+    arc_count: int
+
+
 class Surface:
     """The molecular surface of atoms; the van der Waals surface with a probe of 0.
 
@@ -100,6 +119,7 @@ class Surface:
         self.cubes = Cubes(positions.take(chosen, 0), 2 * float(radii.max(initial=0.0) + probe))
         self.order = chosen[self.cubes.order]  # neighbours in space are neighbours in memory
         self.centres, self.radii = positions.take(self.order, 0), radii[self.order] + probe
+        self._kept: dict[str, Spheres] = {}  # by the names of engines
 
     def distances(self, lattice: Lattice, layers: int = 1, engine: Engine | None = None) -> Values:
         """Return the distances (nx, ny, nz), A, of nodes to the surface, negative inside.
@@ -115,82 +135,94 @@ class Surface:
         The centres of ions are outside of spheres with the radii of the atoms plus `ion`, A. The CPU computes both
         unless an engine is given.
         """
-        reach = 1.01 * layers * float(lattice.spacing.max())
-        return self.signed(lattice, reach, ion) if engine is None else engine.surface(self, lattice, reach, ion)
+        engine = engine or get_engine("cpu")
+        planes, rows, row = lattice.shape
+        longer = Lattice(lattice.origin, lattice.spacing, (planes, rows, max(row, load_library().vector_floats())))
+        results = self._signed(longer, 1.01 * layers * float(lattice.spacing.max()), ion, engine)
+        distances, shares = (None if each is None else np.ascontiguousarray(each[..., :row]) for each in results)
+        assert distances is not None
+        return distances, shares
 
-    def signed(self, lattice: Lattice, reach: float, ion: float | None) -> tuple[Values, Values | None]:
-        """Return :meth:`with_ions`, computed on the CPU; distances are exact up to `reach`, A, from the surface.
+    def _signed(self, lattice: Lattice, reach: float, ion: float | None,
+                engine: Engine) -> tuple[Values, Values | None]:
+        """Return :meth:`with_ions`; distances are exact up to `reach`, A, from the surface.
 
         The sphere in which a node is deepest is the same for ions as for the probe.
         """
-        lanes = load_library().vector_floats()
-        if lattice.shape[2] < lanes:
-            longer = Lattice(lattice.origin, lattice.spacing, (*lattice.shape[:2], lanes))
-            distances, shares = self.signed(longer, reach, ion)
-            distances = np.ascontiguousarray(distances[..., :lattice.shape[2]])
-            return distances, None if shares is None else np.ascontiguousarray(shares[..., :lattice.shape[2]])
-        probe = self.probe
-        depth, deepest = self._depths(lattice, reach if ion is None else max(reach, ion - probe + reach))
-        shares = None
-        if ion is not None:
-            side, shares = float(lattice.spacing.mean()), np.empty(lattice.shape, np.float32)
-            launch_nodes("compute_shares", lattice, depth=depth, shares=shares, slope=-1 / side,
-                         offset=0.5 - (ion - probe) / side)
-        if probe == 0 or not len(self.centres):
-            return np.negative(depth, out=depth), shares
-        place = {"origin": lattice.origin, "spacing": lattice.spacing, "shape": lattice.shape, "probe": probe,
-                 "reach": reach}
-        first, others = self.neighbours
-        launch_planes("project_depths", lattice, centres=self.centres, radii=self.radii, first=first, others=others,
-                      depth=depth, deepest=deepest, **place)
-        launch_planes("roll_probes", lattice, arcs=self.arcs, count=len(self.arcs), distances=depth, **place)
-        return depth, shares
+        planes, size, probe, shares = lattice.shape[0], lattice.size, self.probe, None
+        place = {"origin": lattice.origin, "spacing": lattice.spacing, "shape": lattice.shape}
+        at_once = planes_at_once(planes)
+        kept = self._spheres(engine) if probe else None  # without a probe, nothing rolls
+        with engine.room(20 * size, kept and kept.centres):
+            spheres = kept or Spheres(engine.array(self.centres), engine.array(self.radii),
+                                      engine.empty(0, np.int64), engine.empty(0, np.int32), engine.empty(0, float), 0)
+            bare = {"centres": spheres.centres, "radii": spheres.radii}
+            depth, deepest = engine.empty(lattice.shape, np.float32), engine.empty(lattice.shape, np.int32)
+            stamped = bare | place | {
+                "keys": engine.zeros(size, np.uint64), "depth": depth, "deepest": deepest, "spheres": len(self.radii),
+                "reach": reach if ion is None else max(reach, ion - probe + reach)}
+            engine.launch(KERNELS["stamp_spheres"], (planes, WARP * len(self.radii)), "surface", at_once, **stamped)
+            engine.launch(KERNELS["unpack_keys"], (0, size), "surface", **stamped)
+            del stamped
+            if ion is not None:
+                side, shares = float(lattice.spacing.mean()), engine.empty(lattice.shape, np.float32)
+                engine.launch(KERNELS["compute_shares"], size, "surface", NODES_AT_ONCE, depth=depth, shares=shares,
+                              slope=-1 / side, offset=0.5 - (ion - probe) / side)
+            place |= {"probe": probe, "reach": reach}
+            engine.launch(KERNELS["project_depths"], size, "surface", NODES_AT_ONCE, first=spheres.first,
+                          others=spheres.others, depth=depth, deepest=deepest, **bare, **place)
+            if spheres.arc_count:
+                engine.launch(KERNELS["roll_probes"], (planes, WARP * spheres.arc_count), "surface", at_once,
+                              arcs=spheres.arcs, count=spheres.arc_count, distances=depth, **place)
+            return engine.to_host(depth), None if shares is None else engine.to_host(shares)
 
-    def _depths(self, lattice: Lattice, reach: float) -> tuple[Values, NDArray[np.int32]]:
-        """Return the depth of each node in the sphere in which it is deepest, at least -`reach`, A, and that sphere."""
-        depth, deepest = np.empty(lattice.shape, np.float32), np.empty(lattice.shape, np.int32)
-        launch_planes("stamp_spheres", lattice, centres=self.centres, radii=self.radii, depth=depth, deepest=deepest,
-                      shape=lattice.shape, spheres=len(self.radii), origin=lattice.origin, spacing=lattice.spacing,
-                      reach=reach)
-        return depth, deepest
-
-    @cached_property
+    @property
     def neighbours(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The index of the first neighbour of each sphere, and the intersecting spheres of all, nearer ones first."""
-        numbers, cubes = np.zeros(len(self.centres), np.int64), self.cubes
-        largest, longest = float(self.radii.max(initial=0.0)), int(np.diff(cubes.starts).max(initial=0))
-        others = self._of_atoms("find_neighbours", np.empty(100, np.int32), lambda: {
-            "starts": cubes.starts, "cubes": cubes.of, "squares": np.empty(3 * longest), "near": np.empty(3 * longest),
-            "chosen": np.empty(27 * longest, np.int32), "bins": np.empty(27 * longest, np.int64), "numbers": numbers,
-            "counts": cubes.counts, "largest": largest})
-        return np.concatenate([[0], np.cumsum(numbers)]), others
+        spheres = self._spheres(get_engine("cpu"))
+        return spheres.first, spheres.others
 
     @cached_property
     def arcs(self) -> Floats:
         """(A, ARC) arcs on which the centres of probes are that touch two atoms; the kernel describes the columns."""
-        first, others = self.neighbours
-        most = int(np.diff(first).max(initial=0))
-        return self._of_atoms("find_arcs", np.empty((4, ARC)), lambda: {
-            "first": first, "others": others, "scratch": np.empty((7, most)), "most": most})
+        spheres = self._spheres(get_engine("cpu"))
+        arcs: Floats = spheres.arcs[: spheres.arc_count]
+        return arcs.take(np.lexsort((arcs[:, 13], arcs[:, 12])), 0)  # threads append them in any order
 
-    def _of_atoms(self, name: str, rows: NDArray[Any], arguments: Callable[[], dict[str, Any]]) -> NDArray[Any]:
-        """Return the rows that a kernel writes for all atoms, on all threads.
+    def _spheres(self, engine: Engine) -> Spheres:
+        """Return what an engine has of the surface for all lattices, which is kept as long as the surface."""
+        if engine.name not in self._kept:
+            self._kept[engine.name] = self._find(engine)
+        return self._kept[engine.name]
 
-        The length of `rows` is the expected number of rows per atom, and its type is that of the result. The kernel
-        counts the rows for a range of atoms, and runs again if there are more. `arguments` returns its own arguments,
-        with scratch memory for one thread.
-        """
-        def of(first: int, last: int) -> tuple[NDArray[Any]]:
-            given, total, count = arguments(), np.zeros(1, np.int64), len(rows) * (last - first)
+    def _find(self, engine: Engine) -> Spheres:
+        number, cubes = len(self.radii), self.cubes
+        with engine.room(BYTES_PER_SPHERE * number + cubes.starts.nbytes):
+            centres, radii = engine.array(self.centres), engine.array(self.radii)
+            numbers = engine.empty((number, BINS), np.int32)
+            given = {"centres": centres, "radii": radii, "starts": engine.array(cubes.starts),
+                     "cubes": engine.array(cubes.of), "numbers": numbers, "counts": cubes.counts,
+                     "largest": float(self.radii.max(initial=0.0))}
+            engine.launch(KERNELS["find_neighbours"], number, "surface", ATOMS_AT_ONCE, begins=None, others=None,
+                          owners=None, **given)
+            begins = np.concatenate([[0], np.cumsum(engine.to_host(numbers))])
+            count, first = int(begins[-1]), begins[::BINS].copy()
+            others, owners = engine.empty(count, np.int32), engine.empty(count, np.int32)
+            engine.launch(KERNELS["find_neighbours"], number, "surface", ATOMS_AT_ONCE, begins=begins, others=others,
+                          owners=owners, **given)
+            of_spheres = {"centres": centres, "radii": radii, "first": engine.array(first), "others": others}
+            room = ARCS_PER_SPHERE * number
             while True:
-                out = np.empty((count, *rows.shape[1:]), rows.dtype)
-                call(KERNELS[name], first, last, centres=self.centres, radii=self.radii, out=out, room=len(out),
-                     total=total, **given)
-                if total[0] <= count:
-                    return (out[: total[0]].copy(),)
-                count = int(total[0])
-
-        return threads.joined(of, len(self.centres), "surface", ATOMS_AT_ONCE)[0]
+                arcs, totals = engine.empty((room, ARC), np.float64), engine.zeros(2, np.int64)
+                engine.launch(KERNELS["find_arcs"], count, "surface", PAIRS_AT_ONCE, owners=owners, out=arcs,
+                              totals=totals, room=room, most=np.diff(first).max(initial=0), **of_spheres)
+                arc_count, crowded = engine.to_host(totals).tolist()
+                if arc_count <= room:
+                    break
+                room = arc_count
+            if crowded:  # a GPU has room for few parts of a circle
+                arcs, arc_count = engine.array(self.arcs), len(self.arcs)
+            return Spheres(arcs=arcs, arc_count=arc_count, **of_spheres)
 
 
 def conductances(distances: Values, inside: float, outside: Floats, lattice: Lattice) -> tuple[Values, Values, Values]:

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.engines.result import Mean, Result
     from vmdpotential.engines.smooth import SmoothPart
-    from vmdpotential.engines.spheres import Spheres
     from vmdpotential.kernels.launch import Kernel
     from vmdpotential.splitting.mesh import Mesh
 
@@ -268,8 +267,10 @@ class Engine(Protocol):
     def processes_per_gpu(self, size: int = 0) -> int:
         """Return how many processes should share each GPU, judged by the last run, with `size` more bytes for each."""
 
-    def room(self, size: int) -> AbstractContextManager[None]:
+    def room(self, size: int, beside: Any = None) -> AbstractContextManager[None]:
         """Return a context in which arrays and launches are on one device, where `size` bytes are free.
+
+        It is the device of the array `beside`, if that is given.
 
         Raises
         ------
@@ -289,8 +290,11 @@ class Engine(Protocol):
     def to_host(self, values: Any) -> NDArray[Any]:
         """Return the values of an array of this engine, after all launches before; on the CPU the same array."""
 
-    def launch(self, kernel: Kernel, count: int, label: str, grain: int = 0, /, **values: Any) -> None:
+    def launch(self, kernel: Kernel, count: int | tuple[int, int], label: str, grain: int = 0, /,
+               **values: Any) -> None:
         """Run a kernel for range(count), with its arguments by name, see :func:`vmdpotential.kernels.launch.launch`.
+
+        Where a RANGE_KERNEL and a BLOCK_KERNEL have different elements, `count` are the numbers of both.
 
         Arrays that the kernel only reads may also be numpy's.
         """
@@ -322,15 +326,6 @@ class Engine(Protocol):
         `x`, `y` and `z` (nx, ny, nz) are the conductances of the edges from each node along an axis, `k2` what ions
         add, and `ions` (I, 2) their valences and shares of the ionic strength for the full equation, else none. The
         numbers of nodes less one are multiples of 2 to the power of `levels` less one.
-        """
-
-    def surface(self, spheres: Spheres, lattice: Lattice, reach: float,
-                ion: float | None) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
-        """Return the distances (nx, ny, nz), A, of nodes to the surface that probes touch, and shares for ions.
-
-        Distances are negative inside, exact up to `reach` (A) from the surface, and bounds farther away. Shares
-        (nx, ny, nz) are the fractions of the nodes' cells that are accessible to the centres of ions, which can be as
-        close to an atom's surface as `ion` (A); without it they are None.
         """
 
     def counter(self, counting: Counting) -> Counter:

@@ -11,6 +11,8 @@
 // `args` is the struct in each of them.
 #pragma once
 
+#include <stdint.h>
+
 typedef long long index_t;
 
 #ifdef __CUDACC__
@@ -32,17 +34,16 @@ typedef long long index_t;
 DEVICE float inverse_root(float x) { return rsqrtf(x); }
 DEVICE double inverse_root(double x) { return rsqrt(x); }
 
-// Add to a whole number to which other threads may add at the same time.
-DEVICE void add_atomically(index_t *sum, index_t value)
+// Add to a whole number to which other threads may add at the same time; return what it was.
+DEVICE index_t add_atomically(index_t *sum, index_t value)
 {
-    atomicAdd((unsigned long long *)sum, (unsigned long long)value);
+    return (index_t)atomicAdd((unsigned long long *)sum, (unsigned long long)value);
 }
 
 #else
 
 #include <math.h>
 #include <stdlib.h>
-#include <stdint.h>
 #if defined(_WIN32)
 extern "C" __declspec(dllimport) int __stdcall SwitchToThread(void);
 #else
@@ -57,7 +58,7 @@ extern "C" __declspec(dllimport) int __stdcall SwitchToThread(void);
 #endif
 
 DEVICE double inverse_root(double x) { return 1 / sqrt(x); }
-DEVICE void add_atomically(index_t *sum, index_t value) { __atomic_fetch_add(sum, value, __ATOMIC_RELAXED); }
+DEVICE index_t add_atomically(index_t *sum, index_t value) { return __atomic_fetch_add(sum, value, __ATOMIC_RELAXED); }
 
 #define KERNEL(name, Arguments, i)                                                 \
     DEVICE void name##_element(const Arguments &args, index_t i);                  \

@@ -278,6 +278,8 @@ def launch(kernel: Kernel, count: int, label: str, grain: int = 0, /, **values: 
     **values
         The members of the struct of arguments: numbers, and arrays, which must be contiguous and of its types.
     """
+    if not count:  # also of a kernel that only GPUs have
+        return
     function = _function(kernel, RANGE)
     packed = kernel.arguments.pack(values, _address)
     workers = threads.count()

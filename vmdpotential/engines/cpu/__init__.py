@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
     from vmdpotential.engines.cpu.points.sums import CpuPoints
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
-    from vmdpotential.engines.spheres import Spheres
-    from vmdpotential.grid.lattice import Lattice
     from vmdpotential.kernels.launch import Kernel
     from vmdpotential.molecule.cell import Cell
 
@@ -58,7 +56,7 @@ class CpuEngine:
         """Return 1, because there is no GPU to share."""
         return 1
 
-    def room(self, size: int) -> AbstractContextManager[None]:
+    def room(self, size: int, beside: Any = None) -> AbstractContextManager[None]:
         """Return a context that does nothing: memory is planned by the callers."""
         return nullcontext()
 
@@ -78,11 +76,12 @@ class CpuEngine:
         """Return the array itself."""
         return values
 
-    def launch(self, kernel: Kernel, count: int, label: str, grain: int = 0, /, **values: Any) -> None:
+    def launch(self, kernel: Kernel, count: int | tuple[int, int], label: str, grain: int = 0, /,
+               **values: Any) -> None:
         """Run a kernel on all threads, see :func:`vmdpotential.kernels.launch.launch`."""
         from vmdpotential.kernels.launch import launch
 
-        launch(kernel, count, label, grain, **values)
+        launch(kernel, count[0] if isinstance(count, tuple) else count, label, grain, **values)
 
     def prepare(self, work: LatticeSum) -> Prepared:
         """Return a lattice sum, prepared to run, see :mod:`vmdpotential.engines`."""
@@ -118,11 +117,6 @@ class CpuEngine:
         from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
 
         return Multigrid(x, y, z, k2, ions, levels)
-
-    def surface(self, spheres: Spheres, lattice: Lattice, reach: float,
-                ion: float | None) -> tuple[Values, Values | None]:
-        """Return distances to a molecular surface, see :class:`vmdpotential.engines.Engine`."""
-        return spheres.signed(lattice, reach, ion)
 
     def counter(self, counting: Counting) -> Counter:
         """Return a counter of atoms at the nodes of a lattice, see :class:`vmdpotential.engines.Engine`."""

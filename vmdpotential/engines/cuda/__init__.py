@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from vmdpotential.engines.cuda.counting import CudaCounter
     from vmdpotential.engines.cuda.launches import DeviceArray
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
-    from vmdpotential.engines.spheres import Spheres
-    from vmdpotential.grid.lattice import Lattice
     from vmdpotential.kernels.launch import Kernel
     from vmdpotential.molecule.cell import Cell
 
@@ -103,11 +101,11 @@ class CudaEngine:
 
         return sum(gpu.special_limit for gpu in device.gpus())
 
-    def room(self, size: int) -> AbstractContextManager[None]:
+    def room(self, size: int, beside: DeviceArray | None = None) -> AbstractContextManager[None]:
         """Return a context in which arrays and launches are on one GPU, where `size` bytes are free."""
         from vmdpotential.engines.cuda import launches
 
-        return launches.room(size)
+        return launches.room(size, beside)
 
     def array(self, values: NDArray[Any]) -> DeviceArray:
         """Return a copy of an array on a GPU."""
@@ -133,11 +131,12 @@ class CudaEngine:
 
         return launches.to_host(values)
 
-    def launch(self, kernel: Kernel, count: int, label: str, grain: int = 0, /, **values: Any) -> None:
+    def launch(self, kernel: Kernel, count: int | tuple[int, int], label: str, grain: int = 0, /,
+               **values: Any) -> None:
         """Queue a kernel, see :class:`vmdpotential.engines.Engine`."""
         from vmdpotential.engines.cuda import launches
 
-        launches.launch(kernel, count, label, grain, **values)
+        launches.launch(kernel, count[1] if isinstance(count, tuple) else count, label, grain, **values)
 
     def prepare(self, work: LatticeSum) -> Prepared:
         """Return a lattice sum, prepared to run, see :mod:`vmdpotential.engines`.
@@ -190,13 +189,6 @@ class CudaEngine:
         from vmdpotential.engines.cuda.multigrid import CudaMultigrid
 
         return CudaMultigrid(x, y, z, k2, ions, levels)
-
-    def surface(self, spheres: Spheres, lattice: Lattice, reach: float,
-                ion: float | None) -> tuple[Values, Values | None]:
-        """Return distances to a molecular surface, see :class:`vmdpotential.engines.Engine`."""
-        from vmdpotential.engines.cuda.region import signed
-
-        return signed(spheres, lattice, reach, ion)
 
     def counter(self, counting: Counting) -> CudaCounter:
         """Return a counter of atoms at the nodes of a lattice, see :class:`vmdpotential.engines.Engine`."""

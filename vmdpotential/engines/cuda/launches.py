@@ -52,15 +52,15 @@ class DeviceArray:
 
 
 @contextmanager
-def room(size: int) -> Iterator[None]:
-    """Compute on one GPU, with a check that `size` bytes are free on it.
+def room(size: int, beside: DeviceArray | None = None) -> Iterator[None]:
+    """Compute on one GPU, by default the least busy one, with a check that `size` bytes are free on it.
 
     Raises
     ------
     MemoryPlanError
         If more memory is needed than is free.
     """
-    with device.with_room(size) as gpu, device.bound(gpu):
+    with device.with_room(size, None if beside is None else beside.gpu) as gpu, device.bound(gpu):
         yield
 
 
