@@ -342,13 +342,6 @@ def test_what_another_numba_kept_is_compiled_again(filled):
     assert said(python(KERNEL, folder)) == (COMPILED, "")
 
 
-def test_a_kernel_depends_on_all_that_it_imports():
-    """An edit of any of these must not leave old code in the disk cache."""
-    path, = build.HERE.rglob("nbody_kernel.py")
-    found = {file.relative_to(build.HERE).as_posix() for file in build.depends_on(path)}
-    assert found >= {"engines/cpu/pairs/nbody.py", "engines/cpu/pairs/nbody_loop.py", "engines/cpu/scalar.py"}
-
-
 def test_a_thread_that_waits_for_another_process_keeps_no_other_thread_waiting(tmp_path, monkeypatch):
     """The entry "held" is compiled by another process; another entry is free meanwhile."""
     monkeypatch.setattr(cache, "_locked", lambda file, place, own=cache._locked: place != held and own(file, place))

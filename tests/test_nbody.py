@@ -14,7 +14,7 @@ from vmdpotential import registry
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.errors import UsageError
-from vmdpotential.interactions import Interaction, coulomb, lennard_jones
+from vmdpotential.interactions import Interaction, compiled, coulomb, lennard_jones
 from vmdpotential.interactions.pairs import CHARGES, LORENTZ_BERTHELOT, SOURCES, TABLE, PairPotential, Term
 from vmdpotential.interactions.tracing import erfc
 from vmdpotential.plugins.historical import nbody
@@ -29,6 +29,10 @@ SCREENED = Interaction("screened", lambda r2, rinv, p: erfc(0.0 * r2 + r2 * rinv
                            "a", "1/A", 0.4, 0.01, 10, "any")],
                        excluded=lambda r2, rinv, p: (erfc(r2 * rinv * p.a) - 1.0) * rinv)
 KEPT = PairPotential((Term("screened", SCREENED.bind(), CHARGES),))
+#: Potentials with loops of their own in the kernels.
+MOVING = PairPotential((Term("gravity", coulomb.INTERACTION.bind(), SOURCES),), 0.2)
+ONE_TERM = PairPotential((Term("coulomb", coulomb.INTERACTION.bind(), CHARGES),))
+IN_DIELECTRICS = [nbody.ljc_potential(name) for name in nbody.DIELECTRICS]
 BY_TYPE = PairPotential((Term("lennard_jones", lennard_jones.INTERACTION.bind(), TABLE),))
 TOLERANCE = {"single": 5e-6, "double": 1e-12}
 
@@ -139,11 +143,21 @@ def test_many_atoms_and_threads(engine, monkeypatch):
     close(actual[0].forces, actual[1].forces, 1e-6)
 
 
-@pytest.mark.parametrize("layout", ["1x1", "1x4", "4x4"])
-def test_layouts_give_the_same(engine, layout):
-    atoms = with_(system(203), exclusions=exclusions(203))
-    expected = engine.prepare_pairs(PairSum(LJC, precision="double")).run(atoms)
-    close(engine.prepare_pairs(PairSum(LJC, layout=layout)).run(atoms).forces, expected.forces, 5e-6)
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("potential", [GRAVITY, MOVING, ONE_TERM, *IN_DIELECTRICS],
+                         ids=["gravity", "jerk", "coulomb", "constant", "linear", "sigmoidal"])
+def test_compiled_and_interpreted_programs(engine, potential, precision, monkeypatch):
+    """What another package registers is interpreted; these potentials are compiled."""
+    atoms, work = with_(system(203), exclusions=exclusions(203)), {"precision": precision, "jerk": potential is MOVING}
+    sums = [PairSum(potential, energy=energy, **work) for energy in (True, False)]
+    actual = [engine.prepare_pairs(one).run(atoms) for one in sums]
+    monkeypatch.setattr(compiled, "number_of", lambda program: -1)
+    expected = engine.prepare_pairs(sums[0]).run(atoms)
+    for result in actual:
+        close(result.forces, expected.forces, TOLERANCE[precision])
+        if work["jerk"]:
+            close(result.jerks, expected.jerks, TOLERANCE[precision])
+    close(actual[0].energies, expected.energies, TOLERANCE[precision])
 
 
 def test_what_cannot_be_summed_is_refused(engine):
@@ -175,8 +189,6 @@ def test_the_paper_is_reproduced_without_a_gpu(tmp_path):
     assert len({row["kernel"] for row in rows if row["where"] == "1 CPU core"}) == 5
     for name in ("figure1", "figure2", "figure3"):
         assert (tmp_path / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
-
-
 
 
 def test_two_masses_and_two_ions():

@@ -60,11 +60,14 @@ class BuiltIn:
     @property
     def inputs(self) -> dict[str, list[str]]:
         """Names of the parameters of ``i``, ``j`` and ``pair``, sorted."""
-        names = [name.partition(".") for name in self.program.inputs if "." in name]
-        sides = {side: sorted(name for of, _, name in names if of == side) for side in ("i", "j", "pair")}
-        if sides["i"] or sides["j"]:  # both atoms have the same parameters
-            sides["i"] = sides["j"] = sorted({*sides["i"], *sides["j"]})
-        return sides
+        own = atom_parameters(self.program)
+        return {"i": own, "j": own,
+                "pair": [name.removeprefix("pair.") for name in self.program.inputs if name.startswith("pair.")]}
+
+
+def atom_parameters(program: Program) -> list[str]:
+    """Return the names of the parameters of either atom of a pair, which both have in a struct, sorted."""
+    return sorted({name[2:] for name in program.inputs if name[:2] in ("i.", "j.")})
 
 
 def with_derivative(program: Program) -> Program:
@@ -222,6 +225,8 @@ def _source(function: BuiltIn) -> str:
     if function.results == RADIAL:
         lines.append(f"    static constexpr int DEGREE = {-1 if degree is None else degree};"
                      "  // power of rinv at constant r2; -1 if the value is none")
+    if sided:
+        lines.append(f"    static constexpr int PARAMETERS = {len(inputs['i'])};  // of each atom")
     fills = [f"u{place[n]}(traced::fill<V>(uniforms[{place[n]}]))" for n in members]
     fills += ["table(uniforms)"] * bool(tables)
     lines.append(f"    explicit {function.name}(const traced::number_of<V> *uniforms){' : ' * bool(fills)}"

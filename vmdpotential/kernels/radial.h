@@ -1012,6 +1012,7 @@ template <class V> struct CoulombOfProbeNear {
 // i: source
 // j: source
 template <class V> struct CoulombSourcesPair {
+    static constexpr int PARAMETERS = 1;  // of each atom
     explicit CoulombSourcesPair(const traced::number_of<V> *uniforms) { (void)uniforms; }
     MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
     {
@@ -1030,6 +1031,7 @@ template <class V> struct CoulombSourcesPair {
 // i: source
 // j: source
 template <class V> struct CoulombSourcesPairJerk {
+    static constexpr int PARAMETERS = 1;  // of each atom
     explicit CoulombSourcesPairJerk(const traced::number_of<V> *uniforms) { (void)uniforms; }
     MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
     {
@@ -1057,6 +1059,7 @@ template <class V> struct CoulombSourcesPairJerk {
 // i: charge
 // j: charge
 template <class V> struct CoulombChargesPair {
+    static constexpr int PARAMETERS = 1;  // of each atom
     explicit CoulombChargesPair(const traced::number_of<V> *uniforms) { (void)uniforms; }
     MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
     {
@@ -1078,6 +1081,7 @@ template <class V> struct CoulombChargesPair {
 // j: charge
 template <class V> struct ShiftedCoulombChargesPair {
     V u0, u1;
+    static constexpr int PARAMETERS = 1;  // of each atom
     explicit ShiftedCoulombChargesPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), u1(traced::fill<V>(uniforms[1])) {}
     MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
     {
@@ -1118,6 +1122,7 @@ template <class V> struct ShiftedCoulombChargesPair {
 // j: charge
 template <class V> struct ScreenedCoulombChargesPair {
     V u0;
+    static constexpr int PARAMETERS = 1;  // of each atom
     explicit ScreenedCoulombChargesPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])) {}
     MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
     {
@@ -1162,6 +1167,7 @@ template <class V> struct ScreenedCoulombChargesPair {
 // j: charge
 template <class V> struct DistanceDependentChargesPair {
     V u0;
+    static constexpr int PARAMETERS = 1;  // of each atom
     explicit DistanceDependentChargesPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])) {}
     MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
     {
@@ -1188,6 +1194,7 @@ template <class V> struct DistanceDependentChargesPair {
 // j: charge
 template <class V> struct SigmoidalDielectricChargesPair {
     V u0, u1, u2;
+    static constexpr int PARAMETERS = 1;  // of each atom
     explicit SigmoidalDielectricChargesPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), u1(traced::fill<V>(uniforms[1])), u2(traced::fill<V>(uniforms[2])) {}
     MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
     {
@@ -1231,6 +1238,7 @@ template <class V> struct SigmoidalDielectricChargesPair {
 // j: charge
 template <class V> struct ReactionFieldChargesPair {
     V u0, u1, u2;
+    static constexpr int PARAMETERS = 1;  // of each atom
     explicit ReactionFieldChargesPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), u1(traced::fill<V>(uniforms[1])), u2(traced::fill<V>(uniforms[2])) {}
     MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
     {
@@ -1255,6 +1263,7 @@ template <class V> struct ReactionFieldChargesPair {
 // j: charge
 template <class V> struct ExcludedReactionFieldChargesPair {
     V u0, u1, u2;
+    static constexpr int PARAMETERS = 1;  // of each atom
     explicit ExcludedReactionFieldChargesPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), u1(traced::fill<V>(uniforms[1])), u2(traced::fill<V>(uniforms[2])) {}
     MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
     {
@@ -1275,6 +1284,7 @@ template <class V> struct ExcludedReactionFieldChargesPair {
 // j: charge
 template <class V> struct EwaldChargesPair {
     V u0;
+    static constexpr int PARAMETERS = 1;  // of each atom
     explicit EwaldChargesPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])) {}
     MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
     {
@@ -1316,6 +1326,7 @@ template <class V> struct EwaldChargesPair {
 // j: charge
 template <class V> struct ExcludedEwaldChargesPair {
     V u0;
+    static constexpr int PARAMETERS = 1;  // of each atom
     explicit ExcludedEwaldChargesPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])) {}
     MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
     {
@@ -1359,6 +1370,7 @@ template <class V> struct ExcludedEwaldChargesPair {
 // j: charge
 template <class V> struct GaussianChargesPair {
     V u0;
+    static constexpr int PARAMETERS = 1;  // of each atom
     explicit GaussianChargesPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])) {}
     MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
     {
@@ -1473,6 +1485,7 @@ template <class V> struct GaussianChargesPair {
 // j: charge
 template <class V> struct CutCoulombChargesPair {
     V u0;
+    static constexpr int PARAMETERS = 1;  // of each atom
     explicit CutCoulombChargesPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])) {}
     MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
     {
@@ -1495,6 +1508,7 @@ template <class V> struct CutCoulombChargesPair {
 // j: charge
 template <class V> struct ShortRangeChargesPair {
     V u0, u1, u2, u3, u4, u5, u6, u7;
+    static constexpr int PARAMETERS = 1;  // of each atom
     explicit ShortRangeChargesPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), u1(traced::fill<V>(uniforms[1])), u2(traced::fill<V>(uniforms[2])), u3(traced::fill<V>(uniforms[3])), u4(traced::fill<V>(uniforms[4])), u5(traced::fill<V>(uniforms[5])), u6(traced::fill<V>(uniforms[6])), u7(traced::fill<V>(uniforms[7])) {}
     MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
     {
@@ -1543,6 +1557,7 @@ template <class V> struct ShortRangeChargesPair {
 // j: charge
 template <class V> struct EwaldPolynomialChargesPair {
     V u0, u1, u2, u3, u4, u5, u6, u7, u8, u9, u10, u11, u12, u13, u14, u15, u16, u17, u18, u19, u20, u21, u22, u23, u24, u25, u26;
+    static constexpr int PARAMETERS = 1;  // of each atom
     explicit EwaldPolynomialChargesPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), u1(traced::fill<V>(uniforms[1])), u2(traced::fill<V>(uniforms[2])), u3(traced::fill<V>(uniforms[3])), u4(traced::fill<V>(uniforms[4])), u5(traced::fill<V>(uniforms[5])), u6(traced::fill<V>(uniforms[6])), u7(traced::fill<V>(uniforms[7])), u8(traced::fill<V>(uniforms[8])), u9(traced::fill<V>(uniforms[9])), u10(traced::fill<V>(uniforms[10])), u11(traced::fill<V>(uniforms[11])), u12(traced::fill<V>(uniforms[12])), u13(traced::fill<V>(uniforms[13])), u14(traced::fill<V>(uniforms[14])), u15(traced::fill<V>(uniforms[15])), u16(traced::fill<V>(uniforms[16])), u17(traced::fill<V>(uniforms[17])), u18(traced::fill<V>(uniforms[18])), u19(traced::fill<V>(uniforms[19])), u20(traced::fill<V>(uniforms[20])), u21(traced::fill<V>(uniforms[21])), u22(traced::fill<V>(uniforms[22])), u23(traced::fill<V>(uniforms[23])), u24(traced::fill<V>(uniforms[24])), u25(traced::fill<V>(uniforms[25])), u26(traced::fill<V>(uniforms[26])) {}
     MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
     {
@@ -1594,6 +1609,7 @@ template <class V> struct EwaldPolynomialChargesPair {
 // j: charge
 template <class V> struct ExcludedEwaldPolynomialChargesPair {
     V u0, u1, u2, u3, u4, u5, u6, u7, u8, u9, u10, u11, u12, u13, u14, u15, u16, u17, u18, u19, u20, u21, u22, u23, u24, u25, u26;
+    static constexpr int PARAMETERS = 1;  // of each atom
     explicit ExcludedEwaldPolynomialChargesPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), u1(traced::fill<V>(uniforms[1])), u2(traced::fill<V>(uniforms[2])), u3(traced::fill<V>(uniforms[3])), u4(traced::fill<V>(uniforms[4])), u5(traced::fill<V>(uniforms[5])), u6(traced::fill<V>(uniforms[6])), u7(traced::fill<V>(uniforms[7])), u8(traced::fill<V>(uniforms[8])), u9(traced::fill<V>(uniforms[9])), u10(traced::fill<V>(uniforms[10])), u11(traced::fill<V>(uniforms[11])), u12(traced::fill<V>(uniforms[12])), u13(traced::fill<V>(uniforms[13])), u14(traced::fill<V>(uniforms[14])), u15(traced::fill<V>(uniforms[15])), u16(traced::fill<V>(uniforms[16])), u17(traced::fill<V>(uniforms[17])), u18(traced::fill<V>(uniforms[18])), u19(traced::fill<V>(uniforms[19])), u20(traced::fill<V>(uniforms[20])), u21(traced::fill<V>(uniforms[21])), u22(traced::fill<V>(uniforms[22])), u23(traced::fill<V>(uniforms[23])), u24(traced::fill<V>(uniforms[24])), u25(traced::fill<V>(uniforms[25])), u26(traced::fill<V>(uniforms[26])) {}
     MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
     {
@@ -1644,6 +1660,7 @@ template <class V> struct ExcludedEwaldPolynomialChargesPair {
 template <class V> struct EwaldTableChargesPair {
     V u0;
     const traced::number_of<V> *table;
+    static constexpr int PARAMETERS = 1;  // of each atom
     explicit EwaldTableChargesPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), table(uniforms) {}
     MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
     {
@@ -1674,6 +1691,7 @@ template <class V> struct EwaldTableChargesPair {
 template <class V> struct ExcludedEwaldTableChargesPair {
     V u0;
     const traced::number_of<V> *table;
+    static constexpr int PARAMETERS = 1;  // of each atom
     explicit ExcludedEwaldTableChargesPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), table(uniforms) {}
     MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
     {
@@ -1700,6 +1718,7 @@ template <class V> struct ExcludedEwaldTableChargesPair {
 // i: root_a12, root_a6
 // j: root_a12, root_a6
 template <class V> struct LennardJonesGeometricPair {
+    static constexpr int PARAMETERS = 2;  // of each atom
     explicit LennardJonesGeometricPair(const traced::number_of<V> *uniforms) { (void)uniforms; }
     MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
     {
@@ -1732,6 +1751,7 @@ template <class V> struct LennardJonesGeometricPair {
 // i: half_rmin, root_depth
 // j: half_rmin, root_depth
 template <class V> struct LennardJonesLorentzBerthelotPair {
+    static constexpr int PARAMETERS = 2;  // of each atom
     explicit LennardJonesLorentzBerthelotPair(const traced::number_of<V> *uniforms) { (void)uniforms; }
     MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
     {
@@ -1766,6 +1786,7 @@ template <class V> struct LennardJonesLorentzBerthelotPair {
 
 // pair: a12, a6
 template <class V> struct LennardJonesTablePair {
+    static constexpr int PARAMETERS = 0;  // of each atom
     explicit LennardJonesTablePair(const traced::number_of<V> *uniforms) { (void)uniforms; }
     MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
     {
@@ -1795,6 +1816,7 @@ template <class V> struct LennardJonesTablePair {
 // j: root_a12, root_a6
 template <class V> struct LennardJonesShiftedGeometricPair {
     V u0;
+    static constexpr int PARAMETERS = 2;  // of each atom
     explicit LennardJonesShiftedGeometricPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])) {}
     MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
     {
@@ -1831,6 +1853,7 @@ template <class V> struct LennardJonesShiftedGeometricPair {
 // j: half_rmin, root_depth
 template <class V> struct LennardJonesShiftedLorentzBerthelotPair {
     V u0;
+    static constexpr int PARAMETERS = 2;  // of each atom
     explicit LennardJonesShiftedLorentzBerthelotPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])) {}
     MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
     {
@@ -1876,6 +1899,7 @@ template <class V> struct LennardJonesShiftedLorentzBerthelotPair {
 // pair: a12, a6
 template <class V> struct LennardJonesShiftedTablePair {
     V u0;
+    static constexpr int PARAMETERS = 0;  // of each atom
     explicit LennardJonesShiftedTablePair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])) {}
     MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
     {
@@ -1908,6 +1932,7 @@ template <class V> struct LennardJonesShiftedTablePair {
 // j: root_a12, root_a6
 template <class V> struct LennardJonesSwitchedGeometricPair {
     V u0, u1, u2, u3, u4, u5, u6, u7, u8, u9, u10;
+    static constexpr int PARAMETERS = 2;  // of each atom
     explicit LennardJonesSwitchedGeometricPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), u1(traced::fill<V>(uniforms[1])), u2(traced::fill<V>(uniforms[2])), u3(traced::fill<V>(uniforms[3])), u4(traced::fill<V>(uniforms[4])), u5(traced::fill<V>(uniforms[5])), u6(traced::fill<V>(uniforms[6])), u7(traced::fill<V>(uniforms[7])), u8(traced::fill<V>(uniforms[8])), u9(traced::fill<V>(uniforms[9])), u10(traced::fill<V>(uniforms[10])) {}
     MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
     {
@@ -1970,6 +1995,7 @@ template <class V> struct LennardJonesSwitchedGeometricPair {
 // j: half_rmin, root_depth
 template <class V> struct LennardJonesSwitchedLorentzBerthelotPair {
     V u0, u1, u2, u3, u4, u5, u6, u7, u8, u9, u10;
+    static constexpr int PARAMETERS = 2;  // of each atom
     explicit LennardJonesSwitchedLorentzBerthelotPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), u1(traced::fill<V>(uniforms[1])), u2(traced::fill<V>(uniforms[2])), u3(traced::fill<V>(uniforms[3])), u4(traced::fill<V>(uniforms[4])), u5(traced::fill<V>(uniforms[5])), u6(traced::fill<V>(uniforms[6])), u7(traced::fill<V>(uniforms[7])), u8(traced::fill<V>(uniforms[8])), u9(traced::fill<V>(uniforms[9])), u10(traced::fill<V>(uniforms[10])) {}
     MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
     {
@@ -2041,6 +2067,7 @@ template <class V> struct LennardJonesSwitchedLorentzBerthelotPair {
 // pair: a12, a6
 template <class V> struct LennardJonesSwitchedTablePair {
     V u0, u1, u2, u3, u4, u5, u6, u7, u8, u9, u10;
+    static constexpr int PARAMETERS = 0;  // of each atom
     explicit LennardJonesSwitchedTablePair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), u1(traced::fill<V>(uniforms[1])), u2(traced::fill<V>(uniforms[2])), u3(traced::fill<V>(uniforms[3])), u4(traced::fill<V>(uniforms[4])), u5(traced::fill<V>(uniforms[5])), u6(traced::fill<V>(uniforms[6])), u7(traced::fill<V>(uniforms[7])), u8(traced::fill<V>(uniforms[8])), u9(traced::fill<V>(uniforms[9])), u10(traced::fill<V>(uniforms[10])) {}
     MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
     {
@@ -2098,6 +2125,7 @@ template <class V> struct LennardJonesSwitchedTablePair {
 // i: half_b, root_a, root_c
 // j: half_b, root_a, root_c
 template <class V> struct BuckinghamBuckinghamPair {
+    static constexpr int PARAMETERS = 3;  // of each atom
     explicit BuckinghamBuckinghamPair(const traced::number_of<V> *uniforms) { (void)uniforms; }
     MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
     {
@@ -2144,6 +2172,7 @@ template <class V> struct BuckinghamBuckinghamPair {
 
 // pair: a, b, c
 template <class V> struct BuckinghamTablePair {
+    static constexpr int PARAMETERS = 0;  // of each atom
     explicit BuckinghamTablePair(const traced::number_of<V> *uniforms) { (void)uniforms; }
     MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
     {
