@@ -77,7 +77,7 @@ def test_field_equals_definition(engine, shape, precision, method):
     assert relative_rms(values[0], alone) < 3 * PAIRS[engine.name][precision] * (10 if shape == (1, 1, 1) else 1)
 
 
-# Numba takes seconds for each kernel: on the CPU the potential without a cutoff is that of every operation, and of the
+# On the CPU the potential without a cutoff is that of every operation, and of the
 # sums of fields below, and in double precision there are every operation and erfc, a call for each lane
 @pytest.mark.parametrize(("bound", "precision"), [
     *((bound, "single") for bound in [*OURS, *FOREIGN]), (FOREIGN[0], "double"), (FOREIGN[1], "double")],

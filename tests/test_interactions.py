@@ -178,12 +178,3 @@ def test_the_cpu_engine(name, precision, field):
     np.testing.assert_allclose(result.values()[:, 0, 0], expected(name, r), rtol=2e-5, atol=1e-6)
     if field:
         assert np.isfinite(result.field()).all()
-
-
-def test_the_exponential_of_points_is_exact_in_its_domain():
-    from vmdpotential.engines.cpu.scalar import exponential
-
-    low, high = tracing.EXP_DOMAIN
-    x = np.append(np.random.default_rng(1).uniform(low, high, 1000), [low, high, 0.0, -1e-300])
-    values = np.array([exponential()(each) for each in x])
-    assert np.allclose(values, np.exp(x), 5e-15, 0)

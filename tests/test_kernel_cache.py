@@ -1,6 +1,5 @@
 """Compiled kernels that are kept: whole, checked, made once, and by no one else."""
 
-import ctypes
 import hashlib
 import os
 import signal
@@ -9,61 +8,26 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from vmdpotential import cache, progress
-from vmdpotential.compiling import build
 from vmdpotential.engines.cuda import build as cuda
 from vmdpotential.engines.cuda import device
 
-SMALL = str(Path(__file__).parent / "small_kernel.py")
 
-#: Prints how often a small kernel came from the cache and was compiled, what was reported, and what it computed.
-KERNEL = f"""
-from pathlib import Path
-import numpy as np
-from vmdpotential import progress
-from vmdpotential.compiling import build
-said, weights = [], np.empty(4)
-with progress.listening(lambda *report: said.append(report)), progress.clock() as clock:
-    kernel = build.load(Path({SMALL!r}), order=4)
-    kernel.bspline(0.5, weights)
-stats = kernel.bspline.stats
-compiled = (progress.COMPILING, 0.0) in said and (progress.COMPILING, 1.0) in said and clock.compiling > 0
-print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()), int(compiled), *weights * 48)
-"""
-FOUND, COMPILED = "1 0 0 1.0 23.0 23.0 1.0", "0 1 1 1.0 23.0 23.0 1.0"
-
-
-def python(code, folder, binding=False, **environment):
-    """Start Python with a folder for kernels; where `binding`, root is held to the modes of files too."""
+def python(code, folder, **environment):
+    """Start Python with a folder for kernels."""
     return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                            env=os.environ | {"VMDPOTENTIAL_CACHE": str(folder)} | environment,
-                            preexec_fn=_without_privileges if binding else None)
-
-
-def _without_privileges():
-    for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
-        ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP; does nothing for other users
+                            env=os.environ | {"VMDPOTENTIAL_CACHE": str(folder)} | environment)
 
 
 def said(process):
     out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     return out.strip(), err
-
-
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory):
-    """Return a folder with the small kernel, and its entry."""
-    folder = tmp_path_factory.mktemp("kernels")
-    assert said(python(KERNEL, folder)) == (COMPILED, "")
-    entry, = (folder / "kernels").glob("*bspline*")
-    return folder, entry
 
 
 @pytest.fixture
@@ -74,11 +38,6 @@ def place(monkeypatch, tmp_path):
     yield tmp_path / "cache"
     monkeypatch.undo()
     cache.forget()
-
-
-def test_the_next_process_finds_a_kernel(filled):
-    folder, _ = filled
-    assert said(python(KERNEL, folder)) == (FOUND, "")
 
 
 @pytest.mark.parametrize("damage", [lambda data: b"", lambda data: data[:20], lambda data: data[: len(data) // 2],
@@ -93,70 +52,6 @@ def test_a_damaged_entry_is_none_and_is_removed(damage, place):
     path.write_bytes(damage(path.read_bytes()))
     assert cache.read("entry") is None
     assert not path.exists()
-
-
-@pytest.mark.slow
-def test_a_damaged_kernel_is_compiled_again(filled):
-    folder, entry = filled
-    whole = entry.read_bytes()
-    entry.write_bytes(whole[: len(whole) // 2])
-    assert said(python(KERNEL, folder)) == (COMPILED, "")
-    assert len(entry.read_bytes()) == pytest.approx(len(whole), rel=0.1)
-    assert said(python(KERNEL, folder)) == (FOUND, "")
-
-
-@pytest.mark.slow
-def test_of_five_processes_one_compiles(tmp_path):
-    processes = [python(KERNEL, tmp_path) for _ in range(5)]
-    results = [said(process)[0] for process in processes]
-    # those that waited say that they did
-    assert sorted(result.split()[:2] for result in results) == [["0", "1"], *[["1", "0"]] * 4]
-    assert {tuple(result.split()[3:]) for result in results} == {tuple(FOUND.split()[3:])}
-
-
-@pytest.mark.slow
-def test_threads_that_start_together_share_one_kernel(tmp_path):
-    code = f"""
-import threading
-from pathlib import Path
-import numpy as np
-from vmdpotential.compiling import build
-start, kernels, errors = threading.Barrier(8), [], []
-def work():
-    try:
-        start.wait()
-        kernel = build.load(Path({SMALL!r}), order=4)
-        kernel.bspline(0.5, np.empty(4))
-        kernels.append(kernel)
-    except BaseException as error:
-        errors.append(error)
-workers = [threading.Thread(target=work) for _ in range(8)]
-[worker.start() for worker in workers], [worker.join() for worker in workers]
-print(len(set(kernels)), len(kernels), errors, sum(kernels[0].bspline.stats.cache_misses.values()))
-"""
-    assert said(python(code, tmp_path)) == ("1 8 [] 1", "")
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="root is held to modes by prctl")
-def test_a_folder_that_can_only_be_read_serves(filled):
-    folder, entry = filled
-    kernels, mode = folder / "kernels", stat.S_IMODE(entry.stat().st_mode)
-    before = sorted(kernels.iterdir())
-    if not entry.exists() or said(python(KERNEL, folder))[0] != FOUND:
-        pytest.fail("no kernel to find")
-    entry.chmod(0o400)
-    kernels.chmod(0o500)
-    folder.chmod(0o500)
-    other = KERNEL.replace("order=4", "order=6").replace("np.empty(4)", "np.empty(6)")
-    try:
-        assert said(python(KERNEL, folder, binding=True)) == (FOUND, "")
-        assert said(python(other, folder, binding=True))[0].startswith("0 1 1")  # and a new one goes elsewhere
-        assert sorted(kernels.iterdir()) == before
-    finally:
-        folder.chmod(0o700)
-        kernels.chmod(0o700)
-        entry.chmod(mode)
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="Windows keeps users' folders apart")
@@ -216,17 +111,6 @@ def test_users_without_a_home_are_served(monkeypatch):
     finally:
         monkeypatch.undo()
         cache.forget()
-
-
-@pytest.mark.usefixtures("place")
-def test_what_is_compiled_calls_the_functions_that_are_kept_with_it():
-    """Else it is others' in the process that compiles: compiled alone, they may add up in another order."""
-    kernel = build.load(Path(SMALL), order=10)  # of no other test
-    kernel.table(np.array([0.5]), np.empty((1, 10)))
-    (compiled,) = kernel.table.overloads.values()
-    result = {function.linkage.name for function in compiled.library.get_defined_functions()
-             if "7bspline" in function.name}
-    assert result == {"internal"}
 
 
 def test_what_cannot_be_written_is_not_kept(place, monkeypatch):
@@ -289,18 +173,6 @@ def test_waiting_ends(place, monkeypatch):
     assert set(reports) == {(progress.COMPILING, 0.0)}
 
 
-@pytest.mark.parametrize(("name", "value"), [
-    pytest.param("NUMBA_DISABLE_JIT", "1", marks=pytest.mark.slow), ("NUMBA_NUM_THREADS", "0")])
-def test_an_environment_without_a_compiler_is_one_line(name, value, tmp_path):
-    ion = tmp_path / "ion.pqr"
-    ion.write_text("ATOM      1  NA  NA      1       0.000   0.000   0.000  1.0000 1.0000\n")
-    done = subprocess.run([sys.executable, "-m", "vmdpotential", "map", ion, "-o", tmp_path / "a.dx", "--padding", "1"],
-                          env=os.environ | {name: value}, capture_output=True, text=True)
-    assert done.returncode == 4
-    assert len(done.stderr.splitlines()) == 1
-    assert "NUMBA_" in done.stderr
-
-
 def test_kernels_of_a_gpu_are_kept_and_healed(place, monkeypatch):
     """PyCUDA's part played by its namesakes."""
     compiled = []
@@ -329,17 +201,6 @@ def test_kernels_of_a_gpu_are_kept_and_healed(place, monkeypatch):
         damaged.write_bytes(damaged.read_bytes()[:-1])
     assert [load(), load()] == [True, False]
     assert len(compiled) == 3
-
-
-@pytest.mark.slow
-def test_what_another_numba_kept_is_compiled_again(filled):
-    """An entry that is whole but cannot be made into a function."""
-    folder, entry = filled
-    name = entry.name
-    entry.unlink()
-    code = f"from vmdpotential import cache; cache.write({name!r}, b'no pickle')"
-    said(python(code, folder))
-    assert said(python(KERNEL, folder)) == (COMPILED, "")
 
 
 def test_a_thread_that_waits_for_another_process_keeps_no_other_thread_waiting(tmp_path, monkeypatch):

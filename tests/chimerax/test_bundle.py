@@ -129,8 +129,6 @@ def in_a_process(home, code, tmp_path):
     ("vmdpotential", "ChimeraX's Python has no package 'vmdpotential'; "
                      "'vmdpotential install chimerax' in a shell prints how to install it"),
     ("gemmi", "ChimeraX's Python has no package 'gemmi', which vmdpotential needs; type: pip install gemmi"),
-    ("numba", "Numba does not start: import of numba halted; None in sys.modules; check the environment variables "
-              "NUMBA_..., or install numba again"),
 ])
 def test_missing_package_is_one_line_with_a_hint(home, tmp_path, package, hint):
     output = in_a_process(home, f"sys.modules[{package!r}] = None\n" + (

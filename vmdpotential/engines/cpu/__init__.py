@@ -1,4 +1,4 @@
-"""The CPU engine: Numba kernels with vector code generated from traced radial functions."""
+"""The CPU engine: kernels in C++, which are compiled with the package."""
 
 from __future__ import annotations
 
