@@ -135,7 +135,7 @@ def test_all_sums_are_the_same_on_older_processors(instructions, floats, vectors
     if instructions == "avx2" and not load_library().supported_instruction_set():
         pytest.skip("this processor has no AVX2")
     sums, said, err = run(SUMS, tmp_path, *TOLERANCES, VMDPOTENTIAL_VECTORS=instructions)
-    assert said == f"{instructions} vectors of {floats} floats"
+    assert said.startswith(f"{instructions} vectors of {floats} floats")
     assert not err
     for name, tolerance in TOLERANCES.items():
         assert relative_rms(sums[name], vectors[name]) < tolerance, name
