@@ -3,11 +3,12 @@
 import csv
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from helpers import water
-from scipy.ndimage import map_coordinates
+from scipy.ndimage import label, map_coordinates
 
 import vmdpotential as vp
 from vmdpotential import errors
@@ -19,6 +20,7 @@ from vmdpotential.io.maps import write_map
 from vmdpotential.molecule.elements import radii
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.surfaces import KINDS, PROBE, depth_map, molecular_surface, rows
+from vmdpotential.surfaces.voids import find_cavities
 
 RADIUS = 1.7
 
@@ -254,9 +256,8 @@ def test_a_surface_needs_atoms_with_radii_and_a_map_around_it(files):
     assert cli.main(["surface", str(files / "three.pdb"), str(files / "far.dx"), "--atoms", "all"]) == 2
 
 
-def shell_of_carbons(radius=7.0):
+def shell_of_carbons(radius=7.0, count=300):
     """Return carbons on a sphere, which is closed, with charges."""
-    count = 300
     z = 1 - 2 * (np.arange(count) + 0.5) / count
     angle = np.pi * (1 + 5**0.5) * np.arange(count)
     ring = np.sqrt(1 - z**2)
@@ -264,19 +265,113 @@ def shell_of_carbons(radius=7.0):
     return replace(made, charges=np.where(made.positions[:, 2] > 0, 0.02, 0.01))
 
 
+def closed_shell(ring, radius=7.0):
+    """Return carbons on a sphere but for its top, where a ring of them has this distance (A) from the axis."""
+    made = shell_of_carbons(radius).positions
+    height = np.sqrt(radius**2 - ring**2)
+    angle = 2 * np.pi * np.arange(12) / 12
+    around_hole = np.stack([ring * np.cos(angle), ring * np.sin(angle), np.full(12, height)], 1)
+    rest = (made[:, 2] < 0) | (np.linalg.norm(made[:, :2], axis=1) > ring + 0.3)
+    return np.concatenate([made[rest], around_hole]), height
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("ring", [2.9, 3.05, 3.15])
+def test_a_cavity_is_what_a_probe_cannot_leave(ring, kind):
+    """In the plane of a ring a probe needs a distance of both radii from its atoms.
+
+    Where it does not fit by little, probes on both sides of the ring overlap, so that triangles join both sides. The
+    one outside stops where it touches the ring.
+    """
+    positions, height = closed_shell(ring)
+    made = around(positions, kind=kind)
+    outer = made.outer
+    assert is_closed(made)
+    assert is_closed(outer)
+    assert outer.kind == kind
+    on_axis = outer.vertices[(np.linalg.norm(outer.vertices[:, :2], axis=1) < 0.3) & (outer.vertices[:, 2] > -5.5)]
+    if ring > RADIUS + PROBE:
+        assert not made.cavities.any()
+        assert on_axis[:, 2].min() < 0
+        return
+    assert set(made.cavities.tolist()) == {0, 1}
+    stop = np.sqrt((RADIUS + PROBE) ** 2 - ring**2) - (PROBE if kind == "molecular" else 0)
+    assert on_axis[:, 2].min() == pytest.approx(height + stop, abs=0.05)
+    within = made.part(made.cavities == 1)
+    free = 7 - RADIUS - (PROBE if kind == "accessible" else 0)  # a little less between the atoms of the wall
+    assert 0.98 * free < np.linalg.norm(within.vertices[within.vertices[:, 2] < 3], axis=1).mean() < 1.1 * free
+    assert np.einsum("ij,ij->i", within.normals, within.vertices).max() < 0.5  # into the cavity
+
+
+def test_what_is_in_a_cavity_belongs_to_it():
+    positions = np.concatenate([shell_of_carbons(9.0).positions, [[0, 0, 0]]])
+    made = around(positions, spacing=0.5)
+    inside = np.linalg.norm(made.vertices, axis=1) < 9
+    assert np.array_equal(made.cavities == 1, inside)
+    assert made.areas[made.atoms == len(positions) - 1].sum() == pytest.approx(4 * np.pi * RADIUS**2, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", [0, 9, 10])
+def test_balls_of_cavities_cover_what_no_way_leads_to_and_nothing_else(seed):
+    """A way between spheres passes nodes that are free of spheres smaller by half the diagonal of a lattice's cell."""
+    rng, step = np.random.default_rng(seed), 0.1
+    centres = rng.uniform(-6, 6, (150, 3))
+    centres = centres[np.linalg.norm(centres, axis=1) > 4]
+    sizes = rng.uniform(2.2, 3.2, len(centres))
+    found = find_cavities(centres, sizes)
+    lattice = Lattice.around(centres, step, 4.0)
+    nodes = lattice.points().reshape(*lattice.shape, 3)
+    depth, covered = np.full(lattice.shape, -np.inf), np.zeros(lattice.shape, bool)
+    for centre, size in zip(centres, sizes, strict=True):
+        depth = np.maximum(depth, size - np.linalg.norm(nodes - centre, axis=-1))
+    for centre, size in zip(found.centres, found.radii, strict=True):
+        covered |= np.linalg.norm(nodes - centre, axis=-1) < size
+    free = depth < 0
+    reached, _ = label(free)
+    reachable, _ = label(depth < np.sqrt(0.75) * step, np.ones((3, 3, 3)))
+    assert not covered[reached == reached[0, 0, 0]].any()
+    closed = free & (reachable != reachable[0, 0, 0])
+    assert closed.sum() > 100
+    assert covered[closed].all()
+
+
+@pytest.mark.slow
+def test_values_in_the_cavities_of_an_entry_are_not_those_of_its_surface():
+    """PDB entry 3q4o, chain A: triangles join a cavity of the size of one water, without charges, to the outside."""
+    folder = Path(pytest.importorskip("MDAnalysisTests").__file__).parent
+    made = command(structure=folder / "data" / "dssp" / "3q4oA.pdb.gz", spacing=1.0, mesh_spacing=0.3)
+    assert max(-made.data["minimum"], made.data["maximum"]) < 20
+    assert made.data["cavity_minimum"] < -50
+    assert len(made.data["cavities"]) == made.surface.cavities.max()
+    assert sum(cavity["area"] for cavity in made.data["cavities"]) == pytest.approx(made.data["cavity_area"])
+
+
+def test_a_wide_closed_space_counts_as_outside():
+    count = 2000
+    wide = shell_of_carbons(14.0, count)
+    assert len(find_cavities(wide.positions, np.full(count, RADIUS + PROBE))) == 0
+
+
 def test_a_cavity_is_a_part_of_its_own(tmp_path):
     made = command(structure=shell_of_carbons(), medium="vacuum", spacing=1.0, mesh_spacing=0.5, by="atom",
                    output=tmp_path / "table.csv")
     inside = np.linalg.norm(made.surface.vertices, axis=1) < 7
-    assert np.array_equal(made.surface.cavities, inside)
+    assert np.array_equal(made.surface.cavities == 1, inside)
     assert made.data["cavity_area"] == pytest.approx(made.surface.areas[inside].sum())
     assert made.data["maximum"] == pytest.approx(made.values[~inside].max(), rel=1e-6)
     assert made.data["cavity_maximum"] == pytest.approx(made.values[inside].max(), rel=1e-6)
     with (tmp_path / "table.csv").open() as stream:
         table = list(csv.DictReader(stream))
-    area = {part: sum(float(row["area"]) for row in table if row["part"] == part) for part in ("outside", "cavity")}
-    assert area["cavity"] == pytest.approx(made.data["cavity_area"], rel=1e-5)
-    assert sum(area.values()) == pytest.approx(made.data["area"], rel=1e-5)
+    area = {part: sum(float(row["area"]) for row in table if row["part"] == part) for part in ("outside", "cavity 1")}
+    assert area["cavity 1"] == pytest.approx(made.data["cavity_area"], rel=1e-5)
+    assert area["outside"] == pytest.approx(made.data["area"], rel=1e-5)
+    assert len(made.data["cavities"]) == 1
+    cavity = made.data["cavities"][0]
+    assert (cavity["area"], cavity["maximum"]) == (made.data["cavity_area"], made.data["cavity_maximum"])
+    assert cavity["centre"] == pytest.approx([0, 0, 0], abs=0.1)
+    drawn = command(structure=shell_of_carbons(), medium="vacuum", spacing=1.0, mesh_spacing=0.5, cavities=True,
+                    output=tmp_path / "mesh.ply", figure=tmp_path / "figure.png")
+    assert (drawn.data["vertices"], made.data["vertices"]) == (len(inside), (~inside).sum())
     filled = command(structure=shell_of_carbons(2.0), medium="vacuum", spacing=1.0, mesh_spacing=0.5)
     assert "cavity_area" not in filled.data or filled.data["cavity_area"] is None
 

@@ -36,6 +36,7 @@ from vmdpotential.io.maps.cube import Nuclei, write_cube
 from vmdpotential.ions import PlacedIon
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.plugins.web import view_page
+from vmdpotential.plugins.web.atoms import surface_depth
 from vmdpotential.plugins.web.script import embeddable, find_viewer_script
 from vmdpotential.units import BOHR
 
@@ -345,6 +346,30 @@ def test_scene_of_molstar(ion_box, tmp_path, capsys):
     assert potential.unit in metadata["description"]
     np.testing.assert_allclose(origin, potential.lattice.origin, atol=1e-4)
     assert step == pytest.approx(potential.lattice.spacing[0])
+
+
+@pytest.mark.parametrize("cavities", [False, True])
+def test_scenes_and_pages_show_the_outer_surface_unless_cavities_are_requested(tmp_path, cavities):
+    """Around carbons on a sphere, which leave room for probes inside."""
+    radius, count = 7.0, 300
+    z = 1 - 2 * (np.arange(count) + 0.5) / count
+    angle, ring = np.pi * (1 + 5**0.5) * np.arange(count), np.sqrt(1 - z**2)
+    shell = Structure(radius * np.stack([ring * np.cos(angle), ring * np.sin(angle), z], 1), ["C"] * count,
+                      ["UNK"] * count, np.arange(count), np.arange(count), elements=["C"] * count)
+    lattice = Lattice.around(shell.positions, 1.0, 4.0)
+    values = lattice.points()[:, 0].reshape(lattice.shape).astype(np.float32)
+    path = tmp_path / "scene.mvsx"
+    registry.get("command", "view")(structure=shell, maps=(Grid(lattice, values, "kT/e", 298.15),), prepare="never",
+                                    output=path, cavities=cavities)
+    with zipfile.ZipFile(path) as archive:
+        nodes = [json.loads(archive.read("index.mvsj"))["root"]]
+    while (node := nodes.pop())["kind"] != "primitive":
+        nodes += node.get("children", [])
+    away = np.linalg.norm(np.reshape(node["params"]["vertices"], (-1, 3)), axis=1)
+    assert (away.min() < radius) == cavities
+    assert away.max() > radius
+    depth = surface_depth(shell, np.ones(count, bool), cavities)
+    assert (depth.sample(np.zeros((1, 3))).item() < 0) == cavities
 
 
 def test_scene_needs_its_package_and_has_no_table_of_ions(ion_box, tmp_path, monkeypatch):

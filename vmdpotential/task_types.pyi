@@ -413,6 +413,7 @@ def surface(
     probe: float = ...,
     outwards: float | None = ...,
     mesh_spacing: float = ...,
+    cavities: bool = ...,
     by: str = ...,
     range: Any = ...,
     view: str | Sequence[str] = ...,

@@ -55,8 +55,8 @@ def structure_content(structure: Structure) -> dict[str, Any]:
     }
 
 
-def surface_depth(structure: Structure, chosen: NDArray[np.bool_]) -> Grid:
-    """Return depths inside the molecular surface of the chosen atoms, except waters.
+def surface_depth(structure: Structure, chosen: NDArray[np.bool_], cavities: bool = False) -> Grid:
+    """Return depths inside the molecular surface of the chosen atoms, except waters; cavities are filled by default.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def surface_depth(structure: Structure, chosen: NDArray[np.bool_]) -> Grid:
     extent = np.ptp(structure.positions[rows], axis=0) + 8
     spacing = max(LEAST_SPACING, SPACING * (rows.sum() / SMALL) ** 0.4,
                   float(np.prod(extent) / SURFACE_POINTS) ** (1 / 3))
-    return depth_map(structure, rows, spacing)
+    return depth_map(structure, rows, spacing, cavities=cavities)
 
 
 def surface_content(depth: Grid) -> dict[str, Any]:

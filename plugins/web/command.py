@@ -68,6 +68,7 @@ class ShownOptions:
         "initial level of both isosurfaces (positive and negative), in the map's unit; unless given, they enclose a "
         "tenth of the map",
         above=0, front=True, aliases=("isovalue",))] = None
+    cavities: Annotated[bool, Option("also show the surfaces of closed cavities inside the molecule")] = False
     title: Annotated[str | None, Option("title of the page; unless given, that of the structure")] = None
     margin: Annotated[float, Option(
         "margin around the shown atoms, within which a map is kept", unit="A", low=0, high=1e4)] = 10.0
@@ -161,7 +162,7 @@ def view(
                 raise
             warnings.append(f"no potential is shown: {error}")
     options: dict[str, Any] = {"atoms": shown.atoms, "level": shown.level, "title": shown.title or "", "names": names,
-                               "margin": shown.margin, "points": shown.points}
+                               "margin": shown.margin, "points": shown.points, "cavities": shown.cavities}
     page: Document
     if written.scene:
         if ions is not None:

@@ -48,7 +48,8 @@ class Scene(Document):
 
 
 def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str], *, atoms: str = "solute",
-               level: float | None = None, title: str = "", margin: float = 10.0, points: int = 2_000_000) -> Scene:
+               level: float | None = None, title: str = "", margin: float = 10.0, points: int = 2_000_000,
+               cavities: bool = False) -> Scene:
     """Return a scene with the chosen atoms and isosurfaces of both signs of maps; parameters as of `view_page`.
 
     Raises
@@ -76,7 +77,7 @@ def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str]
         shown = level or ISOVALUES.get(grid.unit) or float(np.quantile(np.abs(part.values), 1 - ENCLOSED))
         if number == 1 and grid.unit not in ISOVALUES and (dry := ~is_water(chosen) & ~is_ion(chosen)).any():
             span = adapters.surface_range(grid, chosen)
-            _add_surface(builder, chosen.take(dry), grid, span)
+            _add_surface(builder, chosen.take(dry), grid, span, cavities)
             legend = f"Molecular surface: {name}, {adapters.legend(grid, span)} (red, white, blue)."
         volume = builder.download(url=f"map_{number}.map").parse(format="map").volume()
         low, high = float(whole.values.min()), float(whole.values.max())
@@ -98,13 +99,14 @@ def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str]
     return Scene(content=archive.dumps(), title=title, summary=summary)
 
 
-def _add_surface(builder: Any, structure: Structure, grid: Grid, span: Range) -> None:
+def _add_surface(builder: Any, structure: Structure, grid: Grid, span: Range, cavities: bool) -> None:
     """Add the molecular surface, each triangle in the colour of the map there, which its tooltip states as a value.
 
     It is left out without the package that makes surfaces.
     """
     try:
-        surface = molecular_surface(structure, atoms="all", spacing=max(0.5, (len(structure) / ATOMS) ** 0.5 * 0.5))
+        surface = molecular_surface(structure, atoms="all", spacing=max(0.5, (len(structure) / ATOMS) ** 0.5 * 0.5),
+                                    cavities=cavities)
     except BackendError as error:
         log.warning("the scene has no molecular surface: %s", error.text)
         return

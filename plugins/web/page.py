@@ -70,6 +70,7 @@ def view_page(
     names: Sequence[str] = (),
     margin: float = MARGIN,
     points: int = POINTS,
+    cavities: bool = False,
     viewer_script: Path | None = None,
 ) -> Page:
     """Return a page that shows a structure, isosurfaces and slices of maps, and ions.
@@ -95,6 +96,8 @@ def view_page(
         Margin around the shown atoms within which a map is kept.
     points : int
         Largest number of points of a map; larger maps are downsampled.
+    cavities : bool
+        Whether to show the surfaces of closed cavities as well.
     viewer_script : Path, optional
         3Dmol.js or the folder of its npm package; see :mod:`vmdpotential.plugins.web.script`.
 
@@ -131,7 +134,7 @@ def view_page(
         level = ISOVALUES[grids[0].unit]
     if grids and atoms_shown.any() and not electronic:
         try:
-            depth = surface_depth(structure, atoms_shown)
+            depth = surface_depth(structure, atoms_shown, cavities)
             surface = surface_content(depth)
             for item, grid in zip(maps, grids, strict=True):
                 if item["thinned"]:

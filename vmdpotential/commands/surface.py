@@ -6,7 +6,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,7 +26,7 @@ from vmdpotential.maps.solute import as_mapped, chosen_atoms, other_molecule
 from vmdpotential.molecule.selection import Selection, is_water
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, fields_of, warn_unused
-from vmdpotential.results import Axes, Columns, Figure, Result, hidden, key, part, put_table
+from vmdpotential.results import Axes, Columns, Figure, Result, hidden, key, part, put_table, shown
 from vmdpotential.surfaces import KINDS, PROBE, Row, Surface, molecular_surface, rows
 
 log = logging.getLogger(__name__)
@@ -35,6 +35,9 @@ _COLUMNS = ("part", "area", "mean", "minimum", "maximum")
 
 #: Number of rows with the lowest and with the highest means in the report.
 _PRINTED = 5
+
+#: Number of residues or atoms of each cavity in the report.
+_LINING = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +56,9 @@ class SurfaceShape:
         "contact with it) for a map by pb, and 0 otherwise", unit="A", low=-10, high=20, aliases=("offset",))] = None
     mesh_spacing: Annotated[float, Option(
         "spacing of the grid on which the surface is constructed", unit="A", low=0.05, high=2)] = 0.3
+    cavities: Annotated[bool, Option(
+        "also draw the surfaces of closed cavities, in meshes and figures; the report and the table always have "
+        "them")] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +110,8 @@ def surface(
     from a deposited structure to its coloured surface.
 
     The table has the area of each residue, atom or vertex (A^2), and the area-weighted mean, minimum and maximum of the
-    map on it. Surfaces of cavities, which no probe can enter from outside, are a part of their own.
+    map on it. Closed cavities, which a probe cannot leave, are parts of their own: their number, places and values are
+    reported, and meshes and figures show the outer surface alone unless `cavities` are requested.
 
     Raises
     ------
@@ -151,27 +158,33 @@ def surface(
     if not inside.any():
         raise UsageError("map", "the map does not cover any point of the surface", "give the map of this structure",
                          value=name)
-    span = range or colour_range([grid], [values[~mesh.cavities]])
+    outer = mesh.cavities == 0
+    span = range or colour_range([grid], [values[outer]])
     owners = mesh.atoms if by == "atom" else structure.residue_of[mesh.atoms]
-    outer = rows(mesh, values, owners, ~mesh.cavities)
-    inner = rows(mesh, values, owners, mesh.cavities)
-    table = [*outer, *inner]
-    names = [name for part in (outer, inner) for name in _distinct(
-        [_name(structure, row, by == "atom") for row in part])]
+    parts = [mesh.cavities == n for n in np.unique(mesh.cavities).tolist()]
+    tables = [rows(mesh, values, owners, part) for part in parts]
+    names = [_distinct([_name(structure, row, by == "atom") for row in table]) for table in tables]
     one = np.zeros(len(values), np.int64)
-    whole, = rows(mesh, values, one, ~mesh.cavities)
-    cavities = next(iter(rows(mesh, values, one, mesh.cavities)), None)
+    whole, = rows(mesh, values, one, outer)
+    cavities = [Cavity(row.area, row.mean, row.low, row.high, mesh.vertices[part].mean(0).tolist(),
+                       _lining(of_part, table))
+                for part, table, of_part in zip(parts[1:], tables[1:], names[1:], strict=True)
+                for row in rows(mesh, values, one, part)]
+    drawn = np.ones_like(outer) if shape.cavities else outer
     result = OnSurface(
-        prepared=prepared or None, shape=shape, surface=mesh, grid=grid, whole=whole, cavities=cavities,
-        outer=len(outer), span=span, by=by, names=names, table_rows=table, values=values, structure=structure,
-        inside=float(mesh.areas[inside].sum()) / mesh.area,
+        prepared=prepared or None, shape=shape, surface=mesh, grid=grid, whole=whole,
+        within=next(iter(rows(mesh, values, one, ~outer)), None), found=cavities, seen=drawn,
+        span=span, by=by, names=names, tables=tables, values=values, structure=structure,
+        inside=float(mesh.areas[inside & outer].sum() / mesh.areas[outer].sum()),
         view=view, label=slices.short_label(grid) if output.label is None else output.label,
         head=f"{shape.kind} surface of {atoms}", of=name, seconds=seconds, files=paths, draws=not paths)
     with files.writing(paths, force) as places:
         for path, place in zip(output.output, places, strict=False):
             if is_mesh(path):
-                put_mesh(mesh.vertices, mesh.triangles, mesh.normals,
-                         np.round(255 * vertex_colours(values, span)).astype(np.uint8), values, place, path)
+                made = mesh.part(drawn)
+                put_mesh(made.vertices, made.triangles, made.normals,
+                         np.round(255 * vertex_colours(values[drawn], span)).astype(np.uint8), values[drawn], place,
+                         path)
             else:
                 put_table(result.table(), place)
         if figure is not None:
@@ -179,21 +192,34 @@ def surface(
     return result
 
 
+@dataclass(frozen=True)
+class Cavity:
+    """A closed cavity: area of its surface, A^2, mean by area and range of the map on it, middle, A, and residues."""
+
+    area: float
+    mean: float
+    minimum: float
+    maximum: float
+    centre: Sequence[float]
+    lining: Sequence[str]
+
+
 class OnSurface(Result):
     """Map on the surface of a molecule."""
 
     prepared: str | None
     shape: SurfaceShape = part("kind", "probe", "outwards", "mesh_spacing")
-    surface: Surface = part("area", shown=True)
+    surface: Surface = shown()
     grid: Grid = part("unit", "provenance.medium")
-    whole: Row = part("mean", minimum="low", maximum="high")
-    cavities: Row | None = part(cavity_area="area", cavity_mean="mean", cavity_minimum="low", cavity_maximum="high")
-    outer: int = hidden()
+    whole: Row = part("area", "mean", minimum="low", maximum="high")
+    within: Row | None = part(cavity_area="area", cavity_mean="mean", cavity_minimum="low", cavity_maximum="high")
+    found: Sequence[Cavity] = hidden()
+    seen: NDArray[np.bool_] = hidden()
     span: Sequence[float] = hidden()
     inside: float
     by: str = hidden()
-    table_rows: Sequence[Row] = hidden()
-    names: Sequence[str] = hidden()
+    tables: Sequence[Sequence[Row]] = hidden()
+    names: Sequence[Sequence[str]] = hidden()
     values: NDArray[np.float64] = hidden()
     view: Sequence[str] = hidden()
     label: str = hidden()
@@ -202,13 +228,20 @@ class OnSurface(Result):
     structure: Structure = hidden()
     seconds: float
 
-    vertices = key(lambda self: len(self.surface.vertices))
-    triangles = key(lambda self: len(self.surface.triangles))
+    vertices = key(lambda self: len(self.drawn.vertices))
+    triangles = key(lambda self: len(self.drawn.triangles))
     range = key(lambda self: list(self.span))
+    cavities = key(lambda self: [asdict(cavity) for cavity in self.found])
     rows = key(lambda self: [
-        {"name": name, "part": "outside" if n < self.outer else "cavity", "area": row.area, "mean": row.mean,
-         "minimum": row.low, "maximum": row.high}
-        for n, (name, row) in enumerate(zip(self.names, self.table_rows, strict=True))])
+        {"name": name, "part": _part_name(n), "area": row.area, "mean": row.mean, "minimum": row.low,
+         "maximum": row.high}
+        for n, (names, table) in enumerate(zip(self.names, self.tables, strict=True))
+        for name, row in zip(names, table, strict=True)])
+
+    @cached_property
+    def drawn(self) -> Surface:
+        """The surface in meshes and figures."""
+        return self.surface.part(self.seen)
 
     @cached_property
     def data(self) -> Mapping[str, Any]:
@@ -217,21 +250,27 @@ class OnSurface(Result):
 
     def text(self) -> Iterator[str]:
         """Yield the area, the mean and the rows with the lowest and highest means."""
-        shape, made, whole, names = self.shape, self.surface, self.whole, self.names
+        shape, made, whole, names = self.shape, self.drawn, self.whole, self.names[0]
         if self.prepared:
             yield self.prepared
-        yield (f"{self.head}, probe {shape.probe:g} A: {made.area:.1f} A^2, {self.vertices} vertices, "
-               f"{self.triangles} triangles")
+        yield (f"{self.head}, probe {shape.probe:g} A: {whole.area:.1f} A^2, {len(made.vertices)} vertices, "
+               f"{len(made.triangles)} triangles")
         yield (f"{self.of}, {f'{shape.outwards:g} A outwards' if shape.outwards else 'on it'}: mean {whole.mean:.4g}, "
                + f"{whole.low:.4g} to {whole.high:.4g} {self.grid.unit}".rstrip()
                + (f", {medium}" if (medium := medium_text(self.grid)) else ""))
         if not np.isfinite(self.values).all():
             yield f"{100 * (1 - self.inside):.2g} % of the area is outside of the map"
-        if self.cavities is not None:
-            row = self.cavities
-            yield (f"cavities, {row.area:.1f} A^2 of this area, a part of their own: mean {row.mean:.4g}, "
-                   f"{row.low:.4g} to {row.high:.4g} {self.grid.unit}".rstrip())
-        means = np.array([row.mean for row in self.table_rows[: self.outer]])
+        unit = self.grid.unit
+        if self.within is not None:
+            row, count = self.within, len(self.found)
+            yield (f"{count} closed cavit{'ies' if count > 1 else 'y'}, a part of {'their' if count > 1 else 'its'} own"
+                   f"{'' if shape.cavities else ' that is not drawn'}: {row.area:.1f} A^2, mean {row.mean:.4g}, "
+                   f"{row.low:.4g} to {row.high:.4g} {unit}".rstrip())
+        for number, cavity in enumerate(self.found[:_PRINTED], 1):
+            place = ", ".join(f"{x:.1f}" for x in cavity.centre)
+            yield (f"{_part_name(number)} at ({place}), next to {', '.join(cavity.lining)}: {cavity.area:.1f} A^2, "
+                   f"mean {cavity.mean:.4g} {unit}".rstrip())
+        means = np.array([row.mean for row in self.tables[0]])
         order = np.argsort(means)
         order = order[np.isfinite(means[order])]
         for word, atoms in (("lowest", order[:_PRINTED]), ("highest", order[::-1][:_PRINTED])):
@@ -241,25 +280,26 @@ class OnSurface(Result):
     def table(self) -> Columns:
         """Return a row for each residue, atom or vertex."""
         if self.by != "vertex":
-            return {self.by: self.names} | {name: [row[name] for row in self.rows] for name in _COLUMNS}
+            rows = self.rows
+            return {self.by: [row["name"] for row in rows]} | {name: [row[name] for row in rows] for name in _COLUMNS}
         made, numbers = self.surface, np.unique(self.surface.atoms).tolist()
         atoms = dict(zip(numbers, _distinct([label(self.structure, n, False) for n in numbers]), strict=True))
         return {**{x: made.vertices[:, n] for n, x in enumerate("xyz")},
                 **{f"n{x}": made.normals[:, n] for n, x in enumerate("xyz")}, "area": made.areas,
-                "part": np.where(made.cavities, "cavity", "outside"), "value": self.values,
+                "part": [_part_name(n) for n in made.cavities.tolist()], "value": self.values,
                 "atom": [atoms[n] for n in made.atoms.tolist()]}
 
     def plot(self, ax: Axes) -> Axes:
         """Draw the surface from the first direction, without a legend of its colours."""
         from vmdpotential.figures.surfaces import draw_view
 
-        return draw_view(ax, self.surface, self.values, self.view[0], Range(*self.span))
+        return draw_view(ax, self.drawn, self.values[self.seen], self.view[0], Range(*self.span))
 
     def draw(self) -> Figure:
         """Return pictures of the surface."""
         from vmdpotential.figures import surfaces
 
-        return surfaces.figure(self.surface, self.values, self.view, Range(*self.span), self.label)
+        return surfaces.figure(self.drawn, self.values[self.seen], self.view, Range(*self.span), self.label)
 
 
 def _mapped(source: CompleteSource, map: Path | Grid | None, potential: MapOptions,
@@ -278,6 +318,15 @@ def _mapped(source: CompleteSource, map: Path | Grid | None, potential: MapOptio
     options = in_medium(potential, shown)
     structure, report = source.with_charges(shown, [options.chosen])
     return structure, potential_map(structure, options), report.prepared
+
+
+def _part_name(number: int) -> str:
+    return f"cavity {number}" if number else "outside"
+
+
+def _lining(names: Sequence[str], table: Sequence[Row]) -> list[str]:
+    """Return the names of the rows of a cavity's table with the largest areas."""
+    return [names[n] for n in sorted(range(len(table)), key=lambda n: -table[n].area)[:_LINING]]
 
 
 def _name(structure: Structure, row: Row, atom: bool) -> str:

@@ -102,23 +102,29 @@ class Surface:
     radii : (N,) float64, A
         Atoms with a radius of 0 are ignored.
     probe : float, A
+    closed : ((K, 3), (K,)) float64, A, optional
+        Centres and radii of balls that the centre of the probe cannot enter either, such as those of cavities.
 
     Attributes
     ----------
     order : (M,) int64
-        Indices of the atoms with a radius, in the order of `centres` and `radii`.
+        Indices of the atoms with a radius, in the order of `centres` and `radii`; the balls follow the last atom.
     centres, radii : (M, 3) and (M,) float64, A
         The spheres that the centre of the probe cannot enter.
     cubes : Cubes
         The cubes by which spheres are sorted; their sides are at least the largest diameter.
     """
 
-    def __init__(self, positions: Floats, radii: Floats, probe: float) -> None:
-        chosen = np.flatnonzero(radii > 0)
+    def __init__(self, positions: Floats, radii: Floats, probe: float,
+                 closed: tuple[Floats, Floats] | None = None) -> None:
+        chosen, spheres = np.flatnonzero(radii > 0), radii + probe
+        if closed is not None:
+            chosen = np.concatenate([chosen, len(radii) + np.arange(len(closed[1]))])
+            positions, spheres = np.concatenate([positions, closed[0]]), np.concatenate([spheres, closed[1]])
         self.probe = probe
-        self.cubes = Cubes(positions.take(chosen, 0), 2 * float(radii.max(initial=0.0) + probe))
+        self.cubes = Cubes(positions.take(chosen, 0), 2 * float(spheres[chosen].max(initial=probe)))
         self.order = chosen[self.cubes.order]  # neighbours in space are neighbours in memory
-        self.centres, self.radii = positions.take(self.order, 0), radii[self.order] + probe
+        self.centres, self.radii = positions.take(self.order, 0), spheres[self.order]
         self._kept: dict[str, Spheres] = {}  # by the names of engines
 
     def distances(self, lattice: Lattice, layers: int = 1, engine: Engine | None = None) -> Values:

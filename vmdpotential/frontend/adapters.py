@@ -304,7 +304,8 @@ def drawn(report: Report, surface: str | None) -> dict[str, Any]:
     from vmdpotential.surfaces import molecular_surface
 
     if isinstance(report, OnSurface):
-        return {"meaning": meaning(report.grid), "surface": _drawn_surface(report.surface, report.values, report.span)}
+        return {"meaning": meaning(report.grid), "surface": _drawn_surface(report.drawn, report.values[report.seen],
+                                                                          report.span)}
     objects, data = report.objects, dict[str, Any]()
     if "values" in objects:
         data["values"] = [round(value, 6) for value in objects["values"].b_factors.tolist()]
@@ -317,7 +318,7 @@ def drawn(report: Report, surface: str | None) -> dict[str, Any]:
     if surface is None or computed is None:
         return data
     try:
-        mesh = molecular_surface(computed, atoms="all", spacing=mesh_spacing(len(computed)))
+        mesh = molecular_surface(computed, atoms="all", spacing=mesh_spacing(len(computed)), cavities=False)
     except BackendError as error:
         log.warning("isosurfaces are drawn, as the molecular surface needs another package: %s", error)
         return data

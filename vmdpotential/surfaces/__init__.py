@@ -9,8 +9,9 @@ accessible one. The triangles are those of marching cubes, at distance 0 in a ma
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.surfaces.areas import areas
 from vmdpotential.surfaces.near import Floats, Integers, Near
+from vmdpotential.surfaces.voids import find_cavities
 
 #: Kinds of surfaces: around the volume that a probe cannot enter, or that its centre cannot enter.
 KINDS = ("molecular", "accessible")
@@ -56,12 +58,14 @@ class Surface:
         which is integrated by points on spheres and tori; the triangles cut corners and have a smaller area.
     kind : str
         One of :data:`KINDS`.
-    cavities : (V,) bool
-        Whether each vertex is on the surface of a cavity inside, which a probe cannot enter from outside.
+    cavities : (V,) int64
+        Cavity that each vertex belongs to, from 1 on, the widest first; 0 outside. A probe cannot leave a cavity.
     centres, radii : (M, 3) and (M,) float64, A
         Centres and radii of the atoms within a molecular surface.
     probe : float, A
         Radius of the probe of a molecular surface.
+    in_cavities : (K, 3) float64, A
+        Positions of the probe's centre in cavities.
     """
 
     vertices: Floats
@@ -69,10 +73,11 @@ class Surface:
     atoms: Integers
     areas: Floats
     kind: str
-    cavities: NDArray[np.bool_]
+    cavities: Integers
     centres: Floats = field(default_factory=lambda: np.zeros((0, 3)))
     radii: Floats = field(default_factory=lambda: np.zeros(0))
     probe: float = 0.0
+    in_cavities: Floats = field(default_factory=lambda: np.zeros((0, 3)))
 
     def __repr__(self) -> str:
         return f"Surface({self.kind}, {self.area:.1f} A^2, {len(self.vertices)} vertices)"
@@ -91,6 +96,17 @@ class Surface:
         """Area of the whole surface, A^2."""
         return float(self.areas.sum())
 
+    @property
+    def outer(self) -> Surface:
+        """The surface without those of cavities."""
+        return self.part(self.cavities == 0)
+
+    def part(self, chosen: NDArray[np.bool_]) -> Surface:
+        """Return the pieces whose vertices (V,) are chosen; each piece entirely or not at all."""
+        triangles = (np.cumsum(chosen) - 1)[self.triangles[chosen[self.triangles[:, 0]]]]
+        return replace(self, vertices=self.vertices[chosen], triangles=triangles, atoms=self.atoms[chosen],
+                       areas=self.areas[chosen], cavities=self.cavities[chosen])
+
     def sample(self, grid: Grid, outwards: float = 0.0) -> Floats:
         """Return interpolated values (V,) of a map at `outwards` A above the vertices; NaN outside the map."""
         points = self.vertices + outwards * self.normals
@@ -103,7 +119,7 @@ class Surface:
 
         The probe that touches the surface at a vertex is outside of all atoms, and so the normal never comes nearer to
         one than to the vertex. At the cusps of narrow crevices no normal is known, and that of the mesh may end within
-        the opposite wall.
+        the opposite wall. In a cavity without room along the way the nearest place of a probe is taken.
         """
         near, rows = Near(self.centres, self.radii, CELL), np.arange(len(points))
         for _ in range(_MOVES):
@@ -114,6 +130,9 @@ class Surface:
                 return
             apart = points[rows] - self.centres[atoms]
             points[rows] += (away / np.maximum(np.linalg.norm(apart, axis=1), 1e-9))[:, None] * apart
+        rows = rows[self.cavities[rows] > 0]
+        if len(rows):
+            points[rows] = self.in_cavities[_next_to(self.in_cavities, points[rows])]
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +179,7 @@ def rows(surface: Surface, values: Floats, owners: Integers, part: NDArray[np.bo
 
 def molecular_surface(
     structure: Structure, *, atoms: Selection = "solute", kind: str = "molecular", probe: float = PROBE,
-    spacing: float = 0.3, radii: Floats | None = None,
+    spacing: float = 0.3, radii: Floats | None = None, cavities: bool = True,
 ) -> Surface:
     """Return the molecular or accessible surface of the selected atoms.
 
@@ -177,6 +196,8 @@ def molecular_surface(
         Spacing of the lattice for marching cubes; areas hardly depend on it.
     radii : (N,) float64, A, optional
         Radii of all atoms of the structure; by default van der Waals radii of their elements.
+    cavities : bool
+        Whether to make the surfaces of closed cavities as well; see :mod:`vmdpotential.surfaces.voids`.
 
     Raises
     ------
@@ -195,47 +216,62 @@ def molecular_surface(
     numbers = _with_radii(select(structure, atoms), radii)
     positions, chosen = structure.positions[numbers], radii[numbers]
     accessible = kind == "accessible"
-    union = region.Surface(positions, chosen, probe)
-    field = _depth(region.Surface(positions, chosen + probe, 0.0) if accessible else union, spacing)
-    vertices, triangles = _marching(field)
-    progress.report("surface", 0.8)
-    _, atoms_of = Near(positions, chosen, CELL).find(vertices)
-    vertices = _outside(vertices, positions[atoms_of], chosen[atoms_of] + probe * accessible)
-    of_atoms, points = np.zeros(len(numbers)), np.empty_like(positions)
-    of_atoms[union.order], points[union.order] = areas(union, not accessible)
-    missing = np.flatnonzero((of_atoms > 0) & (np.bincount(atoms_of, minlength=len(numbers)) == 0))
-    if len(missing):  # parts too small for a vertex are added to a vertex of a neighbour
-        np.add.at(of_atoms, atoms_of[_next_to(vertices, points[missing])], of_atoms[missing])
-        of_atoms[missing] = 0
-    return Surface(vertices, triangles, numbers[atoms_of], _spread(vertices, triangles, atoms_of, of_atoms), kind,
-                   _cavities(vertices, triangles), positions, chosen, probe)
+    closed = find_cavities(positions, chosen + probe)
+    balls = closed.centres, closed.radii
+    lattice = _lattice(positions, chosen + probe, spacing)
+
+    def depths_and_areas(closed: tuple[Floats, Floats] | None) -> tuple[Grid, Floats, Floats]:
+        union = region.Surface(positions, chosen, probe, closed)
+        field = _depth(region.Surface(positions, chosen + probe, 0.0, closed) if accessible else union, lattice)
+        of_spheres, points = areas(union, not accessible)
+        atoms = union.order < len(chosen)
+        of_atoms, on_atoms = np.zeros(len(chosen)), np.empty_like(positions)
+        of_atoms[union.order[atoms]], on_atoms[union.order[atoms]] = of_spheres[atoms], points[atoms]
+        return field, of_atoms, on_atoms
+
+    field, of_atoms, points = depths_and_areas(balls)
+    parts = [(field, of_atoms, points)]
+    if cavities and len(closed):
+        progress.report("surface", 0.5)
+        whole, of_whole, points = depths_and_areas(None)
+        # what is neither inside nor outside; where a probe outside reaches into a cavity, it ends the cavity
+        within = replace(whole, values=np.maximum(whole.values, -field.values))
+        parts.append((within, np.clip(of_whole - of_atoms, 0, None), points))
+    made: list[tuple[NDArray[Any], ...]] = []
+    for cavity, (field, of_atoms, points) in enumerate(parts):
+        if field.values.min() >= 0:  # cavities without a node
+            continue
+        vertices, triangles = _marching(field, cavity > 0)
+        _, atoms_of = Near(positions, chosen, CELL).find(vertices)
+        vertices = _outside(vertices, positions[atoms_of], chosen[atoms_of] + probe * accessible)
+        missing = np.flatnonzero((of_atoms > 0) & (np.bincount(atoms_of, minlength=len(numbers)) == 0))
+        if len(missing):  # parts too small for a vertex are added to a vertex of a neighbour
+            np.add.at(of_atoms, atoms_of[_next_to(vertices, points[missing])], of_atoms[missing])
+            of_atoms[missing] = 0
+        number = closed.numbers[Near(*balls, CELL).find(vertices)[1]] if cavity else np.zeros(len(vertices), np.int64)
+        made.append((vertices, triangles + sum(len(part[0]) for part in made), numbers[atoms_of],
+                     _spread(vertices, triangles, atoms_of, of_atoms), number))
+    vertices, triangles, atoms_of, of_vertices, number = (np.concatenate(part) for part in zip(*made, strict=True))
+    return Surface(vertices, triangles, atoms_of, of_vertices, kind, number, positions, chosen, probe,
+                   closed.centres)
 
 
-def _cavities(vertices: Floats, triangles: Integers) -> NDArray[np.bool_]:
-    """Return whether each vertex belongs to a closed surface whose triangles face inwards, that of a cavity."""
-    from scipy.sparse import coo_matrix
-    from scipy.sparse.csgraph import connected_components
-
-    edges = np.concatenate([triangles[:, :2], triangles[:, 1:]])
-    shape = (len(vertices), len(vertices))
-    _, piece = connected_components(coo_matrix((np.ones(len(edges), np.int8), tuple(edges.T)), shape), directed=False)
-    a, b, c = (vertices[triangles[:, n]] for n in range(3))
-    volumes = np.bincount(piece[triangles[:, 0]], np.einsum("ij,ij->i", np.cross(a, b), c), piece.max() + 1)
-    inwards: NDArray[np.bool_] = (volumes < 0)[piece]
-    return inwards
-
-
-def _depth(surface: region.Surface, spacing: float, layers: int = 1) -> Grid:
-    """Return a map of depths inside a surface, A, negative outside; exact within `layers` of nodes at the surface.
+def _lattice(positions: Floats, radii: Floats, spacing: float) -> Lattice:
+    """Return a lattice around spheres, which fits into memory with the map of depths and its triangles.
 
     Raises
     ------
     MemoryPlanError
-        When the lattice does not fit into memory.
+        When it does not.
     """
-    lattice = Lattice.around(surface.centres, spacing, float(surface.radii.max()) + 3 * spacing)
+    lattice = Lattice.around(positions, spacing, float(radii.max()) + 3 * spacing)
     memory.require(40 * lattice.size, f"a surface on {' x '.join(map(str, lattice.shape))} points",
                    "use a larger {spacing} or fewer {atoms}")
+    return lattice
+
+
+def _depth(surface: region.Surface, lattice: Lattice, layers: int = 1) -> Grid:
+    """Return a map of depths inside a surface, A, negative outside; exact within `layers` of nodes at the surface."""
     return Grid(lattice, -surface.distances(lattice, layers))
 
 
@@ -248,10 +284,12 @@ def _with_radii(chosen: NDArray[np.bool_], radii: Floats) -> Integers:
     return numbers
 
 
-def depth_map(structure: Structure, chosen: NDArray[np.bool_], spacing: float, probe: float = PROBE) -> Grid:
+def depth_map(structure: Structure, chosen: NDArray[np.bool_], spacing: float, probe: float = PROBE,
+              cavities: bool = False) -> Grid:
     """Return a map of depths inside the molecular surface of the chosen atoms, A, negative outside, for pictures.
 
-    Beyond two spacings from the surface only the sign is meaningful.
+    Closed cavities count as inside unless `cavities` are requested. Beyond two spacings from the surface only the sign
+    is meaningful.
 
     Raises
     ------
@@ -262,7 +300,13 @@ def depth_map(structure: Structure, chosen: NDArray[np.bool_], spacing: float, p
     """
     radii = van_der_waals(fill(structure).elements)
     numbers = _with_radii(chosen, radii)
-    return _depth(region.Surface(structure.positions[numbers], radii[numbers], probe), spacing, 2)
+    positions, chosen_radii = structure.positions[numbers], radii[numbers]
+    closed = None
+    if not cavities:
+        found = find_cavities(positions, chosen_radii + probe)
+        closed = found.centres, found.radii
+    return _depth(region.Surface(positions, chosen_radii, probe, closed),
+                  _lattice(positions, chosen_radii + probe, spacing), 2)
 
 
 def _outside(vertices: Floats, centres: Floats, radii: Floats) -> Floats:
@@ -274,7 +318,7 @@ def _outside(vertices: Floats, centres: Floats, radii: Floats) -> Floats:
 
 
 def _next_to(vertices: Floats, points: Floats) -> Integers:
-    """Return the nearest vertex of each point."""
+    """Return the nearest of the vertices (V, 3) to each point."""
     from scipy.spatial import cKDTree
 
     result: Integers = cKDTree(vertices).query(points, workers=-1)[1]
@@ -296,12 +340,15 @@ def _crosses(vertices: Floats, triangles: Integers) -> Floats:
     return np.cross(b - a, c - a)
 
 
-def _marching(field: Grid) -> tuple[Floats, Integers]:
-    """Return vertices and triangles of the surface around the region in which a field is positive."""
+def _marching(field: Grid, cavity: bool = False) -> tuple[Floats, Integers]:
+    """Return vertices and triangles of the surface around the region in which a field is positive.
+
+    That of a cavity encloses the region where it is negative.
+    """
     vertices, triangles, _, _ = extras.load("skimage.measure", "surfaces", "surface").marching_cubes(field.values, 0.0)
     vertices = vertices.astype(np.float64) * field.lattice.spacing + field.lattice.origin
     triangles = triangles.astype(np.int64)
     a, b, c = (vertices[triangles[:, n]] for n in range(3))
-    if np.einsum("ij,ij->", np.cross(a, b), c) < 0:  # six times the signed volume
+    if (np.einsum("ij,ij->", np.cross(a, b), c) < 0) != cavity:  # six times the signed volume
         triangles = triangles[:, ::-1]
     return vertices, np.ascontiguousarray(triangles)
