@@ -16,7 +16,6 @@ SUMS = """
 import sys
 import numpy as np
 from vmdpotential import registry
-from vmdpotential.compiling import build
 from vmdpotential.continuum.region import Surface
 from vmdpotential.engines import LatticeSum, PointSum, get_engine
 from vmdpotential.engines.cpu.points.ewald_pair import EwaldPair
@@ -94,7 +93,7 @@ sums = {
     "full": lambda: continuum(np.array([(1.0, 0.5), (-1.0, 0.5)])),
 }
 np.savez(sys.argv[1], **{name: sums[name]() for name in sys.argv[2:] or sums})
-print(build.describe())
+print(get_engine("cpu").describe())
 """
 
 #: Relative rms difference that each sum may have.

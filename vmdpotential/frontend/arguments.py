@@ -42,7 +42,7 @@ HEADINGS = {
         "method set interaction boundary cutoff algorithm electrostatics smear tolerance precision slab_correction "
         "orientations places",
     "quantum chemistry": "channel spin potential_unit",
-    "surface": "probe kind outwards by mesh_spacing",
+    "surface": "probe kind outwards by mesh_spacing cavities",
     "trajectory": "trajectory frames frame fit motion stat",
     "figure":
         "normal point profile structure slab waters range contours label width dpi view integral level title margin "

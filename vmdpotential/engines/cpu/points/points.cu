@@ -150,17 +150,18 @@ struct AtomsInBins {
     int uniform_count, step_count, constant_count, table_count, register_count;
 };
 
-// The first and the last bin along an axis within reach.
+// The first and the last bin along an axis within reach. Of a NaN, from an infinite bin, min and max return their second
+// argument.
 DEVICE void find_span(double place, double reach, double size, index_t count, index_t &first, index_t &last)
 {
-    first = (index_t)traced::max(0.0, __builtin_floor((place - reach) / size));
-    last = (index_t)traced::min(count - 1.0, __builtin_floor((place + reach) / size));
+    first = (index_t)traced::max(__builtin_floor((place - reach) / size), 0.0);
+    last = (index_t)traced::min(__builtin_floor((place + reach) / size), count - 1.0);
 }
 
 // The distance of a place to a bin.
 DEVICE double gap(index_t bin, double size, double place)
 {
-    return traced::max(0.0, traced::max(bin * size - place, place - (bin + 1) * size));
+    return traced::max(traced::max(bin * size - place, place - (bin + 1) * size), 0.0);
 }
 
 // Collect the atoms from first to last within the cutoff of a point.
