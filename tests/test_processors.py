@@ -24,6 +24,7 @@ from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import ewald
 from vmdpotential.interactions.pairs import CHARGES, PairPotential, Term
+from vmdpotential.kernels.launch import describe_vectors
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.pairs import samples
 from vmdpotential.splitting.mesh import over_cell
@@ -93,7 +94,7 @@ sums = {
     "full": lambda: continuum(np.array([(1.0, 0.5), (-1.0, 0.5)])),
 }
 np.savez(sys.argv[1], **{name: sums[name]() for name in sys.argv[2:] or sums})
-print(get_engine("cpu").describe())
+print(describe_vectors())
 """
 
 #: Relative rms difference that each sum may have.

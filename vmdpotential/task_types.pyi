@@ -7,8 +7,7 @@ from typing import Any
 from vmdpotential.commands.average import Mean
 from vmdpotential.commands.compare import Comparison
 from vmdpotential.commands.density import DensityMap
-from vmdpotential.commands.energy import Energies
-from vmdpotential.commands.energy import EnergiesInContinuum
+from vmdpotential.commands.energy import Energies, EnergiesInContinuum
 from vmdpotential.commands.field import Field
 from vmdpotential.commands.forces import Forces
 from vmdpotential.commands.orbital import OrbitalMap
