@@ -10,11 +10,11 @@ from test_blocks import Draws, total
 
 from vmdpotential import io, memory, progress
 from vmdpotential.commands.average import command
-from vmdpotential.compiling import threads
 from vmdpotential.errors import InputError
 from vmdpotential.execution import pools
 from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.execution.work import Needs
+from vmdpotential.kernels import threads
 
 
 @dataclass(frozen=True)

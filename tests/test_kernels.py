@@ -7,9 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from vmdpotential.compiling import threads
 from vmdpotential.errors import BackendError, UsageError
-from vmdpotential.kernels import build, launch
+from vmdpotential.kernels import build, launch, threads
 from vmdpotential.kernels.launch import KernelFile
 
 SOURCE = """

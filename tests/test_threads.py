@@ -10,8 +10,8 @@ import time
 import pytest
 
 from vmdpotential import progress
-from vmdpotential.compiling import threads
 from vmdpotential.errors import UsageError
+from vmdpotential.kernels import threads
 
 
 def test_threads_do_every_part_once_and_pass_errors_on(monkeypatch):

@@ -7,7 +7,6 @@ import functools
 import math
 import os
 import re
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,11 +21,8 @@ _NONE = 2**60
 #: Folder that contains ``proc`` and ``sys``.
 ROOT = Path("/")
 
-#: Memory, bytes, for libraries that are loaded and kernels that are compiled after a plan is made.
+#: Memory, bytes, for libraries that are loaded after a plan is made.
 RESERVE = 150_000_000
-
-#: Address space, bytes, that libraries reserve when they are loaded, most of which is never used.
-ADDRESSES = 450_000_000
 
 
 def limit(root: Path = ROOT, reserve: int = RESERVE) -> int:
@@ -138,9 +134,6 @@ def _limits_of_process() -> tuple[float, ...]:
 def _of_process(root: Path) -> Iterator[int]:
     """Yield the memory, in bytes, that the limits of the process leave."""
     numbers = _numbers(root / "proc/self/status", "VmSize", "VmData")
-    # Numba is the largest library that is still to be loaded, and LLVM ends the process if it has no memory to compile
-    if "numba" not in sys.modules:
-        numbers["VmSize"] = numbers.get("VmSize", 0) + ADDRESSES
     for most, taken in zip(_limits_of_process(), ("VmSize", "VmData"), strict=True):
         if most != math.inf:
             yield max(int(most) - numbers.get(taken, 0), 0)

@@ -84,8 +84,8 @@ def batch(settings: BatchOptions, **options: Any) -> Batch:
     OutputError
         When the folder or the table cannot be written.
     """
-    from vmdpotential.compiling import threads
     from vmdpotential.execution.processes import process_count
+    from vmdpotential.kernels import threads
 
     command, folder = _command(settings.task), settings.output
     source = _source(command)

@@ -16,11 +16,11 @@ from typing import NamedTuple, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.compiling import threads
 from vmdpotential.continuum.molecule import Continuum, Floats
 from vmdpotential.continuum.region import planes_at_once
 from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice, bounds
+from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import KernelFile, call, launch
 
 KERNELS = KernelFile(Path(__file__).with_name("jump.cu"))

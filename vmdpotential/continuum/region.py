@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.compiling import threads
 from vmdpotential.engines import Engine, get_engine
 from vmdpotential.grid.lattice import Lattice, bounds
+from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import KernelFile, call, launch, load_library
 
 Floats = NDArray[np.float64]

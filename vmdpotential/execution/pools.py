@@ -21,11 +21,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
 
 from vmdpotential import memory, progress
-from vmdpotential.compiling import threads
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import TaskError, VmdpotentialError
 from vmdpotential.execution.work import Arrays, Work
 from vmdpotential.io.trajectories.frames import on_demand
+from vmdpotential.kernels import threads
 
 #: Result of a block, and the seconds that it took.
 Result = tuple[Arrays, float]

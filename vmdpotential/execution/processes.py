@@ -26,7 +26,6 @@ from typing import NamedTuple
 import numpy as np
 
 from vmdpotential import memory
-from vmdpotential.compiling import threads
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError, VmdpotentialError
 from vmdpotential.execution.pools import (
@@ -41,6 +40,7 @@ from vmdpotential.execution.pools import (
     timed,
 )
 from vmdpotential.execution.work import Arrays, Cost, Work
+from vmdpotential.kernels import threads
 
 #: Seconds of work from which starting processes pays.
 START = 12.0

@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import progress
-from vmdpotential.compiling import threads
 from vmdpotential.errors import many
+from vmdpotential.kernels import threads
 from vmdpotential.splitting.mesh import fast_length
 
 Floats = NDArray[np.float64]

@@ -23,9 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from vmdpotential.compiling import threads
 from vmdpotential.errors import BackendError, UsageError
-from vmdpotential.kernels import build
+from vmdpotential.kernels import build, threads
 
 #: The environment variable that forces an instruction set.
 VARIABLE = "VMDPOTENTIAL_VECTORS"

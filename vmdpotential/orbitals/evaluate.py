@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
-from vmdpotential.compiling import threads
 from vmdpotential.engines import Engine, get_engine
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
+from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import KernelFile, tiled_plane
 from vmdpotential.orbitals.shells import Shell, in_monomials, monomials
 from vmdpotential.orbitals.wavefunction import Wavefunction

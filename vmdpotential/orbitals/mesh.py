@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.compiling import threads
+from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import KernelFile, launch
 from vmdpotential.orbitals.gaussians import Gaussians, hermite
 

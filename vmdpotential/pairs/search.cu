@@ -164,7 +164,7 @@ struct Moves {
     float *atoms;                  // (chunks, rows, n) to which coordinates are written, or null
     double *wide_atoms;            // the same in double precision
     double *displacement;          // (1,) result: the largest squared displacement
-    int64_t *counters;             // of compiling.threads
+    int64_t *counters;             // of kernels.threads
     index_t chunks, rows;
     double rotation[3][3], vectors[3][3], inverse[3][3];
     double near2;                  // of a shorter squared displacement, no other image can be nearer

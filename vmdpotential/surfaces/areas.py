@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.compiling import threads
 from vmdpotential.continuum.region import Cubes, Surface
+from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import KernelFile, launch
 
 Floats = NDArray[np.float64]

@@ -39,7 +39,7 @@ class CpuEngine:
 
     def describe(self) -> str:
         """Return the number of threads, and the instruction set of the kernels."""
-        from vmdpotential.compiling import threads
+        from vmdpotential.kernels import threads
         from vmdpotential.kernels.launch import describe_vectors
 
         return f"{threads.count()} threads, {describe_vectors()}"

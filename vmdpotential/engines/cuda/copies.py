@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.compiling import threads
 from vmdpotential.engines.cuda import pinned
 from vmdpotential.engines.cuda.device import driver
+from vmdpotential.kernels import threads
 
 #: Bytes of a piece, number of pieces in pinned memory, and largest number of queued transfers.
 PIECE, PIECES, AHEAD = 2**22, 16, 6

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.compiling import threads
 from vmdpotential.errors import TaskError
+from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import KernelFile, launch, launch_team
 from vmdpotential.progress import report
 

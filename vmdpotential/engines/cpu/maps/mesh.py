@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.compiling import threads
 from vmdpotential.engines.smooth import Nodes
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice
+from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import KernelFile, call, launch
 from vmdpotential.splitting.mesh import Mesh
 

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.compiling import threads
 from vmdpotential.engines import SOFT_CORE
 from vmdpotential.engines.cpu import cells
 from vmdpotential.engines.inputs import near
@@ -16,6 +15,7 @@ from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Bound, Scaled
 from vmdpotential.interactions.compiled import radial_arguments
+from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import KernelFile, launch
 from vmdpotential.molecule.cell import Cell
 

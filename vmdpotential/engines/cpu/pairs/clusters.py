@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
-from vmdpotential.compiling import threads
 from vmdpotential.engines.cpu import cells
 from vmdpotential.errors import InputError
+from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import KernelFile, bind, call
 from vmdpotential.molecule.cell import Cell
 

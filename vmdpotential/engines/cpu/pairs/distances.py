@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.compiling import threads
 from vmdpotential.engines.cpu import cells
 from vmdpotential.errors import UsageError
+from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import KernelFile, call
 from vmdpotential.molecule.cell import Cell
 

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
-from vmdpotential.compiling import threads
 from vmdpotential.engines.cpu.pairs.clusters import aligned
 from vmdpotential.engines.pairs import Atoms, PairList, PairResult, PairSum
 from vmdpotential.errors import UsageError
 from vmdpotential.interactions import compiled
 from vmdpotential.interactions.pairs import PairPotential, ScaledPairs
 from vmdpotential.interactions.program import Program, evaluate_all
+from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import KernelFile, bind
 
 Floats = NDArray[np.float64]

@@ -21,7 +21,7 @@ static const int MAX_TERMS = 8, MAX_ROWS = 21;
 static const index_t GATHERED = 64;
 
 template <class Number> struct PairWork {
-    int64_t *counters;                     // of compiling.threads
+    int64_t *counters;                     // of kernels.threads
     const int64_t *parts;                  // (parts, 5) addresses of the entries of a part, their number, and addresses
                                            // of its chunks, bits and masks
     const Number *atoms_i, *atoms_j;       // (chunks, rows, N) coordinates and parameters
@@ -725,7 +725,7 @@ RANGE_KERNEL(sum_pairs, PairWork<float>, first, last) { sum_parts<floats>(args, 
 RANGE_KERNEL(sum_pairs_double, PairWork<double>, first, last) { sum_parts<doubles>(args, first, last); }
 
 template <class Number> struct Gathering {
-    int64_t *counters;               // of compiling.threads
+    int64_t *counters;               // of kernels.threads
     const Number *sums;              // (workers, chunks, channels, n)
     const index_t *slots;            // (chunks * n,) atoms
     double *forces;                  // (atoms, 3) result

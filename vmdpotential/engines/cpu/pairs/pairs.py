@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
-from vmdpotential.compiling import threads
 from vmdpotential.engines.cpu.pairs.clusters import CellBox, Clusters, ClusterShape, Search, aligned, search
 from vmdpotential.engines.pairs import Atoms, PairResult, PairSum
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.interactions.compiled import PAIR, instructions, number_of, uniforms
 from vmdpotential.interactions.pairs import PairPotential
+from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import KernelFile, bind, load_library
 
 Floats = NDArray[np.float64]

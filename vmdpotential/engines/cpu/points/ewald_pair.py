@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.compiling import threads
 from vmdpotential.engines import SOFT_CORE
 from vmdpotential.engines.cpu.maps import mesh
 from vmdpotential.interactions.compiled import radial_arguments
+from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import KernelFile, bind, call, launch
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.mesh import over_cell
@@ -36,7 +36,7 @@ ORDER = 4
 RATIO = 20.0
 
 #: Number of points up to which computing them takes less time than starting a thread; no thread takes more at a time.
-FEW = 4096
+POINTS_PER_THREAD = 4096
 
 #: Number of nodes to which a charge is added in the time of its potential at one site.
 _NODES_A_SITE = 8
@@ -99,7 +99,8 @@ class EwaldPair:
             Changed in place. A point nearer than 0.01 A to the charge gets the potential at that distance.
         """
         px, py, pz = (np.ascontiguousarray(points[:, d]) for d in range(3))
-        grain = len(points) if len(points) <= FEW else max(64, min(FEW, len(points) // threads.count()))
+        share = len(points) // (threads.count() if len(points) > POINTS_PER_THREAD else 1)
+        grain = max(64, min(POINTS_PER_THREAD, share))
         self._add(0, len(points), "one charge", grain, px=px, py=py, pz=pz, out=potential, position=position,
                   charge=charge * self.factor)
 

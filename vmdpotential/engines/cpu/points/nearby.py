@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
-from vmdpotential.compiling import threads
 from vmdpotential.engines import SOFT_CORE
 from vmdpotential.engines.cpu import cells
 from vmdpotential.engines.cpu.points.points import KERNELS, columns
@@ -14,6 +13,7 @@ from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import bounds
 from vmdpotential.interactions import Bound
 from vmdpotential.interactions.compiled import radial_arguments
+from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import launch
 from vmdpotential.molecule.cell import Cell
 
@@ -30,7 +30,7 @@ GRAIN = 1024
 PADDING = 8
 
 #: Ratio of atoms to points above which images of the points are made instead of images of the atoms.
-FEW = 4
+ATOMS_PER_POINT = 4
 
 
 def cutoff_at_points(points: Floats, positions: Floats, charges: Floats, interaction: Bound,
@@ -63,7 +63,7 @@ def cutoff_at_points(points: Floats, positions: Floats, charges: Floats, interac
         return np.zeros(len(points))
     if cell is not None:
         compact = cell if cell.orthogonal else Cell(cell.reduced)  # fewer images are in its bounding box
-        if FEW * len(points) < len(positions):
+        if ATOMS_PER_POINT * len(points) < len(positions):
             return _by_images_of_points(points, positions, charges, interaction, compact, field)
         points = compact.wrap(points)
         low, high = points.min(0) - cutoff, points.max(0) + cutoff

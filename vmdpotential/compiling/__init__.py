@@ -1,1 +1,0 @@
-"""Compiled kernels: vector code, the cache of compiled functions, and threads."""
