@@ -13,6 +13,7 @@ import importlib.util
 import json
 import os
 import platform
+import re
 import shlex
 import shutil
 import subprocess
@@ -120,31 +121,34 @@ def build_libraries(sources: Sequence[Path], folder: Path, compiler: Sequence[st
     system = next((name for part, name in SYSTEMS.items() if part in target), sys.platform)
     sets: Mapping[str, tuple[str, ...]] = INSTRUCTION_SETS.get(family, {"baseline": ()})
     libraries = [folder / library_name(name, system) for name in sets]
-    checksum = _checksum(sources, repr((sorted(sets.items()), OPTIONS, target)))
+    checksum = _checksum([*sorted(HEADERS.glob("*.h")), *sources], repr((sorted(sets.items()), OPTIONS, target)))
     record = folder / "built.json"
     if record.exists() and json.loads(record.read_text()) == checksum and all(path.exists() for path in libraries):
         return libraries
     command = [*(compiler or find_compiler()), *(["-target", target] if target else [])]
-    folder.mkdir(parents=True, exist_ok=True)
+    kept = folder / "objects"  # of files that did not change, a rebuild takes the objects
+    kept.mkdir(parents=True, exist_ok=True)
     position = () if system == "win32" else ("-fPIC",)
+    objects: dict[str, list[Path]] = {name: [] for name in sets}
     # next to the libraries, so that renaming stays within one file system
     with tempfile.TemporaryDirectory(dir=folder) as place, \
             concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        objects: dict[str, list[str]] = {name: [] for name in sets}
         waiting = []
-        for number, path in enumerate(sources):
+        for path in sources:
             for name, options in sets.items():
-                output = str(Path(place, f"{number}-{name}.o"))
+                compilation = [*command, *OPTIONS, *position, *options, f"-I{HEADERS}", "-c", str(path), "-o"]
+                output = kept / f"{path.stem}-{name}-{_checksum(_included(path), shlex.join(compilation))[:16]}.o"
                 objects[name].append(output)
-                waiting.append(pool.submit(_run, [*command, *OPTIONS, *position, *options, f"-I{HEADERS}", "-c",
-                                                  str(path), "-o", output]))
+                if not output.exists():
+                    waiting.append(pool.submit(_make, compilation, Path(place, output.name), output))
         for each in waiting:
             each.result()
         for name, library in zip(sets, libraries, strict=True):
-            made = str(Path(place, library.name))
             # the optimisation options are not repeated: with some of them linkers change the processor's rounding mode
-            _run([*command, "-shared", *objects[name], "-o", made, *(() if system == "win32" else ("-lm",))])
-            os.replace(made, library)
+            _make([*command, "-shared", *map(str, objects[name]), *(() if system == "win32" else ("-lm",)), "-o"],
+                  Path(place, library.name), library)
+    for path in set(kept.iterdir()) - {path for each in objects.values() for path in each}:
+        path.unlink(missing_ok=True)
     record.write_text(json.dumps(checksum))
     return libraries
 
@@ -157,11 +161,27 @@ def build_package(target: str = "") -> list[Path]:
     return build_libraries(sources, HEADERS / FOLDER, target=target)
 
 
-def _checksum(sources: Sequence[Path], options: str) -> str:
+def _checksum(files: Sequence[Path], options: str) -> str:
     content = hashlib.sha256(options.encode())
-    for path in [*sorted(HEADERS.glob("*.h")), *sources]:
+    for path in files:
         content.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return content.hexdigest()
+
+
+def _included(path: Path) -> list[Path]:
+    """Return a file and the headers of this package and next to it that it includes, directly or through others."""
+    found = [path]
+    for each in found:
+        for name in re.findall(r'#include "([^"]+)"', each.read_text(encoding="utf-8")):
+            header = next((place / name for place in (each.parent, HEADERS) if (place / name).exists()), None)
+            if header is not None and header not in found:
+                found.append(header)
+    return found
+
+
+def _make(command: Sequence[str], made: Path, output: Path) -> None:
+    _run([*command, str(made)])
+    os.replace(made, output)
 
 
 def _run(command: Sequence[str]) -> None:
