@@ -134,7 +134,7 @@ def test_values_arrive_as_text_or_objects():
 
 
 @pytest.mark.parametrize(("values", "text"), [
-    ({}, "name: the command sample needs a value"),
+    ({}, "name: a value is needed"),
     ({"name": "x", "width": 1}, "width: sample has no such parameter"),
     ({"name": "x", "size": 0}, "size=0: must be above 0 A"),
     ({"name": "x", "size": None}, "a value is needed"),

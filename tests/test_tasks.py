@@ -8,6 +8,7 @@ import MDAnalysis
 import numpy as np
 import pytest
 from helpers import shell
+from matplotlib.figure import Figure
 from MDAnalysisTests.datafiles import PRM_NCBOX, TRJ_NCBOX
 
 import vmdpotential as vp
@@ -176,3 +177,88 @@ def test_placements_and_prepared_structures_have_data_frames():
     assert len(ions) == len(placed.ions)
     np.testing.assert_allclose(ions[["x_A", "y_A", "z_A"]], [ion.position for ion in placed.ions])
     assert ions["charge"].sum() == pytest.approx(placed.structure.net_charge - water.net_charge, abs=1e-3)
+
+
+#: Files of a force field of OpenMM.
+AMBER = ["amber14-all.xml", "amber14/tip3p.xml"]
+
+#: Arguments after the structure, of every exported function of one but the commands, whose tests read files.
+CALLS = {
+    "assign_charges": {},
+    "binding_energy": {"first": "(ACE)", "second": "(LYS)", "spacing": 1.5},
+    "interaction_energy": {"a": [0, 1, 2], "b": [3, 4, 5]},
+    "nonbonded": {"files": AMBER},
+    "place_ions": {"ions": {"Na+": 1, "Cl-": 1}, "site": "random", "seed": 1},
+    "place_replicas": {"replicas": 1, "ions": {"Na+": 1, "Cl-": 1}, "site": "random", "seed": 1},
+    "potential_at": {"points": [[1.0, 2.0, 3.0]]},
+    "potential_map": {"spacing": 4.0, "medium": "explicit"},
+    "prepare_structure": {},
+    "select": {"selection": "name O"},
+    "solvation_energy": {"spacing": 1.5},
+    "write_structure": {"path": "out.pdb", "force": True},
+}
+
+
+def test_every_function_of_a_structure_is_called_with_files():
+    functions = [name for name in vp.__all__ if inspect.isfunction(getattr(vp, name))]
+    of_structures = {name for name in functions if "structure" in inspect.signature(getattr(vp, name)).parameters}
+    assert of_structures - set(tasks.__all__) - {"draw_slice"} == CALLS.keys()  # draw_slice is tested with its figures
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_structure_may_be_a_file_without_charges(name, tmp_path, monkeypatch, universe):
+    monkeypatch.chdir(tmp_path)
+    path = Path(__file__).parent / "data" / "caps_amber.pdb"  # a peptide, for a continuum without water
+    if name not in ("binding_energy", "solvation_energy"):
+        path = tmp_path / "water.pdb"
+        vp.write_structure(vp.Structure.from_mdanalysis(universe.select_atoms("resname WAT")), path)
+    given = CALLS[name]
+    if name == "interaction_energy":
+        given = {**given, "nonbonded": vp.nonbonded(path, AMBER)}
+    results = [getattr(vp, name)(each, **given) for each in (path, str(path), vp.read_structure(path))]
+    assert repr(results[0]) == repr(results[1]) == repr(results[2])  # with the numbers of atoms, sums and ranges
+
+
+def test_standard_errors_and_statistics_of_means(universe):
+    mean = vp.average(universe, universe.trajectory, spacing=4.0)
+    both = vp.average(universe, universe.trajectory, spacing=4.0, stat=("mean", "std", "sem"))
+    np.testing.assert_array_equal(mean.sem.values, both.sem.values)
+    assert mean.std is None
+    assert (both.std.values > both.sem.values).all()
+    assert vp.density(universe, universe.trajectory, atoms="water", spacing=4.0).sem.unit == "1/A^3"
+    assert vp.average(universe, universe.trajectory[:1], spacing=4.0).sem is None
+    with pytest.raises(vp.UsageError) as error:
+        vp.average(universe, universe.trajectory, spacing=4.0, stat=("mean", "median"))
+    assert error.value.parameter == "stat"
+
+
+def test_a_map_draws_a_slice_of_itself():
+    x, y, z = np.meshgrid(*[np.arange(5.0)] * 3, indexing="ij")
+    grid = vp.Grid(vp.Lattice((0, 0, 0), 1.0, (5, 5, 5)), z + 0 * x * y, "kT/e")
+    for ax in (None, Figure().add_subplot()):
+        for plane, value in ((None, 2.0), ("z=1", 1.0), (vp.Plane.parse("z=3.5"), 3.5)):
+            drawn = grid.plot(ax, plane, value_range=(-5, 5))
+            np.testing.assert_allclose(drawn.images[-1].get_array(), value)
+            assert drawn.images[-1].get_clim() == (-5, 5)
+            assert len(drawn.figure.axes) == (2 if ax is None else 1)  # with a colour bar
+    with pytest.raises(vp.UsageError):
+        grid.plot(plane="z=9")
+    path = Path(__file__).parent / "data" / "caps_amber.pdb"
+    points = [[item.get_offsets() for item in grid.plot(structure=each).collections]
+              for each in (path, str(path), vp.read_structure(path))]
+    assert len(points[0][0])
+    for other in points[1:]:
+        np.testing.assert_array_equal(other, points[0])
+
+
+@pytest.mark.parametrize(("call", "parameter", "shown"), [
+    (lambda: vp.potential_map(DATA / "1hvr.pdb.gz", method="pb", parameters={"salt": "much"}), "salt", "salt=much: "),
+    (lambda: vp.solvation_energy(DATA / "1hvr.pdb.gz", spacin=1.0), "spacin", "spacin: "),
+    (lambda: vp.field(DATA / "1hvr.pdb.gz", at="protein", from_=["//Z"]), "from", "from_=//Z: "),
+    (lambda: vp.average(DATA / "1hvr.pdb.gz"), "trajectory", "trajectory: "),
+])
+def test_errors_name_parameters_as_python_does(call, parameter, shown):
+    with pytest.raises(vp.UsageError) as error:
+        call()
+    assert error.value.parameter == parameter
+    assert str(error.value).startswith(shown)

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from keyword import iskeyword
 from typing import Any
 
 #: Function of a parameter's name and value (empty for none) that returns them in the syntax of an interface.
@@ -37,7 +38,8 @@ _PARAMETER = re.compile(r"\{([a-z_]+)(?: ([^{}]*))?\}")
 
 
 def plain(name: str, value: str = "") -> str:
-    """Return a parameter in Python's syntax: its bare name, or ``name=value``."""
+    """Return a parameter in Python's syntax: its bare name, or ``name=value``; ``from_`` as ``from`` is a keyword."""
+    name = f"{name}_" if iskeyword(name) else name
     return f"{name}={value}" if value else name
 
 

@@ -440,7 +440,7 @@ class Command:
                                  f"{', '.join(known)}")
         missing = [p.name for p in self.parameters if p.required and p.name not in values]
         if missing:
-            raise UsageError(missing[0], f"the command {self.name} needs a value")
+            raise UsageError(missing[0], "a value is needed")
         values = {name: known[name].convert(value) for name, value in values.items()}
         token = _reading.set(tuple(self._files(values, written=False)))
         try:
@@ -543,6 +543,11 @@ def returning() -> Iterator[None]:
         _returning.reset(token)
 
 
+def result_is_used() -> bool:
+    """Return whether the caller uses the result itself."""
+    return _returning.get()
+
+
 def check_output(output: Path | None, source: object, what: str, example: str) -> None:
     """Raise an error for a run in a shell without an output, whose result would be lost.
 
@@ -551,7 +556,7 @@ def check_output(output: Path | None, source: object, what: str, example: str) -
     UsageError
         When `source` is a file, no output is given, and the caller does not use the result itself.
     """
-    if output is None and isinstance(source, Path) and not _returning.get():
+    if output is None and isinstance(source, Path) and not result_is_used():
         raise UsageError("output", f"a file is needed for the {what}", f"such as {{output {example}}}")
 
 
@@ -664,6 +669,8 @@ def takes_aliases(kind: Any) -> Callable[[Function], Function]:
         def with_aliases(*values: Any, **keywords: Any) -> Any:
             if not keywords.keys() <= names:
                 keywords = by_own_names(fields_of(kind), keywords)
+                for name in keywords.keys() - names:
+                    raise UsageError(name, f"there is no such option{similar(name, names)}")
             return function(*values, **keywords)
 
         return with_aliases  # type: ignore[return-value]

@@ -190,6 +190,8 @@ def _objects(command: Command, values: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in values.items():
         if name in known and np.ndarray in known[name].objects and isinstance(value, (list, tuple)):
             converted[name] = np.array(value, float)
+    if isinstance(converted.get("stat"), (list, tuple)):
+        converted["stat"] = ",".join(converted["stat"])
     if isinstance(converted.get("structure"), Structure) and converted.get("topology") is not None:
         converted["structure"] = merge(converted["structure"], read_topology(converted.pop("topology")))
     frames = converted.get("trajectory")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -28,26 +29,37 @@ from vmdpotential.maps.medium import MEDIA, MEDIUM_HELP, Medium
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option, check_output, warn_unused
+from vmdpotential.parameters import Command, Option, check_output, result_is_used, warn_unused
 from vmdpotential.results import complete, key, part, shown
+
+log = logging.getLogger(__name__)
+
+
+def parse_statistics(text: str) -> list[str]:
+    """Return the statistics of a text such as ``mean,sem``."""
+    return [word.strip() for word in text.split(",")]
 
 
 def statistic_files(output: Path | None, text: str) -> tuple[tuple[str, ...], list[Path]]:
-    """Return the statistics to write, the mean first, and their files, if there is a file for the mean."""
+    """Return the statistics, the mean first, and the files of the first of them, if there is one for the mean.
+
+    For a program that uses the result, the standard error is among them although there may be no file for it.
+    """
     from vmdpotential.io.maps import map_name
 
-    names = [word.strip() for word in text.split(",")]
+    names = parse_statistics(text)
     if not set(names) <= set(STATISTICS):
         raise UsageError("stat", "give some of mean, std (standard deviation) and sem (standard error of the mean), "
                          "such as mean,sem", value=text)
     requested = tuple(dict.fromkeys(["mean", *names]))
+    known = tuple(dict.fromkeys([*requested, "sem"])) if result_is_used() else requested
     if output is None:
-        return requested, []
+        return known, []
     name = map_name(output)
     others = [output.with_name(f"{name}_{word}{output.name[len(name):]}") for word in requested[1:]]
     if others and files.is_standard(output):
         raise UsageError("stat", "only the mean can be written to a stream", "name a file as {output}", value=text)
-    return requested, [output, *others]
+    return known, [output, *others]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,12 +167,14 @@ def average(
                 raise UsageError("partial", "a map that does not fit into memory is computed in slabs, each over all "
                                  "frames, so that there is no mean over some frames",
                                  "use {resume}, or a larger {spacing}")
-            outputs = dict(zip(chosen, zip(paths, names, strict=True), strict=True))
+            outputs = dict(zip(chosen, zip(paths, names, strict=True), strict=False))
             averaged, runs = _in_slabs(planning, execution, outputs, force)
         else:
             runs = [planning.run(execution.with_block_folder(path))]
             averaged = merge(planning, runs[0], execution.partial)
     seconds = time.perf_counter() - start - clock.compiling
+    if "sem" in parse_statistics(stat) and "sem" not in averaged.grids:
+        log.warning("%s; there is no map of it", _too_short(averaged))
     written = [path for path, word in zip(paths, chosen, strict=False) if word in averaged.grids]
     if planning.planes:
         averaged = replace(averaged, grids={
@@ -234,6 +248,12 @@ class Mean(GridResult):
         yield from _lines(self.planning, self.average, self)
 
 
+def _too_short(average: Average) -> str:
+    """Return why there is no standard error."""
+    time = average.correlation_time
+    return too_short(average.frames, None if time is None else average.frames / max(1.0, time))
+
+
 def _lines(planning: AveragePlan, average: Average, result: Mean) -> list[str]:
     """Return the lines of the report."""
     grid, plan, count, seconds = result.grid, planning.map, average.frames, result.seconds
@@ -255,8 +275,7 @@ def _lines(planning: AveragePlan, average: Average, result: Mean) -> list[str]:
         lines.append(f"a uniform background of {-planning.charge:.3f} e neutralises the cell")
     blocks = f"{many(len(average.blocks), 'block')} of {many(average.blocks[0], 'frame')}"
     if average.error is None:
-        time = average.correlation_time
-        lines.append(too_short(count, None if time is None else count / max(1.0, time)))
+        lines.append(_too_short(average))
     else:
         lines.append(f"standard error of the mean {average.error:.3g} {unit} rms, 95 % interval "
                      f"+- {average.interval:.3g} {unit}, by {blocks}")

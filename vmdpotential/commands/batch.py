@@ -95,7 +95,7 @@ def batch(settings: BatchOptions, **options: Any) -> Batch:
             [("", {source.name: path}) for path in inputs_of(settings.inputs, partial(_fits, source), source.name)])
     for parameter in command.parameters:
         if parameter.required and parameter.name not in options and not all(parameter.name in row for _, row in rows):
-            raise UsageError(parameter.name, f"the command {command.name} needs a value")
+            raise UsageError(parameter.name, "a value is needed")
     endings = _endings(command, settings.format, options)
     items = []
     paths = [paths_in(row[source.name])[0] for _, row in rows]

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from vmdpotential import progress
-from vmdpotential.commands.average import FitOptions, statistic_files
+from vmdpotential.commands.average import FitOptions, parse_statistics, statistic_files
 from vmdpotential.commands.gridded import LATTICE, GridResult, cell_lines, lattice_like, wraps
 from vmdpotential.commands.options import (
     CompleteSource,
@@ -149,7 +149,7 @@ def density(
         statistics = (*chosen, "sem") if sites is not None else chosen
         averaged = merge(planning, run, statistics, options.bulk, execution.partial)
     seconds = time.perf_counter() - start - clock.compiling
-    if "sem" in chosen and "sem" not in averaged.grids:
+    if "sem" in parse_statistics(output.stat) and "sem" not in averaged.grids:
         log.warning("the standard error has no map, as it is not known")
     maxima = None if sites is None else _sites(planning, averaged, table.site_radius, table.site_density)
     maps = [averaged.grids[word] for word in chosen if word in averaged.grids]

@@ -155,7 +155,7 @@ def draw_slice(
         smaller than 6 % of the picture, as around every atom in the plane, are left out.
     cmap : str or Colormap
         Diverging colour map, whose centre represents 0.
-    structure : Structure, optional
+    structure : Structure or path, optional
         Structure whose atoms within `slab` / 2 of the plane are drawn on top.
     slab : float, A
         Thickness of the layer of atoms.

@@ -11,7 +11,6 @@ Frames are computed in blocks (:mod:`vmdpotential.execution.blocks`), whose mean
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -42,8 +41,6 @@ from vmdpotential.parameters import warn_unused
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-log = logging.getLogger(__name__)
 
 #: The statistics of the maps of all frames, and their names in reports.
 STATISTICS = {"mean": "mean", "std": "standard deviation", "sem": "standard error of the mean"}
@@ -440,8 +437,7 @@ def merge(planning: AveragePlan, results: Iterable[Arrays], partial: bool = Fals
     grids = {}
     for name in planning.statistics:
         values = maps[name]
-        if values is None:
-            log.warning("%s; its map is not written", blocks.too_short())
+        if values is None:  # the standard error of too few frames
             continue
         with np.errstate(over="ignore"):
             grids[name] = common.grid(planning, name, values.astype(np.float32))

@@ -9,7 +9,6 @@ when the process ends.
 
 from __future__ import annotations
 
-import logging
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -27,8 +26,6 @@ from vmdpotential.frames.statistics import BlockMean, Moments
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.methods.slabs import Sink
-
-log = logging.getLogger(__name__)
 
 
 def parts_of(planning: AveragePlan) -> Iterator[tuple[int, AveragePlan]]:
@@ -84,9 +81,7 @@ def average_in_slabs(planning: AveragePlan, compute: Callable[[int, AveragePlan]
         common = Common.of(planning, sampled, result[0].cells,
                            np.concatenate(variances) if len(variances) == len(result) else None)
         factors = sampled.factors()
-        if factors is None:
-            log.warning("%s; its map is not written", sampled.too_short())
-        elif "sem" in sinks:
+        if factors is not None and "sem" in sinks:
             _put_errors(waiting, sinks["sem"], common.lattice, planning.planes, factors[0])
     names = [name for name in planning.statistics if name in sinks and (name != "sem" or factors is not None)]
     medium, root = planning.map.medium, float(np.sqrt(sum(each.between for each in result) / lattice.size))

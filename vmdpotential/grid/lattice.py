@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
+from importlib import import_module
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,11 +15,19 @@ from vmdpotential.errors import InputError, UsageError, check_unmasked
 from vmdpotential.grid.solvation import Solvation
 from vmdpotential.molecule.cell import Cell
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from vmdpotential.grid.planes import Plane
+
 Floats = NDArray[np.float64]
 
 #: Limits of the lattice spacing, A: values beyond them come from damaged files, and nodes would differ by less than
 #: rounding.
 FINEST, COARSEST = 1e-6, 1e6
+
+#: Module that draws slices; it is above this one, and named by its path, as in the registry.
+_FIGURES = "vmdpotential.figures.slices"
 
 
 def _check_spacing(spacing: float, padding: float = 0.0) -> None:
@@ -435,6 +444,36 @@ class Grid:
         if not isinstance(other, Real):
             return NotImplemented  # type: ignore[no-any-return]
         return self.with_values(self.values + np.float32(sign * other))
+
+    def plot(self, ax: Axes | None = None, plane: Plane | str | None = None, **style: Any) -> Axes:
+        """Draw the values on a plane.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Axes of matplotlib to draw into; unless given, those of a new figure with a colour bar, which is their
+            ``figure``.
+        plane : Plane or str, optional
+            Plane of the slice, such as ``z=25``; unless given, the one across z through the middle of the map.
+        **style
+            Further parameters of :func:`vmdpotential.draw_slice`, such as `contours` and `structure`.
+
+        Raises
+        ------
+        UsageError
+            If the plane misses the map.
+        """
+        from vmdpotential.grid.planes import middle
+
+        slices, axes = import_module(_FIGURES), ax
+        if axes is None:
+            from matplotlib.figure import Figure
+
+            axes = Figure(layout="constrained").add_subplot()
+        image = slices.draw_slice(axes, self, middle(self.lattice) if plane is None else plane, **style)
+        if ax is None:
+            axes.figure.colorbar(image, ax=axes, label=slices.quantity_label(self))
+        return axes
 
     def to_griddata(self) -> Any:
         """Return the map as a ``gridData.Grid`` (GridDataFormats) with the metadata of :meth:`header`."""

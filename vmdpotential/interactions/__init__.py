@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from numbers import Real
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -74,9 +75,12 @@ def complete(quantities: Sequence[Quantity], values: Mapping[str, float], owner:
         if name not in {q.name for q in quantities}:
             has = ", ".join(q.name for q in quantities) or "none"
             raise UsageError(name, f"{owner} has no such parameter; it has {has}")
-    result = {}
+    result: dict[str, float] = {}
     for quantity in quantities:
-        value = float(values.get(quantity.name, quantity.default))
+        given = values.get(quantity.name, quantity.default)
+        if not isinstance(given, Real):
+            raise UsageError(quantity.name, f"a number is needed, not {type(given).__name__}", value=str(given))
+        value = float(given)
         if not quantity.low <= value <= quantity.high:
             raise UsageError(quantity.name, f"{owner} allows {quantity.low:g} to {quantity.high:g} "
                              f"{quantity.unit}".rstrip(), value=f"{value:g}")

@@ -188,7 +188,7 @@ def write_structure(structure: StructureLike, path: str | Path, force: bool = Fa
 
     Parameters
     ----------
-    structure : Structure
+    structure : Structure or path
         The atoms.
     path : Path
         ``.pdb``, ``.cif``, ``.pqr``, ``.gro`` or ``.rst7``; or ``.psf``, ``.top`` or ``.prmtop`` for the topology

@@ -11,6 +11,7 @@ from vmdpotential.ions.counts import IonCounts, Species, explicit_counts, plan_c
 from vmdpotential.ions.edit import IonNames, find_ion, name_ion
 from vmdpotential.ions.salts import Salt, check_fractions, find_salt, neutralising, plan_mixture
 from vmdpotential.ions.templates import Template, template_of
+from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.names import IONS, Ion
 from vmdpotential.molecule.structure import Structure
 
@@ -41,10 +42,12 @@ class RequestedIons:
         For an unknown ion, one of the wrong sign, or one that is listed twice.
     """
 
-    def __init__(self, structure: Structure, naming: str, templates: Mapping[str, Structure], cation: str, anion: str,
+    def __init__(self, structure: Structure, naming: str, templates: Mapping[str, StructureLike],
+                 cation: str, anion: str,
                  salt: Mapping[str, float] | None, ions: Mapping[str, int] | None) -> None:
         self._structure, self._naming = structure, naming
-        self.templates: dict[str, Template] = {name: template_of(name, each) for name, each in templates.items()}
+        self.templates: dict[str, Template] = {
+            name: template_of(name, as_structure(each)) for name, each in templates.items()}
         self.written: dict[str, IonNames] = {}
         self._known: dict[Ion, Species] = {}
         self._salts: list[Salt] = []

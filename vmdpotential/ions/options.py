@@ -13,7 +13,7 @@ from vmdpotential.ions.montecarlo import SWEEPS
 from vmdpotential.ions.salts import parse_salt
 from vmdpotential.ions.sites import SITE_METHODS, TOLERANCE
 from vmdpotential.maps.options import LEAST_TOLERANCE, choices
-from vmdpotential.molecule.structure import Structure
+from vmdpotential.molecule.conversions import StructureLike
 from vmdpotential.parameters import CheckedOptions, Option
 from vmdpotential.units import DEFAULT_TEMPERATURE, MAX_SALT
 
@@ -75,4 +75,4 @@ class IonOptions(CheckedOptions):
     engine: Annotated[str, Option(
         "compute engine of the potential: cpu, cuda, or auto for a GPU if there is one",
         choices=partial(choices, "engine"))] = "auto"
-    templates: Mapping[str, Structure] | None = None
+    templates: Mapping[str, StructureLike] | None = None

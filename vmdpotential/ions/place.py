@@ -18,7 +18,8 @@ from vmdpotential.ions.placement import PlacedIon, Placement
 from vmdpotential.ions.sites import SITE_METHODS, Candidates, Surroundings, choose_sites
 from vmdpotential.ions.templates import CLEAR, overlapping_waters, rotated
 from vmdpotential.maps import check_tolerance
-from vmdpotential.molecule.conversions import StructureLike, as_structure
+from vmdpotential.molecule.charges import assign_charges
+from vmdpotential.molecule.conversions import StructureLike
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import changed, takes_fields
 from vmdpotential.units import coulomb_constant
@@ -33,8 +34,8 @@ def place_ions(structure: StructureLike, options: IonOptions | None = None, **ke
 
     Parameters
     ----------
-    structure : Structure
-        Structure with charges and waters.
+    structure : Structure or path
+        Structure with waters. If it has no charges, these are assigned.
     options : IonOptions, optional
         All other options in one object.
     cation, anion : str
@@ -56,8 +57,8 @@ def place_ions(structure: StructureLike, options: IonOptions | None = None, **ke
     ions : mapping, optional
         Explicit list of ions instead, ``{name: number}``; no others are added, even if the net charge is not 0.
     templates : mapping, optional
-        Ions of several atoms, ``{name: structure with charges}``; the other parameters refer to them by this name
-        and in formulas.
+        Ions of several atoms, ``{name: structure with charges, or its file}``; the other parameters refer to them by
+        this name and in formulas.
     site : str
         Sites of the ions. ``potential``: those where an ion's energy is lowest; ``random``: random waters;
         ``monte-carlo``: a sample of the Boltzmann distribution at `temperature` in `dielectric` (see
@@ -96,8 +97,8 @@ def place_ions(structure: StructureLike, options: IonOptions | None = None, **ke
     UsageError
         For an unknown ion, one of the wrong sign, or a method that is not valid for the ions or the charge.
     InputError
-        Without charges or waters, for a net charge that is no integer, a crystal's asymmetric unit, or a template
-        that is not an ion.
+        Without waters, for atoms whose charges are not known, a net charge that is no integer, a crystal's asymmetric
+        unit, or a template that is not an ion.
     NoRoomError
         If there are not enough free sites.
 
@@ -110,7 +111,6 @@ def place_ions(structure: StructureLike, options: IonOptions | None = None, **ke
     >>> placed.to_dataframe()["name"].iloc[0]
     'SOD'
     """
-    structure = as_structure(structure)
     return place_replicas(structure, 1, options, **keywords)[0]
 
 
@@ -123,8 +123,8 @@ def place_replicas(structure: StructureLike, replicas: int, options: IonOptions 
 
     Parameters
     ----------
-    structure : Structure
-        Structure with charges and waters.
+    structure : Structure or path
+        Structure with waters. If it has no charges, these are assigned.
     replicas : int
         Number of placements.
     options : IonOptions, optional
@@ -143,6 +143,8 @@ def place_replicas(structure: StructureLike, replicas: int, options: IonOptions 
     ------
     UsageError
         As in :func:`place_ions`, and for several replicas of a method that is not random.
+    InputError, NoRoomError
+        As in :func:`place_ions`.
 
     Examples
     --------
@@ -151,7 +153,7 @@ def place_replicas(structure: StructureLike, replicas: int, options: IonOptions 
     >>> [placed.seed for placed in placements]
     [1, 2]
     """
-    structure = as_structure(structure)
+    structure = assign_charges(structure)
     chosen = changed(IonOptions, options, keywords)
     seed, site = chosen.seed, chosen.site
     if replicas < 1:

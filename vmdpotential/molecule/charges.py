@@ -130,7 +130,7 @@ def assign_charges(structure: StructureLike, force_field: str = "auto", water: s
 
     Parameters
     ----------
-    structure : Structure or object
+    structure : Structure or path
         Atoms with hydrogens.
     force_field : str
         ``charmm36``, ``amber14`` (ff14SB, OL15, OL3, lipid17), or ``auto``: the force field that matches more atoms

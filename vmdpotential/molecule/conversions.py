@@ -8,6 +8,8 @@ rules as for files without elements.
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -289,24 +291,32 @@ def to_gemmi(structure: Structure) -> Any:
 
 _TEXTS = ("chain_ids", "segment_ids", "elements", "insertion_codes")
 
-#: Type of structures that functions accept: a Structure, or a convertible object (see :func:`as_structure`).
-StructureLike = Structure | object
+#: Type of structures that functions accept: a Structure, a file, or a convertible object (see :func:`as_structure`).
+StructureLike = Structure | str | Path | object
 
 #: Converter and a required attribute of objects, by the package of their class.
 _CONVERTERS = {"MDAnalysis": (from_mdanalysis, "atoms"), "biotite": (from_biotite, "coord"),
                "parmed": (from_parmed, "residues"), "gemmi": (from_gemmi, "spacegroup_hm")}
 
+#: Package that reads files; it is above this one, and named by its path, as in the registry.
+_FILES = "vmdpotential.io"
+
 
 def as_structure(item: StructureLike) -> Structure:
-    """Return a Structure as it is or that of a result, or convert an object of MDAnalysis, biotite, ParmEd ...
+    """Return a Structure as it is or that of a result, read a file, or convert an object of MDAnalysis, biotite ...
 
     Raises
     ------
+    InputError
+        For a file that cannot be read.
     UsageError
         For other objects.
     """
     if isinstance(item, Structure):
         return item
+    if isinstance(item, (str, Path)):
+        read: Structure = import_module(_FILES).read_structure(item)
+        return read
     if isinstance(held := getattr(item, "structure", None), Structure):  # a completed structure, placed ions ...
         return held
     package = type(item).__module__.partition(".")[0]
@@ -314,8 +324,8 @@ def as_structure(item: StructureLike) -> Structure:
         return _CONVERTERS[package][0](item)
     if package == "openmm" and hasattr(item, "topology") and hasattr(item, "positions"):  # PDBFile, Modeller ...
         return from_openmm(item.topology, item.positions)
-    raise UsageError("structure", "is no Structure, and no object of MDAnalysis, biotite, ParmEd, OpenMM or gemmi",
-                     "read a file with vmdpotential.read_structure", value=type(item).__name__)
+    raise UsageError("structure", "is no file, no Structure, and no object of MDAnalysis, biotite, ParmEd, OpenMM or "
+                     "gemmi", value=type(item).__name__)
 
 
 def _structure(positions: ArrayLike, names: ArrayLike, residue_names: ArrayLike, numbers: ArrayLike | None,

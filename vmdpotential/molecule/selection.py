@@ -158,7 +158,7 @@ def select(structure: StructureLike, selection: Selection, parameter: str = "ato
 
     Parameters
     ----------
-    structure : Structure
+    structure : Structure or path
         With a trajectory, the structure that the trajectory is opened with: atoms are selected once, not in each frame.
     selection : str or (K,) int or (N,) bool or AtomGroup
         Indices or a mask; an AtomGroup of MDAnalysis, if the structure has all atoms of its Universe; or text, which

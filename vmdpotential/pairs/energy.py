@@ -28,7 +28,8 @@ from vmdpotential.methods import Method, PointPlan, Request
 from vmdpotential.methods.accuracy import Attempt, refine_to_tolerance
 from vmdpotential.methods.points import START, exact_values, plan_points, relative, request_at, sample
 from vmdpotential.molecule.cell import Cell, same_cell
-from vmdpotential.molecule.conversions import StructureLike, as_structure
+from vmdpotential.molecule.charges import assign_charges
+from vmdpotential.molecule.conversions import StructureLike
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.molecule.structure import Structure
@@ -86,8 +87,8 @@ def interaction_energy(structure: StructureLike, nonbonded: Nonbonded, a: Select
 
     Parameters
     ----------
-    structure : Structure
-        Structure with charges.
+    structure : Structure or path
+        Structure. If it has no charges, these are assigned.
     nonbonded : Nonbonded
         Lennard-Jones parameters, exclusions and 1-4 pairs of its atoms.
     a, b : str or array
@@ -105,7 +106,7 @@ def interaction_energy(structure: StructureLike, nonbonded: Nonbonded, a: Select
     Raises
     ------
     InputError
-        For a structure without charges, or parameters of other atoms.
+        For atoms whose charges are not known, or parameters of other atoms.
     UsageError
         For an empty selection, or a wrong option.
 
@@ -118,7 +119,7 @@ def interaction_energy(structure: StructureLike, nonbonded: Nonbonded, a: Select
     >>> vp.interaction_energy(structure, terms, "protein", "water").total.shape
     (6,)
     """
-    structure = as_structure(structure)
+    structure = assign_charges(structure)
     first, second = select(structure, a, "a"), select(structure, b, "b")
     between = Between(structure, nonbonded, first, second, changed(EnergyOptions, options, keywords))
     return between.run(structure.positions, structure.cell)

@@ -29,7 +29,7 @@ def with_charges(structure: StructureLike, *atoms: Selection | None) -> tuple[St
 
     Parameters
     ----------
-    structure : Structure, object or path
+    structure : Structure, path or object
     *atoms : str or array, optional
         Selections; the first one is of the atoms that need charges. Arrays refer to the atoms of the given structure.
 
@@ -42,9 +42,7 @@ def with_charges(structure: StructureLike, *atoms: Selection | None) -> tuple[St
     UsageError
         For other objects.
     """
-    from vmdpotential.io import read_structure
-
-    made = read_structure(structure) if isinstance(structure, (str, Path)) else as_structure(structure)
+    made = as_structure(structure)
     if made.charges is not None:
         return made, list(atoms)
     texts = [None if text is None else named_selection(text) for text in atoms]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +56,7 @@ def prepare_structure(
 
     Parameters
     ----------
-    structure : Structure
+    structure : Structure or path
         A structure without charges from a topology. Its hydrogens keep their positions on atoms that have as many as
         their protonation state needs.
     ph : float
@@ -95,10 +94,6 @@ def prepare_structure(
     >>> round(prepared.structure.net_charge)
     4
     """
-    if isinstance(structure, (str, Path)):
-        from vmdpotential.io import read_structure
-
-        structure = read_structure(structure)
     structure = as_structure(structure)
     if structure.topology is not None and structure.charges is None:  # bonds alone, of an object or CONECT records
         structure = replace(structure, topology=None)
@@ -132,7 +127,7 @@ def prepare_structure(
         failed = [f"{_label(structure, before, n)} ({missing} missing)" for n, missing in done.failed.items()]
         raise TaskError(f"{structure.where}: {len(failed)} residue{'s' * (len(failed) > 1)} cannot be completed, as "
                         f"too few of their atoms are known: {listed(failed, 100)}",
-                        "complete them with another program, or remove them by {leave_out} of the command prepare")
+                        "complete them with another program, or remove them by {leave_out} of prepare")
     gaps, breaks = ([f"{_label(structure, before, a)} to {_label(structure, before, b)}" for a, b in pairs]
                     for pairs in (done.gaps, done.breaks))
     bonds = all_bonds(draft)

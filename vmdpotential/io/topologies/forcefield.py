@@ -23,7 +23,7 @@ def nonbonded(structure: StructureLike, files: Sequence[Path] = (), scripts: boo
 
     Parameters
     ----------
-    structure : Structure
+    structure : Structure or path
         All atoms of the system, because exclusions follow from bonds, also those through atoms outside of a selection.
         Apply a selection to the result.
     files : sequence of Path
