@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from vmdpotential import io
 from vmdpotential.errors import InputError
 from vmdpotential.frontend import cli
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.overlaps import check_overlaps
+from vmdpotential.molecule.overlaps import check_overlaps, warn_of_duplicates
+from vmdpotential.preparation.charged import charged
 
 
 @pytest.mark.parametrize("command", [
@@ -44,11 +46,26 @@ def test_atoms_at_the_same_place_are_reported(caplog):
     structure = io.read_structure(TOOLS / "alanine-dipeptide-explicit" / "alanine-dipeptide.pdb")
     positions = structure.positions.copy()
     positions[100] = positions[7]
-    check_overlaps(replace(structure, positions=positions))
+    made = replace(structure, positions=positions)
+    charged(replace(made, charges=np.zeros(len(made))), "auto", "auto")
     assert "1 atoms" in caplog.text
     assert "atom 101 " in caplog.text
 
 
+def test_atoms_that_a_residue_lists_twice_are_left_out_and_not_said_to_count(tmp_path, caplog):
+    # as in the entry 2GU3 from the wheel of MDAnalysis' tests
+    text = (Path(__file__).parent / "data" / "caps_amber_heavy.pdb").read_text().splitlines(keepends=True)
+    path = tmp_path / "twice.pdb"
+    path.write_text("".join([*text[:14], *text[11:]]))  # three atoms of the lysine
+    made, report = charged(io.read_structure(path), "auto", "auto", prepare="auto")
+    assert "twice" in report.prepared
+    assert (made.atom_names == "CG").sum() == 1
+    assert made.net_charge == pytest.approx(1, abs=1e-4)
+    assert "same place" not in caplog.text
+
+
 def test_drude_particles_and_virtual_sites_may_be_where_their_atoms_are(caplog):
-    check_overlaps(io.read_structure(OPENMM / "swm4ndp.pdb"))
+    structure = io.read_structure(OPENMM / "swm4ndp.pdb")
+    check_overlaps(structure)
+    warn_of_duplicates(structure)
     assert not caplog.records

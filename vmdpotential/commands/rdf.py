@@ -20,7 +20,7 @@ from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.pairs import PairCounts, over_frames
 from vmdpotential.maps.options import Engine
-from vmdpotential.molecule.overlaps import check_overlaps
+from vmdpotential.molecule.overlaps import check_overlaps, warn_of_duplicates
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.rdf import Distribution, PairHistogram, same_residue
 from vmdpotential.parameters import Command, Option
@@ -68,6 +68,7 @@ def rdf(
         if structure.cell is None:
             raise InputError(f"{structure.where}: a periodic cell is needed for the density of pairs", "give {cell}")
         check_overlaps(structure)
+        warn_of_duplicates(structure)
     chosen = selections(structure, between)
     counts = []
     for _, _, a, b in chosen:

@@ -28,7 +28,7 @@ FAR = 1e6
 
 
 def check_overlaps(structure: Structure) -> None:
-    """Raise an error if atoms overlap with periodic images of others, and warn of duplicate atoms.
+    """Raise an error if atoms overlap with periodic images of others.
 
     Virtual sites and Drude particles, which have no element, are ignored.
 
@@ -37,15 +37,13 @@ def check_overlaps(structure: Structure) -> None:
     InputError
         When more than the fraction :data:`ALLOWED` of the atoms overlaps with images.
     """
-    atoms = np.flatnonzero(structure.elements != "")
-    positions = structure.positions[atoms]
-    _warn_of_duplicates(structure, atoms[_duplicates(positions)])
+    positions = structure.positions[structure.elements != ""]
     cell = structure.cell
-    if cell is None or not cell.whole or len(atoms) < 2:
+    if cell is None or not cell.whole or len(positions) < 2:
         return
     if max(np.abs(positions).max(), np.abs(cell.vectors).max()) > FAR:
         return
-    sample = np.linspace(0, len(atoms) - 1, min(len(atoms), SAMPLE)).astype(np.int64)
+    sample = np.linspace(0, len(positions) - 1, min(len(positions), SAMPLE)).astype(np.int64)
     part = _close_to_images(positions, sample, cell.vectors).mean()
     close = f"{part:.0%} of them are within {CLOSE} A of an image of an atom"
     if part > ALLOWED:
@@ -55,6 +53,17 @@ def check_overlaps(structure: Structure) -> None:
         log.warning("%s: the periodic cell %s may be too small for these atoms: %s", structure.where, cell, close)
 
 
+def warn_of_duplicates(structure: Structure) -> None:
+    """Warn of atoms at the place of another atom; those without an element are ignored, as above."""
+    atoms = np.flatnonzero(structure.elements != "")
+    atoms = atoms[_duplicates(structure.positions[atoms])]
+    if len(atoms):
+        first = int(atoms[0])
+        log.warning("%s: %d atoms are at the same place as another atom, the first of them atom %d (%s %s%d); all of "
+                    "them count", structure.where, len(atoms), first + 1, structure.atom_names[first],
+                    structure.residue_names[first], structure.residue_ids[first])
+
+
 def _duplicates(positions: Floats) -> NDArray[np.bool_]:
     """Return a mask (N,) of the atoms at the position of an earlier atom."""
     rounded = np.rint(positions / SAME)
@@ -62,14 +71,6 @@ def _duplicates(positions: Floats) -> NDArray[np.bool_]:
     result = np.zeros(len(positions), bool)
     result[order[1:]] = (np.diff(rounded[order], axis=0) == 0).all(1)
     return result
-
-
-def _warn_of_duplicates(structure: Structure, atoms: Integers) -> None:
-    if len(atoms):
-        first = int(atoms[0])
-        log.warning("%s: %d atoms are at the same place as another atom, the first of them atom %d (%s %s%d); the "
-                    "charges of all count", structure.where, len(atoms), first + 1, structure.atom_names[first],
-                    structure.residue_names[first], structure.residue_ids[first])
 
 
 def _close_to_images(positions: Floats, sample: Integers, vectors: Floats) -> NDArray[np.bool_]:

@@ -90,12 +90,20 @@ def charged(structure: Structure, force_field: str, water: str, charges: Sequenc
     UsageError
         For a System in addition to other files, or charges of atoms that already have some.
     """
-    from vmdpotential.io.topologies import openmm_system
-    from vmdpotential.molecule.charges import charges_and_report
-    from vmdpotential.molecule.overlaps import check_overlaps
-    from vmdpotential.molecule.selection import select
+    from vmdpotential.molecule.overlaps import check_overlaps, warn_of_duplicates
 
     check_overlaps(structure)
+    result, report = _charged(structure, force_field, water, charges, atoms, parameter, prepare, ph, pka)
+    warn_of_duplicates(result)  # what is listed twice in a residue is left out where atoms were added
+    return result, report
+
+
+def _charged(structure: Structure, force_field: str, water: str, charges: Sequence[Path], atoms: Sequence[Selection],
+             parameter: str, prepare: str, ph: float, pka: str) -> tuple[Structure, ChargeReport]:
+    from vmdpotential.io.topologies import openmm_system
+    from vmdpotential.molecule.charges import charges_and_report
+    from vmdpotential.molecule.selection import select
+
     system = next((path for path in charges if openmm_system.is_system(path)), None)
     if system is not None:
         if len(charges) > 1:
