@@ -110,6 +110,6 @@ def test_the_surface_is_that_of_the_atoms_of_the_map():
 
 def test_only_commands_that_make_a_map_draw_a_surface():
     names = {command.name: [p.name for p in surface_options(command)] for command in adapters.viewer_commands(print)}
-    assert names["map"] == names["average"] == ["surface", "hide_water", "range"]
+    assert names["map"] == names["average"] == ["surface", "surface_of", "hide_water", "range"]
     assert names["live"] == ["range"]
     assert names["energy"] == names["ionize"] == []

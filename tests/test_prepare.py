@@ -206,6 +206,11 @@ def test_selections_of_a_viewer_are_those_of_the_atoms_it_has():
     mask = select(whole, ResolvedSelection("picked", rows))
     assert set(whole.residue_names[mask].tolist()) == {"TYR"}
     assert mask.sum() == len(made)
+    tail = structure.part(structure.residue_ids > 3)
+    made, _ = charged(tail, "auto", "auto", prepare="auto")
+    for number in (4, 6):
+        picked = ResolvedSelection("picked", np.flatnonzero(tail.residue_ids == number))
+        assert set(made.residue_ids[select(made, picked)].tolist()) == {number}
 
 
 @pytest.mark.parametrize("left", [("N",), ("N", "CA")])

@@ -274,8 +274,8 @@ class Results:
 
         They may have atoms that were added, and molecules that were made whole.
         """
-        cmd, name = self.cmd, self._part("surface")
-        computed = adapters.surface_of(report)
+        cmd, name, part = self.cmd, self._part("surface"), self.options.get("surface_of")
+        computed = adapters.surface_of(report, part, atoms.structure)
         assert computed is not None
         load_whole(cmd, name, replace(computed, cell=None))
         cmd.alter(f"%{name}", "vdw = radii[rank]", space={"radii": radii(fill(computed).elements).tolist()})
@@ -286,7 +286,8 @@ class Results:
         cmd.set("surface_ramp_above_mode", int(outwards > 0), name)  # PyMOL's distance is solvent_radius, 1.4 A
         if self.options.get("hide_water"):
             self._hide_water(atoms)
-        self._lines.append(f"object {name}: the surface, coloured by {ramp}")
+        words = f" of {part}, in the field of all computed atoms" if part else ""
+        self._lines.append(f"object {name}: the surface{words}, coloured by {ramp}")
 
     def _hide_water(self, atoms: Selected) -> None:
         """Hide the water of objects when their first surface is drawn; later, the user's choice is kept."""

@@ -13,7 +13,7 @@ from vmdpotential.errors import UsageError, VmdpotentialError
 from vmdpotential.frontend import adapters, dialog, messages
 from vmdpotential.frontend.declarations import kind
 from vmdpotential.io.trajectories.frames import Change
-from vmdpotential.parameters import Command, Report
+from vmdpotential.parameters import Command, Parameter, Report
 
 from . import arguments
 from .convert import Selected, read_frames, read_selection, rows_of
@@ -61,6 +61,9 @@ class Task(dialog.Task):
             for parameter in adapters.offered(command):
                 if not adapters.is_topology(command, parameter):
                     self._read(parameter)
+            for parameter in arguments.displayed(command):
+                if parameter.option.selection and options[parameter.name] and self.atoms is not None:
+                    options[parameter.name] = self._picked(parameter, options[parameter.name], self.atoms)
             if (source := self.source) is not None:
                 adapters.with_frames(command, self.values, lambda: read_frames(cmd, source), self.changes)
 
@@ -110,8 +113,7 @@ class Task(dialog.Task):
             self.values[parameter.name] = maps if parameter.several else maps[0]
         elif parameter.option.selection and isinstance(text, str) and self.atoms is not None:
             if text != arguments.default_text(parameter):
-                atoms = self.atoms
-                picked = [adapters.selection(parameter, word, atoms.structure, lambda s: rows_of(self.cmd, atoms, s))
+                picked = [self._picked(parameter, word, self.atoms)
                           for word in (arguments.words(value) if parameter.several else [text])]
                 self.values[parameter.name] = picked if parameter.several else picked[0]
         elif kind(parameter) == "wavefunction" and isinstance(text, str):
@@ -122,6 +124,10 @@ class Task(dialog.Task):
             if parameter.type is Path:
                 text = self.cmd.exp_path(str(text))
             self.values[parameter.name] = str(text) if parameter.type in (int, float, bool) else text
+
+    def _picked(self, parameter: Parameter, text: str, atoms: Selected) -> str:
+        """Return a selection within the atoms, in PyMOL's language or else in this program's."""
+        return adapters.selection(parameter, text, atoms.structure, lambda word: rows_of(self.cmd, atoms, word))
 
     def _copy(self) -> None:
         """Replace the atoms by those of the assembly or the cell, if one is requested."""

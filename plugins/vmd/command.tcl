@@ -9,16 +9,8 @@ proc ::vmdpotential::run_command {command words} {
         set molecule [live::start $job]
         return [expr {[dict exists $given wait] && [string is true -strict [dict get $given wait]] ? [live::wait] : $molecule}]
     }
-    if {[dict exists $given wait]} {
-        set waits [dict get $given wait]
-        if {![string is boolean -strict $waits]} {
-            discard $job
-            error "-wait '$waits': use 1 or 0"
-        }
-    } else {
-        # in a file that is being sourced, the next line may need the result
-        set waits [expr {[info script] ne ""}]
-    }
+    # in a file that is being sourced, the next line may need the result
+    set waits [expr {[dict exists $given wait] ? [dict get $given wait] : [info script] ne ""}]
     set id [job::start $job]
     if {$waits} {
         return [job::wait $id]
@@ -158,11 +150,14 @@ proc ::vmdpotential::prepare {command all given} {
     if {[dict exists $given range] && [dict get $all range own]} {
         show::span [dict get $given range]
     }
-    if {[dict exists $given hide_water] && ![string is boolean -strict [dict get $given hide_water]]} {
-        error "-hide_water '[dict get $given hide_water]': use yes or no"
-    }
-    if {[dict exists $given draw] && [dict get $given draw] ni [dict get $all draw choices]} {
-        error "-draw '[dict get $given draw]': choose one of [join [dict get $all draw choices] {, }]"
+    dict for {name value} $given {
+        set choices [dict get $all $name choices]
+        if {[dict get $all $name own] && [llength $choices] && $value ni $choices} {
+            error "-$name '$value': choose one of [join $choices {, }]"
+        }
+        if {[dict get $all $name own] && [dict get $all $name kind] eq "boolean" && ![string is boolean -strict $value]} {
+            error "-$name '$value': use yes or no"
+        }
     }
     # wave functions are read from a file, not from a molecule
     set molecule [expr {[dict exists $all file] && [dict get $all file kind] eq "wavefunction" ? -1 : [find_molecule $given]}]
@@ -257,7 +252,8 @@ proc ::vmdpotential::arguments {job all given} {
     set groups {}
     dict for {name value} $given {
         set option [dict get $all $name]
-        if {[dict get $option own] || [dict get $option kind] in {map trajectory wavefunction}} {
+        set kind [dict get $option kind]
+        if {([dict get $option own] && $kind ne "selection") || $kind in {map trajectory wavefunction}} {
             continue
         }
         set flag --[string map {_ -} $name]
@@ -265,7 +261,7 @@ proc ::vmdpotential::arguments {job all given} {
             set value [list $value]
         }
         foreach item $value {
-            switch -- [dict get $option kind] {
+            switch -- $kind {
                 boolean {
                     if {![string is boolean -strict $item]} {
                         error "-$name '$item': use yes or no"

@@ -305,8 +305,10 @@ proc ::vmdpotential::live::show {limit colours} {
     } else {
         set given [dict get $now job given]
         set level [expr {[dict exists $given isovalue] ? abs([dict get $given isovalue]) : $limit}]
-        ::vmdpotential::show::choose_colours [list -$colours $colours]
-        ::vmdpotential::show::draw_map $new 0 $level [list -$colours $colours]
+        set limits [expr {[dict exists $given range] ? [::vmdpotential::show::span [dict get $given range]]
+            : [list -$colours $colours]}]
+        ::vmdpotential::show::choose_colours $limits
+        ::vmdpotential::show::draw_map $new 0 $level $limits
     }
     if {[dict get $now start] eq ""} {
         dict set now start [clock milliseconds]

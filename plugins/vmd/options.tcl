@@ -28,21 +28,15 @@ proc ::vmdpotential::options {command} {
     if {![info exists kinds(wavefunction)]} {
         lappend ours {mol text top {molecule to use: top, or its number} 0}
     }
-    if {$command eq "map"} {
-        lappend ours {draw text surface {how the map is drawn: as a coloured surface, as isosurfaces with a slice, or both (all)} 1
-            {surface isosurfaces all}} \
-            {hide_water boolean yes {hide the water when the first surface is drawn} 1} \
-            {range text {} {range of the colours, such as -5,5 or 5; unless given, 5 kT/e in water, else a round value}}
-    }
-    if {$command in {map live orbital}} {
-        lappend ours [list isovalue number {} {level of two isosurfaces, positive and negative; a round value unless given} \
-            [expr {$command eq "live"}]]
-    }
     lappend ours {wait boolean {} {whether to return only when it is done; otherwise VMD stays usable meanwhile}}
     foreach entry $ours {
-        lassign $entry name kind default help front choices
+        lassign $entry name kind default help front
         dict set all $name [dict create name $name kind $kind several 0 required 0 positional 0 viewer 1 \
-            aliases {} front [expr {$front ne "0"}] default $default help $help unit {} choices $choices words {} own 1]
+            aliases {} front [expr {$front ne "0"}] default $default help $help unit {} choices {} words {} own 1]
+    }
+    foreach option [dict get $commands $command display] {
+        dict set option own 1
+        dict set all [dict get $option name] $option
     }
     foreach option $declared {
         set name [dict get $option name]

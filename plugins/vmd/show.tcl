@@ -15,7 +15,7 @@ proc ::vmdpotential::show::surface_words {command given} {
             : [dict exists $given isovalue])} {
         return {}
     }
-    return --tcl-surface=[expr {$command eq "map" && [dict exists $given range] ? [join [span [dict get $given range]] ,] : ""}]
+    return --tcl-surface=[expr {[dict exists $given range] ? [join [span [dict get $given range]] ,] : ""}]
 }
 
 # Return {the program's output options, the job}, with files in the job's folder unless the user names some.

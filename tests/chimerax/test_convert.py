@@ -208,7 +208,7 @@ def grid(shape=(5, 6, 7)):
 def show(session, grid, name="m"):
     from chimerax.vmdpotential.show import show
 
-    (volume,), _ = show(session, Report([], {}, {"grid": grid}), name, None)
+    (volume,), _ = show(session, Report([], {}, {"grid": grid}), name, None, {})
     return volume
 
 

@@ -8,6 +8,7 @@ import gemmi
 import numpy as np
 import pytest
 from deposited import crystal_file
+from scipy.spatial import cKDTree
 
 from vmdpotential.io import read_structure, write_structure
 from vmdpotential.molecule.selection import select
@@ -52,6 +53,30 @@ def test_one_command_draws_the_surface(session, do, log, entry):
     surface = next(model for model in session.models.list() if " surface, " in model.name)
     assert "-5 to 5 kT/e" in surface.name
     assert len({tuple(colour) for colour in surface.vertex_colors}) > 100
+
+
+def test_a_part_has_a_surface_in_the_field_of_all(session, do, log, opened, tmp_path):
+    (tmp_path / "1hvr.pdb").write_bytes(gzip.decompress(ENTRY.read_bytes()))
+    model = opened(tmp_path / "1hvr.pdb")
+    chain = model.atoms[model.atoms.chain_ids == "B"].coords
+    others = model.atoms[model.atoms.chain_ids == "A"].coords
+    do("potential map #1 spacing 2 surfaceOf /B")
+    (surface,) = [made for made in session.models.list() if " surface, " in made.name]
+    assert cKDTree(chain).query(surface.vertices)[0].max() < 4.5  # a hydrogen and its radius from an atom
+    assert (cKDTree(others).query(chain)[0] < 4).sum() > 50
+    assert "of /B" in log.text
+    do("potential map #1/B spacing 2 surfaceOf :1-10 name half")
+    (half,) = [made for made in session.models.list() if "half surface, " in made.name]
+    numbers = model.atoms.residues.numbers
+    rows = (model.atoms.chain_ids == "B") & (numbers <= 10)
+    assert cKDTree(model.atoms[rows].coords).query(half.vertices)[0].max() < 4.5
+    from chimerax.core.errors import UserError
+
+    count = len(session.models.list())
+    for words in ("surfaceOf solvent", "surfaceOf /Z", "surfaceOf (("):
+        with pytest.raises(UserError, match="surfaceOf"):
+            do(f"potential map #1 spacing 2 {words}")
+    assert len(session.models.list()) == count
 
 
 def test_hydrogens_that_chimerax_adds_are_understood(session, opened, do, log, tmp_path):

@@ -107,7 +107,7 @@ def test_python_call_with_numbers(survey_cmd):
     ("potential_survey mode=fail",
      "Error: npm install\\n --prefix '{spacing}' -o x; use a larger spacing, fast=no or another selection"),
     ("potential_survey mode=memory", "Error: out of memory; use a larger spacing, fewer atoms or a lower dpi"),
-    ("potential_survey all, a, 1, b, no, plain, c, d, e, f, g, h, 1, i",
+    ("potential_survey all, a, 1, b, no, plain, c, d, e, f, g, h, i, 1, j",
      "too many positional arguments for potential_survey"),
     ("potential_survey force=1", "force"),
     ("potential_survey all, spacig=1", "Error: spacig=1: potential_survey has no such argument; did you mean spacing?"),

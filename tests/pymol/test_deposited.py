@@ -51,6 +51,25 @@ def test_one_command_draws_the_surface(cmd, do, entry):
     assert "refused" not in cmd.get_names("objects")
 
 
+def test_a_part_has_a_surface_in_the_field_of_all(cmd, do):
+    cmd.load(str(ENTRY), "entry")
+    cmd.select("mine", "entry and chain B and not solvent")
+    do("potential_map entry, whole, spacing=2")
+    output = do("potential_map entry, part, spacing=2, surface_of=mine")
+    count = cmd.count_atoms("whole_surface and chain B")
+    assert 0 < count < cmd.count_atoms("whole_surface")
+    assert cmd.count_atoms("part_surface") == cmd.count_atoms("part_surface and chain B and rep surface") == count
+    assert "of mine" in output
+    np.testing.assert_array_equal(cmd.get_volume_field("part"), cmd.get_volume_field("whole"))
+    # of a part of the object that was computed, the selection is within the part
+    do("potential_map entry and chain B, half, spacing=2, surface_of=resi 1-10")
+    assert cmd.count_atoms("half_surface") == cmd.count_atoms("whole_surface and chain B and resi 1-10") > 100
+    for words in ("entry, none, spacing=2, surface_of=solvent", "entry, none, spacing=2, surface_of=chain Z",
+                  "entry, none, spacing=2, surface_of=spam egg"):
+        assert "surface_of" in do(f"potential_map {words}")
+    assert not [name for name in cmd.get_names("objects") if name.startswith("none")]
+
+
 def test_hydrogens_that_pymol_adds_are_understood(cmd, do):
     cmd.load(str(ENTRY), "entry")
     cmd.h_add("entry")

@@ -233,14 +233,33 @@ def with_surface(structure: Structure, atoms: Selection = "solute") -> NDArray[n
     return solute if solute.any() else everything
 
 
-def surface_of(report: Report) -> Structure | None:
-    """Return the atoms on whose surface a report's map is shown: those that were computed, where its map is."""
-    structure: Structure | None = report.objects.get("structure")
+def surface_of(report: Report, part: Selection | None = None, shown: Structure | None = None) -> Structure | None:
+    """Return the atoms on whose surface a report's map is shown: those that were computed, where its map is.
+
+    Parameters
+    ----------
+    report : Report
+    part : str or array, optional
+        Selection of the atoms that get a surface; all unless given.
+    shown : Structure, optional
+        Atoms for a report that has none.
+
+    Raises
+    ------
+    UsageError
+        When no atom of the part was computed.
+    """
+    structure: Structure | None = report.objects.get("structure", shown)
     if structure is None:
         return None
     options = getattr(report, "options", None)
     atoms = options.atoms if isinstance(options, MapOptions) and options.atoms is not None else "solute"
-    return structure.take(with_surface(structure, atoms))
+    chosen = with_surface(structure, atoms)
+    if part is not None:
+        chosen = chosen & select(structure, part, "surface_of")
+        if not chosen.any():
+            raise UsageError("surface_of", "selects none of the computed atoms that have a surface", value=str(part))
+    return structure.take(chosen)
 
 
 def same_molecules(a: Structure, b: Structure) -> bool:
@@ -291,7 +310,7 @@ def legend(grid: Grid, span: Range) -> str:
     return f"{span.low:g} to {span.high:g} {meaning(grid)}"
 
 
-def drawn(report: Report, surface: str | None) -> dict[str, Any]:
+def drawn(report: Report, surface: str | None, part: str | None = None) -> dict[str, Any]:
     """Return what VMD draws of a report: values of atoms, range and meaning of a map's colours, and a coloured surface.
 
     Parameters
@@ -299,6 +318,8 @@ def drawn(report: Report, surface: str | None) -> dict[str, Any]:
     report : Report
     surface : str or None
         Range of the colours of a map's molecular surface, empty for the usual one; None for no surface.
+    part : str or None
+        Selection of the atoms that get a surface; all unless given.
     """
     from vmdpotential.commands.surface import OnSurface
     from vmdpotential.surfaces import molecular_surface
@@ -314,7 +335,7 @@ def drawn(report: Report, surface: str | None) -> dict[str, Any]:
         return data
     span = colour_range(surface) if surface else surface_range(grid, structure)
     data |= {"range": list(span), "meaning": meaning(grid)}
-    computed = surface_of(report)
+    computed = surface_of(report, part)
     if surface is None or computed is None:
         return data
     try:

@@ -19,8 +19,9 @@ EXIT_CODES = """exit codes: 0 done; 2 invalid option or input; 3 valid request t
 #: With a file, the answer is written to it, and the program ends when its standard input does.
 TCL = "--tcl"
 
-#: Hidden option of VMD's plugin: the answer has a map's surface, coloured in this range, or the usual one if empty.
-SURFACE = "--tcl-surface"
+#: Hidden options of VMD's plugin: the answer has a map's surface, coloured in this range, or the usual one if empty;
+#: and the atoms that get a surface.
+SURFACE, SURFACE_OF = "--tcl-surface", "--surface-of"
 
 #: Heading of required and often used options, which come first, and of options without another heading.
 MAIN, OTHER = "main options", "other options"
@@ -148,6 +149,7 @@ def build_parser(arguments: Sequence[str] | None = None) -> argparse.ArgumentPar
         group.add_argument("--verbose", action="store_true",
                            help="print the whole report; the chosen method, its cost and measured errors go to stderr")
         group.add_argument(SURFACE, default=None, help=argparse.SUPPRESS)
+        group.add_argument(SURFACE_OF, default=None, help=argparse.SUPPRESS)
         group.add_argument(TCL, nargs="?", const="", help=argparse.SUPPRESS)
     return parser
 

@@ -66,7 +66,7 @@ def run(arguments: Sequence[str]) -> None:
     as_json = values.pop("json")
     answer = values.pop("tcl")
     for_vmd = answer is not None
-    surface = values.pop("tcl_surface")
+    surface, part = values.pop("tcl_surface"), values.pop("surface_of")
     verbose = values.pop("verbose")
     data_on_stdout = False
     if written := command.writes(values):
@@ -93,7 +93,7 @@ def run(arguments: Sequence[str]) -> None:
         if for_vmd:
             from vmdpotential.frontend.adapters import drawn
 
-            data |= drawn(report, surface)
+            data |= drawn(report, surface, part)
         text = child.tcl_list(data) if for_vmd else json.dumps(data, allow_nan=False)
         if answer:
             Path(answer).write_text(text, "ascii")
@@ -193,6 +193,10 @@ def _spelling(arguments: Sequence[str]) -> Spelling:
     parameters: dict[str, Parameter] = {}
     with contextlib.suppress(VmdpotentialError):  # no such command
         parameters = {p.name: p for p in called(words).parameters} if words else {}
+        if words and is_for_tcl(arguments):
+            from vmdpotential.frontend.display import vmd_options
+
+            parameters = {p.name: p for p in vmd_options(called(words))} | parameters
 
     def tcl(name: str, value: str) -> str:
         if name not in parameters:

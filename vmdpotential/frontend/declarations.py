@@ -21,9 +21,9 @@ def declarations() -> dict[str, Any]:
     Returns
     -------
     dict
-        ``{"version": ..., "commands": {name: {"summary", "description", "options"}}, "broken": {name: reason},
-        "colours": equidistant colours of maps}``; an option has ``name``, ``kind`` (``structure``,
-        ``map``, ``trajectory``, ``wavefunction`` (a file of one), ``selection``, ``file``,
+        ``{"version": ..., "commands": {name: {"summary", "description", "options", "display"}}, "broken": {name:
+        reason}, "colours": equidistant colours of maps}``. Options, and those of the display in VMD, have ``name``,
+        ``kind`` (``structure``, ``map``, ``trajectory``, ``wavefunction`` (a file of one), ``selection``, ``file``,
         ``boolean``, ``integer``, ``number`` or ``text``), ``several``, ``required``, ``positional``, ``viewer``,
         ``shell``, ``front`` (whether a dialog shows it at once), ``aliases``, ``default`` (as text, empty for none),
         ``help``, ``unit``, ``choices``, and ``words``, which are allowed instead of a selection.
@@ -52,11 +52,15 @@ def takes_data(command: Command) -> bool:
 
 def declare(command: Command) -> dict[str, Any]:
     """Return the declaration of one command, see :func:`declarations`."""
+    from vmdpotential.frontend.display import vmd_options  # needs numpy as well
+
     return {
         "summary": command.summary,
         "description": command.description,
         "options": [_declare_option(parameter) | {"front": in_front(command, parameter)}
                     for parameter in command.parameters],
+        "display": [_declare_option(parameter) | {"front": parameter.option.front}
+                    for parameter in vmd_options(command)],
     }
 
 

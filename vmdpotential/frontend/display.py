@@ -10,11 +10,14 @@ from vmdpotential.frontend.adapters import colour_range
 from vmdpotential.parameters import Command, Option, Parameter, Report
 
 #: Options of the molecular surface that is coloured by a map.
-_SURFACE = ("surface", "hide_water")
+_SURFACE = ("surface", "surface_of", "hide_water")
 
 #: Commands without these options, because they make no potential map.
 _WITHOUT = ("orbital", "density", "probe", "ionize", "slice", "view", "profile", "field", "energy", "forces", "rdf",
             "surface")
+
+#: Commands whose potential maps VMD's plugin draws.
+_DRAWN = ("map", "average", "live")
 
 #: Commands whose maps are shown by isosurfaces.
 BY_LEVELS = ("orbital", "density", "probe")
@@ -23,6 +26,9 @@ BY_LEVELS = ("orbital", "density", "probe")
 def _maps(
     surface: Annotated[bool, Option(
         "molecular surface, without solvent, coloured by the map", front=True)] = True,
+    surface_of: Annotated[str | None, Option(
+        "part of the computed atoms that gets a surface, in the field of all of them; all unless given", metavar="SEL",
+        selection=True)] = None,
     hide_water: Annotated[bool, Option(
         "hide the water when the first surface is drawn", front=True)] = True,
     range: Annotated[Range | None, Option(
@@ -30,6 +36,24 @@ def _maps(
         parse=colour_range, metavar="LO,HI", front=True)] = None,
 ) -> Report:
     return Report([], {})
+
+
+def _in_vmd(
+    draw: Annotated[str, Option(
+        "how the map is drawn: as a coloured surface, as isosurfaces with a slice, or both (all)",
+        choices=("surface", "isosurfaces", "all"), front=True)] = "surface",
+    isovalue: Annotated[float | None, Option(
+        "level of two isosurfaces, positive and negative; a round value unless given")] = None,
+) -> Report:
+    return Report([], {})
+
+
+def vmd_options(command: Command) -> tuple[Parameter, ...]:
+    """Return the parameters of how VMD's plugin shows a command's result, where `draw` replaces `surface`."""
+    shared = [p for p in surface_options(command) if p.name != "surface"] if command.name in _DRAWN else []
+    own = {"map": ("draw", "isovalue"), "average": ("draw", "isovalue")}.get(
+        command.name, ("isovalue",) if command.name in ("live", "orbital") else ())
+    return (*(p for p in Command.of(_in_vmd).parameters if p.name in own), *shared)
 
 
 def surface_options(command: Command) -> tuple[Parameter, ...]:

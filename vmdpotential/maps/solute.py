@@ -123,8 +123,6 @@ def as_computed(shown: Structure, structure: Structure, selection: Selection,
     if whole is structure:
         return structure, None
     origins = np.arange(len(structure)) if structure.origins is None else structure.origins
-    if structure.origins is not None and shown.whole_rows is not None:
-        origins = np.searchsorted(shown.whole_rows, origins)
     present = (structure.positions == shown.positions[origins]).all(1)
     shifts = np.zeros((len(shown), 3))
     shifts[origins[present]] = (whole.positions - structure.positions)[present]

@@ -153,5 +153,7 @@ def completed(structure: Structure, error: IncompleteError, **options: Any) -> t
     result, report = prepared.structure, replace(prepared.charges, prepared=prepared.summary())
     if structure.whole_rows is not None and result.origins is not None:
         result = result.part(np.isin(result.origins, structure.whole_rows))
+        assert result.origins is not None
+        result = replace(result, origins=np.searchsorted(structure.whole_rows, result.origins))  # in the part
         report = replace(report, net_charge=result.net_charge)
     return result, report

@@ -29,8 +29,6 @@ class Follower:
 
     def __init__(self, before: Structure, after: Structure) -> None:
         origins = np.arange(len(after)) if after.origins is None else after.origins
-        if before.whole_rows is not None:
-            origins = np.searchsorted(before.whole_rows, origins)
         #: Number of atoms of the original structure.
         self.atoms = len(before)
         self._origins: Integers = origins

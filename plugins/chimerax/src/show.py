@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,6 @@ import numpy as np
 
 from vmdpotential.errors import UsageError
 from vmdpotential.figures import colours
-from vmdpotential.figures.colours import Range
 from vmdpotential.frontend import adapters
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.structures.pdbwrite import cell_record
@@ -21,6 +21,7 @@ from .convert import Selected
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from vmdpotential.figures.colours import Range
     from vmdpotential.ions import Placement
     from vmdpotential.molecule.structure import Structure
 
@@ -34,8 +35,8 @@ KEY_LABEL = "potential"
 LETTERS = 55
 
 
-def show(session: Any, report: Report, name: str, selected: Selected | None, surface: bool = False,
-         span: Range | None = None, hide_water: bool = False) -> tuple[list[Any], list[str]]:
+def show(session: Any, report: Report, name: str, selected: Selected | None,
+         options: Mapping[str, Any]) -> tuple[list[Any], list[str]]:
     """Make a model of every result in the report that ChimeraX can show.
 
     Parameters
@@ -46,12 +47,8 @@ def show(session: Any, report: Report, name: str, selected: Selected | None, sur
         Name of the models.
     selected : Selected or None
         The atoms of the command.
-    surface : bool
-        Whether a map is shown on the surface of the atoms.
-    span : Range or None
-        Range of the colours; by default that of :mod:`vmdpotential.figures.colours`.
-    hide_water : bool
-        Whether water is hidden when the first surface of a model is drawn.
+    options : mapping
+        Options of the display, see :mod:`vmdpotential.frontend.display`.
 
     Returns
     -------
@@ -66,11 +63,11 @@ def show(session: Any, report: Report, name: str, selected: Selected | None, sur
     for kind, value in adapters.results(report):
         if kind == "map":
             model, line = _show_map(session, value, name, selected, "levels" in report.data)
-            if surface and selected is not None:
+            if options.get("surface") and selected is not None:
                 model.display = False  # its isosurfaces would hide the coloured surface
                 lines.append(f"{line}; the map is hidden (show #{model.id_string})")
-                line = _show_surface(session, value, name, selected, span, adapters.surface_of(report))
-                if hide_water:
+                line = _show_surface(session, value, name, selected, options, report)
+                if options["hide_water"]:
                     lines += _hide_water(selected)
         elif kind == "ions" and selected is not None:
             model, line = _show_ions(session, value, name, selected)
@@ -156,19 +153,20 @@ def _new_model(session: Any, structure: Structure, name: str) -> Any:
     return model
 
 
-def _show_surface(session: Any, grid: Grid, name: str, selected: Selected, span: Range | None,
-                  computed: Structure | None) -> str:
+def _show_surface(session: Any, grid: Grid, name: str, selected: Selected, options: Mapping[str, Any],
+                  report: Report) -> str:
     """Make the molecular surface of the atoms that were computed, coloured by a map, and a key of its colours."""
     from chimerax.core.models import Surface
     from chimerax.surface import ses_surface_geometry
 
     from vmdpotential.molecule.elements import fill, radii
 
-    if computed is None:
-        computed = selected.structure.take(adapters.with_surface(selected.structure))
+    part = options["surface_of"]
+    computed = adapters.surface_of(report, part, selected.structure)
+    assert computed is not None
     vertices, normals, triangles = ses_surface_geometry(
         np.float32(computed.positions), np.float32(radii(fill(computed).elements)))
-    span = span or adapters.surface_range(grid, selected.structure)
+    span = options["range"] or adapters.surface_range(grid, selected.structure)
     words = adapters.legend(grid, span)
     model = Surface(f"{name} surface, {words}", session)
     model.set_geometry(vertices, normals, triangles)
@@ -178,7 +176,8 @@ def _show_surface(session: Any, grid: Grid, name: str, selected: Selected, span:
     session.models.add([model])
     if session.ui.is_gui:
         _show_key(session, span, adapters.meaning(grid))
-    return f"surface #{model.id_string}, coloured from {words} (red, white, blue)"
+    of_part = f" of {part}, in the field of all computed atoms" if part else ""
+    return f"surface #{model.id_string}{of_part}, coloured from {words} (red, white, blue)"
 
 
 def _show_key(session: Any, span: Range, words: str) -> None:

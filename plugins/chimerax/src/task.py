@@ -20,7 +20,7 @@ from vmdpotential.frontend.adapters import default_name, role
 from vmdpotential.frontend.declarations import kind as declared
 from vmdpotential.frontend.display import surface_options
 from vmdpotential.io.trajectories.frames import Change
-from vmdpotential.parameters import Command, Report, by_own_names
+from vmdpotential.parameters import Command, Parameter, Report, by_own_names
 
 from . import missing
 from .convert import Selected, common_coordinate_system, read_atoms, read_frames, read_volume, rows_of
@@ -68,6 +68,10 @@ class Task(dialog.Task):
                             for parameter in surface_options(command)}
             self.inputs = inputs
             self.values, self.selected = _convert(command, inputs, session)
+            for parameter in surface_options(command):
+                if parameter.option.selection and self.options[parameter.name] and self.selected is not None:
+                    self.options[parameter.name] = _picked(
+                        session, parameter, self.options[parameter.name], self.selected)
 
     def show(self, report: Report) -> list[str]:
         """Show the results as models, all or none, and log the report; return the lines for the user.
@@ -85,9 +89,7 @@ class Task(dialog.Task):
             if live_map is not None:
                 end_live(self.session)
             self.models, lines = show(
-                self.session, report, self.inputs.get("name") or default_name(command), self.selected,
-                self.options.get("surface", False), self.options.get("range"),
-                self.options.get("hide_water", False))
+                self.session, report, self.inputs.get("name") or default_name(command), self.selected, self.options)
             undo.pop_all()  # all models have been made
         if live_map is not None and self.selected is not None:
             self.session.vmdpotential_live = Live(
@@ -218,12 +220,16 @@ def _convert(command: Command, inputs: Mapping[str, Any], session: Any) -> tuple
         elif parameter.name not in ("assembly", "expand"):  # these are read with the atoms
             values[parameter.name] = value
     if selected is not None:
-        atoms = selected
         for parameter in command.parameters:
             if parameter.option.selection and parameter.name in values:
                 value = values[parameter.name]
-                picked = [adapters.selection(parameter, text, atoms.structure, lambda s: rows_of(session, atoms, s))
+                picked = [_picked(session, parameter, text, selected)
                           for text in (value if parameter.several else [value])]
                 values[parameter.name] = picked if parameter.several else picked[0]
         adapters.with_frames(command, values, lambda: read_frames(source), changes)
     return values, selected
+
+
+def _picked(session: Any, parameter: Parameter, text: str, atoms: Selected) -> str:
+    """Return a selection within the atoms, as an atom specification of ChimeraX or else in this program's language."""
+    return adapters.selection(parameter, text, atoms.structure, lambda word: rows_of(session, atoms, word))
