@@ -1,8 +1,8 @@
 """A GPU that is not there: its kernels compiled for the host, where the threads of a block take turns.
 
 It takes the place of :class:`vmdpotential.engines.cuda.device.Gpu` for the smooth part of a sum, for results, pairs,
-points anywhere, multigrid and counts of atoms (the files of TASKS), and
-of files that include kernel.h; Fourier transforms are scipy's, and the kernels of other files do nothing.
+points anywhere and multigrid (the files of TASKS), and of files that include kernel.h; Fourier transforms are scipy's,
+and the kernels of other files do nothing.
 """
 
 import contextlib
@@ -75,7 +75,6 @@ static double rsqrt(double x) { return 1 / sqrt(x); }
 static float rsqrtf(float x) { return 1 / sqrtf(x); }
 static int __ffs(unsigned x) { return __builtin_ffs(x); }
 static int __popc(unsigned x) { return __builtin_popcount(x); }
-static double __longlong_as_double(long long x) { double y; memcpy(&y, &x, sizeof y); return y; }
 static float __int_as_float(int x) { float y; memcpy(&y, &x, 4); return y; }
 static float __uint_as_float(unsigned x) { float y; memcpy(&y, &x, 4); return y; }
 static int __float_as_int(float x) { int y; memcpy(&y, &x, 4); return y; }
@@ -155,7 +154,7 @@ extern "C" void run(void (*wanted)(const TASK), const TASK *argument, const unsi
 #: The argument of a file's kernels.
 TASKS = {"mesh.cu": "MeshTask", "levels.cu": "LevelTask", "result.cu": "ResultTask", "nbody.cu": "AllPairsTask",
          "clusters.cu": "ClusterTask", "sort.cu": "Task", "near.cu": "Task", "points.cu": "PointTask",
-         "multigrid.cu": "MultigridTask", "counting.cu": "CountingTask", "cutoff_largebin.cu": "Task",
+         "multigrid.cu": "MultigridTask", "cutoff_largebin.cu": "Task",
          "cutoff_smallbin.cu": "ListTask"}
 
 #: Instructions of a GPU that results depend on, and what they compute.

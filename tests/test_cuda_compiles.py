@@ -8,7 +8,6 @@ from helpers import EVERYTHING
 
 from vmdpotential.engines.cuda import (
     build,
-    counting,
     multigrid,
     points,
     radial,
@@ -46,10 +45,6 @@ def test_other_kernels_compile(tmp_path):
     compile_for_all(build.source("result.cu", macros) + same, macros, tmp_path, architectures=ARCHITECTURES[1:2])
     same = f"static_assert(PARTS == {multigrid.PARTS} && THREADS == {multigrid.THREADS});\n"
     compile_for_all(build.source("multigrid.cu", macros) + same, macros, tmp_path)
-    same = f"static_assert(THREADS == {counting.THREADS} && SEGMENT == {counting.SEGMENT});\n"
-    for kind in counting.SPREADING.values():
-        macros = {"REAL": ("float", "double")[kind % 2], "SPREADING": kind}
-        compile_for_all(build.source("counting.cu", macros) + same, macros, tmp_path)
     scaled = EVERYTHING.bind().scaled()
     same = f"static_assert(sizeof(PointTask) == {points.TASK.itemsize});\n"
     for field in (False, True):

@@ -14,6 +14,7 @@ from vmdpotential.continuum import region
 from vmdpotential.continuum.equation import Problem, enclosing
 from vmdpotential.continuum.molecule import Continuum, Membrane
 from vmdpotential.continuum.region import Surface
+from vmdpotential.densities.counting import NodeCounter
 from vmdpotential.densities.quantities import CountedAtoms
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cpu.continuum import multigrid as cpu_multigrid
@@ -115,8 +116,8 @@ def test_counts_are_those_of_the_cpu(gpu, spreading, periodic):
     work = Densities(frames, None, lattice, cells[0] if periodic else None, True, None, counted,
                      1.1 if spreading == "gaussian" else 0.0)
     results = []
-    for engine in (get_engine("cpu"), CudaEngine()):
-        work._idle_counters[:] = [engine.counter(work.counting)]
+    for engine, kind in ((get_engine("cpu"), work._counter), (CudaEngine(), NodeCounter)):
+        work._idle_counters[:] = [kind(work.counting, engine)]
         for _ in range(2):  # it begins again
             arrays = work.block(range(2))
             values = np.zeros((2, lattice.size))

@@ -11,9 +11,9 @@ from MDAnalysis.analysis.density import DensityAnalysis
 from MDAnalysisTests import datafiles
 
 from vmdpotential import io
+from vmdpotential.densities import counting
 from vmdpotential.densities.quantities import count
 from vmdpotential.densities.sites import find_sites
-from vmdpotential.engines.cpu import counting
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.frames.density import DensityOptions, merge, plan_density

@@ -12,9 +12,8 @@ from helpers import water
 
 import vmdpotential
 from vmdpotential import engines, registry
-from vmdpotential.engines import charges, counting, cpu, cuda, get_engine, result, smooth
+from vmdpotential.engines import charges, cpu, cuda, get_engine, result, smooth
 from vmdpotential.engines import pairs as pair_sums
-from vmdpotential.engines.cpu import counting as cpu_counting
 from vmdpotential.engines.cpu.continuum import multigrid as cpu_multigrid
 from vmdpotential.engines.cpu.maps import sums as cpu_sums
 from vmdpotential.engines.cpu.pairs import nbody as cpu_nbody
@@ -22,7 +21,6 @@ from vmdpotential.engines.cpu.pairs import pairs as cpu_pairs
 from vmdpotential.engines.cpu.points import ewald_pair
 from vmdpotential.engines.cpu.points import sums as cpu_points
 from vmdpotential.engines.cuda import anywhere, clusters, kernels, maps, mean, mesh, multigrid, nbody, points
-from vmdpotential.engines.cuda import counting as cuda_counting
 from vmdpotential.engines.cuda import result as cuda_result
 from vmdpotential.execution import work
 from vmdpotential.frames import average, density, field, ligand, pairs, profile
@@ -43,7 +41,6 @@ IMPLEMENTATIONS = {
     engines.Multigrid: [cpu_multigrid.Multigrid, multigrid.CudaMultigrid],
     charges.ChargePotential: [ewald_pair.EwaldPair],
     charges.PendingPotential: [ewald_pair.EwaldSites],
-    counting.Counter: [cpu_counting.ListedCounter, cpu_counting.SpreadCounter, cuda_counting.CudaCounter],
     pair_sums.PreparedPairs: [cpu_nbody.AllPairs, cpu_pairs.ClusterPairs, nbody.AllPairs, clusters.PairsInRange],
     pair_sums.PairList: [cpu_pairs.ClusterList, clusters.ClusterList],
     result.Result: [result.HostResult, cuda_result.DeviceResult, SlabResult, early.TimedResult, pb.ContinuumResult],

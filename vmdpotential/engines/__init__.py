@@ -41,7 +41,6 @@ from vmdpotential.molecule.cell import Cell
 if TYPE_CHECKING:
     from vmdpotential.engines.charges import ChargePotential
     from vmdpotential.engines.costs import Costs, PointCosts
-    from vmdpotential.engines.counting import Counter, Counting
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.engines.result import Mean, Result
     from vmdpotential.engines.smooth import SmoothPart
@@ -327,9 +326,6 @@ class Engine(Protocol):
         add, and `ions` (I, 2) their valences and shares of the ionic strength for the full equation, else none. The
         numbers of nodes less one are multiples of 2 to the power of `levels` less one.
         """
-
-    def counter(self, counting: Counting) -> Counter:
-        """Return a counter that sums the contributions of atoms to the nodes of a lattice over frames."""
 
     def charge_potential(self, cell: Cell) -> ChargePotential:
         """Return the potential of one charge and all its images, for many charges one after another.

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
+from vmdpotential.densities.counting import Counter, Counting, ListedCounter, NodeCounter
 from vmdpotential.densities.quantities import UNITS, CountedAtoms
 from vmdpotential.engines import get_engine
-from vmdpotential.engines.counting import Counter, Counting
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution.blocks import BlockResults
 from vmdpotential.execution.work import Arrays, Needs
@@ -72,7 +72,11 @@ class Densities(GridWork):
     @property
     def node_bytes(self) -> int:
         """Bytes of a block for each node: its result, and for atoms that are spread or on a GPU arrays of all nodes."""
-        return 24 if self.spreading == "nearest" and self.engine == "cpu" else 72
+        return 24 if self._counter is ListedCounter else 72
+
+    @property
+    def _counter(self) -> type[ListedCounter | NodeCounter]:
+        return ListedCounter if self.spreading == "nearest" and self.engine == "cpu" else NodeCounter
 
     @property
     def spreading(self) -> str:
@@ -100,9 +104,9 @@ class Densities(GridWork):
         try:
             counter = self._idle_counters.pop()
         except IndexError:
-            counter = get_engine(self.engine).counter(self.counting)
+            counter = self._counter(self.counting, get_engine(self.engine))
         cells = Moments.none((3, 3))
-        rows = self.counted.rows if self.alignment is None else np.arange(len(self.counted.rows))
+        rows = self.counted.rows if self.alignment is None else None
         for positions, cell in self.moved(numbers, cells, self.counted.rows):
             counter.add(positions, self._to_lattice_cell(cell), rows)
         nodes, sums, squares = counter.take()
@@ -112,10 +116,10 @@ class Densities(GridWork):
         return {"count": np.array(len(numbers)), "nodes": nodes, "sums": sums, "squares": squares, "sample": sample,
                 "cells": np.concatenate([cells.mean, cells.m2])}
 
-    def _to_lattice_cell(self, cell: Cell | None) -> Floats:
-        """Return the matrix (3, 3) that maps positions to the same fractions of the lattice's cell; (0, 3) if equal."""
+    def _to_lattice_cell(self, cell: Cell | None) -> Floats | None:
+        """Return the matrix (3, 3) that maps positions to the same fractions of the lattice's cell; None if equal."""
         if self.cell is None or cell is None or same_cell(self.cell, cell):
-            return np.zeros((0, 3))
+            return None
         return np.ascontiguousarray(np.linalg.inv(cell.vectors) @ self.cell.vectors)
 
     @property

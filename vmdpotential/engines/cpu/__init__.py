@@ -15,7 +15,6 @@ from vmdpotential.splitting.mesh import Mesh
 if TYPE_CHECKING:
     from vmdpotential.engines import LatticeSum, PointSum, Prepared
     from vmdpotential.engines.charges import ChargePotential
-    from vmdpotential.engines.counting import Counter, Counting
     from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
     from vmdpotential.engines.cpu.points.sums import CpuPoints
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
@@ -117,12 +116,6 @@ class CpuEngine:
         from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
 
         return Multigrid(x, y, z, k2, ions, levels)
-
-    def counter(self, counting: Counting) -> Counter:
-        """Return a counter of atoms at the nodes of a lattice, see :class:`vmdpotential.engines.Engine`."""
-        from vmdpotential.engines.cpu.counting import cpu_counter
-
-        return cpu_counter(counting)
 
     def charge_potential(self, cell: Cell) -> ChargePotential:
         """Return the potential of one charge and all its images, see :class:`vmdpotential.engines.Engine`."""

@@ -22,8 +22,6 @@ from vmdpotential.errors import BackendError
 if TYPE_CHECKING:
     from vmdpotential.engines import LatticeSum, Multigrid, PointSum, Prepared, PreparedPoints
     from vmdpotential.engines.charges import ChargePotential
-    from vmdpotential.engines.counting import Counting
-    from vmdpotential.engines.cuda.counting import CudaCounter
     from vmdpotential.engines.cuda.launches import DeviceArray
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.kernels.launch import Kernel
@@ -189,12 +187,6 @@ class CudaEngine:
         from vmdpotential.engines.cuda.multigrid import CudaMultigrid
 
         return CudaMultigrid(x, y, z, k2, ions, levels)
-
-    def counter(self, counting: Counting) -> CudaCounter:
-        """Return a counter of atoms at the nodes of a lattice, see :class:`vmdpotential.engines.Engine`."""
-        from vmdpotential.engines.cuda.counting import CudaCounter
-
-        return CudaCounter(counting)
 
     def charge_potential(self, cell: Cell) -> ChargePotential:
         """Return the potential of one charge and all its images, see :class:`vmdpotential.engines.Engine`."""
