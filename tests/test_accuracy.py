@@ -104,7 +104,7 @@ class Made:
     def plan(self, request, engine):
         self.requests.append(request)
         return SimpleNamespace(run=self.run, method=self.name, error=self.predicted and self.predicted.pop(0),
-                               number=0 if self.same else len(self.requests))
+                               estimate=Estimate(1.0 if self.same else float(len(self.requests)), 0))
 
     def run(self, positions, charges):
         return HostResult((self.exact + self.errors.pop(0)).astype(np.float32)[None])
@@ -280,7 +280,7 @@ def test_the_exact_field_holds_next_to_a_charge():
 class Plan:
     """A plan with an expected error."""
 
-    method, error = "made", 1e-3
+    method, error, estimate = "made", 1e-3, Estimate(1.0, 0)
 
 
 def test_one_result_is_alive_at_a_time():

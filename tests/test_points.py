@@ -16,7 +16,7 @@ from vmdpotential.engines.cpu.points.ewald_pair import EwaldPair, EwaldSites
 from vmdpotential.engines.cpu.points.nearby import cutoff_at_points
 from vmdpotential.errors import InputError, MemoryPlanError, TaskError, UsageError
 from vmdpotential.interactions import coulomb, shifted_coulomb
-from vmdpotential.methods import costs
+from vmdpotential.methods import machine
 from vmdpotential.methods.points import request_at, sum_at
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
@@ -300,8 +300,8 @@ def test_unsuitable_structures():
 def test_a_mesh_without_room_is_not_replaced_by_hours_of_pairs(monkeypatch):
     positions, charges, points = cloud(CELLS["cube"], 2000, 2000)
     request = request_at(points, positions, charges, CELLS["cube"], tolerance=1e-3)
-    monkeypatch.setattr(costs, "MAX_SECONDS", 0.0)  # 2000 atoms stand for a million
-    monkeypatch.setattr(costs, "MAX_RATIO", 1.0)
+    monkeypatch.setattr(machine, "MAX_SECONDS", 0.0)  # 2000 atoms stand for a million
+    monkeypatch.setattr(machine, "MAX_RATIO", 1.0)
     assert sum_at(request, points, positions, charges, get_engine("cpu")).method == "pme"
     monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "1M")
     with pytest.raises(MemoryPlanError):

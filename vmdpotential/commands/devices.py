@@ -12,13 +12,14 @@ from vmdpotential.results import Result, hidden
 
 
 def devices(
-    clear_cache: Annotated[bool, Option("delete the cache of compiled kernels")] = False,
+    clear_cache: Annotated[bool, Option("delete the cache of compiled kernels and speeds")] = False,
 ) -> Devices:
     """List the engines and the hardware of this machine, or why an engine does not work.
 
-    The last lines name the default engine, and the folder and size of the cache of compiled kernels, which can be
-    deleted safely. The environment variable VMDPOTENTIAL_THREADS limits the number of threads, VMDPOTENTIAL_VECTORS
-    chooses the instruction set of the CPU's kernels (such as avx2), and VMDPOTENTIAL_GPUS chooses GPUs.
+    The last lines name the default engine, and the folder and size of the cache of compiled kernels and measured
+    speeds, which can be deleted safely. The environment variable VMDPOTENTIAL_THREADS limits the number of threads,
+    VMDPOTENTIAL_VECTORS chooses the instruction set of the CPU's kernels (such as avx2), and VMDPOTENTIAL_GPUS chooses
+    GPUs.
     """
     from vmdpotential.engines import automatic, reason
 

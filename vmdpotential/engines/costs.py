@@ -1,6 +1,7 @@
 """Times that the steps of sums take on each engine, from which methods and meshes are chosen.
 
-``scripts/tune`` measures them. Only the ratios within an engine matter for the choice.
+``scripts/tune`` measures them on one thread, or on one GPU. Only the ratios within an engine matter for the choice;
+:mod:`vmdpotential.methods.machine` scales the sums of these times to the machine and its threads.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ class Costs(NamedTuple):
         Additional time per pair and exponential function in its interaction, as a multiple of `direct`.
     stencil : float
         Time per charge of a level and node within its reach, as a multiple of `pair`.
+    continuum_node, continuum_atom : float
+        Time per node, and per atom, of the linear Poisson-Boltzmann equation.
     """
 
     fixed: float
@@ -52,6 +55,8 @@ class Costs(NamedTuple):
     plain_pair: float = 0.6
     exponential: float = 2.3
     stencil: float = 0.1
+    continuum_node: float = 1.8e-7
+    continuum_atom: float = 4e-5
 
 
 class PointCosts(NamedTuple):
@@ -91,17 +96,19 @@ class PointCosts(NamedTuple):
     sort: float
 
 
-#: Measured with two threads of an EPYC (Zen 4) processor.
-CPU = Costs(fixed=8e-3, atom=1.7e-7, spread=2.5e-10, transform_open=2.8e-10, transform_periodic=1e-9, interpolate=6e-11,
-            pair=9.3e-11, candidate=0.0, point=7.9e-9, direct=5.2e-11, stencil=0.08)
+#: Measured with one thread of an EPYC (Zen 4) processor.
+CPU = Costs(fixed=2.4e-3, atom=2.2e-8, spread=3.9e-10, transform_open=6.2e-10, transform_periodic=2.3e-9,
+            interpolate=0.0, pair=6e-11, candidate=3e-8, point=1.2e-8, direct=1.1e-10, plain_pair=1.2,
+            stencil=0.4)
 
 #: Measured on an H200.
 CUDA = Costs(fixed=1.0e-3, atom=3.1e-9, spread=4.5e-12, transform_open=1.9e-12, transform_periodic=1.4e-12,
-             interpolate=1.0e-12, pair=4.7e-13, candidate=0.0, point=6.0e-11, direct=2.5e-13, stencil=0.2)
+             interpolate=1.0e-12, pair=4.7e-13, candidate=0.0, point=6.0e-11, direct=2.5e-13, stencil=0.2,
+             continuum_node=1.1e-8, continuum_atom=1.5e-5)
 
 #: Measured with one thread of an EPYC (Zen 5) processor.
-CPU_POINTS = PointCosts(fixed=0.01, point=3.5e-7, spread=1.3e-9, gather=2e-9, node_open=1.2e-8, node_periodic=4e-8,
-                        near=1.7e-8, pair=1.5e-9, pair_field=3.5e-9, image=6e-9, wave=1.8e-9, sort=3e-7)
+CPU_POINTS = PointCosts(fixed=0.01, point=3.5e-7, spread=1.3e-9, gather=2e-9, node_open=1.2e-8, node_periodic=2e-8,
+                        near=1.4e-8, pair=8e-10, pair_field=2.2e-9, image=6e-9, wave=1.8e-9, sort=3e-7)
 
 #: Estimated for an H200 from its times of maps and the rates of its kernels in float64.
 CUDA_POINTS = PointCosts(fixed=2e-3, point=2e-8, spread=4.5e-12, gather=1e-11, node_open=4e-11, node_periodic=4e-11,

@@ -34,6 +34,7 @@ from vmdpotential.maps import MapOptions, MapPlan, build_lattice, choose_cell, p
 from vmdpotential.maps.interaction import in_medium, medium_of_sum
 from vmdpotential.maps.solute import in_continuum
 from vmdpotential.methods import Method, Planned, Request
+from vmdpotential.methods.machine import expected_seconds
 from vmdpotential.methods.slabs import planes_at_once
 from vmdpotential.molecule.cell import SAME, Cell, same_cell
 from vmdpotential.molecule.structure import Structure
@@ -131,7 +132,8 @@ class MeanMap(MergingWork):
     def _cost(self) -> Cost:
         """Return the time for a frame and the size of a block's result."""
         size = 8 * self.request.lattice.size * (1 + self.spread)
-        return Cost(self.plan.estimate.seconds, self.frames.seconds(), size)
+        seconds = expected_seconds(self.plan.estimate.seconds, get_engine(self.engine))
+        return Cost(seconds, self.frames.seconds(), size)
 
     def _aligned(self, numbers: range) -> Iterator[Frame]:
         for frame in self.frames.part(numbers):

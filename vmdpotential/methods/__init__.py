@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vmdpotential import memory
+from vmdpotential import memory, registry
 from vmdpotential.engines import (
     PRECISIONS,
     Engine,
@@ -222,10 +222,17 @@ class Request:
 
 @dataclass(frozen=True)
 class Estimate:
-    """The estimated cost of a sum: seconds, and bytes of the host's memory."""
+    """The estimated cost of a sum: seconds by the costs of the engine, and bytes of the host's memory."""
 
     seconds: float
     bytes: int
+
+    def describe(self, engine: str) -> str:
+        """Return the time on this machine and the memory, in words."""
+        from vmdpotential.methods.machine import expected_seconds
+
+        seconds = expected_seconds(self.seconds, registry.get("engine", engine))
+        return f"about {seconds:.2g} s, {memory.size(self.bytes)}"
 
 
 @dataclass(frozen=True, init=False)
@@ -384,7 +391,7 @@ class Plan(Planned):
         field = ", with field" if self.work.field else ""
         text = f"{self.method} on the {self.engine} engine, {points} points{field}, "
         text += f"{self.work.precision} precision: {self.choices or self.work.pairs}; "
-        text += f"about {self.estimate.seconds:.2g} s, {memory.size(self.estimate.bytes)}"
+        text += self.estimate.describe(self.engine)
         return text if self.error is None else f"{text}, expected error {self.error:.1e} e/A"
 
 
@@ -433,7 +440,7 @@ class PointPlan:
 
     def __str__(self) -> str:
         text = f"{self.method} at points on the {self.engine} engine: {self.choices or self.interaction}; "
-        text += f"about {self.estimate.seconds:.2g} s, {memory.size(self.estimate.bytes)}"
+        text += self.estimate.describe(self.engine)
         return text if self.error is None else f"{text}, expected error {self.error:.1e} e/A"
 
 

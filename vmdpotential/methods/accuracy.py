@@ -20,7 +20,7 @@ from vmdpotential.engines.result import Errors as Errors
 from vmdpotential.engines.result import Result
 from vmdpotential.errors import InputError, MemoryPlanError, TaskError
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.methods import Method, Planned, PointPlan, Request, slabs
+from vmdpotential.methods import Estimate, Method, Planned, PointPlan, Request, slabs
 from vmdpotential.methods.reference import full_potential
 from vmdpotential.methods.slabs import Sink
 from vmdpotential.molecule.cell import Cell
@@ -359,7 +359,7 @@ def refine_to_tolerance(tolerance: float, error: float, attempt: Callable[[float
     InputError
         For charges so large that values overflow.
     """
-    made: list[str] = []
+    made: list[tuple[Estimate, float | None] | None] = []
     before: float | None = None  # the error for which the last plan was made, if that kept the tolerance
     while True:
         try:
@@ -371,7 +371,7 @@ def refine_to_tolerance(tolerance: float, error: float, attempt: Callable[[float
         log.debug("%s: measured %.2e", now.plan, now.measured)
         if not np.isfinite(now.measured):
             raise InputError("the potential overflows single precision", "check the charges")
-        made.append(str(now.plan))
+        made.append(None if now.plan is None else (now.plan.estimate, now.plan.error))
         reached = now.measured
         within = reached <= tolerance
         last = len(made) == most or made[-1] in made[:-1]

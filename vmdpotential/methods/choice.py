@@ -11,7 +11,7 @@ from vmdpotential import memory
 from vmdpotential.engines import Engine
 from vmdpotential.methods import Estimate, Method, Refusal, Request, accuracy, check_memory, map_bytes
 from vmdpotential.methods.accuracy import Sample
-from vmdpotential.methods.costs import is_worth_waiting
+from vmdpotential.methods.machine import is_worth_waiting
 
 #: For sums that take less than the engine's fixed cost times this, no faster method is searched.
 SOON = 2.0
@@ -22,7 +22,7 @@ def fastest(methods: Iterable[Method], request: Request, positions: NDArray[np.f
     """Return the method with the least estimated time that keeps the tolerance.
 
     If the fastest method does not fit into memory, the fastest one that fits is chosen, unless that would take far
-    longer (:func:`~vmdpotential.methods.costs.is_worth_waiting`). An exact method that takes less than `soon`
+    longer (:func:`~vmdpotential.methods.machine.is_worth_waiting`). An exact method that takes less than `soon`
     times the engine's fixed cost is chosen without considering others.
 
     Returns
@@ -63,7 +63,8 @@ def fastest(methods: Iterable[Method], request: Request, positions: NDArray[np.f
         name, why = refused[0]
         raise why.as_error(name)
     quickest = min(possible, key=lambda each: each[0].seconds)
-    fitting = [each for each in possible if each[0].bytes <= room and is_worth_waiting(
-        each[0].seconds, quickest[0].seconds)]
-    chosen = min(fitting, key=lambda each: each[0].seconds, default=quickest)[1]
+    if quickest[0].bytes > room:
+        quickest = min((each for each in possible if each[0].bytes <= room and is_worth_waiting(
+            each[0].seconds, quickest[0].seconds, engine)), key=lambda each: each[0].seconds, default=quickest)
+    chosen = quickest[1]
     return chosen, request, None if chosen.exact else exact

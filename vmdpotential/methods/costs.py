@@ -33,15 +33,6 @@ LARGER = tuple(10.5 + 0.5 * n for n in range(20))
 PARTS = tuple(0.1 * 1.06**n for n in range(72))
 
 
-#: A method that takes longer than this, s, and this many times as long as the fastest one, is not taken instead of it.
-MAX_SECONDS, MAX_RATIO = 60.0, 10.0
-
-
-def is_worth_waiting(seconds: float, fastest: float) -> bool:
-    """Return whether a method may be taken instead of the fastest one, which does not fit into memory."""
-    return seconds <= max(MAX_SECONDS, MAX_RATIO * fastest)
-
-
 def exponentials(request: Request) -> int:
     """Return how many exponential functions the interaction of a pair has, which take longer than all else in it."""
     program = request.interaction.scaled().program

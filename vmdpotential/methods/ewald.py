@@ -269,7 +269,7 @@ class EwaldMap(Planned):
         return HostResult(maps.reshape(-1, *lattice.shape).astype(np.float32))
 
     def __str__(self) -> str:
-        return f"ewald on the {self.engine} engine; about {self.estimate.seconds:.2g} s"
+        return f"ewald on the {self.engine} engine; {self.estimate.describe(self.engine)}"
 
 
 class Ewald(Method):

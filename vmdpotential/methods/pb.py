@@ -35,8 +35,8 @@ from vmdpotential.units import MAX_SALT, coulomb_constant
 
 Floats = NDArray[np.float64]
 
-#: Measured seconds per node and per atom, and bytes per atom: its neighbours and the arcs of its surface.
-SECONDS, ATOM, ATOM_BYTES = 6e-7, 5e-5, 2000
+#: Bytes per atom: its neighbours and the arcs of its surface.
+ATOM_BYTES = 2000
 
 #: Largest permittivity of a molecule, in those of the solvent: the potential outside of a more polar molecule is so
 #: much steeper than inside that the two lattices do not show their error (10 in 2: four times larger than stated).
@@ -136,7 +136,7 @@ class PbPlan(Planned):
 
     def __str__(self) -> str:
         nodes = " x ".join(map(str, enclosing(self.request.lattice)[0].shape))
-        return f"pb, {nodes} nodes; about {self.estimate.seconds:.2g} s, {memory.size(self.estimate.bytes)}"
+        return f"pb, {nodes} nodes; {self.estimate.describe(self.engine)}"
 
 
 class Frames:
@@ -330,8 +330,9 @@ class PoissonBoltzmann(ContinuumMethod):
         taken = maps + BYTES * (nodes + max(0, coarse - max(FREE, nodes))) + ATOM_BYTES * request.charges.count
         if taken > memory.limit() or (not request.at_points and request.planes is not None):
             return _too_large(lattice, request.charges.count, taken)
-        steps = 4 if request.solution.values["nonlinear"] else 1
-        return Estimate(0.1 + steps * SECONDS * nodes + ATOM * request.charges.count, taken)
+        costs, steps = engine.costs, 4 if request.solution.values["nonlinear"] else 1
+        return Estimate(costs.fixed + steps * costs.continuum_node * nodes
+                        + costs.continuum_atom * request.charges.count, taken)
 
     def plan(self, request: Request, engine: Engine) -> PbPlan:
         """Return the plan.

@@ -20,7 +20,7 @@ from vmdpotential.interactions import Bound
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.methods import Charges, Method, PointPlan, Points, Refusal, Request, ewald
 from vmdpotential.methods.accuracy import Attempt, refine_to_tolerance
-from vmdpotential.methods.costs import is_worth_waiting
+from vmdpotential.methods.machine import is_worth_waiting
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.long_range import long_range
 
@@ -218,6 +218,6 @@ def sum_at(request: Request, points: Floats, positions: Floats, charges: Floats,
             raise
         quickest, plan = plan, exact_plan(request, engine)
         if isinstance(error, MemoryPlanError) and not is_worth_waiting(
-                plan.estimate.seconds, quickest.estimate.seconds):
+                plan.estimate.seconds, quickest.estimate.seconds, engine):
             raise
     return PointValues(*run(plan), None, plan.method)
