@@ -7,13 +7,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 from chempy import Atom
 from chempy.models import Indexed
+from numpy.typing import NDArray
 
 from vmdpotential.io import write_structure
 from vmdpotential.molecule.structure import Structure
 
 from .convert import Selected
+
+#: Name of residues that fill the cavities of a surface.
+FILLER = "FIL"
 
 
 def load_ions(cmd: Any, name: str, structure: Structure, atoms: Any, energies: Sequence[float]) -> None:
@@ -33,6 +38,24 @@ def load_whole(cmd: Any, name: str, structure: Structure) -> None:
         cmd.load(str(path), name, zoom=0)
     if structure.charges is not None:
         cmd.alter(f"%{name}", "partial_charge = charges[rank]", space={"charges": structure.charges.tolist()})
+
+
+def add_fillers(cmd: Any, name: str, centres: NDArray[np.float64], radii: NDArray[np.float64]) -> None:
+    """Add atoms (K,) named :data:`FILLER` to an object, which fill the closed cavities of its surface.
+
+    Their radii, A, may be negative: a surface depends on their sum with the radius of its probe.
+    """
+    model = Indexed()
+    for place, radius in zip(centres.tolist(), radii.tolist(), strict=True):
+        atom = Atom()
+        atom.coord, atom.vdw, atom.resn, atom.symbol, atom.hetatm = place, radius, FILLER, "X", 1
+        atom.name, atom.resi = "X", str(len(model.atom) + 1)
+        model.atom.append(atom)
+    if model.atom:
+        loaded = cmd.get_unused_name("_potential")
+        cmd.load_model(model, loaded, zoom=0)
+        cmd.copy_to(name, loaded, rename="", zoom=0)
+        cmd.delete(loaded)
 
 
 def load_structure(cmd: Any, name: str, structure: Structure, source: Selected, kept: Any) -> None:

@@ -22,10 +22,11 @@ from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
 from vmdpotential.molecule.elements import fill, radii
 from vmdpotential.parameters import Command, Report
+from vmdpotential.surfaces import cavity_spheres
 
 from .convert import Selected
 from .grids import load_grid, read_grid
-from .load import load_ions, load_structure, load_whole, nuclei_text
+from .load import add_fillers, load_ions, load_structure, load_whole, nuclei_text
 from .session import Session
 
 if TYPE_CHECKING:
@@ -279,6 +280,7 @@ class Results:
         assert computed is not None
         load_whole(cmd, name, replace(computed, cell=None))
         cmd.alter(f"%{name}", "vdw = radii[rank]", space={"radii": radii(fill(computed).elements).tolist()})
+        add_fillers(cmd, name, *cavity_spheres(computed, cmd.get_setting_float("solvent_radius")))
         self._made("surface")
         cmd.flag("ignore", name, "clear")  # PyMOL leaves ligands and modified residues out of surfaces
         cmd.show_as("surface", name)

@@ -8,9 +8,11 @@ import gemmi
 import numpy as np
 import pytest
 from deposited import crystal_file
+from pieces import volumes
 from scipy.spatial import cKDTree
 
 from vmdpotential.io import read_structure, write_structure
+from vmdpotential.molecule.elements import radii
 from vmdpotential.molecule.selection import select
 
 ENTRY = Path(__file__).resolve().parents[2] / "data" / "1hvr.pdb.gz"
@@ -77,6 +79,27 @@ def test_a_part_has_a_surface_in_the_field_of_all(session, do, log, opened, tmp_
         with pytest.raises(UserError, match="surfaceOf"):
             do(f"potential map #1 spacing 2 {words}")
     assert len(session.models.list()) == count
+
+
+def test_the_surface_is_the_outer_one(session, do, opened, tmp_path):
+    """Dihydrofolate reductase has closed cavities."""
+    from chimerax.surface import ses_surface_geometry
+
+    folder = ENTRY.parent
+    box = read_structure(folder / "dhfr.pdb.gz", topology=folder / "dhfr.psf.gz")
+    molecule = box.take(select(box, "solute"))
+    write_structure(molecule, tmp_path / "dhfr.pdb")
+    write_structure(molecule, tmp_path / "dhfr.psf")
+    opened(tmp_path / "dhfr.pdb")
+    do(f'potential map #1 spacing 3 topology "{tmp_path / "dhfr.psf"}"')
+    (surface,) = [model for model in session.models.list() if " surface, " in model.name]
+    outer = volumes(surface.vertices, surface.triangles)
+    vertices, _, triangles = ses_surface_geometry(
+        np.float32(molecule.positions), np.float32(radii(molecule.elements)))
+    every = volumes(vertices, triangles)
+    assert len(outer) == 1
+    assert every.min() < -10
+    assert outer[0] == pytest.approx(every.max(), rel=1e-3)
 
 
 def test_hydrogens_that_chimerax_adds_are_understood(session, opened, do, log, tmp_path):

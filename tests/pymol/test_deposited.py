@@ -9,6 +9,7 @@ import gemmi
 import numpy as np
 import pytest
 from deposited import ASSEMBLY, crystal_file
+from pieces import volumes
 
 from vmdpotential import registry
 from vmdpotential.io import read_structure, write_structure
@@ -58,16 +59,42 @@ def test_a_part_has_a_surface_in_the_field_of_all(cmd, do):
     output = do("potential_map entry, part, spacing=2, surface_of=mine")
     count = cmd.count_atoms("whole_surface and chain B")
     assert 0 < count < cmd.count_atoms("whole_surface")
-    assert cmd.count_atoms("part_surface") == cmd.count_atoms("part_surface and chain B and rep surface") == count
+    assert cmd.count_atoms("part_surface and not resn FIL") == count
+    assert cmd.count_atoms("part_surface and chain B and rep surface") == count
     assert "of mine" in output
     np.testing.assert_array_equal(cmd.get_volume_field("part"), cmd.get_volume_field("whole"))
     # of a part of the object that was computed, the selection is within the part
     do("potential_map entry and chain B, half, spacing=2, surface_of=resi 1-10")
-    assert cmd.count_atoms("half_surface") == cmd.count_atoms("whole_surface and chain B and resi 1-10") > 100
+    assert 100 < cmd.count_atoms("whole_surface and chain B and resi 1-10") == (
+        cmd.count_atoms("half_surface and not resn FIL"))
     for words in ("entry, none, spacing=2, surface_of=solvent", "entry, none, spacing=2, surface_of=chain Z",
                   "entry, none, spacing=2, surface_of=spam egg"):
         assert "surface_of" in do(f"potential_map {words}")
     assert not [name for name in cmd.get_names("objects") if name.startswith("none")]
+
+
+def test_the_surface_is_the_outer_one(cmd, do, tmp_path):
+    """Dihydrofolate reductase has closed cavities, of which a fine surface shows one."""
+    box = read_structure(DATA / "dhfr.pdb.gz", topology=DATA / "dhfr.psf.gz")
+    write_structure(box.take(select(box, "solute")), tmp_path / "dhfr.pqr")
+    cmd.load(str(tmp_path / "dhfr.pqr"), "dhfr")
+    cmd.set("surface_quality", 1)
+    do("potential_map dhfr, spacing=3")
+    assert cmd.count_atoms("potential_surface and resn FIL and elem X") == (
+        cmd.count_atoms("potential_surface") - cmd.count_atoms("dhfr"))
+    cmd.disable("all")
+    cmd.enable("potential_surface")
+    pieces = []
+    for _ in range(2):
+        cmd.save(str(tmp_path / "surface.obj"))
+        words = [line.split() for line in (tmp_path / "surface.obj").read_text().splitlines()]
+        vertices = np.array([word[1:4] for word in words if word[:1] == ["v"]], float)
+        corners = np.array([[text.split("/")[0] for text in word[1:4]] for word in words if word[:1] == ["f"]], int)
+        pieces.append(volumes(vertices, corners - 1))
+        cmd.remove("potential_surface and resn FIL")
+    assert len(pieces[0]) == 1
+    assert pieces[1].min() < -10  # what is seen without the fillers
+    assert pieces[0][0] == pytest.approx(pieces[1].max(), rel=1e-3)
 
 
 def test_hydrogens_that_pymol_adds_are_understood(cmd, do):
@@ -93,7 +120,7 @@ def test_the_cell_and_an_assembly_are_objects_that_are_computed(cmd, do, crystal
     assert cmd.count_atoms("inside_copies") == 6 * count
     assert cmd.get_symmetry("inside_copies")[6] == "P 1"
     added = sum(map(int, re.search(r"added (\d+) hydrogens and (\d+) heavy atoms", output).groups()))
-    assert cmd.count_atoms("inside_surface") == 6 * count + added
+    assert cmd.count_atoms("inside_surface and not resn FIL") == 6 * count + added
     do(f"potential_map crystal, pair, spacing=2, assembly={crystal}:9")
     assert cmd.count_atoms("pair_copies") == 2 * count
     low, high = cmd.get_extent("pair_copies")

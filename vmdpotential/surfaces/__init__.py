@@ -309,6 +309,24 @@ def depth_map(structure: Structure, chosen: NDArray[np.bool_], spacing: float, p
                   _lattice(positions, chosen_radii + probe, spacing), 2)
 
 
+def cavity_spheres(structure: Structure, probe: float = PROBE) -> tuple[Floats, Floats]:
+    """Return spheres that fill the closed cavities of all atoms, for programs that make molecular surfaces themselves.
+
+    Parameters
+    ----------
+    structure : Structure
+    probe : float, A
+        Radius of the probe.
+
+    Returns
+    -------
+    centres, radii : (K, 3) and (K,) float64, A
+        With them, such a program makes the outer surface only. The radii may be negative, but not below -`probe`.
+    """
+    closed = find_cavities(structure.positions, van_der_waals(fill(structure).elements) + probe)
+    return closed.centres, closed.radii - probe
+
+
 def _outside(vertices: Floats, centres: Floats, radii: Floats) -> Floats:
     """Return vertices (V, 3), A, with those inside their spheres moved onto them, as triangles cut corners."""
     away = vertices - centres

@@ -160,12 +160,15 @@ def _show_surface(session: Any, grid: Grid, name: str, selected: Selected, optio
     from chimerax.surface import ses_surface_geometry
 
     from vmdpotential.molecule.elements import fill, radii
+    from vmdpotential.surfaces import cavity_spheres
 
     part = options["surface_of"]
     computed = adapters.surface_of(report, part, selected.structure)
     assert computed is not None
+    centres, sizes = cavity_spheres(computed)  # which fill cavities, so that only the outer surface is made
     vertices, normals, triangles = ses_surface_geometry(
-        np.float32(computed.positions), np.float32(radii(fill(computed).elements)))
+        np.float32(np.concatenate([computed.positions, centres])),
+        np.float32(np.concatenate([radii(fill(computed).elements), sizes])))
     span = options["range"] or adapters.surface_range(grid, selected.structure)
     words = adapters.legend(grid, span)
     model = Surface(f"{name} surface, {words}", session)
