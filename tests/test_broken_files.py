@@ -19,6 +19,7 @@ from vmdpotential import read_map, read_structure
 from vmdpotential.errors import InputError, MemoryPlanError, one_line
 from vmdpotential.io import read_topology
 from vmdpotential.io.files.numbers import real, reals, residue_number, whole
+from vmdpotential.io.trajectories.frames import Trajectory
 
 # ---- text that is unusual ------------------------------------------------------------------------------
 
@@ -356,6 +357,15 @@ def test_coordinates_of_amber_that_are_none(tmp_path):
     for stop in (10, 200, len(SEEDS[".nc"]) // 2):
         (tmp_path / "cut.nc").write_bytes(SEEDS[".nc"][:stop])
         refused(tmp_path / "cut.nc")
+
+
+def test_a_netcdf_trajectory_without_atoms_in_its_records(tmp_path):
+    path, data = tmp_path / "a.nc", SEEDS[".nc"]
+    size = data.index(b"atom") + 4
+    path.write_bytes(data[:size] + bytes(4) + data[size + 4 :])
+    refused(path)
+    with pytest.raises(InputError, match=r"a\.nc"):
+        list(Trajectory(path, len(seeds.NAMES)))
 
 
 def test_compressed_files_of_mdanalysis_are_to_be_unpacked(tmp_path):

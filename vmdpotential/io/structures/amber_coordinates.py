@@ -105,6 +105,10 @@ def read_netcdf_frame(path: Path, frame: int) -> tuple[Floats, Cell | None, int]
     return positions, cell_of(tuple(result["cell_lengths"]), tuple(result["cell_angles"]), path), count
 
 
+#: What scipy raises for damaged files; SyntaxError is numpy's, which reads the sizes of records from a text.
+_DAMAGED = (OSError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError, EOFError, SyntaxError)
+
+
 def _variables(path: Path, frame: int, names: Sequence[str]) -> tuple[dict[str, Floats], int | None]:
     """Return variables of one frame of a NetCDF file, times their scale factors, and the number of frames.
 
@@ -128,7 +132,7 @@ def _variables(path: Path, frame: int, names: Sequence[str]) -> tuple[dict[str, 
             return result, count if known else None
     except InputError:
         raise
-    except (OSError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError, EOFError):
+    except _DAMAGED:
         raise InputError(f"{path}: the NetCDF file is damaged or cut short", "copy it again") from None
 
 
@@ -192,7 +196,7 @@ def netcdf_frames(path: Path) -> Iterator[NetcdfFrames]:
                 variables.clear()  # scipy unmaps no file whose variables are in use
     except InputError:
         raise
-    except (OSError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError, EOFError):
+    except _DAMAGED:
         raise InputError(f"{path}: the NetCDF file is damaged or cut short", "copy it again") from None
 
 
