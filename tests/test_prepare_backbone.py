@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from entries import ENTRIES
 from scipy.spatial import cKDTree
+from scipy.spatial.transform import Rotation
 
 from vmdpotential.io import read_structure
 from vmdpotential.molecule.structure import Structure
@@ -179,3 +180,30 @@ def test_records_for_propka_number_every_residue():
     written = [(line[21], int(line[22:26])) for line in text.splitlines() if line.startswith("ATOM")]
     assert len(set(written)) == count
     assert [rows[key] for key in written] == list(range(count))
+
+
+@pytest.mark.parametrize("kind", ["gap", "end"])
+def test_rounding_decides_no_torsion(kind):
+    """Programs that keep float32 positions complete an entry as others do, farthest from what can be farther."""
+    structure = read_structure(ENTRIES["1HVR"])
+    structure = structure.take(heavy(structure) & np.isin(structure.chain_ids, ["A"]) & (structure.residue_ids < 90))
+    at = structure.residue_ids
+    left = (at < 40) | (at > 43) if kind == "gap" else (at < 89) | np.isin(structure.atom_names, ["N", "CA"])
+    structure = structure.take(left)
+    made = [prepare_structure(replace(structure, positions=structure.positions + shift)).structure for shift in (
+        0.0, *np.random.default_rng(1).uniform(-1e-5, 1e-5, (4, *structure.positions.shape)))]
+    new = heavy(made[0]) & (np.isin(made[0].residue_names, ["ACE"]) if kind == "gap" else made[0].residue_ids == 89)
+    assert new.sum() > 2
+    for other in made[1:]:
+        assert np.abs(other.positions - made[0].positions)[new].max() < 1e-3
+    done = made[0].positions[heavy(made[0])]
+    names, residues = made[0].atom_names[new], made[0].residue_names
+    if kind == "gap":  # turn the cap about the bond N-CA of the next residue
+        cap = made[0].positions[new][np.isin(names, ["O", "CH3"])]
+        nitrogen = int(np.flatnonzero(residues == "ACE")[-1]) + 1
+        ends = made[0].positions[nitrogen : nitrogen + 2]
+        others = done[~(done[:, None] == np.concatenate([made[0].positions[new], ends])).all(-1).any(1)]
+        axis = (ends[1] - ends[0]) / np.linalg.norm(ends[1] - ends[0])
+        clear = [cKDTree(others).query(Rotation.from_rotvec(turn * axis).apply(cap - ends[0]) + ends[0])[0].min()
+                 for turn in np.radians(np.arange(0, 360, 15))]
+        assert clear[0] > max(clear) - 0.01

@@ -7,6 +7,7 @@ it is farthest from other atoms.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -39,6 +40,8 @@ _ORIENTATIONS = 60
 _VALENCES = {"C": 4, "P": 5, "S": 6}
 #: Distances, A, from other atoms below which the methyl group of NME has no room, and a side chain is turned twice.
 _ROOM, _NEAR = 2.0, 2.6
+#: Difference of distances, A, below which the first of two places is taken, so that rounding does not decide.
+_ALIKE = 1e-3
 
 
 @dataclass
@@ -70,9 +73,15 @@ class Room:
         self.added = [place for place in self.added if not any(place is other for other in positions)]
         self.add([])
 
-    def nearest(self, places: Floats, count: int = 1) -> Floats:
-        """Return the distances (M, count) of places (M, 3) to the nearest atoms, increasing."""
-        found = [tree.query(places, k=min(count, tree.n))[0].reshape(len(places), -1) for tree in self.trees]
+    def nearest(self, places: Floats, count: int = 1, but: Sequence[Floats] = ()) -> Floats:
+        """Return the distances (M, count) of places (M, 3) to the nearest atoms, except some, increasing."""
+        found = []
+        for tree in self.trees:
+            distances, rows = (part.reshape(len(places), -1) for part in
+                               tree.query(places, k=min(count + len(but), tree.n)))
+            for place in but:
+                distances[(tree.data[rows] == place).all(-1)] = np.inf
+            found.append(distances)
         return np.asarray(np.sort(np.concatenate(found, axis=1), axis=1)[:, :count])
 
 
@@ -148,7 +157,8 @@ def _backbone(before: dict[str, Floats], here: dict[str, Floats], room: Room) ->
     nitrogen = here["N"]
     alpha = here.get("CA", place_atom(before["CA"], before["C"], nitrogen, N_CA, C_N_CA, 180.0))
     trials = np.array([place_atom(before["C"], nitrogen, alpha, CA_C, N_CA_C, phi) for phi in _TURNS])
-    carbon = trials[int(np.argmax(room.nearest(trials)))]
+    distances = room.nearest(trials, but=(nitrogen, alpha))  # which are as far at every torsion
+    carbon = trials[int(np.argmax(distances > distances.max() - _ALIKE))]
     return {"C": carbon} if "CA" in here else {"CA": alpha, "C": carbon}
 
 
@@ -374,9 +384,10 @@ def _acetyl(there: dict[str, Floats], room: Room, others: Floats) -> tuple[dict[
         oxygen = place_atom(there["CA"], there["N"], carbon, C_O, O_C_N, 0.0)
         methyl = place_atom(there["CA"], there["N"], carbon, CA_C, CA_C_N, 180.0)
         trial = np.array([oxygen, methyl])
-        distance = min(float(room.nearest(trial).min()),
+        # N and CA are as far at every torsion
+        distance = min(float(room.nearest(trial, but=(there["N"], there["CA"])).min()),
                        float(np.linalg.norm(np.array([carbon, oxygen, methyl])[:, None] - others, axis=-1).min()))
-        if distance > best:
+        if distance > best + _ALIKE:
             best, result = distance, {"C": carbon, "O": oxygen, "CH3": methyl}
     return result, best
 
