@@ -19,6 +19,7 @@ from vmdpotential import io, progress
 from vmdpotential.errors import BackendError, InputError, MemoryPlanError, UsageError
 from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Lattice
+from vmdpotential.orbitals import products
 from vmdpotential.orbitals.evaluate import density_map, orbital_map
 from vmdpotential.orbitals.mesh import build_mesh
 from vmdpotential.orbitals.overlap import overlap
@@ -120,6 +121,19 @@ def test_potentials_as_pyscf_has_them(name, tmp_path, engine):
         values = sum_potential(engine, in_bohr, electrons, mesh, wavefunction.positions / BOHR,
                                wavefunction.nuclear_charges, 1.0)
         assert np.abs(values.ravel()[chosen] - expected).max() < 1e-6
+
+
+def test_products_are_expanded_in_parts_that_do_not_change_them(tmp_path, monkeypatch):
+    wavefunction = read_wavefunction(written("water", tmp_path))
+    whole = gaussians(wavefunction)
+    sizes = []
+    expanded = products._products
+    monkeypatch.setattr(products, "_products", lambda *parts: sizes.append(len(parts[0])) or expanded(*parts))
+    monkeypatch.setattr(products, "_COEFFICIENTS", 100)
+    parts = gaussians(wavefunction)
+    assert max(sizes) == 100 // 5  # water has five occupied orbitals
+    for name in ("centres", "exponents", "coefficients"):
+        np.testing.assert_allclose(getattr(parts, name), getattr(whole, name), rtol=1e-12, atol=1e-15)
 
 
 def test_the_potential_far_away_is_that_of_the_charge(tmp_path):

@@ -1,6 +1,8 @@
 """A smooth permittivity by Gaussian densities: one ion against a radial solution, two residues, and refusals."""
 
+import tracemalloc
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +11,12 @@ from scipy.integrate import quad, solve_ivp
 from test_pb import INSIDE, PLACE, WATER, C, solved
 
 from vmdpotential import potential_at
+from vmdpotential.continuum.interpolation import Smooth
+from vmdpotential.continuum.molecule import Continuum
+from vmdpotential.continuum.smooth import Kinks
 from vmdpotential.errors import InputError, UsageError
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.methods.pb import ATOM_BYTES
 from vmdpotential.units import debye_length
 
 WIDTH, SALT, ION = 0.93, 0.15, 2.0
@@ -93,3 +100,38 @@ def test_refusals():
         solved(ion, 1.0, gaussian=WIDTH)
     with pytest.raises(UsageError):
         solved(replace(ion, radii=[2.0, 2.0]), 1.0, gaussian=WIDTH, membrane=10.0)
+
+
+def peak_of(function):
+    """Return the result of a function, and the most memory, in bytes, that it takes beside it at any time."""
+    tracemalloc.start()
+    try:
+        result = function()
+        return result, tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_neighbours_of_atoms_take_the_planned_memory():
+    places = np.stack(np.meshgrid(*[2.2 * np.arange(n) for n in (30, 25, 20)], indexing="ij"), -1).reshape(-1, 3)
+    ones = np.ones(len(places))
+    molecule = Continuum(places, ones, 1.7 * ones, 1.0, INSIDE, WATER, 1.4, 2.0, 0.1, np.zeros((0, 2)), gaussian=WIDTH)
+    kinks, peak = peak_of(lambda: Kinks(molecule))
+    assert peak < ATOM_BYTES * len(places)
+    # the fraction free in the middle is the product over the other atoms within the reach, as it is by definition
+    middle = int(np.argmin(((places - places.mean(0)) ** 2).sum(1)))
+    away = np.linalg.norm(places - places[middle], axis=1)
+    others = (away > 0) & (away < 3.4 * WIDTH * 1.7)
+    assert kinks._others[middle] == pytest.approx(np.prod(1 - np.exp(-((away[others] / (WIDTH * 1.7)) ** 2))), rel=1e-9)
+
+
+def test_points_of_a_surface_take_the_planned_memory():
+    lattice, radius = Lattice((-4, -4, -4), 0.25, (33, 33, 33)), 2.0
+    ball = Continuum(np.zeros((1, 3)), np.ones(1), np.full(1, radius), 1.0, INSIDE, WATER, 1.4, 2.0, 0.1,
+                     np.zeros((0, 2)))
+    distances = np.linalg.norm(lattice.points(), axis=1).reshape(lattice.shape) - radius
+    smooth = Smooth(SimpleNamespace(lattice=lattice, continuum=ball, within=distances < 0, distances=lambda: distances))
+    points = np.random.default_rng(5).uniform(-3, 3, (200_000, 3))
+    inside, peak = peak_of(lambda: smooth.inside(points))
+    np.testing.assert_array_equal(inside, np.linalg.norm(points, axis=1) < radius)
+    assert peak < 20 * len(points)

@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 Values = NDArray[np.float32]
 Sides = NDArray[np.int8]
 
-#: Points for which polynomials are fitted together.
+#: Points for which polynomials are fitted, or atoms searched, together.
 TOGETHER = 2000
 
 #: Regularisation of the coefficients of each degree, for few nodes, relative to the weight of a node one spacing away.
@@ -62,17 +62,19 @@ class Smooth:
         """
         from scipy.spatial import cKDTree
 
-        cell, t = self._cells(points)
-        distance = np.zeros(len(points))
-        for corner in np.ndindex(2, 2, 2):
-            weight = np.where(corner, t, 1 - t).prod(1)
-            distance += weight * self._distances[tuple((cell + corner).T)]
-        atoms = self._problem.continuum
-        radii = np.maximum(atoms.radii, SOFT_CORE)
-        pairs = cKDTree(points).sparse_distance_matrix(cKDTree(atoms.positions), float(radii.max()),
-                                                       output_type="ndarray")
-        within = distance < 0
-        within[pairs["i"][pairs["v"] < radii[pairs["j"]]]] = True
+        atoms, within = self._problem.continuum, np.zeros(len(points), bool)
+        radii, tree = np.maximum(atoms.radii, SOFT_CORE), cKDTree(atoms.positions)
+        for start in range(0, len(points), TOGETHER):
+            some = points[start : start + TOGETHER]
+            cell, t = self._cells(some)
+            distance = np.zeros(len(some))
+            for corner in np.ndindex(2, 2, 2):
+                weight = np.where(corner, t, 1 - t).prod(1)
+                distance += weight * self._distances[tuple((cell + corner).T)]
+            pairs = cKDTree(some).sparse_distance_matrix(tree, float(radii.max()), output_type="ndarray")
+            here = within[start : start + TOGETHER]
+            here[:] = distance < 0
+            here[pairs["i"][pairs["v"] < radii[pairs["j"]]]] = True
         return within
 
     def at(self, points: Floats, inside: NDArray[np.bool_], unknown: Values | None = None) -> tuple[Floats, Floats]:

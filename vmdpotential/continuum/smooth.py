@@ -38,6 +38,9 @@ REACH = 3.4
 #: Number of edges whose nearby charges are searched for in one step.
 TOGETHER = 20_000
 
+#: Number of atoms whose neighbours are searched for in one step.
+_ATOMS = 2000
+
 #: Charges nearer to an edge than this, in A and in spacings, are integrated one by one.
 NEAR, NEAR_SPACINGS = 1.5, 1.5
 
@@ -190,13 +193,16 @@ class Kinks:
         from scipy.spatial import cKDTree
 
         self._continuum, self._widths, self._tree = c, widths(c), cKDTree(c.positions)
-        pairs = self._tree.sparse_distance_matrix(self._tree, REACH * float(self._widths.max(initial=0.0)),
-                                                  output_type="ndarray")
-        pairs = pairs[(pairs["i"] != pairs["j"]) & (self._widths[pairs["j"]] > 0)]
-        with np.errstate(divide="ignore"):
-            logs = np.log(_left(pairs["v"], self._widths[pairs["j"]]))
         #: (N,) fraction that the densities of all other atoms leave free at each atom.
-        self._others = np.exp(np.bincount(pairs["i"], logs, len(self._widths)))
+        self._others = np.ones(len(self._widths))
+        for start in range(0, len(self._widths), _ATOMS):
+            some = c.positions[start : start + _ATOMS]
+            pairs = cKDTree(some).sparse_distance_matrix(self._tree, REACH * float(self._widths.max(initial=0.0)),
+                                                         output_type="ndarray")
+            pairs = pairs[(pairs["i"] + start != pairs["j"]) & (self._widths[pairs["j"]] > 0)]
+            with np.errstate(divide="ignore"):
+                logs = np.log(_left(pairs["v"], self._widths[pairs["j"]]))
+            self._others[start : start + _ATOMS] = np.exp(np.bincount(pairs["i"], logs, len(some)))
 
     def near(self, points: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the pairs of a point (P, 3) and a charge that are within :data:`KINKED`, as two index arrays."""

@@ -21,8 +21,8 @@ Integers = NDArray[np.int64]
 #: Gaussians whose largest coefficient is below this, e, are left out.
 NEGLIGIBLE = 1e-8
 
-#: Number of pairs of primitives that are expanded at once.
-_BATCH = 4096
+#: Most pairs of primitives that are expanded at once, and most coefficients of their orbitals.
+_BATCH, _COEFFICIENTS = 4096, 4_000_000
 
 #: Number of pairs of primitives of which the negligible ones are found at once.
 _PAIRS = 1_000_000
@@ -45,8 +45,10 @@ def gaussians(wavefunction: Wavefunction) -> Gaussians:
     kinds = momenta[first] * 100 + momenta[second]
     for kind in np.unique(kinds):
         chosen = np.flatnonzero(kinds == kind)
-        for begin in range(0, len(chosen), _BATCH):
-            batch = chosen[begin : begin + _BATCH]
+        size = max(blocks[first[chosen[0]]].size, blocks[second[chosen[0]]].size)
+        step = max(1, min(_BATCH, _COEFFICIENTS // max(1, size)))
+        for begin in range(0, len(chosen), step):
+            batch = chosen[begin : begin + step]
             a, b, exponent = first[batch], second[batch], p[batch]
             middle = (exponents[a, None] * centres[a] + exponents[b, None] * centres[b]) / exponent[:, None]
             left, right = np.stack([blocks[n] for n in a]) * occupations, np.stack([blocks[n] for n in b])
