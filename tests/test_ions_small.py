@@ -10,9 +10,8 @@ from scipy import constants
 
 import vmdpotential
 from vmdpotential.commands.ionize import command
-from vmdpotential.engines.cpu.points import ewald_pair
 from vmdpotential.errors import InputError, NoRoomError
-from vmdpotential.ions import place_ions, potential
+from vmdpotential.ions import ewald_pair, place_ions, potential
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure, Topology
 

@@ -12,10 +12,10 @@ from helpers import charges_at, rms, slow
 import vmdpotential
 from vmdpotential import potential_at
 from vmdpotential.engines import get_engine
-from vmdpotential.engines.cpu.points.ewald_pair import EwaldPair, EwaldSites
 from vmdpotential.engines.cpu.points.nearby import cutoff_at_points
 from vmdpotential.errors import InputError, MemoryPlanError, TaskError, UsageError
 from vmdpotential.interactions import coulomb, shifted_coulomb
+from vmdpotential.ions.ewald_pair import EwaldPair, EwaldSites
 from vmdpotential.methods import machine
 from vmdpotential.methods.points import request_at, sum_at
 from vmdpotential.molecule.cell import Cell

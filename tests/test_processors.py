@@ -18,7 +18,7 @@ import numpy as np
 from vmdpotential import registry
 from vmdpotential.continuum.region import Surface
 from vmdpotential.engines import LatticeSum, PointSum, get_engine
-from vmdpotential.engines.cpu.points.ewald_pair import EwaldPair
+from vmdpotential.ions.ewald_pair import EwaldPair
 from vmdpotential.engines.cpu.points.nearby import cutoff_at_points
 from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.grid.lattice import Lattice

@@ -12,19 +12,19 @@ from helpers import water
 
 import vmdpotential
 from vmdpotential import engines, registry
-from vmdpotential.engines import charges, cpu, cuda, get_engine, result, smooth
+from vmdpotential.engines import cpu, cuda, get_engine, result, smooth
 from vmdpotential.engines import pairs as pair_sums
 from vmdpotential.engines.cpu.continuum import multigrid as cpu_multigrid
 from vmdpotential.engines.cpu.maps import sums as cpu_sums
 from vmdpotential.engines.cpu.pairs import nbody as cpu_nbody
 from vmdpotential.engines.cpu.pairs import pairs as cpu_pairs
-from vmdpotential.engines.cpu.points import ewald_pair
 from vmdpotential.engines.cpu.points import sums as cpu_points
 from vmdpotential.engines.cuda import anywhere, clusters, kernels, maps, mean, mesh, multigrid, nbody, points
 from vmdpotential.engines.cuda import result as cuda_result
 from vmdpotential.execution import work
 from vmdpotential.frames import average, density, field, ligand, pairs, profile
 from vmdpotential.io.trajectories.frames import Frames, Loaded, Trajectory
+from vmdpotential.ions import charges, ewald_pair
 from vmdpotential.methods import Charges, Estimate, Method, Planned, PointPlan, Points, Refusal, Request, ewald, pb
 from vmdpotential.methods.slabs import SlabResult
 from vmdpotential.plugins import historical

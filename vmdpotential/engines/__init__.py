@@ -39,7 +39,6 @@ from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell
 
 if TYPE_CHECKING:
-    from vmdpotential.engines.charges import ChargePotential
     from vmdpotential.engines.costs import Costs, PointCosts
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.engines.result import Mean, Result
@@ -325,13 +324,6 @@ class Engine(Protocol):
         `x`, `y` and `z` (nx, ny, nz) are the conductances of the edges from each node along an axis, `k2` what ions
         add, and `ions` (I, 2) their valences and shares of the ionic strength for the full equation, else none. The
         numbers of nodes less one are multiples of 2 to the power of `levels` less one.
-        """
-
-    def charge_potential(self, cell: Cell) -> ChargePotential:
-        """Return the potential of one charge and all its images, for many charges one after another.
-
-        The boundary is conducting, with a neutralising background; the relative error at half the cell's length is
-        1e-5.
         """
 
     def structure_factors(self, fraction: Floats, charges: Floats, counts: NDArray[np.int64]) -> NDArray[np.complex128]:

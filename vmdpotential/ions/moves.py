@@ -13,7 +13,7 @@ from vmdpotential import progress
 from vmdpotential.ions.potential import SitePotential, quiet
 
 if TYPE_CHECKING:
-    from vmdpotential.engines.charges import ChargePotential
+    from vmdpotential.ions.charges import ChargePotential
     from vmdpotential.ions.counts import Species
 
 Floats = NDArray[np.float64]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from vmdpotential import progress
 
 if TYPE_CHECKING:
-    from vmdpotential.engines.charges import ChargePotential
+    from vmdpotential.ions.charges import ChargePotential
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

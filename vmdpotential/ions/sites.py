@@ -23,6 +23,7 @@ from vmdpotential.engines import PointSum
 from vmdpotential.errors import NoRoomError, UsageError
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.ions.counts import Species
+from vmdpotential.ions.ewald_pair import EwaldPair
 from vmdpotential.ions.montecarlo import Metropolis, Sampling
 from vmdpotential.ions.moves import EQUAL, REACH, FreeSites, around, improve
 from vmdpotential.ions.potential import SitePotential
@@ -31,7 +32,7 @@ from vmdpotential.molecule.cell import Cell
 
 if TYPE_CHECKING:
     from vmdpotential.engines import Engine
-    from vmdpotential.engines.charges import ChargePotential, PendingPotential
+    from vmdpotential.ions.charges import ChargePotential, PendingPotential
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -386,7 +387,7 @@ def _pair(cell: Cell | None, engine: Engine) -> ChargePotential:
     """Return the potential of a single charge, which in a periodic cell includes all images."""
     if cell is None:
         return _OpenPair(engine)
-    return engine.charge_potential(cell)
+    return EwaldPair(cell)
 
 
 def _order(ions: Sequence[tuple[Species, int]], net_charge: float) -> list[Species]:

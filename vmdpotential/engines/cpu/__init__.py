@@ -14,7 +14,6 @@ from vmdpotential.splitting.mesh import Mesh
 
 if TYPE_CHECKING:
     from vmdpotential.engines import LatticeSum, PointSum, Prepared
-    from vmdpotential.engines.charges import ChargePotential
     from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
     from vmdpotential.engines.cpu.points.sums import CpuPoints
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
@@ -116,12 +115,6 @@ class CpuEngine:
         from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
 
         return Multigrid(x, y, z, k2, ions, levels)
-
-    def charge_potential(self, cell: Cell) -> ChargePotential:
-        """Return the potential of one charge and all its images, see :class:`vmdpotential.engines.Engine`."""
-        from vmdpotential.engines.cpu.points.ewald_pair import EwaldPair
-
-        return EwaldPair(cell)
 
     def structure_factors(self, fraction: Floats, charges: Floats, counts: NDArray[np.int64]) -> NDArray[np.complex128]:
         """Return the structure factors of charges, see :mod:`vmdpotential.engines`."""

@@ -21,7 +21,6 @@ from vmdpotential.errors import BackendError
 
 if TYPE_CHECKING:
     from vmdpotential.engines import LatticeSum, Multigrid, PointSum, Prepared, PreparedPoints
-    from vmdpotential.engines.charges import ChargePotential
     from vmdpotential.engines.cuda.launches import DeviceArray
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.kernels.launch import Kernel
@@ -187,12 +186,6 @@ class CudaEngine:
         from vmdpotential.engines.cuda.multigrid import CudaMultigrid
 
         return CudaMultigrid(x, y, z, k2, ions, levels)
-
-    def charge_potential(self, cell: Cell) -> ChargePotential:
-        """Return the potential of one charge and all its images, see :class:`vmdpotential.engines.Engine`."""
-        from vmdpotential.engines import get_engine
-
-        return get_engine("cpu").charge_potential(cell)  # one charge is too little work for a GPU
 
     def structure_factors(self, fraction: Floats, charges: Floats, counts: NDArray[np.int64]) -> NDArray[np.complex128]:
         """Return the structure factors of charges, see :mod:`vmdpotential.engines`."""

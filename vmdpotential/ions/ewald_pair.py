@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines import SOFT_CORE
-from vmdpotential.engines.cpu.maps import mesh
 from vmdpotential.interactions.compiled import radial_arguments
 from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import KernelFile, bind, call, launch
@@ -59,13 +58,19 @@ class EwaldPair:
     """
 
     def __init__(self, cell: Cell) -> None:
+        from scipy import fft
+
         basis = cell if cell.orthogonal else Cell(cell.reduced)
         radius = 0.499999 * float(np.linalg.norm(cell.reduced, axis=1).min())
         spacing = max(radius / RATIO, (cell.volume / MOST_NODES) ** (1 / 3))
         plan = over_cell(basis, spacing, ORDER, radius / spacing)
-        nodes = np.zeros(plan.shape)
-        nodes[0, 0, 0] = 1.0
-        self.unit = np.ascontiguousarray(mesh.solve(mesh.Basis(ORDER, True), plan, nodes))
+        spectrum = plan.influence()  # that of the transform of one charge at the first node, which is 1
+        for axis, count in enumerate(plan.shape[:2]):
+            if spectrum.shape[axis] < count:  # the rest by symmetry
+                numbers = np.arange(count)
+                spectrum = spectrum.take(np.minimum(numbers, count - numbers), axis)
+        self.unit = np.ascontiguousarray(fft.irfftn(spectrum.astype(np.float64), plan.shape, norm="forward",
+                                                    workers=threads.count()))
         smooth = self.unit
         for axis in range(3):  # a cubic B-spline spreads a charge at a node to the neighbouring nodes too
             smooth = (np.roll(smooth, 1, axis) + 4 * smooth + np.roll(smooth, -1, axis)) / 6
