@@ -34,25 +34,27 @@ def timed(times: dict[str, float], name: str, call: Callable[..., Any]) -> Calla
     return wrapped
 
 
-def problem(nodes: int) -> tuple[Any, ...]:
-    """Return the conductances, the contribution of the ions, the nodes with sources, and the sources."""
+def problem(engine: Any, nodes: int) -> tuple[Any, ...]:
+    """Return the conductances, the contribution of the ions and the sources, in arrays of the engine."""
     rng, extent = np.random.default_rng(1), 0.25 * (nodes - 1)
     lattice = Lattice(np.full(3, -extent), np.full(3, 0.5), (nodes,) * 3)
     centres, radii = rng.normal(scale=extent / 4, size=(40, 3)), np.full(40, extent / 5)
     distances = region.Surface(centres, radii, 0.0).distances(lattice)
-    edges = region.conductances(distances, 2.0, np.full(nodes, 78.5), lattice)
+    edges = region.conductances(engine.array(distances), 2.0, np.full(nodes, 78.5), np.full(nodes - 1, 78.5), lattice,
+                                engine)
     k2 = np.where(distances > 2, np.float32(78.5 * 0.25 / 7.9**2), np.float32(0))
-    places = np.flatnonzero(abs(distances[1:-1, 1:-1, 1:-1]) < 0.25)
-    shape = (nodes - 2,) * 3
-    places = np.ravel_multi_index(tuple(n + 1 for n in np.unravel_index(places, shape)), lattice.shape)
-    return edges, k2, places, rng.normal(size=len(places))
+    sources = np.zeros(lattice.shape, np.float32)
+    inner = (slice(1, -1),) * 3
+    places = abs(distances[inner]) < 0.25
+    sources[inner][places] = rng.normal(size=int(places.sum()))
+    return edges, engine.array(k2), engine.array(sources)
 
 
 def run(engine: Any, nodes: int, kernels: bool) -> dict[str, float]:
     """Return the times of one solution, ms."""
-    edges, k2, places, flows = problem(nodes)
+    edges, k2, sources = problem(engine, nodes)
     times: dict[str, float] = defaultdict(float)
-    unknown = np.zeros((nodes,) * 3, np.float32)
+    unknown = engine.zeros((nodes,) * 3, np.float32)
     start = time.perf_counter()
     solver = timed(times, "levels", engine.multigrid)(*edges, k2, np.zeros((0, 2)), levels((nodes,) * 3))
     solver._residual = timed(times, "residual", solver._residual)
@@ -70,7 +72,7 @@ def run(engine: Any, nodes: int, kernels: bool) -> dict[str, float]:
             timed(times, f"  {name} {level}", call)()
 
         solver._steps.start = alone
-    times["iterations"] = solver.solve(unknown, places, flows, 3e-5)
+    times["iterations"] = solver.solve(unknown, sources, 3e-5)
     times["whole"] = 1e3 * (time.perf_counter() - start)
     return times
 

@@ -293,7 +293,8 @@ def install(monkeypatch):
     nothing = type("Nothing", (Exception,), {})
     driver = SimpleNamespace(
         memset_d32_async=host.memset, memset_d32=lambda address, value, count: host.memset(address, value, count, None),
-        memset_d8=ctypes.memset, memcpy_dtoh=host.copy, memcpy_dtoh_async=host.copy, memcpy_htod=host.copy_back,
+        memset_d8=ctypes.memset, memcpy_dtod=ctypes.memmove, memcpy_dtoh=host.copy,
+        memcpy_dtoh_async=host.copy, memcpy_htod=host.copy_back,
         MemoryError=nothing, Error=nothing, Context=SimpleNamespace(synchronize=lambda: None))
     for module in (device, copies, kernels, result):
         monkeypatch.setattr(module, "driver", lambda: driver)

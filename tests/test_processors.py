@@ -54,7 +54,9 @@ def continuum(ions):
     random = np.random.default_rng(6)
     edges, potential = random.uniform(2, 78, (3, *shape)).astype(np.float32), np.zeros(shape, np.float32)
     k2 = np.full(shape, 0.3, np.float32)
-    engine.multigrid(*edges, k2, ions, 3).solve(potential, np.array([20000]), np.array([300.0]), 1e-6)
+    sources = np.zeros(shape, np.float32)
+    sources.ravel()[20000] = 300.0
+    engine.multigrid(*edges, k2, ions, 3).solve(potential, sources, 1e-6)
     return potential
 
 def split(smooth):

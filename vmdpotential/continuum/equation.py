@@ -8,7 +8,7 @@ unknown outside is the potential itself, no small difference of two large number
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.continuum import region, smooth
-from vmdpotential.continuum.jump import NEAR, sources_of_jump, summed
+from vmdpotential.continuum.jump import NEAR, Flows
 from vmdpotential.continuum.molecule import Continuum, Floats, Sum
-from vmdpotential.continuum.tangential import sources_along
+from vmdpotential.continuum.tangential import add_flows_along
 from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.kernels.launch import KernelFile, call, launch
+from vmdpotential.kernels.launch import KernelFile, call
 
 Values = NDArray[np.float32]
 
@@ -37,8 +37,8 @@ MARGIN = 2
 #: Largest distance, A, of a node from a kink for which it is on both sides.
 ON_KINK = 1e-6
 
-#: Number of charges that a thread interpolates at a time.
-CHARGES_PER_TASK = 10_000
+#: Number of points or nodes of faces that a thread takes at a time, and threads of a GPU for a plane (kernel.h).
+POINTS_PER_TASK, BLOCK = 10_000, 128
 
 #: Spacings around the molecule within which phi_c is needed: at cut edges and for interpolation between lattices.
 NEXT = 3
@@ -62,11 +62,6 @@ def enclosing(lattice: Lattice) -> tuple[Lattice, tuple[int, int, int], int]:
 
 #: The two faces across each axis: the axis, and the index along it.
 FACES: tuple[tuple[int, int], ...] = tuple((axis, end) for axis in range(3) for end in (0, -1))
-
-
-def on_face(axis: int, end: int) -> tuple[slice | int, ...]:
-    """Return the index of a face in an array (nx, ny, nz)."""
-    return tuple(end if d == axis else slice(None) for d in range(3))
 
 
 class Cubic:
@@ -110,13 +105,13 @@ class Known:
     Parameters
     ----------
     lattice : Lattice
-    unknown : (nx, ny, nz) float32, kT/e
-    within : (nx, ny, nz) bool
+    unknown : (nx, ny, nz) float32, kT/e, an array of an engine
+    within : (nx, ny, nz) bool, an array of an engine
     """
 
     lattice: Lattice
-    unknown: Values
-    within: NDArray[np.bool_]
+    unknown: Any
+    within: Any
 
 
 def around(c: Continuum, lattice: Lattice) -> tuple[slice, slice, slice]:
@@ -156,6 +151,12 @@ class Problem:
         The potential outside, the reaction potential inside.
     within : (nx, ny, nz) bool
         Which nodes are inside.
+    edges : three arrays (nx, ny, nz) float32
+        Conductances of the edges from each node along x, y and z.
+
+    Notes
+    -----
+    All are arrays of the engine, on one GPU, which is the current one where a method is called.
     """
 
     def __init__(self, continuum: Continuum, lattice: Lattice, depth: int, total: Sum, engine: Engine,
@@ -164,30 +165,36 @@ class Problem:
         c = continuum
         nx, ny, nz = lattice.shape
         wide = Lattice(lattice.origin - lattice.spacing, lattice.spacing, (nx + 2, ny + 2, nz + 2))
-        phi = np.zeros(wide.shape, np.float32)
         part = around(c, wide)
         needed = Lattice(wide.origin + [s.start for s in part] * wide.spacing, wide.spacing,
                          tuple(s.stop - s.start for s in part))
-        np.multiply(total(needed, c.positions, c.charges), np.float32(c.constant / c.inside), out=phi[part])
-        self._phi, self._of_charges = phi, phi[1:-1, 1:-1, 1:-1]
-        distances, shares = c.surface.with_ions(lattice, c.ion_radius if c.kappa > 0 else None, engine=engine)
-        self.within = region.inside_nodes(distances)
-        water, self._outside = self._around()
+        self._phi = engine.zeros(wide.shape, np.float32)
+        self._by_nodes("insert_part", needed.shape, values=total(needed, c.positions, c.charges), out=self._phi,
+                       part=needed.shape, shape=wide.shape, first=[s.start for s in part],
+                       factor=c.constant / c.inside)
+        distances, shares = c.surface.arrays(lattice, c.ion_radius if c.kappa > 0 else None, engine)
+        self.within = region.inside_nodes(distances, engine)
+        water, self._outside, between = self._around()
+        flows = Flows(c, lattice, engine)
         if c.gaussian:
-            self.edges, self.nodes, self.sources = smooth.discretised(c, lattice, distances, phi, engine)
+            edges, nodes, sources = smooth.discretised(c, lattice, distances, self._phi, engine)
+            self.edges = tuple(map(engine.array, edges))
+            flows.add_listed(nodes, sources)
         else:
-            self.edges = region.conductances(distances, c.inside, self._outside, lattice)
-            self._layer()
-            self.nodes, self.sources = sources_of_jump(c, lattice, distances, self.edges, phi, engine, near)
+            self.edges = region.conductances(distances, c.inside, self._outside, between, lattice, engine)
+            flows.add_jump(distances, self.edges, self._phi, near)
+        flows.add_outer_charges(distances)
+        self.sources = flows.sources()
         self._distances = None if c.gaussian else distances  # until the flow along the surface is corrected
-        del distances
-        self.k2 = np.zeros(lattice.shape, np.float32) if shares is None else shares
+        del distances, flows
+        self.k2 = engine.zeros(lattice.shape, np.float32) if shares is None else shares
         if c.kappa > 0:
             factors = water * (c.outside * c.kappa**2 * np.prod(lattice.spacing) / lattice.spacing.mean())
-            region.scale_shares(self.k2, self.within, factors.astype(np.float32))
+            region.scale_shares(self.k2, self.within, factors.astype(np.float32), engine)
         self.ions = c.ions if c.kappa > 0 else c.ions[:0]
-        self.unknown = np.zeros(lattice.shape, np.float32)
-        self._solver = engine.multigrid(*self.edges, self.k2, self.ions, depth)
+        self.unknown = engine.zeros(lattice.shape, np.float32)
+        x, y, z = self.edges
+        self._solver = engine.multigrid(x, y, z, self.k2, self.ions, depth)
         self.edges = self._solver.edges  # without a copy
 
     def distances(self) -> Values:
@@ -197,15 +204,17 @@ class Problem:
         """
         return self.continuum.surface.distances(self.lattice, engine=self._engine)
 
-    def _around(self) -> tuple[Floats, Floats]:
-        """Return how much of the cells of nodes at each height (nz,) is in the solution, and their permittivity (nz,).
+    def _around(self) -> tuple[Floats, Floats, Floats]:
+        """Return how much of the cells of nodes at each height is in the solution, and permittivities around molecules.
 
-        The cells of nodes on both sides of a face of the membrane end at that face, because the potential in the
-        membrane is much steeper than in the solution. Both are relative to the size of other cells.
+        These are the permittivities of the cells (nz,), relative to the size of other cells, and of the edges along z
+        (nz - 1,), whose parts in the solution and in the membrane are in series. The cells of nodes on both sides of a
+        face of the membrane end at that face, because the potential in the membrane is much steeper than in the
+        solution.
         """
         c, membrane, count, h = self.continuum, self.continuum.membrane, self.lattice.shape[2], self.lattice.spacing[2]
         if membrane is None:
-            return np.ones(count), np.full(count, c.outside)
+            return np.ones(count), np.full(count, c.outside), np.full(count - 1, c.outside)
         z = self.lattice.origin[2] + h * np.arange(count)
         ends = np.append(z - h / 2, z[-1] + h / 2)
         faces = np.array([membrane.low, membrane.high])
@@ -215,41 +224,30 @@ class Problem:
             moved = (apart > ON_KINK) & (apart < h - ON_KINK)
             ends[gaps[moved]] = faces[moved]
         share, size = membrane.share(ends[:-1], ends[1:]), np.diff(ends) / h
-        return (1 - share) * size, (membrane.permittivity * share + c.outside * (1 - share)) * size
-
-    def _layer(self) -> None:
-        """Set the conductances of edges across the faces of the membrane to those of their two parts in series."""
-        c, h = self.continuum, float(self.lattice.spacing[2])
-        if c.membrane is None:
-            return
-        z = self.lattice.origin[2] + h * np.arange(self.lattice.shape[2] - 1)
-        share = c.membrane.share(z, z + h)
-        weight = float(np.prod(self.lattice.spacing) / h**2 / self.lattice.spacing.mean())
-        for k in np.flatnonzero(((share > 0) & (share < 1)) | (self._outside[1:] != self._outside[:-1])):
-            free = ~(self.within[:, :, k] | self.within[:, :, k + 1])
-            self.edges[2][:, :, k][free] = weight / (share[k] / c.membrane.permittivity + (1 - share[k]) / c.outside)
+        of_edges = membrane.share(z[:-1], z[1:])
+        return ((1 - share) * size, (membrane.permittivity * share + c.outside * (1 - share)) * size,
+                1 / (of_edges / membrane.permittivity + (1 - of_edges) / c.outside))
 
     def correct(self) -> None:
         """Add the flow along the surface, computed from the present solution, to the sources; only once."""
         if self._distances is not None:
-            flows = sources_along(self.continuum, self.lattice, self._distances, self.within, self._outside,
-                                  self.unknown, self._engine)
-            self.nodes, self.sources = summed(self.lattice, (self.nodes, self.sources), flows)
+            add_flows_along(self.continuum, self.lattice, self._distances, self.within, self._outside, self.unknown,
+                            self.sources, self._engine)
             self._distances = None
 
-    def solve(self, boundary: Sequence[Floats], tolerance: float = TOLERANCE) -> int:
-        """Solve for given potentials, kT/e, on each of :data:`FACES`; return the number of iterations.
+    def solve(self, boundary: Any, tolerance: float = TOLERANCE) -> int:
+        """Solve for given potentials, kT/e, at the nodes of :data:`FACES`, one face after the other.
+
+        They are float64 in one array, of numpy or the engine. Returns the number of iterations.
 
         Raises
         ------
         TaskError
             When it does not converge.
         """
-        for face, values in zip(FACES, boundary, strict=True):
-            at = on_face(*face)
-            inner = self.within[at]
-            self.unknown[at] = values - np.where(inner, self._of_charges[at], 0) if inner.any() else values
-        return self._solver.solve(self.unknown, self.nodes, self.sources, tolerance)
+        self._launch("set_boundary", len(boundary), values=boundary, within=self.within, charged=self._phi,
+                     unknown=self.unknown, shape=self.lattice.shape)
+        return self._solver.solve(self.unknown, self.sources, tolerance)
 
     def rest(self) -> None:
         """Free the memory that only solving needs until the next solution."""
@@ -266,14 +264,13 @@ class Problem:
         pressure (K. A. Sharp, B. Honig, J. Phys. Chem. 94 (1990) 7684, eq. 11); 0 for the linear equation. Nodes in the
         part `covered` are left out.
         """
-        counted = self.k2 > 0
-        if covered is not None:
-            counted[covered] = False
-        potential, total = self.unknown[counted].astype(np.float64), 0.0
-        for valence, share in self.ions:
-            bound = np.expm1(-valence * potential)
-            total -= float(self.k2[counted] @ (share * (0.5 * potential * bound / valence + bound / valence**2)))
-        return total * float(self.lattice.spacing.mean()) / (4 * np.pi * self.continuum.constant)
+        if not len(self.ions):
+            return 0.0
+        ends = np.array([(part.start, part.stop) for part in covered or (slice(0, 0),) * 3])
+        sums = self._reduced("find_ion_energy", self.lattice.shape[0], 1, unknown=self.unknown, k2=self.k2,
+                             ions=self.ions, shape=self.lattice.shape, covered=ends[:, 0], uncovered=ends[:, 1],
+                             kinds=len(self.ions))
+        return float(sums[0]) * float(self.lattice.spacing.mean()) / (4 * np.pi * self.continuum.constant)
 
     @property
     def known(self) -> Known:
@@ -284,12 +281,21 @@ class Problem:
         """Start from the solution for a similar molecule, if its lattice is the same; return whether it is."""
         fine, coarse = self.lattice, known.lattice
         if fine.shape != coarse.shape or not (np.array_equal(fine.origin, coarse.origin)
-                                            and np.array_equal(fine.spacing, coarse.spacing)):
+                                              and np.array_equal(fine.spacing, coarse.spacing)):
             return False
-        self.unknown[:] = known.unknown
-        at = np.nonzero(self.within != known.within)  # nodes that are on the other side of the surface now
-        self.unknown[at] += np.where(self.within[at], -self._of_charges[at], self._of_charges[at])
+        self.unknown = self._copied(known)
         return True
+
+    def copy(self) -> Any:
+        """Return a copy of the solution."""
+        return self._copied(self.known)
+
+    def _copied(self, known: Known) -> Any:
+        result = self._engine.empty(self.lattice.shape, np.float32)
+        self._by_nodes("restart_solution", self.lattice.shape, known=self._engine.array(known.unknown),
+                       before=self._engine.array(known.within), within=self.within, charged=self._phi, out=result,
+                       shape=self.lattice.shape)
+        return result
 
     def begin(self, coarser: Problem, ratio: int) -> None:
         """Start from the solution on a coarser lattice that contains this one and has every `ratio`-th of its nodes."""
@@ -297,11 +303,11 @@ class Problem:
         planes, cells = self.lattice.shape[0], (self.lattice.shape[2] - 1) // ratio + 2
         grain = region.planes_at_once(planes)
         pieces = -(-planes // grain)
-        self._by_parts("refine_solution", planes, coarse=coarser.unknown, charged=coarser._phi,
+        self._by_nodes("refine_solution", self.lattice.shape, coarse=coarser.unknown, charged=coarser._phi,
                        coarse_within=coarser.within, within=self.within, out=self.unknown,
-                       line=np.zeros((pieces, cells), np.float32), inner=np.zeros((pieces, cells), np.int64),
-                       coarse_shape=coarser.lattice.shape, shape=self.lattice.shape, first=first, ratio=ratio,
-                       cells=cells, grain=grain)
+                       line=self._engine.zeros((pieces, cells), np.float32),
+                       inner=self._engine.zeros((pieces, cells), np.int64), coarse_shape=coarser.lattice.shape,
+                       shape=self.lattice.shape, first=first, ratio=ratio, cells=cells, grain=grain)
 
     def agree(self, finer: Problem, ratio: int) -> None:
         """Change the equation inside a finer lattice so that the solution of that lattice fulfils it.
@@ -309,84 +315,100 @@ class Problem:
         This improves the coarse solution around the finer lattice, too (local defect correction: W. Hackbusch, in:
         Defect Correction Methods, Computing Suppl. 5 (1984) 89).
         """
-        shared, values = self.shared(finer, ratio)
-        part = tuple(slice(s.start + MARGIN, s.stop - MARGIN) for s in shared)
+        shared, values = self.part_shared(finer, ratio), self._shared_values(finer, ratio)
+        part = [slice(s.start + MARGIN, s.stop - MARGIN) for s in shared]
         if any(s.stop - s.start < 1 for s in part):
             return
-        flows = np.empty([s.stop - s.start for s in part])
-        begin = np.array([s.start for s in shared])
+        shape = tuple(s.stop - s.start for s in part)
+        flows = self._engine.empty(shape, np.float64)
         x, y, z = self.edges
-        self._by_parts("find_fine_flows", len(flows), values=values, x=x, y=y, z=z, k2=self.k2, ions=self.ions,
-                       out=flows, value_shape=values.shape, shape=self.lattice.shape, out_shape=flows.shape,
-                       begin=begin, margin=MARGIN, kinds=len(self.ions))
-        first, last = (np.array([getattr(s, end) for s in part]) for end in ("start", "stop"))
-        place = np.stack(np.unravel_index(self.nodes, self.lattice.shape), 1)
-        kept = ((place < first) | (place >= last)).any(1)
+        sums = self._reduced("find_fine_flows", shape[0], 2, values=values, x=x, y=y, z=z, k2=self.k2, ions=self.ions,
+                             sources=self.sources, out=flows, value_shape=values.shape, shape=self.lattice.shape,
+                             out_shape=shape, begin=[s.start for s in shared], margin=MARGIN, kinds=len(self.ions))
         # differences of the coarse spacing at the edge of the part give another charge within it, which is known
-        flows += (self.sources[~kept].sum() - flows.sum()) / flows.size
-        replaced = np.arange(self.lattice.size).reshape(self.lattice.shape)[part].ravel()
-        self.nodes = np.concatenate([self.nodes[kept], replaced])
-        self.sources = np.concatenate([self.sources[kept], flows.ravel()])
+        self._by_nodes("replace_sources", shape, flows=flows, sources=self.sources, part=shape,
+                       shape=self.lattice.shape, first=[s.start for s in part],
+                       shift=float(sums[1] - sums[0]) / math.prod(shape))
 
-    def shared(self, finer: Problem, ratio: int) -> tuple[tuple[slice, slice, slice], Floats]:
-        """Return the part of the lattice that it shares with a finer one, and the finer solution at its nodes."""
+    def part_shared(self, finer: Problem, ratio: int) -> tuple[slice, slice, slice]:
+        """Return the part of the lattice that it shares with a finer one."""
         first = np.rint((finer.lattice.origin - self.lattice.origin) / self.lattice.spacing).astype(int)
-        own = (slice(None, None, ratio),) * 3
-        values, inside = finer.unknown[own].astype(np.float64), finer.within[own]
-        x, y, z = (slice(a, a + n) for a, n in zip(first.tolist(), values.shape, strict=True))
-        at = np.nonzero(inside != self.within[x, y, z])  # on different sides by rounding
-        phi = self._of_charges[x, y, z][at]
-        values[at] += np.where(inside[at], phi, -phi)
-        return (x, y, z), values
+        x, y, z = (slice(a, a + -(-n // ratio)) for a, n in zip(first.tolist(), finer.lattice.shape, strict=True))
+        return x, y, z
 
-    def potential(self, part: tuple[slice, slice, slice], unit: float = 1.0) -> Values:
-        """Return the total potential on a part of the lattice, kT/e, or in another `unit`."""
-        result = np.empty([s.stop - s.start for s in part], np.float32)
-        self._by_parts("find_potential", len(result), unknown=self.unknown, charged=self._phi, within=self.within,
-                       out=result, shape=self.lattice.shape, out_shape=result.shape, first=[s.start for s in part],
-                       factor=unit)
+    def _shared_values(self, finer: Problem, ratio: int) -> Any:
+        """Return the finer solution at the nodes of :meth:`part_shared`."""
+        part = self.part_shared(finer, ratio)
+        result = self._engine.empty(tuple(s.stop - s.start for s in part), np.float64)
+        self._by_nodes("take_shared_nodes", result.shape, finer=finer.unknown, finer_within=finer.within,
+                       within=self.within, charged=self._phi, out=result, finer_shape=finer.lattice.shape,
+                       part=result.shape, shape=self.lattice.shape, first=[s.start for s in part], ratio=ratio)
         return result
 
-    def squares(self, finer: Problem, ratio: int, unknown: Values) -> Floats:
+    def potential(self, part: tuple[slice, slice, slice], unit: float = 1.0) -> Values:
+        """Return the total potential on a part of the lattice, kT/e, or in another `unit`, in an array of numpy."""
+        result = self._engine.empty(tuple(s.stop - s.start for s in part), np.float32)
+        self._by_nodes("find_potential", result.shape, unknown=self.unknown, charged=self._phi, within=self.within,
+                       out=result, shape=self.lattice.shape, out_shape=result.shape, first=[s.start for s in part],
+                       factor=unit)
+        return self._engine.to_host(result)
+
+    def squares(self, finer: Problem, ratio: int, unknown: Any) -> Floats:
         """Return sums of squares at the outer nodes that a finer lattice shares: of its solution, and of differences.
 
         The differences are those from `unknown`, a solution on this lattice. The first two sums are of nodes next to
         the molecule, the last two of all nodes.
         """
-        part, values = self.shared(finer, ratio)
-        sums = np.zeros((len(values), 4))
-        self._by_parts("compare_solutions", len(values), values=values, coarse=unknown, within=self.within, sums=sums,
-                       value_shape=values.shape, shape=self.lattice.shape, first=[s.start for s in part])
-        result: Floats = sums.sum(0)
-        return result
+        values = self._shared_values(finer, ratio)
+        return self._reduced("compare_solutions", len(values), 4, values=values, coarse=unknown, within=self.within,
+                             value_shape=values.shape, shape=self.lattice.shape,
+                             first=[s.start for s in self.part_shared(finer, ratio)])
 
-    def _by_parts(self, name: str, planes: int, **values: Any) -> None:
-        """Run a kernel of exchange.cu for some planes, on all threads."""
-        launch(KERNELS[name], planes, "surface", region.planes_at_once(planes), **values)
-
-    def on_faces(self, finer: Lattice) -> list[Floats]:
-        """Return the potential on each of the faces of a finer lattice, by cubic polynomials along the axes."""
+    def on_faces(self, finer: Lattice) -> Any:
+        """Return the potential at the nodes of the faces of a finer lattice, by cubic polynomials along the axes."""
         membrane = self.continuum.membrane
         kinks = () if membrane is None else (membrane.low, membrane.high)
         nodes, points = ([grid.origin[d] + grid.spacing[d] * np.arange(grid.shape[d]) for d in range(3)]
                          for grid in (self.lattice, finer))
         axes = [Cubic(nodes[d], points[d], kinks if d == 2 else ()) for d in range(3)]
-        results = []
-        for axis, end in FACES:
-            first, weights = axes[axis].first[end], axes[axis].weights[end]
-            plane = sum(weight * self.face(axis, first + n) for n, weight in enumerate(weights))
-            y, z = (axes[d] for d in range(3) if d != axis)
-            results.append(z.of(y.of(plane).T).T)
-        return results
-
-    def face(self, axis: int, place: int) -> Values:
-        """Return the potential on a plane of nodes across an axis, kT/e."""
-        at = on_face(axis, place)
-        result: Values = self.unknown[at].copy()
-        np.add(result, self._of_charges[at], out=result, where=self.within[at])
+        count, finer_count = (sum(2 * grid.size // n for n in grid.shape) for grid in (self.lattice, finer))
+        planes, result = self._engine.empty(count, np.float64), self._engine.empty(finer_count, np.float64)
+        self._launch("sum_face_planes", count, unknown=self.unknown, within=self.within, charged=self._phi, out=planes,
+                     shape=self.lattice.shape, first=[axes[axis].first[end] for axis, end in FACES],
+                     weights=np.concatenate([axes[axis].weights[end] for axis, end in FACES]))
+        self._launch("interpolate_faces", finer_count, planes=planes, first=np.concatenate([a.first for a in axes]),
+                     weights=np.concatenate([a.weights for a in axes]), out=result, coarse_shape=self.lattice.shape,
+                     shape=finer.shape)
         return result
 
-    def reaction(self, unknown: Values | None = None) -> Floats:
+    def host(self, values: Any) -> NDArray[Any]:
+        """Return the values of an array of the engine in one of numpy."""
+        return self._engine.to_host(values)
+
+    def values_at(self, values: Any, places: NDArray[np.int64]) -> Floats:
+        """Return the values (P,) of an array of the engine at places in the flat array."""
+        result = self._engine.empty(len(places), np.float64)
+        self._launch("take_places", len(places), values=values, places=places, out=result)
+        return np.asarray(self._engine.to_host(result))
+
+    def _launch(self, name: str, count: int, /, **values: Any) -> None:
+        """Run a kernel of exchange.cu for independent elements."""
+        self._engine.launch(KERNELS[name], count, "surface", POINTS_PER_TASK, **values)
+
+    def _by_nodes(self, name: str, shape: tuple[int, ...], /, **values: Any) -> None:
+        """Run a kernel of exchange.cu for the nodes of a lattice."""
+        self._engine.launch(KERNELS[name], (shape[0], math.prod(shape)), "surface", region.planes_at_once(shape[0]),
+                            **values)
+
+    def _reduced(self, name: str, planes: int, numbers: int, /, **values: Any) -> Floats:
+        """Run a kernel of exchange.cu that adds up numbers over nodes; return their sums."""
+        sums = self._engine.empty((planes, numbers), np.float64)
+        self._engine.launch(KERNELS[name], (planes, BLOCK * planes), "surface", region.planes_at_once(planes),
+                            sums=sums, **values)
+        result: Floats = self._engine.to_host(sums).sum(0)
+        return result
+
+    def reaction(self, unknown: Any = None) -> Floats:
         """Return the reaction potential (N,) at the charges, kT/e, interpolated trilinearly.
 
         All are 0 if some charges are outside of the lattice; `unknown` replaces the present solution.
@@ -394,14 +416,15 @@ class Problem:
         positions, unknown = self.continuum.positions, self.unknown if unknown is None else unknown
         if not ((positions >= self.lattice.origin) & (positions <= self.lattice.last)).all():
             return np.zeros(len(positions))
-        place = (self.lattice.origin, self.lattice.spacing)
-        result = np.zeros(len(positions))
-        launch(KERNELS["find_reaction"], len(positions), "surface", CHARGES_PER_TASK,
-               points=np.ascontiguousarray(positions), unknown=unknown, within=self.within, charged=self._phi,
-               out=result, shape=self.lattice.shape, origin=self.lattice.origin, spacing=self.lattice.spacing)
+        origin, spacing = self.lattice.origin, self.lattice.spacing
+        found = self._engine.empty(len(positions), np.float64)
+        self._launch("find_reaction", len(positions), points=np.ascontiguousarray(positions), unknown=unknown,
+                     within=self.within, charged=self._phi, out=found, shape=self.lattice.shape, origin=origin,
+                     spacing=spacing)
+        result = self._engine.to_host(found)
         if self.continuum.gaussian:
-            kinks, part = smooth.Kinks(self.continuum), ((positions - place[0]) / place[1]) % 1
+            kinks, part = smooth.Kinks(self.continuum), ((positions - origin) / spacing) % 1
             for corner in np.ndindex(2, 2, 2):
-                r = np.linalg.norm((corner - part) * place[1], axis=1)
+                r = np.linalg.norm((corner - part) * spacing, axis=1)
                 result -= np.where(corner, part, 1 - part).prod(1) * kinks.at(np.arange(len(r)), r)
         return result

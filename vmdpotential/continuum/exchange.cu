@@ -1,6 +1,5 @@
 // Exchange of solutions between a lattice and a finer one around the molecule, and between nodes and charges.
 #include "kernel.h"
-#ifndef __CUDACC__
 
 // A node's place in the potential of the charges, which has one more node on each side of the lattice.
 DEVICE index_t wide_place(const index_t *shape, index_t a, index_t b, index_t c)
@@ -22,7 +21,7 @@ struct Refinement {
 // The coarse solution, interpolated trilinearly in the cell whose first node is (a, b, c). It is the potential outside,
 // and the potential minus `charged` inside; it is interpolated between nodes on the same side of the surface if there
 // are any.
-static float interpolate_side(const Refinement &args, index_t a, index_t b, index_t c, float ta, float tb, float tc,
+DEVICE float interpolate_side(const Refinement &args, index_t a, index_t b, index_t c, float ta, float tb, float tc,
                               bool inside)
 {
     float total = 0, weight = 0, other = 0;
@@ -45,6 +44,20 @@ static float interpolate_side(const Refinement &args, index_t a, index_t b, inde
     return weight > 0 ? total / weight : other;
 }
 
+#ifdef __CUDACC__
+BLOCK_KERNEL(refine_solution, Refinement)
+{
+    const index_t at = blockIdx.x * (index_t)BLOCK_THREADS + threadIdx.x;
+    if (at >= count)
+        return;
+    const unsigned nz = (unsigned)args.shape[2], ny = (unsigned)args.shape[1], row = (unsigned)at / nz;
+    const unsigned i = row / ny, j = row - i * ny, k = (unsigned)at - row * nz, ratio = (unsigned)args.ratio;
+    const float scale = 1.0f / ratio;
+    args.out[at] = interpolate_side(args, args.first[0] + i / ratio, args.first[1] + j / ratio,
+                                    args.first[2] + k / ratio, (i % ratio) * scale, (j % ratio) * scale,
+                                    (k % ratio) * scale, args.within[at]);
+}
+#else
 // Write the coarse solution to some planes of a finer lattice, whose node 0 is node `first` of the coarse one.
 RANGE_KERNEL(refine_solution, Refinement, begin, end)
 {
@@ -84,34 +97,100 @@ RANGE_KERNEL(refine_solution, Refinement, begin, end)
         }
     }
 }
+#endif
+
+struct Insertion {
+    const float *values;                     // (part)
+    float *out;                              // (shape)
+    index_t part[3], shape[3], first[3];
+    float factor;
+};
+
+// Write values times a factor to a part of a lattice, which begins at node `first`.
+NODE_KERNEL(insert_part, Insertion, part, i, j, k)
+{
+    args.out[((args.first[0] + i) * args.shape[1] + args.first[1] + j) * args.shape[2] + args.first[2] + k] =
+        args.factor * args.values[(i * args.part[1] + j) * args.part[2] + k];
+}
+
+struct Restart {
+    const float *known;              // (shape) a solution for a similar molecule
+    const bool *before, *within;     // (shape) which nodes were and are inside
+    const float *charged;            // potential of the charges, see wide_place
+    float *out;                      // (shape)
+    index_t shape[3];
+};
+
+// The solution to start from: nodes that are on the other side of the surface now have the other unknown.
+NODE_KERNEL(restart_solution, Restart, shape, i, j, k)
+{
+    const index_t at = (i * args.shape[1] + j) * args.shape[2] + k;
+    const float own = args.charged[wide_place(args.shape, i, j, k)];
+    const bool before = args.before[at], within = args.within[at];
+    args.out[at] = args.known[at] + (before == within ? 0 : within ? -own : own);
+}
+
+struct SharedNodes {
+    const float *finer;                     // (finer_shape)
+    const bool *finer_within, *within;      // (finer_shape), (shape)
+    const float *charged;                   // of the coarse lattice, see wide_place
+    double *out;                            // (part)
+    index_t finer_shape[3], part[3], shape[3], first[3], ratio;
+};
+
+// The finer solution at the nodes of a coarse lattice, which begin at `first`; some are on different sides by rounding.
+NODE_KERNEL(take_shared_nodes, SharedNodes, part, i, j, k)
+{
+    const index_t at = (i * args.ratio * args.finer_shape[1] + j * args.ratio) * args.finer_shape[2] + k * args.ratio;
+    const index_t a = args.first[0] + i, b = args.first[1] + j, c = args.first[2] + k;
+    const bool inner = args.finer_within[at], within = args.within[(a * args.shape[1] + b) * args.shape[2] + c];
+    const float own = args.charged[wide_place(args.shape, a, b, c)];
+    args.out[(i * args.part[1] + j) * args.part[2] + k] =
+        (double)args.finer[at] + (inner == within ? 0 : inner ? own : -own);
+}
 
 struct FineFlows {
     const double *values;                // (value_shape) the finer solution at coarse nodes that begin at `begin`
     const float *x, *y, *z, *k2;         // (shape) of the coarse equation
+    const float *sources;                // (shape)
     const double *ions;                  // (kinds, 2) valences and shares of the ionic strength, for the full equation
-    double *out;                         // (out_shape)
+    double *out, *sums;                  // (out_shape), (planes, 2) of these, and of the sources there
     index_t value_shape[3], shape[3], out_shape[3], begin[3], margin, kinds;
 };
 
-// What has to flow into a plane of coarse nodes so that the finer solution fulfils their equation. `margin` layers along
-// the faces of the values are left out.
-KERNEL(find_fine_flows, FineFlows, i)
+// What has to flow into a coarse node so that the finer solution fulfils its equation. `margin` layers along the faces
+// of the values are left out.
+REDUCE_KERNEL(find_fine_flows, FineFlows, out_shape, sums, 2, sum_of, i, j, k)
 {
     const index_t *n = args.value_shape, sx = n[1] * n[2], sy = n[2];
     const index_t cx = args.shape[1] * args.shape[2], cy = args.shape[2];
-    for (index_t j = 0; j < args.out_shape[1]; j++)
-        for (index_t k = 0; k < args.out_shape[2]; k++) {
-            const index_t p = i + args.margin, q = j + args.margin, r = k + args.margin;
-            const index_t at = (args.begin[0] + p) * cx + (args.begin[1] + q) * cy + args.begin[2] + r;
-            const double *v = args.values + p * sx + q * sy + r, own = *v;
-            double total = args.x[at] * (v[sx] - own) + args.x[at - cx] * (v[-sx] - own);
-            total += args.y[at] * (v[sy] - own) + args.y[at - cy] * (v[-sy] - own);
-            total += args.z[at] * (v[1] - own) + args.z[at - 1] * (v[-1] - own);
-            double charge = args.kinds ? 0 : own;
-            for (index_t m = 0; m < args.kinds; m++)
-                charge -= args.ions[2 * m + 1] / args.ions[2 * m] * exp(fmin(50, -args.ions[2 * m] * own));
-            args.out[(i * args.out_shape[1] + j) * args.out_shape[2] + k] = args.k2[at] * charge - total;
-        }
+    const index_t p = i + args.margin, q = j + args.margin, r = k + args.margin;
+    const index_t at = (args.begin[0] + p) * cx + (args.begin[1] + q) * cy + args.begin[2] + r;
+    const double *v = args.values + p * sx + q * sy + r, own = *v;
+    double total = args.x[at] * (v[sx] - own) + args.x[at - cx] * (v[-sx] - own);
+    total += args.y[at] * (v[sy] - own) + args.y[at - cy] * (v[-sy] - own);
+    total += args.z[at] * (v[1] - own) + args.z[at - 1] * (v[-1] - own);
+    double charge = args.kinds ? 0 : own;
+    for (index_t m = 0; m < args.kinds; m++)
+        charge -= args.ions[2 * m + 1] / args.ions[2 * m] * exp(fmin(50.0, -args.ions[2 * m] * own));
+    const double flow = args.k2[at] * charge - total;
+    args.out[(i * args.out_shape[1] + j) * args.out_shape[2] + k] = flow;
+    joined[0] += flow;
+    joined[1] += args.sources[at];
+}
+
+struct Replacement {
+    const double *flows;                    // (part)
+    float *sources;                         // (shape)
+    index_t part[3], shape[3], first[3];
+    double shift;
+};
+
+// Write flows plus a shift to a part of the sources, which begins at node `first`.
+NODE_KERNEL(replace_sources, Replacement, part, i, j, k)
+{
+    args.sources[((args.first[0] + i) * args.shape[1] + args.first[1] + j) * args.shape[2] + args.first[2] + k] =
+        (float)(args.flows[(i * args.part[1] + j) * args.part[2] + k] + args.shift);
 }
 
 struct TotalPotential {
@@ -123,19 +202,14 @@ struct TotalPotential {
     float factor;
 };
 
-// The total potential times a factor at a plane of a part of a lattice, which begins at node `first`.
-KERNEL(find_potential, TotalPotential, i)
+// The total potential times a factor at a node of a part of a lattice, which begins at node `first`.
+NODE_KERNEL(find_potential, TotalPotential, out_shape, i, j, k)
 {
-    for (index_t j = 0; j < args.out_shape[1]; j++) {
-        const index_t row = ((args.first[0] + i) * args.shape[1] + args.first[1] + j) * args.shape[2] + args.first[2];
-        const float *__restrict__ unknown = args.unknown + row;
-        const float *__restrict__ charged =
-            args.charged + wide_place(args.shape, args.first[0] + i, args.first[1] + j, args.first[2]);
-        const bool *__restrict__ within = args.within + row;
-        float *__restrict__ out = args.out + (i * args.out_shape[1] + j) * args.out_shape[2];
-        for (index_t k = 0; k < args.out_shape[2]; k++)
-            out[k] = args.factor * (unknown[k] + (within[k] ? charged[k] : 0));
-    }
+    const index_t a = args.first[0] + i, b = args.first[1] + j, c = args.first[2] + k;
+    const index_t at = (a * args.shape[1] + b) * args.shape[2] + c;
+    const float own = args.charged[wide_place(args.shape, a, b, c)];
+    args.out[(i * args.out_shape[1] + j) * args.out_shape[2] + k] =
+        args.factor * (args.unknown[at] + (args.within[at] ? own : 0));
 }
 
 struct Comparison {
@@ -146,45 +220,144 @@ struct Comparison {
     index_t value_shape[3], shape[3], first[3];
 };
 
-KERNEL(compare_solutions, Comparison, i)
+REDUCE_KERNEL(compare_solutions, Comparison, value_shape, sums, 4, sum_of, i, j, k)
 {
     const index_t *n = args.shape, *m = args.value_shape, sx = n[1] * n[2], sy = n[2];
-    double *sums = args.sums + 4 * i;
-    for (index_t j = 0; j < m[1]; j++)
-        for (index_t k = 0; k < m[2]; k++) {
-            const index_t a = args.first[0] + i, b = args.first[1] + j, c = args.first[2] + k;
-            const index_t at = a * sx + b * sy + c;
-            const bool *within = args.within + at;
-            if (*within)
-                continue;
-            const double value = args.values[(i * m[1] + j) * m[2] + k], difference = value - args.coarse[at];
-            if (within[a ? -sx : 0] || within[a + 1 < n[0] ? sx : 0] || within[b ? -sy : 0]
-                || within[b + 1 < n[1] ? sy : 0] || within[c ? -1 : 0] || within[c + 1 < n[2] ? 1 : 0]) {
-                sums[0] += value * value;
-                sums[1] += difference * difference;
-            }
-            sums[2] += value * value;
-            sums[3] += difference * difference;
-        }
+    const index_t a = args.first[0] + i, b = args.first[1] + j, c = args.first[2] + k, at = a * sx + b * sy + c;
+    const bool *within = args.within + at;
+    if (*within)
+        return;
+    const double value = args.values[(i * m[1] + j) * m[2] + k], difference = value - args.coarse[at];
+    if (within[a ? -sx : 0] || within[a + 1 < n[0] ? sx : 0] || within[b ? -sy : 0] || within[b + 1 < n[1] ? sy : 0]
+        || within[c ? -1 : 0] || within[c + 1 < n[2] ? 1 : 0]) {
+        joined[0] += value * value;
+        joined[1] += difference * difference;
+    }
+    joined[2] += value * value;
+    joined[3] += difference * difference;
 }
 
-struct CubicSums {
-    const double *values, *weights;   // (N, columns), (points, 4)
-    const index_t *first;             // (points,) first of the four rows of each point
-    double *out;                      // (points, columns)
-    index_t columns;
+struct IonEnergy {
+    const float *unknown, *k2;           // (shape)
+    const double *ions;                  // (kinds, 2) valences and shares of the ionic strength
+    double *sums;                        // (planes,)
+    index_t shape[3], covered[3], uncovered[3], kinds;  // nodes from `covered` to `uncovered` are left out
 };
 
-KERNEL(sum_four_rows, CubicSums, p)
+// The energy of the ions at a node, see Problem.energy_of_ions.
+REDUCE_KERNEL(find_ion_energy, IonEnergy, shape, sums, 1, sum_of, i, j, k)
 {
-    const double *weights = args.weights + 4 * p;
-    for (index_t m = 0; m < args.columns; m++) {
-        double total = 0;
-        for (int n = 0; n < 4; n++)
-            total += weights[n] * args.values[(args.first[p] + n) * args.columns + m];
-        args.out[p * args.columns + m] = total;
+    const index_t at = (i * args.shape[1] + j) * args.shape[2] + k;
+    const double k2 = args.k2[at], potential = args.unknown[at];
+    if (!(k2 > 0) || (i >= args.covered[0] && i < args.uncovered[0] && j >= args.covered[1] && j < args.uncovered[1]
+                      && k >= args.covered[2] && k < args.uncovered[2]))
+        return;
+    for (index_t m = 0; m < args.kinds; m++) {
+        const double valence = args.ions[2 * m], bound = expm1(-valence * potential);
+        joined[0] -= k2 * args.ions[2 * m + 1] * (0.5 * potential * bound / valence + bound / (valence * valence));
     }
 }
+
+struct FacePlanes {
+    const float *unknown;              // (shape)
+    const bool *within;                // (shape)
+    const float *charged;              // potential of the charges, see wide_place
+    double *out;                       // nodes of a plane for each of six faces, one after the other
+    index_t shape[3], first[6];
+    double weights[24];
+};
+
+// Where the nodes of face f begin, in an array of those of all six: two across x, two across y and two across z.
+DEVICE index_t face_start(const index_t *shape, int face)
+{
+    const index_t sizes[3] = {shape[1] * shape[2], shape[0] * shape[2], shape[0] * shape[1]};
+    index_t start = 0;
+    for (int f = 0; f < face; f++)
+        start += sizes[f / 2];
+    return start;
+}
+
+DEVICE int find_face(const index_t *shape, index_t n)
+{
+    int face = 0;
+    while (n >= face_start(shape, face + 1))
+        face++;
+    return face;
+}
+
+// The total potential at a node of a plane for a face: a weighted sum over four planes of the lattice, from `first` on.
+KERNEL(sum_face_planes, FacePlanes, n)
+{
+    const int face = find_face(args.shape, n), axis = face / 2;
+    const index_t place = n - face_start(args.shape, face), row = args.shape[axis == 2 ? 1 : 2];
+    const index_t u = place / row, v = place % row;
+    double total = 0;
+    for (int m = 0; m < 4; m++) {
+        const index_t p = args.first[face] + m;
+        const index_t i = axis == 0 ? p : u, j = axis == 0 ? u : axis == 1 ? p : v, k = axis == 2 ? p : v;
+        const index_t at = (i * args.shape[1] + j) * args.shape[2] + k;
+        const float own = args.within[at] ? args.charged[wide_place(args.shape, i, j, k)] : 0;
+        total += args.weights[4 * face + m] * (args.unknown[at] + own);
+    }
+    args.out[n] = total;
+}
+
+struct FaceNodes {
+    const double *planes;              // from sum_face_planes
+    const index_t *first;              // first of the four coarse nodes of each finer one along x, then y and z
+    const double *weights;             // and their weights (4)
+    double *out;                       // nodes of six faces of the finer lattice, one after the other
+    index_t coarse_shape[3], shape[3];
+};
+
+// The potential at a node of a face of a finer lattice.
+KERNEL(interpolate_faces, FaceNodes, n)
+{
+    const int face = find_face(args.shape, n), axis = face / 2;
+    const index_t place = n - face_start(args.shape, face), row = args.shape[axis == 2 ? 1 : 2];
+    const index_t coarse_row = args.coarse_shape[axis == 2 ? 1 : 2];
+    // places in `first` of both coordinates
+    const index_t u = place / row + (axis == 0 ? args.shape[0] : 0);
+    const index_t v = place % row + args.shape[0] + (axis == 2 ? 0 : args.shape[1]);
+    const double *values = args.planes + face_start(args.coarse_shape, face) + args.first[u] * coarse_row + args.first[v];
+    double total = 0;
+    for (int a = 0; a < 4; a++) {
+        double sum = 0;
+        for (int b = 0; b < 4; b++)
+            sum += args.weights[4 * v + b] * values[a * coarse_row + b];
+        total += args.weights[4 * u + a] * sum;
+    }
+    args.out[n] = total;
+}
+
+struct Boundary {
+    const double *values;       // total potential at the nodes of six faces, one after the other
+    const bool *within;         // (shape)
+    const float *charged;       // potential of the charges, see wide_place
+    float *unknown;             // (shape)
+    index_t shape[3];
+};
+
+KERNEL(set_boundary, Boundary, n)
+{
+    const int face = find_face(args.shape, n), axis = face / 2;
+    const index_t place = n - face_start(args.shape, face), row = args.shape[axis == 2 ? 1 : 2];
+    const index_t u = place / row, v = place % row, p = face % 2 ? args.shape[axis] - 1 : 0;
+    const index_t i = axis == 0 ? p : u, j = axis == 0 ? u : axis == 1 ? p : v, k = axis == 2 ? p : v;
+    const index_t at = (i * args.shape[1] + j) * args.shape[2] + k;
+    const float own = args.within[at] ? args.charged[wide_place(args.shape, i, j, k)] : 0;
+    const bool on_y = j == 0 || j == args.shape[1] - 1, on_z = k == 0 || k == args.shape[2] - 1;
+    if (axis == 2 || (!on_z && (axis == 1 || !on_y)))  // a node of several faces has the value of the last one
+        args.unknown[at] = (float)(args.values[n] - own);
+}
+
+struct Places {
+    const float *values;
+    const index_t *places;
+    double *out;
+};
+
+KERNEL(take_places, Places, n) { args.out[n] = args.values[args.places[n]]; }
 
 // The first node of the cell of a point, and the point's place in the cell, from 0 to 1 along each axis.
 DEVICE void cell_of(const double *point, const double *origin, const double *spacing, const index_t *shape,
@@ -225,6 +398,25 @@ KERNEL(find_reaction, Reaction, n)
                 total += (i ? part[0] : 1 - part[0]) * (j ? part[1] : 1 - part[1]) * (k ? part[2] : 1 - part[2]) * value;
             }
     args.out[n] = total;
+}
+
+#ifndef __CUDACC__
+struct CubicSums {
+    const double *values, *weights;   // (N, columns), (points, 4)
+    const index_t *first;             // (points,) first of the four rows of each point
+    double *out;                      // (points, columns)
+    index_t columns;
+};
+
+KERNEL(sum_four_rows, CubicSums, p)
+{
+    const double *weights = args.weights + 4 * p;
+    for (index_t m = 0; m < args.columns; m++) {
+        double total = 0;
+        for (int n = 0; n < 4; n++)
+            total += weights[n] * args.values[(args.first[p] + n) * args.columns + m];
+        args.out[p * args.columns + m] = total;
+    }
 }
 
 struct Spreading {

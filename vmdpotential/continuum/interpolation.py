@@ -42,13 +42,15 @@ class Smooth:
 
     def __init__(self, problem: Problem) -> None:
         self._problem, self._distances = problem, problem.distances()
+        self._unknown: Values = problem.host(problem.unknown)
+        within = problem.host(problem.within)
         self._kinks = Kinks(problem.continuum) if problem.continuum.gaussian else None
         lattice, membrane = problem.lattice, problem.continuum.membrane
-        self._sides: Sides = problem.within.astype(np.int8)
+        self._sides: Sides = within.astype(np.int8)
         if membrane is not None:
             z = lattice.origin[2] + lattice.spacing[2] * np.arange(lattice.shape[2])
             levels = np.flatnonzero((z > membrane.low) & (z < membrane.high))
-            self._sides[:, :, levels] = np.where(problem.within[:, :, levels], 1, 2)
+            self._sides[:, :, levels] = np.where(within[:, :, levels], 1, 2)
 
     def holds(self, points: Floats) -> NDArray[np.bool_]:
         """Return which points (P, 3), A, are within the lattice."""
@@ -88,7 +90,7 @@ class Smooth:
         unknown : (nx, ny, nz) float32, kT/e, optional
             Another solution than the problem's.
         """
-        unknown = self._problem.unknown if unknown is None else unknown
+        unknown = self._unknown if unknown is None else unknown
         sides = inside.astype(np.int8)
         membrane = self._problem.continuum.membrane
         if membrane is not None:
@@ -104,7 +106,7 @@ class Smooth:
 
         By differences of the fourth order where all their nodes are on one side, elsewhere by fitted polynomials.
         """
-        lattice, sides, unknown = self._problem.lattice, self._sides, self._problem.unknown
+        lattice, sides, unknown = self._problem.lattice, self._sides, self._unknown
         first = [s.start or 0 for s in part]
         result = np.zeros((3, *sides[part].shape), np.float32)
         fitted = np.zeros(sides[part].shape, bool)

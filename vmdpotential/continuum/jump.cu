@@ -111,29 +111,11 @@ KERNEL(find_potential_on_edge, EdgePotential, e)
     args.out[3 * args.edges + e] = whole.flow + sum.flow;
 }
 
-#ifndef __CUDACC__
-
 struct CutCounts {
     const float *distances;   // (shape) to the surface, negative inside
     index_t *numbers;         // (nx ny,)
     index_t shape[3];
 };
-
-// Count the edges from the nodes of each row of a plane that the surface cuts.
-KERNEL(count_cut_edges, CutCounts, i)
-{
-    const index_t nx = args.shape[0], ny = args.shape[1], nz = args.shape[2];
-    for (index_t j = 0; j < ny; j++) {
-        const float *here = args.distances + (i * ny + j) * nz;
-        const float *next_plane = i + 1 < nx ? here + ny * nz : here, *next_row = j + 1 < ny ? here + nz : here;
-        int count = 0;
-        for (index_t k = 0; k < nz; k++)
-            count += ((here[k] < 0) != (next_plane[k] < 0)) + ((here[k] < 0) != (next_row[k] < 0));
-        for (index_t k = 0; k < nz - 1; k++)
-            count += (here[k] < 0) != (here[k + 1] < 0);
-        args.numbers[i * ny + j] = count;
-    }
-}
 
 struct CutEdges {
     const float *distances;           // (shape)
@@ -147,118 +129,181 @@ struct CutEdges {
     double own[3];                    // conductances along the axes inside
 };
 
-// The edges from the nodes of a plane that the surface cuts.
-KERNEL(find_cut_edges, CutEdges, i)
+// Whether the surface cuts the edges from a node along x, y and z, as bits 0, 1 and 2.
+DEVICE int find_cuts(const float *distances, const index_t *shape, index_t i, index_t j, index_t k)
 {
-    const index_t nx = args.shape[0], ny = args.shape[1], nz = args.shape[2];
-    const index_t strides[3] = {ny * nz, nz, 1}, wide[3] = {(ny + 2) * (nz + 2), nz + 2, 1};
-    const float *conductances[3] = {args.x, args.y, args.z};
-    for (index_t j = 0; j < ny; j++) {
-        index_t n = args.begins[i * ny + j];
-        if (n == args.begins[i * ny + j + 1])
-            continue;
-        for (index_t k = 0; k < nz; k++) {
-            const index_t at = (i * ny + j) * nz + k, spot = ((i + 1) * (ny + 2) + j + 1) * (nz + 2) + k + 1;
-            const float a = args.distances[at];
-            const bool exists[3] = {i + 1 < nx, j + 1 < ny, k + 1 < nz};
-            for (int axis = 0; axis < 3; axis++) {
-                const float b = exists[axis] ? args.distances[at + strides[axis]] : a;
-                if ((a < 0) == (b < 0))
-                    continue;
-                args.inner[n] = a < 0 ? at : at + strides[axis];
-                args.outer[n] = a < 0 ? at + strides[axis] : at;
-                args.share[n] = (double)fabsf(a < 0 ? a : b) / (double)(fabsf(a) + fabsf(b));
-                args.conductance[n] = conductances[axis][at];
-                args.inside[n] = args.own[axis];
-                for (int m = 0; m < 4; m++)  // from the node before the edge in space
-                    args.line[4 * n + m] = args.phi[spot + ((a < 0 ? m : 3 - m) - 1) * wide[axis]];
-                n++;
-            }
-        }
+    const float *here = distances + (i * shape[1] + j) * shape[2] + k;
+    const bool inside = *here < 0;
+    return (i + 1 < shape[0] && inside != (here[shape[1] * shape[2]] < 0))
+        | (j + 1 < shape[1] && inside != (here[shape[2]] < 0)) << 1 | (k + 1 < shape[2] && inside != (here[1] < 0)) << 2;
+}
+
+// Write the edge along an axis from a node to place n of the results.
+DEVICE void write_cut(const CutEdges &args, index_t i, index_t j, index_t k, int axis, index_t n)
+{
+    const index_t ny = args.shape[1], nz = args.shape[2], at = (i * ny + j) * nz + k;
+    const index_t spot = ((i + 1) * (ny + 2) + j + 1) * (nz + 2) + k + 1;
+    const index_t stride = axis == 0 ? ny * nz : axis == 1 ? nz : 1;
+    const index_t wide = axis == 0 ? (ny + 2) * (nz + 2) : axis == 1 ? nz + 2 : 1;
+    const float a = args.distances[at], b = args.distances[at + stride];
+    args.inner[n] = a < 0 ? at : at + stride;
+    args.outer[n] = a < 0 ? at + stride : at;
+    args.share[n] = (double)fabsf(a < 0 ? a : b) / (double)(fabsf(a) + fabsf(b));
+    args.conductance[n] = (axis == 0 ? args.x : axis == 1 ? args.y : args.z)[at];
+    args.inside[n] = pick(args.own, axis);
+    for (int m = 0; m < 4; m++)  // from the node before the edge in space
+        args.line[4 * n + m] = args.phi[spot + ((a < 0 ? m : 3 - m) - 1) * wide];
+}
+
+#ifdef __CUDACC__
+
+#define WARP 32
+
+// A warp counts the edges from the nodes of a row that the surface cuts.
+BLOCK_KERNEL(count_cut_edges, CutCounts)
+{
+    const index_t row = (blockIdx.x * (index_t)blockDim.x + threadIdx.x) / WARP;
+    if (row * WARP >= count)
+        return;
+    const index_t i = row / args.shape[1], j = row % args.shape[1];
+    int number = 0;
+    for (index_t k = threadIdx.x % WARP; k < args.shape[2]; k += WARP)
+        number += __popc(find_cuts(args.distances, args.shape, i, j, k));
+    for (int half = WARP / 2; half > 0; half /= 2)
+        number += __shfl_xor_sync(0xffffffff, number, half);
+    if (threadIdx.x % WARP == 0)
+        args.numbers[row] = number;
+}
+
+// The edges of a row, in the order of their nodes.
+BLOCK_KERNEL(find_cut_edges, CutEdges)
+{
+    const index_t row = (blockIdx.x * (index_t)blockDim.x + threadIdx.x) / WARP;
+    if (row * WARP >= count || args.begins[row] == args.begins[row + 1])
+        return;
+    const index_t i = row / args.shape[1], j = row % args.shape[1];
+    const unsigned lane = threadIdx.x % WARP, before = (1u << lane) - 1;
+    index_t n = args.begins[row];
+    for (index_t first = 0; first < args.shape[2]; first += WARP) {
+        const int cuts = first + lane < args.shape[2] ? find_cuts(args.distances, args.shape, i, j, first + lane) : 0;
+        const unsigned x = __ballot_sync(0xffffffff, cuts & 1), y = __ballot_sync(0xffffffff, cuts & 2);
+        const unsigned z = __ballot_sync(0xffffffff, cuts & 4);
+        index_t own = n + __popc(x & before) + __popc(y & before) + __popc(z & before);
+        for (int axis = 0; axis < 3; axis++)
+            if (cuts >> axis & 1)
+                write_cut(args, i, j, first + lane, axis, own++);
+        n += __popc(x) + __popc(y) + __popc(z);
     }
 }
 
+#else
+
+// Count the edges from the nodes of each row of some planes that the surface cuts.
+RANGE_KERNEL(count_cut_edges, CutCounts, first, last)
+{
+    const index_t nx = args.shape[0], ny = args.shape[1], nz = args.shape[2];
+    for (index_t i = first; i < last; i++)
+        for (index_t j = 0; j < ny; j++) {
+            const float *here = args.distances + (i * ny + j) * nz;
+            const float *next_plane = i + 1 < nx ? here + ny * nz : here, *next_row = j + 1 < ny ? here + nz : here;
+            int count = 0;
+            for (index_t k = 0; k < nz; k++)
+                count += ((here[k] < 0) != (next_plane[k] < 0)) + ((here[k] < 0) != (next_row[k] < 0));
+            for (index_t k = 0; k < nz - 1; k++)
+                count += (here[k] < 0) != (here[k + 1] < 0);
+            args.numbers[i * ny + j] = count;
+        }
+}
+
+RANGE_KERNEL(find_cut_edges, CutEdges, first, last)
+{
+    const index_t ny = args.shape[1], nz = args.shape[2];
+    for (index_t i = first; i < last; i++)
+        for (index_t j = 0; j < ny; j++) {
+            index_t n = args.begins[i * ny + j];
+            if (n == args.begins[i * ny + j + 1])
+                continue;
+            for (index_t k = 0; k < nz; k++) {
+                const int cuts = find_cuts(args.distances, args.shape, i, j, k);
+                for (int axis = 0; cuts && axis < 3; axis++)
+                    if (cuts >> axis & 1)
+                        write_cut(args, i, j, k, axis, n++);
+            }
+        }
+}
+#endif
+
 struct CutFlows {
+    const index_t *inner, *outer;                 // (edges,)
     const double *share, *conductance, *inside;   // (edges,)
     const double *known;                          // (4, edges) value, slope, bend and flow of the charges' potential
-    double *into_inner, *into_outer;              // (edges,)
+    index_t *sums;                                // flows into nodes, in units
     index_t edges;
+    double units;
 };
 
-// What flows into the inner and the outer end of an edge.
-KERNEL(find_cut_flows, CutFlows, n)
+// Add what flows into the inner and the outer end of an edge, as whole numbers, whose sum does not depend on the order.
+KERNEL(add_cut_flows, CutFlows, n)
 {
     const double t = args.share[n], e = args.conductance[n], eps = args.inside[n];
     const double value = args.known[n], slope = args.known[args.edges + n], bend = args.known[2 * args.edges + n];
     // e times this is what flows less where the potential is a straight line on both sides of the surface, but for the
     // charges' own; outside that bends by the ratio of the permittivities
     const double jump = e * (value - t * slope + 0.5 * (eps / e - t) * (1 - t) * bend) + eps * slope;
-    args.into_inner[n] = -jump;
-    args.into_outer[n] = jump - eps * args.known[3 * args.edges + n];
+    add_atomically(args.sums + args.inner[n], (index_t)llrint(-jump * args.units));
+    add_atomically(args.sums + args.outer[n], (index_t)llrint((jump - eps * args.known[3 * args.edges + n]) * args.units));
 }
 
 struct OuterCharges {
     const double *positions, *charges;   // (N, 3), (N,)
     const float *distances;              // (shape)
-    index_t *nodes;                      // results, with room for all
-    double *chosen;
-    index_t *count;                      // (1,)
+    index_t *sums;                       // (shape) flows into nodes, in units
     index_t shape[3];
-    double origin[3], spacing[3];
+    double origin[3], spacing[3], units;
 };
 
-// The nodes in whose cells charges outside are, as places in a flat array, and these charges.
-RANGE_KERNEL(find_outer_charges, OuterCharges, first, last)
+// Add what flows from a charge to the node in whose cell it is, if that is outside.
+KERNEL(add_outer_charges, OuterCharges, n)
 {
-    index_t count = 0;
-    for (index_t n = first; n < last; n++) {
-        index_t at = 0;
-        bool on_lattice = args.charges[n] != 0;
-        for (int d = 0; d < 3 && on_lattice; d++) {
-            const double place = rint((args.positions[3 * n + d] - args.origin[d]) / args.spacing[d]);
-            on_lattice = place >= 0 && place < args.shape[d];
-            at = at * args.shape[d] + (index_t)(on_lattice ? place : 0);
-        }
-        if (on_lattice && args.distances[at] >= 0) {
-            args.nodes[count] = at;
-            args.chosen[count++] = args.charges[n];
-        }
+    index_t at = 0;
+    for (int d = 0; d < 3; d++) {
+        const double place = rint((args.positions[3 * n + d] - args.origin[d]) / args.spacing[d]);
+        if (!(place >= 0 && place < args.shape[d]))
+            return;
+        at = at * args.shape[d] + (index_t)place;
     }
-    args.count[0] = count;
+    if (args.distances[at] >= 0)
+        add_atomically(args.sums + at, (index_t)llrint(args.charges[n] * args.units));
 }
 
-struct FlowSums {
-    const index_t *nodes, *ends;   // (N,) flows into nodes; (planes + 1,) of those into each plane, sorted by planes
-    const double *flows;           // (N,)
-    double *total;                 // (pieces, ny nz) scratch, 0 at first
-    index_t *result;               // (N,) nodes with flows, each once and increasing, in each plane from ends[i] on
-    double *sums;                  // (N,)
-    index_t *counts;               // (planes,) nodes with flows
-    index_t shape[3], grain;
+struct ListedFlows {
+    const index_t *nodes;   // (N,)
+    const double *flows;    // (N,)
+    index_t *sums;
+    double units;
 };
 
-// Add up the flows into each node of some planes. Nodes on the faces of the lattice are left out.
-RANGE_KERNEL(sum_flows, FlowSums, first, last)
+KERNEL(add_listed_flows, ListedFlows, n)
 {
-    const index_t ny = args.shape[1], nz = args.shape[2], plane = ny * nz;
-    double *total = args.total + first / args.grain * plane;
-    for (index_t i = first; i < last; i++) {
-        const index_t begin = args.ends[i], end = args.ends[i + 1];
-        index_t filled = begin;
-        for (index_t n = begin; n < end; n++)
-            total[args.nodes[n] - i * plane] += args.flows[n];
-        if (begin < end && i > 0 && i < args.shape[0] - 1)
-            for (index_t j = 1; j < ny - 1; j++)
-                for (index_t k = j * nz + 1; k < j * nz + nz - 1; k++)
-                    if (total[k] != 0) {
-                        args.result[filled] = i * plane + k;
-                        args.sums[filled++] = total[k];
-                    }
-        args.counts[i] = filled - begin;
-        for (index_t n = begin; n < end; n++)
-            total[args.nodes[n] - i * plane] = 0;
-    }
+    add_atomically(args.sums + args.nodes[n], (index_t)llrint(args.flows[n] * args.units));
 }
+
+struct Totals {
+    const index_t *sums;   // (shape) in units
+    float *sources;
+    index_t shape[3];
+    double units;
+};
+
+// Nodes on the faces of the lattice have their potential, and no sources.
+NODE_KERNEL(convert_flows, Totals, shape, i, j, k)
+{
+    const index_t *n = args.shape, at = (i * n[1] + j) * n[2] + k;
+    const bool inner = i > 0 && j > 0 && k > 0 && i < n[0] - 1 && j < n[1] - 1 && k < n[2] - 1;
+    args.sources[at] = inner ? (float)((double)args.sums[at] / args.units) : 0;
+}
+
+#ifndef __CUDACC__
 
 struct ChargeCubes {
     const double *positions, *charges;   // (N, 3), (N,)

@@ -11,17 +11,16 @@ changes between the surface and the face of the cell, and the sum of all these i
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.continuum.molecule import Continuum, Floats
-from vmdpotential.continuum.region import planes_at_once
+from vmdpotential.continuum.region import WARP, planes_at_once
 from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice, bounds
-from vmdpotential.kernels import threads
-from vmdpotential.kernels.launch import KernelFile, call, launch
+from vmdpotential.kernels.launch import KernelFile, call
 
 KERNELS = KernelFile(Path(__file__).with_name("jump.cu"))
 
@@ -40,82 +39,86 @@ EDGES_PER_TASK, EDGES_PER_SUM = 20_000, 500
 MAX_CUBES = 256
 
 
+#: Units of sums of flows in 1 kT/e, for charges up to 1 e.
+UNITS = 2.0**32
+
+
 class CutEdges(NamedTuple):
-    """The edges (E,) that the surface cuts."""
+    """The edges (E,) that the surface cuts, in arrays of an engine."""
 
     #: (E,) int64: the nodes inside and outside, as places in a flat array.
-    inner: Places
-    outer: Places
+    inner: Any
+    outer: Any
     #: (E,) float64: the part of each edge that is inside, its conductance, and the conductance of an edge inside.
-    share: Floats
-    conductance: Floats
-    inside: Floats
+    share: Any
+    conductance: Any
+    inside: Any
     #: (E, 4) float32: phi_c at the node before the inner one, at both ends, and at the node after the outer one, kT/e.
-    line: Values
+    line: Any
 
 
-def sources_of_jump(c: Continuum, lattice: Lattice, distances: Values, edges: tuple[Values, Values, Values],
-                    phi: Values, engine: Engine, near: float = NEAR) -> tuple[Places, Floats]:
-    """Return the nodes that cut edges end at, as places in a flat array, and what flows into them by the jump.
+class Flows:
+    """What flows into the nodes of a lattice, kT/e, summed in whole units, whose sums do not depend on the order.
 
-    `phi` (nx + 2, ny + 2, nz + 2) is phi_c, kT/e, at the nodes and one more on each side. Nodes on the faces of the
-    lattice have their potential, and are left out.
-
-    Where the surface cuts an edge, the flow of the reaction potential is continuous on the inner node's side; what the
-    charges add to it through the face between both nodes is their own flow, so that none of it is lost.
+    Parameters
+    ----------
+    c : Continuum
+    lattice : Lattice
+    engine : Engine
     """
-    astray, into_astray = sources_of_outer_charges(c, lattice, distances)
-    cut, nodes = _cut_edges(c, lattice, distances, edges, phi, len(astray))
-    count, flows = len(cut.share), np.empty(len(nodes))
-    launch(KERNELS["find_cut_flows"], count, "surface", EDGES_PER_TASK, share=cut.share, conductance=cut.conductance,
-           inside=cut.inside, known=_known(c, lattice, cut, engine, near), into_inner=flows[:count],
-           into_outer=flows[count : 2 * count], edges=count)
-    nodes[2 * count :], flows[2 * count :] = astray, into_astray
-    return summed(lattice, (nodes, flows))
+
+    def __init__(self, c: Continuum, lattice: Lattice, engine: Engine) -> None:
+        self._continuum, self._lattice, self._engine = c, lattice, engine
+        self._sums = engine.zeros(lattice.size, np.int64)
+        self._units = UNITS / max(1.0, float(np.abs(c.charges).max(initial=0.0)))
+
+    def add_jump(self, distances: Any, edges: tuple[Any, Any, Any], phi: Any, near: float = NEAR) -> None:
+        """Add what the jump lets flow into the ends of the edges that the surface cuts, all in arrays of the engine.
+
+        `phi` (nx + 2, ny + 2, nz + 2) is phi_c, kT/e, at the nodes and one more on each side.
+
+        Where the surface cuts an edge, the flow of the reaction potential is continuous on the inner node's side; what
+        the charges add to it through the face between both nodes is their own flow, so that none of it is lost.
+        """
+        cut = _cut_edges(self._continuum, self._lattice, distances, edges, phi, self._engine)
+        known = _known(self._continuum, self._lattice, cut, self._engine, near)
+        self._add("add_cut_flows", len(cut.share), share=cut.share, inner=cut.inner, outer=cut.outer,
+                  conductance=cut.conductance, inside=cut.inside, known=known, edges=len(cut.share))
+
+    def add_outer_charges(self, distances: Any) -> None:
+        """Add what flows from charges in the cells of outer nodes."""
+        c, lattice = self._continuum, self._lattice
+        charges = 4 * np.pi * c.constant / float(lattice.spacing.mean()) * c.charges
+        self._add("add_outer_charges", len(charges), positions=np.ascontiguousarray(c.positions),
+                  charges=charges, distances=distances, shape=lattice.shape, origin=lattice.origin,
+                  spacing=lattice.spacing)
+
+    def add_listed(self, nodes: Places, flows: Floats) -> None:
+        """Add flows (N,) into nodes (N,), places in a flat array, any of which may be listed several times."""
+        self._add("add_listed_flows", len(nodes), nodes=nodes, flows=flows)
+
+    def sources(self) -> Any:
+        """Return the sums (nx, ny, nz) in float32; 0 at the faces of the lattice."""
+        shape = self._lattice.shape
+        result = self._engine.empty(shape, np.float32)
+        self._engine.launch(KERNELS["convert_flows"], (shape[0], self._lattice.size), "surface",
+                            planes_at_once(shape[0]), sums=self._sums, units=self._units, sources=result, shape=shape)
+        return result
+
+    def _add(self, name: str, count: int, /, **values: Any) -> None:
+        self._engine.launch(KERNELS[name], count, "surface", EDGES_PER_TASK, sums=self._sums, units=self._units,
+                            **values)
 
 
-def flow_through_cuts(c: Continuum, lattice: Lattice, distances: Values, edges: tuple[Values, Values, Values],
-                      phi: Values, engine: Engine) -> tuple[Places, Floats]:
+def flow_through_cuts(c: Continuum, lattice: Lattice, distances: Any, edges: tuple[Any, Any, Any], phi: Any,
+                      engine: Engine) -> tuple[Places, Floats]:
     """Return the outer nodes (E,) of cut edges, as places in a flat array, and phi_c's flow from them (E,)."""
-    cut, _ = _cut_edges(c, lattice, distances, edges, phi)
-    return cut.outer, cut.inside * _known(c, lattice, cut, engine)[3]
+    cut = _cut_edges(c, lattice, distances, edges, phi, engine)
+    known = engine.to_host(_known(c, lattice, cut, engine))
+    return engine.to_host(cut.outer), engine.to_host(cut.inside) * known[3]
 
 
-def summed(lattice: Lattice, *lists: tuple[Places, Floats]) -> tuple[Places, Floats]:
-    """Return the nodes with flows, each once and increasing, and the sum of the flows into each of them.
-
-    Nodes on the faces of the lattice are left out. Each of `lists` is an array of nodes, as places in a flat array, and
-    one of flows into them.
-    """
-    planes, plane = lattice.shape[0], lattice.shape[1] * lattice.shape[2]
-    nodes, flows = (np.concatenate(each) for each in zip(*lists, strict=True))
-    of = (nodes // plane).astype(np.min_scalar_type(planes))
-    order, grain = np.argsort(of, kind="stable"), planes_at_once(planes)  # of small integers, by radix
-    ends = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=planes))])
-    result, sums, counts = np.empty(len(nodes), np.int64), np.empty(len(nodes)), np.zeros(planes, np.int64)
-    launch(KERNELS["sum_flows"], planes, "surface", grain, nodes=nodes[order], ends=ends, flows=flows[order],
-           total=np.zeros((-(-planes // grain), plane)), result=result, sums=sums, counts=counts, shape=lattice.shape,
-           grain=grain)
-    filled = np.arange(len(nodes)) - np.repeat(ends[:-1], np.diff(ends)) < np.repeat(counts, np.diff(ends))
-    return result[filled], sums[filled]
-
-
-def sources_of_outer_charges(c: Continuum, lattice: Lattice, distances: Values) -> tuple[Places, Floats]:
-    """Return the outer nodes in whose cells charges are, as places in a flat array, and what flows from these."""
-    positions, charges = np.ascontiguousarray(c.positions), np.ascontiguousarray(c.charges)
-
-    def part(first: int, last: int) -> tuple[Places, Floats]:
-        nodes, chosen, count = np.empty(last - first, np.int64), np.empty(last - first), np.zeros(1, np.int64)
-        call(KERNELS["find_outer_charges"], first, last, positions=positions, charges=charges, distances=distances,
-             nodes=nodes, chosen=chosen, count=count, shape=lattice.shape, origin=lattice.origin,
-             spacing=lattice.spacing)
-        return nodes[: count[0]], chosen[: count[0]]
-
-    nodes, charges = threads.joined(part, len(charges), "surface", EDGES_PER_TASK)
-    return nodes, 4 * np.pi * c.constant / float(lattice.spacing.mean()) * charges
-
-
-def _known(c: Continuum, lattice: Lattice, cut: CutEdges, engine: Engine, near: float = NEAR) -> Floats:
+def _known(c: Continuum, lattice: Lattice, cut: CutEdges, engine: Engine, near: float = NEAR) -> Any:
     """Return phi_c, its first and second derivatives per edge, and its flow (4, E), kT/e, on E cut edges.
 
     They are interpolated along the edges, but for near charges, which have closed forms. The flow is the mean of the
@@ -124,13 +127,12 @@ def _known(c: Continuum, lattice: Lattice, cut: CutEdges, engine: Engine, near: 
     """
     reach, edges = near * float(lattice.spacing.max()), len(cut.share)
     charges, starts, low, side, counts = in_cubes(c.positions, c.constant / c.inside * c.charges, reach)
-    with engine.room(charges.nbytes + starts.nbytes + 80 * edges):
-        out = engine.empty((4, edges), np.float64)
-        engine.launch(KERNELS["find_potential_on_edge"], edges, "surface", EDGES_PER_SUM, inner=cut.inner,
-                      outer=cut.outer, share=cut.share, line=cut.line, charges=charges, starts=starts, out=out,
-                      shape=lattice.shape, counts=counts, edges=edges, origin=lattice.origin, spacing=lattice.spacing,
-                      low=low, side=side, near=reach)
-        return cast(Floats, engine.to_host(out))
+    out = engine.empty((4, edges), np.float64)
+    engine.launch(KERNELS["find_potential_on_edge"], edges, "surface", EDGES_PER_SUM, inner=cut.inner, outer=cut.outer,
+                  share=cut.share, line=cut.line, charges=charges, starts=starts, out=out, shape=lattice.shape,
+                  counts=counts, edges=edges, origin=lattice.origin, spacing=lattice.spacing, low=low, side=side,
+                  near=reach)
+    return out
 
 
 def in_cubes(positions: Floats, charges: Floats,
@@ -165,19 +167,21 @@ def along(a: Scalar, b: Scalar, c: Scalar, d: Scalar, t: Scalar) -> tuple[Scalar
     return value, slope, second + middle * third, c - b - third / 12
 
 
-def _cut_edges(c: Continuum, lattice: Lattice, distances: Values, edges: tuple[Values, Values, Values], phi: Values,
-               more: int = 0) -> tuple[CutEdges, Places]:
-    """Return the edges that the surface cuts, and their inner and outer nodes in one array with room for `more`."""
+def _cut_edges(c: Continuum, lattice: Lattice, distances: Any, edges: tuple[Any, Any, Any], phi: Any,
+               engine: Engine) -> CutEdges:
     weights = np.prod(lattice.spacing) / lattice.spacing**2 / lattice.spacing.mean()
-    planes, numbers = lattice.shape[0], np.zeros(lattice.shape[0] * lattice.shape[1] + 1, np.int64)
-    launch(KERNELS["count_cut_edges"], planes, "surface", planes_at_once(planes), distances=distances,
-           numbers=numbers[1:], shape=lattice.shape)
-    ends = np.cumsum(numbers)
+    planes, rows = lattice.shape[0], lattice.shape[0] * lattice.shape[1]
+    elements, grain = (planes, WARP * rows), planes_at_once(planes)
+    numbers = engine.empty(rows, np.int64)
+    engine.launch(KERNELS["count_cut_edges"], elements, "surface", grain, distances=distances, numbers=numbers,
+                  shape=lattice.shape)
+    ends = np.zeros(rows + 1, np.int64)
+    np.cumsum(engine.to_host(numbers), out=ends[1:])
     count = int(ends[-1])
-    nodes, line = np.empty(2 * count + more, np.int64), np.empty((count, 4), np.float32)
-    share, conductance, inside = np.empty((3, count))
-    cut = CutEdges(nodes[:count], nodes[count : 2 * count], share, conductance, inside, line)
+    share, conductance, inside = (engine.empty(count, np.float64) for _ in range(3))
+    cut = CutEdges(engine.empty(count, np.int64), engine.empty(count, np.int64), share, conductance, inside,
+                   engine.empty((count, 4), np.float32))
     x, y, z = edges
-    launch(KERNELS["find_cut_edges"], planes, "surface", planes_at_once(planes), **cut._asdict(), distances=distances,
-           x=x, y=y, z=z, phi=phi, begins=ends, shape=lattice.shape, own=c.inside * weights)
-    return cut, nodes
+    engine.launch(KERNELS["find_cut_edges"], elements, "surface", grain, **cut._asdict(), distances=distances, x=x, y=y,
+                  z=z, phi=phi, begins=ends, shape=lattice.shape, own=c.inside * weights)
+    return cut

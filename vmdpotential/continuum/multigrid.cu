@@ -499,14 +499,14 @@ KERNEL(invert_diagonal, Diagonal, i)
 }
 
 struct Residual {
-    const float *w, *x, *y, *z, *k2;
+    const float *w, *x, *y, *z, *k2, *sources;
     const double *ions;   // (kinds, 2) valences and shares of the ionic strength, for the full equation
     float *out;
     double *sums;         // (nx,) for the sums of squares
     index_t shape[3], kinds;
 };
 
-// Write the residual of w without its sources, summed in float64, to a plane of out.
+// Write the residual of w, summed in float64, to a plane of out.
 KERNEL(compute_residual, Residual, i)
 {
     const Level l = {args.shape[0], args.shape[1], args.shape[2], args.x, args.y, args.z, nullptr, nullptr, nullptr};
@@ -517,7 +517,7 @@ KERNEL(compute_residual, Residual, i)
     if (l.nz >= FLOATS && !args.kinds) {
         for (index_t at = l.row(i, 1); at < l.row(i, l.ny - 1); at += DOUBLES) {
             const doubles c = widen(load<half_floats>(w + at));
-            doubles total = -(widen(load<half_floats>(args.k2 + at)) * c);
+            doubles total = widen(load<half_floats>(args.sources + at)) - widen(load<half_floats>(args.k2 + at)) * c;
             total += widen(load<half_floats>(l.x + at)) * (widen(load<half_floats>(w + at + sx)) - c);
             total += widen(load<half_floats>(l.x + at - sx)) * (widen(load<half_floats>(w + at - sx)) - c);
             total += widen(load<half_floats>(l.y + at)) * (widen(load<half_floats>(w + at + sy)) - c);
@@ -537,7 +537,7 @@ KERNEL(compute_residual, Residual, i)
             double charge = args.kinds ? 0 : c;
             for (index_t n = 0; args.k2[at] > 0 && n < args.kinds; n++)
                 charge -= args.ions[2 * n + 1] / args.ions[2 * n] * exp(fmin(50, -args.ions[2 * n] * c));
-            args.out[at] = (float)(total - args.k2[at] * charge);
+            args.out[at] = (float)(total + args.sources[at] - args.k2[at] * charge);
         }
 }
 
@@ -561,3 +561,25 @@ KERNEL(compute_slope, Residual, i)
     }
 }
 #endif
+
+struct Change {
+    const float *change, *k2;   // (shape)
+    float *w;                   // (shape)
+    double *sums;               // (planes,)
+    index_t shape[3];
+    float factor;
+};
+
+// The largest change of the potential at nodes where ions are.
+REDUCE_KERNEL(find_largest_change, Change, shape, sums, 1, larger_of, i, j, k)
+{
+    const index_t at = (i * args.shape[1] + j) * args.shape[2] + k;
+    if (args.k2[at] > 0)
+        joined[0] = larger_of(joined[0], fabsf(args.change[at]));
+}
+
+NODE_KERNEL(add_change, Change, shape, i, j, k)
+{
+    const index_t at = (i * args.shape[1] + j) * args.shape[2] + k;
+    args.w[at] += args.factor * args.change[at];
+}

@@ -664,6 +664,7 @@ KERNEL(sort_into_cubes, Sorting, all)
         args.cubes[3 * place + 2] = number % args.counts[2];
     }
 }
+#endif
 
 struct Conductances {
     const float *distances;     // (shape) to the surface, negative inside
@@ -685,7 +686,24 @@ DEVICE double edge_permittivity(float here, float there, double inside, double o
     return (here < 0) != (there < 0) ? cut : here < 0 ? inside : between;
 }
 
-KERNEL(compute_conductances, Conductances, i)
+#ifdef __CUDACC__
+BLOCK_KERNEL(compute_conductances, Conductances)
+{
+    const index_t at = blockIdx.x * (index_t)BLOCK_THREADS + threadIdx.x;
+    if (at >= count)
+        return;
+    const unsigned nz = (unsigned)args.shape[2], ny = (unsigned)args.shape[1], row = (unsigned)at / nz;
+    const unsigned i = row / ny, j = row - i * ny, k = (unsigned)at - row * nz;
+    const float *here = args.distances + at;
+    const double own = args.outside[k], inside = args.inside;
+    args.x[at] = i + 1 < args.shape[0]
+        ? (float)(args.weights[0] * edge_permittivity(*here, here[ny * (index_t)nz], inside, own, own, own)) : 0;
+    args.y[at] = j + 1 < ny ? (float)(args.weights[1] * edge_permittivity(*here, here[nz], inside, own, own, own)) : 0;
+    args.z[at] = k + 1 < nz ? (float)(args.weights[2] * edge_permittivity(*here, here[1], inside, own,
+                                                                         args.outside[k + 1], args.between[k])) : 0;
+}
+#else
+static void fill_plane(const Conductances &args, index_t i)
 {
     const index_t nx = args.shape[0], ny = args.shape[1], nz = args.shape[2];
     const double *outside = args.outside, inside = args.inside;
@@ -711,6 +729,13 @@ KERNEL(compute_conductances, Conductances, i)
     }
 }
 
+RANGE_KERNEL(compute_conductances, Conductances, first, last)
+{
+    for (index_t i = first; i < last; i++)
+        fill_plane(args, i);
+}
+#endif
+
 struct Sides {
     const float *distances;
     bool *within;        // (nodes,) whether nodes are inside
@@ -719,18 +744,15 @@ struct Sides {
 KERNEL(find_sides, Sides, at) { args.within[at] = args.distances[at] < 0; }
 
 struct IonShares {
-    float *shares;          // (rows, nz) fractions of cells that ions can reach
+    float *shares;          // (shape) fractions of cells that ions can reach
     const bool *within;
     const float *factors;   // (nz,) at each height
-    index_t nz;
+    index_t shape[3];
 };
 
-// Multiply the fractions of a row by the factors of each height, and by 0 inside.
-KERNEL(scale_shares, IonShares, row)
+// Multiply a fraction by the factor of its height, and by 0 inside.
+NODE_KERNEL(scale_shares, IonShares, shape, i, j, k)
 {
-    float *__restrict__ shares = args.shares + row * args.nz;
-    const bool *__restrict__ within = args.within + row * args.nz;
-    for (index_t k = 0; k < args.nz; k++)
-        shares[k] = within[k] ? 0 : shares[k] * args.factors[k];
+    const index_t at = (i * args.shape[1] + j) * args.shape[2] + k;
+    args.shares[at] = args.within[at] ? 0 : args.shares[at] * args.factors[k];
 }
-#endif

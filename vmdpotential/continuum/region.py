@@ -8,6 +8,7 @@ another sphere covers that point; otherwise it is on an arc where two spheres in
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from vmdpotential.engines import Engine, get_engine
 from vmdpotential.grid.lattice import Lattice, bounds
 from vmdpotential.kernels import threads
-from vmdpotential.kernels.launch import KernelFile, call, launch, load_library
+from vmdpotential.kernels.launch import KernelFile, call, load_library
 
 Floats = NDArray[np.float64]
 Values = NDArray[np.float32]
@@ -144,17 +145,18 @@ class Surface:
         engine = engine or get_engine("cpu")
         planes, rows, row = lattice.shape
         longer = Lattice(lattice.origin, lattice.spacing, (planes, rows, max(row, load_library().vector_floats())))
-        results = self._signed(longer, 1.01 * layers * float(lattice.spacing.max()), ion, engine)
-        distances, shares = (None if each is None else np.ascontiguousarray(each[..., :row]) for each in results)
+        results = self.arrays(longer, ion, engine, layers)
+        distances, shares = (None if each is None else np.ascontiguousarray(engine.to_host(each)[..., :row])
+                             for each in results)
         assert distances is not None
         return distances, shares
 
-    def _signed(self, lattice: Lattice, reach: float, ion: float | None,
-                engine: Engine) -> tuple[Values, Values | None]:
-        """Return :meth:`with_ions`; distances are exact up to `reach`, A, from the surface.
+    def arrays(self, lattice: Lattice, ion: float | None, engine: Engine, layers: int = 1) -> tuple[Any, Any]:
+        """Return :meth:`with_ions` in arrays of an engine; rows have at least as many nodes as a vector has numbers.
 
         The sphere in which a node is deepest is the same for ions as for the probe.
         """
+        reach = 1.01 * layers * float(lattice.spacing.max())
         planes, size, probe, shares = lattice.shape[0], lattice.size, self.probe, None
         place = {"origin": lattice.origin, "spacing": lattice.spacing, "shape": lattice.shape}
         at_once = planes_at_once(planes)
@@ -180,7 +182,7 @@ class Surface:
             if spheres.arc_count:
                 engine.launch(KERNELS["roll_probes"], (planes, WARP * spheres.arc_count), "surface", at_once,
                               arcs=spheres.arcs, count=spheres.arc_count, distances=depth, **place)
-            return engine.to_host(depth), None if shares is None else engine.to_host(shares)
+            return depth, shares
 
     @property
     def neighbours(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -231,50 +233,43 @@ class Surface:
             return Spheres(arcs=arcs, arc_count=arc_count, **of_spheres)
 
 
-def conductances(distances: Values, inside: float, outside: Floats, lattice: Lattice) -> tuple[Values, Values, Values]:
-    """Return the conductances of the edges from each node along x, y and z, over the mean spacing.
+def conductances(distances: Any, inside: float, outside: Floats, between: Floats, lattice: Lattice,
+                 engine: Engine) -> tuple[Any, Any, Any]:
+    """Return the conductances of the edges from each node along x, y and z, over the mean spacing, on an engine.
 
     Parameters
     ----------
-    distances : (nx, ny, nz) float32
+    distances : (nx, ny, nz) float32, an array of the engine
         To the surface, negative inside.
     inside : float
         Permittivity of the molecule.
     outside : (nz,) float64
         Permittivity around the molecule, at each height.
+    between : (nz - 1,) float64
+        That of the edges along z between these heights.
     lattice : Lattice
+    engine : Engine
     """
     weights = np.prod(lattice.spacing) / lattice.spacing**2 / lattice.spacing.mean()
-    x, y, z = (np.empty(lattice.shape, np.float32) for _ in range(3))
-    launch_planes("compute_conductances", lattice, distances=distances, outside=outside,
-                  between=2 / (1 / outside[:-1] + 1 / outside[1:]), x=x, y=y, z=z, shape=lattice.shape,
-                  weights=weights, inside=inside)
+    x, y, z = (engine.empty(lattice.shape, np.float32) for _ in range(3))
+    engine.launch(KERNELS["compute_conductances"], (lattice.shape[0], lattice.size), "surface",
+                  planes_at_once(lattice.shape[0]), distances=distances, outside=outside, between=between, x=x, y=y,
+                  z=z, shape=lattice.shape, weights=weights, inside=inside)
     return x, y, z
 
 
-def inside_nodes(distances: Values) -> NDArray[np.bool_]:
+def inside_nodes(distances: Any, engine: Engine) -> Any:
     """Return which nodes (nx, ny, nz) are inside, where distances (nx, ny, nz) to the surface are negative."""
-    within = np.empty(distances.shape, np.bool_)
-    launch(KERNELS["find_sides"], distances.size, "surface", NODES_AT_ONCE,
-           distances=np.ascontiguousarray(distances), within=within)
+    within = engine.empty(distances.shape, np.bool_)
+    engine.launch(KERNELS["find_sides"], math.prod(distances.shape), "surface", NODES_AT_ONCE, distances=distances,
+                  within=within)
     return within
 
 
-def scale_shares(shares: Values, within: NDArray[np.bool_], factors: Values) -> None:
+def scale_shares(shares: Any, within: Any, factors: Values, engine: Engine) -> None:
     """Multiply the shares (nx, ny, nz) of cells that ions can reach by factors (nz,), and by 0 inside."""
-    nz = shares.shape[2]
-    launch(KERNELS["scale_shares"], shares.size // nz, "surface", max(1, NODES_AT_ONCE // nz), shares=shares,
-           within=within, factors=factors, nz=nz)
-
-
-def launch_planes(name: str, lattice: Lattice, **values: Any) -> None:
-    """Run a kernel of this file for the planes of a lattice, on all threads."""
-    launch(KERNELS[name], lattice.shape[0], "surface", planes_at_once(lattice.shape[0]), **values)
-
-
-def launch_nodes(name: str, lattice: Lattice, **values: Any) -> None:
-    """Run a kernel of this file for the nodes of a lattice, on all threads."""
-    launch(KERNELS[name], lattice.size, "surface", NODES_AT_ONCE, **values)
+    engine.launch(KERNELS["scale_shares"], (shares.shape[0], math.prod(shares.shape)), "surface",
+                  planes_at_once(shares.shape[0]), shares=shares, within=within, factors=factors, shape=shares.shape)
 
 
 def planes_at_once(planes: int) -> int:

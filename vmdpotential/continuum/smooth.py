@@ -16,11 +16,12 @@ which is exact where phi_c causes all of the displacement, so that the equation 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.continuum.jump import along, flow_through_cuts, sources_of_outer_charges, summed
+from vmdpotential.continuum.jump import along, flow_through_cuts
 from vmdpotential.continuum.molecule import Continuum, Floats
 from vmdpotential.continuum.region import planes_at_once
 from vmdpotential.engines import SOFT_CORE, Engine
@@ -56,20 +57,22 @@ def widths(c: Continuum) -> Floats:
     return c.gaussian * c.radii
 
 
-def discretised(c: Continuum, lattice: Lattice, distances: Values,
-                potential: Values, engine: Engine) -> tuple[Edges, NDArray[np.int64], Floats]:
-    """Return the conductances, the flat indices of the nodes with sources, and the sources.
+def discretised(c: Continuum, lattice: Lattice, distances: Any, potential: Any,
+                engine: Engine) -> tuple[Edges, NDArray[np.int64], Floats]:
+    """Return the conductances, places of nodes in a flat array, and what flows into each of them; in arrays of numpy.
 
     Parameters
     ----------
     c : Continuum
     lattice : Lattice
-    distances : (nx, ny, nz) float32
+    distances : (nx, ny, nz) float32, an array of the engine
         Of the nodes to the van der Waals surface, where the definition of the unknown changes.
-    potential : (nx + 2, ny + 2, nz + 2) float32, kT/e
+    potential : (nx + 2, ny + 2, nz + 2) float32, kT/e, an array of the engine
         phi_c at the nodes, and at one more layer of nodes on each side.
     engine : Engine
     """
+    on_engine = distances, potential
+    potential, distances = engine.to_host(potential), engine.to_host(distances)
     within, around = distances < 0, np.array(lattice.shape) + 2
     strides = (around[1] * around[2], around[2], 1)
     nodes_free = _free(c, lattice)
@@ -106,11 +109,10 @@ def discretised(c: Continuum, lattice: Lattice, distances: Values,
     inside = within[tuple(np.moveaxis(nodes, -1, 0))]
     # flow into the first node of an edge and out of the second, in addition to e times the difference of the unknown
     flow = e * (np.where(inside[:, 0], 0, phi[which[:, 1]]) - np.where(inside[:, 1], 0, phi[which[:, 2]]) - integrals)
-    outer, through = flow_through_cuts(c, lattice, distances, (x, y, z), potential, engine)
-    astray, flows = sources_of_outer_charges(c, lattice, distances)
+    outer, through = flow_through_cuts(c, lattice, on_engine[0], (engine.array(x), engine.array(y), engine.array(z)),
+                                       on_engine[1], engine)
     ends = np.ravel_multi_index(tuple(np.moveaxis(nodes, -1, 0)), lattice.shape)
-    return (x, y, z), *summed(lattice, (np.concatenate([*ends.T, outer, astray]), np.concatenate(
-        [flow, -flow, -through, flows])))
+    return (x, y, z), np.concatenate([*ends.T, outer]), np.concatenate([flow, -flow, -through])
 
 
 def _free(c: Continuum, lattice: Lattice) -> Values:

@@ -432,3 +432,11 @@ KERNEL(add_flows, Flows, n)
         }
     }
 }
+
+struct OwnedFlows {
+    const index_t *nodes, *sums;   // (N,) each node once, and what flows into it, in units
+    float *sources;
+    double units;
+};
+
+KERNEL(add_owned_flows, OwnedFlows, n) { args.sources[args.nodes[n]] += (float)(args.sums[n] / args.units); }

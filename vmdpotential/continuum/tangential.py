@@ -55,9 +55,9 @@ ROWS_PER_TASK, NODES_PER_TASK = 1000, 1024
 UNITS = 2.0**32
 
 
-def sources_along(c: Continuum, lattice: Lattice, distances: Values, within: NDArray[np.bool_], outside: Floats,
-                  unknown: Values, engine: Engine) -> tuple[NDArray[np.int64], Floats]:
-    """Return nodes, as places in a flat array, and the missing flow into each of them for a solution, kT/e.
+def add_flows_along(c: Continuum, lattice: Lattice, distances: Any, within: Any, outside: Floats, unknown: Any,
+                    sources: Any, engine: Engine) -> None:
+    """Add to the sources of nodes what flows into them along the surface in a solution; all arrays are the engine's.
 
     Parameters
     ----------
@@ -71,12 +71,13 @@ def sources_along(c: Continuum, lattice: Lattice, distances: Values, within: NDA
         Permittivity around the molecule, at each height.
     unknown : (nx, ny, nz) float32, kT/e
         The potential outside.
+    sources : (nx, ny, nz) float32, kT/e
+        Changed in place.
     engine : Engine
     """
     nx, ny, nz = lattice.shape
     strides, unit = (ny * nz, nz, 1), float(lattice.spacing.mean())
-    with engine.room(20 * lattice.size):
-        within, distances = engine.array(within), engine.array(distances)
+    with engine.room(20 * lattice.size, unknown):
         rows, numbers = engine.zeros(lattice.size, np.int32), engine.empty((nx * ny, 2), np.int32)
 
         def find(**lists: Any) -> None:
@@ -99,4 +100,5 @@ def sources_along(c: Continuum, lattice: Lattice, distances: Values, within: NDA
                       owners=owners, coefficients=coefficients, within=within, distances=distances, outside=outside,
                       sums=sums, shape=lattice.shape, strides=strides, margin=MARGIN, spacing=lattice.spacing,
                       weights=np.prod(lattice.spacing) / lattice.spacing**2 / unit, inside=c.inside, units=UNITS)
-        return engine.to_host(nodes), engine.to_host(sums) / UNITS
+        engine.launch(KERNELS["add_owned_flows"], count, "surface", NODES_PER_TASK, nodes=nodes, sums=sums,
+                      sources=sources, units=UNITS)

@@ -210,17 +210,16 @@ class PreparedPoints(Protocol):
 
 
 class Multigrid(Protocol):
-    """The Poisson-Boltzmann equation on a lattice, with all levels of multigrid."""
+    """The Poisson-Boltzmann equation on a lattice, with all levels of multigrid; its arrays are the engine's."""
 
     @property
-    def edges(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
-        """The conductances (nx, ny, nz) of the edges from each node along an axis."""
+    def edges(self) -> tuple[Any, Any, Any]:
+        """The conductances (nx, ny, nz) float32 of the edges from each node along an axis."""
 
-    def solve(self, w: NDArray[np.float32], nodes: NDArray[np.int64], sources: Floats, tolerance: float) -> int:
+    def solve(self, w: Any, sources: Any, tolerance: float) -> int:
         """Replace w (nx, ny, nz), whose faces are the boundary, by the solution; return how many iterations that took.
 
-        `sources` (S,) flow into `nodes` (S,), places in w.ravel(); `tolerance` is the norm of the residual over that of
-        the first one.
+        `sources` (nx, ny, nz) flow into nodes; `tolerance` is the norm of the residual over that of the first one.
         """
 
     def release(self) -> None:
@@ -276,8 +275,11 @@ class Engine(Protocol):
             If more memory is needed than is free.
         """
 
-    def array(self, values: NDArray[Any]) -> Any:
-        """Return a contiguous array of values where this engine's kernels run; on the CPU the same one if it can be."""
+    def array(self, values: Any) -> Any:
+        """Return a contiguous array of values where this engine's kernels run, the same one if it is that already.
+
+        The values are in an array of numpy or the engine.
+        """
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Any:
         """Return an array where this engine's kernels run, whose values are not set."""
@@ -317,13 +319,12 @@ class Engine(Protocol):
         positions counts once. A distance of exactly 0 counts.
         """
 
-    def multigrid(self, x: NDArray[np.float32], y: NDArray[np.float32], z: NDArray[np.float32],
-                  k2: NDArray[np.float32], ions: Floats, levels: int) -> Multigrid:
+    def multigrid(self, x: Any, y: Any, z: Any, k2: Any, ions: Floats, levels: int) -> Multigrid:
         """Return the equation div(eps grad w) - k2 w = -sources on a lattice, or the full one, ready to be solved.
 
-        `x`, `y` and `z` (nx, ny, nz) are the conductances of the edges from each node along an axis, `k2` what ions
-        add, and `ions` (I, 2) their valences and shares of the ionic strength for the full equation, else none. The
-        numbers of nodes less one are multiples of 2 to the power of `levels` less one.
+        `x`, `y` and `z` (nx, ny, nz), arrays of the engine, are the conductances of the edges from each node along an
+        axis, `k2` what ions add, and `ions` (I, 2) their valences and shares of the ionic strength for the full
+        equation, else none. The numbers of nodes less one are multiples of 2 to the power of `levels` less one.
         """
 
     def structure_factors(self, fraction: Floats, charges: Floats, counts: NDArray[np.int64]) -> NDArray[np.complex128]:

@@ -7,6 +7,12 @@
 //   TEAM_KERNEL(name, Arguments, team) { }           all threads together; on CPUs, with barriers (team.meet())
 //   BLOCK_KERNEL(name, Arguments) { }                on GPUs, next to the RANGE_KERNEL of that name: a thread of blocks of
 //                                                    128, which may share memory; `count` is the number of elements
+//   NODE_KERNEL(name, Arguments, extent, i, j, k) {} one node of a lattice of the shape args.extent; both engines. The
+//                                                    elements are planes on CPUs and nodes on GPUs
+//   REDUCE_KERNEL(name, Arguments, extent, sums, COUNT, join, i, j, k) {}
+//                                                    likewise, but each node adds to COUNT numbers, joined[], by `join`
+//                                                    (sum_of or larger_of); those of plane i are in args.sums from COUNT i on.
+//                                                    The elements are planes on CPUs, and 128 for each plane on GPUs
 //
 // `args` is the struct in each of them.
 #pragma once
@@ -30,6 +36,39 @@ typedef long long index_t;
             name##_element(args, at);                                        \
     }                                                                        \
     DEVICE void name##_element(const Arguments &args, index_t i)
+
+#define NODE_KERNEL(name, Arguments, extent, i, j, k)                                              \
+    DEVICE void name##_node(const Arguments &args, index_t i, index_t j, index_t k);               \
+    BLOCK_KERNEL(name, Arguments)                                                                  \
+    {                                                                                              \
+        const index_t at = blockIdx.x * (index_t)blockDim.x + threadIdx.x;                         \
+        if (at >= count)                                                                           \
+            return;                                                                                \
+        const unsigned n = (unsigned)at, rows = n / (unsigned)args.extent[2];                      \
+        const unsigned planes = rows / (unsigned)args.extent[1];                                   \
+        name##_node(args, planes, rows - planes * (unsigned)args.extent[1], n - rows * (unsigned)args.extent[2]); \
+    }                                                                                              \
+    DEVICE void name##_node(const Arguments &args, index_t i, index_t j, index_t k)
+#define REDUCE_KERNEL(name, Arguments, extent, sums, COUNT, join, i, j, k)                         \
+    DEVICE void name##_node(const Arguments &args, index_t i, index_t j, index_t k, double *joined); \
+    BLOCK_KERNEL(name, Arguments)                                                                  \
+    {                                                                                              \
+        __shared__ double all[COUNT][BLOCK_THREADS];                                               \
+        double own[COUNT] = {};                                                                    \
+        const unsigned row = (unsigned)args.extent[2], nodes = (unsigned)args.extent[1] * row;     \
+        for (unsigned n = threadIdx.x; n < nodes; n += BLOCK_THREADS)                              \
+            name##_node(args, blockIdx.x, n / row, n % row, own);                                  \
+        for (int m = 0; m < COUNT; m++)                                                            \
+            all[m][threadIdx.x] = own[m];                                                          \
+        for (int half = BLOCK_THREADS / 2; half > 0; half /= 2) {                                  \
+            __syncthreads();                                                                       \
+            for (int m = 0; m < COUNT && threadIdx.x < half; m++)                                  \
+                all[m][threadIdx.x] = join(all[m][threadIdx.x], all[m][threadIdx.x + half]);       \
+        }                                                                                          \
+        if (threadIdx.x < COUNT)                                                                   \
+            args.sums[(index_t)COUNT * blockIdx.x + threadIdx.x] = all[threadIdx.x][0];            \
+    }                                                                                              \
+    DEVICE void name##_node(const Arguments &args, index_t i, index_t j, index_t k, double *joined)
 
 DEVICE float inverse_root(float x) { return rsqrtf(x); }
 DEVICE double inverse_root(double x) { return rsqrt(x); }
@@ -78,6 +117,34 @@ DEVICE index_t add_atomically(index_t *sum, index_t value) { return __atomic_fet
         name##_range(args, first, last);                                           \
     }                                                                              \
     DEVICE void name##_range(const Arguments &args, index_t first, index_t last)
+
+#define NODE_KERNEL(name, Arguments, extent, i, j, k)                                          \
+    DEVICE void name##_node(const Arguments &args, index_t i, index_t j, index_t k);           \
+    EXPORTED void name(const Arguments *arguments, index_t first, index_t last)                \
+    {                                                                                          \
+        const Arguments args = *arguments;                                                     \
+        for (index_t a = first; a < last; a++)                                                 \
+            for (index_t b = 0; b < args.extent[1]; b++)                                       \
+                _Pragma("omp simd")                                                            \
+                for (index_t c = 0; c < args.extent[2]; c++)                                   \
+                    name##_node(args, a, b, c);                                                \
+    }                                                                                          \
+    DEVICE void name##_node(const Arguments &args, index_t i, index_t j, index_t k)
+#define REDUCE_KERNEL(name, Arguments, extent, sums, COUNT, join, i, j, k)                     \
+    DEVICE void name##_node(const Arguments &args, index_t i, index_t j, index_t k, double *joined); \
+    EXPORTED void name(const Arguments *arguments, index_t first, index_t last)                \
+    {                                                                                          \
+        const Arguments args = *arguments;                                                     \
+        for (index_t a = first; a < last; a++) {                                               \
+            double own[COUNT] = {};                                                            \
+            for (index_t b = 0; b < args.extent[1]; b++)                                       \
+                for (index_t c = 0; c < args.extent[2]; c++)                                   \
+                    name##_node(args, a, b, c, own);                                           \
+            for (int m = 0; m < COUNT; m++)                                                    \
+                args.sums[COUNT * a + m] = own[m];                                             \
+        }                                                                                      \
+    }                                                                                          \
+    DEVICE void name##_node(const Arguments &args, index_t i, index_t j, index_t k, double *joined)
 
 // Threads of one launch. They meet at barriers, and take pieces of work from a shared counter; a thread that fails or
 // is interrupted makes all others leave, and kernels look at `stopped` in loops over many pieces.
@@ -139,3 +206,6 @@ struct Team {
     DEVICE void name##_team(const Arguments &args, const Team &team)
 
 #endif
+
+DEVICE double sum_of(double a, double b) { return a + b; }
+DEVICE double larger_of(double a, double b) { return a < b ? b : a; }

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.continuum.molecule import Continuum
+from vmdpotential.kernels import threads
 
 Floats = NDArray[np.float64]
 
@@ -96,6 +97,6 @@ def depths(continuum: Continuum) -> Floats:
 
     positions, radii = continuum.positions, continuum.radii
     count = min(COVERING, len(positions))
-    distances, near = cKDTree(positions).query(positions, count)
+    distances, near = cKDTree(positions).query(positions, count, workers=threads.count())
     result: Floats = (radii[near] - distances).reshape(len(positions), count).max(1)
     return result

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import partial, wraps
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,8 @@ from vmdpotential.methods.choice import fastest
 from vmdpotential.methods.pb_errors import ReactionErrors
 from vmdpotential.methods.points import PointValues, request_at, sum_at
 from vmdpotential.units import coulomb_constant, debye_length
+
+Result = TypeVar("Result")
 
 #: The coarse lattice reaches this far beyond the molecule, A.
 BEYOND = 16.0
@@ -90,6 +93,17 @@ SMOOTH_OVER, EXPOSED_SMOOTH_OVER = 4.0, 2.5
 COMPARED, STEP = 2000, 0.01
 
 
+def _beside(method: Callable[..., Result]) -> Callable[..., Result]:
+    """Return a method of :class:`TwoLattices` that computes on the GPU where its arrays are."""
+
+    @wraps(method)
+    def result(self: TwoLattices, *arguments: Any) -> Result:
+        with self.engine.room(0, self.fine.unknown):
+            return method(self, *arguments)
+
+    return result
+
+
 class TwoLattices:
     """The solution for a molecule on the lattice of a map, and on a coarser one around it.
 
@@ -117,6 +131,11 @@ class TwoLattices:
     def __init__(self, continuum: Continuum, lattice: Lattice, engine: Engine,
                  before: tuple[Known, Known] | None = None) -> None:
         self.continuum, self.engine = continuum, engine
+        with engine.room(0):  # everything is on one GPU
+            self._solve(lattice, before)
+
+    def _solve(self, lattice: Lattice, before: tuple[Known, Known] | None) -> None:
+        continuum, engine = self.continuum, self.engine
         total: Sum = partial(_potential, engine)
         fine, first, depth = enclosing(lattice)
         self.part = tuple(slice(a, a + n) for a, n in zip(first, lattice.shape, strict=True))
@@ -129,7 +148,7 @@ class TwoLattices:
             apart[2] = 0.0  # its faces are kinks
         if before is not None and self.far.start(before[1]):
             # until the solution itself gives better values
-            edge = [self.far.face(*face).astype(np.float64) for face in FACES]
+            edge = self.far.on_faces(wide)
         else:
             edge = on_faces(wide, partial(far_field, continuum, engine), apart)
         self.far.solve(edge, ROUGH)
@@ -145,8 +164,7 @@ class TwoLattices:
         for _ in range(FULL_ROUNDS if len(continuum.ions) and self._equivalent is not None else 0):
             last, self._equivalent = edge, equivalent_charges(self.far)
             edge = on_faces(wide, self._far_field, apart)
-            size, change = (float(sum(np.vdot(each, each) for each in faces))
-                            for faces in (edge, [a - b for a, b in zip(edge, last, strict=True)]))
+            size, change = float(np.vdot(edge, edge)), float(np.vdot(edge - last, edge - last))
             self._unsettled = float(np.sqrt(change / size)) if size > 0 else 0.0
             self.far.solve(edge, START)
         self.far.rest()
@@ -163,8 +181,8 @@ class TwoLattices:
         self.fine.solve(boundary, START)
         if spare:
             self.fine.rest()
-        self._coarse = self.far.unknown.copy()
-        shared = self.far.shared(self.fine, self.ratio)[0] if len(continuum.ions) else None
+        self._coarse = self.far.copy()
+        shared = self.far.part_shared(self.fine, self.ratio)
         coarse = self.far.energy_of_ions()
         self.far.agree(self.fine, self.ratio)
         self.far.solve(edge, START)
@@ -182,19 +200,22 @@ class TwoLattices:
         """The solutions from which those of another frame may start."""
         return self.fine.known, replace(self.far.known, unknown=self._coarse)
 
+    @_beside
     def values(self, unit: float = 1.0) -> Values:
         """Return the potential at the nodes of the map, kT/e, or in another `unit`."""
         return self.fine.potential(self._part, unit)
 
+    @_beside
     def field(self) -> Values:
         """Return the field (3, nx, ny, nz) at the nodes of the map, kT/e/A."""
         field = -Smooth(self.fine).gradients(self._part)
-        nodes = np.argwhere(self.fine.within[self._part])
+        nodes = np.argwhere(self.engine.to_host(self.fine.within)[self._part])
         if len(nodes):
             points = self.fine.lattice.points(nodes + [s.start for s in self._part])
             field[(slice(None), *nodes.T)] += self._of_charges(points)[1].T.astype(np.float32)
         return field
 
+    @_beside
     def at(self, points: Floats) -> tuple[Floats, Floats, float, float]:
         """Return potential (P,), kT/e, and field (P, 3), kT/e/A, at points, and their rms errors.
 
@@ -213,7 +234,7 @@ class TwoLattices:
                 values[rows], gradient = smooth.at(points[rows], inside[rows])
                 field[rows] = -gradient
         if around.any():
-            coarse, gradient = far.at(points[around], inside[around], self._coarse)
+            coarse, gradient = far.at(points[around], inside[around], self.engine.to_host(self._coarse))
             differences, slopes = coarse - values[around], -gradient - field[around]
             # where there is only the coarse lattice, with the relative error of that one where both are
             only, outside = ~near[around], self.far.squares(self.fine, self.ratio, self._coarse)[2:]
@@ -232,6 +253,7 @@ class TwoLattices:
                                                              (slopes, SAFETY / (self.ratio - 1))))
         return values, field, potential_error, field_error
 
+    @_beside
     def errors(self) -> Errors:
         """Return the relative errors of the potential outside of the molecule, and next to its surface.
 
@@ -243,10 +265,11 @@ class TwoLattices:
                             for a, b in squares)
         return Errors(outside, surface if squares[0, 0] > 0 else outside)
 
+    @_beside
     def with_field(self, errors: Errors) -> Errors:
         """Return errors with those of the field added, from some of the nodes that both lattices share."""
-        part, _ = self.far.shared(self.fine, self.ratio)
-        near, outside = _places(self.far.within[part])
+        part = self.far.part_shared(self.fine, self.ratio)
+        near, outside = _places(self.engine.to_host(self.far.within)[part])
         rng = np.random.default_rng(2009)
         results = []
         for chosen in (outside, near):
@@ -261,6 +284,7 @@ class TwoLattices:
             results.append(error / size if size > 0 else 0.0)
         return replace(errors, field=results[0], field_away=results[1])
 
+    @_beside
     def reaction_errors(self) -> ReactionErrors:
         """Return the errors of the reaction potentials."""
         return ReactionErrors(self.continuum, float(self.fine.lattice.spacing.max()), self.ratio,
@@ -408,20 +432,21 @@ def equivalent_charges(problem: Problem) -> tuple[Floats, Floats] | None:
     if (first < 2).any() or (last > np.array(lattice.shape) - 3).any():
         return None
     h = lattice.spacing
-    places, sources = [], []
+    parts, sources = [], []
     for axis, end in FACES:
-        outer = [slice(a + 1, b) for a, b in zip(first, last, strict=True)]
+        outer = [np.arange(a + 1, b) for a, b in zip(first, last, strict=True)]
         inner = list(outer)
-        outer[axis] = slice(last[axis], last[axis] + 1) if end else slice(first[axis], first[axis] + 1)
-        inner[axis] = slice(last[axis] - 1, last[axis]) if end else slice(first[axis] + 1, first[axis] + 2)
+        outer[axis] = last[axis:axis + 1] if end else first[axis:axis + 1]
+        inner[axis] = outer[axis] + (-1 if end else 1)
         # the discrete equation of the solution outside of the box, and of 0 inside
-        edges = problem.edges[axis][tuple(inner if end else outer)].astype(np.float64)
+        nodes = [np.stack(np.meshgrid(*each, indexing="ij"), -1).reshape(-1, 3) for each in (outer, inner)]
+        places = np.ravel_multi_index(tuple(np.concatenate(nodes).T), lattice.shape)
+        edges = problem.values_at(problem.edges[axis], np.split(places, 2)[1 if end else 0])
         factor = float(h.mean()) / (4 * np.pi * c.constant) * edges
-        for at, other, sign in ((outer, inner, factor), (inner, outer, -factor)):
-            sources.append((sign * problem.unknown[tuple(other)]).ravel())
-            places.append(lattice.points(np.stack(np.meshgrid(*(np.arange(s.start, s.stop) for s in at),
-                                                              indexing="ij"), -1).reshape(-1, 3)))
-    points, charges = np.concatenate(places), np.concatenate(sources)
+        at_outer, at_inner = np.split(problem.values_at(problem.unknown, places), 2)
+        sources += [factor * at_inner, -factor * at_outer]
+        parts += [lattice.points(each) for each in nodes]
+    points, charges = np.concatenate(parts), np.concatenate(sources)
     if c.kappa == 0:
         charges += (c.charges.sum() - charges.sum()) / len(charges)
     if c.membrane is not None:
@@ -431,12 +456,15 @@ def equivalent_charges(problem: Problem) -> tuple[Floats, Floats] | None:
         return _gathered(points, charges, apart)
     axes = [layers.evenly(*ends, apart) for ends in zip(points.min(0), points.max(0), strict=True)]
     sums = layers.distributed(points, charges, axes)
-    nodes = np.nonzero(sums)
-    return np.stack([axis[n] for axis, n in zip(axes, nodes, strict=True)], 1), sums[nodes]
+    filled = np.nonzero(sums)
+    return np.stack([axis[n] for axis, n in zip(axes, filled, strict=True)], 1), sums[filled]
 
 
-def on_faces(lattice: Lattice, field: Callable[[Floats], Floats], apart: Floats) -> list[Floats]:
-    """Return a potential on each of the faces of a lattice, interpolated between nodes about `apart` (3,) A apart."""
+def on_faces(lattice: Lattice, field: Callable[[Floats], Floats], apart: Floats) -> Floats:
+    """Return a potential at the nodes of the faces of a lattice, interpolated between nodes about `apart` (3,) A apart.
+
+    One face follows the other, see :meth:`vmdpotential.continuum.equation.Problem.solve`.
+    """
     steps = np.maximum(1, apart / lattice.spacing).astype(int)
     places = [np.arange(float(n)) for n in lattice.shape]
     chosen = [np.unique(np.append(each[::step], each[-1])) for each, step in zip(places, steps, strict=True)]
@@ -446,8 +474,8 @@ def on_faces(lattice: Lattice, field: Callable[[Floats], Floats], apart: Floats)
     results, axes = [], [Cubic(a, b) for a, b in zip(chosen, places, strict=True)]
     for (axis, _), values in zip(FACES, np.split(sums, np.cumsum([len(each) for each in grids])[:-1]), strict=True):
         (y, first), (z, second) = ((axes[d], len(chosen[d])) for d in range(3) if d != axis)
-        results.append(z.of(y.of(values.reshape(first, second)).T).T)
-    return results
+        results.append(z.of(y.of(values.reshape(first, second)).T).T.ravel())
+    return np.concatenate(results)
 
 
 def _gathered(positions: Floats, charges: Floats, apart: float) -> tuple[Floats, Floats]:

@@ -104,8 +104,8 @@ class CudaEngine:
 
         return launches.room(size, beside)
 
-    def array(self, values: NDArray[Any]) -> DeviceArray:
-        """Return a copy of an array on a GPU."""
+    def array(self, values: NDArray[Any] | DeviceArray) -> DeviceArray:
+        """Return a copy of an array on a GPU, or the array itself if it is there."""
         from vmdpotential.engines.cuda import launches
 
         return launches.array(values)
@@ -181,7 +181,8 @@ class CudaEngine:
 
         return count_distances(positions, others, cell, reach, bins)
 
-    def multigrid(self, x: Values, y: Values, z: Values, k2: Values, ions: Floats, levels: int) -> Multigrid:
+    def multigrid(self, x: DeviceArray, y: DeviceArray, z: DeviceArray, k2: DeviceArray, ions: Floats,
+                  levels: int) -> Multigrid:
         """Return the Poisson-Boltzmann equation on a lattice, see :class:`vmdpotential.engines.Engine`."""
         from vmdpotential.engines.cuda.multigrid import CudaMultigrid
 

@@ -32,15 +32,18 @@ class DeviceArray:
         The current GPU.
     shape : tuple of int
     dtype : dtype
+    block : Block, optional
+        Memory whose begin has the values; new memory by default.
     """
 
     flags = Flags()
 
-    def __init__(self, gpu: device.Gpu, shape: int | tuple[int, ...], dtype: DTypeLike) -> None:
+    def __init__(self, gpu: device.Gpu, shape: int | tuple[int, ...], dtype: DTypeLike,
+                 block: device.Block | None = None) -> None:
         self.shape: tuple[int, ...] = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
         self.dtype: np.dtype[Any] = np.dtype(dtype)
         self.nbytes = math.prod(self.shape) * self.dtype.itemsize
-        self.gpu, self._block = gpu, gpu.take(max(self.nbytes, 16))
+        self.gpu, self._block = gpu, block or gpu.take(max(self.nbytes, 16))
 
     @property
     def address(self) -> int:
@@ -71,9 +74,13 @@ def _current() -> Iterator[device.Gpu]:
         yield gpu
 
 
-def array(values: NDArray[Any]) -> DeviceArray:
-    """Return a copy of an array on the GPU."""
+def array(values: NDArray[Any] | DeviceArray) -> DeviceArray:
+    """Return a copy of an array on the GPU, or the array itself if it is there."""
     with _current() as gpu:
+        if isinstance(values, DeviceArray):
+            if values.gpu is gpu:
+                return values
+            values = to_host(values)
         result = DeviceArray(gpu, values.shape, values.dtype)
         if result.nbytes:
             copies.put((result.address, values))

@@ -225,7 +225,7 @@ __device__ double of_ions(const MultigridTask &t, double w, bool derivative)
 
 ONE_NODE(slope, 0, t.slope[n] = t.k2[n] > 0 ? t.k2[n] * of_ions(t, t.whole[n], true) : 0.0)
 
-// The residual of a solution without its sources, in float64.
+// The residual of a solution, in float64.
 __device__ void exact_at(const MultigridTask &t, size_t n)
 {
     const Node a = node(t, 0, n);
@@ -236,6 +236,7 @@ __device__ void exact_at(const MultigridTask &t, size_t n)
         const double c = w[n];
         sum = t.x[n] * (w[n + x] - c) + t.x[n - x] * (w[n - x] - c) + t.y[n] * (w[n + y] - c)
             + t.y[n - y] * (w[n - y] - c) + t.z[n] * (w[n + 1] - c) + t.z[n - 1] * (w[n - 1] - c);
+        sum += t.sources[n];
         if (t.k2[n] > 0)
             sum -= t.k2[n] * (t.kinds ? of_ions(t, c, false) : c);
     }
@@ -243,13 +244,6 @@ __device__ void exact_at(const MultigridTask &t, size_t n)
 }
 
 ONE_NODE(exact, 0, exact_at(t, n))
-
-extern "C" __global__ void __launch_bounds__(THREADS) add_sources(const MultigridTask t)
-{
-    const size_t n = (size_t)blockIdx.x * THREADS + threadIdx.x;
-    if (n < t.source_count)
-        atomicAdd(&t.f[t.nodes[n]], t.sources[n]);
-}
 
 extern "C" __global__ void __launch_bounds__(THREADS) squares(const MultigridTask t)
 {

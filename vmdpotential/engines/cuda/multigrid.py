@@ -7,16 +7,14 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vmdpotential import memory
+from vmdpotential.engines import Engine
 from vmdpotential.engines.cpu.continuum import multigrid
-from vmdpotential.engines.cuda import copies, device
+from vmdpotential.engines.cuda import device
 from vmdpotential.engines.cuda.build import address, struct
+from vmdpotential.engines.cuda.launches import DeviceArray
 from vmdpotential.errors import MemoryPlanError
-
-Floats = NDArray[np.float64]
-Values = NDArray[np.float32]
 
 #: Largest number of levels, threads of a block, and partial sums of a sum, as in multigrid.cu.
 LEVELS, THREADS, PARTS = 12, 256, 1024
@@ -37,11 +35,10 @@ TASK = struct("MultigridTask", [
     ("k2", address("const float")), ("added", address("const float")),  # finest level: of the ions, at 0 and at w
     ("slope", address("float")), ("p", address("float")), ("w", address("float")), ("whole", address("const float")),
     ("ions", address("const double")),  # (kinds, 2)
-    ("nodes", address("const long long")), ("sources", address("const float")),  # (source_count,)
+    ("sources", address("const float")),
     ("parts", address("double")),  # (PARTS,)
     ("totals", address("double")),  # r z, p A p, squares of r, the previous r z
     ("levels", LEVEL, LEVELS),
-    ("source_count", np.uint64),
     ("kinds", np.int32),
     ("count", np.int32),  # of levels
     ("level", np.int32),
@@ -52,13 +49,19 @@ TASK = struct("MultigridTask", [
 class CudaMultigrid(multigrid.Multigrid):
     """See :class:`vmdpotential.engines.cpu.continuum.multigrid.Multigrid`; all levels stay on the GPU."""
 
-    def _make(self, x: Values, y: Values, z: Values) -> None:
-        self._edges = x, y, z
-        self.gpu = gpu = device.least_busy_gpus(1)[0]
+    @property
+    def engine(self) -> Engine:
+        """The engine of all arrays."""
+        from vmdpotential.engines.cuda import ENGINE
+
+        return ENGINE
+
+    def _make(self, x: DeviceArray, y: DeviceArray, z: DeviceArray) -> None:
+        self.gpu = gpu = x.gpu
         finest, every = 4 * int(self.offsets[1]), 4 * int(self.offsets[-1])
-        sizes = {**dict.fromkeys(("x", "y", "z", "u", "f"), every),
-                 "d": every - finest, **dict.fromkeys(("r", "k2", "p", "w"), finest),
-                 **({"slope": finest, "change": finest} if len(self.ions) else {}), "parts": 8 * PARTS}
+        sizes = {**dict.fromkeys(("x", "y", "z", "u", "f"), every), "d": every - finest,
+                 **dict.fromkeys(("r", "p"), finest), **({"slope": finest} if len(self.ions) else {}),
+                 "parts": 8 * PARTS}
         needed = sum(sizes.values())
         task = np.zeros((), TASK)
         with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})", needed):
@@ -68,14 +71,15 @@ class CudaMultigrid(multigrid.Multigrid):
             self._blocks = {name: gpu.take(size) for name, size in sizes.items()}
             self._blocks |= {"ions": gpu.keep(self.ions), "totals": gpu.keep(np.zeros(4))}
             for name, block in self._blocks.items():
-                if name != "change":
-                    task[name] = block.address
-            task["whole"] = task["w"]
+                task[name] = block.address
+            task["k2"] = self.k2.address
             task["added"] = task["slope" if len(self.ions) else "k2"]
             task["count"], task["kinds"] = len(self.shapes), len(self.ions)
             task["levels"]["first"][: len(self.shapes)] = self.offsets[:-1]
             task["levels"]["shape"][: len(self.shapes)] = self.shapes
-            copies.put(*((int(task[name]), values) for name, values in (("x", x), ("y", y), ("z", z), ("k2", self.k2))))
+            for name, values in (("x", x), ("y", y), ("z", z)):
+                device.driver().memcpy_dtod(int(task[name]), values.address, finest)
+            self._edges = tuple(DeviceArray(gpu, self.shape, np.float32, self._blocks[name]) for name in "xyz")
             self._steps = Steps(gpu, task, self.shapes.prod(1).tolist())
             for level in range(1, len(self.shapes)):
                 self._steps.start("coarsen", level)
@@ -89,40 +93,44 @@ class CudaMultigrid(multigrid.Multigrid):
         """Free nothing, see :meth:`_allocate`."""
 
     @property
-    def edges(self) -> tuple[Values, Values, Values]:
+    def edges(self) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
         """The conductances of the finest level."""
-        return self._edges
+        x, y, z = self._edges
+        return x, y, z
 
-    def _residual(self, w: Values, nodes: NDArray[np.int64], sources: Floats) -> float:
-        task, totals = self._steps.task, np.zeros(4)
+    def _residual(self, w: DeviceArray, sources: DeviceArray) -> float:
+        task = self._steps.task
+        task["whole"], task["sources"] = w.address, sources.address
         with self._bound():
-            copies.put((int(task["whole"]), w))
-            device.driver().memcpy_htod(int(task["totals"]), totals)
-            task["source_count"] = len(nodes)
-            task["nodes"] = self.gpu.upload("multigrid nodes", nodes)
-            task["sources"] = self.gpu.upload("multigrid sources", sources.astype(np.float32))
             self._steps.start("exact", 0)
-            if len(nodes):
-                self._steps.start("add_sources", 0, size=len(nodes))
-            self._steps.add_up("squares", 2)
-            device.driver().memcpy_dtoh(totals, int(task["totals"]))
-        self._squares = float(totals[2])
+        self._squares = self._sum_of_squares()
         return float(np.sqrt(self._squares))
 
-    def _linearise(self, w: Values) -> None:
+    def _norm(self, values: DeviceArray) -> float:
+        task = self._steps.task
+        own, task["f"] = int(task["f"]), values.address
+        try:
+            return float(np.sqrt(self._sum_of_squares()))
+        finally:
+            task["f"] = own
+
+    def _sum_of_squares(self) -> float:
+        totals = np.zeros(4)
+        with self._bound():
+            device.driver().memcpy_htod(int(self._steps.task["totals"]), totals)
+            self._steps.add_up("squares", 2)
+            device.driver().memcpy_dtoh(totals, int(self._steps.task["totals"]))
+        return float(totals[2])
+
+    def _linearise(self, w: DeviceArray) -> None:
         with self._bound():
             self._steps.start("slope", 0)
             self._steps.diagonals()
 
-    def _gradients(self, w: Values, goal: float) -> tuple[int, bool]:
-        task = self._steps.task
+    def _gradients(self, w: DeviceArray, goal: float) -> tuple[int, bool]:
+        self._steps.task["w"] = w.address
         with self._bound():
-            if len(self.ions):  # w is the change of the solution, 0 at first
-                task["w"] = self._blocks["change"].address
-                copies.put((int(task["w"]), w))
-            result = self._steps.run(goal**2 * self._squares, multigrid.ITERATIONS)
-            copies.get(w, int(task["w"]))
-        return result
+            return self._steps.run(goal**2 * self._squares, multigrid.ITERATIONS)
 
     @contextmanager
     def _bound(self) -> Iterator[None]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.engines import Engine
 from vmdpotential.errors import TaskError
 from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import KernelFile, launch, launch_team
@@ -22,6 +24,9 @@ KERNELS = KernelFile(Path(__file__).parents[3] / "continuum" / "multigrid.cu")
 
 #: Number of nodes of a level below which one thread alone is faster than several that have to synchronise.
 SMALL_LEVEL = 30_000
+
+#: Threads of a GPU that reduce a plane, as in kernel.h.
+BLOCK = 128
 
 #: Reduction of the residual by each round of conjugate gradients, and the limits of rounds and of iterations in each.
 GOAL, ROUNDS, ITERATIONS = 1e-4, 4, 60
@@ -48,14 +53,21 @@ class Multigrid:
     levels : int
     """
 
-    def __init__(self, x: Values, y: Values, z: Values, k2: Values, ions: Floats, levels: int) -> None:
+    def __init__(self, x: Any, y: Any, z: Any, k2: Any, ions: Floats, levels: int) -> None:
         shapes = np.array([[((n - 1) >> level) + 1 for n in x.shape] for level in range(levels)], np.int64)
         self.shapes, self.offsets = shapes, np.concatenate([[0], np.cumsum(shapes.prod(1))])
-        self.shape, self.k2, self.ions = x.shape, k2, ions
+        self.shape, self.k2, self.ions = tuple(x.shape), k2, ions
         self._allocated = False
         self._make(x, y, z)
 
-    def _make(self, x: Values, y: Values, z: Values) -> None:
+    @property
+    def engine(self) -> Engine:
+        """The engine of all arrays."""
+        from vmdpotential.engines.cpu import ENGINE
+
+        return ENGINE
+
+    def _make(self, x: Any, y: Any, z: Any) -> None:
         """Make the conductances of all levels."""
         self.x, self.y, self.z = (self._levels(np.ascontiguousarray(a)) for a in (x, y, z))
         for level in range(1, len(self.shapes)):
@@ -99,15 +111,14 @@ class Multigrid:
                             z=self._level(self.z, level), k2=k2, d=self._level(self.d, level),
                             shape=self.shapes[level], fine_shape=self.shape, step=2**level)
 
-    def solve(self, w: Values, nodes: NDArray[np.int64], sources: Floats, tolerance: float) -> int:
+    def solve(self, w: Any, sources: Any, tolerance: float) -> int:
         """Replace w, whose faces are the boundary, by the solution; return the number of iterations.
 
         Parameters
         ----------
         w : (nx, ny, nz) float32
-        nodes : (S,) int64
-            Indices of w.ravel() that have sources.
-        sources : (S,) float64
+        sources : (nx, ny, nz) float32
+            What flows into nodes.
         tolerance : float
             Norm of the residual, relative to that of the first residual or of the sources, whichever is larger.
 
@@ -119,8 +130,8 @@ class Multigrid:
         self._allocate()
         first, count = 0.0, 0
         for step in range(STEPS if len(self.ions) else ROUNDS):
-            norm = self._residual(w, nodes, sources)
-            first = first or max(norm, float(np.sqrt(np.square(sources).sum())))  # BLAS would wait for threads
+            norm = self._residual(w, sources)
+            first = first or max(norm, self._norm(sources))
             if not np.isfinite(norm):
                 break
             if norm <= tolerance * first:
@@ -134,17 +145,17 @@ class Multigrid:
             else:
                 count += self._newton(w, goal)
             report("Poisson-Boltzmann", min(0.99, (step + 1) / 8))
-        if self._residual(w, nodes, sources) <= self._rounding(w):
+        if self._residual(w, sources) <= self._rounding(w):
             return count
         raise TaskError("the Poisson-Boltzmann equation did not converge", "correct the atoms, their radii or {set}")
 
-    def _rounding(self, w: Values) -> float:
+    def _rounding(self, w: Any) -> float:
         """Return the norm of the residual that rounding the values of w causes."""
-        diagonal = 2 * sum(float(a.mean(dtype=np.float64)) for a in self.edges)
-        return ROUNDING * diagonal * float(np.sqrt(np.square(w, dtype=np.float64).sum()))
+        diagonal = 2 * sum(float(self.engine.to_host(a).mean(dtype=np.float64)) for a in self.edges)
+        return ROUNDING * diagonal * self._norm(w)
 
     @property
-    def edges(self) -> tuple[Values, Values, Values]:
+    def edges(self) -> tuple[Any, Any, Any]:
         """The conductances of the finest level."""
         return self._level(self.x, 0), self._level(self.y, 0), self._level(self.z, 0)
 
@@ -155,35 +166,45 @@ class Multigrid:
         launch(KERNELS[name], planes, "Poisson-Boltzmann", planes if small else max(4, -(-planes // threads.count())),
                **arguments)
 
-    def _residual(self, w: Values, nodes: NDArray[np.int64], sources: Floats) -> float:
+    def _residual(self, w: Any, sources: Any) -> float:
         """Compute the residual; return its norm."""
         residual = self._level(self.f, 0)
-        sums = np.zeros(self.shape[0])
         x, y, z = self.edges
-        arguments = {"w": w, "x": x, "y": y, "z": z, "k2": self.k2, "ions": self.ions, "out": residual, "sums": sums,
-                     "shape": self.shape, "kinds": len(self.ions)}
-        self._by_planes("compute_residual", 0, **arguments)
-        np.add.at(residual.reshape(-1), nodes, sources.astype(np.float32))
-        self._by_planes("sum_squares", 0, **arguments)
-        return float(np.sqrt(sums.sum()))
+        self._by_planes("compute_residual", 0, **self._arguments(residual), **{
+            "w": w, "x": x, "y": y, "z": z, "sources": sources})
+        return self._norm(residual)
 
-    def _newton(self, w: Values, goal: float) -> int:
+    def _norm(self, values: Any) -> float:
+        """Return the square root of the sum of the squares at inner nodes."""
+        arguments = self._arguments(values)
+        self._by_planes("sum_squares", 0, **arguments, w=None, x=None, y=None, z=None, sources=None)
+        return float(np.sqrt(arguments["sums"].sum()))
+
+    def _arguments(self, out: Values) -> dict[str, Any]:
+        return {"k2": self.k2, "ions": self.ions, "out": out, "sums": np.zeros(self.shape[0]), "shape": self.shape,
+                "kinds": len(self.ions)}
+
+    def _newton(self, w: Any, goal: float) -> int:
         """Make a step of Newton's method from the residual; return the number of iterations."""
-        change = np.zeros_like(w)
+        change, largest = self.engine.zeros(self.shape, np.float32), self.engine.empty(self.shape[0], np.float64)
         self._linearise(w)
         count, _ = self._gradients(change, goal)
-        largest = float(np.abs(change[self.k2 > 0]).max(initial=0))
-        w += change * np.float32(min(1.0, LARGEST_CHANGE / max(1e-30, largest)))
+        planes, size = self.shape[0], math.prod(self.shape)
+        given = {"change": change, "k2": self.k2, "w": w, "sums": largest, "shape": self.shape}
+        at_once = max(4, -(-planes // threads.count()))
+        self.engine.launch(KERNELS["find_largest_change"], (planes, BLOCK * planes), "Poisson-Boltzmann", at_once,
+                           **given, factor=0.0)
+        factor = min(1.0, LARGEST_CHANGE / max(1e-30, float(self.engine.to_host(largest).max())))
+        self.engine.launch(KERNELS["add_change"], (planes, size), "Poisson-Boltzmann", at_once, **given, factor=factor)
         return count
 
-    def _linearise(self, w: Values) -> None:
+    def _linearise(self, w: Any) -> None:
         """Compute the diagonals with the derivative of the ions' term at w."""
         slope = np.empty_like(self.k2)
-        self._by_planes("compute_slope", 0, w=w, x=None, y=None, z=None, k2=self.k2, ions=self.ions, out=slope,
-                        sums=None, shape=self.shape, kinds=len(self.ions))
+        self._by_planes("compute_slope", 0, **self._arguments(slope), w=w, x=None, y=None, z=None, sources=None)
         self._invert(slope)
 
-    def _gradients(self, w: Values, goal: float) -> tuple[int, bool]:
+    def _gradients(self, w: Any, goal: float) -> tuple[int, bool]:
         """Add to w the correction that reduces the residual by the factor `goal`.
 
         Returns the number of iterations, and whether they reduced it so far.
