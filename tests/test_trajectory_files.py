@@ -302,6 +302,20 @@ def test_netcdf_of_64_bit_data_and_other_units_are_told_apart(tmp_path):
             list(Trajectory(tmp_path / name, 24))
 
 
+@pytest.mark.parametrize("order", ["little", "big"])
+def test_a_dcd_with_64_bit_markers_is_refused_in_our_words(tmp_path, order):
+    raw, made, at = (DATA / "cell_of_1A.dcd").read_bytes(), b"", 0
+    while at < len(raw):
+        size = int.from_bytes(raw[at : at + 4], "little")
+        marker = size.to_bytes(8, order)
+        made += marker + raw[at + 4 : at + 4 + size] + marker
+        at += 8 + size
+    (tmp_path / "wide.dcd").write_bytes(made)
+    for use in (list, Trajectory.numbers):
+        with pytest.raises(InputError, match=r"wide\.dcd: .*64 bits.*; write it again with 32"):
+            use(Trajectory(tmp_path / "wide.dcd", 24))
+
+
 def test_an_h5md_file_without_units_is_told_in_our_words():
     pytest.importorskip("h5py")
     with pytest.raises(InputError, match=r"no_units\.h5md: does not state the units") as error:

@@ -123,6 +123,7 @@ def read_frame(path: str | Path, n_atoms: int, frame: int = 0) -> tuple[Floats, 
         if suffix == ".dcd":  # for a damaged file, MDAnalysis' reader would print a traceback when it is deleted
             from MDAnalysis.lib.formats.libdcd import DCDFile
 
+            dcd.check_markers(path)
             with DCDFile(str(path)) as file:
                 _check_counts(path, file.header["natoms"], n_atoms, len(file), frame)
                 amber_coordinates.warn_of_frames(path, 1 if frame else len(file))

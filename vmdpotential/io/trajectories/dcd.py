@@ -7,10 +7,19 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.errors import InputError
 from vmdpotential.io.files.text import first_bytes
 
 #: Versions of CHARMM from this one on write the symmetric matrix of the cell.
 MATRIX = 25
+
+
+def check_markers(path: Path) -> None:
+    """Raise InputError for a DCD whose records are between markers of 64 bits, as some compilers of Fortran write."""
+    start = first_bytes(path, 12)
+    if start[:8] in ((84).to_bytes(8, "little"), (84).to_bytes(8, "big")) and start[8:] == b"CORD":
+        raise InputError(f"{path}: the lengths of its records have 64 bits, which are not read",
+                         "write it again with 32 bits, such as by VMD")
 
 
 def version(path: Path) -> int:

@@ -303,6 +303,7 @@ class Trajectory:
         if suffix == ".dcd":  # for a damaged file, MDAnalysis' reader would print a traceback
             from MDAnalysis.lib.formats.libdcd import DCDFile
 
+            dcd.check_markers(path)
             file = DCDFile(str(path))
             mdanalysis.check_atoms(path, file.header["natoms"], self.atoms)
             return file
