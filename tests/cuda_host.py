@@ -33,8 +33,8 @@ HEAD = """
 #define __launch_bounds__(...)
 #define __shared__ static
 #define asm(...)
-using std::acos; using std::atan2; using std::cos; using std::erf; using std::exp;
-using std::fabs; using std::floor; using std::fma; using std::fmax; using std::fmin; using std::llrint; using std::sqrt;
+using std::acos; using std::atan2; using std::cos; using std::erf; using std::exp; using std::fabs; using std::floor;
+using std::fma; using std::fmax; using std::fmin; using std::llrint; using std::rint; using std::sin; using std::sqrt;
 template <class T> static T min(T a, T b) { return b < a ? b : a; }
 template <class T> static T max(T a, T b) { return a < b ? b : a; }
 struct Index { unsigned x, y, z; };
@@ -72,6 +72,7 @@ template <class T> static T atomicMin(T *least, T value) { const T old = *least;
 static void atomicOr(unsigned *bits, unsigned more) { *bits |= more; }
 static double __dmul_rn(double a, double b) { return a * b; }
 static double rsqrt(double x) { return 1 / sqrt(x); }
+static void sincospi(double x, double *sine, double *cosine) { *sine = sin(M_PI * x); *cosine = cos(M_PI * x); }
 static float rsqrtf(float x) { return 1 / sqrtf(x); }
 static int __ffs(unsigned x) { return __builtin_ffs(x); }
 static int __popc(unsigned x) { return __builtin_popcount(x); }

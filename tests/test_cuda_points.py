@@ -8,9 +8,10 @@ from helpers import interaction, relative_rms
 from test_cuda_mesh import CHARGES, MESHES, POSITIONS
 
 from vmdpotential.engines import PointSum, get_engine
-from vmdpotential.engines.cuda import build
+from vmdpotential.engines.cuda import CudaEngine, build
 from vmdpotential.engines.cuda.anywhere import AtPoints
 from vmdpotential.engines.cuda.points import PairsAtPoints
+from vmdpotential.methods.waves import structure_factors
 from vmdpotential.molecule.cell import Cell
 
 #: In the box that open meshes are planned for, some on atoms, and far outside of periodic cells.
@@ -65,3 +66,16 @@ def test_the_kernel_of_pairs_compiles(tmp_path):
     sums = AtPoints(PointSum.split(MESHES["screened"](6)))
     macros = {"REAL": "double"}
     compile_for_all(build.source("near.cu", macros, sums.radial), macros, tmp_path, architectures=ARCHITECTURES)
+
+
+@pytest.mark.parametrize("counts", [(2, 1, 3), (0, 0, 0), (1, 0, 9)])
+@pytest.mark.parametrize("atoms", [0, 1, 700])
+def test_structure_factors_are_sums_over_atoms(gpu, counts, atoms):
+    rng = np.random.default_rng(7)
+    fraction, charges = rng.uniform(-3, 3, (atoms, 3)), rng.normal(size=atoms)
+    indices = np.stack(np.meshgrid(*(np.arange(-n, n + 1) for n in counts), indexing="ij"), -1)
+    expected = np.exp(-2j * np.pi * (indices @ fraction.T)) @ charges
+    for engine in (get_engine("cpu"), CudaEngine()):
+        actual = structure_factors(fraction, charges, np.array(counts), engine)
+        np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-12)
+    assert "sum_waves" in gpu.used

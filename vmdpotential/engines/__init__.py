@@ -327,13 +327,6 @@ class Engine(Protocol):
         equation, else none. The numbers of nodes less one are multiples of 2 to the power of `levels` less one.
         """
 
-    def structure_factors(self, fraction: Floats, charges: Floats, counts: NDArray[np.int64]) -> NDArray[np.complex128]:
-        """Return the sums over atoms of q exp(-2 pi i (h, k, l) f), each index from -n to n.
-
-        `fraction` (N, 3) are fractional coordinates f, `counts` (3,) the largest value n of each index. The sums are
-        exact to rounding.
-        """
-
 
 def with_transforms(engine: Engine) -> Engine:
     """Return the engine, or the CPU engine if it lacks the Fourier transforms that a mesh needs."""

@@ -21,6 +21,7 @@ from vmdpotential.engines.costs import PointCosts
 from vmdpotential.engines.result import HostResult
 from vmdpotential.interactions import Bound
 from vmdpotential.methods import Estimate, Method, Planned, PointPlan, Request, map_bytes
+from vmdpotential.methods.waves import structure_factors
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.coulomb import Splitting
 from vmdpotential.splitting.long_range import LongRange, Waves, long_range
@@ -168,7 +169,7 @@ class EwaldSum:
         tiling, smooth, band = self.tiling, self.waves.smooth, self.waves.band
         inverse = np.linalg.inv(tiling.basis)
         counts = tiling.counts(band)
-        factors = self.engine.structure_factors(positions @ inverse, charges, counts)
+        factors = structure_factors(positions @ inverse, charges, counts, self.engine)
         nx, ny, nz = counts
         indices = [np.arange(-n, n + 1.0) for n in counts]
         k2 = np.zeros(factors.shape)

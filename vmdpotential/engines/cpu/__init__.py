@@ -116,11 +116,5 @@ class CpuEngine:
 
         return Multigrid(x, y, z, k2, ions, levels)
 
-    def structure_factors(self, fraction: Floats, charges: Floats, counts: NDArray[np.int64]) -> NDArray[np.complex128]:
-        """Return the structure factors of charges, see :mod:`vmdpotential.engines`."""
-        from vmdpotential.engines.cpu.points.waves import structure_factors
-
-        return structure_factors(fraction, charges, counts)
-
 
 ENGINE = CpuEngine()

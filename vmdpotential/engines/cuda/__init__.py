@@ -188,11 +188,5 @@ class CudaEngine:
 
         return CudaMultigrid(x, y, z, k2, ions, levels)
 
-    def structure_factors(self, fraction: Floats, charges: Floats, counts: NDArray[np.int64]) -> NDArray[np.complex128]:
-        """Return the structure factors of charges, see :mod:`vmdpotential.engines`."""
-        from vmdpotential.engines.cuda.waves import structure_factors
-
-        return structure_factors(fraction, charges, counts)
-
 
 ENGINE = CudaEngine()
