@@ -29,15 +29,18 @@ def entry(request, tmp_path, opened):
     return opened(path)
 
 
-def test_the_surface_is_where_the_map_is(session, do, opened, tmp_path):
+@pytest.mark.parametrize("command", ["map", "average"])
+def test_the_surface_is_where_the_map_is(session, do, opened, tmp_path, command):
     """A cell that splits a protein: it is made whole for a continuum, and half of its surface was outside the map."""
     folder = ENTRY.parent
     box = read_structure(folder / "dhfr.pdb.gz", topology=folder / "dhfr.psf.gz")
     middle = box.cell.wrap(box.positions + box.cell.vectors.sum(0) / 2)
     write_structure(replace(box, positions=middle), tmp_path / "split.pdb")
-    shown = opened(tmp_path / "split.pdb").atoms.coords
-    do(f'potential map #1 spacing 3 topology "{folder / "dhfr.psf.gz"}"')
-    (surface,) = [model for model in session.models.list() if model.name.startswith("potential surface")]
+    model = opened(tmp_path / "split.pdb")
+    shown = model.atoms.coords
+    model.add_coordset(2, shown)
+    do(f'potential {command} #1 spacing 3 medium water topology "{folder / "dhfr.psf.gz"}"')
+    (surface,) = [model for model in session.models.list() if " surface, " in model.name]
     whole = box.positions[select(box, "solute")]
     # the surface is a van der Waals radius outside the atoms
     np.testing.assert_allclose(np.ptp(surface.vertices, axis=0), np.ptp(whole, axis=0), atol=4)

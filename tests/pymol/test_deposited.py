@@ -154,14 +154,16 @@ def test_every_state_of_an_assembly_is_averaged(cmd, do, tmp_path):
     np.testing.assert_allclose(actual, expected, atol=1e-3 * np.abs(expected).max())
 
 
-def test_the_surface_is_where_the_map_is(cmd, do, tmp_path):
+@pytest.mark.parametrize("command", ["potential_map", "potential_average"])
+def test_the_surface_is_where_the_map_is(cmd, do, tmp_path, command):
     """A cell that splits a protein: it is made whole for a continuum, and half of its surface was outside the map."""
     box = read_structure(DATA / "dhfr.pdb.gz", topology=DATA / "dhfr.psf.gz")
     middle = box.cell.wrap(box.positions + box.cell.vectors.sum(0) / 2)
     write_structure(replace(box, positions=middle), tmp_path / "split.pdb")
     cmd.load(str(tmp_path / "split.pdb"), "split")
+    cmd.create("split", "split", 1, 2)
     shown = cmd.get_coords("split")
-    output = do(f"potential_map split, spacing=3, topology={DATA / 'dhfr.psf.gz'}")
+    output = do(f"{command} split, potential, spacing=3, medium=water, topology={DATA / 'dhfr.psf.gz'}")
     assert "Error" not in output
     whole = box.positions[select(box, "solute")]
     np.testing.assert_allclose(np.ptp(cmd.get_coords("potential_surface"), axis=0), np.ptp(whole, axis=0), atol=0.01)

@@ -24,10 +24,12 @@ from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.maps import MapOptions
-from vmdpotential.maps.interaction import in_medium
+from vmdpotential.maps.interaction import in_medium, medium_of_sum
 from vmdpotential.maps.medium import MEDIA, MEDIUM_HELP, Medium
+from vmdpotential.maps.solute import MovedAtoms, as_computed
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
+from vmdpotential.molecule.selection import Selection
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, check_output, result_is_used, warn_unused
 from vmdpotential.results import complete, key, part, shown
@@ -151,9 +153,14 @@ def average(
     for each in names:
         check_map_format(each)
     files.check(paths, force)
+    read: list[Structure] = []
+
+    def needed(shown: Structure) -> list[Selection]:
+        read.append(shown)
+        return [in_medium(options, shown).chosen]
+
     structure, charge_report, all_frames = source.with_frames_of(
-        TrajectoryOptions(trajectory=trajectory, frames=frames), lambda shown: [in_medium(options, shown).chosen],
-        single=True)
+        TrajectoryOptions(trajectory=trajectory, frames=frames), needed, single=True)
     alignment = fit.alignment(structure)
     lattice = lattice_like(like)
     assert all_frames is not None
@@ -190,10 +197,12 @@ def average(
     if averaged.frames == total:
         for run in runs:
             run.clear()
+    settled = planning.map.options
+    structure, moved = as_computed(read[0], structure, settled.chosen, medium_of_sum(settled))
     result = Mean(
         charges=charge_report, grid=averaged.grids["mean"], std=averaged.grids.get("std"),
-        sem=averaged.grids.get("sem"), structure=structure, average=averaged, planning=planning,
-        options=planning.map.options, first_frame=numbers[0],
+        sem=averaged.grids.get("sem"), structure=structure, moved=moved, average=averaged,
+        planning=planning, options=settled, first_frame=numbers[0],
         last_frame=numbers[-1], frame_step=numbers.step, cell=None if averaged.cell is None else Cell(averaged.cell),
         seconds=seconds, files=written)
     return complete(result, averaged.frames, total)
@@ -231,6 +240,7 @@ class Mean(GridResult):
         "frames", "inefficiency", "correlation_time", "interval", "zero", "cell_deviation", time_step="step",
         standard_error="error", standard_deviation="deviation", cell_vectors="cell")
     options: MapOptions = part("smear")
+    moved: MovedAtoms | None = part(shown=True)
     planning: AveragePlan = part(net_charge="charge")
     first_frame: int
     last_frame: int
