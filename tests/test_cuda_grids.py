@@ -288,14 +288,8 @@ class Late:
     def memcpy_htod(self, address, array):
         self.memory[address : address + array.nbytes] = array.reshape(-1).view(np.uint8)
 
-    def memcpy_dtoh(self, array, address):
-        array.reshape(-1).view(np.uint8)[:] = self.memory[address : address + array.nbytes]
-
     def memcpy_htod_async(self, address, array, stream):
         self._wait(lambda: self.memcpy_htod(address, array))
-
-    def memcpy_dtoh_async(self, array, address, stream):
-        self._wait(lambda: self.memcpy_dtoh(array, address))
 
     def _wait(self, call):
         self.queue.append(call)
@@ -316,7 +310,7 @@ class Late:
 
 
 @pytest.mark.parametrize("size", [1, 64, 65, 500, 512, 513, 2000])
-def test_arrays_arrive_whole_at_the_gpu_and_back(monkeypatch, size):
+def test_arrays_arrive_whole_at_the_gpu(monkeypatch, size):
     driver = Late(8 * size + 16)
     driver.Event = driver.event
     monkeypatch.setattr(copies, "PIECE", 64)
@@ -326,7 +320,4 @@ def test_arrays_arrive_whole_at_the_gpu_and_back(monkeypatch, size):
     copies.put((16, values[: size // 3]), (16 + 8 * (size // 3), values[size // 3 :]))
     assert not driver.queue
     assert driver.memory[16:].tobytes() == values.tobytes()
-    back = np.zeros(size)
-    copies.get(back, 16)
-    assert back.tobytes() == values.tobytes()
     assert driver.most <= copies.PIECES

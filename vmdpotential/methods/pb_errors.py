@@ -7,11 +7,12 @@ spacing on. So the difference of the lattices is multiplied by a fraction for ea
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.continuum.molecule import Continuum
-from vmdpotential.kernels import threads
 
 Floats = NDArray[np.float64]
 
@@ -50,29 +51,30 @@ class ReactionErrors:
         Ratio of the spacings of both lattices.
     differences : (N,) float64, kT/e
         Reaction potentials on the coarse lattice minus those on the fine one.
-
-    Attributes
-    ----------
-    expected : (N,) float64, kT/e
-        The error of each, with its sign.
     """
 
     def __init__(self, continuum: Continuum, spacing: float, ratio: int, differences: Floats) -> None:
-        c = continuum
-        depth = np.maximum(depths(c), DEPTHS[0] * spacing)
-        steps = depth / spacing
-        kind = SMOOTH if c.gaussian else SHARP if c.probe < spacing else FULL if len(c.ions) else 1.0
-        self.expected: Floats = kind * 3 / (ratio**2 - 1) * np.interp(steps, DEPTHS, FRACTIONS) * differences
-        own = c.constant * abs(1 / c.inside - 1 / c.outside) / (2 * depth)
-        self._least = kind * LEAST / steps**2 * own * abs(c.charges)
-        self._settled = np.minimum(1.0, steps / 2) ** 2  # of coarse lattices, the sign says little
-        self._charges = c.charges
+        c = self._continuum = continuum
+        self._spacing, self._ratio, self._differences = spacing, ratio, differences
+        self._kind = SMOOTH if c.gaussian else SHARP if c.probe < spacing else FULL if len(c.ions) else 1.0
+
+    @cached_property
+    def _depths(self) -> Floats:
+        return np.maximum(depths(self._continuum), DEPTHS[0] * self._spacing)  # maps without energies do not need them
+
+    @property
+    def expected(self) -> Floats:
+        """(N,) the error of each, kT/e, with its sign."""
+        fractions: Floats = np.interp(self._depths / self._spacing, DEPTHS, FRACTIONS)
+        return self._kind * 3 / (self._ratio**2 - 1) * fractions * self._differences
 
     def of_energy(self) -> float:
         """Return the error of the sum of the energies of solvation, kT."""
-        signed = 0.5 * self._charges * self.expected
-        sizes = np.maximum(abs(signed), 0.5 * abs(self._charges) * self._least)
-        return combined(signed, sizes, self._settled)
+        c, steps = self._continuum, self._depths / self._spacing
+        own = c.constant * abs(1 / c.inside - 1 / c.outside) / (2 * self._depths)
+        signed = 0.5 * c.charges * self.expected
+        sizes = np.maximum(abs(signed), 0.5 * c.charges**2 * self._kind * LEAST / steps**2 * own)
+        return combined(signed, sizes, np.minimum(1.0, steps / 2) ** 2)  # of coarse lattices, the sign says little
 
 
 def combined(signed: Floats, sizes: Floats | None = None, settled: Floats | float = 1.0) -> float:
@@ -97,6 +99,6 @@ def depths(continuum: Continuum) -> Floats:
 
     positions, radii = continuum.positions, continuum.radii
     count = min(COVERING, len(positions))
-    distances, near = cKDTree(positions).query(positions, count, workers=threads.count())
+    distances, near = cKDTree(positions).query(positions, count)
     result: Floats = (radii[near] - distances).reshape(len(positions), count).max(1)
     return result

@@ -1,7 +1,6 @@
-"""Copies of large arrays to a GPU and back through pinned memory, which threads fill and empty in pieces.
+"""Copies of large arrays to a GPU through pinned memory, which threads fill in pieces.
 
-The driver copies ordinary memory with one thread, at a quarter of the bus's bandwidth or less, and memory that has not
-been written to yet more slowly still.
+The driver copies ordinary memory with one thread, at a quarter of the bus's bandwidth or less.
 """
 
 from __future__ import annotations
@@ -57,29 +56,3 @@ def put(*transfers: tuple[int, NDArray[Any]]) -> None:
             sent[before % PIECES].synchronize()
             filled.append(_workers().submit(fill, before + PIECES))
     sent[(len(pieces) - 1) % PIECES].synchronize()
-
-
-def get(array: NDArray[Any], address: int) -> None:
-    """Fill a contiguous array from an address of the current GPU, after all work queued before."""
-    if array.nbytes <= PIECE:
-        driver().memcpy_dtoh(array, address)
-        return
-    pieces, staging = _pieces(address, array), pinned.empty((PIECES, PIECE), np.uint8)
-    arrived = [driver().Event() for _ in range(PIECES)]
-    stored: list[Future[None]] = []
-
-    def store(n: int) -> None:
-        np.copyto(pieces[n][1], staging[n % PIECES, : len(pieces[n][1])])
-
-    for n in range(len(pieces) + AHEAD):
-        if n < len(pieces):
-            if n >= PIECES:
-                stored[n - PIECES].result()
-            source, piece = pieces[n]
-            driver().memcpy_dtoh_async(staging[n % PIECES, : len(piece)], source, None)
-            arrived[n % PIECES].record()
-        if n >= AHEAD:
-            arrived[(n - AHEAD) % PIECES].synchronize()
-            stored.append(_workers().submit(store, n - AHEAD))
-    for future in stored:
-        future.result()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from vmdpotential.engines.cuda import copies, device
+from vmdpotential.engines.cuda import copies, device, pinned
 from vmdpotential.kernels.launch import Kernel
 
 #: Threads of a block; kernels of blocks (BLOCK_KERNEL in kernel.h) count on it.
@@ -44,14 +45,20 @@ class DeviceArray:
         self.dtype: np.dtype[Any] = np.dtype(dtype)
         self.nbytes = math.prod(self.shape) * self.dtype.itemsize
         self.gpu, self._block = gpu, block or gpu.take(max(self.nbytes, 16))
-
-    @property
-    def address(self) -> int:
-        """Address of the first value."""
-        return self._block.address
+        #: Address of the first value.
+        self.address = self._block.address
 
     def __len__(self) -> int:
         return self.shape[0]
+
+
+class _Held(threading.local):
+    """The GPU whose :func:`room` this thread is in: making it current again would take as long as a launch."""
+
+    gpu: device.Gpu | None = None
+
+
+_held = _Held()
 
 
 @contextmanager
@@ -64,27 +71,40 @@ def room(size: int, beside: DeviceArray | None = None) -> Iterator[None]:
         If more memory is needed than is free.
     """
     with device.with_room(size, None if beside is None else beside.gpu) as gpu, device.bound(gpu):
-        yield
+        before, _held.gpu = _held.gpu, gpu
+        try:
+            yield
+        finally:
+            _held.gpu = before
 
 
 @contextmanager
-def _current() -> Iterator[device.Gpu]:
+def _made_current() -> Iterator[device.Gpu]:
     gpu = device.least_busy_gpus(1)[0]
     with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
         yield gpu
 
 
+def _current() -> AbstractContextManager[device.Gpu]:
+    """Return a context in which a GPU is current: the one of the room, or the least busy one."""
+    return _made_current() if _held.gpu is None else nullcontext(_held.gpu)
+
+
 def array(values: NDArray[Any] | DeviceArray) -> DeviceArray:
     """Return a copy of an array on the GPU, or the array itself if it is there."""
     with _current() as gpu:
-        if isinstance(values, DeviceArray):
-            if values.gpu is gpu:
-                return values
-            values = to_host(values)
-        result = DeviceArray(gpu, values.shape, values.dtype)
-        if result.nbytes:
-            copies.put((result.address, values))
-        return result
+        return _copied(gpu, values)
+
+
+def _copied(gpu: device.Gpu, values: NDArray[Any] | DeviceArray) -> DeviceArray:
+    if isinstance(values, DeviceArray):
+        if values.gpu is gpu:
+            return values
+        values = to_host(values)
+    result = DeviceArray(gpu, values.shape, values.dtype)
+    if result.nbytes:
+        copies.put((result.address, values))
+    return result
 
 
 def empty(shape: int | tuple[int, ...], dtype: DTypeLike) -> DeviceArray:
@@ -104,11 +124,18 @@ def zeros(shape: int | tuple[int, ...], dtype: DTypeLike) -> DeviceArray:
 
 def to_host(values: DeviceArray) -> NDArray[Any]:
     """Return a copy of an array on the GPU, after all work queued before."""
-    result = np.empty(values.shape, values.dtype)
-    if values.nbytes:
-        with values.gpu, device.errors(f"GPU {values.gpu.number} ({values.gpu.name})"):
-            copies.get(result, values.address)
-    return result
+    if not values.nbytes:
+        return np.empty(values.shape, values.dtype)
+    with nullcontext() if _held.gpu is values.gpu else _on(values.gpu):
+        result = pinned.empty(values.shape, values.dtype)  # fresh ordinary memory takes longer than the copy
+        device.driver().memcpy_dtoh(result, values.address)
+        return result
+
+
+@contextmanager
+def _on(gpu: device.Gpu) -> Iterator[None]:
+    with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
+        yield
 
 
 def launch(kernel: Kernel, count: int, label: str, grain: int = 0, /, **values: Any) -> None:
@@ -120,9 +147,14 @@ def launch(kernel: Kernel, count: int, label: str, grain: int = 0, /, **values: 
         return
     arguments = kernel.arguments
     with _current() as gpu:
-        values = {name: array(value) if isinstance(value, np.ndarray) and name in arguments.arrays
-                  and name not in arguments.results else value for name, value in values.items()}
-        packed = arguments.pack(values, lambda each: each.address)
-        packed += bytes(-len(packed) % 8) + np.int64(count).tobytes()
+        for name in arguments.arrays.keys() - arguments.results:
+            if isinstance(values.get(name), np.ndarray):
+                values[name] = _copied(gpu, values[name])
+        packed = arguments.pack(values, _address)
+        packed += bytes(-len(packed) % 8) + int(count).to_bytes(8, "little")
         function = gpu.kernel(kernel.file.path, kernel.name, {}, "", len(packed))
         function.prepared_call((-(-count // THREADS), 1, 1), (THREADS, 1, 1), packed)
+
+
+def _address(array: DeviceArray) -> int:
+    return array.address
