@@ -134,7 +134,7 @@ def build_libraries(sources: Sequence[Path], folder: Path, compiler: Sequence[st
     with tempfile.TemporaryDirectory(dir=folder) as place, \
             concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         waiting = []
-        for path in sources:
+        for path in sorted(sources, key=lambda path: -path.stat().st_size):  # the longest compilations first
             for name, options in sets.items():
                 compilation = [*command, *OPTIONS, *position, *options, f"-I{HEADERS}", "-c", str(path), "-o"]
                 output = kept / f"{path.stem}-{name}-{_checksum(_included(path), shlex.join(compilation))[:16]}.o"

@@ -52,12 +52,15 @@ template <class Number> struct Copy {
     Copy(const Copy &) = delete;
 };
 
+template <class V> struct Steps;
+
 template <class V> struct Leaf {
     typedef traced::number_of<V> Number;
     enum { LANES = traced::type_of<V>::lanes, PARTS = 16 / LANES, SIZE = 4 * PARTS };
 
     const Number *uniforms;
     Interpreter<V, SIZE * TOGETHER> *program;
+    void (*evaluate)(const Leaf &, Steps<V> &);  // for sum_in_steps
     Number (*table)[ROW];
     const int32_t *index;
     int first, count, row;  // atoms index[first] to index[first + count - 1]; the table's row of the first plane
@@ -169,60 +172,157 @@ template <class V, template <class> class Function, bool FIELD, bool MASKED> sta
     }
 }
 
-// The same for functions without a struct.
-template <class V, bool FIELD> static void interpret_leaf(const Leaf<V> &leaf)
+// Squared distances of TOGETHER atoms to all points of a leaf, and a function and its derivative there.
+template <class V> struct Steps {
+    enum { COUNT = Leaf<V>::SIZE * TOGETHER };
+    V y[Leaf<V>::PARTS], z[Leaf<V>::PARTS], r2[COUNT], values[COUNT], derivatives[COUNT];
+    int atoms[TOGETHER];
+};
+
+// Write squared distances, and call f with the place of each vector of them, that and 1/r.
+template <bool FIELD, class V, class F> MEMBER void find_distances(const Leaf<V> &leaf, Steps<V> &steps, F f)
 {
     typedef Leaf<V> L;
-    V y[L::PARTS], z[L::PARTS], part[(FIELD ? 4 : 1) * L::SIZE] = {};
-    leaf.points(y, z);
-    const V cutoff2 = traced::fill<V>(leaf.cutoff2);
-    V *r2 = leaf.program->input(0), *rinv = leaf.program->input(1);
-    for (int a = leaf.first; a < leaf.first + leaf.count; a += TOGETHER) {
-        const int end = leaf.first + leaf.count - a < TOGETHER ? leaf.first + leaf.count - a : TOGETHER;
-        for (int b = 0; b < TOGETHER; b++)
-            for (int n = 0; n < L::SIZE; n++) {
-                const int p = n % L::PARTS, j = leaf.index[a + (b < end ? b : 0)];
-                const V dy = y[p] - leaf.table[ROW_Y][j], dz = z[p] - leaf.table[ROW_Z][j];
-                const V dx = traced::fill<V>(leaf.table[leaf.row + n / L::PARTS][j]);
-                const V square = (FIELD ? dx * dx : dx) + dy * dy + dz * dz;
-                r2[b * L::SIZE + n] = square;
-                const V twice = traced::twice_refined(square, traced::rough_inverse_root(square), leaf.newton_steps);
-                rinv[b * L::SIZE + n] = twice * (traced::number_of<V>)0.5;
+#pragma GCC unroll 1
+    for (int b = 0; b < TOGETHER; b++) {
+        const int j = steps.atoms[b];
+        V yz[L::PARTS];
+        for (int p = 0; p < L::PARTS; p++) {
+            const V dy = steps.y[p] - leaf.table[ROW_Y][j], dz = steps.z[p] - leaf.table[ROW_Z][j];
+            yz[p] = dy * dy + dz * dz;
+        }
+#pragma GCC unroll 1
+        for (int plane = 0; plane < 4; plane++) {
+            const V dx = traced::fill<V>(leaf.table[leaf.row + plane][j]);  // squared unless FIELD
+            for (int p = 0; p < L::PARTS; p++) {
+                const V r2 = (FIELD ? dx * dx : dx) + yz[p];
+                const V twice = traced::twice_refined(r2, traced::rough_inverse_root(r2), leaf.newton_steps);
+                const int k = (b * 4 + plane) * L::PARTS + p;
+                steps.r2[k] = r2;
+                f(k, r2, twice * (traced::number_of<V>)0.5);
             }
-        leaf.program->run();
-        const V *value = leaf.program->result(0), *derivative = FIELD ? leaf.program->result(1) : value;
-        for (int b = 0; b < end; b++)
-            for (int n = 0; n < L::SIZE; n++) {
-                const int p = n % L::PARTS, j = leaf.index[a + b], k = b * L::SIZE + n;
-                const V q = traced::select(r2[k] < cutoff2, traced::fill<V>(leaf.table[ROW_Q][j]), V{});
-                part[n] += q * value[k];
-                if (FIELD) {
-                    const V slope = q * derivative[k];
-                    part[(FIELD ? 1 : 0) * L::SIZE + n] += slope * leaf.table[leaf.row + n / L::PARTS][j];
-                    part[(FIELD ? 2 : 0) * L::SIZE + n] += slope * (y[p] - leaf.table[ROW_Y][j]);
-                    part[(FIELD ? 3 : 0) * L::SIZE + n] += slope * (z[p] - leaf.table[ROW_Z][j]);
-                }
-            }
+        }
     }
-    leaf.add(part, FIELD ? 4 : 1, 0, L::PARTS, 1);
 }
 
+template <class V, template <class> class Function, bool FIELD>
+static void evaluate(const Leaf<V> &leaf, Steps<V> &steps)
+{
+    const Function<V> function(leaf.uniforms);
+    find_distances<FIELD>(leaf, steps, [&](int k, V r2, V rinv) __attribute__((always_inline)) {
+        steps.values[k] = function.value(r2, rinv);
+        if (FIELD)
+            steps.derivatives[k] = function.derivative(r2, rinv);
+    });
+}
+
+template <class V, bool FIELD> static void interpret(const Leaf<V> &leaf, Steps<V> &steps)
+{
+    V *const r2 = leaf.program->input(0), *const rinv = leaf.program->input(1);
+    find_distances<FIELD>(leaf, steps, [&](int k, V square, V inverse) __attribute__((always_inline)) {
+        r2[k] = square;
+        rinv[k] = inverse;
+    });
+    leaf.program->run();
+    memcpy(steps.values, leaf.program->result(0), sizeof(steps.values));
+    if (FIELD)
+        memcpy(steps.derivatives, leaf.program->result(1), sizeof(steps.derivatives));
+}
+
+// The same for some atoms at a time, with the function at all distances first and then the sums: for functions without
+// a struct, and where a loop of its own for each function would hardly be faster.
+template <class V, bool FIELD> static void sum_in_steps(const Leaf<V> &leaf)
+{
+    typedef Leaf<V> L;
+    typedef traced::number_of<V> Number;
+    V sums[FIELD ? 4 : 1][L::SIZE] = {};
+    Steps<V> steps;
+    leaf.points(steps.y, steps.z);
+    const V cutoff2 = traced::fill<V>(leaf.cutoff2);
+    for (int first = 0; first < leaf.count; first += TOGETHER) {
+        Number q[TOGETHER];
+        for (int b = 0; b < TOGETHER; b++) {
+            const bool counts = first + b < leaf.count;
+            steps.atoms[b] = leaf.index[leaf.first + (counts ? first + b : 0)];
+            q[b] = counts ? leaf.table[ROW_Q][steps.atoms[b]] : 0;
+        }
+        leaf.evaluate(leaf, steps);
+        for (int n = 0; n < L::SIZE; n++) {
+            V total = sums[0][n], field[3] = {};
+            UNROLLED
+            for (int b = 0; b < TOGETHER; b++) {
+                const int j = steps.atoms[b], k = b * L::SIZE + n, p = n % L::PARTS;
+                const V weight = traced::fill<V>(q[b]);
+                total = traced::fma_below(steps.r2[k], cutoff2, weight, steps.values[k], total);
+                if (FIELD) {
+                    const V slope = traced::select(steps.r2[k] < cutoff2, weight * steps.derivatives[k], V{});
+                    field[0] += slope * leaf.table[leaf.row + n / L::PARTS][j];
+                    field[1] += slope * (steps.y[p] - leaf.table[ROW_Y][j]);
+                    field[2] += slope * (steps.z[p] - leaf.table[ROW_Z][j]);
+                }
+            }
+            sums[0][n] = total;
+            for (int d = 0; FIELD && d < 3; d++)
+                sums[FIELD ? 1 + d : 0][n] += field[d];
+        }
+    }
+    leaf.add(sums[0], FIELD ? 4 : 1, 0, L::PARTS, 1);
+}
+
+template <class V> using Evaluation = void (*)(const Leaf<V> &, Steps<V> &);
 template <class V> using LeafFunction = void (*)(const Leaf<V> &);
 
-// The function for a leaf. Without a cutoff it is infinite for functions that have only one of both forms.
+#define NUMBER(n, Function) Function##Number = n,
+enum { RADIAL_FUNCTIONS(NUMBER) };
+#undef NUMBER
+
+// The loop of a function for a leaf. Without a cutoff it is infinite for functions that have only one of both forms.
+// Functions of many operations in double precision, and fields of all but the simplest, have no loops of their own: they
+// would be hardly faster, and take most of the time of compilation.
 template <class V> static LeafFunction<V> leaf_function(const Tiles &args)
 {
+#define LOOP(Function) case Function##Number: return sum_leaf<V, Function, false, true>;
+#define CASE(n, Function) LOOP(Function)
+    const bool simple = !args.masked && (args.number == CoulombNumber || args.number == ShiftedCoulombNumber);
+    if (args.field) {
+        if (simple)
+            return args.number == CoulombNumber ? sum_leaf<V, Coulomb, true, false>
+                                                : sum_leaf<V, ShiftedCoulomb, true, false>;
+        return args.number == CoulombNumber ? sum_leaf<V, Coulomb, true, true> : sum_in_steps<V, true>;
+    }
+    if (simple)
+        return args.number == CoulombNumber ? sum_leaf<V, Coulomb, false, false>
+                                            : sum_leaf<V, ShiftedCoulomb, false, false>;
+    if constexpr (sizeof(traced::number_of<V>) == 4)
+        switch (args.number) {
+            RADIAL_FUNCTIONS(CASE)
+        }
+    else
+        switch (args.number) {
+            LOOP(Coulomb)
+            LOOP(CutCoulomb)
+            LOOP(DistanceDependent)
+            LOOP(ReactionField)
+            LOOP(ShortRange6)
+            LOOP(ShortRange8)
+            LOOP(ShortRange10)
+            LOOP(ShortCutoff)
+        }
+#undef CASE
+#undef LOOP
+    return sum_in_steps<V, false>;
+}
+
+// What writes the function and its derivative for those loops.
+template <class V> static Evaluation<V> evaluation(const Tiles &args)
+{
 #define CASE(n, Function) \
-    case n: return args.field ? sum_leaf<V, Function, true, true> : sum_leaf<V, Function, false, true>;
-    if (!args.masked && args.number == 0)
-        return args.field ? sum_leaf<V, Coulomb, true, false> : sum_leaf<V, Coulomb, false, false>;
-    if (!args.masked && args.number == 1)
-        return args.field ? sum_leaf<V, ShiftedCoulomb, true, false> : sum_leaf<V, ShiftedCoulomb, false, false>;
+    case n: return args.field ? evaluate<V, Function, true> : evaluate<V, Function, false>;
     switch (args.number) {
         RADIAL_FUNCTIONS(CASE)
     }
 #undef CASE
-    return args.field ? interpret_leaf<V, true> : interpret_leaf<V, false>;
+    return args.field ? interpret<V, true> : interpret<V, false>;
 }
 
 template <class V> struct Work {
@@ -232,6 +332,7 @@ template <class V> struct Work {
 
     const Tiles &args;
     const LeafFunction<V> function;
+    const Evaluation<V> evaluate;
     const Copy<Number> uniforms, constants, tables;
     Program program;
     Interpreter<double, 64> exact;
@@ -243,7 +344,7 @@ template <class V> struct Work {
     index_t tile[3];
 
     explicit Work(const Tiles &args)
-        : args(args), function(leaf_function<V>(args)), uniforms(args.uniforms, args.uniform_count),
+        : args(args), function(leaf_function<V>(args)), evaluate(evaluation<V>(args)), uniforms(args.uniforms, args.uniform_count),
           constants(args.constants, args.constant_count), tables(args.tables, args.table_count),
           program(args.steps, args.step_count, constants.at, args.constant_count, tables.at, args.results,
                   args.register_count, 2),
@@ -400,7 +501,7 @@ template <class V> struct Work {
             const int found = select_for_leaf(part, count);
             index[found] = count;  // is read after the last
             for (int first = 0; first < found; first += BLOCK)
-                function(Leaf<V>{uniforms.at, &program, table, index, first,
+                function(Leaf<V>{uniforms.at, &program, evaluate, table, index, first,
                                  found - first < BLOCK ? found - first : BLOCK, ROW_X + 4 * px,
                                  (Number)(4 * py - 2) * h[1], (Number)(4 * pz - 2) * h[2], h[1], h[2], cutoff2,
                                  args.newton_steps, sums + 64 * part});
