@@ -169,6 +169,8 @@ def options_of(rng, periodic):
     options = {"method": method.split("-")[0], "precision": precision, "field": bool(rng.random() < 0.4),
                "tolerance": float(10 ** rng.uniform(-4.5, -2)), "boundary": "periodic" if periodic else "open",
                "engine": "cpu"}
+    if options["method"] == "auto":
+        options["medium"] = "explicit"  # no continuum, which has no tolerance on a given grid
     if options["method"] == "cutoff":
         options["cutoff"] = float(rng.uniform(3, 14))
         options["algorithm"] = "mesh" if method == "cutoff-mesh" else "pair"

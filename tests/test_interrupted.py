@@ -4,6 +4,7 @@ import os
 import shlex
 import signal
 import subprocess
+import sys
 
 import pytest
 from broken_inputs import PROGRAM, check, outputs
@@ -59,6 +60,16 @@ def test_interrupted_by_a_signal(sent, here):
     assert err.splitlines()[-1] == "vmdpotential: interrupted"
     assert (here / "m.dx").read_text() == "precious"
     assert sorted(os.listdir(here)) == ["in", "m.dx", "many.pqr"]
+
+
+def test_the_exit_code_is_kept_where_an_interrupt_came_within_exec(tmp_path):
+    """As of dataclasses, while a package is imported: ``python -m`` would end by SIGINT."""
+    (tmp_path / "program.py").write_text(
+        "import sys\nfrom vmdpotential.frontend.cli import main\n"
+        "try: exec('raise KeyboardInterrupt')\nexcept KeyboardInterrupt: pass\nsys.exit(main())")
+    done = subprocess.run([sys.executable, "-m", "program", "map", "missing.pdb", "-o", "m.dx"], cwd=tmp_path,
+                          capture_output=True)
+    assert done.returncode == 2
 
 
 def test_a_hangup_that_is_ignored_stays_so(capsys):

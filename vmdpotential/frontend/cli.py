@@ -141,6 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return main(sys.argv[1:])
         finally:
             gc.freeze()  # avoids a last garbage collection of a tenth of a second
+            exec("")  # after an interrupt within exec(), as of imports, python -m ends by a signal until the next exec()
     words = arguments
     with _signals(), _streams():
         try:
