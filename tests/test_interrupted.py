@@ -62,14 +62,31 @@ def test_interrupted_by_a_signal(sent, here):
     assert sorted(os.listdir(here)) == ["in", "m.dx", "many.pqr"]
 
 
-def test_the_exit_code_is_kept_where_an_interrupt_came_within_exec(tmp_path):
-    """As of dataclasses, while a package is imported: ``python -m`` would end by SIGINT."""
-    (tmp_path / "program.py").write_text(
-        "import sys\nfrom vmdpotential.frontend.cli import main\n"
-        "try: exec('raise KeyboardInterrupt')\nexcept KeyboardInterrupt: pass\nsys.exit(main())")
+FINDER = """
+class Finder:
+    asked = 0
+    def find_spec(self, name, *rest):
+        if name.startswith("{name}"):
+            Finder.asked += 1
+            if Finder.asked == 1:
+                raise KeyboardInterrupt
+            raise AttributeError("partially initialized module")
+sys.meta_path.insert(0, Finder())
+"""
+
+
+@pytest.mark.parametrize("start", [
+    FINDER.format(name="vmdpotential.frontend"), FINDER.format(name="vmdpotential.commands"),
+    "from vmdpotential.frontend import cli\ncli.run = lambda words: exec('raise KeyboardInterrupt')"],
+    ids=["of the program", "of a command", "within exec"])
+def test_interrupted_during_an_import(start, tmp_path):
+    """None may be tried again; and after an interrupt within exec(), ``python -m`` would end by SIGINT."""
+    (tmp_path / "program.py").write_text(f"{start}\nfrom vmdpotential.__main__ import main\nsys.exit(main())")
+    if "import sys" not in start:
+        (tmp_path / "program.py").write_text("import sys\n" + (tmp_path / "program.py").read_text())
     done = subprocess.run([sys.executable, "-m", "program", "map", "missing.pdb", "-o", "m.dx"], cwd=tmp_path,
-                          capture_output=True)
-    assert done.returncode == 2
+                          capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "vmdpotential: interrupted\n")
 
 
 def test_a_hangup_that_is_ignored_stays_so(capsys):

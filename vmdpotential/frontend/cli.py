@@ -141,7 +141,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return main(sys.argv[1:])
         finally:
             gc.freeze()  # avoids a last garbage collection of a tenth of a second
-            exec("")  # after an interrupt within exec(), as of imports, python -m ends by a signal until the next exec()
     words = arguments
     with _signals(), _streams():
         try:
@@ -173,7 +172,8 @@ def _fail(error: VmdpotentialError, arguments: Sequence[str], code: int = 0) -> 
     if "--json" in arguments and not isinstance(error, CheckError):  # run() has printed that with its report
         with contextlib.suppress(OSError, OutputError):
             _print(json.dumps(_fields(error)))
-    message = messages.one_line(error, _spelling(arguments))
+    # an interrupted import may have left modules that cannot be imported any more
+    message = messages.one_line(error, plain if code else _spelling(arguments))
     _to_stderr("vmdpotential: " + "".join(letter if letter.isprintable() else "?" for letter in message))
     return code or error.exit_code
 
