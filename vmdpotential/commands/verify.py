@@ -40,8 +40,8 @@ def verify(
     """Check every engine, method and interaction on this machine against a plain float64 sum.
 
     Potentials and fields of random water molecules are compared at random points, and interactions and forces of pairs
-    with their documented values. At first use this takes about five minutes on two cores, because all kernels are
-    compiled. With a method, only this method and its interaction are checked. The exit code is 3 if a check fails.
+    with their documented values, in half a minute. With a method, only this method and its interaction are checked. The
+    exit code is 3 if a check fails.
 
     Raises
     ------
