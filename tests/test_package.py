@@ -153,3 +153,9 @@ def test_the_conda_recipe_requires_what_the_package_requires():
     constraints = recipe.partition("\n  run_constraints:\n")[2].partition("\n\n")[0]
     extras = {line.lower() for extra in setup["options.extras_require"].values() for line in extra.split("\n")}
     assert {line.strip().removeprefix("- ") for line in constraints.splitlines()} <= extras
+
+
+def test_words_of_a_stopped_run_are_written_once():
+    sources = [path for folder in ("vmdpotential", "plugins/pymol", "plugins/chimerax/src")
+               for path in (ROOT / folder).rglob("*.py") if "nothing was made" in path.read_text(encoding="utf-8")]
+    assert [path.name for path in sources] == ["messages.py"]

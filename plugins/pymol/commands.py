@@ -153,7 +153,7 @@ def _run(command: Command, inputs: dict[str, Any], quiet: Any, cmd: Any) -> Repo
     except KeyboardInterrupt:
         if not isinstance(listener, feedback.Box):
             raise
-        raise CmdException("stopped; nothing was made") from None
+        raise CmdException(messages.STOPPED) from None
     finally:
         if isinstance(listener, feedback.Box):
             listener.close()

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from html import escape
 from typing import Any, Protocol
 
+from vmdpotential.frontend import messages
 from vmdpotential.frontend.form import Form
 from vmdpotential.parameters import Command, Report
 from vmdpotential.progress import Listener, listening
@@ -96,7 +97,7 @@ class Work:
         try:
             self.report = self.task.compute(self._listen)
         except KeyboardInterrupt:
-            self.error = "stopped; nothing was made"
+            self.error = messages.STOPPED
         except self._failure as error:
             self.error = str(error)
         except Exception as error:  # an exception that leaves the thread would be lost
@@ -278,7 +279,7 @@ class Panel:
             if work.report is not None and not work.stopped:
                 self._finish(work.task.command.name, work.task.show(work.report))
             elif work.stopped:
-                self.say("stopped; nothing was made")
+                self.say(messages.STOPPED)
             else:
                 self.say(work.error, error=True)
         except self.viewer.failure as error:

@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterator
 
 from vmdpotential.errors import MemoryPlanError, Message, Spelling, VmdpotentialError, spelled
 
+#: What is said of a run that the user stopped.
+STOPPED = "stopped; nothing was made"
+
 
 def as_package_error(error: VmdpotentialError | MemoryError) -> VmdpotentialError:
     """Return an error as one of this package, to which MemoryError is converted."""

@@ -17,8 +17,7 @@ Radius, mesh and order are the cheapest that keep the error, which is predicted 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -142,16 +141,13 @@ class MeshPlan(PointPlan):
     order: int = 0
     splitting: Smooth | None = None
     pairs: bool = True
+    #: The last periodic cell and its sum, in one attribute, as frames may be prepared by several threads.
+    _last: tuple[Cell, PreparedPoints] | None = field(default=None, init=False, repr=False)
 
     @property
     def short(self) -> Bound | None:
         """The short-range part, if it must be summed elsewhere."""
         return None if self.pairs or self.splitting is None else self.splitting.short()
-
-    @cached_property
-    def _last(self) -> list[tuple[Cell, PreparedPoints]]:
-        """The last periodic cell and its sum, if there was one."""
-        return []
 
     def prepare(self, points: Floats, positions: Floats, cell: Cell | None) -> PreparedPoints:
         """Return the sum for a frame; the last one is used again if the cell is the same.
@@ -161,15 +157,15 @@ class MeshPlan(PointPlan):
         MemoryPlanError
             When the mesh does not fit into memory.
         """
-        for known, prepared in self._last:
-            if same_cell(known, cell):
-                return prepared
+        last = self._last
+        if last is not None and same_cell(last[0], cell):
+            return last[1]
         nodes = math.prod(_transform(_extents(points, positions, cell), self.spacing, self.order, cell is not None))
         memory.require(int(30 * nodes + 200 * (len(positions) + len(points))), f"a mesh of {nodes:.3g} points",
                        "use a larger {tolerance}, or correct atoms and points that are far away")
         ready = get_engine(self.engine).prepare_points(PointSum.split(self._mesh(points, positions, cell), self.pairs))
         if cell is not None:
-            self._last[:] = [(cell, ready)]
+            object.__setattr__(self, "_last", (cell, ready))
         return ready
 
     def _mesh(self, points: Floats, positions: Floats, cell: Cell | None) -> Mesh:
@@ -187,7 +183,7 @@ class MeshPlan(PointPlan):
         return around(lattice, Box.around(positions), self.spacing, self.order, ratio, split)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_last"}
+        return {**self.__dict__, "_last": None}
 
 
 def _extents(points: Floats, positions: Floats, cell: Cell | None) -> list[float]:

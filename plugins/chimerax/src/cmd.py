@@ -30,7 +30,7 @@ from chimerax.core.errors import CancelOperation, UserError
 from chimerax.map import MapArg, MapsArg
 
 from vmdpotential import registry
-from vmdpotential.frontend import adapters
+from vmdpotential.frontend import adapters, messages
 from vmdpotential.frontend.adapters import default_name, describe, role
 from vmdpotential.frontend.display import surface_options
 from vmdpotential.parameters import Command, Option, Parameter, Report
@@ -201,8 +201,8 @@ def _run(session: Any, command: Command, inputs: Mapping[str, Any]) -> tuple[Tas
         with StatusLine(session, task.name) as listener:
             report = task.compute(listener)
     except KeyboardInterrupt:
-        session.logger.status(f"{task.name}: stopped; nothing was made")
-        raise CancelOperation(f"{task.name}: stopped; nothing was made") from None
+        session.logger.status(f"{task.name}: {messages.STOPPED}")
+        raise CancelOperation(f"{task.name}: {messages.STOPPED}") from None
     return task, report, task.show(report)
 
 
