@@ -16,7 +16,7 @@ from vmdpotential.maps import potential_map
 from vmdpotential.maps.binding import binding_energy
 from vmdpotential.maps.refine import refined
 from vmdpotential.molecule.radii import atomic_radii
-from vmdpotential.units import coulomb_constant
+from vmdpotential.units import coulomb_constant, debye_length
 
 WATER, INSIDE = 78.5, 2.0
 PLACE = np.array([0.13, 0.07, 0.21])
@@ -201,3 +201,14 @@ def test_large_ion_and_polar_one(radius, inside, solvent):
 def test_radius_that_needs_too_much_memory_is_named():
     with pytest.raises(MemoryPlanError, match="1e\\+06 A"):
         solvation_energy(born(1e6))
+
+
+@pytest.mark.parametrize("radius", [2.0, 5.0, 10.0, 20.0])
+@pytest.mark.parametrize("salt", [0.0, 0.15])
+def test_errors_of_ions_larger_than_the_lattice_hold(radius, salt):
+    ion = replace(charges_at([PLACE], [1.0]), radii=np.array([radius]))
+    kappa = 1 / debye_length(salt, 298.15, WATER) if salt else 0.0
+    tail = kappa / (1 + kappa * (radius + 2.0)) / WATER  # M. Born 1920, with ions from 2 A beyond the surface
+    exact = 0.5 * coulomb_constant("kcal/mol/e") * ((1 / WATER - 1 / INSIDE) / radius - tail)
+    solvation = solvation_energy(ion, parameters={"salt": salt})
+    assert abs(solvation.total - exact) < solvation.error < 4 * abs(solvation.total - exact)

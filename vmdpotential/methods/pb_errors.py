@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.continuum.molecule import Continuum
+from vmdpotential.grid.lattice import Lattice
 
 Floats = NDArray[np.float64]
 
@@ -24,6 +25,10 @@ FRACTIONS = (2.2, 1.3, 0.75, 0.5, 0.35, 0.2, 0.13, 0.16, 0.21, 0.26, 0.3)
 #: The least error of a single charge's reaction potential, relative to it, at a depth of one spacing; by the second
 #: order in the spacing. The difference of two lattices may be smaller by chance.
 LEAST = 0.03
+
+#: The same, by the spacing of the coarse lattice, for an atom whose surface is not within the fine one: both solutions
+#: then have the error of the coarse one, which their difference does not show (Born's ions of 5 to 20 A).
+UNSEEN = 0.15
 
 #: The charges' errors partly have the same sign: part of the sum of their sizes that is the least error of a sum.
 ALIKE = 0.15
@@ -46,16 +51,18 @@ class ReactionErrors:
     Parameters
     ----------
     continuum : Continuum
-    spacing : float, A
+    lattice : Lattice
+        The fine lattice.
     ratio : int
         Ratio of the spacings of both lattices.
     differences : (N,) float64, kT/e
         Reaction potentials on the coarse lattice minus those on the fine one.
     """
 
-    def __init__(self, continuum: Continuum, spacing: float, ratio: int, differences: Floats) -> None:
-        c = self._continuum = continuum
-        self._spacing, self._ratio, self._differences = spacing, ratio, differences
+    def __init__(self, continuum: Continuum, lattice: Lattice, ratio: int, differences: Floats) -> None:
+        c, spacing = continuum, float(lattice.spacing.max())
+        self._continuum, self._lattice, self._spacing = c, lattice, spacing
+        self._ratio, self._differences = ratio, differences
         self._kind = SMOOTH if c.gaussian else SHARP if c.probe < spacing else FULL if len(c.ions) else 1.0
 
     @cached_property
@@ -72,8 +79,10 @@ class ReactionErrors:
         """Return the error of the sum of the energies of solvation, kT."""
         c, steps = self._continuum, self._depths / self._spacing
         own = c.constant * abs(1 / c.inside - 1 / c.outside) / (2 * self._depths)
+        room = np.minimum(c.positions - self._lattice.origin, self._lattice.last - c.positions).min(1)
+        least = np.where(room < self._depths, UNSEEN * self._ratio**2, LEAST)
         signed = 0.5 * c.charges * self.expected
-        sizes = np.maximum(abs(signed), 0.5 * c.charges**2 * self._kind * LEAST / steps**2 * own)
+        sizes = np.maximum(abs(signed), 0.5 * c.charges**2 * self._kind * least / steps**2 * own)
         return combined(signed, sizes, np.minimum(1.0, steps / 2) ** 2)  # of coarse lattices, the sign says little
 
 

@@ -287,7 +287,7 @@ class TwoLattices:
     @_beside
     def reaction_errors(self) -> ReactionErrors:
         """Return the errors of the reaction potentials."""
-        return ReactionErrors(self.continuum, float(self.fine.lattice.spacing.max()), self.ratio,
+        return ReactionErrors(self.continuum, self.fine.lattice, self.ratio,
                               self.far.reaction(self._coarse) - self.reaction)
 
     @property
