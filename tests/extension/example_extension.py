@@ -1,5 +1,5 @@
 """What another package adds to vmdpotential: an interaction, methods at points and for maps, a task over
-frames, and a command.
+frames, and a command; an engine is in ``numpy_engine.py``, a kernel in ``nearest.cu``.
 """
 
 from dataclasses import dataclass
@@ -121,3 +121,4 @@ def add():
     registry.register("method", "numpy", Numpy())
     registry.register("method", "numpy_map", NumpyMap())
     registry.register("command", "gyration", Command.of(gyration))
+    registry.register("engine", "numpy", "numpy_engine:ENGINE")

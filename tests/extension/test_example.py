@@ -7,11 +7,18 @@ from pathlib import Path
 
 import example_extension
 import MDAnalysisTests
+import nearest
 import numpy as np
+import numpy_engine
 import pytest
+from iodata.test import data as wavefunctions
+from scipy.spatial import cKDTree
 
 import vmdpotential
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.trajectories.frames import Trajectory
+from vmdpotential.orbitals.potential import potential_map as potential_of_electrons
+from vmdpotential.orbitals.read import read_wavefunction
 
 FILES = Path(MDAnalysisTests.__file__).parent / "data"
 STRUCTURE, TRAJECTORY = FILES / "adk_open.pqr", FILES / "adk_dims.dcd"
@@ -61,3 +68,33 @@ def test_the_command():
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert 15 < json.loads(done.stdout)["mean"] < 25
+
+
+def test_the_engine_in_maps(ions, monkeypatch):
+    ran, run = [], numpy_engine.DirectSum.run
+    monkeypatch.setattr(numpy_engine.DirectSum, "run", lambda *given: ran.append(1) or run(*given))
+    for options in ({"method": "direct"}, {"method": "direct", "field": True}, {"method": "pme"},
+                    {"method": "cutoff", "cutoff": 6.0}, {"method": "pb", "medium": "water"}):
+        given = {"spacing": 1, "padding": 2, "boundary": "open", "medium": "vacuum", **options}
+        own, expected = (vmdpotential.potential_map(ions, engine=engine, **given) for engine in ("numpy", "cpu"))
+        np.testing.assert_allclose(own.values, expected.values, rtol=1e-5, atol=1e-5 * np.abs(expected.values).max())
+        assert ran  # for direct sums; the others are the CPU's
+
+
+def test_the_engine_with_a_kernel_in_numpy(monkeypatch):
+    ran, add = [], numpy_engine.add_nuclei
+    monkeypatch.setattr(numpy_engine, "add_nuclei", lambda **given: ran.append(1) or add(**given))
+    molecule = read_wavefunction(Path(wavefunctions.__file__).parent / "h2o.molden.input")
+    lattice = Lattice.around(molecule.positions, 0.7, 2.0)
+    own, expected = (potential_of_electrons(molecule, lattice, "V", engine=engine) for engine in ("numpy", "cpu"))
+    assert len(ran) == 1
+    np.testing.assert_allclose(own.values, expected.values, rtol=1e-6, atol=1e-6)
+
+
+def test_the_kernel():
+    subprocess.run([sys.executable, nearest.__file__], check=True)
+    random = np.random.default_rng(3)
+    points, atoms = random.uniform(0, 20, (1001, 3)), random.uniform(0, 20, (300, 3))
+    for engine in ("cpu", "numpy"):
+        actual = nearest.distances_to_nearest(points, atoms, engine)
+        np.testing.assert_allclose(actual, cKDTree(atoms).query(points)[0], rtol=1e-14)

@@ -24,7 +24,7 @@ The resulting maps are float32 in every precision.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
@@ -33,13 +33,13 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from vmdpotential import registry
+from vmdpotential.engines.costs import CPU, CPU_POINTS, Costs, PointCosts
 from vmdpotential.errors import BackendError, UsageError, in_words
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell
 
 if TYPE_CHECKING:
-    from vmdpotential.engines.costs import Costs, PointCosts
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.engines.result import Mean, Result
     from vmdpotential.engines.smooth import SmoothPart
@@ -226,22 +226,23 @@ class Multigrid(Protocol):
         """Free memory that the next solution allocates again."""
 
 
-class Engine(Protocol):
-    """The interface of every engine; arrays are float64, returned potentials are in e/A."""
+class Engine:
+    """The interface of every engine; arrays are float64, returned potentials are in e/A.
+
+    A subclass needs a name. Unless it has a member of its own, its arrays are numpy's, its threads share the cores, and
+    the CPU engine computes the feature.
+    """
 
     name: str
 
-    @property
-    def costs(self) -> Costs:
-        """Seconds that the steps of a map take on this engine."""
-
-    @property
-    def point_costs(self) -> PointCosts:
-        """Seconds that the steps of a sum at points take on this engine."""
+    #: Seconds that the steps of a map, and those of a sum at points, take on this engine.
+    costs: Costs = CPU
+    point_costs: PointCosts = CPU_POINTS
 
     @property
     def has_transforms(self) -> bool:
         """Whether the engine has the Fourier transforms that a mesh needs."""
+        return True
 
     def check(self) -> None:
         """Make sure that the engine works on this machine.
@@ -254,15 +255,19 @@ class Engine(Protocol):
 
     def describe(self) -> str:
         """Return one line that describes the hardware of the engine."""
+        return get_engine("cpu").describe()
 
     def bindings(self) -> Sequence[Callable[[], AbstractContextManager[None]]]:
         """Return one function per GPU, whose context manager binds a thread to it; none if threads share the cores."""
+        return []
 
     def environment(self, place: int) -> dict[str, str]:
         """Return environment variables that give the process number `place`, from 0, a GPU of its own."""
+        return {}
 
     def processes_per_gpu(self, size: int = 0) -> int:
         """Return how many processes should share each GPU, judged by the last run, with `size` more bytes for each."""
+        return 1
 
     def room(self, size: int, beside: Any = None) -> AbstractContextManager[None]:
         """Return a context in which arrays and launches are on one device, where `size` bytes are free.
@@ -274,21 +279,27 @@ class Engine(Protocol):
         MemoryPlanError
             If more memory is needed than is free.
         """
+        return nullcontext()
 
     def array(self, values: Any) -> Any:
         """Return a contiguous array of values where this engine's kernels run, the same one if it is that already.
 
         The values are in an array of numpy or the engine.
         """
+        return np.ascontiguousarray(values)
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Any:
         """Return an array where this engine's kernels run, whose values are not set."""
+        return np.empty(shape, dtype)
 
     def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Any:
         """Return an array where this engine's kernels run, whose values are 0."""
+        return np.zeros(shape, dtype)
 
     def to_host(self, values: Any) -> NDArray[Any]:
         """Return the values of an array of this engine, after all launches before; on the CPU the same array."""
+        host: NDArray[Any] = values
+        return host
 
     def launch(self, kernel: Kernel, count: int | tuple[int, int], label: str, grain: int = 0, /,
                **values: Any) -> None:
@@ -298,18 +309,24 @@ class Engine(Protocol):
 
         Arrays that the kernel only reads may also be numpy's.
         """
+        from vmdpotential.kernels.launch import launch
+
+        launch(kernel, count[0] if isinstance(count, tuple) else count, label, grain, **values)
 
     def prepare(self, work: LatticeSum) -> Prepared:
         """Return a lattice sum, prepared to run."""
+        return get_engine("cpu").prepare(work)
 
     def prepare_points(self, work: PointSum) -> PreparedPoints:
         """Return a sum at points, prepared to run.
 
         A sum with a mesh needs :attr:`has_transforms`; :func:`with_transforms` returns an engine that has them.
         """
+        return get_engine("cpu").prepare_points(work)
 
     def prepare_pairs(self, work: PairSum) -> PreparedPairs:
         """Return a sum over pairs of atoms, prepared to run, see :mod:`vmdpotential.engines.pairs`."""
+        return get_engine("cpu").prepare_pairs(work)
 
     def count_distances(self, positions: Floats, others: Floats | None, cell: Cell | None, reach: float,
                         bins: int) -> NDArray[np.int64]:
@@ -318,6 +335,7 @@ class Engine(Protocol):
         Pairs are those of positions (N, 3) and others (M, 3), with all images; without `others`, each pair of
         positions counts once. A distance of exactly 0 counts.
         """
+        return get_engine("cpu").count_distances(positions, others, cell, reach, bins)
 
     def multigrid(self, x: Any, y: Any, z: Any, k2: Any, ions: Floats, levels: int) -> Multigrid:
         """Return the equation div(eps grad w) - k2 w = -sources on a lattice, or the full one, ready to be solved.
@@ -326,6 +344,7 @@ class Engine(Protocol):
         axis, `k2` what ions add, and `ions` (I, 2) their valences and shares of the ionic strength for the full
         equation, else none. The numbers of nodes less one are multiples of 2 to the power of `levels` less one.
         """
+        return get_engine("cpu").multigrid(x, y, z, k2, ions, levels)
 
 
 def with_transforms(engine: Engine) -> Engine:

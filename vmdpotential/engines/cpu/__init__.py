@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
-from vmdpotential.engines.costs import CPU, CPU_POINTS, Costs, PointCosts
+from vmdpotential.engines import Engine
 from vmdpotential.splitting.mesh import Mesh
 
 if TYPE_CHECKING:
@@ -17,23 +15,16 @@ if TYPE_CHECKING:
     from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
     from vmdpotential.engines.cpu.points.sums import CpuPoints
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
-    from vmdpotential.kernels.launch import Kernel
     from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
 Values = NDArray[np.float32]
 
 
-class CpuEngine:
+class CpuEngine(Engine):
     """All cores of this machine, or as many threads as the environment variable VMDPOTENTIAL_THREADS sets."""
 
     name = "cpu"
-    has_transforms = True
-    costs: Costs = CPU
-    point_costs: PointCosts = CPU_POINTS
-
-    def check(self) -> None:
-        """Do nothing: the required packages of the installation are enough."""
 
     def describe(self) -> str:
         """Return the number of threads, and the instruction set of the kernels."""
@@ -41,45 +32,6 @@ class CpuEngine:
         from vmdpotential.kernels.launch import describe_vectors
 
         return f"{threads.count()} threads, {describe_vectors()}"
-
-    def bindings(self) -> list[Callable[[], AbstractContextManager[None]]]:
-        """Return no bindings, because threads share the cores."""
-        return []
-
-    def environment(self, place: int) -> dict[str, str]:
-        """Return no environment variables, because processes share the cores."""
-        return {}
-
-    def processes_per_gpu(self, size: int = 0) -> int:
-        """Return 1, because there is no GPU to share."""
-        return 1
-
-    def room(self, size: int, beside: Any = None) -> AbstractContextManager[None]:
-        """Return a context that does nothing: memory is planned by the callers."""
-        return nullcontext()
-
-    def array(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return the array, or a contiguous copy of it."""
-        return np.ascontiguousarray(values)
-
-    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-        """Return an array whose values are not set."""
-        return np.empty(shape, dtype)
-
-    def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-        """Return an array whose values are 0."""
-        return np.zeros(shape, dtype)
-
-    def to_host(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return the array itself."""
-        return values
-
-    def launch(self, kernel: Kernel, count: int | tuple[int, int], label: str, grain: int = 0, /,
-               **values: Any) -> None:
-        """Run a kernel on all threads, see :func:`vmdpotential.kernels.launch.launch`."""
-        from vmdpotential.kernels.launch import launch
-
-        launch(kernel, count[0] if isinstance(count, tuple) else count, label, grain, **values)
 
     def prepare(self, work: LatticeSum) -> Prepared:
         """Return a lattice sum, prepared to run, see :mod:`vmdpotential.engines`."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from vmdpotential.engines import Engine
 from vmdpotential.engines.costs import CUDA, CUDA_POINTS, Costs, PointCosts
 from vmdpotential.errors import BackendError
 
@@ -33,7 +34,7 @@ Values = NDArray[np.float32]
 PROCESSES = 8
 
 
-class CudaEngine:
+class CudaEngine(Engine):
     """All NVIDIA GPUs of this machine, or those that the environment variable VMDPOTENTIAL_GPUS names."""
 
     name = "cuda"

@@ -1,0 +1,49 @@
+"""An engine of another package: its kernels are numpy's, for direct sums at nodes and the nuclei of molecules."""
+
+import numpy as np
+
+from vmdpotential.engines import SOFT_CORE, Engine
+from vmdpotential.engines.result import HostResult
+
+
+class DirectSum:
+    """A sum over all pairs on a lattice, whose only state is what it sums."""
+
+    def __init__(self, work):
+        self.work = work
+
+    def run(self, positions, charges):
+        values = []
+        for points in np.split(self.work.lattice.points(), range(100, self.work.lattice.size, 100)):
+            r = np.linalg.norm(points[:, None] - positions, axis=2)
+            values.append(self.work.pairs(np.maximum(r, SOFT_CORE)) @ charges)
+        return HostResult(np.concatenate(values).reshape(1, *self.work.lattice.shape).astype(np.float32))
+
+
+def add_nuclei(nuclei, charges, sums, out, closest, origin, spacing, shape, **layout):
+    """Write the sum of `sums` and the potential of nuclei at the nodes of a lattice."""
+    nodes = origin + spacing * np.stack(np.indices(tuple(shape)), -1)
+    r = np.linalg.norm(nodes[..., None, :] - nuclei, axis=-1)
+    out[...] = sums + (charges / np.maximum(r, closest)).sum(-1)
+
+
+class NumpyEngine(Engine):
+    """An engine whose features are those two; the CPU has all others."""
+
+    name = "numpy"
+
+    def describe(self):
+        return f"numpy {np.__version__}"
+
+    def prepare(self, work):
+        simple = work.smooth is None and work.pairs.cutoff is None and not work.field
+        return DirectSum(work) if simple else super().prepare(work)
+
+    def launch(self, kernel, count, label, grain=0, /, **values):
+        if kernel.name == "add_nuclei":
+            add_nuclei(**values)
+        else:
+            super().launch(kernel, count, label, grain, **values)
+
+
+ENGINE = NumpyEngine()
