@@ -574,8 +574,9 @@ struct Change {
 REDUCE_KERNEL(find_largest_change, Change, shape, sums, 1, larger_of, i, j, k)
 {
     const index_t at = (i * args.shape[1] + j) * args.shape[2] + k;
-    if (args.k2[at] > 0)
-        joined[0] = larger_of(joined[0], fabsf(args.change[at]));
+    const float size = fabsf(args.change[at]);
+    if (size > joined[0] && args.k2[at] > 0)
+        joined[0] = size;
 }
 
 NODE_KERNEL(add_change, Change, shape, i, j, k)

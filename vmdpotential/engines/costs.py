@@ -104,7 +104,7 @@ CPU = Costs(fixed=2.4e-3, atom=2.2e-8, spread=3.9e-10, transform_open=6.2e-10, t
 #: Measured on an H200.
 CUDA = Costs(fixed=1.0e-3, atom=3.1e-9, spread=4.5e-12, transform_open=1.9e-12, transform_periodic=1.4e-12,
              interpolate=1.0e-12, pair=4.7e-13, candidate=0.0, point=6.0e-11, direct=2.5e-13, stencil=0.2,
-             continuum_node=1.1e-8, continuum_atom=1.5e-5)
+             continuum_node=6e-9, continuum_atom=1.5e-5)
 
 #: Measured with one thread of an EPYC (Zen 5) processor.
 CPU_POINTS = PointCosts(fixed=0.01, point=3.5e-7, spread=1.3e-9, gather=2e-9, node_open=1.2e-8, node_periodic=2e-8,
