@@ -99,6 +99,15 @@ template <int ORDER, bool NODAL, class T> DEVICE void find_slopes(T t, T *w)
         find_spline_slope<ORDER>(t, w);
 }
 
+// Both for a vector, out of line: most callers need much more time for what they do with the weights.
+template <int ORDER, bool NODAL> __attribute__((noinline)) static void weigh(doubles t, bool slopes, doubles *w)
+{
+    if (slopes)
+        find_slopes<ORDER, NODAL>(t, w);
+    else
+        find_weights<ORDER, NODAL>(t, w);
+}
+
 // Call a function template for the order and the basis in the arguments.
 #define FOR_BASIS(function, ...)                                                                                  \
     (args.nodal ? (args.order == 4 ? function<4, true>(__VA_ARGS__) : args.order == 6 ? function<6, true>(__VA_ARGS__) \
@@ -127,13 +136,12 @@ struct Table {
 template <int ORDER, bool NODAL> DEVICE void fill_table(const Table &args, index_t i)
 {
     const double base = floor(args.places[i]), t = args.places[i] - base;
-    double *w = args.weights + i * ORDER;
-    if (args.derivative)
-        find_slopes<ORDER, NODAL>(t, w);
-    else
-        find_weights<ORDER, NODAL>(t, w);
-    for (int k = 0; k < ORDER; k++)
+    doubles w[ORDER];
+    weigh<ORDER, NODAL>(t - doubles{}, args.derivative, w);
+    for (int k = 0; k < ORDER; k++) {
+        args.weights[i * ORDER + k] = w[k][0];
         args.nodes[i * ORDER + k] = wrapped((index_t)base + k - (ORDER / 2 - 1), args.shape);
+    }
 }
 
 // Nodes and weights, or derivatives of the weights, for places along an axis.
@@ -370,10 +378,7 @@ DEVICE void interpolate_slanted(const Slanted<Real> &args, const Real *source, i
             bases[m] = floor(place);
             t[m] = place - bases[m];
         }
-        if (args.derivative)
-            find_slopes<ORDER, NODAL>(t, w);
-        else
-            find_weights<ORDER, NODAL>(t, w);
+        weigh<ORDER, NODAL>(t, args.derivative, w);
         for (int m = 0; m < count; m++) {
             index_t node = wrapped((index_t)bases[m] - (ORDER / 2 - 1), args.nodes);
             Real total = 0;
@@ -429,8 +434,12 @@ template <int ORDER, bool NODAL> DEVICE void gather_points(const Gather &args, i
         for (int d = 0; d < 3; d++)
             for (int k = 0; k < ORDER; k++)
                 weights[d][k] = w[k][d];
-        if (args.along >= 0)
-            find_slopes<ORDER, NODAL>(at[args.along] - base[args.along], weights[args.along]);
+        if (args.along >= 0) {
+            doubles slopes[ORDER];
+            weigh<ORDER, NODAL>(at[args.along] - base[args.along] - doubles{}, true, slopes);
+            for (int k = 0; k < ORDER; k++)
+                weights[args.along][k] = slopes[k][0];
+        }
         const index_t ix = (index_t)base[0] - (ORDER / 2 - 1), iy = (index_t)base[1] - (ORDER / 2 - 1);
         const index_t iz = (index_t)base[2] - (ORDER / 2 - 1);
         index_t lines[ORDER];

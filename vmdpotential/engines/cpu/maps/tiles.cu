@@ -277,8 +277,8 @@ enum { RADIAL_FUNCTIONS(NUMBER) };
 #undef NUMBER
 
 // The loop of a function for a leaf. Without a cutoff it is infinite for functions that have only one of both forms.
-// Functions of many operations in double precision, and fields of all but the simplest, have no loops of their own: they
-// would be hardly faster, and take most of the time of compilation.
+// Functions of many operations in double precision, and fields of all but the simplest, have no loops of their own,
+// which would be hardly faster, and take most of the time of compilation.
 template <class V> static LeafFunction<V> leaf_function(const Tiles &args)
 {
 #define LOOP(Function) case Function##Number: return sum_leaf<V, Function, false, true>;
@@ -344,7 +344,8 @@ template <class V> struct Work {
     index_t tile[3];
 
     explicit Work(const Tiles &args)
-        : args(args), function(leaf_function<V>(args)), evaluate(evaluation<V>(args)), uniforms(args.uniforms, args.uniform_count),
+        : args(args), function(leaf_function<V>(args)), evaluate(evaluation<V>(args)),
+          uniforms(args.uniforms, args.uniform_count),
           constants(args.constants, args.constant_count), tables(args.tables, args.table_count),
           program(args.steps, args.step_count, constants.at, args.constant_count, tables.at, args.results,
                   args.register_count, 2),

@@ -210,7 +210,7 @@ template <class Vector, class Charges, class Excluded, class Dispersion> struct 
     template <class F> MEMBER void each_row(F f) const { each<ROWS>(f); }
     template <class F> MEMBER void each_channel(F f) const { each<CHANNELS>(f); }
 
-    MEMBER void start(const Number *atoms, const Number *rest)
+    MEMBER void start(const Number *atoms, const Number *rest, bool)
     {
         EACH(M, a) {
             EACH(ROWS, k) {
@@ -297,7 +297,7 @@ template <class Vector, class Charges, class Excluded, class Dispersion> struct 
 template <class Vector> struct Blocked {
     typedef Vector V;
     typedef number_of<V> Number;
-    enum { N = traced::type_of<V>::lanes, M = N < 4 ? N : 4, MOST = MAX_ROWS, LIGHT_CLUSTERS = true };
+    enum { N = traced::type_of<V>::lanes, M = N < 4 ? N : 4, MOST = MAX_ROWS, LIGHT_CLUSTERS = false };
     const PairWork<Number> &work;
     const V cutoff2, soft2;
     const int parameters, row_count, energy_count;
@@ -306,6 +306,7 @@ template <class Vector> struct Blocked {
     V own[M][MAX_ROWS], sums[M][3 + MAX_TERMS], pull[6];
     V looked_up[M][MAX_ROWS];
     int types[M];
+    bool light;  // a term is left out for half of the cluster
 
     explicit Blocked(const PairWork<Number> &work)
         : work(work), cutoff2(traced::fill<V>(work.cutoff2)), soft2(traced::fill<V>(work.soft2)),
@@ -345,8 +346,9 @@ template <class Vector> struct Blocked {
             f(k);
     }
 
-    void start(const Number *atoms, const Number *rest)
+    void start(const Number *atoms, const Number *rest, bool of_light)
     {
+        light = of_light;
         for (int a = 0; a < M; a++) {
             for (int k = 0; k < row_count; k++)
                 own[a][k] = traced::fill<V>(k < 3 ? atoms[k * N + a] + rest[k] : atoms[k * N + a]);
@@ -357,7 +359,7 @@ template <class Vector> struct Blocked {
     }
 
     // Compute slopes and energies, with parameters of the atoms j as those of i if `back`.
-    void evaluate(bool of_excluded, bool light, bool back, const V *j, Pairs<V> &pairs)
+    void evaluate(bool of_excluded, bool back, const V *j, Pairs<V> &pairs)
     {
         const V *const other = j + 3;
         if (work.interpreted) {
@@ -406,16 +408,16 @@ template <class Vector> struct Blocked {
 
     // Compute all results, those of excluded pairs where flags say so.
     template <bool FLAGGED>
-    MEMBER void evaluate_all(bool light, bool back, const V *j, Pairs<V> &pairs, const Flags<V> &flags)
+    MEMBER void evaluate_all(bool back, const V *j, Pairs<V> &pairs, const Flags<V> &flags)
     {
-        evaluate(false, light, back, j, pairs);
+        evaluate(false, back, j, pairs);
         if (FLAGGED && work.corrected) {
             Pairs<V> excluded;
             for (int a = 0; a < M; a++) {
                 excluded.r2[a] = pairs.r2[a];
                 excluded.rinv[a] = pairs.rinv[a];
             }
-            evaluate(true, light, back, j, excluded);
+            evaluate(true, back, j, excluded);
             for (int a = 0; a < M; a++) {
                 pairs.slopes[a] = choose(flags.normal[a], pairs.slopes[a], excluded.slopes[a]);
                 for (int k = 0; k < energy_count; k++)
@@ -437,7 +439,7 @@ template <class Vector> struct Blocked {
             }
     }
 
-    template <bool LIGHT, bool FLAGGED> __attribute__((noinline)) void add(const V *j, V *given, const Flags<V> &flags)
+    template <bool, bool FLAGGED> __attribute__((noinline)) void add(const V *j, V *given, const Flags<V> &flags)
     {
         V d[M][3], sum[3] = {};
         mask_of<V> use[M];
@@ -459,9 +461,9 @@ template <class Vector> struct Blocked {
                 reverse.r2[a] = pairs.r2[a];
                 reverse.rinv[a] = pairs.rinv[a];
             }
-        evaluate_all<FLAGGED>(LIGHT, false, j, pairs, flags);
+        evaluate_all<FLAGGED>(false, j, pairs, flags);
         if (work.one_sided)
-            evaluate_all<FLAGGED>(LIGHT, true, j, reverse, flags);
+            evaluate_all<FLAGGED>(true, j, reverse, flags);
         const Pairs<V> &theirs = work.one_sided ? reverse : pairs;
         EACH(M, a) {
             const V mine = keep(use[a], pairs.slopes[a]), back = keep(use[a], theirs.slopes[a]);
@@ -541,7 +543,8 @@ INLINE void add_entry(Terms &terms, const PairWork<typename Terms::Number> &work
     const index_t dense = entry[3], packs = work.packed ? entry[4] : entry[5];
     const Number *const centre_i = work.centres_i + 3 * chunk_i, *const step = work.steps + 3 * image;
     const Number origin[3] = {centre_i[0] + step[0], centre_i[1] + step[1], centre_i[2] + step[2]};
-    terms.start(work.atoms_i + chunk_i * rows * N + lane, work.rests + 3 * image);
+    terms.start(work.atoms_i + chunk_i * rows * N + lane, work.rests + 3 * image,
+                work.light >= 0 && entry[7]);
     V j[MOST], given[MOST];
     Flags<V> flags;
 
