@@ -14,7 +14,7 @@ from fuzz.seeds import frames, system
 
 from vmdpotential import write_structure
 from vmdpotential.commands import structures
-from vmdpotential.errors import InputError
+from vmdpotential.errors import InputError, UsageError
 from vmdpotential.io import mdanalysis, read_structure
 from vmdpotential.io.structures.amber_coordinates import netcdf_frames, read_netcdf_frame
 from vmdpotential.io.trajectories import dcd
@@ -321,3 +321,14 @@ def test_an_h5md_file_without_units_is_told_in_our_words():
     with pytest.raises(InputError, match=r"no_units\.h5md: does not state the units") as error:
         list(Trajectory(DATA / "no_units.h5md", 24))
     assert "convert_units" not in str(error.value)
+
+
+@pytest.mark.parametrize("number", [5, -3])
+def test_a_frame_that_a_file_does_not_have_is_named_by_its_option(number):
+    path = DATA / "caps_amber.pdb"
+    structure = read_structure(path)
+    with pytest.raises(UsageError) as error:
+        structures.at_frame(structure, path, None, number, None)
+    assert (error.value.parameter, error.value.value) == ("frame", str(number))
+    for known in (0, -1):
+        assert len(structures.at_frame(structure, path, None, known, None)) == len(structure)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import ChargeError, IncompleteError, UsageError, VmdpotentialError
+from vmdpotential.errors import ChargeError, IncompleteError, InputError, UsageError, VmdpotentialError, many
 from vmdpotential.io.files.cellfile import with_cell
 from vmdpotential.io.files.several import frame_chosen
 from vmdpotential.io.trajectories.atom_order import check_order
@@ -116,6 +116,12 @@ def at_frame(structure: Structure, source: Path | Structure, trajectory: Path | 
                          "give {trajectory}")
     check_order(path, structure)
     number = frame or 0
-    chosen = next(iter(Trajectory(path, len(structure), slice(number, number + 1 or None))))
+    try:
+        chosen = next(iter(Trajectory(path, len(structure), slice(number, number + 1 or None))))
+    except InputError:
+        count = len(Trajectory(path, len(structure)).numbers())
+        if -count <= number < count:
+            raise
+        raise UsageError("frame", f"{path} has {many(count, 'frame')}, numbered from 0", value=str(number)) from None
     return replace(structure, positions=chosen.positions, cell=cell or chosen.cell or structure.cell,
                    sources=(*structure.sources, f"{path} frame {chosen.number}"))
