@@ -193,3 +193,17 @@ def test_an_interrupted_team_ends(own, monkeypatch):
     visits = np.zeros((2, 3), np.int64)
     with pytest.raises(KeyboardInterrupt):
         threads.together(fail, 2)
+
+
+def test_zig_gets_its_own_names_of_processors(tmp_path):
+    """Its compiler refuses -march=x86-64-v3; the stand-in writes the options that it gets."""
+    (tmp_path / "nothing.cu").write_text('#include "kernel.h"\n')
+    compiler = tmp_path / "compiler"
+    compiler.write_text(f"#!{sys.executable}\nimport sys\nopen(sys.argv[-1], 'w').write(' '.join(sys.argv))\n")
+    compiler.chmod(0o755)
+    folder = tmp_path / "libraries"
+    command = (str(compiler), "-m", "ziglang", "c++")
+    build.build_libraries([tmp_path / "nothing.cu"], folder, command, "x86_64-linux-gnu")
+    names = {option for path in (folder / "objects").iterdir() for option in path.read_text().split()
+             if option.startswith("-march=")}
+    assert names == {"-march=x86_64", "-march=x86_64_v3", "-march=x86_64_v4"}

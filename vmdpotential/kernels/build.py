@@ -126,6 +126,9 @@ def build_libraries(sources: Sequence[Path], folder: Path, compiler: Sequence[st
     if record.exists() and json.loads(record.read_text()) == checksum and all(path.exists() for path in libraries):
         return libraries
     command = [*(compiler or find_compiler()), *(["-target", target] if target else [])]
+    if "ziglang" in command:  # which spells them in its own way
+        sets = {name: tuple(option.replace("x86-64-", "x86_64_").replace("x86-64", "x86_64") for option in each)
+                for name, each in sets.items()}
     kept = folder / "objects"  # of files that did not change, a rebuild takes the objects
     kept.mkdir(parents=True, exist_ok=True)
     position = () if system == "win32" else ("-fPIC",)
