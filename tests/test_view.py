@@ -29,7 +29,7 @@ from pages import (
 import vmdpotential as vp
 from vmdpotential import io, registry
 from vmdpotential.errors import BackendError, InputError, UsageError
-from vmdpotential.frontend import cli
+from vmdpotential.frontend import adapters, cli
 from vmdpotential.frontend.page_script import user_folder
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.maps.cube import Nuclei, write_cube
@@ -346,6 +346,51 @@ def test_scene_of_molstar(ion_box, tmp_path, capsys):
     assert potential.unit in metadata["description"]
     np.testing.assert_allclose(origin, potential.lattice.origin, atol=1e-4)
     assert step == pytest.approx(potential.lattice.spacing[0])
+    assert "Plane" not in metadata["description"]
+
+
+def test_a_scene_has_planes_in_the_colours_of_the_map(ion_box, tmp_path, npm):
+    structure, potential = ion_box
+    command, path = registry.get("command", "view"), tmp_path / "scene.mvsx"
+    inputs = {"structure": structure, "maps": (potential,), "atoms": "all", "prepare": "never"}
+    lattice = potential.lattice
+    heights = [float((lattice.origin + 0.4 * (lattice.last - lattice.origin))[axis]) for axis in range(3)]
+    command(**inputs, output=path, plane=tuple(f"{axis}={height}" for axis, height in zip("xyz", heights, strict=True)))
+    with zipfile.ZipFile(path) as archive:
+        index = archive.read("index.mvsj").decode()
+    molviewspec.validate_state_tree(index)
+    nodes, meshes = [json.loads(index)["root"]], []
+    while nodes:
+        node = nodes.pop()
+        nodes += node.get("children", [])
+        meshes += [node["params"]] if node["kind"] == "primitive" else []
+    flat = 0
+    for mesh in meshes:
+        vertices = np.reshape(mesh["vertices"], (-1, 3))
+        axis = int(np.ptp(vertices, axis=0).argmin())
+        if np.ptp(vertices[:, axis]) > 0:
+            continue  # the surface of the molecule
+        flat += 1
+        assert vertices[0, axis] == pytest.approx(heights[axis], abs=1e-3)
+        np.testing.assert_allclose(np.ptp(vertices, axis=0)[np.arange(3) != axis],
+                                   (lattice.last - lattice.origin)[np.arange(3) != axis], rtol=1e-3)
+        pairs = np.reshape(mesh["indices"], (-1, 6))  # two triangles of a square
+        corners = vertices[pairs[:, [0, 1, 2, 5]]]
+        said = np.array([mesh["group_tooltips"][str(group)] for group in mesh["triangle_groups"]])[::2]
+        numbers = np.array([float(text.split()[0]) for text in said])
+        assert all(potential.unit in text for text in said)
+        assert len(np.unique(numbers)) > 3
+        span = adapters.surface_range(potential, structure).high
+        expected = np.clip(potential.sample(corners).mean(1), -span, span)
+        np.testing.assert_allclose(numbers, expected, atol=span / 50)
+    assert flat == 3
+    description = json.loads(index)["metadata"]["description"]
+    assert description.count("Plane") == 3
+    assert potential.unit in description.split("Plane", 1)[1]
+    for name, plane in (("b.mvsx", "z=1e4"), ("b.mvsx", "q"), ("b.html", "z=0")):
+        with pytest.raises(UsageError) as error:
+            command(**inputs, output=tmp_path / name, plane=(plane,), viewer_script=npm)
+        assert error.value.parameter == "plane"
 
 
 @pytest.mark.parametrize("cavities", [False, True])

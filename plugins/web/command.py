@@ -13,6 +13,7 @@ from vmdpotential.commands.options import CopyOptions, Index, Ph, Prepare, Sourc
 from vmdpotential.commands.structures import complete
 from vmdpotential.errors import InputError, TaskError, UsageError, many
 from vmdpotential.grid.lattice import Grid
+from vmdpotential.grid.planes import Plane
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.text import suffix
 from vmdpotential.ions import Placement
@@ -69,6 +70,9 @@ class ShownOptions:
         "tenth of the map",
         above=0, front=True, aliases=("isovalue",))] = None
     cavities: Annotated[bool, Option("also show the surfaces of closed cavities inside the molecule")] = False
+    plane: Annotated[tuple[str, ...], Option(
+        "planes perpendicular to x, y or z, coloured by the first map, in a scene of Mol*, such as z=12.5; a page has "
+        "a slider", metavar="x=|y=|z=...")] = ()
     title: Annotated[str | None, Option("title of the page; unless given, that of the structure")] = None
     margin: Annotated[float, Option(
         "margin around the shown atoms, within which a map is kept", unit="A", low=0, high=1e4)] = 10.0
@@ -124,7 +128,7 @@ def view(
 
     The page is one file that holds everything and needs no network: it can be sent, kept and opened
     years later. 3Dmol.js draws it; get it once with: vmdpotential install page --yes
-    A file that ends in .mvsx is a scene with the structure and isosurfaces instead, which opens in Mol*
+    A file that ends in .mvsx is a scene with the structure, isosurfaces and planes instead, which opens in Mol*
     (https://molstar.org/viewer, by drag and drop).
 
     Raises
@@ -147,6 +151,9 @@ def view(
     from .page import view_page
 
     written.check()  # before any work
+    planes = [Plane.parse(text) for text in shown.plane]
+    if planes and not written.scene:
+        raise UsageError("plane", "a page has a slider for its plane", "leave it out, or write a scene, .mvsx")
     structure, done = source.read()
     names = [map_name(item) if isinstance(item, Path) else f"map {n}" for n, item in enumerate(maps, 1)]
     grids = [open_map(item) if isinstance(item, Path) else item for item in maps]
@@ -168,7 +175,7 @@ def view(
         if ions is not None:
             raise UsageError("ions", "a scene does not show a table of ions",
                              "leave it out; the ions of the structure are shown")
-        page = view_scene(structure, grids, **options)
+        page = view_scene(structure, grids, planes=planes, **options)
     else:
         page = view_page(structure, grids, ions, viewer_script=written.viewer_script, **options)
     if output is not None:

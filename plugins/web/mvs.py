@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vmdpotential import extras
-from vmdpotential.errors import BackendError
+from vmdpotential.errors import BackendError, UsageError
 from vmdpotential.figures.colours import ISOVALUES, Range, outwards, rgb_of, sign_colour
 from vmdpotential.figures.outside import outside_molecule
 from vmdpotential.frontend import adapters
 from vmdpotential.grid.lattice import Grid
+from vmdpotential.grid.planes import Plane
 from vmdpotential.io import write_structure
 from vmdpotential.io.maps import write_map
 from vmdpotential.molecule.selection import is_ion, is_water, select
@@ -49,8 +51,10 @@ class Scene(Document):
 
 def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str], *, atoms: str = "solute",
                level: float | None = None, title: str = "", margin: float = 10.0, points: int = 2_000_000,
-               cavities: bool = False) -> Scene:
-    """Return a scene with the chosen atoms and isosurfaces of both signs of maps; parameters as of `view_page`.
+               cavities: bool = False, planes: Sequence[Plane] = ()) -> Scene:
+    """Return a scene with the chosen atoms, isosurfaces of both signs of maps, and planes across the first map.
+
+    Parameters are those of `view_page`.
 
     Raises
     ------
@@ -59,7 +63,7 @@ def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str]
     InputError
         For a map with values that are not numbers.
     UsageError
-        For a selection without atoms.
+        For a selection without atoms, or a plane outside the map.
     """
     specification = extras.load("molviewspec", "scenes of Mol*", "scenes")
     chosen = structure.take(select(structure, atoms))
@@ -75,10 +79,13 @@ def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str]
         part = outside_molecule(whole, chosen)
         assets[f"map_{number}.map"] = _file(write_map, part, ".map")
         shown = level or ISOVALUES.get(grid.unit) or float(np.quantile(np.abs(part.values), 1 - ENCLOSED))
+        span = adapters.surface_range(grid, chosen)
         if number == 1 and grid.unit not in ISOVALUES and (dry := ~is_water(chosen) & ~is_ion(chosen)).any():
-            span = adapters.surface_range(grid, chosen)
             _add_surface(builder, chosen.take(dry), grid, span, cavities)
             legend = f"Molecular surface: {name}, {adapters.legend(grid, span)} (red, white, blue)."
+        for plane in planes if number == 1 else ():
+            _add_plane(builder, whole, plane, span)
+            described.append(f"Plane {plane.label}: {name}, {adapters.legend(grid, span)} (red, white, blue).")
         volume = builder.download(url=f"map_{number}.map").parse(format="map").volume()
         low, high = float(whole.values.min()), float(whole.values.max())
         for value in (shown, -shown):
@@ -112,16 +119,41 @@ def _add_surface(builder: Any, structure: Structure, grid: Grid, span: Range, ca
         return
     triangles = surface.triangles
     values = surface.sample(grid, outwards(grid))[triangles].mean(1)
+    _add_mesh(builder, surface.vertices, triangles, values, grid.unit, span)
+
+
+def _add_plane(builder: Any, grid: Grid, plane: Plane, span: Range) -> None:
+    """Add a plane across an axis, of a square between each four nodes, coloured as the surface is."""
+    lattice, axis = grid.lattice, plane.axis
+    assert axis is not None  # the option accepts only x=, y= and z=
+    position = float(plane.point[axis])
+    if not lattice.origin[axis] <= position <= lattice.last[axis]:
+        raise UsageError("plane", f"the map reaches from {lattice.origin[axis]:g} to {lattice.last[axis]:g} A",
+                         value=f"{'xyz'[axis]}={position:g}")
+    shape = [1 if d == axis else n for d, n in enumerate(lattice.shape)]
+    vertices = lattice.points(np.indices(shape).reshape(3, -1).T)
+    vertices[:, axis] = position
+    rows = np.arange(len(vertices)).reshape([n for d, n in enumerate(shape) if d != axis])
+    a, b, c, d = (part.ravel() for part in (rows[:-1, :-1], rows[1:, :-1], rows[1:, 1:], rows[:-1, 1:]))
+    triangles = np.stack([a, b, c, a, c, d], 1).reshape(-1, 3)
+    values = grid.sample(vertices)[np.stack([a, b, c, d])].mean(0)
+    _add_mesh(builder, vertices, triangles, np.repeat(values, 2), grid.unit, span)
+
+
+def _add_mesh(builder: Any, vertices: NDArray[np.float64], triangles: NDArray[np.int64], values: NDArray[np.float64],
+              unit: str, span: Range) -> None:
+    """Add triangles (T, 3) in the colours of their values (T,), which tooltips state."""
     step = (span.high - span.low) / STEPS
     known = np.isfinite(values)
     group = np.where(known, np.rint((np.clip(np.where(known, values, 0), *span) - span.low) / step), -1).astype(int)
     used = np.unique(group)
     middle = np.where(used < 0, np.nan, span.low + used * step)
     shades = ["#" + bytes(rgb).hex() for rgb in rgb_of(middle, span)]
+    beyond = {0: " or less", STEPS: " or more"}
     builder.primitives().mesh(
-        vertices=np.round(surface.vertices, 3).ravel().tolist(), indices=triangles.ravel().tolist(),
+        vertices=np.round(vertices, 3).ravel().tolist(), indices=triangles.ravel().tolist(),
         triangle_groups=group.tolist(), group_colors=dict(zip(used.tolist(), shades, strict=True)),
-        group_tooltips={number: "outside the map" if number < 0 else f"{value:.3g} {grid.unit}"
+        group_tooltips={number: "outside the map" if number < 0 else f"{value:.3g} {unit}{beyond.get(number, '')}"
                         for number, value in zip(used.tolist(), middle.tolist(), strict=True)})
 
 
