@@ -365,3 +365,10 @@ def test_stated_error_of_close_charges(apart, spacing, tolerance):
         ratios.append(np.sqrt(np.mean(difference**2) / np.mean(exact.values.astype(np.float64) ** 2))
                       / mesh.provenance.error)
     assert max(ratios) < 1.35
+
+
+@pytest.mark.parametrize(("count", "extent"), [(0, 5), (10, 3), (5000, 20), (5000, 10**4), (500, 10**9)])
+def test_distinct_places_are_those_of_numpy(count, extent):
+    places = np.random.default_rng(count).integers(-extent, extent, (count, 3))
+    expected = np.unique(places, axis=0).reshape(-1, 3)
+    np.testing.assert_array_equal(accuracy._distinct(places), expected)  # dense, sparse, and too far apart for numbers

@@ -8,6 +8,7 @@ the field in both regions.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
@@ -45,6 +46,9 @@ SPARSE, BLOCK = 0.01, 8.0
 #: Number of nodes beside atoms up to which all are listed, with those beside several; and of random ones otherwise,
 #: which give their number within about 2 %.
 MAX_NODES, SAMPLED_NODES = 200_000, 10_000
+
+#: Bytes per place up to which marking places in an array is faster than sorting them.
+DENSE = 500
 
 #: In a periodic cell, a screened potential is summed to the distance at which it is the tolerance divided by this.
 BEYOND = 1e3
@@ -259,7 +263,7 @@ class _Beside:
         steps = (reach / lattice.spacing).astype(np.int64)
         if len(positions) * (2 * steps + 2).prod() > 2 * lattice.size:
             return cls(lattice.shape, np.zeros((0, 3), np.int64), np.zeros(0), None, 2 * steps + 2)
-        voxels = np.unique(np.floor((positions - lattice.origin) / lattice.spacing).astype(np.int64) - steps, axis=0)
+        voxels = _distinct(np.floor((positions - lattice.origin) / lattice.spacing).astype(np.int64) - steps)
         widths, shape = 2 * steps + 2, lattice.shape
         each = int(widths.prod())
         count = len(voxels) * each
@@ -267,7 +271,7 @@ class _Beside:
         nodes = voxels[numbers // each] + np.stack(np.unravel_index(numbers % each, widths), 1)
         nodes = nodes[((nodes >= 0) & (nodes < shape)).all(1)]
         if count <= MAX_NODES:
-            nodes = np.stack(np.unravel_index(np.unique(np.ravel_multi_index(tuple(nodes.T), shape)), shape), 1)
+            nodes = _distinct(nodes)
             return cls(shape, nodes, np.ones(len(nodes)), None, widths)
         # a node beside several voxels is drawn more often
         shares = count / SAMPLED_NODES / _voxels_beside(nodes, voxels, widths)
@@ -284,6 +288,25 @@ class _Beside:
         """Return these nodes without those of a smaller reach."""
         free = ~inner.has(self.nodes)
         return replace(self, nodes=self.nodes[free], shares=self.shares[free])
+
+
+def _distinct(places: Indices) -> Indices:
+    """Return places (M, 3) once each, sorted; several times as fast as ``numpy.unique`` along an axis."""
+    if not len(places):
+        return places
+    low = places.min(0)
+    shape = (places.max(0) - low + 1).tolist()
+    if math.prod(shape) > MAX_NODES * len(places):
+        return np.unique(places, axis=0)
+    numbers = np.ravel_multi_index(tuple((places - low).T), shape)
+    if math.prod(shape) > DENSE * len(places):
+        numbers = np.unique(numbers)
+    else:
+        marks = np.zeros(math.prod(shape), np.bool_)
+        marks[numbers] = True
+        numbers = np.flatnonzero(marks)
+    result: Indices = np.stack(np.unravel_index(numbers, shape), 1) + low
+    return result
 
 
 def _voxels_beside(nodes: Indices, voxels: Indices, widths: Indices) -> Indices:
