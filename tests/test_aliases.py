@@ -52,7 +52,7 @@ def test_functions_without_options_as_objects_take_aliases(ligand):
         {"dielectric": 40.0, "parameters": {"probe": 1.2}},
         {"dielectric_constant": 40.0, "interaction_params": {"probe": 1.2}}))
     assert by_alias == by_name
-    with pytest.raises(TypeError):
+    with pytest.raises(vp.UsageError, match="permittivity"):
         vp.solvation_energy(structure, permittivity=40.0)
 
 

@@ -130,7 +130,8 @@ def test_points_of_a_surface_take_the_planned_memory():
     ball = Continuum(np.zeros((1, 3)), np.ones(1), np.full(1, radius), 1.0, INSIDE, WATER, 1.4, 2.0, 0.1,
                      np.zeros((0, 2)))
     distances = np.linalg.norm(lattice.points(), axis=1).reshape(lattice.shape) - radius
-    smooth = Smooth(SimpleNamespace(lattice=lattice, continuum=ball, within=distances < 0, distances=lambda: distances))
+    smooth = Smooth(SimpleNamespace(lattice=lattice, continuum=ball, within=distances < 0, unknown=distances,
+                                    distances=lambda: distances, host=lambda values: values))
     points = np.random.default_rng(5).uniform(-3, 3, (200_000, 3))
     inside, peak = peak_of(lambda: smooth.inside(points))
     np.testing.assert_array_equal(inside, np.linalg.norm(points, axis=1) < radius)

@@ -190,7 +190,7 @@ def test_every_command_has_the_keys_that_it_had_a_table_and_many_a_figure(folder
     for name, words in CASES.items():
         values = vars(cli.build_parser(words).parse_args([str(word) for word in words]))
         command = registry.get("command", values.pop("command"))
-        shown = {"json", "verbose", "tcl", "tcl_surface"}
+        shown = {"json", "verbose", "tcl", "tcl_surface", "surface_of"}
         result = command(**{key: value for key, value in values.items() if key not in shown})
         assert set(known[name]) - keys(json.loads(json.dumps(result.data, allow_nan=False))) <= {"report"}, name
         frame = result.to_dataframe()

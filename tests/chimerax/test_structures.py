@@ -86,7 +86,7 @@ def test_values_colour_a_copy(session, ions):
     selected = read_atoms(ions.atoms[:3])
     before = state(ions)
     values = replace(selected.structure, b_factors=np.array([-3.0, 0.0, 2.0]))
-    (copy,), (line,) = show(session, Report([], {}, {"values": values}), "energy", selected)
+    (copy,), (line,) = show(session, Report([], {}, {"values": values}), "energy", selected, {})
     assert line.startswith(f"model #{copy.id_string} energy: a copy with the values as B factors, coloured from -3")
     assert_allclose(copy.atoms.bfactors, [-3, 0, 2, 0, 0])
     assert_array_equal(copy.atoms.colors[:2, :3], [[0, 0, 255], [255, 255, 255]])

@@ -46,8 +46,8 @@ HEADINGS = {
     "surface": "probe kind outwards by mesh_spacing cavities",
     "trajectory": "trajectory frames frame fit motion stat",
     "figure":
-        "normal point profile structure slab waters range contours label width dpi view integral level title margin "
-        "max_points viewer_script",
+        "plane normal point profile structure slab waters range contours label width dpi view integral level title "
+        "margin max_points viewer_script",
     "output":
         "output field table figure paths sites site_radius site_density unit bulk field_unit unit_of_file format "
         "atoms force",
