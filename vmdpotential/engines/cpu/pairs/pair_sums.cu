@@ -694,10 +694,14 @@ template <class Number> bool add_fused(const PairWork<Number> &work, index_t fir
     if constexpr (sizeof(Number) == 4)
         return !work.energy && work.light != 0
             && (ADD(floats, ReactionField, ExcludedReactionFieldChargesPair, LennardJonesGeometric)
+                || ADD(floats, ReactionField, ExcludedReactionFieldChargesPair, LennardJonesLorentzBerthelot)
+                || ADD(floats, EwaldPolynomial, ExcludedEwaldPolynomialChargesPair, LennardJonesLorentzBerthelot)
                 || ADD(floats, EwaldPolynomial, ExcludedEwaldPolynomialChargesPair, LennardJonesGeometric));
     else
         return work.energy
             && (ADD(doubles, ReactionField, ExcludedReactionFieldChargesPair, LennardJonesGeometric)
+                || ADD(doubles, EwaldPolynomial, ExcludedEwaldPolynomialChargesPair, LennardJonesGeometric)
+                || ADD(doubles, EwaldPolynomial, ExcludedEwaldPolynomialChargesPair, LennardJonesLorentzBerthelot)
                 || ADD(doubles, ReactionField, ExcludedReactionFieldChargesPair, LennardJonesLorentzBerthelot)
                 || ADD(doubles, ShortRange, Nothing, LennardJonesGeometric)
                 || ADD(doubles, ShortRange, Nothing, LennardJonesLorentzBerthelot)
