@@ -2,6 +2,7 @@
 here.
 """
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -59,6 +60,18 @@ def test_the_speed_is_measured_once_for_all_processes(measured, monkeypatch):
     later_process()
     assert machine.measured_ratio(CPU) == 3
     assert measured == ["cpu", "cpu"]
+
+
+def test_kernels_may_be_compiled_while_the_speed_is_measured(measured, monkeypatch):
+    def measure(engine):
+        with cache.locked("kernel", "cuda"):  # as of a GPU whose kernels are new
+            return 2.0
+
+    monkeypatch.setattr(machine, "measure", measure)
+    thread = threading.Thread(target=lambda: measured.append(machine.measured_ratio(CPU)), daemon=True)
+    thread.start()
+    thread.join(20)
+    assert measured == [2.0]
 
 
 @pytest.mark.parametrize("content", [b"fast", b"nan", b"inf", b"-1.0", b"0.0"])

@@ -75,16 +75,13 @@ def _ratio(name: str, machine: str) -> float:
     entry = f"{name}-{hashlib.sha256(machine.encode()).hexdigest()[:16]}"
     if (kept := _kept(entry)) is not None:
         return kept
-    with disk.locked(entry, FOLDER):  # one process measures
-        if (kept := _kept(entry)) is not None:
-            return kept
-        try:
-            with progress.listening(lambda label, fraction: None):
-                result = measure(registry.get("engine", name))
-        except MemoryPlanError as error:  # the GPU is full
-            log.debug("the speed of the %s engine cannot be measured: %s", name, error)
-            return 1.0
-        disk.write(entry, repr(result).encode(), FOLDER)
+    try:  # without a lock, because a GPU's kernels may have to be compiled, which locks their entries
+        with progress.listening(lambda label, fraction: None):
+            result = measure(registry.get("engine", name))
+    except MemoryPlanError as error:  # the GPU is full
+        log.debug("the speed of the %s engine cannot be measured: %s", name, error)
+        return 1.0
+    disk.write(entry, repr(result).encode(), FOLDER)
     return result
 
 
