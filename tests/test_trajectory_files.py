@@ -302,6 +302,15 @@ def test_netcdf_of_64_bit_data_and_other_units_are_told_apart(tmp_path):
             list(Trajectory(tmp_path / name, 24))
 
 
+def test_netcdf_without_units_is_read_with_one_warning(tmp_path, caplog):
+    raw = (DATA / "lammps_time_in_fs.nc").read_bytes()
+    (tmp_path / "bare.nc").write_bytes(raw.replace(b"units", b"label"))
+    bare, stated = (list(Trajectory(path, 24)) for path in (tmp_path / "bare.nc", DATA / "lammps_time_in_fs.nc"))
+    np.testing.assert_array_equal(bare[0].positions, stated[0].positions)
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == [str(tmp_path / "bare.nc")]
+    assert "A and ps" in caplog.text
+
+
 @pytest.mark.parametrize("order", ["little", "big"])
 def test_a_dcd_with_64_bit_markers_is_refused_in_our_words(tmp_path, order):
     raw, made, at = (DATA / "cell_of_1A.dcd").read_bytes(), b"", 0

@@ -12,6 +12,7 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -206,7 +207,14 @@ def _unit(path: Path, variable: Any, known: Mapping[str, float]) -> float:
     if name not in known:
         raise InputError(f"{path}: its unit {name[:20]!r} is not one of {', '.join(filter(None, known))}",
                          "write it again in units of angstrom and picosecond")
+    if not name:
+        _warn_of_missing_unit(path)
     return known[name]
+
+
+@cache
+def _warn_of_missing_unit(path: Path) -> None:
+    log.warning("%s: states no units: it is read in A and ps, as by Amber's convention", path)
 
 
 def _check_kind(path: Path) -> None:
