@@ -720,7 +720,12 @@ template <class V> void sum_parts(const PairWork<number_of<V>> &work, index_t fi
     }
     if (!wait_for(work.counters, work.written, work.writes))
         return;
-    if (!add_fused(work, first, last))
+#if defined(__x86_64__) && VECTOR_BYTES == 16  // too few processors are without AVX2 to compile these loops for them
+    const bool fused = false;
+#else
+    const bool fused = add_fused(work, first, last);
+#endif
+    if (!fused)
         add_parts<Blocked<V>>(work, first, last);
     if (work.last)
         take_next(work.counters, work.summed);
