@@ -234,28 +234,13 @@ def test_any_command_over_a_folder_of_models(models, capsys):
     assert json.loads(shell(capsys, *words, "--json", "--no-resume")[1])["done_before"] == 0
 
 
-@pytest.mark.slow
-def test_the_former_spelling(tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("VMDPOTENTIAL_THREADS", "1")
-    write(tmp_path / "in", one=WATER)
-    code, out, err = shell(capsys, "map", tmp_path / "in", "--batch", "-o", tmp_path / "maps", "--spacing", "1",
-                           "--workers", "1", "--json")
-    assert code == 0
-    assert "batch map" in err
-    data = json.loads(out)
-    assert {"structures", "done", "done_before", "failed", "seconds", "folder", "report_file"} <= set(data)
-    assert {"name", "structure", "file", "status", "net_charge", "atoms", "points", "method", "error", "error_away",
-            "seconds", "prepared", "message", "run"} <= set(table(tmp_path / "maps")["one"])
-    assert (tmp_path / "maps" / "one.npz").exists()
-
-
 @pytest.mark.parametrize(("words", "parameter"), [
     (["map", "in"], "output"), (["map", "in", "-o", "-"], ""), (["devices", "in", "-o", "m"], "task"),
     (["live", "in", "-o", "m"], "task"), (["batch", "in", "-o", "m"], "task"),
     (["map", "in", "-o", "m", "--field", "f.npz"], "field"),
     (["map", "in", "-o", "m", "--format", "dx", "npz"], "format"), (["compare", "in", "-o", "m"], ""),
     (["energy", "in", "-o", "m"], "between"),
-    (["map", "in", "-o", "m", "--spacing", "x"], "spacing"), (["map", "in", "-o", "m", "--batch"], "")])
+    (["map", "in", "-o", "m", "--spacing", "x"], "spacing"), (["map", "in", "-o", "m", "--pages"], "")])
 def test_what_does_not_fit_is_refused(words, parameter, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "in", one=WATER)

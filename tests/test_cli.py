@@ -221,12 +221,11 @@ def test_a_failing_command_prints_one_json_object(capsys):
     out, err = capsys.readouterr()
     hint = "use {loud} with {loud False}, {box_size} or {box_size 2}"
     assert json.loads(out) == {"error": {
-        "parameter": "", "value": "", "text": "{loud} is data", "hint": hint, "cure": hint}}
+        "parameter": "", "value": "", "text": "{loud} is data", "hint": hint}}
     assert "use --loud with" in err
     cli.main(["speak", "variable", "--json"])
     assert json.loads(capsys.readouterr().out) == {"error": {
-        "parameter": "VMDPOTENTIAL_THREADS", "value": "x", "text": "a whole number is needed", "hint": "leave it out",
-        "cure": "leave it out"}}
+        "parameter": "VMDPOTENTIAL_THREADS", "value": "x", "text": "a whole number is needed", "hint": "leave it out"}}
     assert cli.main(["speak", "check", "--json"]) == 3
     data = json.loads(capsys.readouterr().out)
     assert (data["passed"], data["report"], data["error"]["text"]) == (1, ["a: good"], "1 of 2 failed")

@@ -1,4 +1,4 @@
-"""The shell's options: headings of the help, examples that run, further names, and those of version 0.1.0."""
+"""The shell's options: headings of the help, examples that run, and further names."""
 
 import gzip
 import importlib.util
@@ -18,7 +18,6 @@ from helpers import shell
 from vmdpotential import registry
 from vmdpotential.errors import UsageError
 from vmdpotential.frontend.arguments import FEW, HEADINGS, OTHER, build_parser, headings, join_negative_values
-from vmdpotential.parameters import Command
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMANDS = registry.available("command")
@@ -30,39 +29,6 @@ PARSED = ("install", "live", "completion", "verify", "benchmark", "devices --cle
 #: Those that take more than half a second.
 SLOW = ("average", "field", "energy", "probe", "batch", "surface", "view",
         "prepare", "slice", "orbital", "map protein", "compare", "ionize")
-
-#: The options of version 0.1.0.
-OLD = {
-    "map": "topology force_field water cell charges index atoms method boundary spacing padding cutoff algorithm "
-           "interaction set smear screened radii tolerance unit temperature dielectric precision engine like "
-           "trajectory frame output field format force",
-    "ionize": "topology force_field water cell charges index cation anion neutralize concentration salt count "
-              "count_existing ions ion_template site from_solute between seed sweeps replicas refine keep naming "
-              "parameters temperature dielectric engine dry_run output table format force",
-    "slice": "plane normal point structure topology slab waters range contours profile width dpi output format force",
-    "surface": "atoms index kind probe outwards spacing by range output figure view force",
-    "compare": "structure away within plane output figure force",
-    "average": "topology force_field water cell charges index frames stat fit motion method algorithm interaction set "
-               "cutoff smear screened radii like output format force resume partial workers scheduler atoms boundary "
-               "spacing padding tolerance unit temperature dielectric precision engine",
-    "profile": "axis from center zero frames spacing smear integral topology force_field water cell charges index unit "
-               "temperature resume workers scheduler output figure force",
-    "field": "at bonds points fit from exclude frames topology force_field water cell charges index boundary unit "
-             "field_unit temperature screened engine resume workers scheduler output figure force",
-    "energy": "between by topology parameters force_field water cell charges index boundary electrostatics cutoff "
-              "dielectric frames engine output figure force",
-    "forces": "between topology parameters force_field water cell charges index boundary electrostatics cutoff "
-              "dielectric frames engine output force",
-    "rdf": "between topology cell index range bins exclude frames engine output figure force",
-    "live": "topology force_field water cell charges index atoms method boundary spacing padding cutoff algorithm "
-            "interaction set smear screened radii tolerance unit temperature dielectric precision engine output",
-    "devices": "",
-    "plugins": "declarations",
-    "install": "yes uninstall folder",
-    "verify": "engine method thorough points seed",
-    "benchmark": "engine method precision box spacing cutoff tolerance boundary variant repeats pairs drift",
-    "view": "topology ions atoms index level title margin points viewer_script output force",
-}
 
 
 def parsed(line):
@@ -158,20 +124,6 @@ def test_headings_name_parameters_that_exist():
     under = [name for text in HEADINGS.values() for name in text.split()]
     assert len(set(under)) == len(under)
     assert set(under) <= names
-
-
-@pytest.mark.parametrize("name", OLD)
-def test_options_of_version_0_1_0_are_there(name):
-    command: Command = registry.get("command", name)
-    known = {word for p in command.parameters for word in (p.name, *p.option.aliases)}
-    assert set(OLD[name].split()) <= known
-    parser = build_parser([name])
-    accepted = parser._subparsers._group_actions[0].choices[name]._option_string_actions
-    for option in OLD[name].split():
-        flag = f"--{option.replace('_', '-')}"
-        assert flag in accepted
-        if next(p for p in command.parameters if option in (p.name, *p.option.aliases)).type is bool:
-            assert f"--no-{flag[2:]}" in accepted
 
 
 def test_further_names_of_options_are_the_options(capsys, folder, monkeypatch):

@@ -139,8 +139,6 @@ class VmdpotentialError(Exception):
         Name of the invalid parameter, if the error is about one.
     value : str
         Value of the parameter, if it should be repeated.
-    cure : str
-        Former name of `hint`, which is still accepted.
 
     Examples
     --------
@@ -153,14 +151,9 @@ class VmdpotentialError(Exception):
 
     exit_code = 2
 
-    def __init__(self, text: str, hint: str = "", *, parameter: str = "", value: str = "", cure: str = "") -> None:
-        super().__init__(text, hint or cure)
-        self.text, self.hint, self.parameter, self.value = text, hint or cure, parameter, value
-
-    @property
-    def cure(self) -> str:
-        """The hint, by its former name."""
-        return self.hint
+    def __init__(self, text: str, hint: str = "", *, parameter: str = "", value: str = "") -> None:
+        super().__init__(text, hint)
+        self.text, self.hint, self.parameter, self.value = text, hint, parameter, value
 
     def message(self, spell: Spelling = plain) -> str:
         """Return the line, with parameters as an interface spells them."""
@@ -194,8 +187,6 @@ class UsageError(VmdpotentialError, ValueError):
         How to fix it.
     value : str
         Value of the parameter, if it should be repeated.
-    cure : str
-        Former name of `hint`, which is still accepted.
 
     Examples
     --------
@@ -203,8 +194,8 @@ class UsageError(VmdpotentialError, ValueError):
     tolerance=0: must be at least 1e-06
     """
 
-    def __init__(self, parameter: str, text: str, hint: str = "", *, value: str = "", cure: str = "") -> None:
-        super().__init__(text, hint, parameter=parameter, value=value, cure=cure)
+    def __init__(self, parameter: str, text: str, hint: str = "", *, value: str = "") -> None:
+        super().__init__(text, hint, parameter=parameter, value=value)
 
 
 class InputError(VmdpotentialError, ValueError):

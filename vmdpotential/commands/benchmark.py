@@ -43,9 +43,6 @@ def benchmark(
         choices=lambda: registry.available("method"))] = "cutoff",
     precision: Annotated[str, Option("floating-point precision of the sums", choices=PRECISIONS)] = "single",
     sample: Sample = Sample(),
-    variant: Annotated[str, Option(
-        "deprecated name of the option method", choices=lambda: ("auto", *registry.available("method")),
-    )] = "auto",
     repeats: Annotated[int, Option("number of timed runs, of which the median counts", low=1, high=1000)] = 5,
     pairs: Annotated[str, Option(
         "time pair forces instead of a map: Lennard-Jones with a reaction field (rf) or Ewald's real-space part "
@@ -84,8 +81,7 @@ def benchmark(
     positions, charges = water_box(box)
     lattice = Lattice(np.full(3, spacing / 2), np.full(3, spacing), (count, count, count))
     cell = Cell.from_parameters(box, box, box) if sample.boundary == "periodic" else None
-    name = method if variant == "auto" else variant
-    options = maps.SumOptions(method=name, cutoff=cutoff if registry.get("method", name).cutoff else None)
+    options = maps.SumOptions(method=method, cutoff=cutoff if registry.get("method", method).cutoff else None)
     request = Request(lattice, cell, maps.bind(options, cell), Charges.of(positions, charges, cell), precision,
                       sample.tolerance)
 
@@ -107,7 +103,7 @@ def benchmark(
     run()  # not timed: the first run of a plan prepares it
     runs = [_timed(run) for _ in range(repeats)]
     return MapTimes(
-        engine=backend.name, hardware=backend.describe(), method=name, variant=variant, boundary=sample.boundary,
+        engine=backend.name, hardware=backend.describe(), method=method, boundary=sample.boundary,
         precision=precision, atoms=len(positions), points=lattice.size, pairs=terms if errors is None else None,
         first=first, seconds=[seconds for seconds, _ in runs], planned=planned,
         on_device=[seconds for _, seconds in runs if seconds], tolerance=sample.tolerance, errors=errors, plan=plan,
@@ -126,7 +122,6 @@ class MapTimes(Result):
     engine: str
     hardware: str
     method: str
-    variant: str
     boundary: str
     precision: str
     atoms: int

@@ -51,7 +51,7 @@ HEADINGS = {
     "output":
         "output field table figure paths sites site_radius site_density unit bulk field_unit unit_of_file format "
         "atoms force",
-    "benchmark": "box variant repeats pairs drift",
+    "benchmark": "box repeats pairs drift",
     "execution": "engine workers scheduler resume partial",
 }
 

@@ -44,9 +44,6 @@ def run(arguments: Sequence[str]) -> None:
     first = next(iter(arguments), "")
     if first and not first.startswith("-"):
         registry.get("command", first)  # for an unknown name, its error suggests a similar one
-    if first == "map" and "--batch" in arguments:
-        arguments = ["batch", "map", *(word for word in arguments[1:] if word != "--batch")]
-        _to_stderr("'map --batch' is now the command 'batch map', and will be removed in a later version")
     try:
         parser = build_parser(arguments)
         known, unknown = parser.parse_known_args(join_negative_values(arguments))
@@ -180,7 +177,7 @@ def _fail(error: VmdpotentialError, arguments: Sequence[str], code: int = 0) -> 
 
 def _fields(error: VmdpotentialError) -> dict[str, dict[str, str]]:
     """Return an error as plain data, with parameters not yet in the syntax of an interface."""
-    return {"error": {name: getattr(error, name) for name in ("parameter", "value", "text", "hint", "cure")}}
+    return {"error": {name: getattr(error, name) for name in ("parameter", "value", "text", "hint")}}
 
 
 def _spelling(arguments: Sequence[str]) -> Spelling:

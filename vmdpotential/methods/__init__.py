@@ -235,23 +235,13 @@ class Estimate:
         return f"about {seconds:.2g} s, {memory.size(self.bytes)}"
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class Refusal:
     """The reason why a method cannot compute a request, and a hint, as in :class:`.VmdpotentialError`."""
 
     reason: str
-    hint: str
-    error: type[VmdpotentialError]
-
-    def __init__(self, reason: str, hint: str = "", error: type[VmdpotentialError] = UsageError, *,
-                 cure: str = "") -> None:
-        for name, value in (("reason", reason), ("hint", hint or cure), ("error", error)):
-            object.__setattr__(self, name, value)
-
-    @property
-    def cure(self) -> str:
-        """The hint, by its former name."""
-        return self.hint
+    hint: str = ""
+    error: type[VmdpotentialError] = UsageError
 
     def as_error(self, method: str) -> VmdpotentialError:
         """Return the error for a method that was chosen by name."""

@@ -121,11 +121,6 @@ class Cell:
         return not np.allclose(self.vectors, self.standard, rtol=0, atol=1e-3)
 
     @property
-    def turned(self) -> bool:
-        """Former name of :attr:`rotated`."""
-        return self.rotated
-
-    @property
     def whole(self) -> bool:
         """Whether a file's atoms are the whole content of the cell, not a crystal's asymmetric unit."""
         return self.space_group == "P 1"

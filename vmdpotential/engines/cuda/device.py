@@ -198,9 +198,6 @@ class Gpu:
             self._streams = drv.Event(), [(drv.Stream(), drv.Event()) for _ in range(2)]
         return self._streams
 
-    #: Former name of :meth:`streams`.
-    lanes = streams
-
     @property
     def special_limit(self) -> float:
         """Inverse square roots per second that the special function units compute."""

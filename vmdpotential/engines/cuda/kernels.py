@@ -16,8 +16,5 @@ from vmdpotential.engines.cuda.nodes import NodeSum
 from vmdpotential.engines.cuda.pinned import empty
 from vmdpotential.engines.cuda.radial import source
 
-__all__ = ["TASK", "Gpu", "Job", "NodeSum", "address", "base_task", "driver", "empty", "errors", "idlest",
-           "least_busy_gpus", "source", "struct", "unit"]
-
-#: Former name of :func:`least_busy_gpus`.
-idlest = least_busy_gpus
+__all__ = ["TASK", "Gpu", "Job", "NodeSum", "address", "base_task", "driver", "empty", "errors", "least_busy_gpus",
+           "source", "struct", "unit"]

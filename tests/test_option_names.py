@@ -1,23 +1,15 @@
-"""Further names of options in Python, in tables of batches and in what viewers are sent, and names of version 0.1.0.
-
-The shell's are in test_options.
-"""
+"""Further names of options in Python, in tables of batches and in what viewers are sent; the shell's: test_options."""
 
 import csv
-import importlib
-import inspect
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from helpers import shell
-from MDAnalysisTests.datafiles import PRM_NCBOX, TRJ_NCBOX
 
 import vmdpotential as vp
 from vmdpotential import registry
 from vmdpotential.frontend.declarations import declarations
-from vmdpotential.methods import Refusal
 from vmdpotential.parameters import by_own_names, other_names
 
 
@@ -103,54 +95,3 @@ def test_errors_name_the_option_as_it_was_typed(ligand, capsys):
         code, _, err = shell(capsys, "map", ligand, name, "150", "-o", "map.dx")
         assert code == 2
         assert f"{name} 150" in err
-
-
-#: What README and GUIDE of 0.1.0 import, and the keywords that the functions had.
-OF_0_1_0 = {
-    "read_structure": "path topology", "write_structure": "structure path force", "open_map": "path whole",
-    "read_map": "path", "write_map": "grid path force", "assign_charges": "structure force_field water",
-    "potential_map": "structure method boundary spacing padding cutoff algorithm interaction parameters smear radii "
-                     "tolerance atoms unit temperature dielectric screened field precision engine lattice sink",
-    "potential_at": "structure points method boundary tolerance atoms unit temperature dielectric screened engine",
-    "place_ions": "structure cation anion neutralize concentration salt count count_existing ions templates site "
-                  "from_solute between seed refine sweeps keep naming temperature dielectric engine",
-    "place_replicas": "structure replicas options",
-    "interaction_energy": "structure nonbonded a b electrostatics cutoff dielectric engine",
-    "draw_slice": "ax grid plane value_range contours cmap structure slab waters", "thumbnail": "grid",
-    "register": "kind name target listed", "available": "kind", "VmdpotentialError": "text cure parameter value",
-    "Structure": "positions atom_names residue_names residue_ids residue_index chain_ids segment_ids elements "
-                 "insertion_codes charges hetero occupancies b_factors cell topology title sources charge_source",
-    "Cell": "vectors space_group", "Lattice": "origin spacing shape", "Plane": "point normal right up label",
-    "Grid": "lattice values unit temperature dielectric provenance field",
-}
-
-
-@pytest.mark.parametrize("name", OF_0_1_0)
-def test_functions_of_version_0_1_0_have_their_keywords_in_order(name):
-    parameters = inspect.signature(getattr(vp, name)).parameters
-    names = OF_0_1_0[name].split()
-    assert set(names) <= set(parameters)
-    positional = [key for key in parameters if parameters[key].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
-    assert [key for key in names if key in positional] == positional[: sum(key in positional for key in names)]
-
-
-def test_errors_have_the_former_name_of_their_hint():
-    for error in (vp.InputError("text", cure="a hint"), vp.UsageError("spacing", "text", cure="a hint"),
-                  Refusal("reason", cure="a hint")):
-        assert error.hint == error.cure == "a hint"
-
-
-def test_scripts_of_version_0_1_0_run():
-    from vmdpotential.molecule.selection import select
-    from vmdpotential.pairs.energy import Between
-
-    sys.modules.pop("vmdpotential.io.forcefield", None)
-    with pytest.warns(FutureWarning) as notices:
-        nonbonded = importlib.import_module("vmdpotential.io.forcefield").nonbonded
-    assert len(notices) == 1
-    structure = vp.read_structure(TRJ_NCBOX, topology=PRM_NCBOX)
-    pairs = Between(structure, nonbonded(structure), select(structure, "protein"), select(structure, "water"),
-                    forces=True)
-    sums = pairs.run(structure.positions, structure.cell)
-    assert sums.coulomb.shape == sums.lennard_jones.shape == (6,)
-    assert sums.forces.shape == (6, 3)
