@@ -11,7 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fuzz.seeds import frames, system
+from scipy.io import netcdf_file
 
+import vmdpotential as vp
 from vmdpotential import write_structure
 from vmdpotential.commands import structures
 from vmdpotential.errors import InputError, UsageError
@@ -302,13 +304,90 @@ def test_netcdf_of_64_bit_data_and_other_units_are_told_apart(tmp_path):
             list(Trajectory(tmp_path / name, 24))
 
 
-def test_netcdf_without_units_is_read_with_one_warning(tmp_path, caplog):
+LENGTHS = {"angstrom": 1.0, "nm": 10.0, "bohr": 0.529177210544}  # A
+
+
+def test_netcdf_without_units_is_read_by_the_conventions_that_it_names(tmp_path):
     raw = (DATA / "lammps_time_in_fs.nc").read_bytes()
     (tmp_path / "bare.nc").write_bytes(raw.replace(b"units", b"label"))
     bare, stated = (list(Trajectory(path, 24)) for path in (tmp_path / "bare.nc", DATA / "lammps_time_in_fs.nc"))
     np.testing.assert_array_equal(bare[0].positions, stated[0].positions)
-    assert [record.getMessage().partition(":")[0] for record in caplog.records] == [str(tmp_path / "bare.nc")]
-    assert "A and ps" in caplog.text
+    assert bare[-1].time == pytest.approx(1000 * stated[-1].time)  # its numbers are of fs
+
+
+@pytest.fixture(params=["bare.nc", "bare.h5md", "bare.lammpsdump"])
+def without_unit(request, tmp_path):
+    """A trajectory of three atoms that states no unit, its positions and lengths of its cell, as numbers."""
+    path, cell = tmp_path / request.param, [30.0, 31.0, 32.0]
+    positions = np.random.default_rng(3).uniform(0, 20, (2, 3, 3)).round(3).astype(np.float32)
+    if path.suffix == ".nc":
+        with netcdf_file(path, "w") as file:
+            file.Conventions = "none"
+            for name, size in (("frame", None), ("atom", 3), ("spatial", 3)):
+                file.createDimension(name, size)
+            file.createVariable("coordinates", "f4", ("frame", "atom", "spatial"))[:] = positions
+            file.createVariable("time", "f4", ("frame",))[:] = [0, 5]
+            file.createVariable("cell_lengths", "f8", ("frame", "spatial"))[:] = [cell, cell]
+            file.createVariable("cell_angles", "f8", ("frame", "spatial"))[:] = np.full((2, 3), 90)
+    elif path.suffix == ".h5md":
+        h5py = pytest.importorskip("h5py")
+        with h5py.File(path, "w") as file:
+            file.create_group("h5md").attrs["version"] = [1, 1]
+            box = file.create_group("particles/trajectory/box")
+            box.attrs["dimension"], box.attrs["boundary"] = 3, ["periodic"] * 3
+            for name, values in (("position", positions), ("box/edges", np.array([np.diag(cell)] * 2))):
+                part = file.create_group(f"particles/trajectory/{name}")
+                part["step"], part["time"], part["value"] = [0, 1], [0.0, 5.0], values
+    else:
+        path.write_text("".join(
+            f"ITEM: TIMESTEP\n{step}\nITEM: NUMBER OF ATOMS\n3\nITEM: BOX BOUNDS pp pp pp\n"
+            + "".join(f"0 {length}\n" for length in cell) + "ITEM: ATOMS id type x y z\n"
+            + "".join(f"{n} 1 {x} {y} {z}\n" for n, (x, y, z) in enumerate(frame.tolist(), 1))
+            for step, frame in enumerate(positions)))
+    return path, positions, cell
+
+
+@pytest.mark.parametrize("unit", LENGTHS)
+def test_the_unit_of_lengths_is_given_where_the_file_states_none(without_unit, unit):
+    path, positions, cell = without_unit
+    frames = list(Trajectory(path, 3, length_unit=unit))
+    np.testing.assert_allclose([frame.positions for frame in frames], LENGTHS[unit] * positions, rtol=1e-6)
+    np.testing.assert_allclose(frames[0].cell.parameters[:3], LENGTHS[unit] * np.array(cell), rtol=1e-6)
+    assert frames[1].time is None
+
+
+def test_a_unit_that_nobody_states_is_asked_for(without_unit, tmp_path):
+    path, *_ = without_unit
+    with pytest.raises(InputError) as error:
+        list(Trajectory(path, 3))
+    assert "{length_unit}" in error.value.hint
+    with pytest.raises(UsageError) as error:
+        list(Trajectory(path, 3, length_unit="inch"))
+    assert error.value.parameter == "length_unit"
+    names = tmp_path / "names.pdb"
+    names.write_text("".join(f"ATOM  {n:5d}  NA   NA A{n:4d}    {n:8.3f}{0:8.3f}{0:8.3f}  1.00  0.00          NA\n"
+                             for n in (1, 2, 3)))
+    if path.suffix == ".nc":  # also where it is the structure
+        with pytest.raises(InputError, match=path.name):
+            read_structure(path, topology=names)
+    result = vp.rdf(names, path, between=["all", "all"], range=5, length_unit="nm")
+    assert result.frames == 2
+    for wrong in ({"trajectory": path}, {"length_unit": "nm"}):
+        with pytest.raises((InputError, UsageError)):
+            vp.rdf(names, between=["all", "all"], range=5, **wrong)
+
+
+@pytest.mark.parametrize(("path", "atoms", "unit"), [
+    (FILES / "tip125_tric_C36.dcd", 375, "nm"), (FILES / "adk_oplsaa.xtc", 47681, "bohr"),
+    (DATA / "lammps_time_in_fs.nc", 24, "nm"), (FILES / "cobrotoxin.h5md", 19385, "bohr")])
+def test_a_unit_that_differs_from_that_of_the_file_is_refused(path, atoms, unit):
+    if path.suffix == ".h5md":
+        pytest.importorskip("h5py")
+    with pytest.raises(UsageError) as error:
+        list(Trajectory(path, atoms, slice(1), length_unit=unit))
+    assert (error.value.parameter, error.value.value) == ("length_unit", unit)
+    own = "nm" if path.suffix in (".xtc", ".h5md") else "angstrom"
+    assert len(list(Trajectory(path, atoms, slice(1), length_unit=own))) == 1
 
 
 @pytest.mark.parametrize("order", ["little", "big"])
@@ -327,7 +406,7 @@ def test_a_dcd_with_64_bit_markers_is_refused_in_our_words(tmp_path, order):
 
 def test_an_h5md_file_without_units_is_told_in_our_words():
     pytest.importorskip("h5py")
-    with pytest.raises(InputError, match=r"no_units\.h5md: does not state the units") as error:
+    with pytest.raises(InputError, match=r"no_units\.h5md") as error:
         list(Trajectory(DATA / "no_units.h5md", 24))
     assert "convert_units" not in str(error.value)
 

@@ -219,7 +219,7 @@ def _read(values: dict[str, Any]) -> Structure:
         return structure
     topology, first = values.pop("topology", None), None
     if topology is None and isinstance(trajectory, (str, Path)):
-        first = read_first_frame(Path(structure), Path(trajectory))
+        first = read_first_frame(Path(structure), Path(trajectory), values.get("length_unit"))
     return first or read_structure(structure, topology)
 
 

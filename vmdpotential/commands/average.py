@@ -13,7 +13,15 @@ from typing import Annotated, Any
 from vmdpotential import progress
 from vmdpotential.commands.gridded import LATTICE, SUM, GridResult, cell_lines, lattice_like, stated_error
 from vmdpotential.commands.map import MapOutput
-from vmdpotential.commands.options import CompleteSource, Fit, FramesFile, FramesOption, LikeGrid, TrajectoryOptions
+from vmdpotential.commands.options import (
+    CompleteSource,
+    Fit,
+    FramesFile,
+    FramesOption,
+    LengthUnit,
+    LikeGrid,
+    TrajectoryOptions,
+)
 from vmdpotential.errors import UsageError, many
 from vmdpotential.execution.blocks import BlockResults
 from vmdpotential.frames.average import STATISTICS, Average, AveragePlan, merge, plan_average
@@ -112,6 +120,7 @@ def average(
     source: CompleteSource,
     trajectory: FramesFile,
     frames: FramesOption = None,
+    length_unit: LengthUnit = None,
     stat: Annotated[str, Option(
         "statistics to write: mean, std (standard deviation over the n frames, with divisor n) and sem (standard error "
         "of the mean, from blocks); the mean is always written, std and sem to files named OUTPUT_std and OUTPUT_sem",
@@ -160,7 +169,7 @@ def average(
         return [in_medium(options, shown).chosen]
 
     structure, charge_report, all_frames = source.with_frames_of(
-        TrajectoryOptions(trajectory=trajectory, frames=frames), needed, single=True)
+        TrajectoryOptions(trajectory=trajectory, frames=frames, length_unit=length_unit), needed, single=True)
     alignment = fit.alignment(structure)
     lattice = lattice_like(like)
     assert all_frames is not None

@@ -20,6 +20,7 @@ from vmdpotential.commands.options import (
     Format,
     FramesFile,
     FramesOption,
+    LengthUnit,
     LikeGrid,
     TrajectoryOptions,
 )
@@ -87,6 +88,7 @@ def density(
     options: DensityOptions = DensityOptions(),
     like: LikeGrid = None,
     frames: FramesOption = None,
+    length_unit: LengthUnit = None,
     fit: DensityFit = DensityFit(),
     table: SiteOptions = SiteOptions(),
     output: DensityOutput = DensityOutput(),
@@ -130,7 +132,7 @@ def density(
         check_map_format(path)
     tables = [] if sites is None else [sites]
     files.check([*tables, *paths], force)
-    over, head, about = TrajectoryOptions(trajectory=trajectory, frames=frames), [], {}
+    over, head, about = TrajectoryOptions(trajectory=trajectory, frames=frames, length_unit=length_unit), [], {}
     structure, all_frames = source.with_frames(over, single=True)
     if of == "charge" or (of == "electrons" and structure.charges is not None):
         structure, charge_report, all_frames = source.with_frames_of(over, [options.atoms], single=True)

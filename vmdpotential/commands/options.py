@@ -18,6 +18,7 @@ from vmdpotential.io.files.text import suffix
 from vmdpotential.io.structures import symmetry
 from vmdpotential.io.structures.symmetry import Copies
 from vmdpotential.io.trajectories.frames import Change, Frames, are_models, changed, opened, parse_frames
+from vmdpotential.io.trajectories.lengths import LENGTH_UNITS
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.selection import Selection
@@ -84,6 +85,9 @@ FramesOption = Annotated[slice | None, Option(
     "frames to use, counted from 0, as begin:end:step without the frame end itself; all unless given",
     parse=parse_frames,
     metavar="B:E:S", viewer=False, front=True)]
+LengthUnit = Annotated[str | None, Option(
+    "unit of lengths in a trajectory whose file states none (H5MD, NetCDF, LAMMPS, GSD)",
+    choices=tuple(LENGTH_UNITS), viewer=False)]
 Force = Annotated[bool, Option("replace files that exist", viewer=False)]
 
 
@@ -160,7 +164,8 @@ class Source(CopyOptions, _Files):
             When a file cannot be read, or the trajectory has other atoms.
         """
         trajectory.check()
-        shown = read(self.structure, self.topology, self.cell, self.index, trajectory.trajectory)
+        shown = read(self.structure, self.topology, self.cell, self.index, trajectory.trajectory,
+                     length_unit=trajectory.length_unit)
         structure, changes = self.copied(shown)
         frames = trajectory.opened(shown, single)
         if changes and self.cell is not None:
@@ -272,6 +277,7 @@ class TrajectoryOptions:
         "frames of these atoms (XTC, TRR, DCD, NetCDF, PDB of several models ...); the structure's own positions "
         "unless given", positional=True, viewer=False)] = None
     frames: FramesOption = None
+    length_unit: LengthUnit = None
 
     def opened(self, structure: Structure, single: bool = False) -> Frames | None:
         """Return the frames, or None if there is no trajectory.
@@ -279,7 +285,7 @@ class TrajectoryOptions:
         Raises
         ------
         UsageError
-            For frames without a trajectory.
+            For frames, or a unit, without a trajectory.
         InputError
             When the trajectory cannot be read or has other atoms.
         """
@@ -288,12 +294,15 @@ class TrajectoryOptions:
         self.check()
         if isinstance(self.trajectory, Path):
             check_order(self.trajectory, structure)
-        return opened(self.trajectory, len(structure), self.frames, single)
+        return opened(self.trajectory, len(structure), self.frames, single, self.length_unit)
 
     def check(self) -> None:
-        """Raise UsageError for frames without a trajectory."""
+        """Raise UsageError for frames, or a unit, without a trajectory."""
         if self.trajectory is None and self.frames is not None:
             raise UsageError("frames", "a trajectory is needed", "give its file after the structure's")
+        if not isinstance(self.trajectory, Path) and self.length_unit is not None:
+            raise UsageError("length_unit", "the file of a trajectory is needed", "give it after the structure's",
+                             value=self.length_unit)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,8 @@ log = logging.getLogger(__name__)
 
 
 def read(structure: Path | Structure, topology: Path | None, cell: Cell | None = None,
-         index: Path | None = None, trajectory: Path | Frames | None = None, frame: int | None = None) -> Structure:
+         index: Path | None = None, trajectory: Path | Frames | None = None, frame: int | None = None,
+         length_unit: str | None = None) -> Structure:
     """Return the structure of a file or of a viewer, with the cell and the groups that a user gave.
 
     A topology without coordinates gets those of the first frame of the trajectory. If a `frame` is given, which
@@ -43,7 +44,7 @@ def read(structure: Path | Structure, topology: Path | None, cell: Cell | None =
     if not isinstance(structure, Structure):
         first = None
         if topology is None and isinstance(trajectory, Path):
-            first = read_first_frame(structure, trajectory)
+            first = read_first_frame(structure, trajectory, length_unit)
         with contextlib.nullcontext() if frame is None else frame_chosen():
             structure = first or read_structure(structure, topology=topology)
     elif topology is not None:
@@ -98,16 +99,18 @@ def contributions(structure: Structure, selections: Sequence[str]) -> dict[str, 
 
 
 def at_frame(structure: Structure, source: Path | Structure, trajectory: Path | None, frame: int | None,
-             cell: Cell | None) -> Structure:
+             cell: Cell | None, length_unit: str | None = None) -> Structure:
     """Return a structure at a frame of a trajectory or of its own file, with the frame's cell unless a user gave one.
 
     Raises
     ------
     UsageError
-        For a frame of a viewer's structure.
+        For a frame of a viewer's structure, or the unit of a trajectory where there is none.
     InputError
         When the frames cannot be read or have other atoms, or there is no frame of this number.
     """
+    if trajectory is None and length_unit is not None:
+        raise UsageError("length_unit", "a trajectory is needed", "give its file as {trajectory}", value=length_unit)
     if trajectory is None and frame is None:
         return structure
     path = trajectory or source
@@ -117,9 +120,10 @@ def at_frame(structure: Structure, source: Path | Structure, trajectory: Path | 
     check_order(path, structure)
     number = frame or 0
     try:
-        chosen = next(iter(Trajectory(path, len(structure), slice(number, number + 1 or None))))
+        chosen = next(iter(Trajectory(path, len(structure), slice(number, number + 1 or None),
+                                      length_unit=length_unit)))
     except InputError:
-        count = len(Trajectory(path, len(structure)).numbers())
+        count = len(Trajectory(path, len(structure), length_unit=length_unit).numbers())
         if -count <= number < count:
             raise
         raise UsageError("frame", f"{path} has {many(count, 'frame')}, numbered from 0", value=str(number)) from None

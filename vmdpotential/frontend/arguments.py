@@ -44,7 +44,7 @@ HEADINGS = {
         "orientations places",
     "quantum chemistry": "channel spin potential_unit",
     "surface": "probe kind outwards by mesh_spacing cavities",
-    "trajectory": "trajectory frames frame fit motion stat",
+    "trajectory": "trajectory frames frame length_unit fit motion stat",
     "figure":
         "plane normal point profile structure slab waters range contours label width dpi view integral level title "
         "margin max_points viewer_script",

@@ -113,7 +113,7 @@ def read_structure(path: str | Path, topology: str | Path | None = None) -> Stru
     return merge(structure, named_atoms)
 
 
-def read_first_frame(path: Path, trajectory: Path) -> Structure | None:
+def read_first_frame(path: Path, trajectory: Path, length_unit: str | None = None) -> Structure | None:
     """Return a topology's atoms with the coordinates of a trajectory's first frame.
 
     Returns None if `path` is not a topology without coordinates (PSF, prmtop or .top).
@@ -125,7 +125,7 @@ def read_first_frame(path: Path, trajectory: Path) -> Structure | None:
 
     with files.reading(path):
         named_atoms = elements.fill(_read_topology(path))
-    frame = next(iter(Trajectory(trajectory, len(named_atoms), slice(1))))
+    frame = next(iter(Trajectory(trajectory, len(named_atoms), slice(1), length_unit=length_unit)))
     place = _find("structures.merge:place")
     return place(frame.positions, frame.cell, str(trajectory), named_atoms)  # type: ignore[no-any-return]
 

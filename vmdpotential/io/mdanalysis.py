@@ -26,6 +26,7 @@ from vmdpotential.io.files.text import COMPRESSED, BufferedStream, buffered, fir
 from vmdpotential.io.structures import amber_coordinates
 from vmdpotential.io.topologies import gromacs_folder, tpr_nonbonded
 from vmdpotential.io.trajectories import dcd, xdr
+from vmdpotential.io.trajectories.lengths import length_in_angstrom
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.nonbonded import LazyNonbonded
 from vmdpotential.molecule.structure import Floats, Integers, Names, Structure, Topology
@@ -131,10 +132,11 @@ def read_frame(path: str | Path, n_atoms: int, frame: int = 0) -> tuple[Floats, 
                 entry = file.read()
             return checked(entry.xyz, path), cell_of(dcd.cell_of(entry.unitcell, dcd.version(path)), path)
         with opened(path, n_atoms=n_atoms) as reader:
+            length, _ = scales(reader, path, None)
             _check_counts(path, reader.n_atoms, n_atoms, reader.n_frames, frame)
             amber_coordinates.warn_of_frames(path, 1 if frame else reader.n_frames)
             step = reader[frame]
-            return checked(step.positions, path), cell_of(step.dimensions, path)
+            return checked(step.positions, path) * length, cell_of(step.dimensions, path, length)
 
 
 def _gromacs_frame(path: Path, n_atoms: int, frame: int) -> tuple[Floats, Cell | None]:
@@ -199,10 +201,12 @@ def checked(positions: Any, path: Path, dtype: Any = np.float64, frame: int | No
 
 
 def opened(path: Path, **options: Any) -> Any:
-    """Return MDAnalysis' reader of a trajectory, which the caller has to close."""
+    """Return MDAnalysis' reader of a trajectory, which the caller has to close; see :func:`scales`."""
     from MDAnalysis.coordinates.core import get_reader_for
 
     kind: Any = get_reader_for(str(path))
+    if path.suffix.lower() == ".h5md":  # it would refuse a file without units, also of velocities
+        options["convert_units"] = False
     reader = kind.__new__(kind)
     try:
         reader.__init__(str(path), **options)
@@ -213,12 +217,32 @@ def opened(path: Path, **options: Any) -> Any:
     return reader
 
 
-def cell_of(dimensions: Any, path: Path) -> Cell | None:
-    """Return the cell of three lengths and three angles; None if the lengths are zero, or all 1 as a placeholder."""
+def scales(reader: Any, path: Path, length_unit: str | None) -> tuple[float, float | None]:
+    """Return the factors that convert a reader's lengths to A and times to ps; that of times is None if unknown.
+
+    Raises
+    ------
+    UsageError, InputError
+        When the unit of lengths differs from the user's `length_unit`, or neither states it.
+    """
+    from MDAnalysis.units import convert
+
+    units = {name: reader.units.get(name) for name in ("length", "time")}
+    length = length_in_angstrom(path, units["length"], length_unit)
+    if getattr(reader, "convert_units", True) and units["length"]:  # the reader does it
+        return 1.0, 1.0
+    return length, float(convert(1.0, units["time"], "ps")) if units["time"] else None
+
+
+def cell_of(dimensions: Any, path: Path, length: float = 1.0) -> Cell | None:
+    """Return the cell of three lengths and three angles; None if the lengths are zero, or all 1 as a placeholder.
+
+    Lengths are in A, or in the given unit.
+    """
     if dimensions is None or not np.any(dimensions[:3]) or amber_coordinates.is_placeholder(dimensions[:3]):
         return None
     try:
-        return Cell.from_parameters(*(float(x) for x in dimensions))
+        return Cell.from_parameters(*(length * float(x) for x in dimensions[:3]), *map(float, dimensions[3:]))
     except InputError as error:
         raise InputError(f"{path}: {error.text}", error.hint) from None
 
@@ -281,9 +305,6 @@ def converted_errors(path: Path) -> Iterator[None]:
     except MemoryError:
         raise InputError(f"{path}: MDAnalysis needs more memory than there is; the file may be damaged") from None
     except Exception as error:  # MDAnalysis' parsers raise any exception
-        if "convert_units" in str(error):  # an option of MDAnalysis, which no user of ours has
-            raise InputError(f"{path}: does not state the units of its positions and times",
-                             "write the attribute 'unit' (Angstrom, ps) of these data sets") from None
         reason = str(error).strip().split("\n")
         text = next((line for line in reversed(reason) if line.startswith("Error:")), reason[0] if reason else "")
         text = text.removeprefix("Error:").replace(f"{path}:", "").replace(str(path), "it").strip()

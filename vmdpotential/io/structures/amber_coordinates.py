@@ -11,17 +11,17 @@ import logging
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import InputError
+from vmdpotential.errors import InputError, Message, VmdpotentialError
 from vmdpotential.io.files.numbers import reals
 from vmdpotential.io.files.text import buffered, first_bytes, read_text, seekable
+from vmdpotential.io.trajectories.lengths import length_in_angstrom
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Floats
 
@@ -94,52 +94,41 @@ def read_netcdf_frame(path: Path, frame: int) -> tuple[Floats, Cell | None, int]
     InputError
         When the file is damaged, not in Amber's format, or does not have this frame.
     """
-    result, count = _variables(path, frame, ("coordinates", "cell_lengths", "cell_angles"))
-    if count is None:
-        raise InputError(f"{path}: is NetCDF without the variable 'coordinates', so it is not a file of Amber")
-    if not result:
-        raise InputError(f"{path}: has {count} frames, so there is no frame {frame}")
-    positions = result["coordinates"].reshape(-1, 3)
+    with netcdf_frames(path) as file:
+        if not -file.frames <= frame < file.frames:
+            raise InputError(f"{path}: has {file.frames} frames, so there is no frame {frame}")
+        values, cell, _ = file.read(frame)
+    positions = values.astype(np.float64)
     _check_finite(positions, path)
-    if len(result) < 3:
-        return positions, None, count
-    return positions, cell_of(tuple(result["cell_lengths"]), tuple(result["cell_angles"]), path), count
+    return positions, cell, file.frames
 
 
 #: What scipy raises for damaged files; SyntaxError is numpy's, which reads the sizes of records from a text.
 _DAMAGED = (OSError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError, EOFError, SyntaxError)
 
 
-def _variables(path: Path, frame: int, names: Sequence[str]) -> tuple[dict[str, Floats], int | None]:
-    """Return variables of one frame of a NetCDF file, times their scale factors, and the number of frames.
-
-    Variables that the file lacks are left out; the number is None if the file is not in Amber's format.
-    """
+@contextlib.contextmanager
+def _variables(path: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Open a NetCDF-3 file, and yield it with its variables, whose data must be copied."""
     from scipy.io import netcdf_file
 
-    count = 1
     try:
-        # mapped into memory, so that only one frame of a long trajectory is read; the results must be copies
+        # mapped into memory, so that only one frame of a long trajectory is read
         with (warnings.catch_warnings(), _netcdf(path) as source,
               netcdf_file(source, "r", mmap=isinstance(source, _Clamped)) as file):
             warnings.simplefilter("ignore")  # scipy warns when it cannot close a damaged file
-            variables = file.variables
-            if "coordinates" in variables and variables["coordinates"].dimensions[:1] == ("frame",):
-                count = int(variables["coordinates"].shape[0])
-            result = {name: _copied(variables[name], frame) * float(getattr(variables[name], "scale_factor", 1.0))
-                     for name in names if name in variables and -count <= frame < count}
-            known = "coordinates" in variables
-            variables.clear()  # scipy unmaps no file whose variables are in use
-            return result, count if known else None
-    except InputError:
+            try:
+                yield file, file.variables
+            finally:
+                file.variables.clear()  # scipy unmaps no file whose variables are in use
+    except VmdpotentialError:
         raise
     except _DAMAGED:
         raise InputError(f"{path}: the NetCDF file is damaged or cut short", "copy it again") from None
 
 
-#: Lengths in A, and times in ps, of the units that NetCDF files of Amber's conventions name.
-_LENGTHS = {"": 1.0, "angstrom": 1.0, "angstroms": 1.0, "nanometer": 10.0, "nanometers": 10.0}
-_TIMES = {"": 1.0, "picosecond": 1.0, "picoseconds": 1.0, "femtosecond": 1e-3, "femtoseconds": 1e-3,
+#: Times in ps of the units that NetCDF files of Amber's conventions name.
+_TIMES = {"picosecond": 1.0, "picoseconds": 1.0, "femtosecond": 1e-3, "femtoseconds": 1e-3,
           "nanosecond": 1e3, "nanoseconds": 1e3}
 
 
@@ -155,66 +144,71 @@ class NetcdfFrames(NamedTuple):
 
 
 @contextlib.contextmanager
-def netcdf_frames(path: Path) -> Iterator[NetcdfFrames]:
+def netcdf_frames(path: Path, length_unit: str | None = None) -> Iterator[NetcdfFrames]:
     """Open a NetCDF-3 trajectory in Amber's conventions, as Amber, LAMMPS and others write them.
+
+    Parameters
+    ----------
+    path : Path
+    length_unit : str or None
+        Unit of lengths in a file that states none; A and ps unless given, if the file claims to follow Amber's
+        conventions, which prescribe these.
 
     Raises
     ------
+    UsageError
+        When the file states another unit than `length_unit`.
     InputError
-        When the file is damaged, another kind of NetCDF, or has other units.
+        When the file is damaged, another kind of NetCDF, or has no or other units.
     """
-    from scipy.io import netcdf_file
-
     _check_kind(path)
-    try:
-        with (warnings.catch_warnings(), _netcdf(path) as source,
-              netcdf_file(source, "r", mmap=isinstance(source, _Clamped)) as file):
-            warnings.simplefilter("ignore")  # scipy warns when it cannot close a damaged file
-            variables = file.variables
-            if "coordinates" not in variables:
-                raise InputError(f"{path}: is NetCDF without the variable 'coordinates', so it is not a file of Amber")
-            framed = variables["coordinates"].dimensions[:1] == ("frame",)  # unlike in a restart
-            length = _unit(path, variables["coordinates"], _LENGTHS)
-            in_ps = _unit(path, variables["time"], _TIMES) if "time" in variables else None
+    with _variables(path) as (file, variables):
+        if "coordinates" not in variables:
+            raise InputError(f"{path}: is NetCDF without the variable 'coordinates', so it is not a file of Amber")
+        framed = variables["coordinates"].dimensions[:1] == ("frame",)  # unlike in a restart
+        follows = not {"AMBER", "AMBERRESTART"}.isdisjoint(re.split("[ ,]+", _text(file, "Conventions")))
+        length = _length(path, _text(variables["coordinates"], "units"), follows, length_unit)
+        in_ps = _time(path, _text(variables["time"], "units"), follows) if "time" in variables else None
 
-            def read(frame: int) -> tuple[NDArray[Any], Cell | None, float | None]:
-                values = variables["coordinates"].data[frame] if framed else variables["coordinates"].data
-                scale = length * float(getattr(variables["coordinates"], "scale_factor", 1.0))
-                values = np.array(values, np.float32 if values.dtype.itemsize == 4 else np.float64)
-                values *= values.dtype.type(scale)
-                cell = None
-                if "cell_lengths" in variables and "cell_angles" in variables:
-                    sizes, angles = (_copied(variables[name], frame) * float(getattr(
-                        variables[name], "scale_factor", 1.0)) for name in ("cell_lengths", "cell_angles"))
-                    cell = cell_of(tuple(sizes * length), tuple(angles), path)
-                time = None if in_ps is None else in_ps * float(_copied(variables["time"], frame).flat[0])
-                return values, cell, time
+        def read(frame: int) -> tuple[NDArray[Any], Cell | None, float | None]:
+            values = variables["coordinates"].data[frame] if framed else variables["coordinates"].data
+            scale = length * float(getattr(variables["coordinates"], "scale_factor", 1.0))
+            values = np.array(values, np.float32 if values.dtype.itemsize == 4 else np.float64)
+            values *= values.dtype.type(scale)
+            cell = None
+            if "cell_lengths" in variables and "cell_angles" in variables:
+                sizes, angles = (_copied(variables[name], frame) * float(getattr(
+                    variables[name], "scale_factor", 1.0)) for name in ("cell_lengths", "cell_angles"))
+                cell = cell_of(tuple(sizes * length), tuple(angles), path)
+            time = None if in_ps is None else in_ps * float(_copied(variables["time"], frame).flat[0])
+            return values, cell, time
 
-            shape = variables["coordinates"].shape
-            try:
-                yield NetcdfFrames(int(shape[0]) if framed else 1, int(shape[-2]), read)
-            finally:
-                variables.clear()  # scipy unmaps no file whose variables are in use
-    except InputError:
-        raise
-    except _DAMAGED:
-        raise InputError(f"{path}: the NetCDF file is damaged or cut short", "copy it again") from None
+        shape = variables["coordinates"].shape
+        yield NetcdfFrames(int(shape[0]) if framed else 1, int(shape[-2]), read)
 
 
-def _unit(path: Path, variable: Any, known: Mapping[str, float]) -> float:
-    unit = getattr(variable, "units", b"")
-    name = (unit.decode("latin-1") if isinstance(unit, bytes) else str(unit)).strip("\0 ").lower()
-    if name not in known:
-        raise InputError(f"{path}: its unit {name[:20]!r} is not one of {', '.join(filter(None, known))}",
+def _text(owner: Any, name: str) -> str:
+    """Return an attribute of a NetCDF file or variable, empty if it has none."""
+    value = getattr(owner, name, b"")
+    return (value.decode("latin-1") if isinstance(value, bytes) else str(value)).strip("\0 ")
+
+
+def _length(path: Path, stated: str, follows_amber: bool, given: str | None) -> float:
+    if not stated and follows_amber and given is None:
+        log.info(Message("%s: states no units, and is read in A and ps by Amber's conventions, which it claims to "
+                         "follow; {length_unit} tells another unit"), path)
+        return 1.0
+    return length_in_angstrom(path, stated, given)
+
+
+def _time(path: Path, stated: str, follows_amber: bool) -> float | None:
+    """Return a unit of time in ps, None if it is unknown."""
+    if not stated:
+        return 1.0 if follows_amber else None
+    if stated.lower() not in _TIMES:
+        raise InputError(f"{path}: its unit {stated[:20]!r} is not one of {', '.join(_TIMES)}",
                          "write it again in units of angstrom and picosecond")
-    if not name:
-        _warn_of_missing_unit(path)
-    return known[name]
-
-
-@cache
-def _warn_of_missing_unit(path: Path) -> None:
-    log.warning("%s: states no units: it is read in A and ps, as by Amber's convention", path)
+    return _TIMES[stated.lower()]
 
 
 def _check_kind(path: Path) -> None:
@@ -287,7 +281,11 @@ def read_velocities(path: str | Path, count: int) -> Floats | None:
     path = buffered(path)
     try:
         if first_bytes(path, 3) == b"CDF":
-            result = _variables(path, 0, ("velocities",))[0].get("velocities")
+            with _variables(path) as (_, variables):
+                velocities = variables.get("velocities")
+                result = None if velocities is None else (
+                    _copied(velocities, 0) * float(getattr(velocities, "scale_factor", 1.0)))
+                del velocities
         else:
             result = _ascii_velocities(path, count)
         velocities = None if result is None else result.reshape(count, 3)

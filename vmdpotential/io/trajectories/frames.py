@@ -24,6 +24,7 @@ from vmdpotential.io import mdanalysis
 from vmdpotential.io.files.text import buffered, first_bytes, reading, suffix
 from vmdpotential.io.structures import amber_coordinates, gro, mmcif, pdb
 from vmdpotential.io.trajectories import dcd, xdr
+from vmdpotential.io.trajectories.lengths import length_in_angstrom
 from vmdpotential.molecule.cell import Cell
 
 log = logging.getLogger(__name__)
@@ -45,6 +46,8 @@ _LOCATED = (".xtc", ".trr", ".gro")
 _MODELS = (".cif", ".mmcif", ".pdbx", ".pdb", ".ent")
 #: NetCDF files in Amber's conventions.
 _NETCDF = (".nc", ".ncdf", ".netcdf", ".ncrst")
+#: Units of lengths of formats that prescribe them.
+_OF_FORMAT = {**dict.fromkeys(_LOCATED, "nm"), **dict.fromkeys((*_MODELS, ".dcd"), "angstrom")}
 
 #: Function from positions (N, 3), A, and cell of a frame to new positions (M, 3), A, and cell.
 Change = Callable[[NDArray[Any], Cell | None], tuple[NDArray[np.float64], Cell | None]]
@@ -138,6 +141,8 @@ class Trajectory:
     changes : tuple of function
         Functions that are applied in turn to positions and cell of each frame: they make symmetry copies, and the
         atoms that were added to complete a structure.
+    length_unit : str or None
+        Unit of lengths, ``angstrom``, ``nm`` or ``bohr``, in a file that states none (H5MD, NetCDF and others).
 
     Examples
     --------
@@ -153,6 +158,7 @@ class Trajectory:
     frames: slice = field(default_factory=lambda: slice(None))
     single: bool = False
     changes: tuple[Change, ...] = ()
+    length_unit: str | None = None
 
     @property
     def name(self) -> str:
@@ -170,7 +176,9 @@ class Trajectory:
         Raises
         ------
         InputError
-            When the file cannot be read, has another number of atoms, or none of the selected frames.
+            When the file cannot be read, has another number of atoms, none of the selected frames, or no known unit.
+        UsageError
+            When the file is in another unit than `length_unit`.
         BackendError
             When MDAnalysis is not installed.
         """
@@ -182,7 +190,7 @@ class Trajectory:
         if suffix(path) in _MODELS:
             return _chosen(path, self.frames, len(self._models))
         if suffix(path) in _NETCDF:
-            with amber_coordinates.netcdf_frames(path) as file:
+            with amber_coordinates.netcdf_frames(path, self.length_unit) as file:
                 return _chosen(path, self.frames, file.frames)
         with mdanalysis.reading(path):
             if path.suffix.lower() in _LOCATED:
@@ -215,6 +223,8 @@ class Trajectory:
 
     def _frames(self) -> Iterator[Frame]:
         path = buffered(self.path)
+        if (unit := _OF_FORMAT.get(suffix(path))) is not None:
+            length_in_angstrom(path, unit, self.length_unit)
         if suffix(path) in _MODELS:
             yield from self._of_models(path)
             return
@@ -282,7 +292,7 @@ class Trajectory:
 
     def _netcdf(self, path: Path) -> Iterator[Frame]:
         size = path.stat().st_size
-        with amber_coordinates.netcdf_frames(path) as file:
+        with amber_coordinates.netcdf_frames(path, self.length_unit) as file:
             mdanalysis.check_atoms(path, file.atoms, self.atoms)
             chosen = _chosen(path, self.frames, file.frames)
             for number in chosen:
@@ -330,14 +340,17 @@ class Trajectory:
                     yield Frame(number, mdanalysis.checked(entry.xyz, path, self._dtype(entry.xyz), number),
                                 mdanalysis.cell_of(dcd.cell_of(entry.unitcell, version), path), len(chosen), time)
                 return
-            size = path.stat().st_size
+            size, (length, in_ps) = path.stat().st_size, mdanalysis.scales(reader, path, self.length_unit)
             for number in chosen:
                 if path.stat().st_size < size:  # reading missing pages of a mapped file would end the process
                     raise xdr.vanished_frame(path, number)
                 with mdanalysis.quiet():
                     entry = reader[number]
-                yield Frame(number, mdanalysis.checked(entry.positions, path, self._dtype(entry.positions), number),
-                            mdanalysis.cell_of(entry.dimensions, path), len(chosen), entry.data.get("time"))
+                positions = mdanalysis.checked(entry.positions, path, self._dtype(entry.positions), number)
+                positions *= positions.dtype.type(length)
+                time = entry.data.get("time")
+                yield Frame(number, positions, mdanalysis.cell_of(entry.dimensions, path, length), len(chosen),
+                            None if time is None or in_ps is None else time * in_ps)
 
 
 @dataclass(frozen=True)
@@ -411,13 +424,14 @@ def are_models(trajectory: Path | Frames | None) -> bool:
     return trajectory is not None and (not isinstance(trajectory, Path) or suffix(trajectory) in _MODELS)
 
 
-def opened(trajectory: Path | Frames | None, atoms: int, frames: slice | None, single: bool = False) -> Frames | None:
+def opened(trajectory: Path | Frames | None, atoms: int, frames: slice | None, single: bool = False,
+           length_unit: str | None = None) -> Frames | None:
     """Return the selected frames of a file; frames of a viewer and None are returned as they are."""
     if not isinstance(trajectory, Path):
         return trajectory
     if trajectory.suffix.lower() == ".dcd" and _cut_short(trajectory, atoms):
         log.warning("%s: ends within a frame, which is left out; it is cut short, or still being written", trajectory)
-    return Trajectory(trajectory, atoms, frames or slice(None), single)
+    return Trajectory(trajectory, atoms, frames or slice(None), single, length_unit=length_unit)
 
 
 def _cut_short(path: Path, atoms: int) -> bool:
